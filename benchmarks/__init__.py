@@ -1,0 +1,1 @@
+"""Benchmarks: heron and its peer in turn, in one run, as ratios. See README.md here."""

@@ -1,0 +1,254 @@
+"""``python -m benchmarks.compare [NAME…]``: heron against XLA:CPU: compile time, run time and temp bytes, as ratios.
+
+Both sides live in processes of one group and take turns, repeat by repeat, so that a busy machine hurts both alike.
+Ratios are heron over XLA of the medians: below 1 heron is better.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+
+from benchmarks import programs
+from heron import files
+from heron.errors import HeronError
+
+SIDES = ("heron", "xla")
+_COMPILE_BUDGET = 20.0  # seconds of compiling after which a program is not compiled again
+_RUN_BUDGET = 20.0
+
+
+class Worker:
+    """A process that answers requests, one at a time."""
+
+    def __init__(self, *arguments: str, python: str = sys.executable) -> None:
+        self.process = subprocess.Popen(
+            [python, "-m", "benchmarks.worker", *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            cwd=Path(__file__).parent.parent,
+        )
+
+    def ask(self, **request: Any) -> dict[str, Any]:
+        """The answer to one request. Raises `Refused` when this side cannot do it."""
+        assert self.process.stdin and self.process.stdout
+        try:
+            self.process.stdin.write(json.dumps(request) + "\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            raise Refused("the process has ended") from None
+        line = self.process.stdout.readline()
+        if not line:
+            raise Refused(f"the process ended with {self.process.wait()}")
+        reply = json.loads(line)
+        if "error" in reply:
+            raise Refused(reply["error"])
+        return reply
+
+    def close(self) -> None:
+        """End the process."""
+        if self.process.stdin:
+            self.process.stdin.close()
+        try:
+            self.process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+
+
+class Refused(Exception):
+    """One side cannot compile or run a program."""
+
+
+@dataclass
+class Measured:
+    """Times of one side on one program, in seconds, and bytes; or why there are none."""
+
+    compile: list[float] = field(default_factory=list)
+    run: list[float] = field(default_factory=list)
+    temp_bytes: int = 0
+    refused: str = ""
+
+    def median(self, what: str) -> float:
+        """The median of ``compile`` or ``run``; NaN where nothing was measured."""
+        times = getattr(self, what)
+        return statistics.median(times) if times else math.nan
+
+
+@dataclass
+class Row:
+    """One program: both sides, and whether their outputs agree."""
+
+    name: str
+    heron: Measured
+    xla: Measured
+    agree: bool | None = None
+
+    def ratio(self, what: str) -> float:
+        """heron over XLA; NaN when a side is missing, or XLA needs nothing and heron something."""
+        if what == "temp_bytes":
+            if self.heron.refused or self.xla.refused:
+                return math.nan
+            if self.xla.temp_bytes == 0:
+                return 1.0 if self.heron.temp_bytes == 0 else math.inf
+            return self.heron.temp_bytes / self.xla.temp_bytes
+        return self.heron.median(what) / self.xla.median(what)
+
+
+def measure(name: str, workers: dict[str, Worker], small: bool, repeats: int, folder: Path) -> Row:
+    """Compile and run one program on both sides in turn."""
+    from heron.cli import values
+    from heron.hlo.text import parse
+
+    path = programs.path(name, small)
+    module = parse(path.read_text(), filename=str(path))
+    values.write(str(folder / "in.npz"), values.random(module, 0), [])
+    row = Row(name, Measured(), Measured())
+    sides = {side: getattr(row, side) for side in workers}
+
+    def turn(action: str, **request: Any) -> None:
+        """Let each side that is still in do `action` once."""
+        for side, measured in sides.items():
+            if measured.refused:
+                continue
+            try:
+                reply = workers[side].ask(do=action, **request)
+            except Refused as refusal:
+                measured.refused = f"{action}: {refusal}"
+                continue
+            if "seconds" in reply:
+                getattr(measured, action).append(reply["seconds"])
+            measured.temp_bytes = reply.get("temp_bytes", measured.temp_bytes)
+
+    turn("parse", path=str(path))
+    for _ in range(max(1, repeats // 3)):
+        turn("compile")
+        if sum(sum(m.compile) for m in sides.values()) > _COMPILE_BUDGET:
+            break
+    turn("bind", path=str(folder / "in.npz"))
+    turn("run")
+    for m in sides.values():
+        m.run.clear()  # the first run warms up
+    for _ in range(repeats):
+        turn("run")
+        if sum(sum(m.run) for m in sides.values()) > _RUN_BUDGET:
+            break
+    row.agree = _agree(workers, sides, folder)
+    return row
+
+
+def _agree(workers: dict[str, Worker], sides: dict[str, Measured], folder: Path) -> bool | None:
+    """Whether both sides gave the same values, within the tolerances of their types; None if one has no outputs."""
+    from heron.cli import compare, values
+
+    if len(sides) < 2 or any(m.refused for m in sides.values()):
+        return None
+    for side in sides:
+        workers[side].ask(do="outputs", path=str(folder / f"{side}.npz"))
+    ours, theirs = (values.read(str(folder / f"{side}.npz")).outputs for side in SIDES)
+    try:
+        return all(c.ok for c in compare.compare_all(ours, theirs))
+    except HeronError:
+        return False
+
+
+def geomean(ratios: Iterable[float]) -> float:
+    """Geometric mean of the positive finite ones; NaN when there are none."""
+    logs = [math.log(r) for r in ratios if math.isfinite(r) and r > 0]
+    return math.exp(sum(logs) / len(logs)) if logs else math.nan
+
+
+def report(rows: Sequence[Row]) -> str:
+    """The table, then the geometric means."""
+    head = ("program", "compile s", "xla", "ratio", "run ms", "xla", "ratio", "temp MiB", "xla", "ratio", "values")
+    lines = [head]
+    for r in rows:
+        cells = [r.name]
+        for what, scale in (("compile", 1.0), ("run", 1e3)):
+            cells += [_number(m.median(what) * scale) for m in (r.heron, r.xla)] + [_number(r.ratio(what))]
+        cells += [f"{m.temp_bytes / 2**20:.2f}" for m in (r.heron, r.xla)] + [_number(r.ratio("temp_bytes"))]
+        lines.append((*cells, {True: "agree", False: "DIFFER", None: "-"}[r.agree]))
+    widths = [max(len(line[n]) for line in lines) for n in range(len(head))]
+    text = [
+        "  ".join(c.ljust(w) if n == 0 else c.rjust(w) for n, (c, w) in enumerate(zip(line, widths, strict=True)))
+        for line in lines
+    ]
+    for what, label in (("compile", "compile time"), ("run", "run time"), ("temp_bytes", "temp bytes")):
+        ratios = [r.ratio(what) for r in rows]
+        counted = sum(math.isfinite(x) and x > 0 for x in ratios)
+        text.append(f"{label}: geometric mean {_number(geomean(ratios))} x XLA:CPU over {counted} programs")
+    for r in rows:
+        text += [
+            f"{r.name}: {side} refused: {m.refused}" for side, m in (("heron", r.heron), ("xla", r.xla)) if m.refused
+        ]
+    return "\n".join(text)
+
+
+def _number(value: float) -> str:
+    if math.isnan(value):
+        return "-"
+    return "inf" if math.isinf(value) else f"{value:.3g}" if value < 100 else f"{value:.0f}"
+
+
+@click.command()
+@click.argument("names", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="Every program (minutes).")
+@click.option("--small", is_flag=True, help="The scaled-down programs.")
+@click.option("--repeats", type=click.IntRange(min=1), default=9, show_default=True, help="Timed runs of each.")
+@click.option("--target", default="cpu", show_default=True, help="heron's target.")
+@click.option("--alone", is_flag=True, help="heron only: no XLA beside it.")
+@click.option("--peer-python", default=sys.executable, help="A Python that has jax, if this one has not.")
+@click.option("--json", "output", metavar="OUT", help="Write all figures to a file.")
+def main(
+    names: tuple[str, ...],
+    everything: bool,
+    small: bool,
+    repeats: int,
+    target: str,
+    alone: bool,
+    peer_python: str,
+    output: str | None,
+) -> None:
+    """Measure heron against XLA:CPU on NAMES (default: a quick choice)."""
+    chosen = programs.names() if everything else names or programs.QUICK
+    for name in chosen:
+        programs.path(name, small)
+    workers = {"heron": Worker("heron", target)}
+    if not alone:
+        workers["xla"] = Worker("xla", python=peer_python)
+    rows = []
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            for name in chosen:
+                click.echo(f"{name} …", err=True)
+                rows.append(measure(name, workers, small, repeats, Path(folder)))
+    finally:
+        for worker in workers.values():
+            worker.close()
+    click.echo(report(rows))
+    if output:
+        ratios = ("compile", "run", "temp_bytes")
+        figures = [{**asdict(r), "ratios": {w: _plain(r.ratio(w)) for w in ratios}} for r in rows]
+        files.write_text(output, json.dumps({"target": target, "small": small, "programs": figures}, indent=1) + "\n")
+
+
+def _plain(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except HeronError as error:
+        sys.exit(error.render())

@@ -1,0 +1,25 @@
+"""The programs benchmarks run: the real ones the tests use, at full scale."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from heron.errors import HeronError
+
+FOLDER = Path(__file__).parent.parent / "tests" / "workloads" / "hlo"
+
+#: a quick look: elementwise, softmax, a product, a block, a whole training step
+QUICK = ("gelu_f32", "softmax", "matmul_f32", "transformer_block", "gpt2_train_step")
+
+
+def names() -> list[str]:
+    """Every program there is."""
+    return sorted(p.stem for p in FOLDER.glob("*.hlo") if not p.stem.endswith(".small"))
+
+
+def path(name: str, small: bool = False) -> Path:
+    """The HLO text of a program. Raises CLI010 for an unknown name."""
+    found = FOLDER / f"{name}{'.small' if small else ''}.hlo"
+    if not found.exists():
+        raise HeronError("CLI010", f"no benchmark program '{name}'", hint=", ".join(names()))
+    return found

@@ -1,0 +1,45 @@
+"""heron: a tensor compiler you can read.
+
+``heron.parse(text)`` gives a `Module`, ``heron.evaluate(module, *arrays)`` its meaning by NumPy, and
+``heron.compile(module, target="cpu")`` an executable, callable on NumPy arrays. Names are loaded on first use, so that
+``import heron`` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+
+__all__ = ["HeronError", "Module", "Options", "compile", "evaluate", "parse"]
+
+if TYPE_CHECKING:
+    from heron.backends import compile
+    from heron.errors import HeronError
+    from heron.hlo.evaluator import evaluate
+    from heron.hlo.module import Module
+    from heron.hlo.text import parse
+    from heron.options import Options
+
+_HOMES = {
+    "HeronError": "heron.errors",
+    "Module": "heron.hlo.module",
+    "Options": "heron.options",
+    "compile": "heron.backends",
+    "evaluate": "heron.hlo.evaluator",
+    "parse": "heron.hlo.text",
+}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'heron' has no attribute '{name}'")
+    value = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

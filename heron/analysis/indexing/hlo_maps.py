@@ -1,0 +1,413 @@
+"""Which elements of an operand an HLO op reads, and which elements of its result an operand's element reaches.
+
+Two forms. `operand_index` pushes a given index through an op that only moves elements (broadcast, reshape, transpose,
+slice, reverse, elementwise): the form code generation uses, as no intermediate map is made. `output_to_input` and
+`input_to_output` give whole `IndexingMap`s, also for ops that iterate (reduce, dot, windows: range symbols), that read
+conditionally (pad, concatenate: constraints) or at positions known only at run time (dynamic-slice, gather: runtime
+variables).
+
+Source: https://openxla.org/xla/indexing and https://openxla.org/xla/operation_semantics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from math import prod
+from typing import TypeAlias
+
+from heron.analysis.indexing.expr import Const, Dim, Expr, Sym, add, dims, floordiv, mod, mul
+from heron.analysis.indexing.map import Constraint, IndexingMap
+from heron.hlo.instruction import Instruction
+from heron.hlo.shape import Shape
+
+Index: TypeAlias = tuple[Expr, ...]
+Sizes: TypeAlias = tuple[int, ...]
+
+#: ops that only move elements, besides the elementwise ones
+MOVES = frozenset({"broadcast", "reshape", "bitcast", "transpose", "slice", "reverse", "copy"})
+
+
+# -- pushing one index through -----------------------------------------------------------------------------------------
+
+
+def moves_elements(i: Instruction) -> bool:
+    """Whether `operand_index` knows the op: each result element is one operand element at an affine place."""
+    if i.op.is_elementwise:
+        return True
+    if i.opcode not in MOVES:
+        return False
+    return i.opcode != "bitcast" or is_reshape_like(i)
+
+
+def is_reshape_like(i: Instruction) -> bool:
+    """Whether a bitcast keeps elements as they are: same element width, row-major on both sides."""
+    source, target = i.operands[0].shape, i.shape
+    default = all(s.layout is None or s.layout.is_default for s in (source, target))
+    return default and source.num_elements == target.num_elements
+
+
+def operand_index(i: Instruction, n: int, index: Index) -> Index:
+    """Where operand `n` of `i` is read for the result element at `index`. `i` must satisfy `moves_elements`.
+
+    Scalar operands of elementwise ops (clamp's bounds, select's predicate) are read at `()`. Not simplified.
+    """
+    operand = i.operands[n].shape
+    match i.opcode:
+        case "broadcast":
+            return tuple(
+                Const(0) if size == 1 else index[d] for d, size in zip(i.dimensions, operand.dims, strict=True)
+            )
+        case "transpose":
+            source: list[Expr] = list(index)
+            for at, d in enumerate(i.dimensions):
+                source[d] = index[at]
+            return tuple(source)
+        case "reshape" | "bitcast":
+            return reshape_index(index, i.shape.dims, operand.dims)
+        case "slice":
+            return tuple(
+                add(mul(e, Const(stride)), Const(start)) for e, (start, _, stride) in zip(index, i.slice, strict=True)
+            )
+        case "reverse":
+            return tuple(
+                Const(size - 1) - e if d in i.dimensions else e
+                for d, (e, size) in enumerate(zip(index, operand.dims, strict=True))
+            )
+    return index if operand.dims == i.shape.dims else ()
+
+
+def linearize(index: Sequence[Expr], sizes: Sequence[int]) -> Expr:
+    """The row-major position of `index` in a tensor of these sizes."""
+    total: Expr = Const(0)
+    stride = 1
+    for e, size in zip(reversed(index), reversed(sizes), strict=True):
+        total = add(mul(e, Const(stride)), total)
+        stride *= size
+    return total
+
+
+def delinearize(linear: Expr, sizes: Sequence[int]) -> Index:
+    """The index of row-major position `linear`; no `mod` on the outermost dimension, which the position bounds."""
+    result: list[Expr] = []
+    inner = prod(sizes)
+    outermost = True
+    for size in sizes:
+        inner //= max(size, 1)
+        if size == 1:
+            result.append(Const(0))
+            continue
+        quotient = floordiv(linear, Const(max(inner, 1)))
+        result.append(quotient if outermost else mod(quotient, Const(max(size, 1))))
+        outermost = False
+    return tuple(result)
+
+
+def reshape_index(index: Sequence[Expr], sizes: Sizes, target: Sizes) -> Index:
+    """Where an element at `index` of a tensor of `sizes` lies once reshaped to `target`.
+
+    The shapes are cut into the smallest runs of dimensions with equal products, so that a dimension both shapes have
+    costs nothing and the rest needs no more divisions than it must.
+    """
+    result: list[Expr] = [Const(0)] * len(target)
+    for run, target_run in _common_runs(sizes, target):
+        if len(run) == 1 and len(target_run) == 1:
+            result[target_run[0]] = index[run[0]]
+            continue
+        linear = linearize([index[d] for d in run], [sizes[d] for d in run])
+        for d, e in zip(target_run, delinearize(linear, [target[d] for d in target_run]), strict=True):
+            result[d] = e
+    return tuple(result)
+
+
+@lru_cache(maxsize=4096)
+def _common_runs(a: Sizes, b: Sizes) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
+    """Pairs of runs of dimensions (of sizes above 1) of `a` and `b` with equal products."""
+    if 0 in a or 0 in b:
+        return ()
+    left = [d for d, size in enumerate(a) if size != 1]
+    right = [d for d, size in enumerate(b) if size != 1]
+    runs = []
+    n = m = 0
+    while n < len(left):
+        start, target_start = n, m
+        p, q = a[left[n]], b[right[m]]
+        n, m = n + 1, m + 1
+        while p != q:
+            if p < q:
+                p *= a[left[n]]
+                n += 1
+            else:
+                q *= b[right[m]]
+                m += 1
+        runs.append((tuple(left[start:n]), tuple(right[target_start:m])))
+    return tuple(runs)
+
+
+# -- whole maps, result to operand -------------------------------------------------------------------------------------
+
+
+def output_to_input(i: Instruction, n: int, output: int = 0) -> IndexingMap | None:
+    """The map from an index of `i`'s result (its `output`-th when a tuple) to the elements of operand `n` it reads.
+
+    None when it is not known (custom calls, sort, scatter, …): any element may be read. Simplified.
+    """
+    found = _output_to_input(i, n, output)
+    return None if found is None else found.simplify()
+
+
+def _result_dims(i: Instruction, output: int) -> Sizes:
+    parts = i.shape.tuple_shapes
+    return i.shape.dims if parts is None else parts[output].dims
+
+
+def _output_to_input(i: Instruction, n: int, output: int) -> IndexingMap | None:
+    sizes = _result_dims(i, output)
+    operand = i.operands[n].shape if i.operands else None
+    if operand is None or (not operand.is_array):
+        return None
+    if moves_elements(i):
+        return IndexingMap.from_sizes(operand_index(i, n, dims(len(sizes))), sizes)
+    build = _BUILDERS.get(i.opcode)
+    return None if build is None else build(i, n, sizes, operand)
+
+
+def _pad(i: Instruction, n: int, sizes: Sizes, operand: Shape) -> IndexingMap:
+    if n == 1:
+        return IndexingMap.from_sizes((), sizes)
+    results, constraints = pad_index(i, dims(len(sizes)))
+    return IndexingMap.from_sizes(results, sizes).replace(constraints=constraints)
+
+
+def pad_index(i: Instruction, index: Sequence[Expr]) -> tuple[Index, list[Constraint]]:
+    """The operand index a pad's element `index` shows, and when it is not padding."""
+    results: list[Expr] = []
+    constraints: list[Constraint] = []
+    for e, (low, high, interior), size in zip(index, i.padding, i.operands[0].shape.dims, strict=True):
+        shifted = e - low if low else e
+        step = interior + 1
+        results.append(floordiv(shifted, Const(step)))
+        if low or high or interior:
+            constraints.append((shifted, 0, (size - 1) * step))
+        if interior:
+            constraints.append((mod(shifted, Const(step)), 0, 0))
+    return tuple(results), constraints
+
+
+def _concatenate(i: Instruction, n: int, sizes: Sizes, operand: Shape) -> IndexingMap:
+    d = i.dimensions[0]
+    offset = sum(o.shape.dims[d] for o in i.operands[:n])
+    index = list(dims(len(sizes)))
+    index[d] = index[d] - offset
+    constraint = (Dim(d), offset, offset + operand.dims[d] - 1)
+    return IndexingMap.from_sizes(index, sizes).replace(constraints=(constraint,))
+
+
+def _reduce(i: Instruction, n: int, sizes: Sizes, operand: Shape) -> IndexingMap:
+    if n >= len(i.operands) // 2:
+        return IndexingMap.from_sizes((), sizes)
+    reduced = sorted(i.dimensions)
+    return IndexingMap.from_sizes(
+        reduce_index(i, dims(len(sizes)), [Sym(k) for k in range(len(reduced))]),
+        sizes,
+        [operand.dims[d] for d in reduced],
+    )
+
+
+def reduce_index(i: Instruction, index: Sequence[Expr], reduced: Sequence[Expr]) -> Index:
+    """The operand index of a reduce: `index` for the dimensions kept, `reduced` for those summed over (in order)."""
+    kept, summed = iter(index), iter(reduced)
+    gone = set(i.dimensions)
+    return tuple(next(summed) if d in gone else next(kept) for d in range(i.operands[0].shape.rank))
+
+
+def _reduce_window(i: Instruction, n: int, sizes: Sizes, operand: Shape) -> IndexingMap:
+    if n >= len(i.operands) // 2:
+        return IndexingMap.from_sizes((), sizes)
+    window = i.window
+    symbols = [Sym(k) for k in range(len(window))]
+    results, constraints = window_index(window, operand.dims, dims(len(sizes)), symbols)
+    return IndexingMap.from_sizes(results, sizes, [w.size for w in window]).replace(constraints=constraints)
+
+
+def window_index(
+    window: Sequence, sizes: Sequence[int], index: Sequence[Expr], offsets: Sequence[Expr]
+) -> tuple[Index, list[Constraint]]:
+    """Where window element `offsets` of window position `index` lies in the base, and when it is not padding.
+
+    A dimension whose whole range of positions lies in the base gives no constraint.
+    """
+    results: list[Expr] = []
+    constraints: list[Constraint] = []
+    for w, size, e, s in zip(window, sizes, index, offsets, strict=True):
+        if w.reversal:
+            s = Const(w.size - 1) - s
+        at = add(add(mul(e, Const(w.stride)), mul(s, Const(w.window_dilation))), Const(-w.pad_low))
+        step = w.base_dilation
+        results.append(floordiv(at, Const(step)))
+        if step > 1:
+            constraints.append((mod(at, Const(step)), 0, 0))
+        if w.pad_low > 0 or w.pad_high > 0:
+            constraints.append((at, 0, (size - 1) * step))
+    return tuple(results), constraints
+
+
+def _dot(i: Instruction, n: int, sizes: Sizes, operand: Shape) -> IndexingMap | None:
+    if n > 1:
+        return None
+    contracted = _contracting(i, n)
+    symbols = [Sym(k) for k in range(len(contracted))]
+    index = dot_index(i, n, dims(len(sizes)), symbols)
+    return IndexingMap.from_sizes(index, sizes, [operand.dims[d] for d in contracted])
+
+
+def _contracting(i: Instruction, n: int) -> Sizes:
+    return tuple(i.rhs_contracting_dims if n else i.lhs_contracting_dims or ())
+
+
+def _batch(i: Instruction, n: int) -> Sizes:
+    return tuple((i.rhs_batch_dims if n else i.lhs_batch_dims) or ())
+
+
+def _free(i: Instruction, n: int) -> list[int]:
+    taken = {*_contracting(i, n), *_batch(i, n)}
+    return [d for d in range(i.operands[n].shape.rank) if d not in taken]
+
+
+def dot_index(i: Instruction, n: int, index: Sequence[Expr], contracted: Sequence[Expr]) -> Index:
+    """The index into operand `n` of a dot for result `index` and contracting positions `contracted`."""
+    result: list[Expr] = [Const(0)] * i.operands[n].shape.rank
+    batch = _batch(i, n)
+    for at, d in enumerate(batch):
+        result[d] = index[at]
+    start = len(batch) + (len(_free(i, 0)) if n else 0)
+    for at, d in enumerate(_free(i, n)):
+        result[d] = index[start + at]
+    for at, d in enumerate(_contracting(i, n)):
+        result[d] = contracted[at]
+    return tuple(result)
+
+
+def _dynamic_slice(i: Instruction, n: int, sizes: Sizes, operand: Shape) -> IndexingMap:
+    if n:
+        return IndexingMap.from_sizes((), sizes)
+    offsets = [max(a - b, 0) for a, b in zip(operand.dims, i.shape.dims, strict=True)]
+    results = [Dim(d) + Sym(d) for d in range(len(sizes))]
+    return IndexingMap.from_sizes(results, sizes, (), [o + 1 for o in offsets])
+
+
+def _dynamic_update_slice(i: Instruction, n: int, sizes: Sizes, operand: Shape) -> IndexingMap:
+    if n == 0:
+        return IndexingMap.identity(sizes)
+    if n > 1:
+        return IndexingMap.from_sizes((), sizes)
+    offsets = [a - b for a, b in zip(sizes, operand.dims, strict=True)]
+    results = [Dim(d) - Sym(d) for d in range(len(sizes))]
+    bounds = [(e, 0, size - 1) for e, size in zip(results, operand.dims, strict=True)]
+    return IndexingMap.from_sizes(results, sizes, (), [o + 1 for o in offsets]).replace(constraints=bounds)
+
+
+def gather_dims(i: Instruction) -> tuple[list[int], list[int]]:
+    """Of a gather's result: its batch dimensions, and the operand dimensions its offset dimensions walk."""
+    batch = [d for d in range(i.shape.rank) if d not in i.offset_dims]
+    gone = {*i.collapsed_slice_dims, *(i.operand_batching_dims or ())}
+    return batch, [d for d in range(i.operands[0].shape.rank) if d not in gone]
+
+
+def gather_start_index(i: Instruction, index: Sequence[Expr], component: Expr) -> Index:
+    """Where a gather's start indices are read for result `index`: its batch dimensions and the index vector's place."""
+    batch, _ = gather_dims(i)
+    start = [index[d] for d in batch]
+    if i.index_vector_dim < i.operands[1].shape.rank:
+        start.insert(i.index_vector_dim, component)
+    return tuple(start)
+
+
+def _gather(i: Instruction, n: int, sizes: Sizes, operand: Shape) -> IndexingMap:
+    index = dims(len(sizes))
+    if n == 1:
+        length = operand.dims[i.index_vector_dim] if i.index_vector_dim < operand.rank else 1
+        return IndexingMap.from_sizes(gather_start_index(i, index, Sym(0)), sizes, (length,))
+    results, runtime = gather_index(i, index, [Sym(k) for k in range(len(i.start_index_map))])
+    return IndexingMap.from_sizes(results, sizes, (), runtime)
+
+
+def gather_index(i: Instruction, index: Sequence[Expr], starts: Sequence[Expr]) -> tuple[Index, list[int]]:
+    """The operand index of a gather, given its clamped start positions; and how many values each start can take."""
+    operand = i.operands[0].shape.dims
+    batch, walked = gather_dims(i)
+    results: list[Expr] = [Const(0)] * len(operand)
+    for at, d in zip(i.offset_dims, walked, strict=True):
+        results[d] = index[at]
+    batching = tuple(i.operand_batching_dims or ())
+    indices_batch = tuple(i.start_indices_batching_dims or ())
+    for d, at in zip(batching, indices_batch, strict=True):
+        results[d] = index[batch[at - (at > i.index_vector_dim)]]
+    sizes = []
+    for d, start in zip(i.start_index_map, starts, strict=True):
+        results[d] = results[d] + start
+        sizes.append(operand[d] - i.slice_sizes[d] + 1)
+    return tuple(results), sizes
+
+
+def _convolution(i: Instruction, n: int, sizes: Sizes, operand: Shape) -> IndexingMap:
+    labels, window = i.dim_labels, i.window
+    features = i.operands[1].shape.dims[labels.kernel_input]
+    symbols = [Sym(k) for k in range(len(window) + 1)]
+    lhs, rhs, constraints = convolution_index(i, dims(len(sizes)), symbols[:-1], symbols[-1])
+    lengths = [*(w.size for w in window), features]
+    found = IndexingMap.from_sizes(rhs if n else lhs, sizes, lengths)
+    return found if n else found.replace(constraints=constraints)
+
+
+def convolution_index(
+    i: Instruction, index: Sequence[Expr], offsets: Sequence[Expr], feature: Expr
+) -> tuple[Index, Index, list[Constraint]]:
+    """Input and kernel index of a convolution's term, and when the input index is not padding.
+
+    `offsets`: position in the window; `feature`: kernel input feature. Feature and batch groups are honoured.
+    """
+    labels, window = i.dim_labels, i.window
+    lhs, rhs = i.operands[0].shape, i.operands[1].shape
+    features = rhs.dims[labels.kernel_input]
+    out_feature = index[labels.output_feature]
+    out_features = i.shape.dims[labels.output_feature]
+    batch, channel = index[labels.output_batch], feature
+    if i.feature_group_count > 1:
+        group = floordiv(out_feature, Const(out_features // i.feature_group_count))
+        channel = add(mul(group, Const(features)), feature)
+    if i.batch_group_count > 1:
+        group = floordiv(out_feature, Const(out_features // i.batch_group_count))
+        batch = add(mul(group, Const(lhs.dims[labels.input_batch] // i.batch_group_count)), batch)
+    spatial_sizes = [lhs.dims[d] for d in labels.input_spatial]
+    # a reversed window flips the kernel, not the input
+    plain = [_without_reversal(w) for w in window]
+    places, constraints = window_index(plain, spatial_sizes, [index[d] for d in labels.output_spatial], offsets)
+    left: list[Expr] = [Const(0)] * lhs.rank
+    right: list[Expr] = [Const(0)] * rhs.rank
+    left[labels.input_batch], left[labels.input_feature] = batch, channel
+    right[labels.kernel_input], right[labels.kernel_output] = feature, out_feature
+    for d, e in zip(labels.input_spatial, places, strict=True):
+        left[d] = e
+    for d, w, e in zip(labels.kernel_spatial, window, offsets, strict=True):
+        right[d] = Const(w.size - 1) - e if w.reversal else e
+    return tuple(left), tuple(right), constraints
+
+
+def _without_reversal(w):  # noqa: ANN001, ANN202
+    from dataclasses import replace
+
+    return replace(w, reversal=False) if w.reversal else w
+
+
+_BUILDERS = {
+    "pad": _pad,
+    "concatenate": _concatenate,
+    "reduce": _reduce,
+    "reduce-window": _reduce_window,
+    "dot": _dot,
+    "dynamic-slice": _dynamic_slice,
+    "dynamic-update-slice": _dynamic_update_slice,
+    "gather": _gather,
+    "convolution": _convolution,
+}

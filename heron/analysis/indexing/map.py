@@ -1,0 +1,309 @@
+"""IndexingMap: which element(s) of a tensor are read for an element of another one.
+
+`(d0, d1)[s0] -> (d0 * 4 + s0, d1)` with a range for every variable and constraints on expressions. Dimension
+variables are given (an output index, thread and block ids), symbols are iterated over (a reduced dimension, the
+elements a thread does), runtime variables are read from a tensor when the kernel runs (dynamic-slice offsets).
+`Sym(i)` counts range symbols first, then runtime variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
+from typing import Any, NamedTuple, TypeAlias
+
+from heron.analysis.indexing.expr import Const, Dim, Expr, ExprLike, FloorDiv, Mul, Sym, as_expr
+from heron.analysis.indexing.simplify import Range, Simplifier, simplifier
+from heron.errors import HeronError
+
+
+class Var(NamedTuple):
+    """A variable's inclusive range; a `name` (such as `th_x`) replaces `d0` in text."""
+
+    lo: int
+    hi: int
+    name: str = ""
+
+
+Constraint: TypeAlias = tuple[Expr, int, int]  # lo <= expr <= hi
+
+
+class IndexingMap:
+    """Immutable, hashable map with ranges.
+
+    Args:
+        results: one expression a dimension of the tensor that is read.
+        dims, syms, rt_vars: the variables, as `Var` or `(lo, hi)`.
+        constraints: `(expr, lo, hi)`: only points where each `expr` lies in its inclusive range belong to the domain.
+    """
+
+    __slots__ = ("_hash", "_simplified", "constraints", "dims", "results", "rt_vars", "syms")
+
+    def __init__(
+        self,
+        results: Iterable[ExprLike],
+        dims: Iterable[Var | Range] = (),
+        syms: Iterable[Var | Range] = (),
+        constraints: Iterable[Constraint] = (),
+        rt_vars: Iterable[Var | Range] = (),
+    ) -> None:
+        self.results: tuple[Expr, ...] = tuple(as_expr(r) for r in results)
+        self.dims: tuple[Var, ...] = _vars(dims)
+        self.syms: tuple[Var, ...] = _vars(syms)
+        self.rt_vars: tuple[Var, ...] = _vars(rt_vars)
+        self.constraints: tuple[Constraint, ...] = tuple(constraints)
+        self._hash = hash((self.results, self.dims, self.syms, self.rt_vars, self.constraints))
+        self._simplified: IndexingMap | None = None
+
+    # -- making
+
+    @staticmethod
+    def from_sizes(
+        results: Iterable[ExprLike], dims: Iterable[int], syms: Iterable[int] = (), rt_vars: Iterable[int] = ()
+    ) -> IndexingMap:
+        """A map whose variables run from 0 to size - 1."""
+        ranges = [[Var(0, n - 1) for n in sizes] for sizes in (dims, syms, rt_vars)]
+        return IndexingMap(results, ranges[0], ranges[1], (), ranges[2])
+
+    @staticmethod
+    def identity(sizes: Sequence[int]) -> IndexingMap:
+        """`(d0, …) -> (d0, …)` over a tensor of these sizes."""
+        return IndexingMap.from_sizes([Dim(i) for i in range(len(sizes))], sizes)
+
+    @staticmethod
+    def empty(dims: Iterable[Var | Range], rank: int) -> IndexingMap:
+        """A map that reads nothing: its domain is known to be empty."""
+        return IndexingMap([Const(0)] * rank, dims, (), ((Const(1), 0, 0),))
+
+    def replace(self, **changes: Any) -> IndexingMap:
+        """The same map with some of results, dims, syms, constraints, rt_vars replaced."""
+        fields = {n: getattr(self, n) for n in ("results", "dims", "syms", "constraints", "rt_vars")}
+        return IndexingMap(**(fields | changes))
+
+    # -- asking
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return (
+            isinstance(other, IndexingMap)
+            and self._hash == other._hash
+            and self.results == other.results
+            and self.dims == other.dims
+            and self.syms == other.syms
+            and self.rt_vars == other.rt_vars
+            and self.constraints == other.constraints
+        )
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        from heron.analysis.indexing.text import format_map
+
+        return format_map(self)
+
+    @property
+    def num_dims(self) -> int:
+        return len(self.dims)
+
+    @property
+    def num_syms(self) -> int:
+        """How many symbols there are, runtime variables not counted."""
+        return len(self.syms)
+
+    @property
+    def num_results(self) -> int:
+        return len(self.results)
+
+    @property
+    def is_known_empty(self) -> bool:
+        """No point satisfies the ranges and constraints (certain once simplified)."""
+        if any(v.lo > v.hi for v in (*self.dims, *self.syms, *self.rt_vars)):
+            return True
+        return any(isinstance(e, Const) and not lo <= e.value <= hi for e, lo, hi in self.constraints)
+
+    @property
+    def is_identity(self) -> bool:
+        """Result i is `Dim(i)` for every dimension, with no symbol, runtime variable or constraint."""
+        if len(self.results) != len(self.dims) or self.syms or self.rt_vars or self.constraints:
+            return False
+        return all(r is Dim(i) for i, r in enumerate(self.results))
+
+    @property
+    def simplifier(self) -> Simplifier:
+        """The shared simplifier of this map's variable ranges."""
+        return simplifier(_ranges(self.dims), _ranges(self.syms + self.rt_vars))
+
+    def range_of(self, e: Expr) -> Range:
+        """An inclusive range holding every value of `e` over this map's variables."""
+        s = self.simplifier
+        return s.range_of(s.simplify(e))
+
+    def evaluate(
+        self, dims: Sequence[Any] = (), syms: Sequence[Any] = (), rt_vars: Sequence[Any] = ()
+    ) -> tuple[Any, ...]:
+        """The results at a point, or at many: ints or NumPy integer arrays that broadcast."""
+        symbols = (*syms, *rt_vars)
+        return tuple(r.evaluate(dims, symbols) for r in self.results)
+
+    def contains(self, dims: Sequence[int] = (), syms: Sequence[int] = (), rt_vars: Sequence[int] = ()) -> bool:
+        """Whether the point lies in the domain (ranges and constraints)."""
+        values = (*dims, *syms, *rt_vars)
+        variables = (*self.dims, *self.syms, *self.rt_vars)
+        if not all(v.lo <= x <= v.hi for v, x in zip(variables, values, strict=True)):
+            return False
+        symbols = (*syms, *rt_vars)
+        return all(lo <= e.evaluate(dims, symbols) <= hi for e, lo, hi in self.constraints)
+
+    def points(self) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+        """Every `(dims, syms)` of the domain, symbols innermost; for tests and small maps without runtime variables."""
+        if self.rt_vars:
+            raise HeronError("GEN103", "points of a map with runtime variables are not known", where=repr(self))
+        n = len(self.dims)
+        for point in product(*(range(v.lo, v.hi + 1) for v in self.dims + self.syms)):
+            if self.contains(point[:n], point[n:]):
+                yield point[:n], point[n:]
+
+    # -- changing
+
+    def substitute(
+        self,
+        dim_exprs: Sequence[Expr | None],
+        sym_exprs: Sequence[Expr | None] = (),
+        dims: Iterable[Var | Range] | None = None,
+        syms: Iterable[Var | Range] | None = None,
+        rt_vars: Iterable[Var | Range] | None = None,
+    ) -> IndexingMap:
+        """Replaces variables by expressions over the variables `dims`, `syms`, `rt_vars` (default: the same ones)."""
+        return IndexingMap(
+            [r.substitute(dim_exprs, sym_exprs) for r in self.results],
+            self.dims if dims is None else dims,
+            self.syms if syms is None else syms,
+            [(e.substitute(dim_exprs, sym_exprs), lo, hi) for e, lo, hi in self.constraints],
+            self.rt_vars if rt_vars is None else rt_vars,
+        )
+
+    def compose(self, inner: IndexingMap) -> IndexingMap:
+        """`self ∘ inner`: see `compose`."""
+        return compose(inner, self)
+
+    def simplify(self) -> IndexingMap:
+        """Canonical results, variable ranges tightened by constraints, redundant constraints gone; memoised."""
+        if self._simplified is None:
+            self._simplified = _simplify(self)
+            self._simplified._simplified = self._simplified
+        return self._simplified
+
+    def remove_unused_syms(self) -> IndexingMap:
+        """Drops symbols and runtime variables that no result and no constraint reads; the others are renumbered."""
+        used: set[Expr] = set()
+        for e in (*self.results, *(c[0] for c in self.constraints)):
+            used |= e.variables()
+        n = len(self.syms)
+        keep = [i for i in range(n + len(self.rt_vars)) if Sym(i) in used]
+        if len(keep) == n + len(self.rt_vars):
+            return self
+        renumber: list[Expr | None] = [Const(0)] * (n + len(self.rt_vars))
+        for new, old in enumerate(keep):
+            renumber[old] = Sym(new)
+        syms = [self.syms[i] for i in keep if i < n]
+        return self.substitute((), renumber, None, syms, [self.rt_vars[i - n] for i in keep if i >= n])
+
+
+def compose(first: IndexingMap, second: IndexingMap) -> IndexingMap:
+    """`x -> second(first(x))`, not simplified.
+
+    Symbols of the result are `second`'s, then `first`'s (likewise runtime variables), as in XLA. The ranges of
+    `second`'s dimensions become constraints on `first`'s results.
+
+    Raises:
+        HeronError: GEN104 when `first` does not have one result for each dimension of `second`.
+    """
+    if len(first.results) != len(second.dims):
+        why = f"{len(first.results)} results against {len(second.dims)} dimensions"
+        raise HeronError("GEN104", "indexing maps do not compose", where=f"{first} then {second}", why=why)
+    s2, s1, r2 = len(second.syms), len(first.syms), len(second.rt_vars)
+    new_syms = s2 + s1
+    move1 = [Sym(s2 + i) for i in range(s1)]
+    move1 += [Sym(new_syms + r2 + i) for i in range(len(first.rt_vars))]
+    move2 = [Sym(i) for i in range(s2)] + [Sym(new_syms + i) for i in range(r2)]
+    if s2 or r2:
+        moved = [r.substitute((), move1) for r in first.results]
+        constraints = [(e.substitute((), move1), lo, hi) for e, lo, hi in first.constraints]
+    else:
+        moved, constraints = list(first.results), list(first.constraints)
+    results = [r.substitute(moved, move2) for r in second.results]
+    constraints += [(e.substitute(moved, move2), lo, hi) for e, lo, hi in second.constraints]
+    for e, v in zip(moved, second.dims, strict=True):
+        lo, hi = first.range_of(e) if not (s2 or r2) else (v.lo - 1, v.hi)
+        if not (v.lo <= lo and hi <= v.hi):
+            constraints.append((e, v.lo, v.hi))
+    rt_vars = second.rt_vars + first.rt_vars
+    return IndexingMap(results, first.dims, second.syms + first.syms, constraints, rt_vars)
+
+
+def _vars(vs: Iterable[Var | Range]) -> tuple[Var, ...]:
+    return tuple(v if type(v) is Var else Var(*v) for v in vs)
+
+
+def _ranges(vs: Iterable[Var]) -> tuple[Range, ...]:
+    return tuple((v.lo, v.hi) for v in vs)
+
+
+def _simplify(m: IndexingMap) -> IndexingMap:
+    while True:
+        s = m.simplifier
+        if m.is_known_empty:
+            return IndexingMap.empty(m.dims, len(m.results)).replace(syms=m.syms, rt_vars=m.rt_vars)
+        results = [s.simplify(r) for r in m.results]
+        constraints, tightened = _simplify_constraints(m, s)
+        if tightened is None:
+            return IndexingMap.empty(m.dims, len(m.results)).replace(syms=m.syms, rt_vars=m.rt_vars)
+        n, k = len(m.dims), len(m.dims) + len(m.syms)
+        dims, syms, rt_vars = tightened[:n], tightened[n:k], tightened[k:]
+        new = IndexingMap(results, dims, syms, constraints, rt_vars)
+        if new == m:
+            return m
+        m = new
+
+
+def _simplify_constraints(m: IndexingMap, s: Simplifier) -> tuple[list[Constraint], list[Var] | None]:
+    """The constraints that still say something, and the variables' tightened ranges (None: nothing satisfies them)."""
+    variables = [*m.dims, *m.syms, *m.rt_vars]
+    merged: dict[Expr, Range] = {}
+    for e, lo, hi in m.constraints:
+        e, lo, hi = _normalize(s.simplify(e), lo, hi)
+        have_lo, have_hi = s.range_of(e)
+        if lo > have_hi or hi < have_lo or lo > hi:
+            return [], None
+        if lo <= have_lo and have_hi <= hi:
+            continue
+        if isinstance(e, (Dim, Sym)):
+            at = e.index if isinstance(e, Dim) else len(m.dims) + e.index
+            v = variables[at]
+            variables[at] = Var(max(v.lo, lo), min(v.hi, hi), v.name)
+            continue
+        old = merged.get(e, (lo, hi))
+        merged[e] = max(lo, old[0], have_lo), min(hi, old[1], have_hi)
+    if any(v.lo > v.hi for v in variables) or any(lo > hi for lo, hi in merged.values()):
+        return [], None
+    ordered = sorted(merged, key=lambda e: e.sort_key)
+    return [(e, *merged[e]) for e in ordered], variables
+
+
+def _normalize(e: Expr, lo: int, hi: int) -> Constraint:
+    """An equivalent constraint without outer constant, factor or `floordiv`."""
+    from heron.analysis.indexing.expr import Add
+
+    while True:
+        if isinstance(e, Add) and isinstance(e.rhs, Const):  # x + c in [lo, hi]
+            e, lo, hi = e.lhs, lo - e.rhs.value, hi - e.rhs.value
+        elif isinstance(e, Mul) and isinstance(e.rhs, Const) and e.rhs.value:  # x * c in [lo, hi]
+            c = e.rhs.value
+            lo, hi = (lo, hi) if c > 0 else (-hi, -lo)
+            e, lo, hi = e.lhs, -(-lo // abs(c)), hi // abs(c)
+        elif isinstance(e, FloorDiv) and isinstance(e.rhs, Const):  # x floordiv c in [lo, hi]
+            e, lo, hi = e.lhs, lo * e.rhs.value, hi * e.rhs.value + e.rhs.value - 1
+        else:
+            return e, lo, hi

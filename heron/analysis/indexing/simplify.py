@@ -1,0 +1,303 @@
+"""Range-aware simplification of index expressions to one canonical form.
+
+A `Simplifier` is made for the ranges of a map's variables and memoises; expressions are brought to linear form
+(`sum of coefficient * atom + constant`, atoms being variables, `floordiv`s and `mod`s), and each rule below carries its
+law. Canonical: sums are flat, left-associated and sorted (`Expr.sort_key`), the constant last; no `floordiv` or `mod`
+holds a multiple of its divisor; `(x mod ab) floordiv a` is written `(x floordiv a) mod b`.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import gcd
+from typing import TypeAlias
+
+from heron.analysis.indexing.expr import Add, BinaryExpr, Const, Dim, Expr, FloorDiv, Mod, Mul
+
+Range: TypeAlias = tuple[int, int]  # inclusive
+Terms: TypeAlias = dict[Expr, int]  # atom -> coefficient, no zeros
+
+
+class Simplifier:
+    """Simplifies expressions over variables with the given inclusive ranges.
+
+    Args:
+        dims: range of each `Dim`; syms: range of each `Sym` (range variables, then runtime variables).
+    """
+
+    __slots__ = ("_memo", "_ranges", "dims", "syms")
+
+    def __init__(self, dims: tuple[Range, ...], syms: tuple[Range, ...] = ()) -> None:
+        self.dims, self.syms = dims, syms
+        self._memo: dict[Expr, Expr] = {}
+        self._ranges: dict[Expr, Range] = {}
+
+    def simplify(self, e: Expr) -> Expr:
+        """The canonical form of `e`; equal to `e` at every point in the ranges."""
+        known = self._memo.get(e)
+        if known is None:
+            if isinstance(e, BinaryExpr):
+                known = _build(*self._linear(e))
+            else:
+                known = self._atom_or_constant(e)
+            self._memo[e] = known
+            self._memo[known] = known
+        return known
+
+    def range_of(self, e: Expr) -> Range:
+        """An inclusive range that holds every value of `e` (exact for canonical forms without shared variables)."""
+        known = self._ranges.get(e)
+        if known is None:
+            known = self._ranges[e] = self._range(e)
+        return known
+
+    # -- ranges
+
+    def _range(self, e: Expr) -> Range:
+        if isinstance(e, Const):
+            return e.value, e.value
+        if not isinstance(e, BinaryExpr):
+            table = self.dims if isinstance(e, Dim) else self.syms
+            return table[e.index]  # pyright: ignore[reportAttributeAccessIssue]
+        lo, hi = self.range_of(e.lhs)
+        if isinstance(e, Add):
+            lo2, hi2 = self.range_of(e.rhs)
+            return lo + lo2, hi + hi2
+        if isinstance(e, Mul):
+            lo2, hi2 = self.range_of(e.rhs)
+            corners = (lo * lo2, lo * hi2, hi * lo2, hi * hi2)
+            return min(corners), max(corners)
+        assert isinstance(e.rhs, Const)
+        c = e.rhs.value
+        if isinstance(e, FloorDiv):
+            return lo // c, hi // c
+        return (lo % c, hi % c) if lo // c == hi // c else (0, c - 1)
+
+    def _sum_range(self, terms: Terms, constant: int) -> Range:
+        lo = hi = constant
+        for atom, k in terms.items():
+            a, b = self.range_of(atom)
+            if k > 0:
+                lo, hi = lo + a * k, hi + b * k
+            else:
+                lo, hi = lo + b * k, hi + a * k
+        return lo, hi
+
+    # -- linear form
+
+    def _atom_or_constant(self, e: Expr) -> Expr:
+        lo, hi = self.range_of(e)
+        return Const(lo) if lo == hi else e  # a variable with one value is that value
+
+    def _linear(self, e: Expr) -> tuple[Terms, int]:
+        """`e` as simplified atoms with coefficients, and a constant."""
+        terms: Terms = {}
+        constant = self._collect(e, 1, terms)
+        return _drop_zeros(self._join_div_and_mod(terms)), constant
+
+    def _collect(self, e: Expr, factor: int, terms: Terms) -> int:
+        """Adds `factor * e` to `terms`; returns its constant part."""
+        if isinstance(e, Const):
+            return factor * e.value
+        if isinstance(e, Add):
+            return self._collect(e.lhs, factor, terms) + self._collect(e.rhs, factor, terms)
+        if isinstance(e, Mul):
+            if isinstance(e.rhs, Const):
+                return self._collect(e.lhs, factor * e.rhs.value, terms)
+            if isinstance(e.lhs, Const):
+                return self._collect(e.rhs, factor * e.lhs.value, terms)
+        known = self._memo.get(e)
+        if known is e:
+            terms[e] = terms.get(e, 0) + factor
+            return 0
+        if known is None:
+            known = self._memo[e] = self._atom(e)
+            self._memo.setdefault(known, known)
+        return self._add_canonical(known, factor, terms)
+
+    def _add_canonical(self, e: Expr, factor: int, terms: Terms) -> int:
+        """Like `_collect` for an expression already canonical: its atoms are taken as they are."""
+        if isinstance(e, Const):
+            return factor * e.value
+        if isinstance(e, Add):
+            left = self._add_canonical(e.lhs, factor, terms)
+            return left + self._add_canonical(e.rhs, factor, terms)
+        if isinstance(e, Mul) and isinstance(e.rhs, Const):
+            return self._add_canonical(e.lhs, factor * e.rhs.value, terms)
+        terms[e] = terms.get(e, 0) + factor
+        return 0
+
+    def _atom(self, e: Expr) -> Expr:
+        if isinstance(e, (FloorDiv, Mod)):
+            terms, constant = self._linear(e.lhs)
+            assert isinstance(e.rhs, Const)
+            rule = self._floordiv if isinstance(e, FloorDiv) else self._mod
+            return rule(terms, constant, e.rhs.value)
+        return self._atom_or_constant(e)
+
+    def _join_div_and_mod(self, terms: Terms) -> Terms:
+        """`(x floordiv c) * kc + (x mod c) * k == x * k`."""
+        for atom in [a for a in terms if isinstance(a, Mod)]:
+            k = terms.get(atom, 0)
+            if k == 0 or not isinstance(atom.rhs, Const):
+                continue
+            inner, constant = self._linear(atom.lhs)
+            quotient = self._floordiv(dict(inner), constant, atom.rhs.value)
+            if isinstance(quotient, (Const, Add, Mul)):
+                continue
+            if terms.get(quotient) != k * atom.rhs.value or constant != 0:
+                continue
+            del terms[atom], terms[quotient]
+            for a, coefficient in inner.items():
+                terms[a] = terms.get(a, 0) + coefficient * k
+            return self._join_div_and_mod(terms)
+        return terms
+
+    # -- floordiv and mod by a constant
+
+    def _floordiv(self, terms: Terms, constant: int, c: int) -> Expr:
+        """Canonical `(terms + constant) floordiv c`; `terms` is consumed."""
+        if c == 1:
+            return _build(terms, constant)
+        whole, rest = _split_multiples(terms, c)  # (cq + r) floordiv c == q + r floordiv c
+        offset, constant = divmod(constant, c)
+        lo, hi = self._sum_range(rest, constant)
+        if lo // c == hi // c:
+            return _build(whole, offset + lo // c)
+        rest, constant, c = _divide_by_gcd(rest, constant, c)
+        rest, constant, c = self._drop_small_part(rest, constant, c)
+        quotient = self._floordiv_atom(rest, constant, c)
+        offset += self._add_canonical(quotient, 1, whole)
+        return _build(_drop_zeros(whole), offset)
+
+    def _drop_small_part(self, rest: Terms, constant: int, c: int) -> tuple[Terms, int, int]:
+        """`(g a + b) floordiv g c == a floordiv c` where `0 <= b < g`."""
+        while True:
+            split = self._small_part(rest, constant, c)
+            if split is None:
+                return rest, constant, c
+            g, big, _, big_constant, _ = split
+            rest, constant, c = {a: k // g for a, k in big.items()}, big_constant // g, c // g
+
+    def _small_part(self, rest: Terms, constant: int, c: int) -> tuple[int, Terms, Terms, int, int] | None:
+        """A divisor g of c with `rest + constant == g * big + small`, `0 <= small < g`, neither part empty."""
+        for g in sorted({gcd(c, k) for k in rest.values()} - {1}, reverse=True):
+            big = {a: k for a, k in rest.items() if k % g == 0}
+            small = {a: k for a, k in rest.items() if k % g}
+            small_constant = constant % g
+            lo, hi = self._sum_range(small, small_constant)
+            if lo < 0 and small_constant and self._sum_range(small, 0)[0] >= 0:
+                lo, hi = self._sum_range(small, 0)
+            if lo >= 0 and hi < g and (small or small_constant):
+                return g, big, small, constant - small_constant, small_constant
+        return None
+
+    def _floordiv_atom(self, rest: Terms, constant: int, c: int) -> Expr:
+        if c == 1:
+            return _build(rest, constant)
+        lo, hi = self._sum_range(rest, constant)
+        if lo // c == hi // c:
+            return Const(lo // c)
+        if constant == 0 and len(rest) == 1:
+            ((atom, k),) = rest.items()
+            if k == 1 and isinstance(atom, FloorDiv) and isinstance(atom.rhs, Const):
+                inner, inner_constant = self._linear(atom.lhs)  # (x floordiv a) floordiv b == x floordiv ab
+                return self._floordiv(inner, inner_constant, c * atom.rhs.value)
+            if k == 1 and isinstance(atom, Mod) and isinstance(atom.rhs, Const) and atom.rhs.value % c == 0:
+                inner, inner_constant = self._linear(atom.lhs)  # (x mod ab) floordiv a == (x floordiv a) mod b
+                quotient = self._floordiv(inner, inner_constant, c)
+                return self._mod(*self._linear(quotient), atom.rhs.value // c)
+        return FloorDiv(_build(rest, constant), Const(c))
+
+    def _mod(self, terms: Terms, constant: int, c: int) -> Expr:
+        """Canonical `(terms + constant) mod c`; `terms` is consumed."""
+        if c == 1:
+            return Const(0)
+        lo, hi = self._sum_range(terms, constant)
+        if lo // c == hi // c:  # x mod c == x - kc where kc <= x < (k + 1) c
+            return _build(terms, constant - lo // c * c)
+        rest = self._without_inner_mods(terms, c)
+        _, rest = _split_multiples(rest, c)  # (cq + r) mod c == r mod c
+        constant %= c
+        lo, hi = self._sum_range(rest, constant)
+        if lo // c == hi // c:
+            return _build(rest, constant - lo // c * c)
+        g = _common_divisor(rest, c)
+        if g > 1:  # (g r + k) mod g c == (r mod c) * g + k, 0 <= k < g
+            extra = constant % g
+            scaled = {a: k // g for a, k in rest.items()}
+            return self.simplify(self._mod(scaled, constant // g, c // g) * g + extra)
+        split = self._small_part(rest, constant, c)
+        if split is None:
+            return Mod(_build(rest, constant), Const(c))
+        g, big, small, big_constant, small_constant = split  # (g a + b) mod g c == (a mod c) * g + b
+        high = self._mod({a: k // g for a, k in big.items()}, big_constant // g, c // g)
+        small_constant += self._add_canonical(high, g, small)
+        return _build(_drop_zeros(self._join_div_and_mod(small)), small_constant)
+
+    def _without_inner_mods(self, terms: Terms, c: int) -> Terms:
+        """`((x mod ac) k + y) mod c == (x k + y) mod c`."""
+        if not any(isinstance(a, Mod) for a in terms):
+            return terms
+        out: Terms = {}
+        for atom, k in terms.items():
+            if isinstance(atom, Mod) and isinstance(atom.rhs, Const) and atom.rhs.value * k % c == 0:
+                constant = self._add_canonical(atom.lhs, k, out)
+                if constant % c == 0:
+                    continue
+                return terms  # rare: keep the mod rather than carry its constant
+            out[atom] = out.get(atom, 0) + k
+        return _drop_zeros(out)
+
+
+def _drop_zeros(terms: Terms) -> Terms:
+    return terms if all(terms.values()) else {a: k for a, k in terms.items() if k}
+
+
+def _split_multiples(terms: Terms, c: int) -> tuple[Terms, Terms]:
+    """`terms == c * whole + rest`: the terms whose coefficient is a multiple of `c`, and the others."""
+    whole = {atom: k // c for atom, k in terms.items() if k % c == 0}
+    return whole, {atom: k for atom, k in terms.items() if k % c}
+
+
+def _common_divisor(terms: Terms, c: int) -> int:
+    for k in terms.values():
+        c = gcd(c, k)
+    return c
+
+
+def _divide_by_gcd(terms: Terms, constant: int, c: int) -> tuple[Terms, int, int]:
+    """`(g r + k) floordiv g c == (r + k floordiv g) floordiv c`."""
+    g = _common_divisor(terms, c)
+    if g == 1:
+        return terms, constant, c
+    return {a: k // g for a, k in terms.items()}, constant // g, c // g
+
+
+def _build(terms: Terms, constant: int) -> Expr:
+    """The flat, sorted sum of canonical atoms."""
+    if not terms:
+        return Const(constant)
+    atoms = sorted(terms, key=_sort_key) if len(terms) > 1 else list(terms)
+    total: Expr | None = None
+    for atom in atoms:
+        k = terms[atom]
+        term = atom if k == 1 else Mul(atom, Const(k))
+        total = term if total is None else Add(total, term)
+    assert total is not None
+    return total if constant == 0 else Add(total, Const(constant))
+
+
+def _sort_key(e: Expr) -> tuple[object, ...]:
+    return e.sort_key
+
+
+@lru_cache(maxsize=4096)
+def simplifier(dims: tuple[Range, ...], syms: tuple[Range, ...] = ()) -> Simplifier:
+    """The shared, memoising `Simplifier` of these ranges."""
+    return Simplifier(dims, syms)
+
+
+def simplify(e: Expr, dims: tuple[Range, ...], syms: tuple[Range, ...] = ()) -> Expr:
+    """The canonical form of `e` for variables in these ranges: `(d0*4 + s0) floordiv 4` with s0 in [0, 3] is `d0`."""
+    return simplifier(tuple(dims), tuple(syms)).simplify(e)

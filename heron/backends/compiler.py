@@ -1,0 +1,171 @@
+"""The way of a program through the compiler, one method a stage; every stage has a text.
+
+    module → hlo → fused → scheduled → buffers → thunks → mlir → llvm → asm | ptx → Executable
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from heron.backends.lower import KernelUse, Lowering
+from heron.errors import HeronError
+from heron.hlo.module import Module
+from heron.options import Options
+from heron.runtime.executable import Executable, KernelInfo, Signature
+from heron.runtime.thunks import Sequence, show
+from heron.targets import Target
+from heron.trace import Trace
+
+if TYPE_CHECKING:
+    from heron.backends.machine import Machine
+    from heron.buffers.assignment import BufferAssignment
+
+STAGES = ("hlo", "fused", "scheduled", "buffers", "thunks", "mlir", "llvm", "ptx", "asm")
+
+
+@dataclass
+class Compilation:
+    """One compile. Each stage is computed when first asked for, from the one before it."""
+
+    source: Module
+    target: Target
+    options: Options
+    trace: Trace
+    machine: Machine = field(init=False)
+
+    def __post_init__(self) -> None:
+        from heron.backends.machine import machine_for
+
+        self.machine = machine_for(self.target)
+
+    # -- stages ------------------------------------------------------------------------------------------------------
+    def passes(self, until: str = "scheduled") -> Module:
+        """The module after the pass pipelines up to a stage: hlo, fused or scheduled."""
+        from heron.passes.context import PassContext
+
+        module = self.source.clone()
+        ctx = PassContext(options=self.options, trace=self.trace, target=self.target)
+        for stage, pipeline in self.machine.pipelines().items():
+            with self.trace.stage(stage):
+                pipeline.run(module, ctx)
+            if stage == until:
+                break
+        return module
+
+    @cached_property
+    def scheduled(self) -> Module:
+        return self.passes("scheduled")
+
+    @cached_property
+    def buffers(self) -> BufferAssignment:
+        from heron.buffers import assign
+
+        module = self.scheduled
+        with self.trace.stage("buffers"):
+            return assign(module, alignment=self.machine.alignment)
+
+    @cached_property
+    def lowered(self) -> tuple[Sequence, dict[str, KernelUse]]:
+        """Thunks and distinct kernels, still MLIR before lowering."""
+        buffers = self.buffers
+        with self.trace.stage("emit"):
+            lowering = Lowering(self.scheduled, buffers, self.target, self.trace)
+            return lowering.program(), lowering.kernels
+
+    @cached_property
+    def signature(self) -> Signature:
+        entry = self.source.entry
+        parameters = entry.parameters
+        return Signature(
+            tuple(p.shape for p in parameters), tuple(p.name for p in parameters), entry.root.shape
+        )
+
+    def executable(self) -> Executable:
+        """The program, ready to call."""
+        thunks, uses = self.lowered
+        kernels = [info(use) for use in uses.values()]
+        facts: dict[str, Any] = dict(
+            name=self.source.name,
+            target=self.target.name,
+            signature=self.signature,
+            kernels=kernels,
+            assignment=self.buffers,
+            trace=self.trace,
+            stages=Stages(self.source, self.target, self.options, self),
+        )
+        for k in kernels:
+            self.trace.kernel(
+                name=k.name,
+                emitter=k.emitter,
+                source=list(k.instructions),
+                launch={"grid": k.grid, "block": k.block, "work_items": k.work_items},
+            )
+        return self.machine.build(thunks, uses, self.buffers, self.signature, self.options, self.trace, facts)
+
+
+def info(use: KernelUse) -> KernelInfo:
+    """What is worth telling of a kernel."""
+    k = use.kernel
+    return KernelInfo(
+        k.name,
+        k.emitter,
+        len(use.sources),
+        tuple(use.sources),
+        k.launch.grid,
+        k.launch.block,
+        k.launch.work_items,
+        k.launch.shared_bytes,
+        k.notes,
+    )
+
+
+class Stages:
+    """The text of each stage, made when asked for: early ones by compiling again, so that nothing is kept for it."""
+
+    def __init__(self, source: Module, target: Target, options: Options, done: Compilation) -> None:
+        self.source, self.target, self.options, self.done = source, target, options, done
+
+    def text(self, name: str) -> str:
+        """The program at stage `name`. Raises CLI010 for a name that is no stage of the target."""
+        if name not in STAGES:
+            raise HeronError("CLI010", f"unknown stage '{name}'", hint="one of " + ", ".join(STAGES))
+        c = self.done
+        if name in ("hlo", "fused"):
+            fresh = Compilation(self.source, self.target, self.options, Trace())
+            return str(fresh.passes(name))
+        if name == "scheduled":
+            return str(c.scheduled)
+        if name == "buffers":
+            return c.buffers.report()
+        if name == "thunks":
+            return show(c.lowered[0])
+        fresh = Compilation(self.source, self.target, self.options, Trace())
+        thunks, uses = fresh.lowered
+        return fresh.machine.text(name, thunks, uses)
+
+
+def compile(
+    module: Module,
+    target: str | Target = "cpu",
+    options: Options | None = None,
+    trace: Trace | None = None,
+) -> Executable:
+    """Compile a module for a target.
+
+    Args:
+        module: a verified program; it is not changed.
+        target: a name (`cpu`, `sm_90`, `sim:sm_90`, …; `heron targets` lists them) or a `Target`.
+        options: defaults and `HERON_*` variables when None.
+        trace: the record to write into; a fresh one when None (found at `executable.trace`).
+
+    Raises HeronError with a code of the stage that refused.
+    """
+    from heron import targets
+
+    if not isinstance(target, Target):
+        target = targets.get(target)
+    options = options or Options.from_env()
+    trace = trace if trace is not None else Trace()
+    return Compilation(module, target, options, trace).executable()

@@ -1,0 +1,1 @@
+"""The GPU backend: NVIDIA GPUs, real, simulated, or compiled for without one."""

@@ -1,0 +1,217 @@
+"""From a scheduled module with buffers to thunks and kernels.
+
+Fusions become kernels (each distinct one emitted once), dots library products, control flow nested sequences. What has
+no lowering is an error with a code: nothing is ever handed to the evaluator.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from heron.backends.gemm import gemm_shape
+from heron.buffers.assignment import Slice
+from heron.codegen.kernel import Kernel
+from heron.errors import HeronError
+from heron.hlo.computation import Computation
+from heron.hlo.fingerprint import fingerprint
+from heron.hlo.instruction import Instruction
+from heron.hlo.module import Module
+from heron.hlo.shape import ShapeIndex
+from heron.hlo.types import PRED
+from heron.runtime.thunks import (
+    ConditionalThunk,
+    CopyThunk,
+    GemmThunk,
+    KernelThunk,
+    Sequence,
+    Thunk,
+    WhileThunk,
+)
+
+if TYPE_CHECKING:
+    from heron.buffers.assignment import BufferAssignment
+    from heron.targets import Target
+    from heron.trace import Trace
+
+#: ops that are only names for buffers other instructions fill
+NO_CODE = frozenset(
+    "parameter constant tuple get-tuple-element bitcast after-all add-dependency opt-barrier domain".split()
+)
+
+
+@dataclass(slots=True)
+class KernelUse:
+    """A distinct kernel and the instructions that run it."""
+
+    kernel: Kernel
+    sources: list[str] = field(default_factory=list)
+
+
+class Lowering:
+    """Lowers one module for one target; `kernels` fills up on the way."""
+
+    def __init__(self, module: Module, buffers: BufferAssignment, target: Target, trace: Trace) -> None:
+        self.module, self.buffers, self.target, self.trace = module, buffers, target, trace
+        self.kernels: dict[str, KernelUse] = {}
+        self._by_key: dict[object, tuple[str, ...]] = {}
+        self._rules: dict[str, Callable[[Instruction], list[Thunk]]] = {
+            "fusion": self.fusion,
+            "sort": self.sort,
+            "dot": self.dot,
+            "copy": self.copy,
+            "while": self.loop,
+            "conditional": self.conditional,
+            "call": self.call,
+        }
+
+    def program(self) -> Sequence:
+        """The entry computation's thunks."""
+        return self.sequence(self.module.entry)
+
+    def sequence(self, computation: Computation) -> Sequence:
+        """A computation's thunks, in schedule order."""
+        assert self.module.schedule is not None
+        thunks: list[Thunk] = []
+        for i in self.module.schedule[computation]:
+            if i.opcode in NO_CODE:
+                continue
+            rule = self._rules.get(i.opcode)
+            if rule is None:
+                raise HeronError(
+                    "GEN002",
+                    f"no code generation for '{i.opcode}' on {self.target.name} yet",
+                    where=str(i),
+                    hint="`heron eval` runs it by the evaluator",
+                )
+            thunks.extend(rule(i))
+        return tuple(thunks)
+
+    # -- helpers -----------------------------------------------------------------------------------------------------
+    def slice(self, i: Instruction, index: ShapeIndex = ()) -> Slice:
+        return self.buffers.slice_of(i, index)
+
+    def _leaves(self, i: Instruction) -> list[Slice]:
+        return [self.slice(i, index) for index, leaf in i.shape.leaves() if leaf.is_array]
+
+    def _kernel_name(self, i: Instruction) -> str:
+        """A symbol that tells op and place: the instruction's name, cleaned and unique."""
+        base = re.sub(r"\W", "_", i.name)
+        name, n = base, 1
+        while name in self.kernels:
+            name, n = f"{base}_{n}", n + 1
+        return name
+
+    def _run(
+        self, i: Instruction, key: object, emit: Callable[[str], list[Kernel]], args: tuple[Slice, ...]
+    ) -> list[Thunk]:
+        """Thunks for the kernels of `key`, emitted the first time the key is seen."""
+        names = self._by_key.get(key)
+        if names is None:
+            start = perf_counter()
+            made = emit(self._kernel_name(i))
+            for kernel in made:
+                self.kernels[kernel.name] = KernelUse(kernel)
+                mark_aliases(kernel, args)
+            names = self._by_key[key] = tuple(k.name for k in made)
+            self.trace.stage_add("emit", perf_counter() - start)
+        for name in names:
+            self.kernels[name].sources.append(i.name)
+        return [KernelThunk(name, args, i.name) for name in names]
+
+    # -- rules -------------------------------------------------------------------------------------------------------
+    def fusion(self, i: Instruction) -> list[Thunk]:
+        from heron.codegen.emit import emit_fusion
+
+        args = (*(self.slice(o) for o in i.operands), *self._leaves(i))
+        key = (fingerprint(i.calls), i.kind, alias_pattern(args))
+        return self._run(i, key, lambda name: [emit_fusion(i, name, self.target)], args)
+
+    def sort(self, i: Instruction) -> list[Thunk]:
+        from heron.codegen.heroes.sort import emit_sort
+
+        outs = self._leaves(i)
+        thunks: list[Thunk] = []
+        for operand, out in zip(i.operands, outs, strict=True):
+            thunks.extend(copies(self.slice(operand), out, i.name))
+        key = ("sort", i.dimensions, tuple(o.shape for o in i.operands), fingerprint(i.to_apply))
+        args = tuple(outs)
+        return thunks + self._run(i, key, lambda name: emit_sort(i, name, self.target), args)
+
+    def dot(self, i: Instruction) -> list[Thunk]:
+        g = gemm_shape(i)
+        lhs, rhs = i.operands[:2]
+        return [
+            GemmThunk(
+                self.slice(lhs),
+                self.slice(rhs),
+                self.slice(i),
+                g.batch,
+                g.m,
+                g.n,
+                g.k,
+                g.lhs_transposed,
+                g.rhs_transposed,
+                i.shape.element_type,
+                i.name,
+            )
+        ]
+
+    def copy(self, i: Instruction) -> list[Thunk]:
+        return [
+            thunk
+            for index, leaf in i.shape.leaves()
+            if leaf.is_array
+            for thunk in copies(self.slice(i.operands[0], index), self.slice(i, index), i.name)
+        ]
+
+    def loop(self, i: Instruction) -> list[Thunk]:
+        predicate = self.slice(i.condition.root)
+        return [WhileThunk(self.sequence(i.condition), predicate, self.sequence(i.body), i.name)]
+
+    def conditional(self, i: Instruction) -> list[Thunk]:
+        by_predicate = i.operands[0].shape.element_type is PRED
+        branches = tuple(self.sequence(c) for c in i.called)
+        return [ConditionalThunk(self.slice(i.operands[0]), by_predicate, branches, i.name)]
+
+    def call(self, i: Instruction) -> list[Thunk]:
+        return list(self.sequence(i.to_apply))
+
+
+def copies(origin: Slice, target: Slice, source: str) -> list[Thunk]:
+    """A copy unless both are the same place."""
+    return [] if origin == target or target.size == 0 else [CopyThunk(origin, target, source)]
+
+
+def alias_pattern(args: tuple[Slice, ...]) -> tuple[int, ...]:
+    """For each argument the first argument that overlaps it (itself when none does): part of a kernel's identity."""
+    return tuple(next(n for n, other in enumerate(args) if other is s or other.overlaps(s)) for s in args)
+
+
+def mark_aliases(kernel: Kernel, args: tuple[Slice, ...]) -> None:
+    """Tell the transforms which outputs are computed in an input's place: the two pointers are one."""
+    from xdsl.dialects import func
+    from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, i64
+
+    shared = {
+        n: m
+        for n, out in enumerate(kernel.args)
+        if out.kind == "out"
+        for m, given in enumerate(kernel.args)
+        if given.kind == "in" and args[n] == args[m]
+    }
+    if not shared:
+        return
+    entry = next(
+        op for op in kernel.module.body.block.ops if isinstance(op, func.FuncOp) and op.sym_name.data == kernel.entry
+    )
+    count = len(entry.function_type.inputs)
+    old = entry.arg_attrs.data if entry.arg_attrs is not None else (DictionaryAttr({}),) * count
+    new = [
+        DictionaryAttr({**a.data, "xla_gpu.alias": IntegerAttr(shared[n], i64)}) if n in shared else a
+        for n, a in enumerate(old)
+    ]
+    entry.properties["arg_attrs"] = ArrayAttr(new)

@@ -1,0 +1,77 @@
+"""Machine: what differs between kinds of targets: pipelines, buffer rules, how a program is built and shown."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from heron.backends.lower import KernelUse
+from heron.runtime.executable import Executable, Signature
+from heron.runtime.thunks import Sequence
+from heron.targets import Target
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+    from heron.buffers.assignment import BufferAssignment
+    from heron.options import Options
+    from heron.passes.pipeline import Pipeline
+    from heron.trace import Trace
+
+
+class Machine(ABC):
+    """One kind of machine, for one target."""
+
+    alignment: ClassVar[int]
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+
+    @abstractmethod
+    def pipelines(self) -> dict[str, Pipeline]:
+        """The HLO pipelines in order, by the stage each one ends: hlo, fused, scheduled."""
+
+    @abstractmethod
+    def build(
+        self,
+        thunks: Sequence,
+        uses: dict[str, KernelUse],
+        buffers: BufferAssignment,
+        signature: Signature,
+        options: Options,
+        trace: Trace,
+        facts: dict[str, Any],
+    ) -> Executable:
+        """Machine code and the executable around it."""
+
+    @abstractmethod
+    def text(self, stage: str, thunks: Sequence, uses: dict[str, KernelUse]) -> str:
+        """The text of a code stage: mlir, llvm, ptx or asm. Raises CLI011 when the machine has no such stage."""
+
+
+    def lower(self, uses: dict[str, KernelUse]) -> ModuleOp:
+        """All kernels in one module, lowered to what the LLVM translation takes."""
+        from heron.codegen.merge import merge
+        from heron.codegen.transforms import pipeline
+        from heron.codegen.transforms.options import TransformOptions
+
+        module = merge(use.kernel for use in uses.values())
+        kind = "cpu" if self.target.kind == "cpu" else "sim" if self.target.sim else "gpu"
+        return pipeline.run(module, TransformOptions(target=kind))
+
+
+def lowered_text(uses: dict[str, KernelUse]) -> str:
+    """MLIR text of all kernels as emitted, before any lowering."""
+    return "\n".join(str(use.kernel.module) for use in uses.values())
+
+
+def machine_for(target: Target) -> Machine:
+    """The machine of a target."""
+    if target.kind == "cpu":
+        from heron.backends.cpu.machine import CpuMachine
+
+        return CpuMachine(target)
+    from heron.backends.gpu.machine import GpuMachine
+
+    return GpuMachine(target)
+

@@ -1,0 +1,160 @@
+"""Packing: offsets for blocks with known lifetimes, so that blocks that live at once do not overlap.
+
+Largest first, each into the tightest gap between the blocks already placed that live at a common tick (best fit), then
+the best of a few orders is kept. A block may first be placed into a *shelf*: room that another allocation has to spare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+#: (first tick, last tick), both included
+Interval = tuple[int, int]
+
+
+@dataclass(slots=True)
+class Block:
+    """Bytes to place: `size` (aligned), live during `intervals`. ``shelf`` and ``offset`` are the answer; shelf -1 is
+    the arena."""
+
+    size: int
+    intervals: list[Interval]
+    shelf: int = -1
+    offset: int = 0
+
+    @property
+    def span(self) -> int:
+        return self.intervals[-1][1] - self.intervals[0][0] + 1
+
+
+@dataclass(slots=True)
+class Shelf:
+    """Room of `size` bytes that is taken during `taken`."""
+
+    size: int
+    taken: list[Interval]
+    blocks: list[Block] = field(default_factory=list)
+
+
+def pack(blocks: Sequence[Block], shelves: Sequence[Shelf] = ()) -> int:
+    """Give every block its place; returns the arena's size: the largest offset + size.
+
+    The arena is never below the most bytes that live at once (`peak_of`); packing stops when it gets there.
+    """
+    rest = _onto_shelves(blocks, shelves)
+    if not rest:
+        return 0
+    least = peak_of(rest)
+    best: tuple[int, list[int]] | None = None
+    for order in _ORDERS:
+        ordered = sorted(rest, key=order)
+        offsets = _place(ordered)
+        size = max(o + b.size for o, b in zip(offsets, ordered, strict=True))
+        if best is None or size < best[0]:
+            best = size, offsets
+            for block, offset in zip(ordered, offsets, strict=True):
+                block.offset = offset
+        if size <= least or len(rest) > 4000:
+            break
+    assert best is not None
+    return best[0]
+
+
+_ORDERS: list[Callable[[Block], tuple[int, int, int]]] = [
+    lambda b: (-b.size, -b.span, b.intervals[0][0]),
+    lambda b: (-b.size * b.span, b.intervals[0][0], 0),
+    lambda b: (-b.span, -b.size, b.intervals[0][0]),
+]
+
+
+def peak_of(blocks: Sequence[Block]) -> int:
+    """Most bytes of these blocks that live at one tick."""
+    changes: list[tuple[int, int]] = []
+    for b in blocks:
+        for start, end in b.intervals:
+            changes.append((start, b.size))
+            changes.append((end + 1, -b.size))
+    changes.sort()
+    now = top = 0
+    for _, change in changes:
+        now += change
+        top = max(top, now)
+    return top
+
+
+def _onto_shelves(blocks: Sequence[Block], shelves: Sequence[Shelf]) -> list[Block]:
+    """Put blocks on shelves where they fit, largest first, each on the smallest shelf; the others are returned."""
+    by_size = sorted(enumerate(shelves), key=lambda s: s[1].size)
+    sizes = np.array([s.size for _, s in by_size])
+    rest: list[Block] = []
+    for block in sorted(blocks, key=_ORDERS[0]):
+        first = int(np.searchsorted(sizes, block.size)) if by_size else 0
+        for n, shelf in by_size[first:]:
+            if not _overlaps(block.intervals, shelf.taken):
+                offset = _gap(block, shelf)
+                if offset is not None:
+                    block.shelf, block.offset = n, offset
+                    shelf.blocks.append(block)
+                    break
+        else:
+            block.shelf = -1
+            rest.append(block)
+    return rest
+
+
+def _gap(block: Block, shelf: Shelf) -> int | None:
+    """The lowest offset at which `block` fits onto the shelf beside the blocks there."""
+    beside = sorted((b.offset, b.size) for b in shelf.blocks if _overlaps(block.intervals, b.intervals))
+    at = 0
+    for offset, size in beside:
+        if offset - at >= block.size:
+            return at
+        at = max(at, offset + size)
+    return at if shelf.size - at >= block.size else None
+
+
+def _overlaps(a: Sequence[Interval], b: Sequence[Interval]) -> bool:
+    if len(a) == 1 and len(b) == 1:
+        return a[0][0] <= b[0][1] and b[0][0] <= a[0][1]
+    return any(s <= e2 and s2 <= e for s, e in a for s2, e2 in b)
+
+
+def _place(blocks: Sequence[Block]) -> list[int]:
+    """Offsets by best fit in the given order."""
+    rows = sum(len(b.intervals) for b in blocks)
+    starts, ends = np.empty(rows, np.int64), np.empty(rows, np.int64)
+    lows, highs = np.empty(rows, np.int64), np.empty(rows, np.int64)
+    used = 0
+    offsets: list[int] = []
+    for b in blocks:
+        mask: np.ndarray | None = None
+        for start, end in b.intervals:
+            beside = (starts[:used] <= end) & (ends[:used] >= start)
+            mask = beside if mask is None else mask | beside
+        assert mask is not None
+        offset = _best_fit(lows[:used][mask], highs[:used][mask], b.size)
+        offsets.append(offset)
+        for start, end in b.intervals:
+            starts[used], ends[used], lows[used], highs[used] = start, end, offset, offset + b.size
+            used += 1
+    return offsets
+
+
+def _best_fit(low: np.ndarray, high: np.ndarray, size: int) -> int:
+    """The start of the smallest gap of at least `size` between the ranges [low, high), else their end."""
+    if not len(low):
+        return 0
+    order = np.argsort(low, kind="stable")
+    low = low[order]
+    reach = np.maximum.accumulate(high[order])
+    gaps = np.empty(len(low), np.int64)
+    gaps[0] = low[0]
+    np.subtract(low[1:], reach[:-1], out=gaps[1:])
+    fits = gaps >= size
+    if not fits.any():
+        return int(reach[-1])
+    n = int(np.where(fits, gaps, np.iinfo(np.int64).max).argmin())
+    return int(reach[n - 1]) if n else 0

@@ -1,0 +1,115 @@
+"""What a buffer assignment looks like to a person, and to a program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from heron.analysis.dataflow import Value
+from heron.buffers.assignment import Allocation, BufferAssignment
+
+
+def report(assignment: BufferAssignment, top: int = 15) -> str:
+    """Totals, one line per allocation, and the largest temporaries at the tick where most bytes are in use."""
+    a = assignment
+    lines = [
+        f"buffer assignment of {a.module.name}",
+        f"  arguments {a.argument_bytes:,} B, outputs {a.output_bytes:,} B, constants {a.constant_bytes:,} B, "
+        f"temp {a.temp_bytes:,} B (peak use {a.peak_bytes:,} B)",
+        "",
+        *_table(("allocation", "bytes", "values", "what"), [_row(x) for x in a.allocations]),
+    ]
+    tick, held = at_peak(a)
+    if held:
+        lines += ["", f"temporaries at the peak (while {_running(a, tick)} runs):"]
+        rows = [
+            (v.name, f"{a.slices[v].size:,}", f"{a.slices[v].offset:,}", f"{s}..{e}", str(v.shape))
+            for v, s, e in held[:top]
+        ]
+        lines += _table(("value", "bytes", "offset", "live", "shape"), rows)
+        if len(held) > top:
+            lines.append(f"  … and {len(held) - top} more")
+    return "\n".join(lines)
+
+
+def _row(a: Allocation) -> tuple[str, str, str, str]:
+    names = [v.name for v in a.values if v.kind != "output"]
+    shown = ", ".join(names[:4]) + (f", … {len(names) - 4} more" if len(names) > 4 else "")
+    return a.name, f"{a.size:,}", str(len(names)), shown
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
+    widths = [max(len(r[n]) for r in [head, *rows]) for n in range(len(head))]
+    right = {n for n, h in enumerate(head) if h in ("bytes", "offset", "values")}
+
+    def line(row: tuple[str, ...]) -> str:
+        cells = (c.rjust(w) if n in right else c.ljust(w) for n, (c, w) in enumerate(zip(row, widths, strict=True)))
+        return ("  " + "  ".join(cells)).rstrip()
+
+    return [line(head), *map(line, rows)]
+
+
+def at_peak(a: BufferAssignment) -> tuple[int, list[tuple[Value, int, int]]]:
+    """The tick where most temp bytes are in use, and what is: (value, first tick, last tick), largest first."""
+    temp = a.temp
+    if temp is None:
+        return 0, []
+    holds: list[tuple[int, int, Value]] = []
+    seen: set[Value] = set()
+    for v in temp.values:
+        standing = a.sets.find(v)
+        if standing not in seen:
+            seen.add(standing)
+            holds += a.sets.holds(standing)
+    changes = sorted([(s, v.size) for s, _, v in holds] + [(e + 1, -v.size) for _, e, v in holds])
+    now = top = tick = 0
+    for when, change in changes:
+        now += change
+        if now > top:
+            top, tick = now, when
+    held = [(v, s, e) for s, e, v in holds if s <= tick <= e]
+    held.sort(key=lambda h: (-h[0].size, h[1]))
+    return tick, held
+
+
+def _running(a: BufferAssignment, tick: int) -> str:
+    timeline = a.sets.liveness.timeline
+    last = next((i for i in reversed(timeline.order) if timeline.start[i] <= tick), None)
+    return f"'{last.name}'" if last is not None else "nothing"
+
+
+def to_json(a: BufferAssignment) -> dict[str, Any]:
+    """Stable fields: totals, ``allocations`` with their values (offset, size, live ticks), ``peak``."""
+    intervals = a.sets.liveness.intervals
+    tick, held = at_peak(a)
+    return {
+        "module": a.module.name,
+        "argument_bytes": a.argument_bytes,
+        "output_bytes": a.output_bytes,
+        "constant_bytes": a.constant_bytes,
+        "temp_bytes": a.temp_bytes,
+        "peak_bytes": a.peak_bytes,
+        "alignment": a.alignment,
+        "allocations": [
+            {
+                "number": x.number,
+                "kind": x.kind,
+                "size": x.size,
+                "parameter": x.parameter if x.parameter >= 0 else None,
+                "index": list(x.index),
+                "output": x.output if x.output >= 0 else None,
+                "values": [
+                    {
+                        "name": v.name,
+                        "shape": str(v.shape),
+                        "offset": a.slices[v].offset,
+                        "size": a.slices[v].size,
+                        "live": [list(i) for i in intervals[v]],
+                    }
+                    for v in x.values
+                    if v.kind != "output"
+                ],
+            }
+            for x in a.allocations
+        ],
+        "peak": {"tick": tick, "values": [v.name for v, _, _ in held]},
+    }

@@ -1,0 +1,109 @@
+"""What the verbs share: FILE arguments, ``--json``, ``-O NAME=VALUE``, loading a module, printing."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from heron import files
+from heron.errors import HeronError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from heron.hlo.module import Module
+    from heron.options import Options
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+file_argument = click.argument("file", metavar="FILE")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
+target_option = click.option(
+    "--target",
+    default="cpu",
+    show_default=True,
+    metavar="T",
+    help="Machine to compile for; `heron targets` lists them.",
+)
+settings_option = click.option(
+    "-O",
+    "--option",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Set a compile option, e.g. -O math=fast; overrides HERON_* variables.",
+)
+
+
+def examples(*lines: str) -> str:
+    """An epilog with example command lines, kept as they are."""
+    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def read_source(file: str) -> tuple[str, str]:
+    """Text of FILE and the name to call it by; ``-`` is standard input. Raises CLI010, CLI011."""
+    if file != "-":
+        return files.read_text(file), file
+    if sys.stdin is None:
+        raise HeronError("CLI010", "cannot read standard input", why="it is closed")
+    if sys.stdin.isatty():
+        click.echo("reading HLO text from standard input, end with Ctrl-D", err=True)
+    return files.decode(sys.stdin.buffer.read(), "<stdin>"), "<stdin>"
+
+
+def load_module(file: str) -> Module:
+    """Parse and verify FILE. Raises a located HeronError for anything wrong with it."""
+    text, name = read_source(file)
+    if not text.strip():
+        raise HeronError("CLI011", f"'{name}' is empty", hint="a program begins with a line `HloModule NAME`")
+    from heron.hlo.text import parse
+    from heron.hlo.verifier import verify
+
+    module = parse(text, filename=name)
+    verify(module)
+    return module
+
+
+def make_options(settings: tuple[str, ...]) -> Options:
+    """Options of the environment, changed by ``-O`` settings."""
+    from heron.options import Options
+
+    return Options.from_env().with_settings(settings)
+
+
+def print_json(document: Any) -> None:
+    """One JSON document on standard output; NaN and infinities as strings, which plain JSON lacks."""
+    click.echo(json.dumps(_plain(document), allow_nan=False))
+
+
+def print_text(text: str) -> None:
+    """Text on standard output, with exactly one newline at the end."""
+    click.echo(text if text.endswith("\n") else text + "\n", nl=False)
+
+
+def print_table(table: Table) -> None:
+    """A table on standard output, within 100 columns (fewer on a narrower terminal), without trailing blanks."""
+    import io
+    import shutil
+
+    from rich.console import Console
+
+    width = min(100, shutil.get_terminal_size((100, 24)).columns) if sys.stdout.isatty() else 100
+    out = io.StringIO()
+    Console(file=out, width=width, color_system=None, highlight=False, markup=False, emoji=False).print(table)
+    print_text("\n".join(line.rstrip() for line in out.getvalue().splitlines()).strip("\n"))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else str(value)
+    return value

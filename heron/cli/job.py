@@ -1,0 +1,112 @@
+"""What `run` and `eval` have in common: find the inputs, report the outputs, compare, save."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from heron.cli.common import print_json, print_table
+from heron.errors import HeronError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from heron.cli.compare import Comparison
+    from heron.hlo.module import Module
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Job:
+    """The value options of a command line."""
+
+    inputs: str | None
+    random: int | None
+    expect: str | None
+    rtol: float | None
+    atol: float | None
+    save: str | None
+
+    def arrays(self, module: Module) -> list[np.ndarray]:
+        """The program's arguments: from ``--inputs``, ``--random`` or the file of ``--expect``.
+
+        Raises CLI033 when none of them gives any, and RUN001..3 when they do not fit.
+        """
+        from heron.cli import values
+
+        if self.inputs is not None and self.random is not None:
+            raise HeronError("CLI033", "both --inputs and --random are given", hint="one of them")
+        if self.random is not None:
+            return values.random(module, self.random)
+        source = self.inputs or self.expect
+        needed = values.leaves(module)
+        if source is not None:
+            found = values.read(source).inputs
+            if found or self.inputs or not needed:
+                return values.fit(found, module, source)
+        if not needed:
+            return []
+        why = "parameters: " + ", ".join(f"{name}: {shape.bare}" for name, shape in needed)
+        raise HeronError(
+            "CLI033", f"the program takes {len(needed)} arrays", why=why, hint="--random 0 or --inputs F.npz"
+        )
+
+    def finish(
+        self, arrays: Sequence[np.ndarray], outputs: list[np.ndarray], document: dict[str, Any], as_json: bool
+    ) -> int:
+        """Save, compare and print; gives the exit code: 1 when values differ."""
+        from heron.cli import compare, report, values
+
+        rows: list[Comparison] = []
+        if self.save:
+            values.write(self.save, arrays, outputs)
+        if self.expect:
+            expected = values.read(self.expect)
+            wanted = expected.outputs or expected.inputs  # plain arrays are the outputs themselves
+            rows = compare.compare_all(outputs, wanted, self.rtol, self.atol, self.expect)
+        same = all(c.ok for c in rows)
+        if as_json:
+            document["outputs"] = [report.facts(o) for o in outputs]
+            if self.expect:
+                document["expect"] = {"file": self.expect, "same": same, "outputs": [c.to_json() for c in rows]}
+            print_json(document)
+            return 0 if same else 1
+        print_table(report.output_table(outputs) if not rows else report.comparison_table(rows))
+        if self.expect:
+            click.echo(report.verdict(rows, self.expect))
+        if self.save:
+            click.echo(f"saved to {self.save}")
+        return 0 if same else 1
+
+
+def job_options(command: F) -> F:
+    """Decorator: the options of `Job`, passed on as one ``job`` argument."""
+    import functools
+
+    @functools.wraps(command)
+    def wrapped(
+        inputs: str | None,
+        random: int | None,
+        expect: str | None,
+        rtol: float | None,
+        atol: float | None,
+        save: str | None,
+        **rest: Any,
+    ) -> Any:
+        return command(job=Job(inputs, random, expect, rtol, atol, save), **rest)
+
+    made: Any = wrapped
+    for option in (
+        click.option("--save", metavar="F.npz", help="Write inputs and outputs to a file."),
+        click.option("--atol", type=click.FloatRange(min=0), help="Absolute tolerance (default: by dtype)."),
+        click.option("--rtol", type=click.FloatRange(min=0), help="Relative tolerance (default: by dtype)."),
+        click.option("--expect", metavar="F.npz", help="Compare outputs with those in a file; exit 1 if they differ."),
+        click.option("--random", type=click.IntRange(min=0), metavar="SEED", help="Make up inputs from a seed."),
+        click.option("--inputs", metavar="F.npz", help="Read inputs from a file."),
+    ):
+        made = option(made)
+    return made

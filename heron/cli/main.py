@@ -1,0 +1,139 @@
+"""The entry point: finds the verb, runs it, and turns every way of failing into a message and an exit code."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import json
+import os
+import pkgutil
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import NoReturn
+
+import click
+
+from heron import __version__, files
+from heron.cli import verbs
+from heron.errors import HeronError
+
+OK, DIFFERENT, BAD_INPUT, BUG, PIPE_CLOSED, INTERRUPTED = 0, 1, 2, 3, 141, 130
+
+
+class Verbs(click.Group):
+    """Commands found as modules of `heron.cli.verbs`, each imported when asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(m.name for m in pkgutil.iter_modules(verbs.__path__))
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        return import_module(f"{verbs.__name__}.{cmd_name}").command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        known = self.list_commands(ctx)
+        if args and args[0] not in known and not args[0].startswith("-"):
+            near = difflib.get_close_matches(args[0], known, 1)
+            hint = f"did you mean 'heron {near[0]}'?" if near else f"commands are {', '.join(known)}"
+            raise HeronError("CLI001", f"unknown command '{args[0]}'", hint=hint)
+        return super().resolve_command(ctx, args)
+
+
+_EPILOG = """\b
+Examples:
+  heron run model.hlo --random 0
+  heron compile model.hlo --target sm_90 --to ptx
+  heron opt model.hlo -p dce,cse
+  heron run - --random 0 < model.hlo
+
+\b
+Exit codes: 0 fine, 1 values differ, 2 bad input or usage, 3 a bug in heron.
+"""
+
+_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+@click.group(cls=Verbs, epilog=_EPILOG, context_settings=_SETTINGS)
+@click.version_option(__version__, prog_name="heron")
+def cli() -> None:
+    """A tensor compiler you can read: HLO in, numbers or machine code out."""
+
+
+def main(argv: Sequence[str] | None = None) -> NoReturn:
+    """Run a command line and exit with its code."""
+    code = invoke(sys.argv[1:] if argv is None else argv)
+    sys.exit(code)
+
+
+def invoke(argv: Sequence[str]) -> int:
+    """Run a command line; gives its exit code and never raises."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a terminal that lacks a character gets '?', not a crash
+            stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    try:
+        code = _run(list(argv))
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # the reader (head, less) has seen enough
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_CLOSED
+    except OSError as error:  # what is left is writing to standard output: a full disk behind a redirection
+        return _fail(files.os_error("CLI012", "cannot write to standard output", error), [])
+
+
+def _run(argv: list[str]) -> int:
+    try:
+        code = cli.main(argv, prog_name="heron", standalone_mode=False)
+        return code if isinstance(code, int) else OK
+    except HeronError as error:
+        return _fail(error, argv)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        return BAD_INPUT
+    except click.ClickException as error:
+        context = error.ctx if isinstance(error, click.UsageError) else None
+        path = context.command_path if context else "heron"
+        return _fail(HeronError("CLI002", _sentence(error.format_message()), hint=f"{path} --help"), argv)
+    except (KeyboardInterrupt, click.exceptions.Abort):
+        click.echo("\ninterrupted", err=True)
+        return INTERRUPTED
+    except MemoryError:
+        return _fail(HeronError("CLI003", "out of memory", hint="a smaller program or smaller inputs"), argv)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        place = f"'{error.filename}'" if error.filename else "a file"
+        return _fail(files.os_error("CLI010", f"cannot use {place}", error), argv)
+    except Exception as error:  # a bug: still one message, not a page of Python
+        if os.environ.get("HERON_TRACEBACK"):
+            raise
+        _fail(_bug(error), argv)
+        return BUG
+
+
+def _fail(error: HeronError, argv: list[str]) -> int:
+    """Tell of `error`: on stderr for people, and as the JSON document on stdout when ``--json`` was asked for."""
+    click.echo(error.render(), err=True)
+    if "--json" in argv:
+        click.echo(json.dumps({"error": error.to_json()}))
+    return BAD_INPUT
+
+
+def _bug(error: Exception) -> HeronError:
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    where = f"{frame.tb_frame.f_code.co_filename}:{frame.tb_lineno}" if frame is not None else None
+    what = f"a bug in heron: {type(error).__name__}: {error}"
+    return HeronError("CLI099", what, where=where, hint="HERON_TRACEBACK=1 shows the way there; please report it")
+
+
+def _sentence(text: str) -> str:
+    """Click's message in this project's form: no capital, no full stop."""
+    text = text.strip().rstrip(".")
+    return text[:1].lower() + text[1:]

@@ -1,0 +1,84 @@
+"""``heron compile``: compile a program and say what it became, or print it at a stage."""
+
+from __future__ import annotations
+
+import click
+
+from heron.cli.common import (
+    examples,
+    file_argument,
+    json_option,
+    load_module,
+    make_options,
+    print_json,
+    print_text,
+    settings_option,
+    target_option,
+)
+from heron.errors import HeronError
+
+STAGES = ("hlo", "fused", "scheduled", "buffers", "thunks", "mlir", "llvm", "ptx", "asm")
+
+
+@click.command(
+    short_help="Compile a program and summarise it, or print a stage.",
+    epilog=examples(
+        "heron compile model.hlo",
+        "heron compile model.hlo --target sm_90 --to ptx -o model.ptx",
+        "heron compile model.hlo -o model.trace",
+    ),
+)
+@file_argument
+@target_option
+@click.option("--to", "stage", type=click.Choice(STAGES), help="Print the program at this stage.")
+@click.option("-o", "output", metavar="OUT", help="Write the stage's text to OUT, or the trace if it ends in .trace.")
+@settings_option
+@json_option
+def command(
+    file: str, target: str, stage: str | None, output: str | None, settings: tuple[str, ...], as_json: bool
+) -> None:
+    """Compile FILE (HLO text, - for standard input) and summarise: kernels, library calls, memory, time by stage."""
+    from heron import targets
+    from heron.cli.progress import progress
+    from heron.trace import Trace
+
+    wants_trace = output is not None and output.endswith(".trace")
+    if output is not None and stage is None and not wants_trace:
+        raise HeronError("CLI034", f"nothing to write to '{output}'", hint="--to STAGE, or a name that ends in .trace")
+    machine, options = targets.get(target), make_options(settings)
+    module = load_module(file)
+    trace = Trace(module.name, target)
+    what = f"compiling {module.name} for {target}"
+    if stage is not None and not wants_trace:
+        from heron.backends.compiler import Compilation, Stages
+
+        with progress(trace, what):  # no further than the stage asked for
+            text = Stages(module, machine, options, Compilation(module, machine, options, trace)).text(stage)
+        _give(text, stage, output, as_json)
+        return
+
+    from heron import backends
+
+    with progress(trace, what):
+        executable = backends.compile(module, target=machine, options=options, trace=trace)
+    trace.memory = trace.memory or dict(executable.memory)
+    if output is not None:
+        trace.save(output)
+    if stage is not None:
+        _give(executable.stage(stage), stage, None, as_json)
+    elif as_json:
+        print_json(trace.to_json())
+    else:
+        print_text(trace.summary())
+
+
+def _give(text: str, stage: str, output: str | None, as_json: bool) -> None:
+    """The stage's text to its file, or to standard output."""
+    from heron import files
+
+    if output is not None:
+        files.write_text(output, text if text.endswith("\n") else text + "\n")
+    if as_json:
+        print_json({"stage": stage, "file": output} if output else {"stage": stage, "text": text})
+    elif output is None:
+        print_text(text)

@@ -1,0 +1,69 @@
+"""``heron run``: compile a program, run it, show or check what comes out."""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+from heron.cli.common import (
+    examples,
+    file_argument,
+    json_option,
+    load_module,
+    make_options,
+    settings_option,
+    target_option,
+)
+from heron.cli.job import Job, job_options
+
+
+@click.command(
+    short_help="Compile a program, run it, show or check its outputs.",
+    epilog=examples(
+        "heron run model.hlo --random 0",
+        "heron run model.hlo --inputs in.npz --save out.npz",
+        "heron run model.hlo --target sim:sm_90 --expect golden.npz",
+        "cat model.hlo | heron run - --random 0 --json",
+    ),
+)
+@file_argument
+@target_option
+@job_options
+@settings_option
+@json_option
+def command(file: str, target: str, job: Job, settings: tuple[str, ...], as_json: bool) -> int:
+    """Compile FILE (HLO text, - for standard input), run it and show its outputs.
+
+    With --expect outputs are compared: exit code 0 if all agree, 1 if values differ.
+    """
+    from heron import targets
+    from heron.cli.progress import interruptible, progress
+    from heron.cli.report import flat
+    from heron.trace import Trace
+
+    machine, options = targets.get(target), make_options(settings)
+    module = load_module(file)
+    arrays = job.arrays(module)
+    from heron import backends
+
+    trace = Trace(module.name, target)
+    start = time.perf_counter()
+    with progress(trace, f"compiling {module.name} for {target}"):
+        executable = backends.compile(module, target=machine, options=options, trace=trace)
+    compiled = time.perf_counter()
+    with interruptible():
+        outputs = flat(executable(*arrays))
+    done = time.perf_counter()
+    document = {
+        "module": module.name,
+        "target": target,
+        "compile_seconds": compiled - start,
+        "run_seconds": done - compiled,
+    }
+    if not as_json:
+        from heron.trace.summary import seconds
+
+        spent = f"compiled in {seconds(compiled - start)}, ran in {seconds(done - compiled)}"
+        click.echo(f"{module.name} on {target}: {spent}")
+    return job.finish(arrays, outputs, document, as_json)

@@ -1,0 +1,1 @@
+"""The xDSL dialects heron adds to MLIR's own."""

@@ -1,0 +1,518 @@
+"""The `xla_gpu` dialect: the few ops a kernel needs beyond arith, math, scf, tensor, func and gpu.
+
+A kernel is written in terms of tensors and indexing maps; `heron/codegen/transforms` lowers these ops away. The last
+two, `xla_gpu.llvm_atomicrmw` and `xla_gpu.llvm_cmpxchg`, exist because xDSL's `llvm` dialect has no atomics: they are
+LLVM's instructions one to one and reach the LLVM translation.
+
+| op | meaning |
+|---|---|
+| `apply_indexing "map"(dims…)[syms…]` | the map's results at a point, as `index` values |
+| `loop (dims…)[syms] -> (results) in "map" iter_args(…)` | runs its body for each point of the domain, s0 outermost |
+| `yield` | ends a `loop` or `atomic_rmw` body |
+| `pure_call @f(args)` | a call without side effects (may be shared, dropped, inlined) |
+| `allocate_shared : tensor<…>` | a tensor in the block's shared memory |
+| `sync_threads (%t…)` | a block barrier; its results are the tensors as they are after it |
+| `shuffle_reduce @f(values) to N` | combines over lanes at distances N, N/2, …, 1; lane 0 has the whole |
+| `atomic_rmw %t[idx…]` | replaces one element by its body's result, atomically |
+| `llvm_atomicrmw`, `llvm_cmpxchg` | the LLVM instructions |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xdsl.dialects.builtin import (
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    StringAttr,
+    SymbolRefAttr,
+    TensorType,
+    i64,
+)
+from xdsl.dialects.llvm import LLVMPointerType
+from xdsl.ir import Attribute, Block, Data, Dialect, Operation, Region, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_attr_definition,
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.parser import AttrParser, Parser
+from xdsl.printer import Printer
+from xdsl.traits import IsTerminator, Pure
+from xdsl.utils.exceptions import VerifyException
+
+from heron.analysis.indexing import IndexingMap, format_map, parse_map
+from heron.errors import HeronError
+
+INDEX = IndexType()
+
+
+@irdl_attr_definition
+class IndexingMapAttr(Data[IndexingMap]):
+    """An `IndexingMap` as an attribute; its text is the map's, quoted."""
+
+    name = "xla_gpu.indexing_map"
+
+    def __init__(self, data: IndexingMap) -> None:
+        object.__setattr__(self, "data", data)
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> IndexingMap:
+        with parser.in_angle_brackets():
+            return _parse_quoted_map(parser)
+
+    def print_parameter(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string_literal(format_map(self.data))
+
+
+def _parse_quoted_map(parser: AttrParser) -> IndexingMap:
+    text = parser.parse_str_literal(" (an indexing map)")
+    try:
+        return parse_map(text)
+    except HeronError as error:
+        parser.raise_error(str(error))
+
+
+def _print_values(printer: Printer, values: Sequence[SSAValue], brackets: str) -> None:
+    printer.print_string(brackets[0])
+    printer.print_list(values, printer.print_ssa_value)
+    printer.print_string(brackets[1])
+
+
+def _parse_values(parser: Parser, delimiter: Any, type_: Attribute) -> list[SSAValue]:
+    unresolved = parser.parse_comma_separated_list(delimiter, parser.parse_unresolved_operand)
+    return [parser.resolve_operand(v, type_) for v in unresolved]
+
+
+@irdl_op_definition
+class ApplyIndexingOp(IRDLOperation):
+    """The results of `map` at the point given by the operands: its dims, then syms, then runtime variables."""
+
+    name = "xla_gpu.apply_indexing"
+    arguments = var_operand_def(IndexType)
+    map_attr = prop_def(IndexingMapAttr, prop_name="map")
+    res = var_result_def(IndexType)
+    traits = traits_def(Pure())
+
+    def __init__(self, map_: IndexingMap, arguments: Sequence[SSAValue]) -> None:
+        Operation.__init__(
+            self,
+            operands=arguments,
+            result_types=[INDEX] * len(map_.results),
+            properties={"map": IndexingMapAttr(map_)},
+        )
+
+    @property
+    def map(self) -> IndexingMap:
+        return self.properties["map"].data  # pyright: ignore[reportAttributeAccessIssue]
+
+    def verify_(self) -> None:
+        m = self.map
+        wanted = len(m.dims) + len(m.syms) + len(m.rt_vars)
+        if len(self.operands) != wanted:
+            raise VerifyException(f"the map has {wanted} variables, the op {len(self.operands)} operands")
+        if len(self.results) != len(m.results):
+            raise VerifyException(f"the map has {len(m.results)} results, the op {len(self.results)}")
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_string_literal(format_map(self.map))
+        n = len(self.map.dims)
+        _print_values(printer, self.operands[:n], "()")
+        if len(self.operands) > n:
+            _print_values(printer, self.operands[n:], "[]")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ApplyIndexingOp:
+        m = _parse_quoted_map(parser)
+        values = _parse_values(parser, Parser.Delimiter.PAREN, INDEX)
+        if len(m.syms) + len(m.rt_vars):
+            values += _parse_values(parser, Parser.Delimiter.SQUARE, INDEX)
+        return cls(m, values)
+
+
+@irdl_op_definition
+class YieldOp(IRDLOperation):
+    """Ends the body of a `loop` (next iteration's values) or of an `atomic_rmw` (the new element)."""
+
+    name = "xla_gpu.yield"
+    arguments = var_operand_def()
+    traits = traits_def(IsTerminator())
+    assembly_format = "attr-dict ($arguments^ `:` type($arguments))?"
+
+    def __init__(self, values: Sequence[SSAValue] = ()) -> None:
+        Operation.__init__(self, operands=values)
+
+
+@irdl_op_definition
+class LoopOp(IRDLOperation):
+    """Runs its body for every point of the symbols' domain.
+
+    The body's arguments are the symbols, the map's results, and the carried values; `yield` gives the next values.
+    Points that break a constraint of the map are skipped. Runtime variables are not allowed.
+    """
+
+    name = "xla_gpu.loop"
+    arguments = var_operand_def()  # the map's dims, then the initial values
+    map_attr = prop_def(IndexingMapAttr, prop_name="map")
+    res = var_result_def()
+    body = region_def("single_block")
+
+    def __init__(
+        self, map_: IndexingMap, dims: Sequence[SSAValue], inits: Sequence[SSAValue], body: Region | Block
+    ) -> None:
+        Operation.__init__(
+            self,
+            operands=[*dims, *inits],
+            result_types=[v.type for v in inits],
+            properties={"map": IndexingMapAttr(map_)},
+            regions=[body if isinstance(body, Region) else Region(body)],
+        )
+
+    @staticmethod
+    def build(
+        map_: IndexingMap,
+        dims: Sequence[SSAValue],
+        inits: Sequence[SSAValue],
+        body: Callable[[Block, Sequence[SSAValue], Sequence[SSAValue], Sequence[SSAValue]], Sequence[SSAValue]],
+    ) -> LoopOp:
+        """The loop whose body is filled by `body(block, symbols, map results, carried) -> next carried values`."""
+        block = Block(arg_types=[INDEX] * (len(map_.syms) + len(map_.results)) + [v.type for v in inits])
+        n, m = len(map_.syms), len(map_.syms) + len(map_.results)
+        block.add_op(YieldOp(body(block, block.args[:n], block.args[n:m], block.args[m:])))
+        return LoopOp(map_, dims, inits, block)
+
+    @property
+    def map(self) -> IndexingMap:
+        return self.properties["map"].data  # pyright: ignore[reportAttributeAccessIssue]
+
+    @property
+    def dims(self) -> Sequence[SSAValue]:
+        return self.operands[: len(self.map.dims)]
+
+    @property
+    def inits(self) -> Sequence[SSAValue]:
+        return self.operands[len(self.map.dims) :]
+
+    def verify_(self) -> None:
+        m = self.map
+        if m.rt_vars:
+            raise VerifyException("a loop's map has no runtime variables")
+        types = [v.type for v in self.inits]
+        if any(v.type != INDEX for v in self.dims):
+            raise VerifyException("a loop's dimensions are of type index")
+        if len(self.operands) < len(m.dims) or [r.type for r in self.results] != types:
+            raise VerifyException("a loop's results have the types of its initial values")
+        wanted = [INDEX] * (len(m.syms) + len(m.results)) + types
+        if [a.type for a in self.body.block.args] != wanted:
+            raise VerifyException("a loop body takes the symbols, the map's results and the carried values")
+        last = self.body.block.last_op
+        if not isinstance(last, YieldOp) or [v.type for v in last.operands] != types:
+            raise VerifyException("a loop body yields the next carried values")
+
+    def print(self, printer: Printer) -> None:
+        m, args = self.map, self.body.block.args
+        n, k = len(m.syms), len(m.syms) + len(m.results)
+        printer.print_string(" ")
+        _print_values(printer, self.dims, "()")
+        _print_values(printer, args[:n], "[]")
+        printer.print_string(" -> ")
+        _print_values(printer, args[n:k], "()")
+        printer.print_string(" in ")
+        printer.print_string_literal(format_map(m))
+        if self.inits:
+            printer.print_string(" iter_args(")
+            printer.print_list(zip(args[k:], self.inits, strict=True), lambda p: _print_assignment(printer, p))
+            printer.print_string(") -> (")
+            printer.print_list([v.type for v in self.inits], printer.print_attribute)
+            printer.print_string(")")
+        printer.print_string(" ")
+        printer.print_region(self.body, print_entry_block_args=False)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> LoopOp:
+        dims = _parse_values(parser, Parser.Delimiter.PAREN, INDEX)
+
+        def index_argument() -> Parser.Argument:
+            return parser.parse_argument(expect_type=False).resolve(INDEX)
+
+        args = parser.parse_comma_separated_list(Parser.Delimiter.SQUARE, index_argument)
+        parser.parse_punctuation("->")
+        args += parser.parse_comma_separated_list(Parser.Delimiter.PAREN, index_argument)
+        parser.parse_keyword("in")
+        m = _parse_quoted_map(parser)
+        inits: list[SSAValue] = []
+        if parser.parse_optional_keyword("iter_args"):
+            pairs = parser.parse_comma_separated_list(Parser.Delimiter.PAREN, lambda: _parse_assignment(parser))
+            parser.parse_punctuation("->")
+            types = parser.parse_comma_separated_list(Parser.Delimiter.PAREN, parser.parse_type)
+            inits = [parser.resolve_operand(v, t) for (_, v), t in zip(pairs, types, strict=True)]
+            args += [a.resolve(t) for (a, _), t in zip(pairs, types, strict=True)]
+        return cls(m, dims, inits, parser.parse_region(args))
+
+
+def _print_assignment(printer: Printer, pair: tuple[SSAValue, SSAValue]) -> None:
+    printer.print_ssa_value(pair[0])
+    printer.print_string(" = ")
+    printer.print_ssa_value(pair[1])
+
+
+def _parse_assignment(parser: Parser) -> tuple[Any, Any]:
+    argument = parser.parse_argument(expect_type=False)
+    parser.parse_punctuation("=")
+    return argument, parser.parse_unresolved_operand()
+
+
+@irdl_op_definition
+class PureCallOp(IRDLOperation):
+    """Calls a private function that has no side effects."""
+
+    name = "xla_gpu.pure_call"
+    callee = prop_def(SymbolRefAttr)
+    arguments = var_operand_def()
+    res = var_result_def()
+    traits = traits_def(Pure())
+    assembly_format = "$callee `(` $arguments `)` attr-dict `:` functional-type($arguments, $res)"
+
+    def __init__(self, callee: str, arguments: Sequence[SSAValue], result_types: Sequence[Attribute]) -> None:
+        Operation.__init__(
+            self, operands=arguments, result_types=result_types, properties={"callee": SymbolRefAttr(callee)}
+        )
+
+
+@irdl_op_definition
+class AllocateSharedOp(IRDLOperation):
+    """An uninitialised tensor in the block's shared memory."""
+
+    name = "xla_gpu.allocate_shared"
+    result = result_def(TensorType)
+    assembly_format = "attr-dict `:` type($result)"
+
+    def __init__(self, type_: Attribute) -> None:
+        Operation.__init__(self, result_types=[type_])
+
+
+@irdl_op_definition
+class SyncThreadsOp(IRDLOperation):
+    """A barrier for the block: writes to the operands before it are seen by reads of the results."""
+
+    name = "xla_gpu.sync_threads"
+    arguments = var_operand_def(TensorType)
+    res = var_result_def(TensorType)
+
+    def __init__(self, tensors: Sequence[SSAValue] = ()) -> None:
+        Operation.__init__(self, operands=tensors, result_types=[t.type for t in tensors])
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        _print_values(printer, self.operands, "()")
+        if self.operands:
+            printer.print_string(" : ")
+            printer.print_list([v.type for v in self.operands], printer.print_attribute)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> SyncThreadsOp:
+        values = parser.parse_comma_separated_list(Parser.Delimiter.PAREN, parser.parse_unresolved_operand)
+        if not values:
+            return cls()
+        parser.parse_punctuation(":")
+        types = parser.parse_comma_separated_list(Parser.Delimiter.NONE, parser.parse_type)
+        return cls(parser.resolve_operands(values, types, parser.pos))
+
+    def verify_(self) -> None:
+        if [v.type for v in self.operands] != [r.type for r in self.results]:
+            raise VerifyException("sync_threads returns its operands")
+
+
+@irdl_op_definition
+class ShuffleReduceOp(IRDLOperation):
+    """Reduces `arguments` over lanes: at distances `max_distance`, …, 2, 1 each lane combines with the lane above it.
+
+    Args:
+        combiner: private function `(acc…, x…) -> acc…`.
+        max_distance: a power of two up to 16; with 16 lane 0 ends with the warp's total.
+    """
+
+    name = "xla_gpu.shuffle_reduce"
+    combiner = prop_def(SymbolRefAttr)
+    max_distance = prop_def(IntegerAttr[IntegerType])
+    arguments = var_operand_def()
+    res = var_result_def()
+
+    def __init__(self, combiner: str, arguments: Sequence[SSAValue], max_distance: int) -> None:
+        Operation.__init__(
+            self,
+            operands=arguments,
+            result_types=[v.type for v in arguments],
+            properties={"combiner": SymbolRefAttr(combiner), "max_distance": IntegerAttr(max_distance, i64)},
+        )
+
+    def verify_(self) -> None:
+        distance = self.max_distance.value.data
+        if distance not in (1, 2, 4, 8, 16):
+            raise VerifyException(f"shuffle distance {distance} is not a power of two up to 16")
+        if [v.type for v in self.operands] != [r.type for r in self.results]:
+            raise VerifyException("shuffle_reduce returns values of its operands' types")
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_attribute(self.combiner)
+        _print_values(printer, self.operands, "()")
+        printer.print_string(f" to {self.max_distance.value.data} : ")
+        printer.print_list([v.type for v in self.operands], printer.print_attribute)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ShuffleReduceOp:
+        combiner = parser.parse_symbol_name()
+        values = parser.parse_comma_separated_list(Parser.Delimiter.PAREN, parser.parse_unresolved_operand)
+        parser.parse_keyword("to")
+        distance = parser.parse_integer()
+        parser.parse_punctuation(":")
+        types = parser.parse_comma_separated_list(Parser.Delimiter.NONE, parser.parse_type)
+        resolved = parser.resolve_operands(values, types, parser.pos)
+        return cls(combiner.data, resolved, distance)
+
+
+@irdl_op_definition
+class AtomicRMWOp(IRDLOperation):
+    """Atomically replaces `tensor[indices]` by what the body makes of its current value (the body's argument)."""
+
+    name = "xla_gpu.atomic_rmw"
+    tensor = operand_def(TensorType)
+    indices = var_operand_def(IndexType)
+    result = result_def(TensorType)
+    body = region_def("single_block")
+
+    def __init__(self, tensor: SSAValue, indices: Sequence[SSAValue], body: Region | Block) -> None:
+        Operation.__init__(
+            self,
+            operands=[tensor, *indices],
+            result_types=[tensor.type],
+            regions=[body if isinstance(body, Region) else Region(body)],
+        )
+
+    @staticmethod
+    def build(
+        tensor: SSAValue, indices: Sequence[SSAValue], body: Callable[[Block, SSAValue], SSAValue]
+    ) -> AtomicRMWOp:
+        """The op whose body is filled by `body(block, current) -> new`."""
+        assert isinstance(tensor.type, TensorType)
+        block = Block(arg_types=[tensor.type.element_type])
+        block.add_op(YieldOp([body(block, block.args[0])]))
+        return AtomicRMWOp(tensor, indices, block)
+
+    def verify_(self) -> None:
+        element = self.tensor.type.element_type  # pyright: ignore[reportAttributeAccessIssue]
+        last = self.body.block.last_op
+        if [a.type for a in self.body.block.args] != [element]:
+            raise VerifyException("the body of atomic_rmw takes the current element")
+        if not isinstance(last, YieldOp) or [v.type for v in last.operands] != [element]:
+            raise VerifyException("the body of atomic_rmw yields the new element")
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.tensor)
+        _print_values(printer, self.operands[1:], "[]")
+        printer.print_string(" : ")
+        printer.print_attribute(self.tensor.type)
+        printer.print_string(" ")
+        printer.print_region(self.body)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> AtomicRMWOp:
+        tensor = parser.parse_unresolved_operand()
+        indices = _parse_values(parser, Parser.Delimiter.SQUARE, INDEX)
+        parser.parse_punctuation(":")
+        type_ = parser.parse_type()
+        return cls(parser.resolve_operand(tensor, type_), indices, parser.parse_region())
+
+
+@irdl_op_definition
+class LLVMAtomicRMWOp(IRDLOperation):
+    """`atomicrmw <bin_op> ptr, value syncscope("…") <ordering>`; the result is the old value.
+
+    `bin_op` is LLVM's keyword (add, fadd, and, or, xor, min, max, umin, umax, fmin, fmax, xchg); `ordering` LLVM's
+    (monotonic); an empty `syncscope` is the system scope.
+    """
+
+    name = "xla_gpu.llvm_atomicrmw"
+    ptr = operand_def(LLVMPointerType)
+    value = operand_def()
+    bin_op = prop_def(StringAttr)
+    ordering = prop_def(StringAttr)
+    syncscope = prop_def(StringAttr)
+    res = result_def()
+    assembly_format = (
+        "$bin_op $ordering $syncscope $ptr `,` $value attr-dict `:` type($ptr) `,` type($value) `->` type($res)"
+    )
+
+    def __init__(
+        self, bin_op: str, ptr: SSAValue, value: SSAValue, ordering: str = "monotonic", syncscope: str = ""
+    ) -> None:
+        properties: dict[str, Attribute] = {
+            "bin_op": StringAttr(bin_op),
+            "ordering": StringAttr(ordering),
+            "syncscope": StringAttr(syncscope),
+        }
+        Operation.__init__(self, operands=[ptr, value], result_types=[value.type], properties=properties)
+
+
+@irdl_op_definition
+class LLVMCmpXchgOp(IRDLOperation):
+    """`cmpxchg ptr, expected, new syncscope("…") <ordering> <ordering>`; results: the old value, and i1 success."""
+
+    name = "xla_gpu.llvm_cmpxchg"
+    ptr = operand_def(LLVMPointerType)
+    expected = operand_def()
+    new = operand_def()
+    ordering = prop_def(StringAttr)
+    syncscope = prop_def(StringAttr)
+    old = result_def()
+    success = result_def(IntegerType(1))
+    assembly_format = (
+        "$ordering $syncscope $ptr `,` $expected `,` $new attr-dict `:` "
+        "type($ptr) `,` type($expected) `,` type($new) `->` type($old) `,` type($success)"
+    )
+
+    def __init__(
+        self,
+        ptr: SSAValue,
+        expected: SSAValue,
+        new: SSAValue,
+        ordering: str = "monotonic",
+        syncscope: str = "",
+    ) -> None:
+        Operation.__init__(
+            self,
+            operands=[ptr, expected, new],
+            result_types=[expected.type, IntegerType(1)],
+            properties={"ordering": StringAttr(ordering), "syncscope": StringAttr(syncscope)},
+        )
+
+
+XlaGpu = Dialect(
+    "xla_gpu",
+    [
+        ApplyIndexingOp,
+        LoopOp,
+        YieldOp,
+        PureCallOp,
+        AllocateSharedOp,
+        SyncThreadsOp,
+        ShuffleReduceOp,
+        AtomicRMWOp,
+        LLVMAtomicRMWOp,
+        LLVMCmpXchgOp,
+    ],
+    [IndexingMapAttr],
+)

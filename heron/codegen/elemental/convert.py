@@ -1,0 +1,141 @@
+"""Changes of type: convert, bitcast-convert, reduce-precision.
+
+Float to integer truncates, saturates and maps NaN to 0. To pred: x != 0. Small floats are reached through f32.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerType
+from xdsl.ir import SSAValue
+
+from heron.analysis.indexing.hlo_maps import Index
+from heron.codegen.elemental.emitter import FunctionEmitter, Pair, Value
+from heron.codegen.elemental.floats import is_small, narrow, to_f32, widen
+from heron.codegen.elemental.registry import rule
+from heron.codegen.mlir_types import F32, scalar_type
+from heron.hlo import types
+from heron.hlo.instruction import Instruction
+from heron.hlo.types import ElementType
+
+
+@rule("convert")
+def _convert(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
+    return convert(e, e.operand(i, 0, index), i.operands[0].shape.element_type, i.shape.element_type)
+
+
+@rule("copy")
+def _copy(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
+    return e.operand(i, 0, index)
+
+
+def convert(e: FunctionEmitter, a: Value, source: ElementType, target: ElementType) -> Value:
+    """A value of type `source` as one of type `target`."""
+    if source is target:
+        return a
+    if target.is_complex:
+        part = target.component
+        if isinstance(a, Pair):
+            return Pair(convert(e, a.re, source.component, part), convert(e, a.im, source.component, part))
+        return Pair(convert(e, a, source, part), e.b.floating(0.0, scalar_type(part)))
+    if isinstance(a, Pair):
+        return convert(e, a.re, source.component, target)
+    if target is types.PRED:
+        return _nonzero(e, a, source)
+    if source.is_float:
+        return _float_to_float(e, a, source, target) if target.is_float else _saturate(e, a, source, target)
+    if target.is_float:
+        return _to_float(e, a, source, target)
+    result = scalar_type(target)
+    if source is types.PRED or target.bits > source.bits:
+        kind = arith.ExtSIOp if source.is_signed else arith.ExtUIOp
+        return e.b.op(kind, a, type=result)
+    return a if target.bits == source.bits else e.b.op(arith.TruncIOp, a, type=result)
+
+
+def _nonzero(e: FunctionEmitter, a: SSAValue, source: ElementType) -> SSAValue:
+    if source.is_float:
+        wide = widen(e, a, source)
+        return e.b.cmpf("une", wide, e.b.floating(0.0, wide.type))
+    return e.b.cmpi("ne", a, e.b.integer(0, a.type))
+
+
+def _float_to_float(e: FunctionEmitter, a: SSAValue, source: ElementType, target: ElementType) -> SSAValue:
+    if target is types.F64:
+        return e.b.op(arith.ExtFOp, widen(e, a, source), type=scalar_type(target))
+    if target is types.F16 and source is types.F64:
+        return e.b.op(arith.TruncFOp, a, type=scalar_type(target))  # one rounding, not two
+    return narrow(e, to_f32(e, a, source), target)
+
+
+def _to_float(e: FunctionEmitter, a: SSAValue, source: ElementType, target: ElementType) -> SSAValue:
+    kind = arith.SIToFPOp if source.is_signed else arith.UIToFPOp
+    wide = e.b.op(kind, a, type=scalar_type(target) if not is_small(target) else F32)
+    return narrow(e, wide, target)
+
+
+def _saturate(e: FunctionEmitter, a: SSAValue, source: ElementType, target: ElementType) -> SSAValue:
+    """Truncate; below and above the integer's range its bounds, NaN to 0 (out-of-range casts are thrown away)."""
+    b, wide, result = e.b, widen(e, a, source), scalar_type(target)
+    signed = target.is_signed
+    low = -(1 << (target.bits - 1)) if signed else 0
+    high = (1 << (target.bits - signed)) - 1
+    cast = b.op(arith.FPToSIOp if signed else arith.FPToUIOp, wide, type=result)
+    below = b.cmpf("ole", wide, b.floating(float(low), wide.type))
+    cast = b.select(below, b.integer(low, result), cast)
+    above = b.cmpf("oge", wide, b.floating(float(high + 1), wide.type))
+    cast = b.select(above, b.integer(high, result), cast)
+    return b.select(b.cmpf("uno", wide, wide), b.integer(0, result), cast)
+
+
+def _same_width(i: Instruction) -> str | None:
+    source, target = i.operands[0].shape, i.shape
+    if source.dims == target.dims and source.element_type.bits == target.element_type.bits:
+        if source.element_type.is_complex == target.element_type.is_complex:
+            return None
+    return f"{source} to {target} changes the element width"
+
+
+@rule("bitcast-convert", check=_same_width)
+def _bitcast_convert(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
+    a, t = e.operand(i, 0, index), i.shape.element_type
+    source = i.operands[0].shape.element_type
+    if source.kind == t.kind or {source.kind, t.kind} == {"signed", "unsigned"}:
+        if scalar_type(source) == scalar_type(t):
+            return a
+    if types.PRED in (source, t):
+        return convert(e, a, source, t)
+    return e.b.op(arith.BitcastOp, a, type=scalar_type(t))
+
+
+@rule("reduce-precision")
+def _reduce_precision(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
+    t = i.shape.element_type
+    wide = widen(e, e.operand(i, 0, index), t)
+    return narrow(e, reduce_precision(e, wide, i.exponent_bits, i.mantissa_bits), t)
+
+
+def reduce_precision(e: FunctionEmitter, x: SSAValue, exponent: int, mantissa: int) -> SSAValue:
+    """`x` (f32 or f64) rounded to a float of that many exponent and mantissa bits, by its bits; NaN stays NaN."""
+    b = e.b
+    width, fraction = (32, 23) if x.type == F32 else (64, 52)
+    exponent_width = width - 1 - fraction
+    bits = IntegerType(width)
+    value = b.op(arith.BitcastOp, x, type=bits)
+    sign = b.op(arith.AndIOp, value, b.integer(1 << (width - 1), bits))
+    if mantissa < fraction:
+        dropped = fraction - mantissa
+        # round half to even: add half less one, plus one when the last bit kept is odd
+        odd = b.op(arith.AndIOp, b.op(arith.ShRUIOp, value, b.integer(dropped, bits)), b.integer(1, bits))
+        bias = b.op(arith.AddiOp, odd, b.integer((1 << (dropped - 1)) - 1, bits))
+        value = b.op(arith.AndIOp, b.op(arith.AddiOp, value, bias), b.integer(-(1 << dropped), bits))
+    if exponent < exponent_width:
+        mask = ((1 << exponent_width) - 1) << fraction
+        bias, reduced = (1 << (exponent_width - 1)) - 1, (1 << (exponent - 1)) - 1
+        exponent_bits = b.op(arith.AndIOp, value, b.integer(mask, bits))
+        over = b.cmpi("ugt", exponent_bits, b.integer((bias + reduced) << fraction, bits))
+        under = b.cmpi("ule", exponent_bits, b.integer((bias - reduced) << fraction, bits))
+        infinity = b.op(arith.OrIOp, sign, b.integer(mask, bits))
+        value = b.select(over, infinity, b.select(under, sign, value))
+    result = b.op(arith.BitcastOp, value, type=x.type)
+    return b.select(b.cmpf("uno", x, x), x, result)

@@ -1,0 +1,443 @@
+"""The state of emission: `KernelEmitter` for a kernel's functions, `FunctionEmitter` for one body.
+
+Indices are expressions over the function's variables (loop variables, index arguments, runtime offsets), not SSA
+values: moving elements costs no op, and only where a tensor is read is the index made, simplified, by one
+`xla_gpu.apply_indexing`. Values are remembered by (instruction, index) for as long as the region they stand in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple, TypeAlias
+
+from xdsl.dialects import complex as mlir_complex
+from xdsl.dialects import func, scf, tensor
+from xdsl.dialects.builtin import ComplexType, FunctionType, ModuleOp, StringAttr, TensorType
+from xdsl.ir import Attribute, Block, Region, SSAValue
+
+from heron.analysis.indexing.expr import Const, Dim, Expr, Sym
+from heron.analysis.indexing.hlo_maps import Index, moves_elements, operand_index
+from heron.analysis.indexing.map import Constraint, IndexingMap, Var
+from heron.analysis.indexing.simplify import simplifier
+from heron.codegen.builder import Builder
+from heron.codegen.dialects.xla_gpu import ApplyIndexingOp, IndexingMapAttr, LoopOp, PureCallOp, SymbolRefAttr, YieldOp
+from heron.codegen.elemental import registry
+from heron.codegen.mlir_types import INDEX, scalar_type, tensor_type
+from heron.codegen.partition import Function, Partition
+from heron.errors import HeronError
+from heron.hlo.instruction import Instruction
+from heron.hlo.shape import Shape
+
+
+class Pair(NamedTuple):
+    """A complex value, kept as its parts."""
+
+    re: SSAValue
+    im: SSAValue
+
+
+#: one scalar, a complex scalar, or the scalars of a tuple-shaped instruction
+Value: TypeAlias = Any
+
+
+class KernelEmitter:
+    """The functions of one kernel's module. ``partition`` says what is a function; they are emitted when first called."""
+
+    def __init__(self, name: str, partition: Partition) -> None:
+        self.name = name
+        self.partition = partition
+        self.functions = partition.functions
+        self.body = Block()
+        self.module = ModuleOp([])
+        self.module.body.detach_block(0)
+        self.module.body.add_block(self.body)
+        self.rules = registry.load()
+        self.op_count = 0
+        self._symbols: dict[Instruction, str] = {}
+
+    def symbol(self, f: Function) -> str:
+        """The private function of `f`, emitted now if it was not before."""
+        found = self._symbols.get(f.root)
+        if found is None:
+            found = self._symbols[f.root] = f"{self.name}_{f.name}"
+            self._emit(f, found)
+        return found
+
+    def _emit(self, f: Function, symbol: str) -> None:
+        tensors = [tensor_type(p.shape) for p in f.parameters]
+        arguments: list[Attribute] = [*tensors, *[INDEX] * len(f.dims)]
+        block = Block(arg_types=arguments)
+        e = FunctionEmitter(self, block, dict(zip(f.parameters, block.args, strict=False)), f.root)
+        index = tuple(
+            e.variable(arg, 0, size - 1) for arg, size in zip(block.args[len(tensors) :], f.dims, strict=True)
+        )
+        results = e.pack(e.value(f.root, index), f.root.shape)
+        e.b.terminate(func.ReturnOp, results)
+        self.op_count += e.b.count
+        self.add_function(symbol, block, [r.type for r in results], private=True)
+
+    def add_function(
+        self, symbol: str, block: Block, results: Sequence[Attribute], private: bool = False
+    ) -> func.FuncOp:
+        """Append a function with that body to the module."""
+        properties: dict[str, Attribute] = {
+            "sym_name": StringAttr(symbol),
+            "function_type": FunctionType.from_lists([a.type for a in block.args], results),
+        }
+        if private:
+            properties["sym_visibility"] = StringAttr("private")
+        function = func.FuncOp.create(properties=properties, regions=[Region(block)])
+        self.body.add_op(function)
+        return function
+
+
+class FunctionEmitter:
+    """Emission into one function body.
+
+    Args:
+        kernel: what the body belongs to.
+        block: its entry block.
+        tensors: the tensor each fusion parameter is.
+        root: the instruction the function is for, when it is a function of the partition.
+    """
+
+    def __init__(
+        self,
+        kernel: KernelEmitter,
+        block: Block,
+        tensors: dict[Instruction, SSAValue],
+        root: Instruction | None = None,
+    ) -> None:
+        self.kernel, self.tensors, self.root = kernel, tensors, root
+        self.b = Builder(block)
+        self._functions = kernel.functions
+        self._rules = kernel.rules
+        self._ranges: list[tuple[int, int]] = []
+        self._simplifier = simplifier(())
+        self._variables: list[SSAValue] = []
+        self._memo: list[dict[Any, Any]] = [{}]
+
+    # -- variables and indices -------------------------------------------------------------------------------------------
+    def variable(self, value: SSAValue, lo: int, hi: int) -> Expr:
+        """The expression that stands for an index value known to lie in [lo, hi]."""
+        if lo == hi:
+            return Const(lo)
+        self._variables.append(value)
+        self._ranges.append((lo, max(lo, hi)))
+        self._simplifier = simplifier(tuple(self._ranges))
+        return Dim(len(self._variables) - 1)
+
+    def simplify(self, index: Index) -> Index:
+        """The index in canonical form."""
+        simplify = self._simplifier.simplify
+        return tuple([e if type(e) is Dim or type(e) is Const else simplify(e) for e in index])
+
+    def range_of(self, e: Expr) -> tuple[int, int]:
+        """Bounds of an expression over this function's variables."""
+        return self._simplifier.range_of(self._simplifier.simplify(e))
+
+    def index_values(self, index: Sequence[Expr]) -> list[SSAValue]:
+        """The index as SSA values: variables and constants as they are, the rest by one `apply_indexing`."""
+        missing: list[Expr] = []
+        for e in index:
+            if not isinstance(e, (Dim, Const)) and self._find(e) is None and e not in missing:
+                missing.append(e)
+        if missing:
+            m, operands = self._close(missing)
+            op = ApplyIndexingOp.create(
+                operands=operands, result_types=[INDEX] * len(missing), properties={"map": IndexingMapAttr(m)}
+            )
+            self.b.add(op)
+            self._memo[-1].update(zip(missing, op.results, strict=True))
+        return [self._index_value(e) for e in index]
+
+    def index_value(self, e: Expr) -> SSAValue:
+        """One index expression as an SSA value."""
+        return self.index_values((e,))[0]
+
+    def _index_value(self, e: Expr) -> SSAValue:
+        if isinstance(e, Dim):
+            return self._variables[e.index]
+        if isinstance(e, Const):
+            return self.b.integer(e.value)
+        return self._find(e)
+
+    def _used(self, exprs: Sequence[Expr]) -> list[int]:
+        used: set[Expr] = set()
+        for e in exprs:
+            used |= e.variables()
+        return sorted(v.index for v in used if isinstance(v, Dim))
+
+    def _close(
+        self,
+        results: Sequence[Expr],
+        constraints: Sequence[Constraint] = (),
+        syms: Sequence[int] = (),
+        loop_variables: Sequence[int] = (),
+    ) -> tuple[IndexingMap, list[SSAValue]]:
+        """A map of just the variables used, and their values; `loop_variables` become its symbols, of sizes `syms`."""
+        used = self._used([*results, *(c[0] for c in constraints)])
+        renumber: list[Expr | None] = [None] * len(self._variables)
+        given = [v for v in used if v not in loop_variables]
+        for n, v in enumerate(given):
+            renumber[v] = Dim(n)
+        for n, v in enumerate(loop_variables):
+            renumber[v] = Sym(n)
+        m = IndexingMap(
+            [e.substitute(renumber) for e in results],
+            [Var(*self._ranges[v]) for v in given],
+            [Var(0, n - 1) for n in syms],
+            [(e.substitute(renumber), lo, hi) for e, lo, hi in constraints],
+        )
+        return m, [self._variables[v] for v in given]
+
+    # -- values ----------------------------------------------------------------------------------------------------------
+    def _find(self, key: Any) -> Any:
+        for scope in reversed(self._memo):
+            found = scope.get(key)
+            if found is not None:
+                return found
+        return None
+
+    def once(self, key: Any, make: Callable[[], Any]) -> Any:
+        """What `make` gives, remembered under `key` for as long as this region."""
+        found = self._find(key)
+        if found is None:
+            found = self._memo[-1][key] = make()
+        return found
+
+    def provide(self, i: Instruction, index: Index, value: Value) -> None:
+        """Say what `i` is at `index`: a hero's result, for its epilogue."""
+        self._memo[-1][i, index] = value
+
+    def value(self, i: Instruction, index: Index) -> Value:
+        """The value of `i` at `index`, emitted unless it is there already."""
+        found = self._find((i, index))
+        if found is not None:
+            return found
+        if not i.op.is_elementwise:
+            return self._compute(i, index)
+        # chains of elementwise ops can be long: no recursion along them
+        stack = [i]
+        while stack:
+            top = stack[-1]
+            if self._find((top, index)) is not None:
+                stack.pop()
+                continue
+            waiting = [] if self._is_call(top) else [o for o in top.operands if self._waits(o, top, index)]
+            if waiting:
+                stack.extend(reversed(waiting))
+                continue
+            stack.pop()
+            self._compute(top, index)
+        return self._find((i, index))
+
+    def _waits(self, operand: Instruction, user: Instruction, index: Index) -> bool:
+        same = operand.op.is_elementwise and operand.shape.dims == user.shape.dims
+        return same and self._find((operand, index)) is None
+
+    def _is_call(self, i: Instruction) -> bool:
+        return i is not self.root and i in self._functions
+
+    def _compute(self, i: Instruction, index: Index) -> Value:
+        if self._is_call(i):
+            value = self._call(self._functions[i], index)
+        elif i.opcode == "parameter":
+            value = self.load(i, index)
+        elif moves_elements(i) and not i.op.is_elementwise:
+            value = self.value(i.operands[0], self.simplify(operand_index(i, 0, index)))
+        else:
+            rule = self._rules.get(i.opcode)
+            if rule is None:
+                registry.require(i)
+                raise HeronError("GEN001", f"no kernel can compute {i.opcode} here", where=str(i))
+            value = rule(self, i, index)
+        self._memo[-1][i, index] = value
+        return value
+
+    def operand(self, i: Instruction, n: int, index: Index) -> Value:
+        """Operand `n` of an elementwise `i` at `index` (a scalar operand of an array op at `()`)."""
+        operand = i.operands[n]
+        return self.value(operand, index if operand.shape.dims == i.shape.dims else ())
+
+    def operands(self, i: Instruction, index: Index) -> list[Value]:
+        """All operands of an elementwise `i` at `index`."""
+        return [self.operand(i, n, index) for n in range(len(i.operands))]
+
+    def load(self, i: Instruction, index: Index) -> Value:
+        """The element of a fusion parameter at `index`."""
+        source = self.tensors.get(i)
+        if source is None:
+            raise HeronError("GEN003", f"'{i.name}' is not at hand here", where=str(i))
+        return self.extract(source, index)
+
+    def extract(self, source: SSAValue, index: Index) -> Value:
+        """The element of a tensor at `index`."""
+        type_ = source.type
+        assert isinstance(type_, TensorType)
+        element = self.b.op(tensor.ExtractOp, source, *self.index_values(index), type=type_.element_type)
+        return self._split(element)
+
+    def insert(self, value: Value, target: SSAValue, index: Index) -> SSAValue:
+        """The tensor with `value` at `index`."""
+        scalar = self._join(value)
+        return self.b.op(tensor.InsertOp, scalar, target, *self.index_values(index), type=target.type)
+
+    def _split(self, value: SSAValue) -> Value:
+        if not isinstance(value.type, ComplexType):
+            return value
+        part = value.type.element_type
+        return Pair(
+            self.b.op(mlir_complex.ReOp, value, type=part), self.b.op(mlir_complex.ImOp, value, type=part)
+        )
+
+    def _join(self, value: Value) -> SSAValue:
+        if not isinstance(value, Pair):
+            return value
+        return self.b.op(mlir_complex.CreateOp, value.re, value.im, type=ComplexType(value.re.type))  # type: ignore
+
+    def pack(self, value: Value, shape: Shape) -> list[SSAValue]:
+        """A value as plain SSA scalars, one for each array in `shape`."""
+        if shape.tuple_shapes is None:
+            return [self._join(value)]
+        return [v for part, s in zip(value, shape.tuple_shapes, strict=True) for v in self.pack(part, s)]
+
+    def unpack(self, values: Iterator[SSAValue], shape: Shape) -> Value:
+        """The inverse of `pack`."""
+        if shape.tuple_shapes is None:
+            return self._split(next(values))
+        return tuple(self.unpack(values, s) for s in shape.tuple_shapes)
+
+    def _call(self, f: Function, index: Index) -> Value:
+        symbol = self.kernel.symbol(f)
+        arguments = [self.tensors[p] for p in f.parameters] + self.index_values(index)
+        results = [scalar_type(leaf.element_type) for _, leaf in f.root.shape.leaves()]
+        op = PureCallOp.create(
+            operands=arguments, result_types=results, properties={"callee": SymbolRefAttr(symbol)}
+        )
+        self.b.add(op)
+        return self.unpack(iter(op.results), f.root.shape)
+
+    # -- regions ---------------------------------------------------------------------------------------------------------
+    @contextmanager
+    def region(self, block: Block) -> Iterator[Block]:
+        """Emit into `block`; what is emitted there is forgotten afterwards."""
+        before, self.b.block = self.b.block, block
+        self._memo.append({})
+        try:
+            yield block
+        finally:
+            self._memo.pop()
+            self.b.block = before
+
+    @contextmanager
+    def frame(self) -> Iterator[None]:
+        """Emit in place, forgetting afterwards what was said of instructions: a called computation's own."""
+        self._memo.append({})
+        try:
+            yield
+        finally:
+            self._memo.pop()
+
+    def if_(
+        self,
+        condition: SSAValue,
+        shape: Shape,
+        yes: Callable[[], Value],
+        no: Callable[[], Value],
+    ) -> Value:
+        """`scf.if` with a value of `shape`; each side is emitted by its function."""
+        blocks = []
+        for side in (yes, no):
+            with self.region(Block()) as block:
+                self.b.terminate(scf.YieldOp, self.pack(side(), shape))
+            blocks.append(block)
+        types = [scalar_type(leaf.element_type) for _, leaf in shape.leaves()]
+        op = scf.IfOp.create(operands=[condition], result_types=types, regions=[Region(b) for b in blocks])
+        self.b.add(op)
+        return self.unpack(iter(op.results), shape)
+
+    def holds(self, constraints: Sequence[Constraint]) -> SSAValue | None:
+        """An `i1`: every constraint holds. None when they always do."""
+        from xdsl.dialects import arith
+
+        condition: SSAValue | None = None
+        for e, lo, hi in constraints:
+            e = self._simplifier.simplify(e)
+            have_lo, have_hi = self._simplifier.range_of(e)
+            tests = []
+            if have_lo < lo or have_hi > hi:
+                value = self.index_value(e)
+                if have_lo < lo:
+                    tests.append(self.b.cmpi("sge", value, self.b.integer(lo)))
+                if have_hi > hi:
+                    tests.append(self.b.cmpi("sle", value, self.b.integer(hi)))
+            for test in tests:
+                condition = test if condition is None else self.b.op(arith.AndIOp, condition, test)
+        return condition
+
+    def loop(
+        self,
+        sizes: Sequence[int],
+        inits: Sequence[SSAValue],
+        body: Callable[[Index, Sequence[SSAValue]], Sequence[SSAValue]],
+        constraints: Callable[[Index], Sequence[Constraint]] | None = None,
+    ) -> list[SSAValue]:
+        """An `xla_gpu.loop` over a box of these sizes, outermost first, carrying scalars or tensors.
+
+        ``body(variables, carried) -> next carried``. Points that break ``constraints(variables)`` are skipped.
+        """
+        block = Block(arg_types=[*[INDEX] * len(sizes), *(v.type for v in inits)])
+        first = len(self._variables)
+        variables: list[Expr] = []
+        for arg, size in zip(block.args[: len(sizes)], sizes, strict=True):
+            self._variables.append(arg)
+            self._ranges.append((0, size - 1))
+            variables.append(Dim(len(self._variables) - 1))
+        self._simplifier = simplifier(tuple(self._ranges))
+        index = tuple(Const(0) if size == 1 else v for v, size in zip(variables, sizes, strict=True))
+        wanted = [
+            (self._simplifier.simplify(e), lo, hi) for e, lo, hi in (constraints(index) if constraints else ())
+        ]
+        with self.region(block):
+            self.b.terminate(YieldOp, body(index, block.args[len(sizes) :]))
+        loop_variables = range(first, first + len(sizes))
+        m, operands = self._close((), wanted, sizes, loop_variables)
+        op = LoopOp.create(
+            operands=[*operands, *inits],
+            result_types=[v.type for v in inits],
+            properties={"map": IndexingMapAttr(m)},
+            regions=[Region(block)],
+        )
+        self.b.add(op)
+        return list(op.results)
+
+    def map_loop(
+        self,
+        m: IndexingMap,
+        dims: Sequence[SSAValue],
+        sizes: Sequence[int],
+        inits: Sequence[SSAValue],
+        body: Callable[[Index, Sequence[SSAValue]], Sequence[SSAValue]],
+    ) -> list[SSAValue]:
+        """An `xla_gpu.loop` over the symbols of `m`; its body sees the map's results, an index into a tensor of `sizes`.
+
+        ``dims``: the values of the map's dimension variables.
+        """
+        n = len(m.syms)
+        block = Block(arg_types=[*[INDEX] * (n + len(sizes)), *(v.type for v in inits)])
+        index = tuple(
+            self.variable(arg, 0, size - 1)
+            for arg, size in zip(block.args[n : n + len(sizes)], sizes, strict=True)
+        )
+        with self.region(block):
+            self.b.terminate(YieldOp, body(index, block.args[n + len(sizes) :]))
+        op = LoopOp.create(
+            operands=[*dims, *inits],
+            result_types=[v.type for v in inits],
+            properties={"map": IndexingMapAttr(m)},
+            regions=[Region(block)],
+        )
+        self.b.add(op)
+        return list(op.results)

@@ -1,0 +1,165 @@
+"""Ops that make or move elements: constant, iota, broadcast … reverse, pad, concatenate."""
+
+from __future__ import annotations
+
+import numpy as np
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr
+from xdsl.ir import Attribute, SSAValue
+
+from heron.analysis.indexing.expr import Const, Expr
+from heron.analysis.indexing.hlo_maps import Index, moves_elements, operand_index, pad_index
+from heron.codegen.elemental.emitter import FunctionEmitter, Pair, Value
+from heron.codegen.elemental.floats import is_small, narrow
+from heron.codegen.elemental.registry import rule
+from heron.codegen.mlir_types import F32, I32, I64, INDEX, scalar_type, tensor_type
+from heron.hlo import types
+from heron.hlo.instruction import Instruction
+from heron.hlo.types import ElementType
+
+#: elements of a constant that may stand in a kernel; larger ones are operands
+MAX_CONSTANT = 1 << 16
+
+
+def _known_move(i: Instruction) -> str | None:
+    return None if moves_elements(i) else "changes layout or element width"
+
+
+@rule("broadcast", "reshape", "bitcast", "transpose", "slice", "reverse", check=_known_move)
+def _move(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
+    return e.value(i.operands[0], e.simplify(operand_index(i, 0, index)))
+
+
+@rule("parameter")
+def _parameter(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
+    return e.load(i, index)
+
+
+# -- constants -----------------------------------------------------------------------------------------------------------
+
+
+def _small_enough(i: Instruction) -> str | None:
+    n = i.shape.num_elements
+    if n <= MAX_CONSTANT or i.literal.array.strides == (0,) * i.shape.rank:
+        return None
+    return f"{n} elements are too many for code"
+
+
+@rule("constant", check=_small_enough)
+def _constant(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
+    array, t = i.literal.array, i.shape.element_type
+    uniform = _uniform(array)
+    if uniform is not None:
+        return scalar_constant(e, uniform, t)
+    type_ = tensor_type(i.shape)
+    return e.extract(e.b.constant(_dense(array, t, type_), type_), index)
+
+
+def _uniform(array: np.ndarray) -> np.ndarray | None:
+    """The one element all are bitwise equal to, or None."""
+    if array.size == 1 or (array.size and not any(array.strides)):
+        return array.reshape(-1)[:1]
+    if not array.size:
+        return np.zeros(1, array.dtype)
+    flat = np.ascontiguousarray(array).reshape(-1)
+    raw = flat.view(np.uint8).reshape(flat.size, -1)
+    return flat[:1] if bool((raw == raw[0]).all()) else None
+
+
+def _dense(array: np.ndarray, t: ElementType, type_: Attribute) -> Attribute:
+    if t is types.PRED or (t.is_integer and t.bits < 8):
+        return DenseIntOrFPElementsAttr.from_list(type_, [int(v) for v in array.reshape(-1)])  # type: ignore
+    return DenseIntOrFPElementsAttr(type_, BytesAttr(np.ascontiguousarray(array).tobytes()))  # type: ignore[arg-type]
+
+
+def scalar_constant(e: FunctionEmitter, value: np.ndarray | float | int, t: ElementType) -> Value:
+    """A constant of type `t`, from a Python number or a one-element array."""
+    array = np.asarray(value)
+    item = array.reshape(-1)[0]
+    if t.is_complex:
+        part = scalar_type(t.component)
+        return Pair(e.b.floating(float(item.real), part), e.b.floating(float(item.imag), part))
+    if not t.is_float:
+        return e.b.integer(int(item), scalar_type(t))
+    if is_small(t):
+        # rounding a constant f32 would cost an op: the literal is exact in the small type already
+        wide = e.b.floating(float(item), F32)
+        small = e.b.floating(float(item), scalar_type(t))
+        e.once(("wide", small), lambda: wide)
+        return small
+    return e.b.floating(float(item), scalar_type(t))
+
+
+@rule("iota")
+def _iota(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
+    return index_to_scalar(e, index[i.iota_dimension], i.shape.element_type)
+
+
+def index_to_scalar(e: FunctionEmitter, position: Expr, t: ElementType) -> Value:
+    """An index as a number of type `t`."""
+    if t.is_complex:
+        return Pair(index_to_scalar(e, position, t.component), e.b.floating(0.0, scalar_type(t.component)))
+    if isinstance(position, Const):
+        return scalar_constant(e, position.value, t)
+    value = e.index_value(position)
+    if not t.is_float:
+        return e.b.op(arith.IndexCastOp, value, type=scalar_type(t))
+    # 32-bit conversions vectorise on every CPU, 64-bit ones do not
+    wide = I32 if e.range_of(position)[1] < 2**31 else I64
+    number = e.b.op(arith.IndexCastOp, value, type=wide)
+    return narrow(e, e.b.op(arith.SIToFPOp, number, type=F32 if is_small(t) else scalar_type(t)), t)
+
+
+def scalar_to_index(e: FunctionEmitter, value: SSAValue, t: ElementType) -> SSAValue:
+    """An integer scalar as an `index`, by its signedness."""
+    if t.is_unsigned and t.bits < 64:
+        value = e.b.op(arith.ExtUIOp, value, type=I64)
+    return e.b.op(arith.IndexCastOp, value, type=INDEX)
+
+
+# -- pad and concatenate -------------------------------------------------------------------------------------------------
+
+
+@rule("pad")
+def _pad(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
+    source, padding = i.operands
+    if not source.shape.num_elements:
+        return e.value(padding, ())
+    where, constraints = pad_index(i, index)
+    inside = e.holds(constraints)
+    if inside is None:
+        return e.value(source, e.simplify(where))
+    return e.if_(inside, i.shape, lambda: e.value(source, e.simplify(where)), lambda: e.value(padding, ()))
+
+
+@rule("concatenate")
+def _concatenate(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
+    d = i.dimensions[0]
+    parts: list[tuple[Instruction, int]] = []
+    offset = 0
+    for operand in i.operands:
+        if operand.shape.num_elements:
+            parts.append((operand, offset))
+        offset += operand.shape.dims[d]
+    return _concatenate_parts(e, i, index, d, parts)
+
+
+def _concatenate_parts(
+    e: FunctionEmitter, i: Instruction, index: Index, d: int, parts: list[tuple[Instruction, int]]
+) -> Value:
+    """A balanced tree of comparisons: few for many operands, and no deep nesting."""
+    low, high = e.range_of(index[d])
+    live = [p for p in parts if p[1] <= high and p[1] + p[0].shape.dims[d] > low]
+    parts = live or parts[:1]
+    if len(parts) == 1:
+        operand, offset = parts[0]
+        where = (*index[:d], index[d] - offset, *index[d + 1 :])
+        return e.value(operand, e.simplify(where))
+    middle = len(parts) // 2
+    first = e.b.cmpi("slt", e.index_value(e.simplify((index[d],))[0]), e.b.integer(parts[middle][1]))
+    return e.if_(
+        first,
+        i.shape,
+        lambda: _concatenate_parts(e, i, index, d, parts[:middle]),
+        lambda: _concatenate_parts(e, i, index, d, parts[middle:]),
+    )

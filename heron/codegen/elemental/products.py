@@ -1,0 +1,76 @@
+"""dot and convolution as loops in one thread, for small ones inside fusions; large ones are library calls.
+
+Products of small floats are summed in f32 and rounded once, integers in their own type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.ir import SSAValue
+
+from heron.analysis.indexing.hlo_maps import Index, convolution_index, dot_index
+from heron.codegen.elemental.arithmetic import binary
+from heron.codegen.elemental.convert import convert
+from heron.codegen.elemental.emitter import FunctionEmitter, Value
+from heron.codegen.elemental.floats import narrow
+from heron.codegen.elemental.movement import scalar_constant
+from heron.codegen.elemental.registry import rule
+from heron.codegen.mlir_types import compute_type
+from heron.hlo.instruction import Instruction
+from heron.hlo.shape import scalar
+
+
+def _two_operands(i: Instruction) -> str | None:
+    return None if len(i.operands) == 2 else "sparse"
+
+
+@rule("dot", check=_two_operands)
+def _dot(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
+    lhs = i.operands[0].shape.dims
+    sizes = [lhs[d] for d in i.lhs_contracting_dims or ()]
+
+    def places(variables: Index) -> tuple[Index, Index]:
+        return dot_index(i, 0, index, variables), dot_index(i, 1, index, variables)
+
+    return _sum_of_products(e, i, sizes, places)
+
+
+@rule("convolution")
+def _convolution(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
+    features = i.operands[1].shape.dims[i.dim_labels.kernel_input]
+    sizes = [features, *(w.size for w in i.window)]
+
+    def places(variables: Index) -> tuple[Index, Index]:
+        lhs, rhs, _ = convolution_index(i, index, variables[1:], variables[0])
+        return lhs, rhs
+
+    def inside(variables: Index):  # noqa: ANN202
+        return convolution_index(i, index, variables[1:], variables[0])[2]
+
+    return _sum_of_products(e, i, sizes, places, inside)
+
+
+def _sum_of_products(
+    e: FunctionEmitter,
+    i: Instruction,
+    sizes: Sequence[int],
+    places: Callable[[Index], tuple[Index, Index]],
+    inside=None,  # noqa: ANN001
+) -> Value:
+    t = i.shape.element_type
+    wide = compute_type(t)
+    shape = scalar(wide)
+    zero = e.pack(scalar_constant(e, 0, wide), shape)
+
+    def body(variables: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
+        factors = [
+            convert(e, e.value(o, e.simplify(place)), o.shape.element_type, wide)
+            for o, place in zip(i.operands, places(variables), strict=True)
+        ]
+        product = binary(e, "multiply", *factors, wide)
+        return e.pack(binary(e, "add", e.unpack(iter(carried), shape), product, wide), shape)
+
+    total = zero if 0 in sizes else e.loop(sizes, zero, body, inside)
+    value = e.unpack(iter(total), shape)
+    return value if wide is t else narrow(e, value, t)

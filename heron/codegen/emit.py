@@ -1,0 +1,29 @@
+"""`emit_fusion`: an instruction of the optimised program becomes a kernel."""
+
+from __future__ import annotations
+
+from heron.codegen.heroes import select
+from heron.codegen.heroes.base import as_fusion
+from heron.codegen.kernel import Kernel
+from heron.hlo.instruction import Instruction
+from heron.targets import Target
+
+
+def emit_fusion(i: Instruction, name: str, target: Target, *, in_place: bool = True) -> Kernel:
+    """The kernel of a fusion, or of any other instruction by itself.
+
+    Args:
+        i: a `fusion` (arguments: its operands, then its flat outputs), or a bare instruction (its distinct operands).
+        name: of the entry function.
+        target: `kind` decides between work items and threads; the machine's facts decide sizes.
+        in_place: whether outputs may share buffers with inputs (`KernelArg.alias`, see `heroes.dus`).
+
+    Raises:
+        HeronError: GEN001 when an op in it has no rule, GEN002 for a type without a machine type, GEN003 for tuple
+            inputs.
+    """
+    fusion = as_fusion(i)
+    choice = select.choose(fusion, in_place)
+    kernel = select.emitter(choice).emit(fusion, name, target)
+    kernel.notes.setdefault("reason", choice.reason)
+    return kernel

@@ -1,0 +1,256 @@
+"""What every hero emitter shares: the fusion as emitters see it, the registry, and the frame of a kernel's entry.
+
+An emitter has a name, `emit(fusion, name, target) -> Kernel`, and registers itself under its name. A CPU entry does the
+work items `%lo` to `%hi`; a GPU entry reads its thread and block ids.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from typing import Protocol, TypeVar
+
+from xdsl.dialects import func, gpu
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, UnitAttr
+from xdsl.ir import Attribute, Block, SSAValue
+
+from heron.codegen.elemental import FunctionEmitter, KernelEmitter, Value
+from heron.codegen.elemental.registry import require
+from heron.codegen.kernel import Kernel, KernelArg, Launch
+from heron.codegen.mlir_types import I64, INDEX, tensor_type
+from heron.codegen.partition import Partition
+from heron.errors import HeronError
+from heron.hlo.computation import Computation
+from heron.hlo.instruction import Instruction
+from heron.hlo.shape import Shape
+from heron.targets import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One flat output: the instruction that computes it, and which part of that when it is tuple-shaped."""
+
+    instruction: Instruction
+    part: int | None
+    shape: Shape
+
+    def of(self, value: Value) -> Value:
+        """This output out of the instruction's value."""
+        return value if self.part is None else value[self.part]
+
+
+@dataclass(frozen=True, slots=True)
+class Fusion:
+    """A computation to make one kernel of. ``inputs`` are its parameters in order."""
+
+    computation: Computation
+    inputs: tuple[Instruction, ...]
+    outputs: tuple[Output, ...]
+
+    @property
+    def roots(self) -> list[Instruction]:
+        """The instructions of the outputs, each once."""
+        return list(dict.fromkeys(o.instruction for o in self.outputs))
+
+
+class HeroEmitter(Protocol):
+    """What `@hero("name")` registers."""
+
+    def emit(self, fusion: Fusion, name: str, target: Target) -> Kernel:
+        """The kernel of `fusion`, called `name`. Raises GEN001 for what cannot be emitted."""
+        ...
+
+
+HEROES: dict[str, HeroEmitter] = {}
+_H = TypeVar("_H", bound=type)
+
+
+def hero(name: str) -> Callable[[_H], _H]:
+    """Class decorator: register an emitter."""
+
+    def register(cls: _H) -> _H:
+        HEROES[name] = cls()
+        return cls
+
+    return register
+
+
+@cache
+def load() -> dict[str, HeroEmitter]:
+    """All emitters by name."""
+    package = import_module("heron.codegen.heroes")
+    for module in pkgutil.iter_modules(package.__path__):
+        import_module(f"heron.codegen.heroes.{module.name}")
+    return HEROES
+
+
+# -- fusions -----------------------------------------------------------------------------------------------------------
+
+
+def as_fusion(i: Instruction) -> Fusion:
+    """A fusion instruction's computation; any other instruction alone, its operands as parameters.
+
+    Calls inside are made in line in a copy. Raises GEN001 when something in it cannot be emitted.
+    """
+    computation = i.calls if i.opcode == "fusion" else _alone(i)
+    if any(inner.opcode in ("call", "fusion") for inner in computation.instructions):
+        computation = _inlined(computation)
+    return fusion_of(computation)
+
+
+def fusion_of(computation: Computation) -> Fusion:
+    """The fusion of a computation without calls; a tuple root gives one output a leaf."""
+    return Fusion(computation, tuple(computation.parameters), tuple(_outputs(computation.root)))
+
+
+def _outputs(root: Instruction) -> list[Output]:
+    if root.opcode == "tuple":
+        return [o for operand in root.operands for o in _outputs(operand)]
+    if root.shape.tuple_shapes is not None:
+        return [Output(root, n, s) for n, s in enumerate(root.shape.tuple_shapes)]
+    return [Output(root, None, root.shape)]
+
+
+def _alone(i: Instruction) -> Computation:
+    computation = Computation(i.name)
+    parameters: dict[Instruction, Instruction] = {}
+    for operand in i.operands:
+        if operand not in parameters:
+            parameters[operand] = computation.add_parameter(len(parameters), operand.shape)
+    computation.root = computation.attach(i.clone([parameters[o] for o in i.operands]))
+    return computation
+
+
+def _inlined(computation: Computation) -> Computation:
+    """A copy with calls and nested fusions in line."""
+    copy = Computation(computation.name)
+
+    def add(c: Computation, arguments: Sequence[Instruction] | None) -> Instruction:
+        done: dict[Instruction, Instruction] = {}
+        for i in c.post_order():
+            operands = [done[o] for o in i.operands]
+            if i.opcode == "parameter" and arguments is not None:
+                done[i] = arguments[i.number]
+            elif i.opcode in ("call", "fusion"):
+                done[i] = add(i.called[0], operands)
+            elif i.opcode == "get-tuple-element" and operands[0].opcode == "tuple":
+                done[i] = operands[0].operands[i.index]
+            else:
+                done[i] = copy.attach(i.clone(operands))
+        return done[c.root]
+
+    copy.root = add(computation, None)
+    return copy
+
+
+def kernel_inputs(i: Instruction) -> list[Instruction]:
+    """The operands a kernel of `i` takes, in order: `KernelArg.index` counts in this list."""
+    return list(i.operands) if i.opcode == "fusion" else list(dict.fromkeys(i.operands))
+
+
+# -- kernels -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Entry:
+    """The entry function of a kernel while it is filled: finish with `finish`.
+
+    ``e`` emits into its body; ``outputs`` are the current tensor values of the outputs, which a hero replaces as it
+    inserts; ``lo``/``hi``: the range of work items (CPU only).
+    """
+
+    fusion: Fusion
+    name: str
+    target: Target
+    kernel: KernelEmitter
+    e: FunctionEmitter
+    block: Block
+    outputs: list[SSAValue]
+    lo: SSAValue | None = None
+    hi: SSAValue | None = None
+    aliases: dict[int, int] = field(default_factory=dict)  # output number -> input number
+
+    @property
+    def is_gpu(self) -> bool:
+        return self.target.kind == "gpu"
+
+    def thread_id(self, axis: str = "x") -> SSAValue:
+        """`gpu.thread_id`."""
+        return self._id(gpu.ThreadIdOp, axis)
+
+    def block_id(self, axis: str = "x") -> SSAValue:
+        """`gpu.block_id`."""
+        return self._id(gpu.BlockIdOp, axis)
+
+    def _id(self, kind: type, axis: str) -> SSAValue:
+        def make_id() -> SSAValue:
+            dimension = gpu.DimensionAttr(gpu.DimensionEnum[axis.upper()])
+            return self.e.b.op(kind, type=INDEX, properties={"dimension": dimension})
+
+        return self.e.once((kind, axis), make_id)
+
+    def finish(self, launch: Launch, emitter: str, notes: dict[str, str] | None = None) -> Kernel:
+        """Return the outputs and make the kernel record."""
+        self.e.b.terminate(func.ReturnOp, self.outputs)
+        function = self.kernel.add_function(self.name, self.block, [o.type for o in self.outputs])
+        function.attributes["xla_gpu.entry"] = UnitAttr()
+        self.kernel.op_count += self.e.b.count
+        args = [KernelArg(p.shape, "in", n) for n, p in enumerate(self.fusion.inputs)]
+        args += [KernelArg(o.shape, "out", n, self.aliases.get(n)) for n, o in enumerate(self.fusion.outputs)]
+        extra = [self._argument_attributes(a) for a in args]
+        extra += [DictionaryAttr({})] * (len(self.block.args) - len(args))
+        if any(a.data for a in extra):
+            function.properties["arg_attrs"] = ArrayAttr(extra)
+        return Kernel(self.name, self.kernel.module, tuple(args), launch, emitter, notes or {})
+
+    def _argument_attributes(self, arg: KernelArg) -> DictionaryAttr:
+        facts: dict[str, Attribute] = {}
+        if arg.alias is not None:
+            facts["xla_gpu.alias"] = IntegerAttr(arg.alias, I64)
+        if arg.shape.element_type.is_unsigned and arg.shape.element_type.bits < 8:
+            facts["xla_gpu.unsigned"] = UnitAttr()
+        return DictionaryAttr(facts)
+
+
+def entry(fusion: Fusion, partition: Partition, name: str, target: Target) -> Entry:
+    """The entry function of a kernel: tensors in, tensors out, and the CPU's range of work items."""
+    check(fusion)
+    kernel = KernelEmitter(name, partition)
+    arguments: list[Attribute] = [tensor_type(p.shape) for p in fusion.inputs]
+    arguments += [tensor_type(o.shape) for o in fusion.outputs]
+    cpu = target.kind == "cpu"
+    block = Block(arg_types=[*arguments, *[INDEX] * (2 * cpu)])
+    n = len(fusion.inputs)
+    e = FunctionEmitter(kernel, block, dict(zip(fusion.inputs, block.args[:n], strict=True)))
+    for arg in block.args[:n]:
+        arg.name_hint = "in"
+    for arg in block.args[n : n + len(fusion.outputs)]:
+        arg.name_hint = "out"
+    lo, hi = block.args[-2:] if cpu else (None, None)
+    if lo is not None and hi is not None:
+        lo.name_hint, hi.name_hint = "lo", "hi"
+    outputs = list(block.args[n : n + len(fusion.outputs)])
+    return Entry(fusion, name, target, kernel, e, block, outputs, lo, hi)
+
+
+#: ops that hero emitters take and elemental emission does not know
+HERO_ONLY = frozenset({"scatter", "sort", "tuple", "parameter"})
+
+
+def check(fusion: Fusion) -> None:
+    """Raise GEN001 unless every instruction can be emitted, GEN003 for a fusion no kernel can have."""
+    for i in fusion.computation.instructions:
+        if i.opcode not in HERO_ONLY:
+            require(i)
+    for p in fusion.inputs:
+        if not p.shape.is_array:
+            raise HeronError("GEN003", "a kernel's inputs are arrays", where=str(p))
+
+
+__all__ = [
+    "Entry", "Fusion", "HEROES", "HeroEmitter", "Output", "as_fusion", "check", "entry", "fusion_of", "hero",
+    "kernel_inputs", "load",
+]  # fmt: skip

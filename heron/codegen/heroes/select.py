@@ -1,0 +1,70 @@
+"""Which emitter a fusion gets, and why."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from heron.codegen.heroes import dus
+from heron.codegen.heroes.base import Fusion, HeroEmitter, load
+from heron.hlo.instruction import Instruction
+
+#: elements a reduce must combine for an emitter of its own; fewer are summed in the thread that needs them
+MIN_REDUCED = 64
+#: ops between the root and a reduce hero that keep its elements in place
+_EPILOGUE = frozenset({"bitcast", "reshape", "get-tuple-element", "copy"})
+
+
+class Choice(NamedTuple):
+    """The emitter by name, the instruction it is chosen for, and the reason."""
+
+    emitter: str
+    hero: Instruction | None
+    reason: str
+
+
+def choose(fusion: Fusion, in_place: bool = True) -> Choice:
+    """The emitter for `fusion`. Without `in_place`, outputs have buffers of their own."""
+    known = load()
+    for output in fusion.outputs:
+        found = find_hero(output.instruction)
+        if found is not None:
+            wanted, why = found
+            name = wanted.opcode
+            if name in known:
+                return Choice(name, wanted, why)
+            return Choice("loop", wanted, f"{why}, but there is no {name} emitter")
+    if in_place and dus.updates(fusion)[1]:
+        return Choice("dus", fusion.outputs[0].instruction, "every output updates an input in place")
+    return Choice("loop", None, "each output element is computed by itself")
+
+
+def emitter(choice: Choice) -> HeroEmitter:
+    """The chosen emitter."""
+    return load()[choice.emitter]
+
+
+def find_hero(root: Instruction) -> tuple[Instruction, str] | None:
+    """The scatter, sort or large reduce at `root`, or below elementwise ops of equal size, and what makes it one."""
+    seen: set[Instruction] = set()
+    stack = [root]
+    while stack:
+        i = stack.pop()
+        if i in seen:
+            continue
+        seen.add(i)
+        if i.opcode in ("scatter", "sort"):
+            return i, f"'{i.name}' is a {i.opcode}"
+        if i.opcode == "reduce":
+            source = i.operands[0].shape
+            combined = source.num_elements // max(1, _result_elements(i))
+            if combined >= MIN_REDUCED:
+                return i, f"'{i.name}' reduces {combined} elements to one"
+            continue
+        if i.op.is_elementwise or i.opcode in _EPILOGUE:
+            stack.extend(reversed(i.operands))
+    return None
+
+
+def _result_elements(i: Instruction) -> int:
+    parts = i.shape.tuple_shapes
+    return (parts[0] if parts is not None else i.shape).num_elements

@@ -1,0 +1,156 @@
+"""The state of one translation and the table of rules: one small function per op class.
+
+A rule appends LLVM text for its op to ``e.out`` and binds the op's results to operand text. Constants bind to
+literals and cost no line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from xdsl.dialects.builtin import UnitAttr
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from heron.codegen.llvm.types import text_of
+from heron.errors import HeronError
+
+Rule = Callable[["Emitter", Any], None]
+RULES: dict[type, Rule] = {}
+
+
+def rule(*classes: type) -> Callable[[Rule], Rule]:
+    """Register a function as the translation of those op classes."""
+
+    def register(function: Rule) -> Rule:
+        for cls in classes:
+            RULES[cls] = function
+        return function
+
+    return register
+
+
+class Emitter:
+    """Where text goes while a module is translated.
+
+    ``out``: lines so far. ``label``: the basic block being filled. ``needed``: inline library functions the text calls.
+    ``declared``: external functions by name with their declaration line. ``native``: what the target does in hardware.
+    """
+
+    __slots__ = (
+        "out", "names", "label", "counter", "needed", "declared", "defined", "metadata", "index_bits",
+        "native", "types", "geometry", "yielded", "kernels",
+    )  # fmt: skip
+
+    def __init__(self, index_bits: int, native: frozenset[str]) -> None:
+        self.out: list[str] = []
+        self.names: dict[SSAValue, str] = {}
+        self.label = "entry"
+        self.counter = 0
+        self.needed: set[str] = set()
+        self.declared: dict[str, str] = {}
+        self.defined: set[str] = set()
+        self.metadata: list[str] = []
+        self.index_bits = index_bits
+        self.native = native
+        self.types: dict[Attribute, str] = {}
+        self.geometry: dict[str, int] = {}  # 'thread x' -> number of threads, when the launch is known
+        self.yielded: list[str] = []
+        self.kernels: Mapping[str, Any] = {}  # entry functions and their KernelAbi
+
+    def type(self, type_: Attribute) -> str:
+        """LLVM text of a type, remembered."""
+        found = self.types.get(type_)
+        if found is None:
+            found = self.types[type_] = text_of(type_, self.index_bits)
+        return found
+
+    def name(self, value: SSAValue) -> str:
+        """The operand text of a value."""
+        return self.names[value]
+
+    def typed(self, value: SSAValue) -> str:
+        """``type operand``."""
+        return f"{self.type(value.type)} {self.names[value]}"
+
+    def define(self, value: SSAValue) -> str:
+        """A fresh name bound to that value."""
+        self.counter += 1
+        name = self.names[value] = f"%v{self.counter}"
+        return name
+
+    def fresh(self) -> str:
+        """A fresh name bound to nothing."""
+        self.counter += 1
+        return f"%v{self.counter}"
+
+    def fresh_label(self, kind: str) -> str:
+        """A fresh basic-block label."""
+        self.counter += 1
+        return f"{kind}{self.counter}"
+
+    def start(self, label: str) -> None:
+        """Begin a basic block."""
+        self.label = label
+        self.out.append(f"{label}:")
+
+    def declare(self, name: str, result: str, arguments: list[str]) -> None:
+        """Make sure an external function is declared."""
+        if name not in self.declared:
+            self.declared[name] = f"declare {result} @{name}({', '.join(arguments)})"
+
+    def call(self, name: str, result: str, arguments: list[tuple[str, str]]) -> str:
+        """A call of an external or intrinsic function; returns the result's name ('' for void)."""
+        self.declare(name, result, [t for t, _ in arguments])
+        text = ", ".join(f"{t} {v}" for t, v in arguments)
+        if result == "void":
+            self.out.append(f"  call void @{name}({text})")
+            return ""
+        fresh = self.fresh()
+        self.out.append(f"  {fresh} = call {result} @{name}({text})")
+        return fresh
+
+    def library(self, name: str, result: str, arguments: list[tuple[str, str]]) -> str:
+        """A call of an inline library function, whose definition is appended at the end."""
+        self.needed.add(name)
+        text = ", ".join(f"{t} {v}" for t, v in arguments)
+        fresh = self.fresh()
+        self.out.append(f"  {fresh} = call {result} @{name}({text})")
+        return fresh
+
+    def distinct_metadata(self, body: str) -> str:
+        """A self-referencing distinct node (what loop metadata wants); ``body`` follows the self reference."""
+        number = len(self.metadata)
+        self.metadata.append(f"!{number} = distinct !{{!{number}{', ' + body if body else ''}}}")
+        return f"!{number}"
+
+    def metadata_node(self, body: str) -> str:
+        """A plain node ``!{body}``."""
+        number = len(self.metadata)
+        self.metadata.append(f"!{number} = !{{{body}}}")
+        return f"!{number}"
+
+    def block(self, block: Block) -> None:
+        """Translate every op of a block."""
+        rules = RULES
+        for op in block.ops:
+            found = rules.get(type(op))
+            if found is None:
+                raise unsupported(op)
+            found(self, op)
+
+
+def unsupported(op: Operation) -> HeronError:
+    """The error for an op no rule knows."""
+    return HeronError(
+        "LLVM002",
+        f"op '{op.name}' has no translation to LLVM",
+        where=str(op).splitlines()[0][:200],
+        hint="a transform that lowers it (heron/codegen/transforms) has not run",
+    )
+
+
+def is_set(op: Operation, key: str) -> bool:
+    """True when a unit or true attribute of that name is on the op."""
+    found = op.attributes.get(key)
+    return isinstance(found, UnitAttr) or found is not None

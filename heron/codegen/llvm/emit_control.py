@@ -1,0 +1,218 @@
+"""Rules for func, scf and gpu ids: structured control flow written straight as basic blocks with phis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import func, gpu, scf
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Block, Operation, SSAValue
+
+from heron.codegen.llvm.emit import Emitter, is_set, rule
+
+_REGISTERS: dict[type, tuple[str, str]] = {
+    gpu.ThreadIdOp: ("tid", "thread"),
+    gpu.BlockIdOp: ("ctaid", "block"),
+    gpu.BlockDimOp: ("ntid", "thread"),
+    gpu.GridDimOp: ("nctaid", "block"),
+}
+
+
+def _values(e: Emitter, operands: Sequence[SSAValue]) -> list[str]:
+    return [e.names[v] for v in operands]
+
+
+@rule(scf.YieldOp)
+def _yield(e: Emitter, op: scf.YieldOp) -> None:
+    e.yielded = _values(e, op.operands)
+
+
+@rule(scf.ForOp)
+def _for(e: Emitter, op: scf.ForOp) -> None:
+    """The loop in its plain form (test at the head); LLVM rotates it. Increment is ``nsw``: scf.for never wraps."""
+    lower, upper, step, *initial = op.operands
+    block = op.regions[0].blocks[0]
+    induction, *carried = block.args
+    before, head, body, done = e.label, e.fresh_label("head"), e.fresh_label("body"), e.fresh_label("done")
+    text = e.type(induction.type)
+    e.out.append(f"  br label %{head}")
+    e.start(head)
+    names = [e.define(v) for v in block.args]
+    starts = _values(e, [lower, *initial])
+    phis = len(e.out)
+    e.out += [""] * len(names)
+    test, bound = e.fresh(), e.names[upper]
+    e.out.append(f"  {test} = icmp slt {text} {names[0]}, {bound}")
+    e.out.append(f"  br i1 {test}, label %{body}, label %{done}")
+    e.start(body)
+    e.block(block)
+    advanced = [e.fresh(), *(e.yielded if carried else [])]
+    e.out.append(f"  {advanced[0]} = add nsw {text} {names[0]}, {e.names[step]}")
+    e.out.append(f"  br label %{head}{_loop_metadata(e, op)}")
+    for position, (value, name) in enumerate(zip(block.args, names, strict=True)):
+        incoming = f"[ {starts[position]}, %{before} ], [ {advanced[position]}, %{e.label} ]"
+        e.out[phis + position] = f"  {name} = phi {e.type(value.type)} {incoming}"
+    e.start(done)
+    for result, name in zip(op.results, names[1:], strict=True):
+        e.names[result] = name
+
+
+def _loop_metadata(e: Emitter, op: Operation) -> str:
+    """``heron.unroll`` = N (0 or 1: never), ``heron.vectorize`` = N lanes (0 or 1: never), ``heron.full_unroll``."""
+    hints = []
+    unroll, vectorize = op.attributes.get("heron.unroll"), op.attributes.get("heron.vectorize")
+    if isinstance(unroll, IntegerAttr):
+        count = unroll.value.data
+        text = f'!"llvm.loop.unroll.count", i32 {count}' if count > 1 else '!"llvm.loop.unroll.disable"'
+        hints.append(e.metadata_node(text))
+    elif is_set(op, "heron.full_unroll"):
+        hints.append(e.metadata_node('!"llvm.loop.unroll.full"'))
+    if isinstance(vectorize, IntegerAttr):
+        lanes = vectorize.value.data
+        hints.append(e.metadata_node(f'!"llvm.loop.vectorize.enable", i1 {"true" if lanes > 1 else "false"}'))
+        if lanes > 1:
+            hints.append(e.metadata_node(f'!"llvm.loop.vectorize.width", i32 {lanes}'))
+    elif is_set(op, "heron.vectorize"):
+        hints.append(e.metadata_node('!"llvm.loop.vectorize.enable", i1 true'))
+    if is_set(op, "heron.parallel"):
+        hints.append(e.metadata_node('!"llvm.loop.mustprogress"'))
+    return f", !llvm.loop {e.distinct_metadata(', '.join(hints))}" if hints else ""
+
+
+@rule(scf.IfOp)
+def _if(e: Emitter, op: scf.IfOp) -> None:
+    condition = e.names[op.operands[0]]
+    then_block = op.regions[0].blocks[0]
+    else_block = op.regions[1].blocks[0] if op.regions[1].blocks else None
+    then, done = e.fresh_label("then"), e.fresh_label("endif")
+    otherwise = e.fresh_label("else") if else_block is not None else done
+    e.out.append(f"  br i1 {condition}, label %{then}, label %{otherwise}")
+    arms = [(then, then_block)] + ([(otherwise, else_block)] if else_block is not None else [])
+    incoming = [_arm(e, label, block, done) for label, block in arms]
+    e.start(done)
+    _merge(e, op, incoming)
+
+
+def _arm(e: Emitter, label: str, block: Block, done: str) -> tuple[str, list[str]]:
+    """One region as a chain of blocks ending in a jump to ``done``; returns its last label and what it yields."""
+    e.start(label)
+    e.yielded = []
+    e.block(block)
+    e.out.append(f"  br label %{done}")
+    return e.label, e.yielded
+
+
+def _merge(e: Emitter, op: Operation, incoming: list[tuple[str, list[str]]]) -> None:
+    for position, result in enumerate(op.results):
+        text = e.type(result.type)
+        pairs = ", ".join(f"[ {values[position]}, %{label} ]" for label, values in incoming)
+        e.out.append(f"  {e.define(result)} = phi {text} {pairs}")
+
+
+@rule(scf.IndexSwitchOp)
+def _switch(e: Emitter, op: scf.IndexSwitchOp) -> None:
+    done = e.fresh_label("endswitch")
+    labels = [e.fresh_label("case") for _ in op.regions]  # the default region comes first
+    argument = e.typed(op.operands[0])
+    text = argument.split(" ")[0]
+    values = op.properties["cases"].get_values()  # type: ignore[attr-defined]
+    cases = " ".join(f"{text} {value}, label %{label}" for value, label in zip(values, labels[1:], strict=True))
+    e.out.append(f"  switch {argument}, label %{labels[0]} [ {cases} ]")
+    incoming = [_arm(e, label, region.blocks[0], done) for label, region in zip(labels, op.regions, strict=True)]
+    e.start(done)
+    _merge(e, op, incoming)
+
+
+@rule(scf.WhileOp)
+def _while(e: Emitter, op: scf.WhileOp) -> None:
+    """`before` is the loop head; its scf.condition decides between `after` (which jumps back) and leaving."""
+    test_block, body_block = op.regions[0].blocks[0], op.regions[1].blocks[0]
+    before, head, body, done = e.label, e.fresh_label("while"), e.fresh_label("do"), e.fresh_label("endwhile")
+    starts = _values(e, op.operands)
+    e.out.append(f"  br label %{head}")
+    e.start(head)
+    names = [e.define(v) for v in test_block.args]
+    phis = len(e.out)
+    e.out += [""] * len(names)
+    e.block(test_block)
+    condition, *passed = e.yielded
+    e.out.append(f"  br i1 {condition}, label %{body}, label %{done}")
+    for value, name in zip(body_block.args, passed, strict=True):
+        e.names[value] = name
+    e.start(body)
+    e.yielded = []
+    e.block(body_block)
+    e.out.append(f"  br label %{head}{_loop_metadata(e, op)}")
+    for position, (value, name) in enumerate(zip(test_block.args, names, strict=True)):
+        incoming = f"[ {starts[position]}, %{before} ], [ {e.yielded[position]}, %{e.label} ]"
+        e.out[phis + position] = f"  {name} = phi {e.type(value.type)} {incoming}"
+    e.start(done)
+    for result, name in zip(op.results, passed, strict=True):
+        e.names[result] = name
+
+
+@rule(scf.ConditionOp)
+def _condition(e: Emitter, op: scf.ConditionOp) -> None:
+    e.yielded = _values(e, op.operands)
+
+
+@rule(func.ReturnOp)
+def _return(e: Emitter, op: func.ReturnOp) -> None:
+    operands = op.operands
+    if not operands:
+        e.out.append("  ret void")
+        return
+    if len(operands) == 1:
+        e.out.append(f"  ret {e.typed(operands[0])}")
+        return
+    text = "{ " + ", ".join(e.type(v.type) for v in operands) + " }"
+    current = "poison"
+    for position, value in enumerate(operands):
+        name = e.fresh()
+        e.out.append(f"  {name} = insertvalue {text} {current}, {e.typed(value)}, {position}")
+        current = name
+    e.out.append(f"  ret {text} {current}")
+
+
+@rule(func.CallOp)
+def _call(e: Emitter, op: func.CallOp) -> None:
+    name = op.callee.root_reference.data
+    results = [e.type(r.type) for r in op.results]
+    result = "void" if not results else results[0] if len(results) == 1 else "{ " + ", ".join(results) + " }"
+    operands = [(e.type(v.type), e.names[v]) for v in op.operands]
+    if name in e.defined:
+        text = ", ".join(f"{t} {v}" for t, v in operands)
+        bound = e.fresh() if results else ""
+        e.out.append(f"  {bound} = call {result} @{name}({text})" if results else f"  call void @{name}({text})")
+    else:
+        bound = (e.library if name.startswith("heron.") else e.call)(name, result, operands)
+    if len(results) == 1:
+        e.names[op.results[0]] = bound
+        return
+    for position, value in enumerate(op.results):
+        e.out.append(f"  {e.define(value)} = extractvalue {result} {bound}, {position}")
+
+
+@rule(*_REGISTERS)
+def _special_register(e: Emitter, op: Operation) -> None:
+    """Thread and block ids, with their range when the launch geometry is known (it removes bounds checks)."""
+    register, group = _REGISTERS[type(op)]
+    axis = op.properties["dimension"].data.value  # type: ignore[attr-defined]
+    count = e.geometry.get(f"{group} {axis}")
+    if register.startswith("n") and count is not None:
+        e.names[op.results[0]] = str(count)
+        return
+    if count == 1:
+        e.names[op.results[0]] = "0"
+        return
+    name = f"llvm.nvvm.read.ptx.sreg.{register}.{axis}"
+    e.declare(name, "i32", [])
+    span = f"range(i32 0, {count}) " if count is not None else ""
+    narrow = e.fresh()
+    e.out.append(f"  {narrow} = call {span}i32 @{name}()")
+    e.out.append(f"  {e.define(op.results[0])} = zext nneg i32 {narrow} to i{e.index_bits}")
+
+
+@rule(gpu.BarrierOp)
+def _barrier(e: Emitter, op: gpu.BarrierOp) -> None:
+    e.call("llvm.nvvm.barrier.cta.sync.aligned.all", "void", [("i32", "0")])

@@ -1,0 +1,43 @@
+"""The inline library: math functions and float conversions LLVM inlines and vectorises.
+
+``heron.NAME.TYPE`` functions: exp exp2 expm1 log log2 log10 log1p pow sin cos tan tanh sinh cosh asin acos atan atan2
+asinh acosh atanh erf cbrt rsqrt for f32 and f64 (at most 2 ULP), ``heron.convert.A.B`` between float formats and
+``heron.ipow.iN``. Each is written once in Python (`builder`), and only those a module calls are put into it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+
+from heron.codegen.llvm.inline import arctrig, convert, error, exp, hyperbolic, integer, log, power, roots, trig
+from heron.codegen.llvm.inline.builder import REGISTRY
+from heron.errors import HeronError
+
+FAMILIES = (arctrig, convert, error, exp, hyperbolic, integer, log, power, roots, trig)  # importing registers
+
+
+def has(name: str) -> bool:
+    """True when the library defines that function."""
+    return name in REGISTRY
+
+
+@cache
+def _text(name: str) -> tuple[str, dict[str, str], dict[str, str]]:
+    found = REGISTRY.get(name)
+    if found is None:
+        raise HeronError("LLVM005", f"the inline library has no function '{name}'")
+    return found.text()
+
+
+def definitions(names: Iterable[str]) -> tuple[str, dict[str, str]]:
+    """LLVM text of those functions and the declarations they need. Raises LLVM005 for an unknown name."""
+    texts: list[str] = []
+    declared: dict[str, str] = {}
+    tables: dict[str, str] = {}
+    for name in names:
+        text, needs, data = _text(name)
+        texts.append(text)
+        declared |= needs
+        tables |= data
+    return "\n".join([*tables.values(), *texts]), declared

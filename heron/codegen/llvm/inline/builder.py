@@ -1,0 +1,329 @@
+"""A tiny emitter for the inline library: Python expressions that append LLVM instructions.
+
+Every function of the library is branch-free straight-line code in one basic block, marked ``alwaysinline``: LLVM
+inlines it before its loop vectoriser runs, so a loop over ``heron.tanh.f32`` becomes 512-bit code.
+No fast-math flag is ever set: the error bounds rely on every operation rounding as written.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import ml_dtypes
+import numpy as np
+
+LLVM_TYPES = {
+    "f32": "float", "f64": "double", "f16": "half", "bf16": "bfloat",
+    "i1": "i1", "i8": "i8", "i16": "i16", "i32": "i32", "i64": "i64",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A binary float format: mantissa bits (without the hidden one), exponent bias, same-sized integer."""
+
+    name: str
+    mantissa: int
+    bias: int
+    integer: str
+
+    @property
+    def width(self) -> int:
+        return int(self.integer[1:])
+
+
+F32 = Format("f32", 23, 127, "i32")
+F64 = Format("f64", 52, 1023, "i64")
+FORMATS = {"f32": F32, "f64": F64}
+
+Number = float | int
+
+
+class Value:
+    """An SSA value; Python operators append instructions. Plain numbers become constants of the same type."""
+
+    __slots__ = ("body", "name", "type")
+
+    def __init__(self, body: Body, name: str, type_: str) -> None:
+        self.body, self.name, self.type = body, name, type_
+
+    @property
+    def is_float(self) -> bool:
+        return "f" in self.type
+
+    @property
+    def format(self) -> Format:
+        return FORMATS[self.type]
+
+    def _binary(self, float_op: str, int_op: str, other: Value | Number, swap: bool = False) -> Value:
+        a, b = self, self.body.value(other, self.type)
+        if swap:
+            a, b = b, a
+        return self.body.op(f"{float_op if self.is_float else int_op} {LLVM_TYPES[a.type]} {a.name}, {b.name}", a.type)
+
+    def __add__(self, other: Value | Number) -> Value:
+        return self._binary("fadd", "add", other)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Value | Number) -> Value:
+        return self._binary("fsub", "sub", other)
+
+    def __rsub__(self, other: Number) -> Value:
+        return self._binary("fsub", "sub", other, swap=True)
+
+    def __mul__(self, other: Value | Number) -> Value:
+        return self._binary("fmul", "mul", other)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Value | Number) -> Value:
+        return self._binary("fdiv", "sdiv", other)
+
+    def __rtruediv__(self, other: Number) -> Value:
+        return self._binary("fdiv", "sdiv", other, swap=True)
+
+    def __neg__(self) -> Value:
+        if self.is_float:
+            return self.body.op(f"fneg {LLVM_TYPES[self.type]} {self.name}", self.type)
+        return self.body.value(0, self.type) - self
+
+    def __and__(self, other: Value | int) -> Value:
+        return self._binary("", "and", other)
+
+    def __or__(self, other: Value | int) -> Value:
+        return self._binary("", "or", other)
+
+    def __xor__(self, other: Value | int) -> Value:
+        return self._binary("", "xor", other)
+
+    def __lshift__(self, other: Value | int) -> Value:
+        return self._binary("", "shl", other)
+
+    def __rshift__(self, other: Value | int) -> Value:
+        """Arithmetic shift; `shr` is the logical one."""
+        return self._binary("", "ashr", other)
+
+    def shr(self, other: Value | int) -> Value:
+        return self._binary("", "lshr", other)
+
+    def _compare(self, float_op: str, int_op: str, other: Value | Number) -> Value:
+        b = self.body.value(other, self.type)
+        kind = f"fcmp {float_op}" if self.is_float else f"icmp {int_op}"
+        return self.body.op(f"{kind} {LLVM_TYPES[self.type]} {self.name}, {b.name}", "i1")
+
+    def __lt__(self, other: Value | Number) -> Value:
+        return self._compare("olt", "slt", other)
+
+    def __le__(self, other: Value | Number) -> Value:
+        return self._compare("ole", "sle", other)
+
+    def __gt__(self, other: Value | Number) -> Value:
+        return self._compare("ogt", "sgt", other)
+
+    def __ge__(self, other: Value | Number) -> Value:
+        return self._compare("oge", "sge", other)
+
+    def eq(self, other: Value | Number) -> Value:
+        return self._compare("oeq", "eq", other)
+
+    def ne(self, other: Value | Number) -> Value:
+        return self._compare("une", "ne", other)
+
+    def is_nan(self) -> Value:
+        return self._compare("uno", "", self)
+
+    def _unary(self, intrinsic: str) -> Value:
+        return self.body.intrinsic(intrinsic, self.type, self)
+
+    def abs(self) -> Value:
+        return self._unary("fabs")
+
+    def sqrt(self) -> Value:
+        return self._unary("sqrt")
+
+    def rint(self) -> Value:
+        return self._unary("roundeven")
+
+    def trunc(self) -> Value:
+        return self._unary("trunc")
+
+    def copysign(self, sign: Value | Number) -> Value:
+        return self.body.intrinsic("copysign", self.type, self, self.body.value(sign, self.type))
+
+    def bits(self) -> Value:
+        """The same bits as an integer."""
+        target = f"i{LLVM_BITS[self.type]}"
+        return self.cast("bitcast", target)
+
+    def as_float(self, type_: str) -> Value:
+        """The same bits as a float."""
+        return self.cast("bitcast", type_)
+
+    def cast(self, kind: str, type_: str) -> Value:
+        return self.body.op(f"{kind} {LLVM_TYPES[self.type]} {self.name} to {LLVM_TYPES[type_]}", type_)
+
+    def extend(self, type_: str = "f64") -> Value:
+        return self.cast("fpext", type_)
+
+    def narrow(self, type_: str = "f32") -> Value:
+        return self.cast("fptrunc", type_)
+
+
+LLVM_BITS = {"f32": 32, "f64": 64, "f16": 16, "bf16": 16, "i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
+
+
+class Body:
+    """The instructions of one function being written."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.declared: dict[str, str] = {}
+        self.globals: dict[str, str] = {}
+
+    def op(self, text: str, type_: str) -> Value:
+        name = f"%t{len(self.lines)}"
+        self.lines.append(f"  {name} = {text}")
+        return Value(self, name, type_)
+
+    def value(self, item: Value | Number, type_: str) -> Value:
+        return item if isinstance(item, Value) else Value(self, literal(item, type_), type_)
+
+    def intrinsic(self, name: str, type_: str, *operands: Value) -> Value:
+        text = LLVM_TYPES[type_]
+        full = f"llvm.{name}.{type_}"
+        self.declared[full] = f"declare {text} @{full}({', '.join([text] * len(operands))})"
+        return self.op(f"call {text} @{full}({', '.join(f'{text} {v.name}' for v in operands)})", type_)
+
+    def fma(self, a: Value, b: Value | Number, c: Value | Number) -> Value:
+        """a*b + c rounded once."""
+        return self.intrinsic("fma", a.type, a, self.value(b, a.type), self.value(c, a.type))
+
+    def select(self, condition: Value, a: Value | Number, b: Value | Number) -> Value:
+        type_ = a.type if isinstance(a, Value) else b.type if isinstance(b, Value) else "f64"
+        x, y = self.value(a, type_), self.value(b, type_)
+        text = LLVM_TYPES[type_]
+        return self.op(f"select i1 {condition.name}, {text} {x.name}, {text} {y.name}", type_)
+
+    def at_most(self, x: Value, bound: Number) -> Value:
+        """min(x, bound); NaN stays NaN."""
+        return self.select(x > bound, bound, x)
+
+    def at_least(self, x: Value, bound: Number) -> Value:
+        """max(x, bound); NaN stays NaN."""
+        return self.select(x < bound, bound, x)
+
+    def both(self, a: Value, b: Value) -> Value:
+        return self.op(f"and i1 {a.name}, {b.name}", "i1")
+
+    def either(self, a: Value, b: Value) -> Value:
+        return self.op(f"or i1 {a.name}, {b.name}", "i1")
+
+    def invert(self, a: Value) -> Value:
+        return self.op(f"xor i1 {a.name}, true", "i1")
+
+    def poly(self, x: Value, coefficients: Sequence[float]) -> Value:
+        """c0 + c1 x + c2 x² + … by Horner with fma."""
+        result = self.value(coefficients[-1], x.type)
+        for c in reversed(coefficients[:-1]):
+            result = self.fma(result if result.name[0] == "%" else x, x if result.name[0] == "%" else result, c)
+        return result
+
+    def two_sum(self, a: Value, b: Value | Number) -> tuple[Value, Value]:
+        """a + b as (rounded, exact error)."""
+        b = self.value(b, a.type)
+        s = a + b
+        t = s - a
+        return s, (a - (s - t)) + (b - t)
+
+    def fast_two_sum(self, a: Value, b: Value) -> tuple[Value, Value]:
+        """a + b as (rounded, exact error), given |a| >= |b|."""
+        s = a + b
+        return s, b - (s - a)
+
+    def two_prod(self, a: Value, b: Value | Number) -> tuple[Value, Value]:
+        """a * b as (rounded, exact error)."""
+        b = self.value(b, a.type)
+        p = a * b
+        return p, self.fma(a, b, -p)
+
+    def round_to_int(self, x: Value) -> tuple[Value, Value]:
+        """x rounded to an integer, as (integer of the same width, float). Needs |x| < 2^(mantissa-2).
+
+        Adding 1.5·2^mantissa leaves the integer in the low bits of the sum.
+        """
+        magic = 1.5 * 2.0**x.format.mantissa
+        shifted = x + magic
+        n = shifted - magic
+        return shifted.bits() - int_bits(magic, x.type), n
+
+    def pow2(self, n: Value, type_: str) -> Value:
+        """2^n for an integer n in the normal exponent range."""
+        f = FORMATS[type_]
+        return ((n + f.bias) << f.mantissa).as_float(type_)
+
+    def scale(self, x: Value, n: Value) -> Value:
+        """x·2^n for n in about twice the exponent range: two multiplications, so that denormals round once."""
+        half = n >> 1
+        return x * self.pow2(half, x.type) * self.pow2(n - half, x.type)
+
+
+def int_bits(value: float, type_: str) -> int:
+    """The bits of a float constant as a signed integer."""
+    if type_ == "f64":
+        return struct.unpack(">q", struct.pack(">d", value))[0]
+    return struct.unpack(">i", struct.pack(">f", value))[0]
+
+
+def literal(value: Number, type_: str) -> str:
+    """A constant as LLVM text."""
+    if type_ == "i1":
+        return "true" if value else "false"
+    if type_.startswith("i"):
+        return str(int(value))
+    if type_ == "f64":
+        return "0x" + struct.pack(">d", value).hex().upper()
+    if type_ == "f32":
+        return "0x" + struct.pack(">d", float(np.float32(value))).hex().upper()
+    dtype, letter = (np.float16, "H") if type_ == "f16" else (ml_dtypes.bfloat16, "R")
+    return f"0x{letter}{int(np.array(value).astype(dtype).view(np.uint16)):04X}"
+
+
+Build = Callable[..., Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """How to write one library function: argument types, result type, the Python that builds its body."""
+
+    name: str
+    arguments: tuple[str, ...]
+    result: str
+    build: Build
+
+    def text(self) -> tuple[str, dict[str, str], dict[str, str]]:
+        """(function text, declarations it needs, globals it needs)."""
+        body = Body()
+        values = [Value(body, f"%a{i}", t) for i, t in enumerate(self.arguments)]
+        result = self.build(body, *values)
+        arguments = ", ".join(f"{LLVM_TYPES[v.type]} {v.name}" for v in values)
+        head = f"define internal {LLVM_TYPES[self.result]} @{self.name}({arguments}) alwaysinline nounwind {{"
+        tail = f"  ret {LLVM_TYPES[self.result]} {result.name}"
+        return "\n".join([head, *body.lines, tail, "}"]), body.declared, body.globals
+
+
+REGISTRY: dict[str, Definition] = {}
+
+
+def inline(name: str, arity: int = 1, types: Sequence[str] = ("f32", "f64")) -> Callable[[Build], Build]:
+    """Register a float function as ``heron.NAME.TYPE`` for each type."""
+
+    def register(build: Build) -> Build:
+        for t in types:
+            full = f"heron.{name}.{t}"
+            REGISTRY[full] = Definition(full, (t,) * arity, t, build)
+        return build
+
+    return register

@@ -1,0 +1,184 @@
+"""Host machine code: LLVM text -> object bytes -> addresses in this process.
+
+`Jit.compile` is pure (text to object bytes, cacheable); `Jit.add` also links the object here. Symbols the text leaves
+undefined are looked up among `Jit.symbols` (name -> address: BLAS routines, library callbacks), then in the process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Protocol
+
+from heron.codegen.llvm.optimize import LOCK, Clock, Timing, binding, parse, run_pipeline
+from heron.errors import HeronError
+
+
+class ObjectCache(Protocol):
+    """Where object code may be kept between processes."""
+
+    def get(self, key: str) -> bytes | None: ...
+
+    def put(self, key: str, code: bytes) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """The machine code is made for. ``width``: preferred vector width in bits."""
+
+    triple: str
+    cpu: str
+    features: str
+    width: int
+
+
+@dataclass(slots=True)
+class Object:
+    """One compiled module: its object code, what it took, and (once linked) the addresses of its functions."""
+
+    name: str
+    code: bytes
+    timing: Timing
+    cached: bool = False
+    addresses: dict[str, int] = field(default_factory=dict)
+    keep: Any = None  # the linker's tracker: code is unloaded when it dies
+
+
+@cache
+def host() -> Host:
+    """This machine. ``HERON_HOST_CPU`` / ``HERON_HOST_FEATURES`` override what LLVM detects (for portable objects)."""
+    llvm = binding()
+    triple = llvm.get_process_triple()
+    cpu = os.environ.get("HERON_HOST_CPU") or llvm.get_host_cpu_name()
+    features = os.environ.get("HERON_HOST_FEATURES")
+    if features is None:
+        features = llvm.get_host_cpu_features().flatten() if "HERON_HOST_CPU" not in os.environ else ""
+    if "+avx512f" in features:
+        # LLVM would stay at 256 bits on Skylake-family CPUs
+        return Host(triple, cpu, features + ",-prefer-256-bit", 512)
+    return Host(triple, cpu, features, 256 if "+avx2" in features else 128)
+
+
+class Jit:
+    """A compiler and linker for host code.
+
+    Args:
+        level: LLVM optimisation level; 3 vectorises, 1 compiles about twice as fast.
+        symbols: external functions by name -> address.
+        cache: optional object cache.
+    """
+
+    def __init__(
+        self, *, level: int = 3, symbols: Mapping[str, int] | None = None, cache: ObjectCache | None = None
+    ) -> None:
+        self.level = level
+        self.symbols: dict[str, int] = dict(symbols or {})
+        self.cache = cache
+        self.addresses: dict[str, int] = {}
+        self._machines: dict[int, Any] = {}
+        self._linker: Any = None
+        self._count = 0
+
+    def _machine(self, level: int) -> Any:
+        found = self._machines.get(level)
+        if found is None:
+            llvm, machine = binding(), host()
+            target = llvm.Target.from_triple(machine.triple)
+            found = self._machines[level] = target.create_target_machine(
+                cpu=machine.cpu, features=machine.features, opt=level, reloc="pic", codemodel="small", jit=True
+            )
+        return found
+
+    def key(self, text: str, level: int | None = None) -> str:
+        """What an object cache files this text under: the text, the machine, the level, LLVM's version."""
+        machine = host()
+        version = binding().llvm_version_info
+        parts = (text, machine.triple, machine.cpu, machine.features, str(level or self.level), str(version))
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+    def _optimised(self, text: str, level: int, clock: Clock) -> tuple[Any, float, float]:
+        machine = self._machine(level)
+        module = parse(text, machine.triple, str(machine.target_data))
+        parse_s = clock.lap()
+        run_pipeline(module, machine, level)
+        return module, parse_s, clock.lap()
+
+    def compile(self, text: str, name: str = "module", *, level: int | None = None) -> Object:
+        """Object code of LLVM text, from the cache when it has it. Raises LLVM011 for bad IR."""
+        level = self.level if level is None else level
+        key = self.key(text, level) if self.cache is not None else ""
+        found = self.cache.get(key) if self.cache is not None else None
+        if found is not None:
+            return Object(name, found, Timing(), cached=True)
+        with LOCK:
+            clock = Clock()
+            module, parse_s, opt_s = self._optimised(text, level, clock)
+            code = self._machine(level).emit_object(module)
+            timing = Timing(parse_s, opt_s, clock.lap())
+        if self.cache is not None:
+            self.cache.put(key, code)
+        return Object(name, code, timing)
+
+    def link(self, compiled: Object, exports: Iterable[str]) -> Object:
+        """Load an object into this process and resolve ``exports``. Raises LLVM012 for undefined symbols."""
+        llvm = binding()
+        with LOCK:
+            if self._linker is None:
+                self._linker = llvm.create_lljit_compiler(self._machine(self.level), suppress_errors=True)
+            self._count += 1
+            builder = llvm.JITLibraryBuilder().add_object_img(compiled.code).add_current_process()
+            for symbol, address in self.symbols.items():
+                builder.import_symbol(symbol, address)
+            names = list(exports)
+            for symbol in names:
+                builder.export_symbol(symbol)
+            try:
+                compiled.keep = builder.link(self._linker, f"{compiled.name}.{self._count}")
+            except RuntimeError as error:
+                raise HeronError(
+                    "LLVM012",
+                    f"linking '{compiled.name}' failed",
+                    why=str(error).strip(),
+                    hint="give the missing functions' addresses in Jit.symbols",
+                ) from error
+            compiled.addresses = {symbol: compiled.keep[symbol] for symbol in names}
+        self.addresses |= compiled.addresses
+        return compiled
+
+    def add(
+        self, text: str, name: str = "module", *, exports: Iterable[str] | None = None, level: int | None = None
+    ) -> Object:
+        """Compile and link; ``exports`` defaults to every function the text defines publicly."""
+        names = public_functions(text) if exports is None else list(exports)
+        return self.link(self.compile(text, name, level=level), names)
+
+    def address(self, symbol: str) -> int:
+        """The address of a linked function. Raises LLVM013 when nothing defines it."""
+        found = self.addresses.get(symbol)
+        if found is None:
+            raise HeronError("LLVM013", f"no JIT function '{symbol}'", why=f"linked: {sorted(self.addresses)}")
+        return found
+
+    def optimized(self, text: str, *, level: int | None = None) -> str:
+        """The LLVM text after the optimiser."""
+        with LOCK:
+            return str(self._optimised(text, self.level if level is None else level, Clock())[0])
+
+    def asm(self, text: str, *, level: int | None = None) -> str:
+        """The assembly of the text."""
+        level = self.level if level is None else level
+        with LOCK:
+            module, _, _ = self._optimised(text, level, Clock())
+            return self._machine(level).emit_assembly(module)
+
+
+def public_functions(text: str) -> list[str]:
+    """Names of the functions LLVM text defines with external linkage."""
+    names = []
+    for line in text.splitlines():
+        if line.startswith("define ") and not line.startswith(("define internal", "define private")):
+            names.append(line.split("@", 1)[1].split("(", 1)[0])
+    return names

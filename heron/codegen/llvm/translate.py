@@ -1,0 +1,172 @@
+"""xDSL module -> LLVM IR text.
+
+``to_llvm`` walks the module once and appends text, about 4 µs an op: no LLVM builder, no intermediate objects. What
+each op becomes is in the rule files (`emit_arith`, `emit_memory`, `emit_control`); this file does modules, functions
+and their attributes. Definitions of inline library functions (``heron.*``) that the text calls are appended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, StringAttr
+from xdsl.ir import Attribute
+
+from heron.codegen.llvm import emit_arith, emit_control, emit_memory
+from heron.codegen.llvm.emit import Emitter, rule
+from heron.codegen.llvm.types import function_result
+from heron.errors import HeronError
+
+RULE_FILES = (emit_arith, emit_memory, emit_control)  # importing them registers their rules
+
+#: float conversions the hardware does; every other one is an inline library call
+NATIVE_CONVERSIONS: dict[str, frozenset[str]] = {
+    "cpu": frozenset({"f32->f64", "f64->f32", "f16->f32", "f16->f64", "f32->f16", "bf16->f32"}),
+    "gpu": frozenset(
+        {"f32->f64", "f64->f32", "f16->f32", "f16->f64", "f32->f16", "f64->f16", "bf16->f32", "f32->bf16"}
+    ),
+    "sim": frozenset({"f32->f64", "f64->f32", "f16->f32", "f16->f64", "f32->f16", "bf16->f32"}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class KernelAbi:
+    """How an entry function is called.
+
+    ``block``/``grid``: launch geometry, which bounds thread ids. ``width``: preferred vector width in bits (cpu).
+    ``min_blocks``, ``max_registers``: hints to ptxas.
+    """
+
+    target: Literal["cpu", "gpu", "sim"] = "cpu"
+    block: tuple[int, int, int] | None = None
+    grid: tuple[int, int, int] | None = None
+    min_blocks: int | None = None
+    max_registers: int | None = None
+    width: int | None = None
+
+
+def to_llvm(
+    module: ModuleOp,
+    *,
+    index_bits: int = 64,
+    kernels: Mapping[str, KernelAbi] | None = None,
+    target: Literal["cpu", "gpu", "sim"] | None = None,
+) -> str:
+    """LLVM IR text of a lowered module.
+
+    Args:
+        module: func.func functions made of arith, math (native part), scf, llvm, gpu ids and calls.
+        index_bits: width of ``index``.
+        kernels: the entry functions and how each is called; other public functions keep the C convention.
+        target: which conversions are native; by default that of the first kernel, else cpu.
+
+    Raises:
+        HeronError LLVM001 for a type and LLVM002 for an op with no translation.
+    """
+    kernels = dict(kernels or {})
+    target = target or next((abi.target for abi in kernels.values()), "cpu")
+    e = Emitter(index_bits, NATIVE_CONVERSIONS[target])
+    functions = [op for op in module.body.blocks[0].ops if isinstance(op, func.FuncOp)]
+    e.defined = {f.sym_name.data for f in functions if f.body.blocks}
+    missing = sorted(set(kernels) - e.defined)
+    if missing:
+        raise HeronError("LLVM003", f"module has no function '{missing[0]}'", why=f"it defines {sorted(e.defined)}")
+    e.kernels = kernels
+    e.block(module.body.blocks[0])
+    return finish(e)
+
+
+def finish(e: Emitter) -> str:
+    """All the text: functions, library definitions, declarations, metadata."""
+    parts = ["\n".join(e.out)]
+    if e.needed:
+        from heron.codegen.llvm.inline import definitions
+
+        library, declared = definitions(sorted(e.needed))
+        parts.append(library)
+        for name, line in declared.items():
+            e.declared.setdefault(name, line)
+    parts.append("\n".join(e.declared.values()))
+    parts.append("\n".join(e.metadata))
+    return "\n".join(part for part in parts if part) + "\n"
+
+
+@rule(func.FuncOp)
+def _function(e: Emitter, op: func.FuncOp) -> None:
+    name = op.sym_name.data
+    if not op.body.blocks:
+        return  # declared where it is called
+    if len(op.body.blocks) > 1:
+        raise HeronError("LLVM004", f"function '{name}' has branches", hint="use scf, not cf, before translation")
+    abi = e.kernels.get(name)
+    e.geometry = _geometry(abi)
+    private = op.sym_visibility is not None and op.sym_visibility.data == "private"
+    convention = "ptx_kernel " if abi is not None and abi.target != "cpu" else ""
+    linkage = "internal " if private and abi is None else ""
+    block = op.body.blocks[0]
+    attributes = op.arg_attrs.data if op.arg_attrs is not None else (None,) * len(block.args)
+    arguments = [
+        f"{e.type(arg.type)}{_argument_attributes(extra)} {e.define(arg)}"
+        for arg, extra in zip(block.args, attributes, strict=True)
+    ]
+    result = function_result(op.function_type, e.index_bits)
+    tail = " ".join(["nounwind", *_function_attributes(op, abi)])
+    e.out.append(f"define {linkage}{convention}{result} @{name}({', '.join(arguments)}) {tail} {{")
+    e.start("entry")
+    e.block(block)
+    e.out.append("}")
+
+
+def _geometry(abi: KernelAbi | None) -> dict[str, int]:
+    if abi is None:
+        return {}
+    known: dict[str, int] = {}
+    for group, sizes in (("thread", abi.block), ("block", abi.grid)):
+        known.update({f"{group} {axis}": n for axis, n in zip("xyz", sizes or (), strict=False)})
+    return known
+
+
+def _argument_attributes(extra: DictionaryAttr | None) -> str:
+    """``llvm.noalias``, ``llvm.align = 16`` … on a function argument, as LLVM writes them."""
+    if extra is None:
+        return ""
+    words = []
+    for key, value in extra.data.items():
+        if not key.startswith("llvm."):
+            continue
+        word = key.removeprefix("llvm.")
+        if not isinstance(value, IntegerAttr):
+            words.append(word)
+        elif word == "align":
+            words.append(f"align {value.value.data}")
+        else:
+            words.append(f"{word}({value.value.data})")
+    return "".join(f" {word}" for word in words)
+
+
+def _function_attributes(op: func.FuncOp, abi: KernelAbi | None) -> list[str]:
+    words = [word for word in ("alwaysinline", "noinline") if f"llvm.{word}" in op.attributes]
+    for key, value in op.attributes.items():
+        if key.startswith("llvm.attr."):
+            words.append(f'"{key.removeprefix("llvm.attr.")}"="{_attribute_text(value)}"')
+    if abi is None:
+        return words
+    if abi.target == "cpu":
+        return [*words, f'"prefer-vector-width"="{abi.width}"'] if abi.width else words
+    if abi.block is not None:
+        words.append('"nvvm.reqntid"="{},{},{}"'.format(*abi.block))
+    if abi.min_blocks is not None:
+        words.append(f'"nvvm.minctasm"="{abi.min_blocks}"')
+    if abi.max_registers is not None:
+        words.append(f'"nvvm.maxnreg"="{abi.max_registers}"')
+    return words
+
+
+def _attribute_text(value: Attribute) -> str:
+    if isinstance(value, StringAttr):
+        return value.data
+    return str(value.value.data) if isinstance(value, IntegerAttr) else ""
+

@@ -1,0 +1,27 @@
+"""math.* functions -> calls of the inline library (`heron.NAME.TYPE`, heron/codegen/llvm/inline).
+
+The library's definitions are branch-free and inlined by LLVM before its loop vectoriser runs, so a loop over tanh
+becomes vector code. f16 and bf16 compute in f32.
+
+    %y = math.tanh %x : f32
+    ->
+    %y = func.call @heron.tanh.f32(%x) : (f32) -> f32
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute
+
+from heron.codegen.llvm.types import short_name
+from heron.codegen.transforms.math_names import lower_to_calls
+from heron.codegen.transforms.options import TransformOptions
+
+
+def run(module: ModuleOp, options: TransformOptions | None = None) -> None:
+    """Rewrites the module in place; what LLVM has as an instruction (sqrt, floor, fma, …) stays."""
+    lower_to_calls(module, _name)
+
+
+def _name(function: str, type_: Attribute) -> str:
+    return f"heron.{function}.{short_name(type_)}"

@@ -1,0 +1,25 @@
+"""math.* functions -> calls of NVIDIA's libdevice (`__nv_expf`, `__nv_exp`, …). f16 and bf16 compute in f32.
+
+LLVM's NVPTX backend kills the process on most `llvm.*` math intrinsics, so none may reach it.
+
+    %y = math.tanh %x : f32
+    ->
+    %y = func.call @__nv_tanhf(%x) : (f32) -> f32
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import Float64Type, ModuleOp
+from xdsl.ir import Attribute
+
+from heron.codegen.transforms.math_names import lower_to_calls
+from heron.codegen.transforms.options import TransformOptions
+
+
+def run(module: ModuleOp, options: TransformOptions | None = None) -> None:
+    """Rewrites the module in place; what PTX has as an instruction (sqrt, floor, fma, …) stays."""
+    lower_to_calls(module, _name)
+
+
+def _name(function: str, type_: Attribute) -> str:
+    return f"__nv_{function}" if isinstance(type_, Float64Type) else f"__nv_{function}f"

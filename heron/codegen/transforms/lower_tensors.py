@@ -1,0 +1,437 @@
+"""Tensor values → pointers.
+
+The entry's tensor arguments become `!llvm.ptr` arguments and it returns nothing; `tensor.extract` becomes an address
+and a load, `tensor.insert` an address and a store, its result the same buffer. Loops, ifs and whiles no longer carry
+tensors. Constant tensors become globals, `xla_gpu.allocate_shared` globals in shared memory, `tensor.empty` stack
+memory. `xla_gpu.pure_call` becomes `func.call`, tensors passed as pointers.
+
+A tensor value must not be read after an `insert` into it has been made: in memory there is only one.
+
+    %v = tensor.extract %in[%i, %j] : tensor<4x8xf32>
+    ->
+    %p = llvm.getelementptr inbounds %in[%i * 8 + %j] : f32 ; %v = llvm.load %p
+
+Entry arguments get `llvm.align`, `llvm.dereferenceable`, and `llvm.noalias`; inputs `llvm.readonly`. An output argument
+with the attribute `xla_gpu.alias = N` shares the buffer of argument N, which then is accessed through the output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects import arith, func, llvm, scf, tensor
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseIntOrFPElementsAttr,
+    DictionaryAttr,
+    FunctionType,
+    IntAttr,
+    IntegerAttr,
+    ModuleOp,
+    TensorType,
+    UnitAttr,
+)
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.rewriter import Rewriter
+
+from heron.codegen.dialects.xla_gpu import (
+    AllocateSharedOp,
+    ApplyIndexingOp,
+    AtomicRMWOp,
+    PureCallOp,
+)
+from heron.codegen.transforms import lower_atomics
+from heron.codegen.transforms.buffers import (
+    POINTER,
+    Buffer,
+    address,
+    byte_size,
+    known_alignment,
+    load,
+    storage_type,
+    store,
+)
+from heron.codegen.transforms.build import (
+    I64,
+    Constants,
+    Inserter,
+    Key,
+    call,
+    erase,
+    functions,
+    int_attr,
+    replace,
+)
+from heron.codegen.transforms.constant_tensors import constant_global, scalar_constant, splat_value
+from heron.codegen.transforms.linear_index import LinearIndexer
+from heron.codegen.transforms.options import TransformOptions
+from heron.errors import HeronError
+
+SHARED = llvm.LLVMPointerType(IntAttr(3))
+UNIT = UnitAttr()
+
+
+def run(module: ModuleOp, options: TransformOptions) -> None:
+    """Lowers every function of the module.
+
+    Raises:
+        HeronError: GEN122 for an op on tensors that has no lowering, GEN123 for a region whose branches end with
+            different buffers.
+    """
+    for function in functions(module):
+        _Function(module, function, options).lower()
+
+
+class _Function:
+    """Lowers one function; `buffers` says what each tensor value has become."""
+
+    def __init__(self, module: ModuleOp, function: func.FuncOp, options: TransformOptions) -> None:
+        self.module, self.function, self.options = module, function, options
+        self.entry = function.body.block
+        self.constants = Constants(self.entry)
+        self.indexer = LinearIndexer()
+        self.buffers: dict[SSAValue, Buffer] = {}
+        self.splats: list[Operation] = []
+
+    def lower(self) -> None:
+        self._arguments()
+        self._block(self.entry, {})
+        for op in self.splats:
+            erase(op)
+        self.function.properties["function_type"] = FunctionType.from_lists(
+            [a.type for a in self.entry.args],
+            [t for t in self.function.function_type.outputs if not isinstance(t, TensorType)],
+        )
+
+    # -- arguments
+
+    def _arguments(self) -> None:
+        is_entry = "xla_gpu.entry" in self.function.attributes
+        tensors = [a for a in self.entry.args if isinstance(a.type, TensorType)]
+        types = [a.type for a in tensors]
+        outputs = sum(isinstance(t, TensorType) for t in self.function.function_type.outputs)
+        given = self.function.arg_attrs
+        attributes = [dict(d.data) for d in given] if given else [{} for _ in self.entry.args]
+        for position, (old, type_) in enumerate(zip(tensors, types, strict=True)):
+            is_output = position >= len(tensors) - outputs
+            index = old.index
+            attrs = attributes[index]
+            pointer = Rewriter.replace_value_with_new_type(old, POINTER)
+            alignment = attrs.get("llvm.align")
+            align = alignment.value.data if isinstance(alignment, IntegerAttr) else self.options.alignment
+            self.buffers[pointer] = Buffer(pointer, type_, align)
+            if is_entry:
+                attributes[index] = attrs | _argument_attributes(type_, align, is_output)
+        if is_entry:
+            self._share_aliases(attributes)
+            self.function.properties["arg_attrs"] = ArrayAttr([DictionaryAttr(a) for a in attributes])
+
+    def _share_aliases(self, attributes: list[dict[str, Attribute]]) -> None:
+        """Accesses of an input whose buffer an output shares go through the output's pointer, which stays noalias."""
+        args = self.entry.args
+        for index, attrs in enumerate(attributes):
+            alias = attrs.get("xla_gpu.alias")
+            if not isinstance(alias, IntegerAttr) or alias.value.data >= len(args):
+                continue
+            shared = alias.value.data
+            old, new = self.buffers[args[shared]], self.buffers[args[index]]
+            self.buffers[args[shared]] = Buffer(new.pointer, old.type, new.alignment)
+            for name in ("llvm.noalias", "llvm.readonly"):
+                attributes[shared].pop(name, None)
+
+    # -- walk
+
+    def _block(self, block: Block, known: dict[Key, SSAValue]) -> None:
+        op = block.first_op
+        while op is not None:
+            following = op.next_op
+            rule = _RULES.get(type(op))
+            place = Inserter(block, op, known, self.constants)
+            if rule is not None:
+                rule(self, op, place)
+            else:
+                self._other(op, known)
+            op = following
+
+    def _other(self, op: Operation, known: dict[Key, SSAValue]) -> None:
+        for value in (*op.operands, *op.results):
+            if isinstance(value.type, TensorType) or value in self.buffers:
+                raise HeronError("GEN122", f"'{op.name}' on a tensor cannot be lowered", where=str(op))
+        for region in op.regions:
+            for inner in region.blocks:
+                self._block(inner, dict(known))
+
+    def buffer(self, value: SSAValue) -> Buffer:
+        """The buffer of a tensor value."""
+        found = self.buffers.get(value)
+        if found is None:
+            raise HeronError("GEN122", "tensor value has no buffer", where=str(value.owner))
+        return found
+
+    def is_tensor(self, value: SSAValue) -> bool:
+        return value in self.buffers or isinstance(value.type, TensorType)
+
+    # -- accesses
+
+    def address(
+        self, buffer: Buffer, type_: TensorType, indices: Sequence[SSAValue], place: Inserter
+    ) -> tuple[SSAValue, int]:
+        """Pointer and known alignment of the element at `indices`."""
+        e, linear = self.indexer.emit(type_, indices, place)
+        return address(buffer, linear, place), known_alignment(buffer, e)
+
+    def _extract(self, op: Operation, place: Inserter) -> None:
+        source = op.operands[0]
+        if isinstance(source.owner, arith.ConstantOp):
+            return replace(op, [self._splat(source.owner, place)])
+        buffer = self.buffer(source)
+        pointer, alignment = self.address(buffer, buffer.type, op.operands[1:], place)
+        replace(op, [load(buffer, pointer, alignment, place)])
+
+    def _splat(self, op: arith.ConstantOp, place: Inserter) -> SSAValue:
+        value = op.properties["value"]
+        assert isinstance(value, DenseIntOrFPElementsAttr)
+        scalar = splat_value(value)
+        assert scalar is not None
+        return place.insert(scalar_constant(scalar, value.get_element_type())).results[0]
+
+    def _insert(self, op: Operation, place: Inserter) -> None:
+        value, dest, *indices = op.operands
+        buffer = self.buffer(dest)
+        pointer, alignment = self.address(buffer, buffer.type, indices, place)
+        store(buffer, value, pointer, alignment, place)
+        replace(op, [dest])
+
+    def _atomic(self, op: Operation, place: Inserter) -> None:
+        assert isinstance(op, AtomicRMWOp)
+        buffer = self.buffer(op.tensor)
+        pointer, alignment = self.address(buffer, buffer.type, op.operands[1:], place)
+        self._block(op.body.block, dict(place.known))
+        lower_atomics.lower(op, buffer, pointer, alignment, place, self.options)
+        replace(op, [op.tensor])
+
+    # -- where tensors come from
+
+    def _constant(self, op: Operation, place: Inserter) -> None:
+        value = op.properties["value"]
+        if not isinstance(op.results[0].type, TensorType):
+            return
+        assert isinstance(value, DenseIntOrFPElementsAttr)
+        if splat_value(value) is not None:
+            self.splats.append(op)  # its reads become scalars
+            return
+        if op.results[0].first_use is not None:
+            self._bind(op, self._global(value, place))
+        else:
+            erase(op)
+
+    def _global(self, value: DenseIntOrFPElementsAttr, place: Inserter) -> Buffer:
+        name = constant_global(self.module, value)
+        pointer = place.insert(llvm.AddressOfOp(name, POINTER)).results[0]
+        return Buffer(pointer, value.type, 16)  # pyright: ignore[reportArgumentType]
+
+    def _bind(self, op: Operation, buffer: Buffer) -> None:
+        """The op's tensor result is `buffer` from here on; the op goes."""
+        old = op.results[0]
+        old.replace_all_uses_with(buffer.pointer)
+        self.buffers[buffer.pointer] = buffer
+        erase(op)
+
+    def _shared(self, op: Operation, place: Inserter) -> None:
+        type_ = op.results[0].type
+        assert isinstance(type_, TensorType)
+        taken = sum(isinstance(o, llvm.GlobalOp) for o in self.module.ops)
+        name = f"{self.function.sym_name.data}_shared_{taken}"
+        _add_global(self.module, name, type_, 3)
+        pointer = place.insert(llvm.AddressOfOp(name, SHARED)).results[0]
+        self._bind(op, Buffer(pointer, type_, 16))
+
+    def _empty(self, op: Operation, place: Inserter) -> None:
+        type_ = op.results[0].type
+        assert isinstance(type_, TensorType)
+        size = self.constants.get(max(1, _count(type_)), I64)
+        properties = {"elem_type": storage_type(type_.element_type), "alignment": int_attr(16, I64)}
+        alloca = llvm.AllocaOp.create(operands=(size,), result_types=(POINTER,), properties=properties)
+        self.entry.insert_op_after(alloca, size.owner)  # pyright: ignore[reportArgumentType]
+        self._bind(op, Buffer(alloca.results[0], type_, 16))
+
+    # -- control flow
+
+    def _for(self, op: Operation, place: Inserter) -> None:
+        block = op.regions[0].block
+        inits = op.operands[3:]
+        keep = self._carried(inits, block.args[1:])
+        self._block(block, dict(place.known))
+        self._end(block, inits)
+        if len(keep) == len(inits):
+            return
+        self._drop_arguments(block, 1, inits)
+        kept = [inits[i] for i in keep]
+        new = scf.ForOp.create(
+            operands=(*op.operands[:3], *kept),
+            result_types=[v.type for v in kept],
+            attributes=op.attributes,
+            regions=[op.detach_region(0)],
+        )
+        self._replace_control(op, new, keep, inits, place)
+
+    def _if(self, op: Operation, place: Inserter) -> None:
+        ends: list[list[SSAValue]] = []
+        for region in op.regions:
+            if region.blocks:
+                self._block(region.block, dict(place.known))
+                last = region.block.last_op
+                ends.append(list(last.operands) if last is not None else [])
+        if not any(isinstance(r.type, TensorType) for r in op.results):
+            return
+        for index, result in enumerate(op.results):
+            if isinstance(result.type, TensorType):
+                self._same_buffer(op, [end[index] for end in ends])
+        for region in op.regions:
+            self._end(region.block, ends[0])
+        keep = [i for i, r in enumerate(op.results) if not isinstance(r.type, TensorType)]
+        new = scf.IfOp.create(
+            operands=op.operands,
+            result_types=[op.results[i].type for i in keep],
+            attributes=op.attributes,
+            regions=[op.detach_region(op.regions[0]) for _ in range(2)],
+        )
+        self._replace_control(op, new, keep, ends[0], place)
+
+    def _while(self, op: Operation, place: Inserter) -> None:
+        before, after = (region.block for region in op.regions)
+        inits = list(op.operands)
+        keep = self._carried(inits, before.args)
+        self._block(before, dict(place.known))
+        condition = before.last_op
+        assert condition is not None
+        passed = list(condition.operands[1:])
+        keep_after = self._carried(passed, after.args)
+        self._block(after, dict(place.known))
+        self._end(after, inits)
+        if len(keep) == len(inits) and len(keep_after) == len(passed):
+            return
+        condition.operands = [condition.operands[0], *(passed[i] for i in keep_after)]
+        self._drop_arguments(before, 0, inits)
+        self._drop_arguments(after, 0, passed)
+        new = scf.WhileOp.create(
+            operands=[inits[i] for i in keep],
+            result_types=[passed[i].type for i in keep_after],
+            attributes=op.attributes,
+            regions=[op.detach_region(op.regions[0]) for _ in range(2)],
+        )
+        self._replace_control(op, new, keep_after, passed, place)
+
+    def _carried(self, inits: Sequence[SSAValue], args: Sequence[SSAValue]) -> list[int]:
+        """Binds tensor block arguments to the buffers of `inits`; the positions of the values that stay."""
+        keep: list[int] = []
+        for index, (init, arg) in enumerate(zip(inits, args, strict=True)):
+            if self.is_tensor(init):
+                arg.replace_all_uses_with(init)
+            else:
+                keep.append(index)
+        return keep
+
+    def _end(self, block: Block, starts: Sequence[SSAValue]) -> None:
+        """Drops tensors from the block's yield, each of which must be the buffer it started as."""
+        last = block.last_op
+        if last is None or not any(self.is_tensor(v) for v in last.operands):
+            return
+        for start, end in zip(starts, last.operands, strict=True):
+            if self.is_tensor(end):
+                self._same_buffer(last, [start, end])
+        last.operands = [v for v in last.operands if not self.is_tensor(v)]
+
+    def _same_buffer(self, op: Operation, values: Sequence[SSAValue]) -> None:
+        pointers = {self.buffer(v).pointer for v in values}
+        if len(pointers) != 1:
+            raise HeronError(
+                "GEN123",
+                "the branches of a region end with different tensors",
+                where=str(op),
+                why="a tensor carried through a region must be the buffer it started as",
+                hint="write both results to the same destination",
+            )
+
+    def _drop_arguments(self, block: Block, offset: int, inits: Sequence[SSAValue]) -> None:
+        for index in reversed(range(len(inits))):
+            if self.is_tensor(inits[index]):
+                block.erase_arg(block.args[index + offset])
+
+    def _replace_control(
+        self, op: Operation, new: Operation, keep: list[int], inits: Sequence[SSAValue], place: Inserter
+    ) -> None:
+        place.insert(new)
+        values = list(inits)
+        for result, index in zip(new.results, keep, strict=True):
+            values[index] = result
+        replace(op, values)
+
+    # -- calls and returns
+
+    def _call(self, op: Operation, place: Inserter) -> None:
+        if any(isinstance(r.type, TensorType) for r in op.results):
+            raise HeronError("GEN122", "a called function cannot return a tensor", where=str(op))
+        callee = op.properties["callee"]
+        arguments = [self._argument(v, place) if self.is_tensor(v) else v for v in op.operands]
+        new = call(callee, arguments, [r.type for r in op.results])  # pyright: ignore[reportArgumentType]
+        place.insert(new)
+        replace(op, new.results)
+
+    def _argument(self, value: SSAValue, place: Inserter) -> SSAValue:
+        if isinstance(value.owner, arith.ConstantOp):
+            attr = value.owner.properties["value"]
+            assert isinstance(attr, DenseIntOrFPElementsAttr)
+            return self._global(attr, place).pointer
+        return self.buffer(value).pointer
+
+    def _return(self, op: Operation, place: Inserter) -> None:
+        op.operands = [v for v in op.operands if not self.is_tensor(v)]
+
+
+def _argument_attributes(type_: TensorType, align: int, is_output: bool) -> dict[str, Attribute]:
+    attrs: dict[str, Attribute] = {"llvm.noalias": UNIT, "llvm.align": int_attr(align, I64)}
+    size = _count(type_) * byte_size(type_.element_type)
+    if size:
+        attrs["llvm.dereferenceable"] = int_attr(size, I64)
+    if not is_output:
+        attrs["llvm.readonly"] = UNIT
+    return attrs
+
+
+def _count(type_: TensorType) -> int:
+    count = 1
+    for n in type_.get_shape():
+        count *= n
+    return count
+
+
+def _add_global(module: ModuleOp, name: str, type_: TensorType, space: int) -> None:
+    array = llvm.LLVMArrayType(max(1, _count(type_)), storage_type(type_.element_type))
+    op = llvm.GlobalOp(array, name, "internal", addr_space=space, alignment=16)
+    first = module.body.block.first_op
+    assert first is not None
+    module.body.block.insert_op_before(op, first)
+
+
+def _keep(function: _Function, op: Operation, place: Inserter) -> None:
+    """Left for a later transform."""
+
+
+_RULES: dict[type[Operation], Callable[[_Function, Operation, Inserter], None]] = {
+    ApplyIndexingOp: _keep,
+    scf.YieldOp: _keep,  # the op it ends drops the tensors
+    scf.ConditionOp: _keep,
+    tensor.ExtractOp: _Function._extract,
+    tensor.InsertOp: _Function._insert,
+    tensor.EmptyOp: _Function._empty,
+    arith.ConstantOp: _Function._constant,
+    AllocateSharedOp: _Function._shared,
+    AtomicRMWOp: _Function._atomic,
+    scf.ForOp: _Function._for,
+    scf.IfOp: _Function._if,
+    scf.WhileOp: _Function._while,
+    PureCallOp: _Function._call,
+    func.CallOp: _Function._call,
+    func.ReturnOp: _Function._return,
+}

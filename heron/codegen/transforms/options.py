@@ -1,0 +1,30 @@
+"""What the transforms need to know about where a kernel will run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Target: TypeAlias = Literal["cpu", "gpu", "sim"]
+
+
+@dataclass(frozen=True, slots=True)
+class TransformOptions:
+    """Options of every transform.
+
+    Args:
+        target: `cpu`, `gpu` (NVPTX) or `sim` (GPU kernels run on the host).
+        alignment: byte alignment the runtime promises for every buffer argument.
+        inline_ops: private functions of at most this many operations are inlined at every call.
+        verify: check the module after each transform (tests, `--verify`).
+    """
+
+    target: Target = "cpu"
+    alignment: int = 16
+    inline_ops: int = 64
+    verify: bool = False
+
+    @property
+    def is_gpu(self) -> bool:
+        """Whether kernels have threads, barriers and shuffles."""
+        return self.target != "cpu"

@@ -1,0 +1,154 @@
+"""Constant folding and identities on integer, index and boolean arith.
+
+Light on purpose: it shrinks what later transforms and LLVM's parser see. Floats are left alone, the HLO passes did what
+is exact there. Each rule carries its law.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IndexType, IntegerType, ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from heron.codegen.transforms.build import (
+    PREDICATES,
+    Constants,
+    Inserter,
+    constant_value,
+    erase,
+    functions,
+    replace,
+)
+from heron.codegen.transforms.options import TransformOptions
+
+_FOLD: dict[type[Operation], Callable[[int, int], int]] = {
+    arith.AddiOp: lambda a, b: a + b,
+    arith.SubiOp: lambda a, b: a - b,
+    arith.MuliOp: lambda a, b: a * b,
+    arith.AndIOp: lambda a, b: a & b,
+    arith.OrIOp: lambda a, b: a | b,
+    arith.XOrIOp: lambda a, b: a ^ b,
+    arith.MinSIOp: min,
+    arith.MaxSIOp: max,
+}
+_SIGNED = {
+    "eq": int.__eq__,
+    "ne": int.__ne__,
+    "slt": int.__lt__,
+    "sle": int.__le__,
+    "sgt": int.__gt__,
+    "sge": int.__ge__,
+}
+
+
+def run(module: ModuleOp, options: TransformOptions) -> None:
+    """Simplifies every function of the module in one walk, operands before users."""
+    for function in functions(module):
+        _block(function.body.block, Constants(function.body.block))
+
+
+def _block(block: Block, constants: Constants) -> None:
+    op = block.first_op
+    while op is not None:
+        following = op.next_op
+        for region in op.regions:
+            for inner in region.blocks:
+                _block(inner, constants)
+        if isinstance(op, scf.IfOp):
+            following = _if(op, block, constants) or following
+        elif len(op.results) == 1:
+            new = _simplify(op, Inserter(block, op, {}, constants))
+            if new is not None:
+                replace(op, [new])
+        op = following
+
+
+def _simplify(op: Operation, place: Inserter) -> SSAValue | None:
+    if type(op) in _FOLD:
+        return _binary(op, place)
+    if isinstance(op, arith.CmpiOp):
+        return _compare(op, place)
+    if isinstance(op, arith.SelectOp):
+        return _select(op)
+    return None
+
+
+def _binary(op: Operation, place: Inserter) -> SSAValue | None:
+    lhs, rhs = op.operands
+    a, b, type_ = constant_value(lhs), constant_value(rhs), op.results[0].type
+    if a is not None and b is not None and isinstance(type_, (IntegerType, IndexType)):
+        return place.const(_wrap(_FOLD[type(op)](a, b), type_), type_)
+    if isinstance(op, (arith.AddiOp, arith.OrIOp, arith.XOrIOp)) and a == 0:
+        return rhs  # 0 + x == x
+    if isinstance(op, (arith.AddiOp, arith.SubiOp, arith.OrIOp, arith.XOrIOp)) and b == 0:
+        return lhs  # x + 0 == x - 0 == x | 0 == x ^ 0 == x
+    if isinstance(op, (arith.MuliOp, arith.AndIOp)) and (a == 0 or b == 0):
+        return place.const(0, type_)  # x * 0 == x & 0 == 0
+    if isinstance(op, arith.MuliOp) and (a == 1 or b == 1) and type_ != IntegerType(1):
+        return rhs if a == 1 else lhs  # x * 1 == x
+    if isinstance(op, arith.AndIOp) and _all_ones(b, type_):
+        return lhs  # x & ~0 == x
+    if isinstance(op, arith.AndIOp) and _all_ones(a, type_):
+        return rhs
+    if isinstance(op, (arith.AndIOp, arith.OrIOp, arith.MinSIOp, arith.MaxSIOp)) and lhs is rhs:
+        return lhs  # x & x == x | x == min(x, x) == x
+    return None
+
+
+def _wrap(value: int, type_: IntegerType | IndexType) -> int:
+    """Two's complement of the type's width, as a signed number (i1: 0 or 1)."""
+    bits = type_.width.data if isinstance(type_, IntegerType) else 64
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if bits > 1 and value >> (bits - 1) else value
+
+
+def _all_ones(value: int | None, type_: object) -> bool:
+    if value is None:
+        return False
+    bits = type_.width.data if isinstance(type_, IntegerType) else 64
+    return value & ((1 << bits) - 1) == (1 << bits) - 1
+
+
+def _compare(op: arith.CmpiOp, place: Inserter) -> SSAValue | None:
+    name = PREDICATES[op.predicate.value.data]
+    a, b = (constant_value(v) for v in op.operands)
+    type_ = op.operands[0].type
+    if a is None or b is None or name not in _SIGNED or not isinstance(type_, (IntegerType, IndexType)):
+        return None
+    return place.const(int(_SIGNED[name](_wrap(a, type_), _wrap(b, type_))), op.results[0].type)
+
+
+def _select(op: arith.SelectOp) -> SSAValue | None:
+    condition, yes, no = op.operands
+    if yes is no:
+        return yes  # c ? x : x == x
+    known = constant_value(condition)
+    return None if known is None else yes if known & 1 else no
+
+
+def _if(op: scf.IfOp, block: Block, constants: Constants) -> Operation | None:
+    """An `if` on a constant is the branch it takes; returns the op to go on with."""
+    known = constant_value(op.operands[0])
+    if known is None:
+        return None
+    region = op.regions[0 if known & 1 else 1]
+    following = op.next_op
+    if not region.blocks:
+        op.drop_all_references()
+        erase(op)
+        return following
+    source = region.block
+    last = source.last_op
+    assert last is not None
+    results = list(last.operands)
+    erase(last)
+    inner = source.first_op
+    while inner is not None:
+        after = inner.next_op
+        inner.detach()
+        block.insert_op_before(inner, op)
+        inner = after
+    replace(op, results)
+    return following

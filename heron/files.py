@@ -1,0 +1,103 @@
+"""Reading and writing files with errors a user understands.
+
+Writes go to a temporary file beside the target and are renamed into place, so a full disk or Ctrl-C never leaves half
+a file under the real name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from heron.errors import HeronError
+
+_WHY = {
+    errno.ENOENT: "there is no such file or folder",
+    errno.EACCES: "permission denied",
+    errno.EPERM: "permission denied",
+    errno.EISDIR: "it is a folder",
+    errno.ENOTDIR: "a part of the path is not a folder",
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the disk quota is used up",
+    errno.EROFS: "the file system is read-only",
+    errno.EFBIG: "the file would be too large",
+    errno.ENAMETOOLONG: "the name is too long",
+}
+
+
+def read_text(path: str | Path) -> str:
+    """The file's text (UTF-8). Raises CLI010 when it cannot be read and CLI011 when it is no text."""
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise os_error("CLI010", f"cannot read '{path}'", error) from None
+    return decode(data, str(path))
+
+
+def decode(data: bytes, name: str) -> str:
+    """UTF-8 text of `data`. Raises CLI011 with the first offending byte's place."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        why = f"byte {data[error.start]:#04x} at offset {error.start} is not UTF-8"
+        raise HeronError("CLI011", f"'{name}' is not a text file", why=why, hint="HLO text is expected") from None
+    if "\0" in text:
+        why = f"a zero byte at offset {text.index(chr(0))}"
+        raise HeronError("CLI011", f"'{name}' is not a text file", why=why, hint="HLO text is expected")
+    return text
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Replace the file by `text`, whole or not at all. Raises CLI012."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: str | Path, data: bytes) -> None:
+    """Replace the file by `data`, whole or not at all. Raises CLI012 with the reason (disk full, no permission…)."""
+    with replacing(path) as out:
+        out.write(data)
+
+
+@contextlib.contextmanager
+def replacing(path: str | Path) -> Iterator[IO[bytes]]:
+    """A binary file to write to that takes the place of `path` once the block ends well. Raises CLI012."""
+    target = Path(path)
+    temporary: str | None = None
+    try:
+        if target.exists() and not target.is_file():  # a device or pipe, e.g. /dev/stdout: nothing to rename
+            with open(target, "wb") as out:
+                yield out
+            return
+        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        with os.fdopen(handle, "wb") as out:
+            yield out
+        os.chmod(temporary, _mode(target))
+        os.replace(temporary, target)
+        temporary = None
+    except OSError as error:
+        raise os_error("CLI012", f"cannot write '{path}'", error) from None
+    finally:
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+
+
+def os_error(code: str, what: str, error: OSError) -> HeronError:
+    """`error` as a HeronError that says why in plain words."""
+    reason = _WHY.get(error.errno or 0) or error.strerror or str(error)
+    return HeronError(code, what, why=reason)
+
+
+def _mode(target: Path) -> int:
+    """Permission bits for a new file: those of the file it replaces, else what the umask leaves."""
+    try:
+        return target.stat().st_mode & 0o777
+    except OSError:
+        mask = os.umask(0)
+        os.umask(mask)
+        return 0o666 & ~mask

@@ -1,0 +1,1 @@
+"""The HLO language: types, shapes, instructions, computations, modules, text, verifier, evaluator."""

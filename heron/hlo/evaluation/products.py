@@ -1,0 +1,138 @@
+"""Products of arrays: dot, its ragged and scaled kin, convolution. Floats sum in f64 and round once."""
+
+from __future__ import annotations
+
+from math import prod
+
+import ml_dtypes
+import numpy as np
+
+from heron.hlo.evaluation.combine import pad_axis
+from heron.hlo.evaluation.numeric import precise, reduce_precision, settle, working
+from heron.hlo.shape import Shape
+from heron.hlo.types import F32, ElementType
+from heron.hlo.window import ConvDims, Window
+
+DotDims = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+
+
+def summing(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Both operands in the type products are summed in: f64, c128 or 64-bit integers.
+
+    Narrow integers go through f64 (and its fast matrix products) too: their sums are exact below 2**53.
+    """
+    x, y = working(x), working(y)
+    kinds = {x.dtype.kind, y.dtype.kind}
+    if "c" in kinds:
+        return x.astype(np.complex128), y.astype(np.complex128)
+    if "f" in kinds or (x.itemsize <= 2 and y.itemsize <= 2):
+        return x.astype(np.float64), y.astype(np.float64)
+    if x.dtype == y.dtype == np.uint64:
+        return x, y
+    return x.astype(np.int64), y.astype(np.int64)
+
+
+def finish(total: np.ndarray, t: ElementType) -> np.ndarray:
+    """Sums as type `t`."""
+    if t.kind == "pred":
+        return total != 0
+    if t.is_integer and total.dtype.kind == "f":
+        total = total.astype(np.int64)
+    if not t.is_complex and total.dtype.kind == "c":
+        total = total.real
+    return settle(total, t)
+
+
+def dot(x: np.ndarray, y: np.ndarray, dims: DotDims, t: ElementType) -> np.ndarray:
+    """dot with (lhs batch, lhs contracting, rhs batch, rhs contracting) dimensions and result type `t`."""
+    x, y = summing(x, y)
+    x_batch, x_contracted, y_batch, y_contracted = dims
+    x_free = [d for d in range(x.ndim) if d not in x_batch and d not in x_contracted]
+    y_free = [d for d in range(y.ndim) if d not in y_batch and d not in y_contracted]
+    batch = tuple(x.shape[d] for d in x_batch)
+    rows, columns = tuple(x.shape[d] for d in x_free), tuple(y.shape[d] for d in y_free)
+    inner = prod(x.shape[d] for d in x_contracted)
+    left = x.transpose(*x_batch, *x_free, *x_contracted).reshape(*batch, prod(rows), inner)
+    right = y.transpose(*y_batch, *y_contracted, *y_free).reshape(*batch, inner, prod(columns))
+    return finish(np.matmul(left, right).reshape(*batch, *rows, *columns), t)
+
+
+def rounded_for(algorithm: str, x: np.ndarray) -> np.ndarray:
+    """An f32 operand with the precision a dot algorithm reads it in."""
+    if x.dtype != np.float32:
+        return x
+    if algorithm == "dot_bf16_bf16_f32":
+        return x.astype(ml_dtypes.bfloat16).astype(np.float32)
+    if algorithm == "dot_f16_f16_f32" or algorithm == "dot_f16_f16_f16":
+        return x.astype(np.float16).astype(np.float32)
+    return reduce_precision(x, F32, 8, 10) if algorithm == "dot_tf32_tf32_f32" else x
+
+
+def ragged_dot(
+    x: np.ndarray, y: np.ndarray, sizes: np.ndarray, dims: DotDims, ragged: int, group_dim: int | None, shape: Shape
+) -> np.ndarray:
+    """One dot a group; rows no group covers are zero."""
+    result = np.zeros(shape.dims, shape.element_type.dtype)
+    x_batch, x_contracted, y_batch, y_contracted = dims
+    start, size = 0, x.shape[ragged]
+    for g, count in enumerate(np.asarray(sizes, np.int64)):
+        stop = min(start + int(count), size)
+        part = np.take(x, range(start, stop), ragged)
+        if group_dim is None:
+            partner = y_contracted[x_contracted.index(ragged)]
+            other = np.take(y, range(start, stop), partner)
+            result[g] = dot(part, other, dims, shape.element_type)
+        else:
+            without = [tuple(d - (d > group_dim) for d in numbers) for numbers in (y_batch, y_contracted)]
+            numbers = (x_batch, x_contracted, without[0], without[1])
+            value = dot(part, np.take(y, g, group_dim), numbers, shape.element_type)
+            free = [d for d in range(x.ndim) if d not in x_batch and d not in x_contracted]
+            at = [slice(None)] * result.ndim
+            at[len(x_batch) + free.index(ragged)] = slice(start, stop)
+            result[tuple(at)] = value
+        start = stop
+    return result
+
+
+def scaled(x: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """`x` times its block scales (a scalar stands for none)."""
+    if scale.ndim == 0:
+        return x
+    for d in range(x.ndim):
+        scale = np.repeat(scale, x.shape[d] // scale.shape[d], d)
+    return precise(x) * precise(scale)
+
+
+def convolution(
+    x: np.ndarray, k: np.ndarray, window: Window, dims: ConvDims, groups: int, batch_groups: int, shape: Shape
+) -> np.ndarray:
+    """A convolution: one matrix product for each position in the kernel's window."""
+    x, k = summing(x, k)
+    x = x.transpose(dims.input_batch, *dims.input_spatial, dims.input_feature)
+    k = k.transpose(*dims.kernel_spatial, dims.kernel_input, dims.kernel_output)
+    for d, w in enumerate(window, 1):
+        x = pad_axis(x, np.zeros((), x.dtype), d, w)
+    spatial = tuple(shape.dims[d] for d in dims.output_spatial)
+    features_out = k.shape[-1]
+    parts = max(groups, batch_groups)
+    batch = x.shape[0] // batch_groups
+    # (group, batch, spatial..., input feature) by (group, window..., input feature, output feature)
+    if batch_groups > 1:
+        x = x.reshape(parts, batch, *x.shape[1:])
+    else:
+        x = np.moveaxis(x.reshape(*x.shape[:-1], parts, -1), -2, 0)
+    k = np.moveaxis(k.reshape(*k.shape[:-1], parts, features_out // parts), -2, 0)
+    total = np.zeros((parts, batch * prod(spatial), features_out // parts), x.dtype)
+    for offset in np.ndindex(*(w.size for w in window)):
+        at = [slice(None), slice(None)]
+        for w, o, n in zip(window, offset, spatial, strict=True):
+            o = w.size - 1 - o if w.reversal else o
+            start = o * w.window_dilation
+            at.append(slice(start, start + (n - 1) * w.stride + 1 if n else start, w.stride))
+        patch = x[tuple(at)]
+        total += np.matmul(patch.reshape(parts, -1, patch.shape[-1]), k[(slice(None), *offset)])
+    value = np.moveaxis(total.reshape(parts, batch, *spatial, features_out // parts), 0, -2)
+    value = value.reshape(batch, *spatial, features_out)
+    order = [dims.output_batch, *dims.output_spatial, dims.output_feature]
+    return finish(value.transpose(np.argsort(order)), shape.element_type)
+

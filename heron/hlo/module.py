@@ -1,0 +1,197 @@
+"""Module: a whole program: computations, one of them the entry, and what XLA's header line says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from heron.errors import HeronError
+from heron.hlo.computation import Computation
+from heron.hlo.instruction import Instruction
+from heron.hlo.shape import Shape
+
+
+class Module:
+    """Computations by insertion order; names of computations and of instructions are unique in the module.
+
+    ``entry_layout``: parameter shapes and result shape, with layouts, as callers see them; None until known (then the
+    entry computation's own shapes count). ``header``: the other fields of the ``HloModule`` line, parsed where heron
+    uses them. ``schedule``: execution order per computation once a scheduler ran. ``filename``: where it came from.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.filename = "<module>"
+        self._computations: dict[Computation, None] = {}
+        self.entry: Computation = None  # type: ignore[assignment]
+        self.entry_layout: tuple[tuple[Shape, ...], Shape] | None = None
+        self.header: dict[str, Any] = {}
+        self.schedule: dict[Computation, list[Instruction]] | None = None
+        self._names: dict[str, int] = {}
+        self._computation_names: dict[str, int] = {}
+
+    def __str__(self) -> str:
+        from heron.hlo.text.printer import print_module
+
+        return print_module(self)
+
+    def __repr__(self) -> str:
+        return f"<module {self.name}: {len(self._computations)} computations>"
+
+    # -- questions ---------------------------------------------------------------------------------------------------
+    @property
+    def computations(self) -> list[Computation]:
+        return list(self._computations)
+
+    def computation(self, name: str) -> Computation:
+        """The computation of that name. Raises HLO021 when there is none."""
+        for c in self._computations:
+            if c.name == name:
+                return c
+        raise HeronError("HLO021", f"no computation '{name}' in module '{self.name}'")
+
+    def instructions(self) -> Iterator[Instruction]:
+        """Every instruction of every computation."""
+        for c in self._computations:
+            yield from c.instructions
+
+    def instruction_count(self) -> int:
+        return sum(map(len, self._computations))
+
+    def post_order(self) -> list[Computation]:
+        """Computations, callees before callers; those nobody calls from the entry come too."""
+        done: set[Computation] = set()
+        order: list[Computation] = []
+
+        def visit(start: Computation) -> None:
+            stack: list[tuple[Computation, Iterator[Computation]]] = [(start, iter(_callees(start)))]
+            done.add(start)
+            while stack:
+                c, rest = stack[-1]
+                callee = next((k for k in rest if k not in done), None)
+                if callee is None:
+                    order.append(c)
+                    stack.pop()
+                    continue
+                done.add(callee)
+                stack.append((callee, iter(_callees(callee))))
+
+        for c in self._computations:
+            if c not in done and c is not self.entry:
+                visit(c)
+        if self.entry is not None and self.entry not in done:
+            visit(self.entry)
+        return order
+
+    def callers(self) -> dict[Computation, list[Instruction]]:
+        """For each computation, the instructions that call it."""
+        found: dict[Computation, list[Instruction]] = {c: [] for c in self._computations}
+        for i in self.instructions():
+            for callee in i.called:
+                found[callee].append(i)
+        return found
+
+    def fusion_computations(self) -> set[Computation]:
+        """Computations that are bodies of fusions (and what those call)."""
+        found: set[Computation] = set()
+        work = [i.attrs["calls"] for i in self.instructions() if i.opcode == "fusion"]
+        while work:
+            c = work.pop()
+            if c not in found:
+                found.add(c)
+                work.extend(_callees(c))
+        return found
+
+    def non_fusion_computations(self) -> list[Computation]:
+        """Computations that run as control flow: callees first, without fusion bodies and reducers."""
+        sequential = self._sequential()
+        return [c for c in self.post_order() if c in sequential]
+
+    def _sequential(self) -> set[Computation]:
+        found = {self.entry}
+        work = [self.entry]
+        while work:
+            for i in work.pop().instructions:
+                if i.opcode in ("while", "conditional", "call", "async-start"):
+                    for c in i.called:
+                        if c not in found:
+                            found.add(c)
+                            work.append(c)
+        return found
+
+    # -- changes -----------------------------------------------------------------------------------------------------
+    def unique_name(self, wanted: str) -> str:
+        """`wanted` if it is free, else with a fresh number; the name is taken from now on."""
+        return _unique(self._names, wanted)
+
+    def add_computation(self, c: Computation, entry: bool = False) -> Computation:
+        """Take a computation in; its name and its instructions' names are made unique."""
+        c.name = _unique(self._computation_names, c.name)
+        c.module = self
+        self._computations[c] = None
+        for i in c.instructions:
+            i.name = self.unique_name(i.name)
+        if entry:
+            self.entry = c
+        return c
+
+    def remove_computation(self, c: Computation) -> None:
+        """Drop a computation nobody calls."""
+        del self._computations[c]
+        c.module = None
+
+    def remove_unused_computations(self) -> bool:
+        """Drop what cannot be reached from the entry; tells whether anything was dropped."""
+        live: set[Computation] = set()
+        work = [self.entry]
+        while work:
+            c = work.pop()
+            if c not in live:
+                live.add(c)
+                work.extend(_callees(c))
+        dead = [c for c in self._computations if c not in live]
+        for c in dead:
+            self.remove_computation(c)
+        return bool(dead)
+
+    def clone(self) -> Module:
+        """A deep copy with the same names."""
+        copy = Module(self.name)
+        copy.filename, copy.entry_layout, copy.header = self.filename, self.entry_layout, dict(self.header)
+        clones: dict[Computation, Computation] = {}
+        for c in self.post_order():
+            clones[c] = c.clone(calls=clones)
+        instructions: dict[Instruction, Instruction] = {}
+        for c in self._computations:
+            new = clones[c]
+            new.module = copy
+            copy._computations[new] = None
+            instructions.update(zip(c.instructions, new.instructions, strict=True))
+        copy.entry = clones[self.entry]
+        copy._names, copy._computation_names = dict(self._names), dict(self._computation_names)
+        if self.schedule is not None:
+            copy.schedule = {
+                clones[c]: [instructions[i] for i in order] for c, order in self.schedule.items() if c in clones
+            }
+        return copy
+
+
+def _callees(c: Computation) -> list[Computation]:
+    return [callee for i in c._instructions for callee in i.called]
+
+
+def _unique(taken: dict[str, int], wanted: str) -> str:
+    """First free name of the form base, base.1, base.2, … ; `taken` maps names to the next number to try."""
+    if wanted not in taken:
+        taken[wanted] = 1
+        return wanted
+    base, dot, number = wanted.rpartition(".")
+    if not dot or not number.isdigit():
+        base = wanted
+    n = taken.get(base, 1)
+    while f"{base}.{n}" in taken:
+        n += 1
+    taken[base] = n + 1
+    name = f"{base}.{n}"
+    taken[name] = 1
+    return name

@@ -1,0 +1,28 @@
+"""Every HLO op, declared once, one file per family. Importing this package fills `heron.hlo.op.REGISTRY`."""
+
+from heron.hlo.ops import (  # noqa: F401
+    async_ops,
+    basic,
+    binary,
+    collectives,
+    communication,
+    compare,
+    control_flow,
+    convert,
+    convolution,
+    custom_call,
+    dot,
+    dynamic_shape,
+    fft,
+    gather,
+    linalg,
+    movement,
+    normalization,
+    random,
+    reduce,
+    scan,
+    slicing,
+    sort,
+    unary,
+    window,
+)

@@ -1,0 +1,148 @@
+"""Leaves, tuples and copies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from heron.hlo.op import Attr, AttrKind, Op, Trait, op, reject
+from heron.hlo.ops.rules import attr, default, given, need_arrays, need_dim
+from heron.hlo.shape import Shape, scalar, tuple_
+from heron.hlo.types import PRED, U32
+
+if TYPE_CHECKING:
+    from heron.hlo.evaluator import Evaluator
+    from heron.hlo.instruction import Instruction
+
+
+@op("parameter")
+class Parameter(Op):
+    """An input of the computation; `number` prints inside the parentheses."""
+
+    attributes = {"number": Attr(AttrKind.INT, required=True)}
+
+    def shape(self, i: Instruction) -> Shape:
+        if attr(i, "number") < 0:
+            reject(i, f"parameter number {i.number} is negative")
+        return given(i)
+
+
+@op("constant")
+class Constant(Op):
+    """`literal` prints inside the parentheses."""
+
+    attributes = {"literal": Attr(AttrKind.LITERAL, required=True)}
+
+    def shape(self, i: Instruction) -> Shape:
+        shape = attr(i, "literal").shape
+        if i.shape is None:
+            return default(shape)
+        if i.shape.bare is not shape.bare:
+            reject(i, "the shape is not the literal's", f"{i.shape} and {shape}")
+        return i.shape
+
+    def evaluate(self, ev: Evaluator, i: Instruction) -> Any:
+        return _value(i.literal)
+
+
+def _value(literal: Any) -> Any:
+    return tuple(map(_value, literal.parts)) if literal.shape.is_tuple else literal.array
+
+
+@op("iota")
+class Iota(Op):
+    """Each element's index in `iota_dimension`."""
+
+    attributes = {"iota_dimension": Attr(AttrKind.INT, required=True)}
+
+    def shape(self, i: Instruction) -> Shape:
+        shape = given(i)
+        need_arrays(i, shape)
+        if shape.element_type is PRED:
+            reject(i, "an iota cannot count in pred")
+        need_dim(i, "iota_dimension", attr(i, "iota_dimension"), shape.rank)
+        return default(shape)
+
+    def evaluate(self, ev: Evaluator, i: Instruction) -> np.ndarray:
+        shape, d = i.shape, i.iota_dimension
+        line = np.arange(shape.dims[d]).astype(shape.element_type.dtype)
+        return np.broadcast_to(line.reshape([-1 if k == d else 1 for k in range(shape.rank)]), shape.dims)
+
+
+@op("tuple")
+class Tuple(Op):
+    operands = ("elements*",)
+    traits = {Trait.BITCAST_LIKE}
+
+    def shape(self, i: Instruction, *elements: Shape) -> Shape:
+        return tuple_(elements)
+
+    def evaluate(self, ev: Evaluator, i: Instruction, *elements: Any) -> tuple[Any, ...]:
+        return elements
+
+
+@op("get-tuple-element")
+class GetTupleElement(Op):
+    operands = ("tuple",)
+    attributes = {"index": Attr(AttrKind.INT, required=True)}
+    traits = {Trait.BITCAST_LIKE}
+
+    def shape(self, i: Instruction, x: Shape) -> Shape:
+        parts, index = x.tuple_shapes, attr(i, "index")
+        if parts is None:
+            reject(i, "operand 0 must be a tuple", f"it is {x}")
+        if not 0 <= index < len(parts):
+            reject(i, f"index={index} is outside the tuple", f"it has {len(parts)} elements")
+        return parts[index]
+
+    def evaluate(self, ev: Evaluator, i: Instruction, x: tuple[Any, ...]) -> Any:
+        return x[i.index]
+
+
+@op("copy")
+class Copy(Op):
+    """The same value in memory of its own, maybe in another layout."""
+
+    operands = ("operand",)
+    traits = {Trait.ELEMENTWISE}
+
+    def shape(self, i: Instruction, x: Shape) -> Shape:
+        return x
+
+    def evaluate(self, ev: Evaluator, i: Instruction, x: Any) -> Any:
+        return x
+
+
+@op("copy-start")
+class CopyStart(Op):
+    """Begins a copy; the value is (destination, source, context)."""
+
+    operands = ("operand",)
+    attributes = {"cross_program_prefetch_index": Attr(AttrKind.INT)}
+
+    def shape(self, i: Instruction, x: Shape) -> Shape:
+        if i.shape is None:
+            return tuple_((x, x, scalar(U32)))
+        parts = i.shape.tuple_shapes
+        if parts is None or len(parts) < 2 or any(p.bare is not x.bare for p in parts[:2]):
+            reject(i, "the result must be (destination, source, context)", f"it is {i.shape} for {x}")
+        return i.shape
+
+    def evaluate(self, ev: Evaluator, i: Instruction, x: Any) -> tuple[Any, ...]:
+        return x, x, np.zeros((), np.uint32)
+
+
+@op("copy-done")
+class CopyDone(Op):
+    """The destination of a finished copy."""
+
+    operands = ("started",)
+
+    def shape(self, i: Instruction, started: Shape) -> Shape:
+        if not started.tuple_shapes:
+            reject(i, "operand 0 must be what copy-start returns", f"it is {started}")
+        return started.tuple_shapes[0]
+
+    def evaluate(self, ev: Evaluator, i: Instruction, started: tuple[Any, ...]) -> Any:
+        return started[0]

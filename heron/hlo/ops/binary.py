@@ -1,0 +1,234 @@
+"""Elementwise ops of two operands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from heron.hlo.evaluation import numeric
+from heron.hlo.evaluation.numeric import lift, lift_precise
+from heron.hlo.op import Op, Trait, op, reject
+from heron.hlo.ops.rules import default, need_arrays, need_kind, need_same_dims, need_same_type
+from heron.hlo.ops.unary import FLOAT, FRACTION, INTEGER, LOGICAL, NUMBER
+from heron.hlo.shape import Shape
+from heron.hlo.types import C64, C128, F64, ElementType
+
+if TYPE_CHECKING:
+    from heron.hlo.evaluator import Evaluator
+    from heron.hlo.instruction import Instruction
+
+ANY = NUMBER | LOGICAL
+LATTICE = {Trait.ELEMENTWISE, Trait.COMMUTATIVE, Trait.ASSOCIATIVE}
+
+
+class Binary(Op):
+    """Two operands of one shape; `compute` gets them in their working type."""
+
+    operands = ("lhs", "rhs")
+    traits = {Trait.ELEMENTWISE}
+    kinds: ClassVar[frozenset[str]] = ANY
+
+    def shape(self, i: Instruction, x: Shape, y: Shape) -> Shape:
+        if x is not y:
+            need_arrays(i, x, y)
+            need_same_type(i, x, y)
+            need_same_dims(i, x, y)
+        if not x.is_array or x.element_type.kind not in self.kinds:
+            need_arrays(i, x)
+            need_kind(i, x, self.kinds)
+        return default(x)
+
+    def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        t = i.shape.element_type
+        return lift(lambda a, b: self.compute(t, a, b), t, x, y)
+
+    def compute(self, t: ElementType, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """The result for operand type `t`, in a working type."""
+        raise NotImplementedError
+
+
+# -- arithmetic -----------------------------------------------------------------------------------------------------
+@op("add")
+class Add(Binary):
+    """For preds: or."""
+
+    traits = LATTICE
+
+    def compute(self, t: ElementType, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return np.add(x, y)
+
+
+@op("subtract")
+class Subtract(Binary):
+    kinds = NUMBER
+
+    def compute(self, t: ElementType, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return np.subtract(x, y)
+
+
+@op("multiply")
+class Multiply(Binary):
+    """For preds: and."""
+
+    traits = LATTICE
+
+    def compute(self, t: ElementType, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return np.multiply(x, y)
+
+
+@op("mulhi")
+class MultiplyHigh(Binary):
+    """The upper half of the product of two integers."""
+
+    traits = {Trait.ELEMENTWISE, Trait.COMMUTATIVE}
+    kinds = INTEGER
+
+    def compute(self, t: ElementType, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return numeric.multiply_high(x, y, t)
+
+
+@op("divide")
+class Divide(Binary):
+    """Integers: towards zero, ``x / 0 == -1``, ``INT_MIN / -1 == INT_MIN``."""
+
+    kinds = NUMBER
+
+    def compute(self, t: ElementType, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return numeric.divide(x, y) if t.is_integer else np.divide(x, y)
+
+
+@op("remainder")
+class Remainder(Binary):
+    """The dividend's sign; integers: ``x % 0 == x``."""
+
+    kinds = INTEGER | FLOAT
+
+    def compute(self, t: ElementType, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return numeric.remainder(x, y) if t.is_integer else np.fmod(x, y)
+
+
+@op("power")
+class Power(Binary):
+    traits = {Trait.ELEMENTWISE, Trait.TRANSCENDENTAL}
+    kinds = NUMBER
+
+    def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        t = i.shape.element_type
+        if t.is_integer:
+            return lift(lambda a, b: numeric.power(a, b, t.bits), t, x, y)
+        return lift_precise(np.power, t, x, y)
+
+
+@op("atan2")
+class Atan2(Binary):
+    """The angle of the point (rhs, lhs)."""
+
+    traits = {Trait.ELEMENTWISE, Trait.TRANSCENDENTAL}
+    kinds = FRACTION
+
+    def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        t = i.shape.element_type
+        return lift_precise(_complex_atan2 if t.is_complex else np.arctan2, t, x, y)
+
+
+def _complex_atan2(y: np.ndarray, x: np.ndarray) -> np.ndarray:
+    return -1j * np.log((x + 1j * y) / np.sqrt(x * x + y * y))
+
+
+@op("complex")
+class Complex(Binary):
+    """Real and imaginary part."""
+
+    kinds = FLOAT
+
+    def shape(self, i: Instruction, x: Shape, y: Shape) -> Shape:
+        part = super().shape(i, x, y)
+        if part.element_type.bits < 32:
+            reject(i, f"no complex type has parts of type {part.element_type}", "f32 and f64 do")
+        return part.with_type(C128 if part.element_type is F64 else C64)
+
+    def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        x, y = np.broadcast_arrays(x, y)
+        result = np.empty(x.shape, i.shape.element_type.dtype)
+        result.real, result.imag = x, y
+        return result
+
+
+# -- order ----------------------------------------------------------------------------------------------------------
+@op("maximum")
+class Maximum(Binary):
+    """NaN when either is."""
+
+    traits = LATTICE
+
+    def compute(self, t: ElementType, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return np.maximum(x, y)
+
+
+@op("minimum")
+class Minimum(Binary):
+    """NaN when either is."""
+
+    traits = LATTICE
+
+    def compute(self, t: ElementType, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return np.minimum(x, y)
+
+
+# -- bits -----------------------------------------------------------------------------------------------------------
+@op("and")
+class And(Binary):
+    traits = LATTICE
+    kinds = LOGICAL
+
+    def compute(self, t: ElementType, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return np.bitwise_and(x, y)
+
+
+@op("or")
+class Or(Binary):
+    traits = LATTICE
+    kinds = LOGICAL
+
+    def compute(self, t: ElementType, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return np.bitwise_or(x, y)
+
+
+@op("xor")
+class Xor(Binary):
+    traits = LATTICE
+    kinds = LOGICAL
+
+    def compute(self, t: ElementType, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return np.bitwise_xor(x, y)
+
+
+@op("shift-left")
+class ShiftLeft(Binary):
+    """Zero when the amount reaches the width (likewise below; negative amounts count as huge)."""
+
+    kinds = INTEGER
+
+    def compute(self, t: ElementType, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return numeric.shift(x, y, t, "left")
+
+
+@op("shift-right-arithmetic")
+class ShiftRightArithmetic(Binary):
+    """Copies of the sign bit come in."""
+
+    kinds = INTEGER
+
+    def compute(self, t: ElementType, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return numeric.shift(x, y, t, "arithmetic")
+
+
+@op("shift-right-logical")
+class ShiftRightLogical(Binary):
+    """Zeros come in."""
+
+    kinds = INTEGER
+
+    def compute(self, t: ElementType, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return numeric.shift(x, y, t, "logical")

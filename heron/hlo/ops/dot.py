@@ -1,0 +1,188 @@
+"""Matrix products: dot, ragged-dot, scaled-dot."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from heron.errors import HeronError
+from heron.hlo.evaluation import products
+from heron.hlo.op import Attr, AttrKind, Op, op, reject
+from heron.hlo.ops.rules import array, need_arrays, need_dims, need_rank
+from heron.hlo.shape import Shape
+from heron.hlo.types import ElementType
+
+if TYPE_CHECKING:
+    from heron.hlo.evaluator import Evaluator
+    from heron.hlo.instruction import Instruction
+
+PRECISION = Attr(AttrKind.WORDS)
+DIMENSION_NUMBERS = {
+    "lhs_batch_dims": Attr(AttrKind.INTS, ()),
+    "lhs_contracting_dims": Attr(AttrKind.INTS, (), shown=True),
+    "rhs_batch_dims": Attr(AttrKind.INTS, ()),
+    "rhs_contracting_dims": Attr(AttrKind.INTS, (), shown=True),
+}
+
+
+@op("dot")
+class Dot(Op):
+    """Result dimensions: batch, then the lhs's free ones, then the rhs's; sums run in at least f32 (s32).
+
+    The program may state another result type than the operands' (s8 operands with an s32 result).
+    """
+
+    operands = ("lhs", "rhs", "meta*")
+    attributes = {
+        **DIMENSION_NUMBERS,
+        "operand_precision": PRECISION,
+        "sparsity": Attr(AttrKind.RAW),
+        "algorithm": Attr(AttrKind.ENUM),
+    }
+
+    def shape(self, i: Instruction, x: Shape, y: Shape, *meta: Shape) -> Shape:
+        if meta or i.sparsity is not None:
+            reject(i, "sparse dots are not supported", "their operands carry metadata")
+        return dot_shape(i, x, y)
+
+    def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        dims = (i.lhs_batch_dims, i.lhs_contracting_dims, i.rhs_batch_dims, i.rhs_contracting_dims)
+        if i.algorithm is not None:
+            x, y = products.rounded_for(i.algorithm, x), products.rounded_for(i.algorithm, y)
+        return products.dot(x, y, dims, i.shape.element_type)
+
+
+def dot_shape(i: Instruction, x: Shape, y: Shape) -> Shape:
+    """Batch dimensions, free dimensions of the lhs, free dimensions of the rhs."""
+    batch = need_dot_dims(i, x, y)
+    attrs = i.attrs
+    lhs_gone = (*attrs.get("lhs_batch_dims", ()), *attrs.get("lhs_contracting_dims", ()))
+    rhs_gone = (*attrs.get("rhs_batch_dims", ()), *attrs.get("rhs_contracting_dims", ()))
+    dims = list(batch)
+    dims += [n for d, n in enumerate(x.dims) if d not in lhs_gone]
+    dims += [n for d, n in enumerate(y.dims) if d not in rhs_gone]
+    return array(result_type(i, x, y), dims)
+
+
+def need_dot_dims(i: Instruction, x: Shape, y: Shape) -> list[int]:
+    """Checks dot dimension numbers; gives the sizes of the batch dimensions."""
+    need_arrays(i, x, y)
+    attrs = i.attrs
+    for kind in ("batch", "contracting"):
+        lhs, rhs = attrs.get(f"lhs_{kind}_dims", ()), attrs.get(f"rhs_{kind}_dims", ())
+        if len(lhs) != len(rhs):
+            reject(i, f"as many lhs as rhs {kind} dimensions", f"{len(lhs)} and {len(rhs)} given")
+        need_dims(i, f"lhs_{kind}_dims", lhs, x.rank)
+        need_dims(i, f"rhs_{kind}_dims", rhs, y.rank)
+        for a, b in zip(lhs, rhs, strict=True):
+            if x.dims[a] != y.dims[b]:
+                reject(
+                    i,
+                    f"{kind} dimensions {a} of the lhs and {b} of the rhs differ in size",
+                    f"{x.dims[a]} and {y.dims[b]} ({x} and {y})",
+                )
+    for side in ("lhs", "rhs"):
+        both = set(attrs.get(f"{side}_batch_dims", ())) & set(attrs.get(f"{side}_contracting_dims", ()))
+        if both:
+            reject(i, f"{side} dimension {min(both)} is both batch and contracting")
+    return [x.dims[d] for d in attrs.get("lhs_batch_dims", ())]
+
+
+def result_type(i: Instruction, x: Shape, y: Shape) -> ElementType:
+    """What the program states, else the wider of the operands' types."""
+    if i.shape is not None and i.shape.is_array:
+        return i.shape.element_type
+    a, b = x.element_type, y.element_type
+    if a.is_integer != b.is_integer:
+        return b if a.is_integer else a
+    return b if b.bits > a.bits else a
+
+
+@op("ragged-dot")
+class RaggedDot(Op):
+    """A dot whose `lhs_ragged_dims` dimension is cut into groups of `group_sizes`.
+
+    A free ragged dimension: each group of lhs rows meets its own rhs (``rhs_group_dims``). A contracting one: each
+    group gives a result of its own, stacked in front. A batch one: an ordinary dot.
+    """
+
+    operands = ("lhs", "rhs", "group_sizes")
+    attributes = {
+        **DIMENSION_NUMBERS,
+        "lhs_ragged_dims": Attr(AttrKind.INTS, ()),
+        "rhs_group_dims": Attr(AttrKind.INTS, ()),
+        "operand_precision": PRECISION,
+    }
+
+    def shape(self, i: Instruction, x: Shape, y: Shape, sizes: Shape) -> Shape:
+        batch = need_dot_dims(i, x, y)
+        need_arrays(i, sizes)
+        if not sizes.element_type.is_integer or not sizes.rank:
+            reject(i, "group_sizes must be integers, at least a vector", f"it is {sizes}")
+        if len(i.lhs_ragged_dims) != 1:
+            reject(i, "lhs_ragged_dims must name one dimension", f"{len(i.lhs_ragged_dims)} given")
+        need_dims(i, "lhs_ragged_dims", i.lhs_ragged_dims, x.rank)
+        need_dims(i, "rhs_group_dims", i.rhs_group_dims, y.rank)
+        ragged, groups = i.lhs_ragged_dims[0], sizes.dims[-1]
+        free = ragged not in i.lhs_contracting_dims and ragged not in i.lhs_batch_dims
+        if len(i.rhs_group_dims) != int(free):
+            reject(i, "rhs_group_dims names one dimension just when the ragged one is free")
+        for d in i.rhs_group_dims:
+            if d in i.rhs_batch_dims or d in i.rhs_contracting_dims:
+                reject(i, f"rhs dimension {d} is a group and a batch or contracting dimension")
+            if y.dims[d] != groups:
+                reject(i, f"rhs dimension {d} has size {y.dims[d]}", f"there are {groups} groups")
+        dims = [groups] if ragged in i.lhs_contracting_dims else []
+        dims += batch
+        gone = (*i.lhs_batch_dims, *i.lhs_contracting_dims)
+        dims += [n for d, n in enumerate(x.dims) if d not in gone]
+        gone = (*i.rhs_batch_dims, *i.rhs_contracting_dims, *i.rhs_group_dims)
+        dims += [n for d, n in enumerate(y.dims) if d not in gone]
+        return array(result_type(i, x, y), dims)
+
+    def evaluate(
+        self, ev: Evaluator, i: Instruction, x: np.ndarray, y: np.ndarray, sizes: np.ndarray
+    ) -> np.ndarray:
+        dims = (i.lhs_batch_dims, i.lhs_contracting_dims, i.rhs_batch_dims, i.rhs_contracting_dims)
+        t, ragged = i.shape.element_type, i.lhs_ragged_dims[0]
+        if ragged in i.lhs_batch_dims:
+            return products.dot(x, y, dims, t)
+        if sizes.ndim != 1:
+            raise HeronError("EVAL001", "the evaluator knows ragged-dot with one vector of group sizes only")
+        group_dim = i.rhs_group_dims[0] if i.rhs_group_dims else None
+        return products.ragged_dot(x, y, sizes, dims, ragged, group_dim, i.shape)
+
+
+@op("scaled-dot")
+class ScaledDot(Op):
+    """A dot of operands multiplied by block scales: a scale's dimension divides the operand's; a scalar is no scale."""
+
+    operands = ("lhs", "rhs", "lhs_scale", "rhs_scale")
+    attributes = {**DIMENSION_NUMBERS, "operand_precision": PRECISION}
+
+    def shape(self, i: Instruction, x: Shape, y: Shape, x_scale: Shape, y_scale: Shape) -> Shape:
+        need_arrays(i, x, y, x_scale, y_scale)
+        for n, (s, scale) in enumerate(((x, x_scale), (y, y_scale))):
+            if not scale.rank:
+                continue
+            need_rank(i, scale, s.rank, f"the scale of operand {n}")
+            if any(not b or a % b for a, b in zip(s.dims, scale.dims, strict=True)):
+                reject(i, f"the scale's dimensions must divide those of operand {n}", f"{scale} and {s}")
+        return dot_shape(i, x, y)
+
+    def evaluate(
+        self,
+        ev: Evaluator,
+        i: Instruction,
+        x: np.ndarray,
+        y: np.ndarray,
+        x_scale: np.ndarray,
+        y_scale: np.ndarray,
+    ) -> np.ndarray:
+        dims = (i.lhs_batch_dims, i.lhs_contracting_dims, i.rhs_batch_dims, i.rhs_contracting_dims)
+        return products.dot(
+            products.scaled(x, x_scale), products.scaled(y, y_scale), dims, i.shape.element_type
+        )
+
+

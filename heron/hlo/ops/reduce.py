@@ -1,0 +1,76 @@
+"""reduce."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from heron.hlo.evaluation import combine
+from heron.hlo.op import Attr, AttrKind, Op, op, reject
+from heron.hlo.ops.rules import array, attr, need_arrays, need_dims
+from heron.hlo.shape import Shape, scalar, tuple_
+
+if TYPE_CHECKING:
+    from heron.hlo.computation import Computation
+    from heron.hlo.evaluator import Evaluator
+    from heron.hlo.instruction import Instruction
+
+
+def need_reduction(i: Instruction, operands: tuple[Shape, ...], body: Computation) -> tuple[Shape, ...]:
+    """Checks arrays of one size followed by as many scalar initial values, and the reducer over them.
+
+    Gives the arrays, with the element types reduced to.
+    """
+    count = len(operands) // 2
+    if not operands or len(operands) % 2:
+        reject(i, "needs arrays and as many initial values", f"{len(operands)} operands given")
+    need_arrays(i, *operands)
+    arrays, inits = operands[:count], operands[count:]
+    for n, (s, init) in enumerate(zip(arrays, inits, strict=True)):
+        if s.dims != arrays[0].dims:
+            reject(i, f"operand {n} has other dimensions than operand 0", f"{s} and {arrays[0]}")
+        if init.rank:
+            reject(i, f"operand {count + n}, an initial value, must be a scalar", f"it is {init}")
+    types = [init.element_type for init in inits]
+    parameters = body.parameters
+    if len(parameters) != 2 * count:
+        reject(i, f"the reducer takes {len(parameters)} parameters", f"{2 * count} are needed")
+    for n, p in enumerate(parameters):
+        if p.shape.bare is not scalar(types[n % count]).bare:
+            reject(i, f"parameter {n} of the reducer is {p.shape}", f"{types[n % count]}[] is needed")
+    gives = body.root.shape
+    parts = gives.tuple_shapes if gives.tuple_shapes is not None else (gives,)
+    if len(parts) != count or any(p.bare is not scalar(t).bare for p, t in zip(parts, types, strict=True)):
+        reject(i, f"the reducer returns {gives}", f"{', '.join(f'{t}[]' for t in types)} is needed")
+    for n, (s, t) in enumerate(zip(arrays, types, strict=True)):
+        if s.element_type is not t:
+            reject(i, f"operand {n} is not of its initial value's type", f"{s.element_type} and {t}")
+    return arrays
+
+
+@op("reduce")
+class Reduce(Op):
+    """Any number of arrays, then as many initial values; the order of combining is open."""
+
+    operands = ("operands_and_init_values*",)
+    attributes = {
+        "dimensions": Attr(AttrKind.INTS, required=True),
+        "to_apply": Attr(AttrKind.COMPUTATION, required=True),
+    }
+
+    def shape(self, i: Instruction, *operands: Shape) -> Shape:
+        arrays = need_reduction(i, operands, attr(i, "to_apply"))
+        gone = attr(i, "dimensions")
+        need_dims(i, "dimensions", gone, arrays[0].rank)
+        kept = [n for d, n in enumerate(arrays[0].dims) if d not in gone]
+        if len(arrays) == 1:
+            return array(arrays[0].element_type, kept)
+        return tuple_([array(s.element_type, kept) for s in arrays])
+
+    def evaluate(self, ev: Evaluator, i: Instruction, *operands: np.ndarray) -> object:
+        count = len(operands) // 2
+        types = tuple(o.shape.element_type for o in i.operands[:count])
+        combiner = combine.Combiner(ev, i.to_apply, types)
+        results = combine.reduce(combiner, operands[:count], operands[count:], tuple(i.dimensions))
+        return results if count > 1 else results[0]

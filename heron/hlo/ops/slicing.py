@@ -1,0 +1,103 @@
+"""Static and dynamic slices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from heron.hlo.op import Attr, AttrKind, Op, op, reject
+from heron.hlo.ops.rules import array, attr, default, need_arrays, need_same_type
+from heron.hlo.shape import Shape
+
+if TYPE_CHECKING:
+    from heron.hlo.evaluator import Evaluator
+    from heron.hlo.instruction import Instruction
+
+
+@op("slice")
+class Slice(Op):
+    """``slice``: (start, limit, stride) a dimension."""
+
+    operands = ("operand",)
+    attributes = {"slice": Attr(AttrKind.SLICES, required=True)}
+
+    def shape(self, i: Instruction, x: Shape) -> Shape:
+        need_arrays(i, x)
+        bounds = attr(i, "slice")
+        if len(bounds) != x.rank:
+            reject(i, "slice needs one entry a dimension", f"{len(bounds)} given for {x}")
+        dims = []
+        for d, (start, limit, stride) in enumerate(bounds):
+            if not 0 <= start <= limit <= x.dims[d] or stride < 1:
+                reject(
+                    i,
+                    f"[{start}:{limit}:{stride}] does not fit dimension {d}",
+                    f"needs 0 <= start <= limit <= {x.dims[d]} and stride >= 1",
+                )
+            dims.append((limit - start + stride - 1) // stride)
+        return array(x.element_type, dims)
+
+    def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray) -> np.ndarray:
+        return x[tuple(slice(*bounds) for bounds in i.slice)]
+
+
+@op("dynamic-slice")
+class DynamicSlice(Op):
+    """Starts are moved until the slice lies inside the operand."""
+
+    operands = ("operand", "start_indices*")
+    attributes = {"dynamic_slice_sizes": Attr(AttrKind.INTS, required=True)}
+
+    def shape(self, i: Instruction, x: Shape, *starts: Shape) -> Shape:
+        need_arrays(i, x, *starts)
+        sizes = attr(i, "dynamic_slice_sizes")
+        _need_starts(i, x, starts, 1)
+        if len(sizes) != x.rank:
+            reject(i, "dynamic_slice_sizes needs one size a dimension", f"{len(sizes)} given for {x}")
+        for d, size in enumerate(sizes):
+            if not 0 <= size <= x.dims[d]:
+                reject(i, f"slice size {size} does not fit dimension {d}", f"of size {x.dims[d]}")
+        return array(x.element_type, sizes)
+
+    def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray, *starts: np.ndarray) -> np.ndarray:
+        return x[_region(x, i.dynamic_slice_sizes, starts)]
+
+
+@op("dynamic-update-slice")
+class DynamicUpdateSlice(Op):
+    """The operand with a part replaced; starts are moved until the update lies inside."""
+
+    operands = ("operand", "update", "start_indices*")
+
+    def shape(self, i: Instruction, x: Shape, update: Shape, *starts: Shape) -> Shape:
+        need_arrays(i, x, update, *starts)
+        need_same_type(i, x, update)
+        _need_starts(i, x, starts, 2)
+        if update.rank != x.rank or any(u > n for u, n in zip(update.dims, x.dims, strict=True)):
+            reject(i, "the update does not fit into the operand", f"{update} into {x}")
+        return default(x)
+
+    def evaluate(
+        self, ev: Evaluator, i: Instruction, x: np.ndarray, update: np.ndarray, *starts: np.ndarray
+    ) -> np.ndarray:
+        result = x.copy()
+        result[_region(x, update.shape, starts)] = update
+        return result
+
+
+def _need_starts(i: Instruction, x: Shape, starts: tuple[Shape, ...], first: int) -> None:
+    """One integer scalar a dimension, or (older programs) one vector with all of them."""
+    for n, s in enumerate(starts, first):
+        if not s.element_type.is_integer or s.rank > 1 or (s.rank == 1 and len(starts) != 1):
+            reject(i, f"operand {n} must be an integer scalar", f"it is {s}")
+    count = starts[0].dims[0] if len(starts) == 1 and starts[0].rank else len(starts)
+    if count != x.rank:
+        reject(i, "needs one start index a dimension", f"{count} given for {x}")
+
+
+def _region(x: np.ndarray, sizes: tuple[int, ...], starts: tuple[np.ndarray, ...]) -> tuple[slice, ...]:
+    if len(starts) == 1 and starts[0].ndim:
+        starts = tuple(starts[0])
+    clamped = [max(0, min(int(s), n - k)) for s, n, k in zip(starts, x.shape, sizes, strict=True)]
+    return tuple(slice(s, s + k) for s, k in zip(clamped, sizes, strict=True))

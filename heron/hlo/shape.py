@@ -1,0 +1,199 @@
+"""Shape: the type of a value: an array of some element type, a tuple, a token or an opaque handle.
+
+Shapes are immutable and interned, so equality is identity and a shape may key any table.
+Source: https://openxla.org/xla/shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from math import prod
+
+from heron.hlo import layout as layouts
+from heron.hlo.layout import Layout
+from heron.hlo.types import OPAQUE, PRED, TOKEN, ElementType
+
+ShapeIndex = tuple[int, ...]
+
+
+class Shape:
+    """Make with `array()`, `tuple_()`, `scalar()` or `token()`; never directly.
+
+    ``dims``: sizes, outermost first. ``layout`` is None when unspecified. ``dynamic`` marks bounded dynamic dimensions
+    (``<=N``). ``tuple_shapes`` is None unless this is a tuple.
+    """
+
+    __slots__ = (
+        "element_type",
+        "dims",
+        "layout",
+        "dynamic",
+        "tuple_shapes",
+        "is_tuple",
+        "is_array",
+        "rank",
+        "num_elements",
+        "byte_size",
+        "_bare",
+        "text",
+        "__weakref__",
+    )
+
+    def __init__(
+        self,
+        element_type: ElementType | None,
+        dims: tuple[int, ...],
+        layout: Layout | None,
+        dynamic: tuple[bool, ...],
+        tuple_shapes: tuple[Shape, ...] | None,
+    ) -> None:
+        self.element_type: ElementType = element_type or OPAQUE  # tuples answer OPAQUE
+        self.dims, self.layout, self.dynamic = dims, layout, dynamic
+        self.tuple_shapes = tuple_shapes
+        self.is_tuple = tuple_shapes is not None
+        self.is_array = not self.is_tuple and self.element_type.byte_size > 0
+        self.rank = len(dims)
+        self.num_elements = prod(dims)
+        self.byte_size: int = self.num_elements * self.element_type.byte_size if self.is_array else 0
+        self._bare: Shape | None = None
+        self.text = self._text()
+
+    def _text(self) -> str:
+        if self.tuple_shapes is not None:
+            parts = [
+                (f"/*index={n}*/" if n and n % 5 == 0 else "") + s.text
+                for n, s in enumerate(self.tuple_shapes)
+            ]
+            return "(" + ", ".join(parts) + ")"
+        dims = self.dims
+        if any(self.dynamic):
+            inner = ",".join(("<=" if dyn else "") + str(d) for d, dyn in zip(dims, self.dynamic, strict=True))
+        else:
+            inner = ",".join(map(str, dims))
+        text = f"{self.element_type.name}[{inner}]"
+        lay = self.layout
+        if lay is not None and (dims or lay.text != "{}"):
+            text += lay.text
+        return text
+
+    def __str__(self) -> str:
+        return self.text
+
+    __repr__ = __str__
+
+    def __reduce__(self) -> tuple[object, ...]:
+        if self.tuple_shapes is not None:
+            return tuple_, (self.tuple_shapes,)
+        return array, (self.element_type, self.dims, self.layout, self.dynamic)
+
+    # -- questions ---------------------------------------------------------------------------------------------------
+    @property
+    def is_scalar(self) -> bool:
+        return self.is_array and not self.dims
+
+    @property
+    def is_token(self) -> bool:
+        return self.element_type is TOKEN and not self.is_tuple
+
+    @property
+    def bare(self) -> Shape:
+        """This shape without any layout: what the value *is*, whatever its place in memory."""
+        if self._bare is None:
+            if self.tuple_shapes is not None:
+                self._bare = tuple_(tuple(s.bare for s in self.tuple_shapes))
+            else:
+                self._bare = array(self.element_type, self.dims, None, self.dynamic)
+        return self._bare
+
+    def leaves(self, prefix: ShapeIndex = ()) -> Iterator[tuple[ShapeIndex, Shape]]:
+        """Every non-tuple part with its index, depth first. An array yields itself at ``()``."""
+        if self.tuple_shapes is None:
+            yield prefix, self
+            return
+        for n, part in enumerate(self.tuple_shapes):
+            yield from part.leaves((*prefix, n))
+
+    def subshapes(self, prefix: ShapeIndex = ()) -> Iterator[tuple[ShapeIndex, Shape]]:
+        """Every part, tuples included, parents first."""
+        yield prefix, self
+        for n, part in enumerate(self.tuple_shapes or ()):
+            yield from part.subshapes((*prefix, n))
+
+    def at(self, index: ShapeIndex) -> Shape:
+        """The part at a tuple index. Raises IndexError when there is none."""
+        shape = self
+        for n in index:
+            if shape.tuple_shapes is None:
+                raise IndexError(f"{self} has no part {index}")
+            shape = shape.tuple_shapes[n]
+        return shape
+
+    # -- variants ----------------------------------------------------------------------------------------------------
+    def with_layout(self, layout: Layout | None) -> Shape:
+        return array(self.element_type, self.dims, layout, self.dynamic)
+
+    def with_default_layout(self) -> Shape:
+        """Row-major layouts everywhere, inside tuples too."""
+        if self.tuple_shapes is not None:
+            return tuple_(tuple(s.with_default_layout() for s in self.tuple_shapes))
+        if not self.is_array:
+            return self
+        return array(self.element_type, self.dims, layouts.default(self.rank), self.dynamic)
+
+    def with_dims(self, dims: tuple[int, ...]) -> Shape:
+        """Same element type, other sizes; the default layout if this shape had one."""
+        lay = None if self.layout is None else layouts.default(len(dims))
+        return array(self.element_type, tuple(dims), lay)
+
+    def with_type(self, element_type: ElementType) -> Shape:
+        """Same sizes and layout, other element type."""
+        return array(element_type, self.dims, self.layout, self.dynamic)
+
+
+_arrays: dict[tuple[object, ...], Shape] = {}
+_tuples: dict[tuple[Shape, ...], Shape] = {}
+
+
+def array(
+    element_type: ElementType,
+    dims: tuple[int, ...] = (),
+    layout: Layout | None = None,
+    dynamic: tuple[bool, ...] = (),
+) -> Shape:
+    """The array shape with these fields (``layout=None``: unspecified)."""
+    if dynamic and not any(dynamic):
+        dynamic = ()
+    key = (element_type, dims, layout, dynamic)
+    found = _arrays.get(key)
+    if found is None:
+        found = _arrays[key] = Shape(element_type, dims, layout, dynamic, None)
+    return found
+
+
+def tuple_(shapes: tuple[Shape, ...] | list[Shape]) -> Shape:
+    """The tuple of these shapes."""
+    key = tuple(shapes)
+    found = _tuples.get(key)
+    if found is None:
+        found = _tuples[key] = Shape(None, (), None, (), key)
+    return found
+
+
+@lru_cache(maxsize=None)
+def row_major(element_type: ElementType, *dims: int) -> Shape:
+    """An array with the default layout, the everyday constructor: ``row_major(F32, 2, 3)``."""
+    return array(element_type, dims, layouts.default(len(dims)))
+
+
+def scalar(element_type: ElementType) -> Shape:
+    """``f32[]`` and its like, with layout ``{}``."""
+    return row_major(element_type)
+
+
+def token() -> Shape:
+    """The shape of ordering tokens: ``token[]``."""
+    return array(TOKEN)
+
+
+PRED_SCALAR = scalar(PRED)

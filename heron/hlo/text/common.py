@@ -1,0 +1,141 @@
+"""What any instruction may carry: metadata, sharding, frontend attributes, backend configuration and the like.
+
+Their values live in `Instruction.extras` under the text name, except metadata (a slot) and control predecessors
+(edges). heron's core only carries sharding, statistics, origin and result accuracy, so these stay text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from heron.hlo.instruction import Metadata
+from heron.hlo.text.cursor import Cursor
+from heron.hlo.text.lexer import quote
+
+#: text name -> reader of the value
+READ: dict[str, Callable[[Cursor], Any]] = {
+    "parameter_replication": lambda p: p.braced(p.boolean),
+    "sharding": lambda p: p.raw(),
+    "frontend_attributes": lambda p: read_frontend_attributes(p),
+    "statistics": lambda p: p.raw(),
+    "result_accuracy": lambda p: p.raw(),
+    "origin": lambda p: p.raw(),
+    "backend_config": lambda p: read_config(p),
+}
+
+PRINT: dict[str, Callable[[Any], str]] = {
+    "parameter_replication": lambda v: "{" + ",".join("true" if b else "false" for b in v) + "}",
+    "sharding": str,
+    "frontend_attributes": lambda v: print_frontend_attributes(v),
+    "statistics": str,
+    "result_accuracy": str,
+    "origin": str,
+    "backend_config": lambda v: print_config(v),
+}
+
+# -- metadata --------------------------------------------------------------------------------------------------------
+_STRINGS = ("op_type", "op_name", "source_file")
+_NUMBERS = ("source_line", "source_end_line", "source_column", "source_end_column")
+
+
+def read_metadata(p: Cursor) -> Metadata:
+    """``{op_name="..." source_line=3 ...}``; fields heron does not use are kept as text."""
+    fields: dict[str, Any] = {}
+    extra: list[tuple[str, str]] = []
+    if p.tokens[p.n] == "{}":
+        p.n += 1
+        return Metadata()
+    p.expect("{")
+    while not p.accept("}"):
+        name = p.word("a metadata field")
+        if name in fields:
+            p.fail("TXT006", f"'{name}' is given twice", p.n - 1)
+        p.expect("=")
+        if name in _STRINGS:
+            fields[name] = p.string()
+        elif name in _NUMBERS or name == "stack_frame_id":
+            fields[name] = p.integer()
+        else:
+            extra.append((name, _metadata_value(p)))
+    return Metadata(**fields, extra=tuple(extra))
+
+
+def _metadata_value(p: Cursor) -> str:
+    token = p.tokens[p.n]
+    if token[:1] == "{":
+        return p.raw()
+    if token[:1] in ("", ",", "}"):
+        p.unexpected("a value")
+    p.n += 1
+    return token
+
+
+def print_metadata(m: Metadata) -> str:
+    """The braces and what is in them; empty when there is nothing to say."""
+    parts = [f"{name}={quote(value)}" for name in _STRINGS if (value := getattr(m, name))]
+    parts += [f"{name}={value}" for name in _NUMBERS if (value := getattr(m, name))]
+    parts += [f"{name}={value}" for name, value in m.extra]
+    if m.stack_frame_id:
+        parts.append(f"stack_frame_id={m.stack_frame_id}")
+    return "{" + " ".join(parts) + "}" if parts else ""
+
+
+# -- strings that may be dictionaries --------------------------------------------------------------------------------
+def read_config(p: Cursor) -> str:
+    """A string in quotes, or a dictionary in braces, which is kept as it is written."""
+    if p.tokens[p.n][:1] == '"':
+        return p.string()
+    if p.tokens[p.n][:1] != "{":
+        p.unexpected("a string or a dictionary in braces")
+    return p.raw()
+
+
+def print_config(text: str) -> str:
+    """Braces stay bare, other strings are quoted."""
+    return text if is_dictionary(text) else quote(text)
+
+
+def is_dictionary(text: str) -> bool:
+    """Whether a text is one pair of balanced braces, strings inside respected."""
+    if text[:1] != "{" or text[-1:] != "}":
+        return False
+    depth = 0
+    quoted = escaped = False
+    for n, char in enumerate(text):
+        if quoted:
+            quoted = escaped or char != '"'
+            escaped = char == "\\" and not escaped
+        elif char == '"':
+            quoted = True
+        elif char == "{":
+            depth += 1
+        elif char == "}":
+            depth -= 1
+            if depth == 0:
+                return n == len(text) - 1
+    return False
+
+
+def read_frontend_attributes(p: Cursor) -> dict[str, str]:
+    """``{name="text",name={...}}``."""
+    if p.tokens[p.n] == "{}":
+        p.n += 1
+        return {}
+    found: dict[str, str] = {}
+    p.expect("{")
+    while True:
+        name = p.string() if p.tokens[p.n][:1] == '"' else p.word("the name of a frontend attribute")
+        if name in found:
+            p.fail("TXT006", f"'{name[:40]}' is given twice", p.n - 1)
+        p.expect("=")
+        found[name] = read_config(p)
+        if not p.accept(","):
+            break
+    p.expect("}")
+    return found
+
+
+def print_frontend_attributes(values: dict[str, str]) -> str:
+    """By name."""
+    return "{" + ",".join(f"{name}={print_config(values[name])}" for name in sorted(values)) + "}"

@@ -1,0 +1,206 @@
+"""Cursor: a place in the tokens, and what every part of the grammar is read with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NoReturn, TypeVar
+
+from heron.errors import HeronError
+from heron.hlo import shape as shapes
+from heron.hlo.shape import Shape
+from heron.hlo.text.lexer import END, INTEGER, WORD, Source, unquote
+from heron.hlo.text.shapes import parse_array
+
+MAX_DEPTH = 60
+
+_T = TypeVar("_T")
+_OPENING = frozenset("{([")
+_CLOSING = frozenset("})]")
+
+
+class Cursor:
+    """Reads tokens one after the other; every failure is a HeronError that underlines the token."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.tokens = source.tokens
+        self.n = 0
+        self.depth = 0
+        self._shapes: dict[str, Shape] = {}
+        self._ints: dict[str, tuple[int, ...]] = {}
+
+    def fail(
+        self, code: str, what: str, n: int | None = None, why: str | None = None, hint: str | None = None
+    ) -> NoReturn:
+        """Raise an error at token `n`, by default the next one."""
+        self.source.fail(code, what, self.n if n is None else n, why, hint)
+
+    def unexpected(self, wanted: str, hint: str | None = None) -> NoReturn:
+        """Raise TXT002: the next token is not what it should be."""
+        token = self.tokens[self.n]
+        if token == END:
+            self.fail("TXT002", f"expected {wanted}, but the text ends here", hint=hint or "is the file cut off?")
+        if token == '"':
+            self.fail("TXT001", "a string without its closing quote")
+        shown = token if len(token) <= 40 else token[:37] + "..."
+        self.fail("TXT002", f"expected {wanted}, found '{shown}'", hint=hint)
+
+    # -- single tokens -----------------------------------------------------------------------------------------------
+    def accept(self, token: str) -> bool:
+        """Step over `token` if it is next."""
+        if self.tokens[self.n] == token:
+            self.n += 1
+            return True
+        return False
+
+    def expect(self, token: str) -> None:
+        """Step over `token`, which must be next."""
+        if self.tokens[self.n] != token:
+            self.unexpected(f"'{token}'")
+        self.n += 1
+
+    def word(self, wanted: str) -> str:
+        """A bare word."""
+        token = self.tokens[self.n]
+        if not WORD.fullmatch(token):
+            self.unexpected(wanted)
+        self.n += 1
+        return token
+
+    def name(self, wanted: str = "a name") -> str:
+        """A name, with or without its ``%``."""
+        token = self.word(wanted)
+        return token[1:] if token[0] == "%" else token
+
+    def integer(self, wanted: str = "an integer") -> int:
+        """An integer of 64 bits."""
+        token = self.tokens[self.n]
+        if not INTEGER.fullmatch(token):
+            if token.lstrip("-").isdecimal():
+                self.fail("TXT010", "this number does not fit in 64 bits")
+            self.unexpected(wanted)
+        value = int(token)
+        if not -(2**63) <= value < 2**64:
+            self.fail("TXT010", "this number does not fit in 64 bits")
+        self.n += 1
+        return value
+
+    def number(self) -> float:
+        """A floating-point number."""
+        token = self.tokens[self.n]
+        try:
+            value = float(token)
+        except ValueError:
+            self.unexpected("a number")
+        self.n += 1
+        return value
+
+    def boolean(self) -> bool:
+        """``true`` or ``false`` (or 1, 0)."""
+        token = self.tokens[self.n]
+        if token not in ("true", "false", "1", "0"):
+            self.unexpected("true or false")
+        self.n += 1
+        return token in ("true", "1")
+
+    def string(self) -> str:
+        """A quoted string, without quotes and escapes."""
+        token = self.tokens[self.n]
+        if token[:1] != '"' or len(token) < 2:
+            self.unexpected("a string in double quotes")
+        self.n += 1
+        return unquote(token)
+
+    # -- groups of tokens --------------------------------------------------------------------------------------------
+    def ints(self) -> tuple[int, ...]:
+        """Integers in braces."""
+        token = self.tokens[self.n]
+        found = self._ints.get(token)
+        if found is None:
+            found = self._parse_ints(token)
+        self.n += 1
+        return found
+
+    def _parse_ints(self, token: str) -> tuple[int, ...]:
+        if token[:1] != "{" or token == "{":
+            self.unexpected("integers in braces, such as {0,1}")
+        inner = token[1:-1].strip()
+        values: list[int] = []
+        for part in inner.split(",") if inner else ():
+            part = part.strip()
+            if not INTEGER.fullmatch(part) or not -(2**63) <= int(part) < 2**63:
+                self.fail("TXT010", f"'{part[:40]}' is no integer of 64 bits", why=f"in the list {token[:60]}")
+            values.append(int(part))
+        found = self._ints[token] = tuple(values)
+        return found
+
+    def braced(self, one: Callable[[], _T]) -> tuple[_T, ...]:
+        """Items in braces, separated by commas."""
+        token = self.tokens[self.n]
+        if token[:1] == "{" and token != "{" and not token[1:-1].strip():
+            self.n += 1
+            return ()
+        self.expect("{")
+        found = [one()]
+        while self.accept(","):
+            found.append(one())
+        self.expect("}")
+        return tuple(found)
+
+    def raw(self) -> str:
+        """A value kept as text: balanced brackets, else everything up to a comma, a closing brace or the line's end."""
+        first, depth, tokens = self.n, 0, self.tokens
+        in_braces = tokens[first][:1] == "{"
+        while True:
+            token = tokens[self.n]
+            if token == END:
+                self.unexpected("the end of this value")
+            if token in _OPENING:
+                depth += 1
+            elif token in _CLOSING:
+                if depth == 0:
+                    break
+                depth -= 1
+            elif token == "," and depth == 0:
+                break
+            self.n += 1
+            if depth == 0 and (in_braces or self.source.new_line_before(self.n)):
+                break
+        if self.n == first:
+            self.unexpected("a value")
+        return self.source.slice(first, self.n - 1)
+
+    def shape(self) -> Shape:
+        """A shape; arrays without a layout get the default one."""
+        token = self.tokens[self.n]
+        found = self._shapes.get(token)
+        if found is not None:
+            self.n += 1
+            return found
+        if token == "(":
+            return self._tuple_shape()
+        if "[" not in token:
+            self.unexpected("a shape", hint="shapes look like f32[2,3] or (s32[], f32[4]{0})")
+        try:
+            found = self._shapes[token] = parse_array(token)
+        except HeronError as error:
+            raise error.located(self.source.span(self.n)) from None
+        self.n += 1
+        return found
+
+    def _tuple_shape(self) -> Shape:
+        self.enter()
+        self.n += 1
+        parts: list[Shape] = []
+        while not self.accept(")"):
+            if parts:
+                self.expect(",")
+            parts.append(self.shape())
+        self.depth -= 1
+        return shapes.tuple_(parts)
+
+    def enter(self) -> None:
+        """Go one level deeper. Raises TXT012 when that is too deep."""
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            self.fail("TXT012", "this is nested too deeply", why=f"the limit is {MAX_DEPTH} levels")

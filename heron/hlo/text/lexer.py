@@ -1,0 +1,135 @@
+"""Lexer: HLO text to a list of token strings, by one regular expression.
+
+A token is a plain `str`; what it is shows in its first character (and a ``[`` makes it a shape), so lexing is a single
+`findall`. Positions are not kept: they are found again, by lexing once more, when an error must be shown or when an
+attribute is kept as raw text. Four things come as one token because programs hold thousands of them: a shape with its
+layout, a list of integers in braces, padding such as ``0_1x2_3``, and ``constant(...)`` whole.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NoReturn
+
+from heron.errors import HeronError, Span
+
+END = ""  # the token after the last
+
+_LITERAL_DEPTH = 10
+
+
+def _balanced(depth: int) -> str:
+    """A pattern for text between parentheses that are nested at most `depth` deep."""
+    pattern = r'[^()"]*+'
+    for _ in range(depth):
+        pattern = rf'(?:[^()"]++|\({pattern}\))*+'
+    return pattern
+
+
+_SKIPPED = r"(?:\s++|//[^\n]*+|/\*.*?\*/)*+"
+_TOKEN = (
+    rf"constant\({_balanced(_LITERAL_DEPTH)}\)"
+    r"|[0-9bf?]++_[0-9io?]++->[0-9bf?]++"  # convolution labels
+    r"|%?[A-Za-z_](?:[\w.]|-(?!>))*+(?:\[[\d,<=?\s]*+\](?:\{[^{}\n]*+\})?+)?+"  # a word, a name or a shape
+    r"|%[\w.\-]++"
+    r"|[(),=]"
+    r"|\{[\d,\s\-]*+\}"  # integers
+    r'|"(?:[^"\\\n]|\\.)*+"'
+    r"|-?\d++_-?\d++(?:_-?\d++)?(?:x-?\d++_-?\d++(?:_-?\d++)?)*+"  # padding
+    r"|\d++(?:x\d++)++"  # window sizes
+    r"|-?\d++(?:\.\d*+)?(?:[eE][+-]?\d++)?|-(?:inf|nan)"
+    r"|->|<=|\S"
+)
+_MASTER = re.compile(rf"{_SKIPPED}({_TOKEN})", re.DOTALL)
+
+WORD = re.compile(r"%?[A-Za-z_][\w.\-]*|%[\w.\-]+")
+INTEGER = re.compile(r"-?\d{1,19}")
+
+
+class Source:
+    """A text, its tokens, and where they are."""
+
+    def __init__(self, text: str, filename: str) -> None:
+        self.text, self.filename = text, filename
+        self.tokens: list[str] = _MASTER.findall(text)
+        self.tokens.append(END)
+        self._starts: list[int] | None = None
+
+    def start(self, n: int) -> int:
+        """Offset of token `n`."""
+        if self._starts is None:
+            self._starts = [m.start(1) for m in _MASTER.finditer(self.text)]
+            self._starts.append(len(self.text))
+        return self._starts[n]
+
+    def end(self, n: int) -> int:
+        """Offset just after token `n`."""
+        return self.start(n) + len(self.tokens[n])
+
+    def slice(self, first: int, last: int) -> str:
+        """The text from token `first` up to and including token `last`."""
+        return self.text[self.start(first) : self.end(last)]
+
+    def new_line_before(self, n: int) -> bool:
+        """Whether token `n` begins a line (the end of the text counts)."""
+        return n == 0 or not self.tokens[n] or "\n" in self.text[self.end(n - 1) : self.start(n)]
+
+    def span_at(self, offset: int, length: int) -> Span:
+        """The place `length` characters long at an offset."""
+        text = self.text
+        if offset >= len(text):  # the end: point behind the last character
+            offset = len(text.rstrip())
+        line_start = text.rfind("\n", 0, offset) + 1
+        line_end = text.find("\n", offset)
+        line = text[line_start : line_end if line_end >= 0 else len(text)]
+        number = text.count("\n", 0, offset) + 1
+        return Span(self.filename, number, offset - line_start + 1, max(length, 1), line)
+
+    def span(self, first: int, last: int | None = None) -> Span:
+        """The place of tokens `first` to `last` (by default one token)."""
+        begin = self.start(first)
+        return self.span_at(begin, self.end(first if last is None else last) - begin)
+
+    def fail(self, code: str, what: str, n: int, why: str | None = None, hint: str | None = None) -> NoReturn:
+        """Raise an error that underlines token `n`."""
+        raise HeronError(code, what, where=self.span(n), why=why, hint=hint)
+
+
+_ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+_ESCAPE = re.compile(r"\\(?:[0-7]{1,3}|[xX][0-9a-fA-F]+|.)", re.DOTALL)
+
+
+def unquote(token: str) -> str:
+    """The string a quoted token stands for; escapes are C's, bytes beyond ASCII are UTF-8."""
+    body = token[1:-1]
+    if "\\" not in body:
+        return body
+    raw = _ESCAPE.sub(_unescape, body)
+    try:
+        return raw.encode("latin-1").decode("utf-8")
+    except UnicodeError:
+        return raw
+
+
+def _unescape(match: re.Match[str]) -> str:
+    text = match.group()[1:]
+    if text[0] in "xX" and len(text) > 1:
+        return chr(int(text[-2:], 16))
+    if text.isdigit():
+        return chr(int(text, 8) & 0xFF)
+    return _ESCAPES.get(text, text)
+
+
+_PRINTED = {"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "'": "\\'", "\\": "\\\\"}
+_SPECIAL = re.compile(r"""[^ -~]|["'\\]""")
+
+
+def quote(text: str) -> str:
+    """A string as XLA prints it: in double quotes with C escapes, bytes beyond ASCII in octal."""
+    return '"' + _SPECIAL.sub(_escape, text) + '"'
+
+
+def _escape(match: re.Match[str]) -> str:
+    char = match.group()
+    found = _PRINTED.get(char)
+    return found or "".join(f"\\{byte:03o}" for byte in char.encode("utf-8", "surrogatepass"))

@@ -1,0 +1,282 @@
+"""Literals: what stands between the parentheses of ``constant(...)``.
+
+Arrays are read as a whole: the braces and commas left when the numbers are taken out must be exactly those of the
+shape, then the numbers are read in one go. Constants of millions of elements stay fast that way.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from math import prod
+
+import numpy as np
+
+from heron.hlo.literal import Literal
+from heron.hlo.shape import Shape
+from heron.hlo.text.floats import format_all, make_nan
+from heron.hlo.types import ElementType
+
+ELIDED = "{...}"
+#: literals with more elements are printed as ``{...}`` when large ones are elided
+LARGE = 10
+#: dimension comments such as ``/*i0=0*/`` are printed from this rank on, in all but the two innermost dimensions
+COMMENTED_RANK = 4
+
+_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_NOT_STRUCTURE = re.compile(r"[^{},]+")
+_COMPLEX = re.compile(r"\(([^(),]*),([^(),]*)\)")
+_NUMBER_CHARS = re.compile(r"[\w+\-.,()\s]*", re.ASCII)
+_NAN = re.compile(r"(-?)nan\((?:0x)?([0-9a-f]{1,16})\)")
+_DECIMAL = re.compile(r"-?\d+")
+_FLOAT = re.compile(r"[+-]?(?:\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|inf|nan)")
+
+
+class LiteralError(Exception):
+    """A literal that cannot be read; the parser adds the place."""
+
+    def __init__(self, what: str, why: str | None = None, hint: str | None = None, code: str = "TXT011") -> None:
+        self.code, self.what, self.why, self.hint = code, what, why, hint
+        super().__init__(what)
+
+
+def parse_literal(text: str, shape: Shape, elided_as_zero: bool = False) -> Literal:
+    """The literal of that shape. Raises LiteralError."""
+    if len(text) <= 32 and shape.is_array and "..." not in text:
+        return _parse_small(text, shape)
+    return _parse(text, shape, elided_as_zero)
+
+
+@lru_cache(maxsize=4096)
+def _parse_small(text: str, shape: Shape) -> Literal:
+    return _parse(text, shape, False)
+
+
+def _parse(text: str, shape: Shape, elided_as_zero: bool) -> Literal:
+    if text.strip() == ELIDED:
+        if not elided_as_zero:
+            raise LiteralError(
+                "the value of this constant was left out when the text was printed",
+                hint="print with large constants in full, or parse with elided_as_zero=True",
+            )
+        return _zeros(shape)
+    if shape.is_tuple:
+        return _parse_tuple(text, shape, elided_as_zero)
+    if not shape.is_array:
+        raise LiteralError(f"a constant cannot have the shape {shape}")
+    return Literal(shape, _parse_array(_COMMENT.sub("", text) if "/*" in text else text, shape))
+
+
+def _zeros(shape: Shape) -> Literal:
+    if shape.is_tuple:
+        return Literal(shape, [_zeros(s) for s in shape.tuple_shapes or ()])
+    return Literal(shape, np.broadcast_to(np.zeros((), shape.element_type.dtype), shape.dims))
+
+
+def _parse_tuple(text: str, shape: Shape, elided_as_zero: bool) -> Literal:
+    text = _COMMENT.sub("", text).strip()
+    parts = _split(text[1:-1]) if text[:1] == "(" and text[-1:] == ")" else None
+    wanted = shape.tuple_shapes or ()
+    if parts is None or len(parts) != len(wanted):
+        raise LiteralError(f"a tuple of {len(wanted)} values is needed here", why=f"the shape is {shape}")
+    return Literal(shape, [_parse(p, s, elided_as_zero) for p, s in zip(parts, wanted, strict=True)])
+
+
+def _split(text: str) -> list[str]:
+    """Cut at the commas outside all brackets."""
+    if not text.strip():
+        return []
+    parts: list[str] = []
+    depth = begin = 0
+    for n, char in enumerate(text):
+        if char in "({":
+            depth += 1
+        elif char in ")}":
+            depth -= 1
+        elif char == "," and depth == 0:
+            parts.append(text[begin:n])
+            begin = n + 1
+    parts.append(text[begin:])
+    return parts
+
+
+# -- arrays ----------------------------------------------------------------------------------------------------------
+def _parse_array(text: str, shape: Shape) -> np.ndarray:
+    element_type = shape.element_type
+    structure = _COMPLEX.sub("x", text) if element_type.is_complex else text
+    _check_structure(_NOT_STRUCTURE.sub("", structure), shape, text)
+    bare = text.replace("{", "").replace("}", "")
+    if element_type.is_complex:
+        pairs = _COMPLEX.findall(bare)
+        if len(pairs) != shape.num_elements:
+            raise LiteralError("complex numbers are written (real, imaginary)", why=f"the shape is {shape}")
+        parts = [word for pair in pairs for word in pair]
+        found = _parse_words(parts, element_type.component).view(element_type.dtype)
+        return found.reshape(shape.dims)
+    parts = bare.split(",") if shape.num_elements else []
+    return _parse_words(parts, element_type).reshape(shape.dims)
+
+
+def _check_structure(got: str, shape: Shape, text: str) -> None:
+    """Braces and commas must be those of the shape."""
+    outer = 1
+    for size in shape.dims:
+        outer *= size
+        if outer > len(text):  # even one character an element would be more text than there is
+            raise LiteralError("the constant has too few elements", why=f"its shape is {shape}")
+    empty = not shape.num_elements and text.strip("{}, \t\r\n")
+    if got == _structure(shape.dims) and not empty:
+        return
+    if shape.rank == 1 and got.count("{") == 1:
+        count = got.count(",") + 1 if text.strip("{} \t\n") else 0
+        why = f"its shape is {shape}"
+        raise LiteralError(f"the constant has {count} elements instead of {shape.num_elements}", why=why)
+    example = _structure(tuple(min(d, 2) for d in shape.dims)) if shape.rank else "a single number"
+    raise LiteralError(
+        f"the braces of this constant do not match its shape {shape}",
+        hint=f"rank {shape.rank} is written like {example}",
+    )
+
+
+@lru_cache(maxsize=64)
+def _structure(dims: tuple[int, ...]) -> str:
+    """Braces and commas of a literal of those sizes."""
+    if not dims:
+        return ""
+    inner = _structure(dims[1:])
+    return "{" + ",".join([inner] * dims[0]) + "}"
+
+
+def _parse_words(words: list[str], element_type: ElementType) -> np.ndarray:
+    if element_type.is_float:
+        return _parse_floats(words, element_type)
+    if element_type.kind == "pred":
+        return np.array([_parse_bool(w) for w in words], dtype=np.bool_)
+    return _parse_integers(words, element_type)
+
+
+def _parse_bool(word: str) -> bool:
+    word = word.strip()
+    if word not in ("true", "false", "1", "0"):
+        raise LiteralError(f"'{word[:40]}' is no boolean", hint="write true or false")
+    return word in ("true", "1")
+
+
+def _parse_integers(words: list[str], element_type: ElementType) -> np.ndarray:
+    low, high = integer_range(element_type)
+    values: list[int] = []
+    for word in words:
+        word = word.strip()
+        if not _DECIMAL.fullmatch(word):
+            raise LiteralError(f"'{word[:40]}' is no integer", why=f"the constant is of type {element_type}")
+        value = int(word) if len(word) <= 20 else high + 1
+        if not low <= value <= high:
+            raise LiteralError(
+                f"{word[:40]} is out of range", why=f"{element_type} holds {low} to {high}", code="TXT010"
+            )
+        values.append(value)
+    wide = np.uint64 if element_type.is_unsigned else np.int64
+    return np.array(values, dtype=wide).astype(element_type.dtype)
+
+
+def integer_range(element_type: ElementType) -> tuple[int, int]:
+    """Smallest and largest value of an integer type."""
+    bits = element_type.bits
+    return (0, 2**bits - 1) if element_type.is_unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+def _parse_floats(words: list[str], element_type: ElementType) -> np.ndarray:
+    payloads: dict[int, np.ndarray] = {}
+    values: list[float] = []
+    for n, word in enumerate(words):
+        word = word.strip()
+        if word.endswith(")") and (match := _NAN.fullmatch(word)):
+            try:
+                payloads[n] = make_nan(element_type, bool(match[1]), int(match[2], 16))
+            except ValueError as error:
+                raise LiteralError(str(error), why=f"found {word}", code="TXT010") from None
+            values.append(0.0)
+            continue
+        if not _FLOAT.fullmatch(word):
+            raise LiteralError(f"'{word[:40]}' is no number", why=f"the constant is of type {element_type}")
+        values.append(float(word))
+    with np.errstate(over="ignore", invalid="ignore"):
+        wide = np.array(values, dtype=np.float64)
+        found = wide.astype(element_type.dtype)
+        back = found if element_type.bits == 64 else found.astype(np.float64)
+    _check_overflow(words, wide, back, element_type)
+    for n in np.flatnonzero(np.isnan(wide)).tolist():
+        payloads[n] = make_nan(element_type, words[n].strip().startswith("-"), None)
+    for n, value in payloads.items():
+        found[n : n + 1] = value
+    return found
+
+
+def _check_overflow(words: list[str], wide: np.ndarray, back: np.ndarray, element_type: ElementType) -> None:
+    """Numbers in the text that are finite must be so in the type, too."""
+    for n in np.flatnonzero(~np.isfinite(back)).tolist():
+        word = words[n].strip()
+        if np.isfinite(wide[n]) and element_type.kind == "float" or word.lstrip("+-") not in ("inf", "nan"):
+            if word.endswith(")"):
+                continue
+            raise LiteralError(f"{word[:40]} is out of range", why=f"of type {element_type}", code="TXT010")
+
+
+# -- printing --------------------------------------------------------------------------------------------------------
+def print_literal(literal: Literal, elide_large: bool = False) -> str:
+    """The text of a literal on one line; with `elide_large`, ``{...}`` for tuples and more than 10 elements."""
+    shape = literal.shape
+    if elide_large and (shape.is_tuple or shape.num_elements > LARGE):
+        return ELIDED
+    if shape.is_tuple:
+        return "( " + ", ".join(print_literal(part) for part in literal.parts) + " )"
+    if not shape.dims:
+        return _print_scalar(shape.element_type, literal.array.tobytes())
+    return _nest(_words(shape, literal.array), shape.dims)
+
+
+@lru_cache(maxsize=1024)
+def _print_scalar(element_type: ElementType, data: bytes) -> str:
+    array = np.frombuffer(data, element_type.dtype)
+    if element_type.kind == "pred":
+        return "true" if array[0] else "false"
+    return _format(element_type, array)[0]
+
+
+def _words(shape: Shape, array: np.ndarray) -> list[str]:
+    if shape.element_type.kind == "pred":
+        return ["1" if v else "0" for v in array.reshape(-1).tolist()]
+    return _format(shape.element_type, array)
+
+
+def _format(element_type: ElementType, array: np.ndarray) -> list[str]:
+    if element_type.is_complex:
+        flat = np.ascontiguousarray(array).reshape(-1)
+        parts = format_all(element_type.component, flat.view(element_type.component.dtype))
+        return [f"({re_}, {im})" for re_, im in zip(parts[::2], parts[1::2], strict=True)]
+    if element_type.is_float:
+        return format_all(element_type, array)
+    wide = np.uint64 if element_type.is_unsigned else np.int64
+    return list(map(str, array.reshape(-1).astype(wide).tolist()))
+
+
+def _nest(words: list[str], dims: tuple[int, ...]) -> str:
+    if len(dims) == 1:
+        return "{" + ", ".join(words) + "}"
+    return _level(words, 0, prod(dims), dims, 0, "")
+
+
+def _level(words: list[str], begin: int, count: int, dims: tuple[int, ...], depth: int, comment: str) -> str:
+    """The part ``words[begin : begin + count]``, which fills the dimensions from `depth` on."""
+    size = dims[depth]
+    if depth == len(dims) - 1:
+        return "{ " + ", ".join(words[begin : begin + size]) + " }" if size else "{}"
+    if not size:
+        return "{ " + (comment or " ") + "}"
+    step = count // size
+    commented = len(dims) >= COMMENTED_RANK and depth <= len(dims) - 3
+    rows = [
+        _level(words, begin + k * step, step, dims, depth + 1, f"/*i{depth}={k}*/ " if commented else "")
+        for k in range(size)
+    ]
+    return "{ " + comment + ", ".join(rows) + " }"

@@ -1,0 +1,410 @@
+"""Parser: HLO text to a Module. XLA's long form and its short ones, as XLA prints them and as people write them.
+
+The ops' declarations drive it: an instruction's attributes are read by their `AttrKind`. As in XLA, a computation and an
+operand must stand before their use, a computation without ROOT returns its last instruction, and without ENTRY the
+last computation is the entry.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import heron.hlo.ops  # noqa: F401  (fills the registry)
+from heron.errors import HeronError, Span
+from heron.hlo import op as ops
+from heron.hlo.computation import Computation
+from heron.hlo.instruction import Instruction, Metadata, operand_count_text
+from heron.hlo.module import Module
+from heron.hlo.op import Attr, Op
+from heron.hlo.shape import Shape
+from heron.hlo.text import common, header
+from heron.hlo.text.attributes import READ, nearest
+from heron.hlo.text.cursor import Cursor
+from heron.hlo.text.lexer import END, WORD, Source
+from heron.hlo.text.literals import LiteralError, parse_literal
+
+#: other spellings of an attribute: op, text name -> attribute, place in its tuple
+SPELLINGS = {
+    ("conditional", "true_computation"): ("branch_computations", 0),
+    ("conditional", "false_computation"): ("branch_computations", 1),
+    ("custom-call", "to_apply"): ("called_computations", 0),
+}
+
+_REQUIRED: dict[Op, tuple[str, ...]] = {}
+
+
+def parse(text: str, filename: str = "<text>", *, verify: bool = False, elided_as_zero: bool = False) -> Module:
+    """The module a text describes.
+
+    Args:
+        text: HLO text.
+        filename: what errors call the text.
+        verify: also run the verifier, with its findings underlined in the text.
+        elided_as_zero: let constants printed as ``{...}`` be zero instead of an error.
+
+    Raises:
+        HeronError: TXT0xx for malformed text, HLO0xx for unknown ops or types and, with `verify`, HLO1xx; always with
+            the place.
+    """
+    return Parser(Source(text, filename), elided_as_zero).module(verify)
+
+
+class Parser(Cursor):
+    """One run over one text."""
+
+    def __init__(self, source: Source, elided_as_zero: bool = False) -> None:
+        super().__init__(source)
+        self.elided_as_zero = elided_as_zero
+        self.result = Module("")
+        self.computations: dict[str, Computation] = {}
+        self.places: dict[Instruction, int] = {}  # the token each instruction begins at
+
+    # -- module ------------------------------------------------------------------------------------------------------
+    def module(self, verify: bool) -> Module:
+        """The whole text."""
+        if not self.accept("HloModule"):
+            self.unexpected("'HloModule'", hint="HLO text begins with a line: HloModule name")
+        module = self.result
+        module.name = self.name("the module's name")
+        module.filename = self.source.filename
+        module.header = header.read_header(self)
+        while self.tokens[self.n] != END:
+            self._computation()
+        if not len(module.computations):
+            self.unexpected("a computation")
+        if module.entry is None:
+            module.entry = module.computations[-1]
+        module.entry_layout = module.header.pop("entry_computation_layout", None)
+        if module.header.pop("is_scheduled", False):
+            fused = module.fusion_computations()
+            module.schedule = {c: c.instructions for c in module.computations if c not in fused}
+        if verify:
+            self._verify()
+        return module
+
+    def _verify(self) -> None:
+        from heron.hlo.verifier import problems
+
+        for problem in problems(self.result):
+            raise problem.error(self._place(problem.instruction))
+
+    def _place(self, i: Instruction | None) -> Span | None:
+        return None if i is None or i not in self.places else self._instruction_span(self.places[i])
+
+    def _instruction_span(self, n: int) -> Span:
+        """From the instruction's name to the end of its line."""
+        last = n
+        while self.tokens[last + 1] != END and not self.source.new_line_before(last + 1):
+            last += 1
+        return self.source.span(n, last)
+
+    # -- computations ------------------------------------------------------------------------------------------------
+    def _computation(self) -> None:
+        first = self.n
+        entry = self.tokens[first] == "ENTRY" and self.tokens[first + 1] != "{"
+        if entry:
+            self.n += 1
+            if self.result.entry is not None:
+                self.fail("TXT009", "a second ENTRY", first, why=f"'{self.result.entry.name}' is the entry already")
+        at = self.n
+        name = self.name("a computation")
+        if name in self.computations:
+            self.fail("TXT006", f"computation '{name}' is defined twice", at)
+        result = self._signature() if self.tokens[self.n] == "(" else None
+        c = self._body(name, entry)
+        self.computations[name] = c
+        if result is not None and result.bare is not c.root.shape.bare:
+            why = f"the signature says {result.bare}, the root is {c.root.shape.bare}"
+            self.fail("TXT015", f"the signature of '{name}' does not fit its body", at, why=why)
+        if self.accept(","):
+            if self.name("execution_thread") != "execution_thread":
+                self.fail("TXT004", "only execution_thread may follow a computation", self.n - 1)
+            self.expect("=")
+            c.extras["execution_thread"] = self.string()
+
+    def _signature(self) -> Shape:
+        """``(name: shape, ...) -> shape``; the parameters say it again, so only the result is handed on."""
+        self.expect("(")
+        first = True
+        while not self.accept(")"):
+            if not first:
+                self.expect(",")
+            first = False
+            self.name("a parameter's name")
+            self.expect(":")
+            self.shape()
+        self.expect("->")
+        return self.shape()
+
+    def _body(self, name: str, entry: bool = False) -> Computation:
+        """Instructions in braces."""
+        if self.tokens[self.n][:1] == "{" and self.tokens[self.n] != "{":
+            self.fail("TXT015", f"computation '{name}' has no instructions")
+        self.expect("{")
+        self.enter()
+        c = Computation(name)
+        names: dict[str, Instruction] = {}
+        while self.tokens[self.n] != "}":
+            self._instruction(c, names)
+        if not names:
+            self.fail("TXT015", f"computation '{name}' has no instructions")
+        self.n += 1
+        self.depth -= 1
+        if c.root is None:
+            c.root = next(reversed(names.values()))
+        return self.result.add_computation(c, entry)
+
+    def computation_reference(self) -> Computation:
+        """The name of a computation that stands above, or a body in place."""
+        token = self.tokens[self.n]
+        if token[:1] == "{":
+            return self._body("_")
+        name = self.name("a computation's name")
+        found = self.computations.get(name)
+        if found is None:
+            self._unknown_computation(name)
+        return found
+
+    def _unknown_computation(self, name: str) -> None:
+        hint = nearest(name, self.computations)
+        if self._defined_later(name):
+            hint = "it is defined below: computations must stand before their callers"
+        self.fail("TXT008", f"unknown computation '{name[:60]}'", self.n - 1, hint=hint)
+
+    def _defined_later(self, name: str) -> bool:
+        """Whether the rest of the text has a computation of that name."""
+        for n in range(self.n, len(self.tokens) - 1):
+            if self.tokens[n].lstrip("%") == name and self.tokens[n + 1] in ("{", "("):
+                return self.source.new_line_before(n) or self.tokens[n - 1] == "ENTRY"
+        return False
+
+    # -- instructions ------------------------------------------------------------------------------------------------
+    def _instruction(self, c: Computation, names: dict[str, Instruction]) -> None:
+        tokens = self.tokens
+        root = tokens[self.n] == "ROOT" and tokens[self.n + 1] != "="
+        if root:
+            if c.root is not None:
+                self.fail("TXT009", "a second ROOT", why=f"'{c.root.name}' is the root of '{c.name}' already")
+            self.n += 1
+        first = self.n
+        token = tokens[first]
+        if tokens[first + 1] != "=" or not WORD.fullmatch(token):
+            self._no_instruction()
+        self.n = first + 2
+        shape = self._result_shape()
+        opcode = tokens[self.n]
+        if opcode[:9] == "constant(":
+            op = ops.get("constant")
+            operands: list[Instruction] = []
+            attrs: dict[str, Any] = {"literal": self._literal(opcode[9:-1], shape)}
+        else:
+            op = ops.REGISTRY.get(opcode) or self._unknown_op(opcode)
+            self.n += 1
+            if op.name == "parameter":
+                operands, attrs = [], {"number": self._parameter_number()}
+            else:
+                operands, attrs = self._operands(op, names), {}
+        i = self._finish(first, op, operands, shape, attrs, names)
+        c.attach(i)
+        self._define(token, i, names, first)
+        if root:
+            c.root = i
+
+    def _no_instruction(self) -> None:
+        self.name("an instruction: name = shape op(operands)")
+        self.unexpected("'=' after the instruction's name")
+
+    def _define(self, token: str, i: Instruction, names: dict[str, Instruction], n: int) -> None:
+        """Names are found with and without the percent sign."""
+        bare = token[1:] if token[0] == "%" else token
+        if bare in names:
+            self.fail("TXT006", f"'{bare[:60]}' is defined twice in this computation", n)
+        names[bare] = i
+        self.places[i] = n
+
+    def _result_shape(self) -> Shape | None:
+        """The shape, or None when the text leaves it out: ``name = add(a, b)``."""
+        token = self.tokens[self.n]
+        found = self._shapes.get(token)
+        if found is not None:
+            self.n += 1
+            return found
+        if token != "(" and "[" not in token and self.tokens[self.n + 1] == "(":
+            return None
+        return self.shape()
+
+    def _unknown_op(self, opcode: str) -> Op:
+        if not WORD.fullmatch(opcode):
+            self.unexpected("an op")
+        try:
+            return ops.get(opcode)
+        except HeronError as error:
+            raise error.located(self.source.span(self.n)) from None
+
+    def _literal(self, text: str, shape: Shape | None) -> Any:
+        if shape is None:
+            self.fail("TXT011", "a constant needs its shape", hint="name = f32[2] constant({1, 2})")
+        try:
+            found = parse_literal(text, shape, self.elided_as_zero)
+        except LiteralError as error:
+            self.fail(error.code, error.what, why=error.why, hint=error.hint)
+        self.n += 1
+        return found
+
+    def _parameter_number(self) -> int:
+        self.expect("(")
+        number = self.integer("the parameter's number")
+        if not 0 <= number < 2**31:
+            self.fail("TXT010", "this is no parameter number", self.n - 1)
+        self.expect(")")
+        return number
+
+    def _operands(self, op: Op, names: dict[str, Instruction]) -> list[Instruction]:
+        """Names in parentheses, each with or without its shape before it."""
+        tokens = self.tokens
+        opening = self.n
+        self.expect("(")
+        found: list[Instruction] = []
+        if not self.accept(")"):
+            n = self.n
+            while True:
+                token = tokens[n]
+                operand = names.get(token) or names.get(token[1:] if token[:1] == "%" else "")
+                if operand is None:
+                    self.n = n
+                    operand = self._typed_operand(names)
+                    n = self.n - 1
+                found.append(operand)
+                after = tokens[n + 1]
+                n += 2
+                if after == ",":
+                    continue
+                self.n = n
+                if after == ")":
+                    break
+                self.n -= 1
+                self.unexpected("',' or ')' in the operands")
+        count = len(found)
+        if count < op.min_operands or (op.max_operands is not None and count > op.max_operands):
+            self._wrong_count(op, count, opening)
+        return found
+
+    def _wrong_count(self, op: Op, count: int, opening: int) -> None:
+        why = "operands: " + (", ".join(op.operands) or "none")
+        span = self.source.span(opening - 1, self.n - 1)
+        raise HeronError("HLO004", f"{op.name} takes {operand_count_text(op)}, {count} given", where=span, why=why)
+
+    def _typed_operand(self, names: dict[str, Instruction]) -> Instruction:
+        shape: Shape | None = None
+        token = self.tokens[self.n]
+        if token == "(" or "[" in token:
+            shape = self.shape()
+        name = self.name("an operand")
+        found = names.get(name)
+        if found is None:
+            self._unknown_operand(name, names)
+        if shape is not None and shape.bare is not found.shape.bare:
+            why = f"it is {found.shape.bare}, here it is called {shape.bare}"
+            self.fail("TXT007", f"operand '{name[:60]}' has another shape", self.n - 1, why=why)
+        return found
+
+    def _unknown_operand(self, name: str, names: dict[str, Instruction]) -> None:
+        hint = nearest(name, names)
+        tokens = self.tokens
+        for n in range(self.n, len(tokens) - 1):
+            if tokens[n + 1] == "=" and tokens[n].lstrip("%") == name and self.source.new_line_before(n):
+                hint = "it is defined below: an instruction must stand before its users"
+                break
+            if tokens[n] == "}" and self.source.new_line_before(n):
+                break
+        self.fail("TXT007", f"unknown operand '{name[:60]}'", self.n - 1, hint=hint)
+
+    # -- attributes --------------------------------------------------------------------------------------------------
+    def _finish(
+        self,
+        first: int,
+        op: Op,
+        operands: list[Instruction],
+        shape: Shape | None,
+        attrs: dict[str, Any],
+        names: dict[str, Instruction],
+    ) -> Instruction:
+        """Read the attributes, then make the instruction."""
+        extras: dict[str, Any] | None = None
+        metadata: Metadata | None = None
+        before: list[Instruction] = []
+        tokens, declared = self.tokens, op.attributes
+        while tokens[self.n] == ",":
+            at = self.n + 1
+            name = tokens[at]
+            if tokens[at + 1] != "=":
+                self.n = at
+                self.word("an attribute")
+                self.unexpected(f"'=' after '{name[:40]}'")
+            self.n = at + 2
+            spec = declared.get(name)
+            if spec is not None:
+                if name in attrs:
+                    self.fail("TXT006", f"'{name}' is given twice", at)
+                attrs[name] = READ[spec.kind](self, spec, name)
+            elif name == "metadata":
+                metadata = common.read_metadata(self)
+            elif name in common.READ:
+                extras = {} if extras is None else extras
+                if name in extras:
+                    self.fail("TXT006", f"'{name}' is given twice", at)
+                extras[name] = common.READ[name](self)
+            elif name == "control-predecessors":
+                before = list(self.braced(lambda: self._typed_operand(names)))
+            else:
+                self._other_spelling(op, name, at, attrs)
+        self._check_required(first, op, attrs)
+        name = tokens[first]
+        name = name[1:] if name[0] == "%" else name
+        try:
+            i = Instruction(op, operands, shape, attrs, name, extras, metadata)
+        except HeronError as error:  # a shape that could not be inferred
+            span = self._instruction_span(first)
+            raise HeronError(error.code, error.what, where=span, why=error.why, hint=error.hint) from None
+        for predecessor in before:
+            i.add_control_predecessor(predecessor)
+        return i
+
+    def _other_spelling(self, op: Op, name: str, at: int, attrs: dict[str, Any]) -> None:
+        known = SPELLINGS.get((op.name, name))
+        if known is None:
+            self._unknown_attribute(op, name, at)
+        attribute, place = known
+        values = attrs.get(attribute, ())
+        if len(values) != place:
+            self.fail("TXT004", f"'{name}' is out of place", at, hint="true_computation comes first, and each once")
+        attrs[attribute] = (*values, self.computation_reference())
+
+    def _unknown_attribute(self, op: Op, name: str, at: int) -> None:
+        known = [*op.attributes, *common.READ, "metadata", "control-predecessors"]
+        if not WORD.fullmatch(name):
+            self.n = at
+            self.unexpected("an attribute")
+        own = ", ".join(op.attributes) or "none"
+        self.fail(
+            "TXT004",
+            f"{op.name} has no attribute '{name[:60]}'",
+            at,
+            why=f"its attributes: {own}",
+            hint=nearest(name, known),
+        )
+
+    def _check_required(self, first: int, op: Op, attrs: dict[str, Any]) -> None:
+        required = _REQUIRED.get(op)
+        if required is None:
+            required = _REQUIRED[op] = tuple(n for n, a in op.attributes.items() if a.required)
+        for name in required:
+            if name not in attrs:
+                span = self._instruction_span(first)
+                hint = f"add {name}=" + _example(op.attributes[name])
+                raise HeronError("TXT005", f"{op.name} needs the attribute '{name}'", where=span, hint=hint)
+
+
+def _example(attr: Attr) -> str:
+    """What a value of the attribute looks like."""
+    return attr.choices[0] if attr.choices else attr.kind.value.partition(" → ")[0]

@@ -1,0 +1,107 @@
+"""Shapes in text: one token such as ``f32[2,<=3]{1,0:T(8,128)S(1)}`` to a Shape."""
+
+from __future__ import annotations
+
+import re
+
+from heron.errors import HeronError
+from heron.hlo import layout as layouts
+from heron.hlo import shape as shapes
+from heron.hlo import types
+from heron.hlo.layout import Layout
+from heron.hlo.shape import Shape
+
+MAX_BYTES = 2**63 - 1
+MAX_RANK = 254
+
+_TOKEN = re.compile(r"([a-z]\w*)\[([^\]]*)\](?:\{([^}]*)\})?")
+_DIM = re.compile(r"\s*(<=)?\s*(\d{1,19})\s*")
+_TILES = re.compile(r"T((?:\((?:\d{1,18}|\*)(?:,(?:\d{1,18}|\*))*\))+)")
+_ELEMENT_SIZE = re.compile(r"E\((\d{1,9})\)")
+_SPACE = re.compile(r"S\((\d{1,9})\)")
+_CARRIED = re.compile(r"(?:[A-Z#*]+\([^()]*(?:\([^()]*\)[^()]*)*\))*")
+
+
+def parse_array(token: str, default_layout: bool = True) -> Shape:
+    """The shape of one token.
+
+    Without a layout in the text the layout is row-major, or left open when `default_layout` is false.
+    Raises TXT013 (malformed), HLO001 (unknown element type), without a place.
+    """
+    match = _TOKEN.fullmatch(token)
+    if match is None:
+        raise HeronError("TXT013", f"'{token}' is no shape", hint="shapes look like f32[2,3] or f32[2,3]{1,0}")
+    name, inner, layout_text = match.groups()
+    element_type = types.by_name(name)
+    dims, dynamic = _parse_dims(token, inner)
+    layout: Layout | None = None
+    if element_type.byte_size == 0:
+        if dims:
+            raise HeronError("TXT013", f"a {name} has no dimensions", why=f"found {token}")
+        return shapes.array(element_type)
+    if layout_text is not None:
+        layout = _parse_layout(layout_text, len(dims))
+    elif default_layout:
+        layout = layouts.default(len(dims))
+    found = shapes.array(element_type, dims, layout, dynamic)
+    if found.byte_size > MAX_BYTES:
+        raise HeronError(
+            "TXT013", f"{token} is too large", why=f"{found.byte_size:.3g} bytes; the limit is 2**63 - 1"
+        )
+    return found
+
+
+def _parse_dims(token: str, inner: str) -> tuple[tuple[int, ...], tuple[bool, ...]]:
+    if not inner.strip():
+        return (), ()
+    dims: list[int] = []
+    dynamic: list[bool] = []
+    parts = inner.split(",")
+    if len(parts) > MAX_RANK:
+        raise HeronError("TXT013", f"a shape of rank {len(parts)}", why=f"the limit is {MAX_RANK}")
+    for part in parts:
+        match = _DIM.fullmatch(part)
+        if match is None:
+            hint = "unbounded dynamic dimensions are not supported; give a bound: <=N" if "?" in part else None
+            raise HeronError("TXT013", f"'{part.strip()}' is no dimension", why=f"in the shape {token}", hint=hint)
+        size = int(match[2])
+        if size > MAX_BYTES:
+            raise HeronError("TXT013", f"dimension {size} is too large", why="the limit is 2**63 - 1")
+        dims.append(size)
+        dynamic.append(match[1] is not None)
+    return tuple(dims), tuple(dynamic) if any(dynamic) else ()
+
+
+def _parse_layout(text: str, rank: int) -> Layout:
+    order_text, colon, rest = text.partition(":")
+    words = [w.strip() for w in order_text.split(",")] if order_text.strip() else []
+    if sorted(words) != sorted(map(str, range(rank))):
+        raise HeronError(
+            "TXT013",
+            f"layout {{{order_text}}} does not order the dimensions",
+            why=f"minor to major, it must name each of the {rank} dimensions once",
+        )
+    order = tuple(map(int, words))
+    if not colon or not rest:
+        return layouts.layout(order)
+    return _parse_layout_fields(order, rest)
+
+
+def _parse_layout_fields(order: tuple[int, ...], text: str) -> Layout:
+    """What follows the colon: tiles T, element size E, memory space S; other fields are only carried."""
+    if not _CARRIED.fullmatch(text.replace(")(", "")):
+        raise HeronError("TXT013", f"':{text}' is no layout", hint="fields look like T(8,128)(2,1)E(4)S(1)")
+    tiles: tuple[tuple[int, ...], ...] = ()
+    if match := _TILES.search(text):
+        tiles = tuple(
+            tuple(-1 if d == "*" else int(d) for d in tile.split(",")) for tile in match[1][1:-1].split(")(")
+        )
+        text = text.replace(match[0], "", 1)
+    size = space = 0
+    if match := _ELEMENT_SIZE.search(text):
+        size = int(match[1])
+        text = text.replace(match[0], "", 1)
+    if match := _SPACE.search(text):
+        space = int(match[1])
+        text = text.replace(match[0], "", 1)
+    return layouts.layout(order, tiles, size, space, text)

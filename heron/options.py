@@ -1,0 +1,146 @@
+"""Options: everything a user may set about a compile, each with a default, a doc line and one environment name.
+
+The table in ``docs/`` and the checks of ``-O NAME=VALUE`` and ``HERON_*`` are derived from the fields below.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from heron.errors import HeronError
+
+#: which rewrite-rule classes each `math` setting lets fire
+_MATH_CLASSES = {
+    "ieee": {"exact"},
+    "reassociate": {"exact", "reassociating"},
+    "fast": {"exact", "reassociating", "finite-only"},
+}
+
+
+def _field(default: Any, doc: str, choices: tuple[Any, ...] = ()) -> Any:
+    return dataclasses.field(default=default, metadata={"doc": doc, "choices": choices})
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a compile may be told. Immutable and hashable; a compile is a pure function of (module, target, options)."""
+
+    check: str = _field("", "after every pass: verify the module, or also compare its values", ("", "verify", "values"))
+    dump_dir: str | None = _field(None, "write the module after every pass that changed it into this folder")
+    math: str = _field("ieee", "which value-changing rewrites may fire", tuple(_MATH_CLASSES))
+    threads: int = _field(0, "CPU threads of the compiled program; 0: as many as the machine has")
+    opt_level: int = _field(3, "LLVM optimisation level", (0, 1, 2, 3))
+    sim_check: str = _field("", "what the GPU simulator looks for besides running", ("", "bounds", "races"))
+    cache_dir: str | None = _field(None, "keep compiled kernels in this folder between runs")
+
+    def __post_init__(self) -> None:
+        for f in dataclasses.fields(self):
+            _check(f, getattr(self, f.name))
+
+    def allows(self, rule_class: str) -> bool:
+        """Whether a rewrite rule of that class (``exact``, ``reassociating``, ``finite-only``) may fire."""
+        return rule_class in _MATH_CLASSES[self.math]
+
+    def replace(self, **changes: Any) -> Options:
+        """A copy with some fields changed. Raises CLI020 for an unknown field and CLI021 for a bad value."""
+        for name in changes:
+            _field_named(name)
+        return dataclasses.replace(self, **changes)
+
+    def with_settings(self, settings: Iterable[str]) -> Options:
+        """A copy with ``NAME=VALUE`` texts applied, as given on the command line. Raises CLI020, CLI021."""
+        changes: dict[str, Any] = {}
+        for setting in settings:
+            name, equals, value = setting.partition("=")
+            f = _field_named(name.strip().replace("-", "_"))
+            if not equals:
+                raise _bad_value(f, setting, "it has the form NAME=VALUE")
+            changes[f.name] = _from_text(f, value.strip())
+        return dataclasses.replace(self, **changes)
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str] | None = None) -> Options:
+        """The defaults, changed by ``HERON_*`` variables. Raises CLI021 for a value that is none of the choices.
+
+        A variable whose name looks like a misspelt option is an error too (CLI020); other ``HERON_*`` names are left
+        alone: they may be somebody else's.
+        """
+        env = os.environ if env is None else env
+        known = {env_name(f.name): f for f in dataclasses.fields(cls)}
+        changes: dict[str, Any] = {}
+        for name, value in env.items():
+            if not name.startswith("HERON_"):
+                continue
+            if name in known:
+                f = known[name]
+                changes[f.name] = _from_text(f, value, source=name)
+                continue
+            near = difflib.get_close_matches(name[6:], [k[6:] for k in known], 1, cutoff=0.8)
+            if near:
+                raise HeronError("CLI020", f"unknown option {name} in the environment", hint=f"HERON_{near[0]}")
+        return cls(**changes)
+
+    @staticmethod
+    def table() -> list[tuple[str, str, str, str]]:
+        """Rows (name, environment name, default, doc line) for help texts and docs."""
+        rows = []
+        for f in dataclasses.fields(Options):
+            choices = f.metadata["choices"]
+            doc = f.metadata["doc"] + (f" ({', '.join(str(c) or 'off' for c in choices)})" if choices else "")
+            rows.append((f.name, env_name(f.name), "off" if f.default in ("", None) else str(f.default), doc))
+        return rows
+
+
+def env_name(field: str) -> str:
+    """The environment variable of an option."""
+    return f"HERON_{field.upper()}"
+
+
+def _field_named(name: str) -> dataclasses.Field[Any]:
+    fields = {f.name: f for f in dataclasses.fields(Options)}
+    if name in fields:
+        return fields[name]
+    near = difflib.get_close_matches(name, fields, 1)
+    hint = f"did you mean '{near[0]}'?" if near else f"options are {', '.join(fields)}"
+    raise HeronError("CLI020", f"unknown option '{name}'", hint=hint)
+
+
+def _bad_value(f: dataclasses.Field[Any], value: object, why: str, source: str | None = None) -> HeronError:
+    name = source or f"option '{f.name}'"
+    return HeronError("CLI021", f"{name} cannot be {value!r}", why=why, hint=f"{f.name}: {f.metadata['doc']}")
+
+
+def _is_int(f: dataclasses.Field[Any]) -> bool:
+    return isinstance(f.default, int)
+
+
+def _check(f: dataclasses.Field[Any], value: object, source: str | None = None) -> None:
+    choices = f.metadata["choices"]
+    if choices and value not in choices:
+        near = difflib.get_close_matches(str(value), map(str, choices), 1)
+        known = ", ".join(repr(c) if isinstance(c, str) else str(c) for c in choices)
+        why = f"it is one of {known}" + (f"; did you mean '{near[0]}'?" if near else "")
+        raise _bad_value(f, value, why, source)
+    if _is_int(f) and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
+        raise _bad_value(f, value, "it is a whole number, 0 or more", source)
+    if not _is_int(f) and value is not None and not isinstance(value, str):
+        raise _bad_value(f, value, "it is text", source)
+
+
+def _from_text(f: dataclasses.Field[Any], text: str, source: str | None = None) -> Any:
+    """The field's value written as `text`; ``off`` and the empty text mean the value that switches it off."""
+    value: Any = text
+    if _is_int(f):
+        try:
+            value = int(text)
+        except ValueError:
+            raise _bad_value(f, text, "it is a whole number, 0 or more", source) from None
+    elif text in ("", "off") and f.default in ("", None):
+        value = f.default
+    _check(f, value, source)
+    return value

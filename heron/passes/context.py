@@ -1,0 +1,122 @@
+"""PassContext: what passes read (options, target) and write (decisions, fired rules), and how one pass is run."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from heron.options import Options
+from heron.trace import Decision, Trace
+
+if TYPE_CHECKING:
+    from heron.hlo.module import Module
+    from heron.passes.base import Pass
+    from heron.passes.checks import ValueCheck
+
+
+@dataclass(slots=True)
+class Run:
+    """One run of one pass: whether it changed the module and how often each of its rules fired."""
+
+    name: str
+    changed: bool = False
+    fired: Counter[str] = field(default_factory=Counter)
+
+
+class PassContext:
+    """Made once per compile and handed to every pass.
+
+    ``options`` tell which rewrites may fire, ``target`` is the machine (None: any), ``trace`` takes timings, decisions and
+    notes. ``records`` are the runs so far; ``rules`` counts fired rewrite rules by (pass, rule, source line).
+    """
+
+    def __init__(self, options: Options | None = None, target: Any = None, trace: Trace | None = None) -> None:
+        self.options = options or Options()
+        self.target = target
+        self.trace = trace if trace is not None else Trace()
+        self.records: list[Run] = []
+        self.rules: Counter[tuple[str, str, str]] = Counter()
+        self._run = Run("")
+        self._inside: list[str] = []
+        self._dumps = 0
+        self._values: ValueCheck | None = None
+
+    # -- for passes --------------------------------------------------------------------------------------------------
+    def decide(
+        self,
+        ok: bool,
+        reason: str,
+        *,
+        rule: str = "",
+        subject: str = "",
+        object: str = "",
+        cost_before: float | None = None,
+        cost_after: float | None = None,
+    ) -> Decision:
+        """Keep a choice or a refusal; the result is true when `ok`. ``rule`` is the running pass unless given."""
+        rule = rule or self._run.name
+        return self.trace.decide(Decision(ok, reason, rule, subject, object, cost_before, cost_after))
+
+    def fired(self, rule: str, source_line: str, times: int = 1) -> None:
+        """Count a rewrite rule; ``source_line`` is where it is written, as ``file.py:12``."""
+        self._run.fired[rule] += times
+        self.rules[self._run.name, rule, source_line] += times
+
+    def note(self, text: str) -> None:
+        """Keep a sentence for the user."""
+        self.trace.note(text)
+
+    # -- for pipelines -----------------------------------------------------------------------------------------------
+    @contextlib.contextmanager
+    def inside(self, pipeline: str) -> Iterator[None]:
+        """Passes run within carry the pipeline's name in their records."""
+        self._inside.append(pipeline)
+        try:
+            yield
+        finally:
+            self._inside.pop()
+
+    def run_pass(self, step: Pass, module: Module) -> bool:
+        """Run one pass or pipeline on `module`; time it, check and dump its result as the options say.
+
+        Raises PASS003 when the values changed (``check=values``), PASS007 when the result does not verify.
+        """
+        from heron.passes.pipeline import Pipeline
+
+        if isinstance(step, Pipeline):
+            return step.run(module, self)
+        if self.options.check == "values" and self._values is None:
+            from heron.passes.checks import ValueCheck
+
+            self._values = ValueCheck(module)
+        self.trace.begin(step.name)
+        outer, self._run = self._run, Run(step.name)
+        before, start = module.instruction_count(), time.perf_counter()
+        try:
+            changed = self._run.changed = step.run(module, self)
+            seconds = time.perf_counter() - start
+            self.records.append(self._run)
+        finally:
+            self._run = outer
+        pipeline = "/".join(self._inside)
+        self.trace.record_pass(step.name, changed, seconds, before, module.instruction_count(), pipeline)
+        if changed:
+            self._check(step, module)
+        return changed
+
+    def _check(self, step: Pass, module: Module) -> None:
+        if self.options.dump_dir:
+            from heron.passes.checks import dump
+
+            self._dumps += 1
+            dump(module, self.options.dump_dir, self._dumps, step.name)
+        if self.options.check:
+            from heron.passes.checks import verify_after
+
+            verify_after(step.name, module)
+        if self._values is not None:
+            self._values.after(step.name, module)

@@ -1,0 +1,1 @@
+"""Passes about calls, while loops and conditionals."""

@@ -1,0 +1,172 @@
+"""copy-insertion: after it, all values that must share a buffer can."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from heron.analysis.alias import Clash
+from heron.analysis.dataflow import Flow, Value
+from heron.analysis.sharing import CanShare, reads_in_step
+from heron.hlo.instruction import Instruction
+from heron.hlo.module import Module
+from heron.hlo.shape import ShapeIndex
+from heron.passes.base import Constraint, Pass
+from heron.passes.context import PassContext
+from heron.passes.copies.coalesce import Plan, coalesce, last_readers, order_edges
+from heron.passes.copies.flatten_call_graph import FlattenCallGraph
+from heron.passes.copies.parallel import Move, sequence
+from heron.passes.copies.tuples import part_of, with_parts
+from heron.passes.registry import register
+
+
+@register
+@dataclass(frozen=True)
+class CopyInsertion(Pass):
+    """Inserts the copies without which buffers could not be shared, and no others.
+
+    Loop state lives in one buffer from its initial value to its result, a branch's result in the conditional's, an
+    in-place update in its operand's, an output in the caller's; parameters and constants must not be overwritten. Where
+    the lifetimes of two such values overlap, one is copied. Where they do not only because readers of the old value run
+    before the writer of the new one, control edges keep it so: any schedule that honours them is right. Computations
+    with several callers are cloned first. ``can_share``: as for `heron.buffers.assign`, which must be given the same.
+
+    ROOT t = (f32[2], f32[2]) tuple(f32[2] p, f32[2] p)
+    ->
+    a = f32[2] copy(p)
+    b = f32[2] copy(p)
+    ROOT t = (f32[2], f32[2]) tuple(a, b)
+    """
+
+    name = "copy-insertion"
+    can_share: CanShare = reads_in_step
+    constraints = (
+        Constraint(
+            "copy-insertion",
+            "memory-scheduler",
+            "copies must be scheduled; their control edges hold only for schedules made after them",
+        ),
+    )
+
+    def run(self, module: Module, ctx: PassContext) -> bool:
+        changed = FlattenCallGraph().run(module, ctx)
+        plan = coalesce(module, self.can_share)
+        for flow in plan.shared:
+            ctx.decide(
+                True,
+                f"shared: {_what(flow)}",
+                subject=flow.source.name,
+                object=flow.target.name,
+                cost_before=flow.source.size,
+                cost_after=0,
+            )
+        for flow, clash in plan.copied:
+            ctx.decide(
+                False,
+                f"copied: {_why(flow, clash)}",
+                subject=flow.source.name,
+                object=flow.target.name,
+                cost_before=flow.source.size,
+                cost_after=flow.source.size,
+            )
+        edges = order_edges(plan)
+        _insert(module, plan, edges)
+        for reader, writer in edges:
+            if reader.parent is writer.parent and reader is not writer and reader not in writer.operands:
+                writer.add_control_predecessor(reader)
+        if plan.copied:
+            module.schedule = None
+        return changed or bool(plan.copied) or bool(edges)
+
+
+def _what(f: Flow) -> str:
+    return {
+        "while-init": "the initial value becomes the loop state",
+        "while-body": "the new loop state is written over the old one",
+        "branch": "the branch writes the conditional's result",
+        "in-place": "updated in place",
+        "output": "written straight into the output",
+    }[f.kind]
+
+
+def _why(f: Flow, clash: Clash) -> str:
+    for value in (clash.first, clash.second):
+        if value.kind == "constant":
+            return f"'{value.name}' is a constant"
+        if value.kind == "parameter":
+            return f"parameter '{value.name}' belongs to the caller"
+    if clash.first.kind == "output" and clash.second.kind == "output":
+        return f"'{f.source.name}' is an output already"
+    return str(clash)
+
+
+def _insert(module: Module, plan: Plan, edges: list[tuple[Instruction, Instruction]]) -> None:
+    """Materialise the copies: those at one place are a parallel move."""
+    places: dict[tuple[Instruction, int], list[Flow]] = {}
+    for f, _ in plan.copied:
+        places.setdefault((f.at, f.operand), []).append(f)
+    for (at, operand), flows in places.items():
+        if operand < 0:
+            _copy_result(plan, at, flows, edges)
+        else:
+            _copy_operand(plan, at, operand, flows, edges)
+
+
+def _copy_operand(
+    plan: Plan, at: Instruction, operand: int, flows: list[Flow], edges: list[tuple[Instruction, Instruction]]
+) -> None:
+    old = at.operands[operand]
+    copies = _moves(plan, old, flows, plan.timeline.start[at], edges, at)
+    at.set_operand(operand, with_parts(old, copies))
+    _drop_tuple(old)
+
+
+def _copy_result(
+    plan: Plan, root: Instruction, flows: list[Flow], edges: list[tuple[Instruction, Instruction]]
+) -> None:
+    home = root.parent
+    assert home is not None
+    copies = _moves(plan, root, flows, plan.timeline.span[home][1], edges, root)
+    home.root = with_parts(root, copies)
+    _drop_tuple(root)
+
+
+def _drop_tuple(old: Instruction) -> None:
+    """Remove a tuple that an exchanged one replaced; keep everything else."""
+    if old.opcode == "tuple" and not old.users and old.parent is not None and old is not old.parent.root:
+        old.parent.remove(old)
+
+
+def _moves(
+    plan: Plan,
+    old: Instruction,
+    flows: list[Flow],
+    tick: int,
+    edges: list[tuple[Instruction, Instruction]],
+    at: Instruction,
+) -> dict[ShapeIndex, Instruction]:
+    """One copy per flow at `tick`, in an order in which none overwrites what another still reads."""
+    home = old.parent
+    assert home is not None
+    find = plan.sets.find
+    sources = {f.index: part_of(old, f.index) for f in flows}
+    targets: dict[ShapeIndex, Value] = {f.index: f.target for f in flows}
+    moves = [Move(f.index, find(f.source), find(f.target)) for f in flows]
+    copies: dict[ShapeIndex, Instruction] = {}
+    saved: dict[ShapeIndex, Instruction] = {}
+    done: list[tuple[Move, Instruction]] = []
+    for move, spill in sequence(moves):
+        source = saved.get(move.key, sources[move.key])
+        copy = home.add("copy", [source], source.shape, "copy", like=source)
+        # readers of what lies in the target buffer (or, for a spill, in the source's own) come first
+        if spill:
+            saved[move.key] = copy
+        else:
+            copies[move.key] = copy
+            for reader in last_readers(plan, targets[move.key], tick, home):
+                if reader is not at:
+                    edges.append((reader, copy))
+            for earlier, instruction in done:
+                if earlier.source is move.target:
+                    edges.append((instruction, copy))
+        done.append((move, copy))
+    return copies

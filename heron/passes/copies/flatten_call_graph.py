@@ -1,0 +1,70 @@
+"""flatten-call-graph: a copy of its own for every place that runs a computation as control flow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from heron.analysis.call_graph import SEQUENTIAL
+from heron.hlo.computation import Computation
+from heron.hlo.instruction import Instruction
+from heron.hlo.module import Module
+from heron.passes.base import Pass
+from heron.passes.context import PassContext
+from heron.passes.registry import register
+
+
+@register
+@dataclass(frozen=True)
+class FlattenCallGraph(Pass):
+    """Clones computations that several whiles, conditionals or calls share, so that each has one caller.
+
+    Buffers and schedules belong to a computation; two callers would have to agree on both.
+
+    step {
+      s = f32[] parameter(0)
+      ROOT t = f32[] add(s, s)
+    }
+    a = f32[] call(f32[] p), to_apply=step
+    ROOT b = f32[] call(a), to_apply=step
+    ->
+    step.1 {
+      s.1 = f32[] parameter(0)
+      ROOT t.1 = f32[] add(s.1, s.1)
+    }
+    a = f32[] call(p), to_apply=step
+    ROOT b = f32[] call(a), to_apply=step.1
+    """
+
+    name = "flatten-call-graph"
+
+    def run(self, module: Module, ctx: PassContext) -> bool:
+        taken: set[Computation] = {module.entry}
+        changed = False
+        work = [module.entry]
+        while work:
+            for i in work.pop().instructions:
+                if i.opcode in SEQUENTIAL:
+                    changed |= _own_callees(module, i, taken)
+                    work.extend(i.called)
+        return changed
+
+
+def _own_callees(module: Module, i: Instruction, taken: set[Computation]) -> bool:
+    """Give `i` callees nobody else runs; the ones it keeps are marked as taken."""
+    changed = False
+    for name, value in list(i.attrs.items()):
+        if isinstance(value, Computation):
+            mine = (value,)
+        elif isinstance(value, tuple) and value and isinstance(value[0], Computation):
+            mine = value
+        else:
+            continue
+        new: list[Computation] = []
+        for c in mine:
+            if c in taken:
+                c = module.add_computation(c.clone())
+                changed = True
+            taken.add(c)
+            new.append(c)
+        i.attrs[name] = new[0] if isinstance(value, Computation) else tuple(new)
+    return changed

@@ -1,0 +1,1 @@
+"""Passes that replace an op by others, for targets or passes that lack it."""

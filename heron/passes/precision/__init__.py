@@ -1,0 +1,1 @@
+"""Which element types a program computes in."""

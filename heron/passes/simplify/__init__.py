@@ -1,0 +1,1 @@
+"""Passes that make a module smaller or cheaper without a target in mind."""

@@ -1,0 +1,183 @@
+"""Broadcasts, and elementwise ops on broadcast values."""
+
+from __future__ import annotations
+
+from heron.hlo.instruction import Instruction
+from heron.hlo.literal import scalar
+from heron.passes.building import splat_value
+from heron.passes.simplify.algebraic.rules import ELEMENTWISE, Builder, rule
+
+
+@rule("broadcast")
+def broadcast_nothing(i: Instruction, b: Builder) -> Instruction | None:
+    """broadcast(x) that adds no dimension and moves none == x
+
+    ROOT r = f32[2,3] broadcast(f32[2,3] x), dimensions={0,1}
+    ->
+    ROOT x
+    """
+    x = i.operands[0]
+    dimensions = i.attrs["dimensions"]
+    return x if len(dimensions) == i.shape.rank and dimensions == tuple(range(len(dimensions))) else None
+
+
+@rule("broadcast")
+def broadcast_that_only_transposes(i: Instruction, b: Builder) -> Instruction | None:
+    """broadcast(x) whose dimensions are out of order == broadcast(transpose(x))
+
+    ROOT r = f32[3,5,2] broadcast(f32[2,3] x), dimensions={2,0}
+    ->
+    t = f32[3,2] transpose(x), dimensions={1,0}
+    ROOT r = f32[3,5,2] broadcast(t), dimensions={0,2}
+    """
+    dimensions = i.attrs["dimensions"]
+    order = sorted(range(len(dimensions)), key=dimensions.__getitem__)
+    if order == list(range(len(order))):
+        return None
+    return b.broadcast(b.transpose(i.operands[0], order), i.shape.dims, sorted(dimensions))
+
+
+@rule("broadcast")
+def broadcast_of_broadcast(i: Instruction, b: Builder) -> Instruction | None:
+    """broadcast(broadcast(x)) == broadcast(x)
+
+    a = f32[2,3] broadcast(f32[3] x), dimensions={1}
+    ROOT r = f32[4,2,3] broadcast(a), dimensions={1,2}
+    ->
+    ROOT r = f32[4,2,3] broadcast(x), dimensions={2}
+    """
+    match i.operands:
+        case [Instruction(opcode="broadcast", operands=[x], attrs={"dimensions": inner})]:
+            outer = i.attrs["dimensions"]
+            return b.broadcast(x, i.shape.dims, [outer[d] for d in inner])
+    return None
+
+
+@rule("broadcast")
+def broadcast_of_size_one(i: Instruction, b: Builder) -> Instruction | None:
+    """broadcast(x) == broadcast(reshape(x)) without x's dimensions of size 1
+
+    ROOT r = f32[1,4,8] broadcast(f32[1,4] x), dimensions={0,1}
+    ->
+    a = f32[4] reshape(x)
+    ROOT r = f32[1,4,8] broadcast(a), dimensions={1}
+    """
+    x = i.operands[0]
+    if 1 not in x.shape.dims or x.shape.num_elements == i.shape.num_elements:
+        return None
+    kept = [d for d, size in enumerate(x.shape.dims) if size != 1]
+    dimensions = i.attrs["dimensions"]
+    return b.broadcast(
+        b.reshape(x, [x.shape.dims[d] for d in kept]), i.shape.dims, [dimensions[d] for d in kept]
+    )
+
+
+@rule("broadcast")
+def broadcast_that_only_reshapes(i: Instruction, b: Builder) -> Instruction | None:
+    """broadcast(x) == reshape(x) where only dimensions of size 1 are added
+
+    ROOT r = f32[4,1] broadcast(f32[4] x), dimensions={0}
+    ->
+    ROOT r = f32[4,1] reshape(x)
+    """
+    x, dimensions = i.operands[0], i.attrs["dimensions"]
+    if x.shape.num_elements != i.shape.num_elements or x.shape.rank == i.shape.rank or x.opcode == "constant":
+        return None
+    if x.shape.num_elements == 0 or list(dimensions) != sorted(dimensions):
+        return None
+    return b.reshape(x, i.shape.dims)
+
+
+@rule("broadcast")
+def broadcast_of_iota(i: Instruction, b: Builder) -> Instruction | None:
+    """broadcast(iota()) == iota()
+
+    it = s32[8] iota(), iota_dimension=0
+    ROOT r = s32[2,8] broadcast(it), dimensions={1}
+    ->
+    ROOT r = s32[2,8] iota(), iota_dimension=1
+    """
+    match i.operands:
+        case [Instruction(opcode="iota", attrs={"iota_dimension": d})]:
+            return b.add("iota", [], i.shape.with_default_layout(), iota_dimension=i.attrs["dimensions"][d])
+    return None
+
+
+@rule("constant")
+def constant_splat(i: Instruction, b: Builder) -> Instruction | None:
+    """constant({c, c, ...}) == broadcast(constant(c))
+
+    ROOT r = f32[3] constant({2, 2, 2})
+    ->
+    c = f32[] constant(2)
+    ROOT r = f32[3] broadcast(c), dimensions={}
+    """
+    if not i.shape.is_array or i.shape.rank == 0 or i.shape.num_elements < 2:
+        return None
+    value = splat_value(i)
+    if value is None:
+        return None
+    c = b.constant(scalar(i.shape.element_type, value))
+    return b.broadcast(c, i.shape.dims, ())
+
+
+@rule("reshape")
+def reshape_of_scalar_constant(i: Instruction, b: Builder) -> Instruction | None:
+    """reshape(constant) == constant, for one element
+
+    c = f32[] constant(2)
+    ROOT r = f32[1,1] reshape(c)
+    ->
+    c = f32[] constant(2)
+    ROOT r = f32[1,1] broadcast(c), dimensions={}
+    """
+    c = i.operands[0]
+    if c.opcode != "constant" or c.shape.num_elements != 1:
+        return None
+    value = b.constant(scalar(c.shape.element_type, c.attrs["literal"].array.reshape(())))
+    return b.broadcast(value, i.shape.dims, ())
+
+
+@rule(ELEMENTWISE)
+def elementwise_of_broadcasts(i: Instruction, b: Builder) -> Instruction | None:
+    """f(broadcast(x), broadcast(y)) == broadcast(f(x, y)) where both are repeated alike, or one of them is a scalar
+
+    p = f32[2,3] broadcast(f32[3] x), dimensions={1}
+    q = f32[2,3] broadcast(f32[] y), dimensions={}
+    ROOT r = f32[2,3] add(p, q)
+    ->
+    s = f32[3] broadcast(y), dimensions={}
+    a = f32[3] add(x, s)
+    ROOT r = f32[2,3] broadcast(a), dimensions={1}
+    """
+    operands = i.operands
+    widest: Instruction | None = None
+    for o in operands:
+        if o.opcode != "broadcast":
+            if o.shape.rank == 0 and i.shape.rank != 0:
+                continue  # the scalar predicate of a select, a bound of a clamp
+            return None
+        x = o.operands[0]
+        if x.shape.rank == 0:
+            continue
+        if widest is None:
+            widest = o
+        elif widest.attrs["dimensions"] != o.attrs["dimensions"] or widest.operands[0].shape.dims != x.shape.dims:
+            return None
+    if not operands or i.shape.rank == 0 or i.opcode in ("copy", "map", "reduce-precision"):
+        return None
+    if all(o.opcode != "broadcast" for o in operands):
+        return None
+    dims = () if widest is None else widest.operands[0].shape.dims
+    if widest is not None and widest.operands[0].shape.num_elements >= i.shape.num_elements:
+        return None
+    narrow = [
+        o
+        if o.opcode != "broadcast"
+        else o.operands[0]
+        if widest is None or o.operands[0].shape.rank
+        else b.broadcast(o.operands[0], dims, ())
+        for o in operands
+    ]
+    inner = b.like(i, narrow, i.shape.with_dims(dims))
+    return b.broadcast(inner, i.shape.dims, () if widest is None else widest.attrs["dimensions"])

@@ -1,0 +1,145 @@
+"""What a rewrite rule is, and the builder it makes new instructions with.
+
+A rule is a small function of an instruction and a `Builder`; it returns what may stand in the instruction's place, or
+None. Its docstring is its law on the first line, then an example in the short form of `heron.passes.docs`, run as a test::
+
+    @rule("subtract")
+    def subtract_zero(i, b):
+        \"""x - 0 == x
+
+        zero = f32[] constant(0)
+        ROOT r = f32[] subtract(f32[] x, zero)
+        ->
+        ROOT x
+        \"""
+        match i.operands:
+            case [x, zero] if is_splat(zero, 0.0):
+                return x
+
+A rule's class says when its law holds: ``exact`` for all values, bit for bit but for the payload of NaNs and the order in
+which a `reduce` or `dot` adds up; ``reassociating`` when rounding or the sign of a zero may change; ``finite-only`` when
+it is wrong for infinities or NaNs. `Options.math` decides which classes fire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+from heron.hlo.computation import Computation
+from heron.hlo.instruction import Instruction
+from heron.hlo.literal import Literal
+from heron.hlo.op import REGISTRY
+from heron.hlo.shape import Shape
+from heron.hlo.types import ElementType
+from heron.passes import building
+
+Apply = Callable[[Instruction, "Builder"], Instruction | None]
+
+#: stands for every elementwise op in a rule's opcodes
+ELEMENTWISE = "elementwise"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A registered rule. `where` is its source line, as ``file.py:12``."""
+
+    name: str
+    opcodes: tuple[str, ...]
+    law: str
+    math: str
+    where: str
+    apply: Apply
+
+
+RULES: list[Rule] = []
+
+
+def rule(*opcodes: str, math: str = "exact") -> Callable[[Apply], Apply]:
+    """Decorator: register a function as the rule for instructions with one of these opcodes."""
+
+    def add(function: Apply) -> Apply:
+        code = function.__code__
+        law = (function.__doc__ or "").split("\n", 1)[0].strip()
+        where = f"{PurePath(code.co_filename).name}:{code.co_firstlineno}"
+        RULES.append(Rule(function.__name__, opcodes, law, math, where, function))
+        return function
+
+    return add
+
+
+def table(allows: Callable[[str], bool]) -> dict[str, tuple[Rule, ...]]:
+    """The rules to try for each opcode, out of those whose class `allows` lets through."""
+    found: dict[str, list[Rule]] = {}
+    elementwise = [op.name for op in REGISTRY.values() if op.is_elementwise]
+    for r in RULES:
+        if not allows(r.math):
+            continue
+        for opcode in r.opcodes:
+            for name in elementwise if opcode == ELEMENTWISE else (opcode,):
+                found.setdefault(name, []).append(r)
+    return {name: tuple(rules) for name, rules in found.items()}
+
+
+class Builder:
+    """Makes the instructions a rule needs, in the computation being rewritten, with metadata of what they stand for."""
+
+    def __init__(self, computation: Computation) -> None:
+        self.computation = computation
+        self.created: list[Instruction] = []
+        self._at: Instruction | None = None
+
+    def begin(self, at: Instruction) -> None:
+        """The next instructions are made for `at`."""
+        self._at = at
+        self.created.clear()
+
+    def add(
+        self, opcode: str, operands: Sequence[Instruction], shape: Shape | None = None, **attrs: Any
+    ) -> Instruction:
+        """A new instruction; its shape is inferred when not given."""
+        made = self.computation.add(opcode, operands, shape, like=self._at, **attrs)
+        self.created.append(made)
+        return made
+
+    def like(self, i: Instruction, operands: Sequence[Instruction], shape: Shape) -> Instruction:
+        """The op of `i` with its attributes on other operands, giving `shape`."""
+        return self.add(i.opcode, operands, shape, **i.attrs)
+
+    def constant(self, value: Literal) -> Instruction:
+        made = building.constant(self.computation, value, like=self._at)
+        self.created.append(made)
+        return made
+
+    def splat(self, shape: Shape, value: object) -> Instruction:
+        """An array of `shape` filled with `value`."""
+        made = building.splat(self.computation, shape, value)
+        self.created.append(made)
+        return made
+
+    def scalar(self, element_type: ElementType, value: object) -> Instruction:
+        made = building.scalar(self.computation, element_type, value)
+        self.created.append(made)
+        return made
+
+    def reshape(self, x: Instruction, dims: Sequence[int]) -> Instruction:
+        """`x` with other dimensions; `x` itself when they are the same."""
+        if x.shape.dims == tuple(dims):
+            return x
+        return self.add("reshape", [x], building.array(x.shape.element_type, dims))
+
+    def transpose(self, x: Instruction, permutation: Sequence[int]) -> Instruction:
+        """`x` with dimension ``permutation[d]`` in place d; `x` itself for the identity."""
+        if list(permutation) == list(range(len(permutation))):
+            return x
+        shape = building.array(x.shape.element_type, [x.shape.dims[d] for d in permutation])
+        return self.add("transpose", [x], shape, dimensions=tuple(permutation))
+
+    def broadcast(self, x: Instruction, dims: Sequence[int], dimensions: Sequence[int]) -> Instruction:
+        """`x` repeated into `dims`, its dimension n becoming ``dimensions[n]``; `x` itself when that is nothing."""
+        if x.shape.dims == tuple(dims) and list(dimensions) == list(range(len(dims))):
+            return x
+        shape = building.array(x.shape.element_type, dims)
+        return self.add("broadcast", [x], shape, dimensions=tuple(dimensions))

@@ -1,0 +1,109 @@
+"""algebraic-simplifier: small laws, applied until none applies."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from dataclasses import dataclass
+from typing import Any
+
+from heron.errors import HeronError
+from heron.hlo.computation import Computation
+from heron.hlo.instruction import Instruction
+from heron.hlo.module import Module
+from heron.passes.base import Pass
+from heron.passes.building import same_type
+from heron.passes.context import PassContext
+from heron.passes.registry import register
+from heron.passes.simplify.algebraic.rules import Builder, Rule, table
+
+Table = dict[str, tuple[Rule, ...]]
+
+_tables: dict[str, Table] = {}
+
+
+@register
+@dataclass(frozen=True)
+class AlgebraicSimplifier(Pass):
+    """Rewrites instructions by the laws in `heron/passes/simplify/algebraic`: `heron passes algebraic-simplifier` lists them.
+
+    Only laws that are exact fire unless the option ``math`` allows more. Layouts are ignored: run it while every layout
+    is the default one.
+
+    a = f32[6] reshape(f32[2,3] x)
+    b = f32[3,2] reshape(a)
+    one = f32[] constant(1)
+    ones = f32[3,2] broadcast(one), dimensions={}
+    ROOT r = f32[3,2] multiply(b, ones)
+    ->
+    ROOT r = f32[3,2] reshape(x)
+    """
+
+    name = "algebraic-simplifier"
+
+    def run(self, module: Module, ctx: PassContext) -> bool:
+        rules = _table_for(ctx)
+        changed = False
+        for c in module.post_order():
+            fired = rewrite(c, rules)
+            for r, times in fired.items():
+                ctx.fired(r.name, r.where, times)
+            changed |= bool(fired)
+        return changed
+
+
+def _table_for(ctx: PassContext) -> Table:
+    math = ctx.options.math
+    if math not in _tables:
+        import heron.passes.simplify.algebraic  # noqa: F401  (fills the list of rules)
+
+        _tables[math] = table(ctx.options.allows)
+    return _tables[math]
+
+
+def rewrite(c: Computation, rules: Table) -> Counter[Rule]:
+    """Apply `rules` in `c` until none applies; returns how often each fired.
+
+    Raises PASS011 when a rule gives a value of another shape, PASS012 when rules chase each other without end.
+    """
+    fired: Counter[Rule] = Counter()
+    builder = Builder(c)
+    work = deque(i for i in c.instructions if i.opcode in rules)
+    limit = 200 + 40 * len(c)
+    while work:
+        i = work.popleft()
+        if i.parent is not c or (not i.users and i is not c.root):
+            continue
+        for r in rules[i.opcode]:
+            builder.begin(i)
+            new = r.apply(i, builder)
+            if new is None:
+                continue
+            fired[r] += 1
+            _replace(c, i, new, r)
+            touched = [*builder.created, new, *new.users]
+            work.extend(t for t in touched if t.opcode in rules and t.parent is c)
+            break
+        if fired.total() > limit:
+            raise _endless(c, fired)
+    return fired
+
+
+def _replace(c: Computation, i: Instruction, new: Instruction, r: Rule) -> None:
+    if not same_type(i, new):
+        raise HeronError(
+            "PASS011",
+            f"rule '{r.name}' ({r.where}) gave {new.shape} for {i.shape}",
+            where=str(i),
+            why="a rule must keep the shape of what it replaces",
+        )
+    c.replace(i, new)
+
+
+def _endless(c: Computation, fired: Counter[Rule]) -> HeronError:
+    often: list[Any] = [f"{r.name} ({r.where})" for r, _ in fired.most_common(3)]
+    return HeronError(
+        "PASS012",
+        f"rules of the algebraic simplifier chase each other in '{c.name}'",
+        why=f"{fired.total()} rewrites of {len(c)} instructions, most by {', '.join(often)}",
+        hint="report it with the module; the other passes work without this one",
+    )

@@ -1,0 +1,123 @@
+"""constant-folding: what is known now is computed now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from heron.errors import HeronError
+from heron.hlo.instruction import Instruction
+from heron.hlo.literal import Literal
+from heron.hlo.module import Module
+from heron.hlo.op import Trait
+from heron.hlo.shape import Shape
+from heron.passes.base import Pass
+from heron.passes.building import constant
+from heron.passes.context import PassContext
+from heron.passes.registry import register
+
+if TYPE_CHECKING:
+    from heron.hlo.evaluator import Evaluator
+
+#: never worth a constant: cheap to make where they are used, or not a computation at all
+_NOT_FOLDED = frozenset(
+    "parameter constant broadcast iota tuple get-tuple-element after-all add-dependency custom-call fusion "
+    "opt-barrier optimization-barrier partition-id replica-id copy-start copy-done domain bitcast".split()
+)
+
+
+@register
+@dataclass(frozen=True)
+class ConstantFolding(Pass):
+    """Evaluates instructions whose operands are all constants.
+
+    Broadcasts and iotas stay: computing them again is cheaper than loading them. A result is only kept when it has at
+    most ``max_elements`` elements or no more than its operands, and only when it takes at most ``max_work`` element
+    operations to get, counted rather than timed so that every compile gives the same program. Broadcasts of constants
+    count as constant operands next to at least one real constant.
+
+    a = f32[] constant(2)
+    b = f32[] constant(3)
+    c = f32[] multiply(a, b)
+    ROOT r = f32[] add(c, f32[] x)
+    ->
+    c = f32[] constant(6)
+    ROOT r = f32[] add(c, x)
+    """
+
+    name = "constant-folding"
+    max_elements: int = 1024
+    max_work: int = 1 << 22
+
+    def run(self, module: Module, ctx: PassContext) -> bool:
+        changed = False
+        for c in module.computations:
+            for i in c.post_order():
+                if not i.operands or i.operands[0].opcode not in ("constant", "broadcast") or not self._folds(i):
+                    continue
+                value = _value(i)
+                if value is not None:
+                    c.replace(i, constant(c, value, like=i))
+                    changed = True
+        return changed
+
+    def _folds(self, i: Instruction) -> bool:
+        if i.opcode in _NOT_FOLDED or i.op.has_side_effect or not i.shape.is_array or any(i.shape.dynamic):
+            return False
+        if not i.op.traits.isdisjoint({Trait.RANDOM, Trait.COLLECTIVE, Trait.CONTROL_FLOW}):
+            return False
+        if i.control_predecessors or i.control_successors:
+            return False
+        if not all(o.opcode == "constant" or _is_constant_broadcast(o) for o in i.operands):
+            return False
+        known = [o for o in i.operands if o.opcode == "constant" and o.shape.is_array]
+        if not known:
+            return False
+        read = sum(o.shape.num_elements for o in known)
+        if i.shape.num_elements > max(self.max_elements, read):
+            return False
+        return _work(i) <= self.max_work
+
+
+def _is_constant_broadcast(i: Instruction) -> bool:
+    return i.opcode == "broadcast" and i.operands[0].opcode == "constant"
+
+
+def _work(i: Instruction) -> int:
+    """About how many element operations `i` takes."""
+    out = i.shape.num_elements
+    read = sum(o.shape.num_elements for o in i.operands)
+    match i.opcode:
+        case "dot":
+            lhs: Shape = i.operands[0].shape
+            return out * prod(lhs.dims[d] for d in i.lhs_contracting_dims)
+        case "convolution":
+            return out * i.operands[1].shape.num_elements
+        case "reduce-window" | "select-and-scatter":
+            return (out + read) * prod(w.size for w in i.window)
+        case "sort":
+            return read * 64
+        case "reduce" | "scatter" | "map":
+            return (out + read) * 16  # the evaluator may call the computation element by element
+    return out + read
+
+
+def _value(i: Instruction) -> Literal | None:
+    """`i` evaluated, or None when the evaluator cannot."""
+    from heron.hlo.evaluator import Evaluator
+
+    ev = Evaluator()
+    try:
+        result = ev.run_instruction(i, [_array(o, ev) for o in i.operands])
+    except HeronError:
+        return None
+    return Literal(i.shape.with_default_layout(), np.asarray(result))
+
+
+def _array(i: Instruction, ev: Evaluator) -> np.ndarray:
+    if i.opcode == "constant":
+        return i.attrs["literal"].array
+    return ev.run_instruction(i, [i.operands[0].attrs["literal"].array])

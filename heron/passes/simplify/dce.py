@@ -1,0 +1,37 @@
+"""dce: what nobody uses goes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from heron.hlo.module import Module
+from heron.passes.base import Pass
+from heron.passes.context import PassContext
+from heron.passes.registry import register
+
+
+@register
+@dataclass(frozen=True)
+class Dce(Pass):
+    """Removes instructions whose value nobody uses, and computations nobody calls.
+
+    Parameters stay, since callers pass them, and so does whatever has a side effect, itself or in what it calls.
+
+    e = f32[4] exponential(f32[4] x)
+    unused = f32[4] negate(e)
+    ROOT r = f32[4] add(x, x)
+    ->
+    ROOT r = f32[4] add(x, x)
+    """
+
+    name = "dce"
+
+    def run(self, module: Module, ctx: PassContext) -> bool:
+        changed = module.remove_unused_computations()
+        for c in module.computations:
+            before = len(c)
+            for i in c.instructions:
+                if not i.users:
+                    c.remove_dead_from(i)
+            changed |= len(c) != before
+        return module.remove_unused_computations() or changed

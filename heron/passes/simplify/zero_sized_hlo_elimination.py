@@ -1,0 +1,51 @@
+"""zero-sized-hlo-elimination: arrays without elements need no computing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from heron.hlo.literal import Literal
+from heron.hlo.module import Module
+from heron.hlo.op import Trait
+from heron.passes.base import Pass
+from heron.passes.building import constant
+from heron.passes.context import PassContext
+from heron.passes.registry import register
+
+
+@register
+@dataclass(frozen=True)
+class ZeroSizedHloElimination(Pass):
+    """Replaces arrays that have no elements by empty constants.
+
+    e = f32[0,4] exponential(f32[0,4] x)
+    ROOT r = f32[4] reduce(e, f32[] init), dimensions={0}, to_apply=sum
+    sum {
+      a = f32[] parameter(0)
+      b = f32[] parameter(1)
+      ROOT s = f32[] add(a, b)
+    }
+    ->
+    e = f32[0,4] constant({})
+    ROOT r = f32[4] reduce(e, init), dimensions={0}, to_apply=sum
+    """
+
+    name = "zero-sized-hlo-elimination"
+
+    def run(self, module: Module, ctx: PassContext) -> bool:
+        changed = False
+        for c in module.computations:
+            for i in c.instructions:
+                shape = i.shape
+                if shape.num_elements or not shape.is_array or any(shape.dynamic):
+                    continue
+                if i.opcode in ("parameter", "constant") or i.parent is None:
+                    continue
+                if i.has_side_effect or Trait.CONTROL_FLOW in i.op.traits:
+                    continue
+                empty = Literal(shape, np.empty(shape.dims, shape.element_type.dtype))
+                c.replace(i, constant(c, empty, like=i))
+                changed = True
+        return changed

@@ -1,0 +1,1 @@
+"""The CPU: the whole thunk sequence as one native program."""

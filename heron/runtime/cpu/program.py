@@ -1,0 +1,229 @@
+"""One native program for the CPU: the thunk sequence, loops and branches included, as LLVM text.
+
+``void heron_program(ptr buffers)`` receives a table with the base address of every allocation. Kernels and library
+routines are called by symbol; nothing returns to Python until the program is done, except `HostThunk`s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+from heron.buffers.assignment import Slice
+from heron.codegen.kernel import Kernel
+from heron.errors import HeronError
+from heron.hlo.types import ElementType
+from heron.runtime.cpu import blas
+from heron.runtime.thunks import (
+    ConditionalThunk,
+    CopyThunk,
+    GemmThunk,
+    HostThunk,
+    KernelThunk,
+    Sequence,
+    Thunk,
+    WhileThunk,
+)
+
+ENTRY = "heron_program"
+
+
+class ProgramWriter:
+    """Writes the program's LLVM text; afterwards `externals` maps symbols to the addresses they need."""
+
+    def __init__(self, kernels: dict[str, Kernel], host_address: Callable[[HostThunk], int]) -> None:
+        self.kernels = kernels
+        self.host_address = host_address
+        self.externals: dict[str, int] = {}
+        self.declarations: dict[str, str] = {}
+        self.body: list[str] = []
+        self.allocations: set[int] = set()
+        self.constants: dict[int, str] = {}
+        self.values = 0
+        self.blocks = 0
+        self.hosts = 0
+
+    def write(self, sequence: Sequence) -> str:
+        """The functions and declarations; kernels are expected in the same module."""
+        self.run(sequence)
+        head = ["define void @heron_program(ptr noalias readonly %buffers) nounwind {", "entry:"]
+        for n in sorted(self.allocations):
+            head.append(f"  %slot{n} = getelementptr inbounds ptr, ptr %buffers, i64 {n}")
+            head.append(f"  %buffer{n} = load ptr, ptr %slot{n}")
+        tail = ["  ret void", "}"]
+        return "\n".join(
+            [*self.constants.values(), *self.declarations.values(), *head, *self.body, *tail, ""]
+        )
+
+    # -- pieces ------------------------------------------------------------------------------------------------------
+    def line(self, text: str) -> None:
+        self.body.append("  " + text)
+
+    def value(self, text: str) -> str:
+        self.values += 1
+        name = f"%v{self.values}"
+        self.line(f"{name} = {text}")
+        return name
+
+    def label(self, hint: str) -> str:
+        self.blocks += 1
+        return f"{hint}{self.blocks}"
+
+    def start(self, label: str) -> None:
+        self.body.append(f"{label}:")
+
+    def pointer(self, s: Slice) -> str:
+        n = s.allocation
+        self.allocations.add(n)
+        if s.offset == 0:
+            return f"%buffer{n}"
+        return self.value(f"getelementptr inbounds i8, ptr %buffer{n}, i64 {s.offset}")
+
+    def int_constant(self, value: int) -> str:
+        """Address of a constant 32-bit integer, as Fortran routines want their arguments."""
+        if value not in self.constants:
+            name = f"@heron_int_{value}".replace("-", "m")
+            self.constants[value] = f"{name} = private unnamed_addr constant i32 {value}"
+        return self.constants[value].split(" ", 1)[0]
+
+    def declare(self, symbol: str, signature: str, address: int | None = None) -> None:
+        self.declarations.setdefault(symbol, f"declare {signature}")
+        if address is not None:
+            self.externals[symbol] = address
+
+    # -- thunks ------------------------------------------------------------------------------------------------------
+    def run(self, sequence: Sequence) -> None:
+        for thunk in sequence:
+            self.thunk(thunk)
+
+    def thunk(self, t: Thunk) -> None:
+        match t:
+            case KernelThunk():
+                self.kernel(t)
+            case GemmThunk():
+                self.gemm(t)
+            case CopyThunk():
+                self.copy(t)
+            case WhileThunk():
+                self.loop(t)
+            case ConditionalThunk():
+                self.conditional(t)
+            case HostThunk():
+                self.host(t)
+
+    def kernel(self, t: KernelThunk) -> None:
+        args = [f"ptr {self.pointer(s)}" for s in t.args]
+        items = self.kernels[t.kernel].launch.work_items
+        self.line(f"call void @{t.kernel}({', '.join([*args, 'i64 0', f'i64 {items}'])})")
+
+    def copy(self, t: CopyThunk) -> None:
+        if t.target.size == 0:
+            return
+        self.declare("llvm.memcpy", "void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
+        origin, target = self.pointer(t.origin), self.pointer(t.target)
+        self.line(
+            f"call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {origin}, i64 {t.target.size}, i1 false)"
+        )
+
+    def loop(self, t: WhileThunk) -> None:
+        head, body, done = self.label("while"), self.label("body"), self.label("done")
+        self.line(f"br label %{head}")
+        self.start(head)
+        self.run(t.condition)
+        flag = self.value(f"load i8, ptr {self.pointer(t.predicate)}")
+        test = self.value(f"icmp ne i8 {flag}, 0")
+        self.line(f"br i1 {test}, label %{body}, label %{done}")
+        self.start(body)
+        self.run(t.body)
+        self.line(f"br label %{head}")
+        self.start(done)
+
+    def conditional(self, t: ConditionalThunk) -> None:
+        labels = [self.label("branch") for _ in t.branches]
+        done = self.label("joined")
+        width = "i8" if t.by_predicate else "i32"
+        selector = self.value(f"load {width}, ptr {self.pointer(t.selector)}")
+        if t.by_predicate:
+            test = self.value(f"icmp ne i8 {selector}, 0")
+            self.line(f"br i1 {test}, label %{labels[0]}, label %{labels[1]}")
+        else:
+            cases = " ".join(f"i32 {n}, label %{label}" for n, label in enumerate(labels[:-1]))
+            self.line(f"switch i32 {selector}, label %{labels[-1]} [ {cases} ]")
+        for label, branch in zip(labels, t.branches, strict=True):
+            self.start(label)
+            self.run(branch)
+            self.line(f"br label %{done}")
+        self.start(done)
+
+    def host(self, t: HostThunk) -> None:
+        symbol = f"heron_host_{self.hosts}"
+        self.hosts += 1
+        pointers = ", ".join(["ptr"] * len(t.args))
+        self.declare(symbol, f"void @{symbol}({pointers})", self.host_address(t))
+        args = ", ".join(f"ptr {self.pointer(s)}" for s in t.args)
+        self.line(f"call void @{symbol}({args})")
+
+    def gemm(self, t: GemmThunk) -> None:
+        """Row-major C = A·B is column-major Cᵀ = Bᵀ·Aᵀ: operands swap, stored shapes stay."""
+        if max(t.m, t.n, t.k) > blas.LIMIT:
+            raise HeronError(
+                "RUN021", f"matrix product too large for BLAS: {t.m}x{t.n}x{t.k}", where=t.source
+            )
+        if prod((t.batch, t.m, t.n)) == 0:
+            return
+        name = blas.PREFIX[t.element_type] + "gemm"
+        symbol = f"heron_{name}"
+        self.declare(symbol, f"void @{symbol}({', '.join(['ptr'] * 13)})", blas.address(name))
+        one, zero = self.scalar(t.element_type, 1.0), self.scalar(t.element_type, 0.0)
+        lhs, rhs, out = self.pointer(t.lhs), self.pointer(t.rhs), self.pointer(t.out)
+        size = t.element_type.byte_size
+
+        def call(a: str, b: str, c: str) -> None:
+            args = [
+                self.flag("T" if t.rhs_transposed else "N"),
+                self.flag("T" if t.lhs_transposed else "N"),
+                *map(self.int_constant, (t.n, t.m, t.k)),
+                one,
+                b,
+                self.int_constant(max(1, t.k if t.rhs_transposed else t.n)),
+                a,
+                self.int_constant(max(1, t.m if t.lhs_transposed else t.k)),
+                zero,
+                c,
+                self.int_constant(max(1, t.n)),
+            ]
+            self.line(f"call void @{symbol}({', '.join('ptr ' + a for a in args)})")
+
+        if t.batch == 1:
+            call(lhs, rhs, out)
+            return
+        before, head, done = self.label("batch"), self.label("product"), self.label("done")
+        self.line(f"br label %{before}")
+        self.start(before)
+        self.line(f"br label %{head}")
+        self.start(head)
+        n = self.label("%n")
+        self.line(f"{n} = phi i64 [ 0, %{before} ], [ {n}.next, %{head} ]")
+        places = []
+        for base, count in ((lhs, t.m * t.k), (rhs, t.k * t.n), (out, t.m * t.n)):
+            offset = self.value(f"mul i64 {n}, {count * size}")
+            places.append(self.value(f"getelementptr inbounds i8, ptr {base}, i64 {offset}"))
+        call(*places)
+        self.line(f"{n}.next = add i64 {n}, 1")
+        self.line(f"{n}.more = icmp ult i64 {n}.next, {t.batch}")
+        self.line(f"br i1 {n}.more, label %{head}, label %{done}")
+        self.start(done)
+
+    def flag(self, letter: str) -> str:
+        symbol = f"@heron_flag_{letter}"
+        self.declarations.setdefault(
+            symbol, f'{symbol} = private unnamed_addr constant [2 x i8] c"{letter}\\00"'
+        )
+        return symbol
+
+    def scalar(self, et: ElementType, value: float) -> str:
+        part = "float" if et.component.bits == 32 else "double"
+        symbol = f"@heron_scalar_{et.name}_{int(value)}"
+        kind = f"[2 x {part}] [{part} {value}, {part} 0.0]" if et.is_complex else f"{part} {value}"
+        self.declarations.setdefault(symbol, f"{symbol} = private unnamed_addr constant {kind}")
+        return symbol

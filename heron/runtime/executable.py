@@ -1,0 +1,142 @@
+"""Executable: a compiled program one can call on NumPy arrays and ask about."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence as Seq
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from heron.errors import HeronError
+from heron.hlo.shape import Shape, ShapeIndex
+
+if TYPE_CHECKING:
+    from heron.buffers.assignment import BufferAssignment
+    from heron.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a program takes and gives: flat parameter shapes with names, and the (maybe tuple) result."""
+
+    parameters: tuple[Shape, ...]
+    names: tuple[str, ...]
+    result: Shape
+
+    @property
+    def outputs(self) -> tuple[Shape, ...]:
+        """Flat result shapes, in order."""
+        return tuple(s for _, s in self.result.leaves())
+
+    @property
+    def arguments(self) -> tuple[tuple[int, ShapeIndex], ...]:
+        """Flat arguments as (parameter number, tuple index)."""
+        return tuple((n, index) for n, p in enumerate(self.parameters) for index, _ in p.leaves())
+
+    def check(self, arrays: Seq[Any]) -> list[np.ndarray]:
+        """Arguments as C-contiguous arrays of the right dtype and shape.
+
+        Raises RUN001 (count), RUN002 (dtype), RUN003 (shape).
+        """
+        leaves = [
+            (name, index, leaf)
+            for name, shape in zip(self.names, self.parameters, strict=True)
+            for index, leaf in shape.leaves()
+        ]
+        if len(arrays) != len(leaves):
+            wanted = ", ".join(f"{name}: {leaf.bare}" for name, _, leaf in leaves)
+            raise HeronError(
+                "RUN001",
+                f"the program takes {len(leaves)} arrays, {len(arrays)} given",
+                why=f"parameters: {wanted or 'none'}",
+            )
+        checked: list[np.ndarray] = []
+        for n, ((name, _, leaf), value) in enumerate(zip(leaves, arrays, strict=True)):
+            array = np.asarray(value)
+            if array.dtype != leaf.element_type.dtype:
+                raise HeronError(
+                    "RUN002",
+                    f"argument {n} ('{name}') has dtype {array.dtype}, the program takes {leaf.element_type}",
+                    hint=f"array.astype({leaf.element_type.dtype.name!r})",
+                )
+            if array.shape != leaf.dims:
+                raise HeronError(
+                    "RUN003",
+                    f"argument {n} ('{name}') has shape {list(array.shape)}, the program takes {leaf.bare}",
+                )
+            checked.append(array if array.flags.c_contiguous else np.ascontiguousarray(array))
+        return checked
+
+    def pack(self, outputs: Seq[np.ndarray]) -> Any:
+        """Flat outputs as the program's result: one array, or nested tuples."""
+        rest = iter(outputs)
+
+        def build(shape: Shape) -> Any:
+            if shape.tuple_shapes is not None:
+                return tuple(build(s) for s in shape.tuple_shapes)
+            return next(rest)
+
+        return build(self.result)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelInfo:
+    """A distinct kernel: where it came from and how it is launched."""
+
+    name: str
+    emitter: str
+    uses: int
+    instructions: tuple[str, ...]
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    work_items: int
+    shared_bytes: int
+    notes: dict[str, str]
+
+
+class Executable(ABC):
+    """A compiled program. Call it on arrays in parameter order; ask `kernels`, `memory`, `trace`, `stage(name)`."""
+
+    def __init__(
+        self,
+        name: str,
+        target: str,
+        signature: Signature,
+        kernels: list[KernelInfo],
+        assignment: BufferAssignment,
+        trace: Trace,
+        stages: Any,
+    ) -> None:
+        self.name, self.target, self.signature = name, target, signature
+        self.kernels, self.assignment, self.trace = kernels, assignment, trace
+        self._stages = stages
+
+    def __call__(self, *arrays: Any) -> Any:
+        """Run on NumPy arrays; gives one array, or (nested) tuples of them."""
+        return self.signature.pack(self.run(arrays))
+
+    def run(self, arrays: Seq[Any]) -> list[np.ndarray]:
+        """Run; flat outputs in order."""
+        return self.execute(self.signature.check(arrays))
+
+    @abstractmethod
+    def execute(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
+        """Run on checked flat arguments."""
+
+    @property
+    def memory(self) -> dict[str, int]:
+        """Bytes by kind: arguments, outputs, constants, temp, peak (all of them together)."""
+        b = self.assignment
+        totals = {
+            "arguments": b.argument_bytes,
+            "outputs": b.output_bytes,
+            "constants": b.constant_bytes,
+            "temp": b.temp_bytes,
+        }
+        return {**totals, "peak": sum(totals.values())}
+
+    def stage(self, name: str) -> str:
+        """The program at a stage, as text: hlo, fused, scheduled, buffers, thunks, mlir, llvm, ptx, asm."""
+        return self._stages.text(name)

@@ -1,0 +1,94 @@
+"""A GPU program run on the CPU: its own kernels on the checked simulator, library steps by NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from heron.buffers.assignment import Slice
+from heron.runtime.executable import Executable
+from heron.runtime.memory import HostMemory
+from heron.runtime.thunks import (
+    ConditionalThunk,
+    CopyThunk,
+    GemmThunk,
+    HostThunk,
+    KernelThunk,
+    Sequence,
+    WhileThunk,
+)
+
+KernelRunner = Callable[[list[tuple[int, int]]], None]
+
+
+class SimExecutable(Executable):
+    """Walks the thunk sequence as a GPU's stream would run it, one step after the other."""
+
+    def __init__(
+        self, sequence: Sequence, runners: dict[str, KernelRunner], memory: HostMemory, **facts: Any
+    ) -> None:
+        super().__init__(**facts)
+        self.sequence, self.runners, self._memory = sequence, runners, memory
+
+    def execute(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
+        arenas = self._memory.borrow()
+        try:
+            bases, results = self._memory.bind(arrays, arenas)
+            Stream(self.runners, bases).run(self.sequence)
+        finally:
+            self._memory.give_back(arenas)
+        return results
+
+
+class Stream:
+    """One run of a sequence over bound buffers."""
+
+    def __init__(self, runners: dict[str, KernelRunner], bases: list[np.ndarray]) -> None:
+        self.runners = runners
+        self.bases = [b.reshape(-1).view(np.uint8) for b in bases]
+
+    def bytes(self, s: Slice) -> np.ndarray:
+        return self.bases[s.allocation][s.offset : s.offset + s.size]
+
+    def array(self, s: Slice, dtype: np.dtype, dims: tuple[int, ...]) -> np.ndarray:
+        count = int(np.prod(dims, dtype=np.int64))
+        return self.bytes(s)[: count * dtype.itemsize].view(dtype).reshape(dims)
+
+    def run(self, sequence: Sequence) -> None:
+        for t in sequence:
+            match t:
+                case KernelThunk():
+                    self.runners[t.kernel]([(self.bytes(s).ctypes.data, s.size) for s in t.args])
+                case CopyThunk():
+                    self.bytes(t.target)[:] = self.bytes(t.origin)[: t.target.size]
+                case GemmThunk():
+                    self.gemm(t)
+                case WhileThunk():
+                    self.run(t.condition)
+                    while self.bytes(t.predicate)[0]:
+                        self.run(t.body)
+                        self.run(t.condition)
+                case ConditionalThunk():
+                    self.run(t.branches[self.branch(t)])
+                case HostThunk():
+                    views = [self.array(s, *kind) for s, kind in zip(t.args, t.types, strict=True)]
+                    t.function(*views)
+
+    def branch(self, t: ConditionalThunk) -> int:
+        if t.by_predicate:
+            return 0 if self.bytes(t.selector)[0] else 1
+        n = int(self.bytes(t.selector)[:4].view(np.int32)[0])
+        return n if 0 <= n < len(t.branches) else len(t.branches) - 1
+
+    def gemm(self, t: GemmThunk) -> None:
+        dtype = t.element_type.dtype
+        lhs = self.array(t.lhs, dtype, (t.batch, t.k, t.m) if t.lhs_transposed else (t.batch, t.m, t.k))
+        rhs = self.array(t.rhs, dtype, (t.batch, t.n, t.k) if t.rhs_transposed else (t.batch, t.k, t.n))
+        out = self.array(t.out, dtype, (t.batch, t.m, t.n))
+        if t.lhs_transposed:
+            lhs = lhs.swapaxes(1, 2)
+        if t.rhs_transposed:
+            rhs = rhs.swapaxes(1, 2)
+        np.matmul(lhs, rhs, out=out)

@@ -1,0 +1,133 @@
+"""Thunks: the steps a compiled program is made of, as plain data.
+
+A thunk names buffers by `Slice` (allocation, offset, size). What runs them differs by machine: on the CPU the whole
+sequence becomes one native function (`runtime/cpu/program.py`), on the simulated GPU it is walked step by step
+(`runtime/sim/executable.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from heron.buffers.assignment import Slice
+from heron.hlo.types import ElementType
+
+
+@dataclass(frozen=True, slots=True)
+class KernelThunk:
+    """Run one of heron's own kernels. ``kernel`` indexes the program's kernel table."""
+
+    kernel: str
+    args: tuple[Slice, ...]
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class GemmThunk:
+    """``out[b] = op(lhs[b]) @ op(rhs[b])`` over row-major batches: [batch, m, k] x [batch, k, n] → [batch, m, n].
+
+    ``lhs_transposed``: lhs is stored [batch, k, m]; ``rhs_transposed``: rhs is stored [batch, n, k].
+    """
+
+    lhs: Slice
+    rhs: Slice
+    out: Slice
+    batch: int
+    m: int
+    n: int
+    k: int
+    lhs_transposed: bool
+    rhs_transposed: bool
+    element_type: ElementType
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class CopyThunk:
+    """Copy ``target.size`` bytes; the two slices never overlap partly."""
+
+    origin: Slice
+    target: Slice
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class WhileThunk:
+    """Run ``condition``; while the byte at ``predicate`` is not 0, run ``body`` and then ``condition`` again."""
+
+    condition: Sequence
+    predicate: Slice
+    body: Sequence
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionalThunk:
+    """Run one branch: by a pred (nonzero → branch 0, zero → branch 1) or an s32 (out of range → the last)."""
+
+    selector: Slice
+    by_predicate: bool
+    branches: tuple[Sequence, ...]
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class HostThunk:
+    """Call a Python function on NumPy views of the slices (a library routine with no native binding here)."""
+
+    function: Callable[..., None]
+    args: tuple[Slice, ...]
+    types: tuple[tuple[np.dtype, tuple[int, ...]], ...]
+    library: str
+    source: str
+
+
+Thunk = KernelThunk | GemmThunk | CopyThunk | WhileThunk | ConditionalThunk | HostThunk
+Sequence = tuple[Thunk, ...]
+
+
+def walk(sequence: Sequence) -> Iterator[Thunk]:
+    """Every thunk, those inside loops and branches too, in program order."""
+    for thunk in sequence:
+        yield thunk
+        if isinstance(thunk, WhileThunk):
+            yield from walk(thunk.condition)
+            yield from walk(thunk.body)
+        elif isinstance(thunk, ConditionalThunk):
+            for branch in thunk.branches:
+                yield from walk(branch)
+
+
+def place(s: Slice) -> str:
+    """A slice as ``allocation[offset:end]``."""
+    return f"#{s.allocation}[{s.offset}:{s.offset + s.size}]"
+
+
+def show(sequence: Sequence, indent: str = "") -> str:
+    """The plan as text, a line per thunk."""
+    lines: list[str] = []
+    for t in sequence:
+        match t:
+            case KernelThunk():
+                lines.append(f"{indent}kernel {t.kernel}({', '.join(map(place, t.args))})  // {t.source}")
+            case GemmThunk():
+                shape = f"{t.batch}x{t.m}x{t.n}x{t.k} {t.element_type}"
+                flags = " lhs^T" * t.lhs_transposed + " rhs^T" * t.rhs_transposed
+                lines.append(f"{indent}gemm {shape}{flags} {place(t.out)} = {place(t.lhs)} @ {place(t.rhs)}  // {t.source}")
+            case CopyThunk():
+                lines.append(f"{indent}copy {place(t.target)} = {place(t.origin)}  // {t.source}")
+            case WhileThunk():
+                lines.append(f"{indent}while {place(t.predicate)}  // {t.source}")
+                lines.append(show(t.condition, indent + "  ? "))
+                lines.append(show(t.body, indent + "    "))
+            case ConditionalThunk():
+                lines.append(f"{indent}conditional {place(t.selector)}  // {t.source}")
+                for n, branch in enumerate(t.branches):
+                    lines.append(f"{indent}  branch {n}:")
+                    lines.append(show(branch, indent + "    "))
+            case HostThunk():
+                lines.append(f"{indent}{t.library}({', '.join(map(place, t.args))})  // {t.source}")
+    return "\n".join(line for line in lines if line)

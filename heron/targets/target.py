@@ -1,0 +1,125 @@
+"""Target: a machine, and how programs run there. The facts come from ``data/*.toml``; adding a machine adds a file.
+
+Names: ``cpu`` is this machine; ``x86-64-v3`` a CPU level; ``sm_90`` a GPU, present or not; ``sim:sm_90`` that GPU
+simulated on the CPU; ``cuda`` the GPU of this machine.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import functools
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from heron.errors import HeronError
+
+_DATA = Path(__file__).parent / "data"
+
+
+@dataclass(frozen=True)
+class Target:
+    """A machine. Sizes are bytes, rates per second, "core" is a CPU core or a GPU multiprocessor."""
+
+    name: str
+    kind: Literal["cpu", "gpu"]
+    #: the data file the figures come from: ``sm_90`` for ``sim:sm_90``
+    machine: str
+    description: str
+    #: whether GPU kernels run on the CPU, one coroutine a GPU thread
+    sim: bool = False
+    #: LLVM's name of the processor; empty: ask LLVM for the host's
+    llvm_cpu: str = ""
+    features: tuple[str, ...] = ()
+
+    cores: int = 1
+    clock_hz: int = 0
+    memory_bytes: int = 0
+    memory_bandwidth: int = 0
+    l1_bytes: int = 0
+    l2_bytes: int = 0
+    l3_bytes: int = 0
+    vector_bits: int = 0
+    vector_registers: int = 0
+    #: operations a second by element type (``f32``, ``bf16``, …); pairs, so that a target is hashable
+    flops: tuple[tuple[str, float], ...] = ()
+
+    warp: int = 1
+    threads_per_block: int = 1
+    threads_per_core: int = 1
+    blocks_per_core: int = 1
+    shared_bytes_per_core: int = 0
+    shared_bytes_per_block: int = 0
+    registers_per_core: int = 0
+    registers_per_thread: int = 0
+    grid: tuple[int, int, int] = (1, 1, 1)
+    block: tuple[int, int, int] = (1, 1, 1)
+
+    def flops_of(self, element_type: str) -> float:
+        """Peak operations a second on that element type; the f32 rate where the data has none, 0 if unsupported."""
+        rates = dict(self.flops)
+        return rates.get(element_type, rates.get("f32", 0.0))
+
+    def to_json(self) -> dict[str, Any]:
+        """All facts as plain JSON values."""
+        return {**dataclasses.asdict(self), "flops": dict(self.flops)}
+
+
+@functools.cache
+def get(name: str) -> Target:
+    """The target of that name. Raises TGT001, with the nearest name, when there is none.
+
+    ``cuda`` is found whether or not this machine has a GPU; without one, running is what fails.
+    """
+    if name == "cpu":
+        from heron.targets.host import host
+
+        return host()
+    if name == "cuda":
+        from heron.targets.host import cuda_machine
+
+        return dataclasses.replace(_load(cuda_machine(_machines())), name="cuda")
+    if name.startswith("sim:") and name[4:] in _machines() and _load(name[4:]).kind == "gpu":
+        return dataclasses.replace(_load(name[4:]), name=name, sim=True)
+    if name in _machines():
+        return _load(name)
+    raise _unknown(name)
+
+
+def names() -> list[str]:
+    """Every name `get` takes."""
+    gpus = [m for m in _machines() if _load(m).kind == "gpu"]
+    cpus = [m for m in _machines() if _load(m).kind == "cpu"]
+    return ["cpu", "cuda", *cpus, *gpus, *(f"sim:{m}" for m in gpus)]
+
+
+def all_targets() -> list[Target]:
+    """Every target, `cpu` and `cuda` first."""
+    return [get(n) for n in names()]
+
+
+def _unknown(name: str) -> HeronError:
+    near = difflib.get_close_matches(name, names(), 1)
+    hint = f"did you mean '{near[0]}'? " if near else ""
+    return HeronError("TGT001", f"unknown target '{name}'", hint=f"{hint}targets are {', '.join(names())}")
+
+
+@functools.cache
+def _machines() -> tuple[str, ...]:
+    def order(name: str) -> tuple[str, int]:
+        family, _, number = name.rpartition("_")
+        return (family, int(number)) if number.isdigit() else (name, 0)
+
+    return tuple(sorted((p.stem for p in _DATA.glob("*.toml")), key=order))
+
+
+@functools.cache
+def _load(machine: str) -> Target:
+    with open(_DATA / f"{machine}.toml", "rb") as file:
+        data = tomllib.load(file)
+    flops = tuple(sorted(data.pop("flops").items()))
+    facts: dict[str, Any] = {**data.pop("machine"), **data.pop("limits"), **data}
+    lists = {key: tuple(value) for key, value in facts.items() if isinstance(value, list)}
+    return Target(**{**facts, **lists}, machine=machine, flops=flops)

@@ -1,0 +1,205 @@
+"""Trace: one object per compile that every stage writes into.
+
+Writing costs an append and two clock reads; reading, saving and tables live in `heron.trace.store` and
+`heron.trace.summary`, loaded on demand.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A choice or a refusal as a value; true when the answer was yes.
+
+    `rule` names who decided (``fusion``, ``layout``, …), `subject` and `object` the instructions it was about, costs
+    are in the rule's own unit (microseconds or bytes), None where no cost was weighed.
+    """
+
+    ok: bool
+    reason: str
+    rule: str = ""
+    subject: str = ""
+    object: str = ""
+    cost_before: float | None = None
+    cost_after: float | None = None
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+
+@dataclass(slots=True)
+class Stage:
+    """A named span of the compile, in seconds, with the spans inside it."""
+
+    name: str
+    seconds: float = 0.0
+    children: list[Stage] = field(default_factory=list)
+
+    def walk(self, depth: int = 0) -> Iterator[tuple[int, Stage]]:
+        """This stage and those inside it, outermost first, with their depth."""
+        yield depth, self
+        for child in self.children:
+            yield from child.walk(depth + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class PassRecord:
+    """One run of one pass: whether it changed the module, its seconds, instruction counts before and after."""
+
+    name: str
+    changed: bool
+    seconds: float
+    before: int
+    after: int
+    pipeline: str = ""
+
+
+@dataclass(slots=True)
+class KernelRecord:
+    """One distinct kernel: who emitted it, how it is launched, bytes of code, seconds to compile.
+
+    `source` names the instructions that launch it: identical fusions share one kernel. `launch` holds grid, block and
+    whatever else the target's launches have.
+    """
+
+    name: str
+    emitter: str
+    source: list[str] = field(default_factory=list)
+    launch: dict[str, Any] = field(default_factory=dict)
+    code_size: int = 0
+    seconds: float = 0.0
+
+    @property
+    def uses(self) -> int:
+        """How many places launch it."""
+        return max(1, len(self.source))
+
+
+class Trace:
+    """What one compile did. All fields are plain data and survive `save` and `load`."""
+
+    def __init__(self, module: str = "", target: str = "") -> None:
+        self.module = module
+        self.target = target
+        #: options that differ from their defaults, as text
+        self.options: dict[str, str] = {}
+        self.stages: list[Stage] = []
+        self.passes: list[PassRecord] = []
+        self.kernels: list[KernelRecord] = []
+        #: thunks that are not kernels, by kind: ``gemm``, ``copy``, ``while``, …
+        self.thunks: dict[str, int] = {}
+        self.decisions: list[Decision] = []
+        #: bytes by kind: arguments, outputs, temp, constants, peak
+        self.memory: dict[str, int] = {}
+        self.notes: list[str] = []
+        #: called with the name of each stage, pass or kernel as it comes along; for progress displays
+        self.on_event: Callable[[str], None] | None = None
+        self._open: list[Stage] = []
+
+    # -- writing -----------------------------------------------------------------------------------------------------
+    @contextlib.contextmanager
+    def stage(self, name: str) -> Iterator[Stage]:
+        """Time a span: ``with trace.stage("passes"):``. Spans nest; a span that raises is recorded too."""
+        self.begin(name)
+        stage = Stage(name)
+        (self._open[-1].children if self._open else self.stages).append(stage)
+        self._open.append(stage)
+        start = time.perf_counter()
+        try:
+            yield stage
+        finally:
+            stage.seconds = time.perf_counter() - start
+            self._open.pop()
+
+    def stage_add(self, name: str, seconds: float) -> None:
+        """Add seconds to a span inside the open one: for work that is done in many small pieces."""
+        siblings = self._open[-1].children if self._open else self.stages
+        for stage in siblings:
+            if stage.name == name:
+                stage.seconds += seconds
+                return
+        siblings.append(Stage(name, seconds))
+
+    def begin(self, name: str) -> None:
+        """Tell whoever watches that a pass, kernel or other piece of work begins."""
+        if self.on_event is not None:
+            self.on_event(name)
+
+    def record_pass(
+        self, name: str, changed: bool, seconds: float, before: int, after: int, pipeline: str = ""
+    ) -> PassRecord:
+        """Note one run of a pass, after it."""
+        record = PassRecord(name, changed, seconds, before, after, pipeline)
+        self.passes.append(record)
+        return record
+
+    def kernel(
+        self,
+        name: str,
+        emitter: str,
+        source: Iterable[str] = (),
+        launch: Mapping[str, Any] | None = None,
+        code_size: int = 0,
+        seconds: float = 0.0,
+    ) -> KernelRecord:
+        """Note a new kernel; append to the record's `source` when another instruction launches it too."""
+        self.begin(name)
+        record = KernelRecord(name, emitter, list(source), dict(launch or {}), code_size, seconds)
+        self.kernels.append(record)
+        return record
+
+    def count_thunk(self, kind: str, times: int = 1) -> None:
+        """Note a step of the program that is not a kernel: a library call, a copy, control flow."""
+        self.thunks[kind] = self.thunks.get(kind, 0) + times
+
+    def decide(self, decision: Decision) -> Decision:
+        """Keep a decision and hand it back, so that it can be asked in an ``if``."""
+        self.decisions.append(decision)
+        return decision
+
+    def note(self, text: str) -> None:
+        """Keep a sentence the user should see in the summary; repeated ones once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+    @property
+    def seconds(self) -> float:
+        """Seconds of all outermost stages together."""
+        return sum(s.seconds for s in self.stages)
+
+    def seconds_of(self, name: str) -> float:
+        """Seconds of all stages of that name together; 0 when there is none."""
+        return sum(s.seconds for top in self.stages for _, s in top.walk() if s.name == name)
+
+    def summary(self) -> str:
+        """Tables a person reads: kernels by emitter, other steps, memory, time by stage and by pass."""
+        from heron.trace.summary import summary
+
+        return summary(self)
+
+    def to_json(self) -> dict[str, Any]:
+        """All facts as plain JSON values."""
+        from heron.trace.store import to_json
+
+        return to_json(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write the trace as JSON text, whole or not at all. Raises CLI012 (disk full, no permission…)."""
+        from heron.trace.store import save
+
+        save(self, path)
+
+    @staticmethod
+    def load(path: str | Path) -> Trace:
+        """Read a saved trace. Raises CLI010 when it cannot be read and CLI013 when it is no trace."""
+        from heron.trace.store import load
+
+        return load(path)

@@ -1,0 +1,90 @@
+"""Traces on disk: JSON text, so that any tool can read them and `diff` can compare them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+from heron import files
+from heron.errors import HeronError
+from heron.trace.record import Decision, KernelRecord, PassRecord, Stage, Trace
+
+FORMAT = "heron-trace"
+VERSION = 1
+
+
+def to_json(trace: Trace) -> dict[str, Any]:
+    """All facts of `trace` as plain JSON values."""
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "module": trace.module,
+        "target": trace.target,
+        "options": dict(trace.options),
+        "stages": [dataclasses.asdict(s) for s in trace.stages],
+        "passes": [_flat(p) for p in trace.passes],
+        "kernels": [_flat(k) for k in trace.kernels],
+        "thunks": dict(trace.thunks),
+        "decisions": [_flat(d) for d in trace.decisions],
+        "memory": dict(trace.memory),
+        "notes": list(trace.notes),
+    }
+
+
+def from_json(data: Any, name: str = "<trace>") -> Trace:
+    """The inverse of `to_json`. Raises CLI013 when `data` is no trace of this version."""
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise _no_trace(name, f'its "format" is not "{FORMAT}"')
+    if data.get("version") != VERSION:
+        raise _no_trace(name, f"its version is {data.get('version')!r}, this heron reads version {VERSION}")
+    try:
+        trace = Trace(data["module"], data["target"])
+        trace.options = dict(data["options"])
+        trace.stages = [_stage(s) for s in data["stages"]]
+        trace.passes = [PassRecord(**p) for p in data["passes"]]
+        trace.kernels = [KernelRecord(**k) for k in data["kernels"]]
+        trace.thunks = dict(data["thunks"])
+        trace.decisions = [Decision(**d) for d in data["decisions"]]
+        trace.memory = dict(data["memory"])
+        trace.notes = list(data["notes"])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise _no_trace(name, f"a field is missing or of the wrong kind: {error}") from None
+    return trace
+
+
+def save(trace: Trace, path: str | Path) -> None:
+    """Write `trace` to `path`, one line a record. Raises CLI012."""
+    lines = []
+    for key, value in to_json(trace).items():
+        if isinstance(value, list) and value:
+            body = ",\n".join(f"  {json.dumps(v)}" for v in value)
+            lines.append(f"{json.dumps(key)}: [\n{body}\n]")
+        else:
+            lines.append(f"{json.dumps(key)}: {json.dumps(value)}")
+    files.write_text(path, "{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def load(path: str | Path) -> Trace:
+    """Read what `save` wrote. Raises CLI010, CLI013."""
+    text = files.read_text(path)
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _no_trace(str(path), f"it is not JSON: {error}") from None
+    return from_json(data, str(path))
+
+
+def _flat(record: Any) -> dict[str, Any]:
+    """A record's fields, without the deep copies of `dataclasses.asdict`."""
+    return {name: getattr(record, name) for name in record.__slots__}
+
+
+def _stage(data: dict[str, Any]) -> Stage:
+    return Stage(data["name"], float(data["seconds"]), [_stage(c) for c in data["children"]])
+
+
+def _no_trace(name: str, why: str) -> HeronError:
+    hint = "a trace is written by `heron compile FILE -o x.trace`"
+    return HeronError("CLI013", f"'{name}' is not a heron trace", why=why, hint=hint)

@@ -1,0 +1,117 @@
+"""A trace as tables a person reads, within 100 columns and without colour as the only marker."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from heron.trace.record import KernelRecord, PassRecord, Trace
+
+WIDTH = 100
+
+
+def summary(trace: Trace) -> str:
+    """Kernels by emitter, other steps, memory, time by stage, passes that cost most, notes."""
+    out = Console(file=io.StringIO(), width=WIDTH, color_system=None, highlight=False, markup=False)
+    title = trace.module + (f" for {trace.target}" if trace.target else "")
+    out.print(f"{title}: {_steps(trace)} in {seconds(trace.seconds)}")
+    for table in (_kernels(trace), _memory(trace), _stages(trace), _passes(trace)):
+        if table.row_count:
+            out.print(table)
+    refused = Counter((d.rule, d.reason) for d in trace.decisions if not d.ok)
+    if trace.decisions:
+        accepted = sum(d.ok for d in trace.decisions)
+        out.print(f"{accepted} decisions taken, {len(trace.decisions) - accepted} refused")
+        for (rule, reason), times in refused.most_common(5):
+            out.print(f"  {times} x {rule}: {reason}" if rule else f"  {times} x {reason}", soft_wrap=False)
+    for note in trace.notes:
+        out.print(f"note: {note}")
+    return "\n".join(line.rstrip() for line in out.file.getvalue().rstrip().splitlines()) + "\n"  # type: ignore[attr-defined]
+
+
+def size(count: int | float) -> str:
+    """Bytes with a binary unit: ``64.0 MiB``."""
+    value = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(value) < 1024:
+            return f"{int(value)} B" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.1f} TiB"
+
+
+def seconds(value: float) -> str:
+    """A duration with three figures: ``812 µs``, ``12.3 ms``, ``4.15 s``."""
+    if value >= 1:
+        return f"{value:.2f} s"
+    if value >= 1e-3:
+        return f"{value * 1e3:.1f} ms"
+    return f"{value * 1e6:.0f} µs"
+
+
+def table(*columns: str, title: str | None = None) -> Table:
+    """A plain table; columns whose name ends in ``>`` are right-aligned."""
+    made = Table(box=SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False, show_edge=False)
+    for column in columns:
+        made.add_column(column.rstrip(">"), justify="right" if column.endswith(">") else "left")
+    return made
+
+
+def _steps(trace: Trace) -> str:
+    launches = sum(k.uses for k in trace.kernels)
+    parts = [f"{launches} kernel launches ({len(trace.kernels)} distinct)"]
+    parts += [f"{n} {kind}" for kind, n in sorted(trace.thunks.items())]
+    return ", ".join(parts)
+
+
+def _kernels(trace: Trace) -> Table:
+    made = table("emitter", "kernels>", "launches>", "code>", "compile>")
+    by_emitter: dict[str, list[KernelRecord]] = {}
+    for k in trace.kernels:
+        by_emitter.setdefault(k.emitter, []).append(k)
+    for emitter, kernels in sorted(by_emitter.items()):
+        made.add_row(
+            emitter,
+            str(len(kernels)),
+            str(sum(k.uses for k in kernels)),
+            size(sum(k.code_size for k in kernels)),
+            seconds(sum(k.seconds for k in kernels)),
+        )
+    return made
+
+
+def _memory(trace: Trace) -> Table:
+    made = table("memory", "bytes>", ">")
+    for kind, count in trace.memory.items():
+        made.add_row(kind, f"{count:,}", size(count))
+    return made
+
+
+def _stages(trace: Trace) -> Table:
+    made = table("stage", "time>", "share>")
+    whole = trace.seconds or 1.0
+    for top in trace.stages:
+        for depth, stage in top.walk():
+            if depth < 3 and (depth == 0 or stage.seconds > 0.01 * whole):
+                share = f"{100 * stage.seconds / whole:.0f} %"
+                made.add_row("  " * depth + stage.name, seconds(stage.seconds), share)
+    return made
+
+
+def _passes(trace: Trace, most: int = 8) -> Table:
+    made = table("pass", "runs>", "changed>", "instructions>", "time>")
+    by_name: dict[str, list[PassRecord]] = {}
+    for p in trace.passes:
+        by_name.setdefault(p.name, []).append(p)
+    cost = {name: sum(p.seconds for p in runs) for name, runs in by_name.items()}
+    for name in sorted(by_name, key=lambda n: -cost[n])[:most]:
+        runs = by_name[name]
+        delta = sum(p.after - p.before for p in runs)
+        made.add_row(name, str(len(runs)), str(sum(p.changed for p in runs)), f"{delta:+d}", seconds(cost[name]))
+    if len(by_name) > most:
+        rest = sum(cost.values()) - sum(sorted(cost.values(), reverse=True)[:most])
+        made.add_row(f"{len(by_name) - most} more", "", "", "", seconds(rest))
+    return made

@@ -1,0 +1,92 @@
+"""The xla_gpu dialect: text round trips, rules are checked."""
+
+from __future__ import annotations
+
+import pytest
+from xdsl.dialects.builtin import f32
+from xdsl.ir import Block
+
+from heron.analysis.indexing import Dim, IndexingMap, Sym
+from heron.codegen.dialects.context import parse_kernel
+from heron.codegen.dialects.xla_gpu import INDEX, IndexingMapAttr, LoopOp
+from heron.errors import HeronError
+
+EVERY_OP = """\
+builtin.module {
+  func.func @k(%a: tensor<4x8xf32>, %o: tensor<4xf32>, %p: !llvm.ptr) -> tensor<4xf32> attributes {xla_gpu.entry} {
+    %i = arith.constant 0 : index
+    %x = xla_gpu.loop (%i)[%s] -> (%r, %q) in "(d0)[s0] -> (d0, s0 * 2), domain: d0 in [0, 3], s0 in [0, 7], \
+d0 + s0 in [0, 6]" iter_args(%acc = %o) -> (tensor<4xf32>) {
+      %j = xla_gpu.apply_indexing "(d0)[s0] -> (d0 + s0), domain: d0 in [0, 3], s0 in [0, 7]"(%i)[%s]
+      %v = tensor.extract %a[%r, %q] : tensor<4x8xf32>
+      %w = xla_gpu.pure_call @f(%v) : (f32) -> f32
+      %y, %z = xla_gpu.shuffle_reduce @g(%w, %w) to 16 : f32, f32
+      %n = tensor.insert %y into %acc[%r] : tensor<4xf32>
+      xla_gpu.yield %n : tensor<4xf32>
+    }
+    xla_gpu.loop (%i)[%s_1] -> () in "(d0)[s0] -> (), domain: d0 in [0, 3], s0 in [0, 7]" {
+      xla_gpu.yield
+    }
+    %m = xla_gpu.allocate_shared : tensor<4xf32>
+    %m2 = xla_gpu.sync_threads (%m) : tensor<4xf32>
+    xla_gpu.sync_threads ()
+    %c = arith.constant 1.000000e+00 : f32
+    %old = xla_gpu.llvm_atomicrmw "fadd" "monotonic" "device" %p, %c : !llvm.ptr, f32 -> f32
+    %e = arith.constant 1 : i32
+    %seen, %ok = xla_gpu.llvm_cmpxchg "monotonic" "" %p, %e, %e : !llvm.ptr, i32, i32 -> i32, i1
+    %t = xla_gpu.atomic_rmw %x[%i] : tensor<4xf32> {
+    ^bb0(%current: f32):
+      %d = arith.addf %current, %current : f32
+      xla_gpu.yield %d : f32
+    }
+    func.return %t : tensor<4xf32>
+  }
+}"""
+
+
+def test_round_trip() -> None:
+    text = str(parse_kernel(EVERY_OP))
+    assert text == EVERY_OP
+    assert str(parse_kernel(text)) == text
+
+
+def test_map_attribute() -> None:
+    attr = IndexingMapAttr(IndexingMap.identity([4]))
+    assert str(attr) == '#xla_gpu.indexing_map<"(d0) -> (d0), domain: d0 in [0, 3]">'
+    assert attr == IndexingMapAttr(IndexingMap.identity([4]))
+
+
+def test_loop_build() -> None:
+    m = IndexingMap.from_sizes([Dim(0) * 4 + Sym(0)], [2], [4])
+    block = Block(arg_types=[INDEX, f32])
+    seen = []
+
+    def body(inner: Block, syms: object, results: object, carried: list) -> list:
+        seen.append((inner, syms, results, carried))
+        return list(carried)
+
+    loop = LoopOp.build(m, [block.args[0]], [block.args[1]], body)
+    loop.verify()
+    assert [len(x) for x in seen[0][1:]] == [1, 1, 1]
+    assert loop.inits[0] is block.args[1]
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ('%r = xla_gpu.apply_indexing "(d0) -> (d0), domain: d0 in [0, 3]"(%i, %i)', "1 variables"),
+        ('%r = xla_gpu.apply_indexing "(d0) -> (d1), domain: d0 in [0, 3]"(%i)', "GEN105"),
+        ("%r = xla_gpu.shuffle_reduce @f(%x) to 3 : f32", "power of two"),
+        ('xla_gpu.loop (%i)[%s] -> () in "(d0)[s0]{rt0} -> (), domain: d0 in [0, 3], s0 in [0, 3], '
+         'rt0 in [0, 1]" { xla_gpu.yield }', "runtime variables"),
+        ('xla_gpu.loop (%i)[] -> () in "(d0)[s0] -> (), domain: d0 in [0, 3], s0 in [0, 3]" { xla_gpu.yield }',
+         "takes the symbols"),
+        ("%t = xla_gpu.atomic_rmw %o[%i] : tensor<4xf32> {\n^bb0(%c: f32):\n xla_gpu.yield %i : index }",
+         "yields the new element"),
+    ],
+)  # fmt: skip
+def test_rules(line: str, why: str) -> None:
+    text = f"func.func @k(%i: index, %x: f32, %o: tensor<4xf32>) {{\n{line}\nfunc.return }}"
+    with pytest.raises(HeronError, match="GEN11[01]") as caught:
+        parse_kernel(text)
+    assert why in str(caught.value)

@@ -1,0 +1,37 @@
+"""Options and fixtures all tests share."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+# a developer's own settings must not change what tests see
+for _name in [n for n in os.environ if n.startswith("HERON_")]:
+    del os.environ[_name]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--bless", action="store_true", help="write golden files instead of comparing with them")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
+    """``golden(path, text)``: `text` is what the file at `path` holds; ``--bless`` makes it so."""
+    bless = request.config.getoption("--bless")
+
+    def check(path: Path, text: str) -> None:
+        if bless:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+            return
+        wanted = path.read_text() if path.exists() else ""
+        if text != wanted:
+            diff = difflib.unified_diff(wanted.splitlines(), text.splitlines(), str(path), "now", lineterm="")
+            command = f"python -m pytest {request.node.nodeid} --bless"
+            pytest.fail("\n".join([*diff, "", f"if this is right: {command}"]), pytrace=False)
+
+    return check

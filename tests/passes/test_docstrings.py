@@ -1,0 +1,68 @@
+"""Every pass and every rewrite rule does on its docstring's example what the docstring says."""
+
+from __future__ import annotations
+
+import difflib
+
+import numpy as np
+import pytest
+
+import heron.passes.simplify.algebraic  # noqa: F401  (fills RULES)
+from heron.hlo.module import Module
+from heron.hlo.text import parse
+from heron.hlo.verifier import verify
+from heron.options import Options
+from heron.passes import registry
+from heron.passes.base import Pass
+from heron.passes.canonical import nameless_text, same_program
+from heron.passes.checks import ValueCheck
+from heron.passes.context import PassContext
+from heron.passes.docs import doc_of
+from heron.passes.simplify.algebraic.rules import RULES, Rule, table
+from heron.passes.simplify.algebraic_simplifier import rewrite
+from tests.passes.values import check_on_special_values
+
+PASSES = registry.all_passes()
+
+
+def assert_same(found: Module, wanted: Module) -> None:
+    if same_program(found, wanted):
+        return
+    diff = difflib.unified_diff(
+        nameless_text(wanted).splitlines(), nameless_text(found).splitlines(), "docstring", "result", lineterm=""
+    )
+    pytest.fail("\n".join(["not what the docstring says:", *diff, "", str(found)]))
+
+
+@pytest.mark.parametrize("cls", PASSES, ids=lambda c: c.name)
+def test_pass_example(cls: type[Pass]) -> None:
+    doc = doc_of(cls)
+    assert doc.summary and doc.example is not None, f"{cls.name} needs a docstring with an example"
+    module, wanted = parse(doc.example.before), parse(doc.example.after)
+    verify(module)
+    before = ValueCheck(module)
+    assert PassContext(Options()).run_pass(cls(), module)
+    verify(module)
+    assert_same(module, wanted)
+    before.after(cls.name, module)
+    assert not cls().run(module, PassContext()), "a second run changed something again"
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda r: r.name)
+def test_rule_example(rule: Rule) -> None:
+    doc = doc_of(rule.apply)
+    assert rule.law and doc.example is not None, f"rule {rule.name} needs a law and an example"
+    module, wanted = parse(doc.example.before), parse(doc.example.after)
+    verify(module)
+    original = module.clone()
+    only_this = {opcode: (rule,) for opcode, rules in table(lambda _: True).items() if rule in rules}
+    assert rewrite(module.entry, only_this), "the rule did not fire on its own example"
+    verify(module)
+    assert_same(module, wanted)
+    check_on_special_values(original, module, rule.math)
+
+
+def test_rule_names_are_unique() -> None:
+    names = [r.name for r in RULES]
+    assert len(names) == len(set(names))
+    assert np.all([r.math in ("exact", "reassociating", "finite-only") for r in RULES])

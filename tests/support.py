@@ -1,0 +1,93 @@
+"""Where the real programs are, and how tests call the command line."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+WORKLOADS = Path(__file__).parent / "workloads"
+NAMES = sorted(p.name.removesuffix(".small.hlo") for p in (WORKLOADS / "hlo").glob("*.small.hlo"))
+
+
+def program(name: str, small: bool = True, platform: str = "cpu") -> Path:
+    """The HLO text of a workload, as JAX lowers it for ``cpu`` or ``cuda``."""
+    folder = "hlo_cuda" if platform == "cuda" else "hlo"
+    return WORKLOADS / folder / f"{name}{'.small' if small else ''}.hlo"
+
+
+def golden_values(name: str) -> Path:
+    """Inputs and XLA:CPU's outputs for a workload's small program."""
+    return WORKLOADS / "goldens" / f"{name}.npz"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a command line gave back."""
+
+    code: int
+    out: str
+    err: str
+
+
+class _Stream(io.TextIOWrapper):
+    def __init__(self, data: bytes = b"") -> None:
+        super().__init__(io.BytesIO(data), encoding="utf-8", write_through=True)
+
+    def text(self) -> str:
+        return self.buffer.getvalue().decode()  # type: ignore[attr-defined]
+
+
+def heron(*argv: object, stdin: str | bytes = "") -> Result:
+    """Run ``heron ARGV`` in this process, which is 20 times faster than starting one."""
+    from heron.cli.main import invoke
+
+    out, err, before = _Stream(), _Stream(), sys.stdin
+    sys.stdin = _Stream(stdin.encode() if isinstance(stdin, str) else stdin)
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            code = invoke([str(a) for a in argv])
+    finally:
+        sys.stdin = before
+    return Result(code, out.text(), err.text())
+
+
+def filecheck(text: str, *arguments: object) -> Result:
+    """Run ``filecheck ARGUMENTS`` on `text` in this process."""
+    from filecheck.main import main
+
+    out, before, code = _Stream(), sys.stdin, 0
+    sys.stdin = _Stream(text.encode())
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+            main(["filecheck", *map(str, arguments)])
+    except SystemExit as end:
+        code = int(end.code or 0)
+    finally:
+        sys.stdin = before
+    return Result(code, out.text(), "")
+
+
+def run_line(line: str, file: Path) -> Result:
+    """Run one RUN line of a lit test here: stages ``heron …``, ``not heron …`` and ``filecheck …`` joined by pipes."""
+    words = [word.replace("%s", str(file)) for word in shlex.split(line)]
+    result = Result(0, "", "")
+    while words:
+        end = words.index("|") if "|" in words else len(words)
+        stage, words = words[:end], words[end + 1 :]
+        negate, merge = stage[0] == "not", "2>&1" in stage
+        command, *arguments = [w for w in stage[negate:] if w != "2>&1"]
+        if command == "heron":
+            ran = heron(*arguments, stdin=result.out)
+        elif command == "filecheck":
+            ran = filecheck(result.out, *arguments)
+        else:
+            raise ValueError(f"{file}: a RUN line is made of heron and filecheck, not '{command}'")
+        failed = (ran.code != 0) != negate
+        result = Result(int(failed), ran.out + (ran.err if merge else ""), ran.err)
+        if failed:
+            return Result(1, ran.out, f"`{' '.join(stage)}` ended with {ran.code}\n{ran.err}")
+    return result

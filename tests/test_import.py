@@ -1,0 +1,55 @@
+"""``import heron`` and ``heron --help`` stay light: what they load is fixed here, which no busy machine can blur."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+HEAVY = {"jax", "jaxlib", "xdsl", "llvmlite", "scipy", "triton", "numpy", "rich", "click"}
+
+
+def _loaded(code: str) -> set[str]:
+    """Top-level modules loaded after `code` ran in a fresh interpreter."""
+    script = f"{code}\nimport sys\nprint(' '.join({{m.partition('.')[0] for m in sys.modules}}))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(done.stdout.splitlines()[-1].split())
+
+
+def test_import_loads_nothing_heavy() -> None:
+    assert not _loaded("import heron") & HEAVY
+
+
+def test_options_targets_and_trace_load_nothing_heavy() -> None:
+    code = "import heron; heron.Options; import heron.trace; from heron import targets; targets.get('sm_90')"
+    assert not _loaded(code) & HEAVY
+
+
+def test_help_loads_only_click() -> None:
+    code = "from heron.cli.main import invoke\nassert invoke(['--help']) == 0"
+    assert not _loaded(code) & (HEAVY - {"click"})
+
+
+def test_parsing_loads_no_compiler() -> None:
+    code = "import heron\nheron.parse('HloModule m\\n\\nENTRY e {\\n  ROOT x = f32[2]{0} parameter(0)\\n}\\n')"
+    assert not _loaded(code) & {"jax", "xdsl", "llvmlite", "rich", "click"}
+
+
+def test_public_names() -> None:
+    import heron
+
+    for name in heron.__all__:
+        assert getattr(heron, name) is not None
+    assert set(heron.__all__) <= set(dir(heron))
+
+
+def test_unknown_name_is_an_attribute_error() -> None:
+    import heron
+
+    assert not hasattr(heron, "no_such_name")
+
+
+def test_python_dash_m_gives_the_version() -> None:
+    import heron
+
+    done = subprocess.run([sys.executable, "-m", "heron", "--version"], capture_output=True, text=True, check=True)
+    assert heron.__version__ in done.stdout
