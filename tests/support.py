@@ -24,6 +24,12 @@ def golden_values(name: str) -> Path:
     return WORKLOADS / "goldens" / f"{name}.npz"
 
 
+def tolerances(name: str) -> list[object]:
+    """Arguments for ``heron run`` or ``eval`` on that workload: nothing, except where values are partly noise."""
+    known = tomllib.loads((WORKLOADS / "tolerances.toml").read_text()).get(name, {})
+    return [word for key, value in known.items() for word in (f"--{key}", value)]
+
+
 @dataclass(frozen=True)
 class Result:
     """What a command line gave back."""

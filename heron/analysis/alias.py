@@ -54,7 +54,7 @@ class AliasSets:
         pairs: list[tuple[Value, Value]] = []
         for v in flow.values:
             i = v.instruction
-            if v.kind != "defined" or (i.opcode != "fusion" and not i.op.is_elementwise):
+            if v.kind != "defined" or (i.opcode not in ("fusion", "sort") and not i.op.is_elementwise):
                 continue
             now = start[i]
             for n, operand in enumerate(i.operands):

@@ -101,7 +101,7 @@ class Dataflow:
         for index, value in leaves(root):
             if value is None:
                 continue
-            out = Value(entry.root, index, value.shape, "output")
+            out = Value(entry.root, index, entry.root.shape.at(index), "output")
             self.outputs.append(out)
             self.flows.append(Flow("output", value, out, entry.root, -1, index))
         self._collect()

@@ -9,7 +9,7 @@ from heron.hlo.shape import ShapeIndex
 
 #: ops that overwrite part of their first operand(s)
 UPDATES = frozenset({"dynamic-update-slice", "scatter"})
-_SAME_PLACE = frozenset({"bitcast", "reshape"})
+_SAME_PLACE = frozenset({"bitcast", "reshape", "copy"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,43 +44,75 @@ def in_place_pairs(i: Instruction) -> list[InPlace]:
 
 def _of_fusion(i: Instruction) -> list[InPlace]:
     root = i.attrs["calls"].root
-    if root.opcode == "tuple":
-        roots = [((n,), part) for n, part in enumerate(root.operands)]
-    else:
-        roots = [((), root)]
+    several = root.opcode == "tuple"
     found: list[InPlace] = []
-    for index, part in roots:
+    for n, part in enumerate(root.operands if several else [root]):
+        index: ShapeIndex = (n,) if several else ()
         part = _through(part)
-        if part.opcode == "get-tuple-element" and part.operands[0].opcode == "scatter":
-            updates = [(part.operands[0], part.attrs["index"], index)]
-        elif part.opcode == "scatter" and part.shape.is_tuple:
-            updates = [(part, n, (*index, n)) for n in range(len(part.operands) // 2)]
+        if part.opcode == "scatter" and part.shape.is_tuple:
+            updates = [(part, k, (*index, k)) for k in range(len(part.operands) // 2)]
         elif part.opcode in UPDATES:
             updates = [(part, 0, index)]
         else:
-            continue
+            return []  # a kernel that computes other outputs too writes whole arrays
         for update, operand, output in updates:
-            parameter = updated_parameter(update, operand)
-            if parameter is not None and len(part.users) <= 1:
-                found.append(InPlace(parameter.attrs["number"], (), output))
+            parameter = updated_parameter(update, operand, several)
+            if parameter is None or any(p.operand == parameter.attrs["number"] for p in found):
+                return []
+            found.append(InPlace(parameter.attrs["number"], (), output))
     return found
 
 
-def updated_parameter(update: Instruction, operand: int = 0) -> Instruction | None:
-    """The fusion parameter whose buffer an update inside a fusion may overwrite: reached through reshapes only and
-    read by nothing else; None when there is none."""
+def updated_parameter(update: Instruction, operand: int = 0, alone: bool = False) -> Instruction | None:
+    """The fusion parameter whose buffer an update inside a fusion may overwrite; None when there is none.
+
+    It reaches the update through views, and nothing else reads it, but (unless `alone`) slices at the very place of the
+    update that reach it elementwise: each element is read before it is written.
+    """
     below: Instruction = update
     target = update.operands[operand]
     while target.opcode in _SAME_PLACE:
         if len(target.users) != 1:
             return None
         below, target = target, target.operands[0]
-    if target.opcode != "parameter" or target.users.get(below) != 1 or len(target.users) != 1:
+    if target.opcode != "parameter" or target.users.get(below) != 1:
         return None
+    others = [u for u in target.users if u is not below]
+    if others and (alone or update.opcode == "scatter" or below is not update):
+        return None
+    if others:
+        in_step = _elementwise_above(update.operands[1])
+        if not all(_slices_in_step(u, update, in_step) for u in others):
+            return None
     return target
 
 
+def _slices_in_step(i: Instruction, update: Instruction, in_step: set[Instruction]) -> bool:
+    return (
+        i.opcode == "dynamic-slice"
+        and i.operands[1:] == update.operands[2:]
+        and i.shape.dims == update.operands[1].shape.dims
+        and i in in_step
+        and all(u in in_step or u is update for u in i.users)
+    )
+
+
+def _elementwise_above(i: Instruction) -> set[Instruction]:
+    """What is computed at `i`'s own index: elementwise ops and the leaves they end in."""
+    found: set[Instruction] = set()
+    stack = [i]
+    while stack:
+        at = stack.pop()
+        if at in found or at.shape.dims != i.shape.dims:
+            continue
+        found.add(at)
+        if at.op.is_elementwise:
+            stack.extend(at.operands)
+    return found
+
+
 def _through(i: Instruction) -> Instruction:
-    while i.opcode in ("bitcast", "reshape") and len(i.operands[0].users) == 1:
+    """The instruction whose elements, in the same places, a view shows."""
+    while i.opcode in _SAME_PLACE:
         i = i.operands[0]
     return i

@@ -21,17 +21,20 @@ def reads_in_step(i: Instruction, operand: int, output_index: ShapeIndex) -> boo
     source, target = i.operands[operand].shape, i.shape.at(output_index)
     if not source.is_array or not _same_steps(source, target):
         return False
+    if i.opcode == "sort":  # sorts what it is given where it is
+        return output_index == ((operand,) if i.shape.is_tuple else ())
     if i.opcode != "fusion":
         return i.op.is_elementwise and sum(o is i.operands[operand] for o in i.operands) == 1
     if i.operands.count(i.operands[operand]) > 1:
         return False
     body = i.attrs["calls"]
     parameter = body.parameters[operand]
-    return _in_step(parameter, source, i.shape)
+    return used_in_step(parameter, i.shape)
 
 
-def _in_step(parameter: Instruction, source: Shape, result: Shape) -> bool:
-    """Whether everything downstream of the parameter is elementwise over as many elements."""
+def used_in_step(parameter: Instruction, result: Shape) -> bool:
+    """Whether everything downstream of a fusion's parameter, up to the `result`, is elementwise over as many elements."""
+    source = parameter.shape
     if result.is_tuple and any(s.num_elements != source.num_elements for _, s in result.leaves()):
         return False
     work = [parameter]

@@ -118,9 +118,16 @@ class Lowering:
                 mark_aliases(kernel, args)
             names = self._by_key[key] = tuple(k.name for k in made)
             self.trace.stage_add("emit", perf_counter() - start)
+        thunks: list[Thunk] = []
         for name in names:
-            self.kernels[name].sources.append(i.name)
-        return [KernelThunk(name, args, i.name) for name in names]
+            use = self.kernels[name]
+            use.sources.append(i.name)
+            # an in-place kernel finds its operand where it writes; elsewhere the operand is copied there first
+            for n, arg in enumerate(use.kernel.args):
+                if arg.alias is not None:
+                    thunks.extend(copies(args[arg.alias], args[n], i.name))
+            thunks.append(KernelThunk(name, args, i.name))
+        return thunks
 
     # -- rules -------------------------------------------------------------------------------------------------------
     def fusion(self, i: Instruction) -> list[Thunk]:
@@ -206,7 +213,7 @@ def mark_aliases(kernel: Kernel, args: tuple[Slice, ...]) -> None:
     if not shared:
         return
     entry = next(
-        op for op in kernel.module.body.block.ops if isinstance(op, func.FuncOp) and op.sym_name.data == kernel.entry
+        op for op in kernel.module.body.block.ops if isinstance(op, func.FuncOp) and op.sym_name.data == kernel.name
     )
     count = len(entry.function_type.inputs)
     old = entry.arg_attrs.data if entry.arg_attrs is not None else (DictionaryAttr({}),) * count

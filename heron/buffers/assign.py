@@ -10,7 +10,7 @@ from heron.analysis.liveness import Liveness
 from heron.analysis.ordering import Timeline
 from heron.analysis.sharing import CanShare, reads_in_step
 from heron.buffers.assignment import Allocation, BufferAssignment, Slice
-from heron.buffers.heap import Block, Shelf, pack, peak_of
+from heron.buffers.heap import Block, Shelf, merged, pack, peak_of
 from heron.errors import HeronError
 from heron.hlo.module import Module
 
@@ -86,7 +86,7 @@ def _lay_out(
     numbers = {out: n for n, out in enumerate(flow.outputs)}
     for standing, values in sets.sets().items():
         size = max(v.size for v in values)
-        intervals = [(a, b) for a, b, _ in sets.holds(standing)]
+        intervals = merged(sets.holds(standing))
         own = _own_allocation(len(allocations), size, values, numbers)
         if own is None:
             rounded = -(-size // alignment) * alignment

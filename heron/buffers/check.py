@@ -21,6 +21,7 @@ from heron.hlo.computation import Computation
 from heron.hlo.evaluator import Evaluator
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
+from heron.hlo.shape import Shape
 
 POISON = 0xA5
 
@@ -40,7 +41,7 @@ class _Machine:
         self.memory = [np.full(x.size, POISON, np.uint8) for x in assignment.allocations]
         entry = module.entry
         for p in entry.parameters:
-            self._store(assignment.flow.at[p], inputs[p.attrs["number"]])
+            self._store(assignment.flow.at[p], p.shape, inputs[p.attrs["number"]])
         for x in assignment.allocations:
             if x.kind == "constant" and x.literal is not None:
                 self.memory[x.number][:] = _bytes(x.literal.array)
@@ -51,7 +52,8 @@ class _Machine:
         for n, old in self.before.items():
             if not np.array_equal(old, self.memory[n]):
                 raise HeronError("BUF007", f"{self.a.allocations[n].name} was overwritten")
-        return self._load(self._outputs(self.a.flow.at[self.module.entry.root]))
+        root = self.module.entry.root
+        return self._load(self._outputs(self.a.flow.at[root]), root.shape)
 
     def _outputs(self, root: Tree) -> Tree:
         """The root's values as the caller sees them: in the outputs' own allocations."""
@@ -76,13 +78,13 @@ class _Machine:
         if i.opcode == "while":
             condition, body = i.attrs["condition"], i.attrs["body"]
             self._run(condition)
-            while bool(self._load(at[condition.root])):
+            while bool(self._value(condition.root)):
                 self._run(body)
                 self._run(condition)
         elif i.opcode == "call":
             self._run(i.attrs["to_apply"])
         elif i.opcode == "conditional":
-            chosen = self._load(at[i.operands[0]])
+            chosen = self._value(i.operands[0])
             branches = i.called
             if i.operands[0].shape.element_type.name == "pred":
                 n = 0 if bool(chosen) else 1
@@ -91,8 +93,8 @@ class _Machine:
             self._run(branches[n])
         else:
             self._check_pairs(i)
-            values = [self._load(at[o]) for o in i.operands]
-            self._store(at[i], i.op.evaluate(self.ev, i, *values))
+            values = [self._value(o) for o in i.operands]
+            self._store(at[i], i.shape, i.op.evaluate(self.ev, i, *values))
 
     def _check_pairs(self, i: Instruction) -> None:
         for pair in in_place_pairs(i):
@@ -101,22 +103,26 @@ class _Machine:
             if source != target:
                 raise HeronError("BUF007", f"'{i.name}' updates in place, but {source} is not {target}")
 
-    def _view(self, v: Value) -> np.ndarray:
+    def _value(self, i: Instruction) -> Any:
+        return self._load(self.a.flow.at[i], i.shape)
+
+    def _view(self, v: Value, shape: Shape) -> np.ndarray:
+        """The bytes of `v` as an array of `shape`: a bitcast's may differ from the value's own."""
         s = self.a.slices[v]
         raw = self.memory[s.allocation][s.offset : s.offset + s.size]
-        return raw.view(v.shape.element_type.dtype).reshape(v.shape.dims)
+        return raw.view(shape.element_type.dtype).reshape(shape.dims)
 
-    def _load(self, tree: Tree) -> Any:
+    def _load(self, tree: Tree, shape: Shape) -> Any:
         if isinstance(tree, tuple):
-            return tuple(map(self._load, tree))
-        return None if tree is None else self._view(tree).copy()
+            return tuple(self._load(t, s) for t, s in zip(tree, shape.tuple_shapes or (), strict=True))
+        return None if tree is None else self._view(tree, shape).copy()
 
-    def _store(self, tree: Tree, value: Any) -> None:
+    def _store(self, tree: Tree, shape: Shape, value: Any) -> None:
         if isinstance(tree, tuple):
-            for t, v in zip(tree, value, strict=True):
-                self._store(t, v)
+            for t, s, v in zip(tree, shape.tuple_shapes or (), value, strict=True):
+                self._store(t, s, v)
         elif tree is not None:
-            self._view(tree)[...] = np.asarray(value).reshape(tree.shape.dims)
+            self._view(tree, shape)[...] = np.asarray(value).reshape(shape.dims)
 
 
 def _bytes(array: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ the best of a few orders is kept. A block may first be placed into a *shelf*: ro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -68,6 +68,17 @@ _ORDERS: list[Callable[[Block], tuple[int, int, int]]] = [
     lambda b: (-b.size * b.span, b.intervals[0][0], 0),
     lambda b: (-b.span, -b.size, b.intervals[0][0]),
 ]
+
+
+def merged(holds: Iterable[tuple[int, int, object]]) -> list[Interval]:
+    """Sorted (first, last, who) as intervals; those that touch or follow at once become one."""
+    found: list[Interval] = []
+    for start, end, _ in holds:
+        if found and start <= found[-1][1] + 1:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        else:
+            found.append((start, end))
+    return found
 
 
 def peak_of(blocks: Sequence[Block]) -> int:

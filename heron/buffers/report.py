@@ -6,6 +6,7 @@ from typing import Any
 
 from heron.analysis.dataflow import Value
 from heron.buffers.assignment import Allocation, BufferAssignment
+from heron.buffers.heap import merged
 
 
 def report(assignment: BufferAssignment, top: int = 15) -> str:
@@ -53,20 +54,20 @@ def at_peak(a: BufferAssignment) -> tuple[int, list[tuple[Value, int, int]]]:
     temp = a.temp
     if temp is None:
         return 0, []
-    holds: list[tuple[int, int, Value]] = []
-    seen: set[Value] = set()
-    for v in temp.values:
-        standing = a.sets.find(v)
-        if standing not in seen:
-            seen.add(standing)
-            holds += a.sets.holds(standing)
-    changes = sorted([(s, v.size) for s, _, v in holds] + [(e + 1, -v.size) for _, e, v in holds])
+    standing = dict.fromkeys(a.sets.find(v) for v in temp.values)
+    changes: list[tuple[int, int]] = []
+    for v in standing:
+        for start, end in merged(a.sets.holds(v)):
+            changes += [(start, v.size), (end + 1, -v.size)]
+    changes.sort()
     now = top = tick = 0
     for when, change in changes:
         now += change
         if now > top:
             top, tick = now, when
-    held = [(v, s, e) for s, e, v in holds if s <= tick <= e]
+    # of a buffer that changes hands at this tick, the value that leaves
+    held = [next(((v, s, e) for s, e, v in a.sets.holds(x) if s <= tick <= e), None) for x in standing]
+    held = [h for h in held if h is not None]
     held.sort(key=lambda h: (-h[0].size, h[1]))
     return tick, held
 

@@ -94,8 +94,8 @@ def compare(
         max_rel=float(relative.max()),
         max_ulp=_max_ulp(actual, expected),
         index=index,
-        actual=str(actual[index]),
-        expected=str(expected[index]),
+        actual=_text(actual[index]),
+        expected=_text(expected[index]),
         rtol=rtol,
         atol=atol,
     )
@@ -113,6 +113,11 @@ def tolerances(expected: np.ndarray, rtol: float | None, atol: float | None) -> 
         finite = magnitude[np.isfinite(magnitude)]
         atol = default * float(finite.max()) if finite.size else 0.0
     return rtol, atol
+
+
+def _text(value: Any) -> str:
+    """A scalar with the digits its type has."""
+    return f"{value:.8g}" if value.dtype.name == "float32" else str(value)
 
 
 def _errors(

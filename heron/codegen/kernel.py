@@ -36,7 +36,10 @@ class Launch:
 
 @dataclass(slots=True)
 class Kernel:
-    """An emitted kernel. ``notes`` are facts worth telling: hero, vector width, tile, reasons."""
+    """An emitted kernel; its entry function has its name.
+
+    ``notes`` are facts worth telling: hero, vector width, tile, reasons.
+    """
 
     name: str
     module: ModuleOp

@@ -17,12 +17,12 @@ def merge(kernels: Iterable[Kernel]) -> ModuleOp:
     """
     kernels = list(kernels)
     merged = ModuleOp([])
-    taken = {k.entry for k in kernels}
+    taken = {k.name for k in kernels}
     for kernel in kernels:
         functions = list(kernel.module.body.block.ops)
         renamed: dict[str, str] = {}
         for op in functions:
-            if isinstance(op, func.FuncOp) and op.sym_name.data != kernel.entry:
+            if isinstance(op, func.FuncOp) and op.sym_name.data != kernel.name:
                 name = op.sym_name.data
                 if name in taken:
                     renamed[name] = name = _free(name, taken)

@@ -190,7 +190,8 @@ def shapes_are_as_inferred(module: Module) -> Iterator[Problem]:
                 continue
             if inferred is stated or inferred.bare is stated.bare or _differ_in_bounds_only(inferred, stated):
                 continue
-            yield Problem("HLO108", f"the shape of '{i.name}' is stated as {stated.bare}", i, why=f"{i.opcode} gives {inferred.bare}")
+            what = f"the shape of '{i.name}' is stated as {stated.bare}"
+            yield Problem("HLO108", what, i, why=f"{i.opcode} gives {inferred.bare}")
 
 
 def _differ_in_bounds_only(a: Shape, b: Shape) -> bool:

@@ -54,7 +54,9 @@ def seconds(value: float) -> str:
 
 def table(*columns: str, title: str | None = None) -> Table:
     """A plain table; columns whose name ends in ``>`` are right-aligned."""
-    made = Table(box=SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False, show_edge=False)
+    made = Table(
+        box=SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False, show_edge=False, collapse_padding=True
+    )
     for column in columns:
         made.add_column(column.rstrip(">"), justify="right" if column.endswith(">") else "left")
     return made

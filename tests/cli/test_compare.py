@@ -28,7 +28,7 @@ def test_worst_index_is_the_one_furthest_out_of_bounds() -> None:
     actual, expected = np.ones((2, 3), np.float32), np.ones((2, 3), np.float32)
     actual[1, 2], actual[0, 1] = 1.5, 1.25
     c = compare(3, actual, expected)
-    assert (c.output, c.index, c.mismatches, c.actual, c.expected) == (3, (1, 2), 2, "1.5", "1.0")
+    assert (c.output, c.index, c.mismatches, c.actual, c.expected) == (3, (1, 2), 2, "1.5", "1")
     assert (c.max_abs, c.max_rel) == (0.5, 0.5)
 
 

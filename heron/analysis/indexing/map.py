@@ -244,7 +244,7 @@ def compose(first: IndexingMap, second: IndexingMap) -> IndexingMap:
 
 
 def _vars(vs: Iterable[Var | Range]) -> tuple[Var, ...]:
-    return tuple(v if type(v) is Var else Var(*v) for v in vs)
+    return tuple(v if isinstance(v, Var) else Var(v[0], v[1]) for v in vs)
 
 
 def _ranges(vs: Iterable[Var]) -> tuple[Range, ...]:

@@ -58,10 +58,10 @@ class CpuMachine(Machine):
             text += writer.write(thunks)
         with trace.stage("machine code"):
             jit = Jit(level=options.opt_level, symbols=writer.externals)
-            jit.add(text, facts["name"], exports=[ENTRY])
+            code = jit.add(text, facts["name"], exports=[ENTRY])
         outputs = [(s.element_type.dtype, s.dims) for s in signature.outputs]
         memory = HostMemory(buffers, signature.arguments, outputs)
-        return CpuExecutable(jit.address(ENTRY), jit, hosts, memory, **facts)
+        return CpuExecutable(jit.address(ENTRY), code, hosts, memory, **facts)
 
     def text(self, stage: str, thunks: Sequence, uses: dict[str, KernelUse]) -> str:
         if stage == "mlir":

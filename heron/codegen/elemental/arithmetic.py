@@ -12,7 +12,7 @@ from xdsl.ir import Operation, SSAValue
 from heron.analysis.indexing.hlo_maps import Index
 from heron.codegen.elemental import complex as complex_rules
 from heron.codegen.elemental.emitter import FunctionEmitter, Value
-from heron.codegen.elemental.floats import narrow, widen
+from heron.codegen.elemental.floats import is_small, narrow, widen
 from heron.codegen.elemental.registry import rule
 from heron.hlo.instruction import Instruction
 from heron.hlo.types import ElementType
@@ -45,9 +45,18 @@ def binary(e: FunctionEmitter, opcode: str, a: Value, b: Value, t: ElementType) 
     if t.is_complex:
         return complex_rules.binary(e, opcode, a, b)
     kind = _BINARY[opcode][_COLUMN[t.kind]]
+    if opcode in ("maximum", "minimum") and is_small(t):
+        return _choose(e, "ogt" if opcode == "maximum" else "olt", a, b, t)
     if t.is_float:
         return narrow(e, e.b.op(kind, widen(e, a, t), widen(e, b, t)), t)
     return e.b.op(kind, a, b)
+
+
+def _choose(e: FunctionEmitter, predicate: str, a: SSAValue, b: SSAValue, t: ElementType) -> SSAValue:
+    """One of two small floats as it is (LLVM would narrow `maximum` to bf16, which x86 has not); NaN wins."""
+    first = widen(e, a, t)
+    ahead = e.b.cmpf(predicate, first, widen(e, b, t))
+    return e.b.select(e.b.op(arith.OrIOp, ahead, e.b.cmpf("uno", first, first)), a, b)
 
 
 @rule("divide")

@@ -54,6 +54,7 @@ class KernelEmitter:
         self.module.body.add_block(self.body)
         self.rules = registry.load()
         self.op_count = 0
+        self.promoted: dict[Any, Any] = {}  # reducers with small floats as f32
         self._symbols: dict[Instruction, str] = {}
 
     def symbol(self, f: Function) -> str:

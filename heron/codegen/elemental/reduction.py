@@ -2,24 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from xdsl.ir import SSAValue
 
 from heron.analysis.indexing.hlo_maps import Index, reduce_index, window_index
-from heron.codegen.elemental.control import apply
+from heron.analysis.indexing.map import Constraint
+from heron.codegen.elemental.control import apply, promoted, wide_shape
+from heron.codegen.elemental.convert import convert
 from heron.codegen.elemental.emitter import FunctionEmitter, Value
 from heron.codegen.elemental.registry import rule
 from heron.hlo.instruction import Instruction
-from heron.hlo.shape import Shape, scalar
+from heron.hlo.shape import scalar
 
 
-def _parts(shape: Shape) -> tuple[Shape, ...]:
-    return shape.tuple_shapes if shape.tuple_shapes is not None else (shape,)
+class Reducer:
+    """A reduction's computation and the scalars it carries: small floats accumulate as f32 and are rounded at the end.
+
+    ``wide``: shapes of the accumulators; ``stored``: those of the results.
+    """
+
+    def __init__(self, e: FunctionEmitter, i: Instruction) -> None:
+        self.e = e
+        self.computation = promoted(e, i.to_apply)
+        parts = i.shape.tuple_shapes if i.shape.tuple_shapes is not None else (i.shape,)
+        self.stored = [scalar(s.element_type) for s in parts]
+        same = self.computation is i.to_apply
+        self.wide = self.stored if same else [wide_shape(s) for s in self.stored]
+
+    def enter(self, values: Sequence[Value]) -> list[Value]:
+        """Values of the operands' types as accumulators."""
+        types = zip(values, self.stored, self.wide, strict=True)
+        return [convert(self.e, v, s.element_type, w.element_type) for v, s, w in types]
+
+    def leave(self, values: Sequence[Value]) -> list[Value]:
+        """Accumulators as values of the results' types."""
+        types = zip(values, self.stored, self.wide, strict=True)
+        return [convert(self.e, v, w.element_type, s.element_type) for v, s, w in types]
+
+    def combine(self, accumulators: Sequence[Value], values: Sequence[Value]) -> list[Value]:
+        """One application of the computation."""
+        result = apply(self.e, self.computation, [*accumulators, *values])
+        return list(result) if self.computation.root.shape.is_tuple else [result]
+
+    def pack(self, values: Sequence[Value]) -> list[SSAValue]:
+        """Accumulators as SSA scalars."""
+        return [v for value, s in zip(values, self.wide, strict=True) for v in self.e.pack(value, s)]
+
+    def unpack(self, scalars: Sequence[SSAValue]) -> list[Value]:
+        """The inverse of `pack`."""
+        found = iter(scalars)
+        return [self.e.unpack(found, s) for s in self.wide]
 
 
 def initial_values(e: FunctionEmitter, i: Instruction) -> list[Value]:
-    """The initial values of a reduce or reduce-window."""
+    """The initial values of a reduce or reduce-window, in the operands' types."""
     return [e.value(o, ()) for o in i.operands[len(i.operands) // 2 :]]
 
 
@@ -44,24 +81,26 @@ def _reduce_window(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
         place = e.simplify(window_index(i.window, dims, index, variables)[0])
         return [e.value(a, place) for a in arrays]
 
-    def inside(variables: Index):  # noqa: ANN202
+    def inside(variables: Index) -> Sequence[Constraint]:
         return window_index(i.window, dims, index, variables)[1]
 
     return _accumulate(e, i, [w.size for w in i.window], read, inside)
 
 
-def _accumulate(e: FunctionEmitter, i: Instruction, sizes: Sequence[int], read, inside=None) -> Value:  # noqa: ANN001
+def _accumulate(
+    e: FunctionEmitter,
+    i: Instruction,
+    sizes: Sequence[int],
+    read: Callable[[Index], list[Value]],
+    inside: Callable[[Index], Sequence[Constraint]] | None = None,
+) -> Value:
     """The initial values combined with every element of the box, outermost first."""
-    scalars = [scalar(s.element_type) for s in _parts(i.shape)]
-    inits = [v for value, s in zip(initial_values(e, i), scalars, strict=True) for v in e.pack(value, s)]
+    reducer = Reducer(e, i)
+    inits = reducer.pack(reducer.enter(initial_values(e, i)))
 
     def body(variables: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
-        values = iter(carried)
-        accumulators = [e.unpack(values, s) for s in scalars]
-        result = apply(e, i.to_apply, [*accumulators, *read(variables)])
-        results = result if i.shape.is_tuple else (result,)
-        return [v for value, s in zip(results, scalars, strict=True) for v in e.pack(value, s)]
+        return reducer.pack(reducer.combine(reducer.unpack(carried), reducer.enter(read(variables))))
 
-    final = iter(inits) if 0 in sizes else iter(e.loop(sizes, inits, body, inside))
-    values = tuple(e.unpack(final, s) for s in scalars)
+    final = inits if 0 in sizes else e.loop(sizes, inits, body, inside)
+    values = tuple(reducer.leave(reducer.unpack(final)))
     return values if i.shape.is_tuple else values[0]

@@ -39,7 +39,7 @@ class Emitter:
 
     __slots__ = (
         "out", "names", "label", "counter", "needed", "declared", "defined", "metadata", "index_bits",
-        "native", "types", "geometry", "yielded", "kernels",
+        "native", "types", "geometry", "yielded", "kernels", "kept",
     )  # fmt: skip
 
     def __init__(self, index_bits: int, native: frozenset[str]) -> None:
@@ -53,16 +53,18 @@ class Emitter:
         self.metadata: list[str] = []
         self.index_bits = index_bits
         self.native = native
-        self.types: dict[Attribute, str] = {}
+        self.types: dict[int, str] = {}
+        self.kept: list[Attribute] = []  # so that no identity is reused
         self.geometry: dict[str, int] = {}  # 'thread x' -> number of threads, when the launch is known
         self.yielded: list[str] = []
         self.kernels: Mapping[str, Any] = {}  # entry functions and their KernelAbi
 
     def type(self, type_: Attribute) -> str:
         """LLVM text of a type, remembered."""
-        found = self.types.get(type_)
+        found = self.types.get(id(type_))  # by identity: hashing an attribute costs more than the rest
         if found is None:
-            found = self.types[type_] = text_of(type_, self.index_bits)
+            found = self.types[id(type_)] = text_of(type_, self.index_bits)
+            self.kept.append(type_)
         return found
 
     def name(self, value: SSAValue) -> str:

@@ -107,12 +107,11 @@ class _Function:
 
     def _arguments(self) -> None:
         is_entry = "xla_gpu.entry" in self.function.attributes
-        tensors = [a for a in self.entry.args if isinstance(a.type, TensorType)]
-        types = [a.type for a in tensors]
+        tensors = [(a, a.type) for a in self.entry.args if isinstance(a.type, TensorType)]
         outputs = sum(isinstance(t, TensorType) for t in self.function.function_type.outputs)
         given = self.function.arg_attrs
         attributes = [dict(d.data) for d in given] if given else [{} for _ in self.entry.args]
-        for position, (old, type_) in enumerate(zip(tensors, types, strict=True)):
+        for position, (old, type_) in enumerate(tensors):
             is_output = position >= len(tensors) - outputs
             index = old.index
             attrs = attributes[index]

@@ -50,20 +50,12 @@ def run(module: ModuleOp, options: TransformOptions) -> None:
 def _lower(loop: LoopOp, constants: Constants, options: TransformOptions) -> None:
     m = loop.map.simplify()
     if m.is_known_empty:
-        return _remove(loop)
+        return replace(loop, list(loop.inits))
     block = loop.parent
     assert block is not None
     place = Inserter(block, loop, {}, constants)
     results = _Nest(loop, m, options).level(place, 0, loop.inits, [])
     replace(loop, results)
-
-
-def _remove(loop: LoopOp) -> None:
-    inits = list(loop.inits)
-    for inner in walk_blocks(loop.body.block):
-        for op in inner.ops:
-            op.drop_all_references()
-    replace(loop, inits)
 
 
 @dataclass(slots=True)

@@ -13,9 +13,12 @@ from xdsl.utils.exceptions import VerifyException
 
 from heron.codegen.transforms import (
     cse,
+    expand_small_floats,
     inline_calls,
     lower_gpu,
     lower_indexing,
+    lower_math_cpu,
+    lower_math_gpu,
     lower_tensors,
     lower_xla_gpu_loops,
     simplify_arith,
@@ -26,21 +29,28 @@ from heron.errors import HeronError
 Transform: TypeAlias = Callable[[ModuleOp, TransformOptions], None]
 Step: TypeAlias = tuple[str, Transform]
 
-TO_SCALARS: tuple[Step, ...] = (
-    ("lower-gpu", lower_gpu.run),  # barriers and shuffles first: shuffles call combiners …
-    ("inline-calls", inline_calls.run),  # … which are inlined here
+_INLINE: tuple[Step, ...] = (
+    ("inline-calls", inline_calls.run),
     ("simplify-arith", simplify_arith.run),
     ("cse", cse.run),
+)
+_TO_SCALARS: tuple[Step, ...] = (
     ("lower-xla-gpu-loops", lower_xla_gpu_loops.run),
     ("lower-tensors", lower_tensors.run),  # before lower-indexing: indices are composed symbolically
     ("lower-indexing", lower_indexing.run),
+    ("expand-small-floats", expand_small_floats.run),
 )
-"""Tensors, loops over maps and indexing become pointers, scf and arith; maths is lowered afterwards."""
+_GPU: tuple[Step, ...] = (
+    ("lower-gpu", lower_gpu.run),  # before inline-calls: shuffles call combiners
+    *_INLINE,
+    *_TO_SCALARS,
+    ("lower-math-gpu", lower_math_gpu.run),
+)
 
 PIPELINES: dict[Target, tuple[Step, ...]] = {
-    "cpu": TO_SCALARS[1:],
-    "gpu": TO_SCALARS,
-    "sim": TO_SCALARS,
+    "cpu": (*_INLINE, *_TO_SCALARS, ("lower-math-cpu", lower_math_cpu.run)),
+    "gpu": _GPU,
+    "sim": _GPU,  # the simulator binds libdevice's names to the host's maths library
 }
 
 

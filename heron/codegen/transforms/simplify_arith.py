@@ -136,7 +136,6 @@ def _if(op: scf.IfOp, block: Block, constants: Constants) -> Operation | None:
     region = op.regions[0 if known & 1 else 1]
     following = op.next_op
     if not region.blocks:
-        op.drop_all_references()
         erase(op)
         return following
     source = region.block

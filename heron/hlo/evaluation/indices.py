@@ -44,7 +44,7 @@ class Slices:
                 start = self.starts[..., self.mapped.index(d)]
                 if clamp:
                     start = np.clip(start, 0, n - size)
-                at = at + start.reshape(*start.shape, *(1,) * len(window_dims))
+                at = at + start.reshape((*start.shape, *(1,) * len(window_dims)))
             if d in self.batching:
                 axis = self.start_batching[self.batching.index(d)]
                 at = at + _line(self.starts.shape[axis], axis, rank)

@@ -54,7 +54,7 @@ def dot(x: np.ndarray, y: np.ndarray, dims: DotDims, t: ElementType) -> np.ndarr
     inner = prod(x.shape[d] for d in x_contracted)
     left = x.transpose(*x_batch, *x_free, *x_contracted).reshape(*batch, prod(rows), inner)
     right = y.transpose(*y_batch, *y_contracted, *y_free).reshape(*batch, inner, prod(columns))
-    return finish(np.matmul(left, right).reshape(*batch, *rows, *columns), t)
+    return finish(np.matmul(left, right).reshape((*batch, *rows, *columns)), t)
 
 
 def rounded_for(algorithm: str, x: np.ndarray) -> np.ndarray:

@@ -6,7 +6,18 @@ attributes (likewise ``-update`` and ``-done``).
 
 from __future__ import annotations
 
-from heron.hlo.op import Attr, AttrKind, Op, op
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from heron.hlo.op import Attr, AttrKind, Op, op, reject
+from heron.hlo.ops.rules import attr, need_signature
+from heron.hlo.shape import Shape, scalar, tuple_
+from heron.hlo.types import U32
+
+if TYPE_CHECKING:
+    from heron.hlo.evaluator import Evaluator
+    from heron.hlo.instruction import Instruction
 
 ATTRIBUTES = {
     "async_execution_thread": Attr(AttrKind.STRING, "main"),
@@ -16,17 +27,58 @@ ATTRIBUTES = {
 
 @op("async-start")
 class AsyncStart(Op):
+    """Begins to run `calls`; the value is ((operands), result, context)."""
+
     operands = ("operands*",)
     attributes = ATTRIBUTES
+
+    def shape(self, i: Instruction, *operands: Shape) -> Shape:
+        body = attr(i, "calls")
+        need_signature(i, "calls", body, operands)
+        want = tuple_((tuple_(operands), body.root.shape, scalar(U32)))
+        if i.shape is None:
+            return want
+        parts = i.shape.tuple_shapes
+        if parts is None or len(parts) < 2 or any(a.bare is not b.bare for a, b in zip(parts[:2], want.tuple_shapes)):
+            reject(i, "the result must be ((operands), result, context)", f"it is {i.shape}, {want} expected")
+        return i.shape
+
+    def evaluate(self, ev: Evaluator, i: Instruction, *operands: Any) -> tuple[Any, ...]:
+        return operands, ev.call(i.calls, *operands), np.zeros((), np.uint32)
 
 
 @op("async-update")
 class AsyncUpdate(Op):
+    """A point at which the work goes on; the value is the operand."""
+
     operands = ("started",)
     attributes = ATTRIBUTES
+
+    def shape(self, i: Instruction, started: Shape) -> Shape:
+        need_started(i, started)
+        return started
+
+    def evaluate(self, ev: Evaluator, i: Instruction, started: Any) -> Any:
+        return started
 
 
 @op("async-done")
 class AsyncDone(Op):
+    """The result of the work, when it is finished."""
+
     operands = ("started",)
     attributes = ATTRIBUTES
+
+    def shape(self, i: Instruction, started: Shape) -> Shape:
+        return need_started(i, started)[1]
+
+    def evaluate(self, ev: Evaluator, i: Instruction, started: tuple[Any, ...]) -> Any:
+        return started[1]
+
+
+def need_started(i: Instruction, started: Shape) -> tuple[Shape, ...]:
+    """The parts of ((operands), result, …); rejects anything else."""
+    parts = started.tuple_shapes
+    if parts is None or len(parts) < 2:
+        reject(i, "operand 0 must be what the -start op returns", f"it is {started}")
+    return parts

@@ -2,55 +2,126 @@
 
 from __future__ import annotations
 
-from heron.hlo.op import Attr, AttrKind, Op, Trait, op
+from typing import TYPE_CHECKING, Any
+
+from heron.hlo.op import Attr, AttrKind, Op, Trait, op, reject
+from heron.hlo.ops.rules import attr, given
+from heron.hlo.shape import Shape, scalar, token, tuple_
+from heron.hlo.types import U32
+
+if TYPE_CHECKING:
+    from heron.hlo.evaluator import Evaluator
+    from heron.hlo.instruction import Instruction
 
 TRANSFER = {"channel_id": Attr(AttrKind.INT), "is_host_transfer": Attr(AttrKind.BOOL, False)}
 EFFECT = {Trait.SIDE_EFFECT}
 
 
+def need_token(i: Instruction, n: int, s: Shape) -> None:
+    if not s.is_token:
+        reject(i, f"operand {n} must be a token", f"it is {s}")
+
+
 @op("after-all")
 class AfterAll(Op):
+    """A token that comes when all its operands have come."""
+
     operands = ("tokens*",)
+
+    def shape(self, i: Instruction, *tokens: Shape) -> Shape:
+        for n, s in enumerate(tokens):
+            need_token(i, n, s)
+        return token()
+
+    def evaluate(self, ev: Evaluator, i: Instruction, *tokens: None) -> None:
+        return None
+
+
+class Identity(Op):
+    """Gives its operand back."""
+
+    operands = ("operand",)
+    traits = {Trait.BITCAST_LIKE}
+
+    def shape(self, i: Instruction, x: Shape) -> Shape:
+        return x
+
+    def evaluate(self, ev: Evaluator, i: Instruction, x: Any) -> Any:
+        return x
 
 
 @op("add-dependency")
-class AddDependency(Op):
+class AddDependency(Identity):
+    """The operand, not before the token."""
+
     operands = ("operand", "token")
-    traits = {Trait.BITCAST_LIKE}
+
+    def shape(self, i: Instruction, x: Shape, after: Shape) -> Shape:
+        need_token(i, 1, after)
+        return x
+
+    def evaluate(self, ev: Evaluator, i: Instruction, x: Any, after: None) -> Any:
+        return x
 
 
 @op("opt-barrier")
-class OptBarrier(Op):
-    operands = ("operand",)
-    traits = {Trait.BITCAST_LIKE}
+class OptBarrier(Identity):
+    """The operand; no optimisation looks or moves through."""
 
 
 @op("domain")
-class Domain(Op):
-    operands = ("operand",)
+class Domain(Identity):
+    """The operand, where one sharding domain ends and another begins."""
+
     attributes = {"domain": Attr(AttrKind.RAW, required=True)}
-    traits = {Trait.BITCAST_LIKE}
+
+    def shape(self, i: Instruction, x: Shape) -> Shape:
+        attr(i, "domain")
+        return x
 
 
 @op("infeed")
 class Infeed(Op):
+    """(data from the host, token)."""
+
     operands = ("token",)
     attributes = {"infeed_config": Attr(AttrKind.STRING, "")}
     traits = EFFECT
 
+    def shape(self, i: Instruction, after: Shape) -> Shape:
+        need_token(i, 0, after)
+        to = given(i)
+        if to.tuple_shapes is None or len(to.tuple_shapes) != 2 or not to.tuple_shapes[1].is_token:
+            reject(i, "the result must be (data, token)", f"it is {to}")
+        return to
+
 
 @op("outfeed")
 class Outfeed(Op):
+    """Data to the host."""
+
     operands = ("operand", "token")
     attributes = {"outfeed_shape": Attr(AttrKind.SHAPE), "outfeed_config": Attr(AttrKind.STRING, "")}
     traits = EFFECT
 
+    def shape(self, i: Instruction, x: Shape, after: Shape) -> Shape:
+        need_token(i, 1, after)
+        if i.outfeed_shape is not None and i.outfeed_shape.bare is not x.bare:
+            reject(i, "outfeed_shape is not the operand's shape", f"{i.outfeed_shape} and {x}")
+        return token()
+
 
 @op("send")
 class Send(Op):
+    """Begins to send data over a channel; the value is (data, context, token)."""
+
     operands = ("operand", "token")
     attributes = TRANSFER
     traits = EFFECT
+
+    def shape(self, i: Instruction, x: Shape, after: Shape) -> Shape:
+        need_token(i, 1, after)
+        return tuple_((x, scalar(U32), token()))
 
 
 @op("send-done")
@@ -59,16 +130,41 @@ class SendDone(Op):
     attributes = TRANSFER
     traits = EFFECT
 
+    def shape(self, i: Instruction, sent: Shape) -> Shape:
+        need_transfer(i, sent)
+        return token()
+
 
 @op("recv")
 class Recv(Op):
+    """Begins to receive data over a channel; the value is (data, context, token)."""
+
     operands = ("token",)
     attributes = TRANSFER
     traits = EFFECT
 
+    def shape(self, i: Instruction, after: Shape) -> Shape:
+        need_token(i, 0, after)
+        to = given(i)
+        need_transfer(i, to)
+        return to
+
 
 @op("recv-done")
 class RecvDone(Op):
+    """(data, token)."""
+
     operands = ("received",)
     attributes = TRANSFER
     traits = EFFECT
+
+    def shape(self, i: Instruction, received: Shape) -> Shape:
+        return tuple_((need_transfer(i, received), token()))
+
+
+def need_transfer(i: Instruction, s: Shape) -> Shape:
+    """The data's shape in (data, context, token); rejects anything else."""
+    parts = s.tuple_shapes
+    if parts is None or len(parts) != 3 or not parts[2].is_token:
+        reject(i, "a transfer is (data, context, token)", f"it is {s}")
+    return parts[0]

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from heron.hlo.op import Attr, AttrKind, Op, op
+from typing import TYPE_CHECKING, Any
+
+from heron.errors import HeronError
+from heron.hlo.evaluation import libraries
+from heron.hlo.op import Attr, AttrKind, Op, op, reject
+from heron.hlo.ops.rules import attr, given
+from heron.hlo.shape import Shape
+
+if TYPE_CHECKING:
+    from heron.hlo.evaluator import Evaluator
+    from heron.hlo.instruction import Instruction
 
 
 @op("custom-call")
 class CustomCall(Op):
+    """The stated result of a function outside the program. The evaluator knows those `libraries` lists."""
+
     operands = ("operands*",)
     attributes = {
         "window": Attr(AttrKind.WINDOW, ()),
@@ -35,3 +47,28 @@ class CustomCall(Op):
         ),
         "called_computations": Attr(AttrKind.COMPUTATIONS, ()),
     }
+
+    def shape(self, i: Instruction, *operands: Shape) -> Shape:
+        attr(i, "custom_call_target")
+        constraints = i.operand_layout_constraints
+        if constraints is not None:
+            if len(constraints) != len(operands):
+                reject(
+                    i,
+                    "operand_layout_constraints needs one shape an operand",
+                    f"{len(constraints)} for {len(operands)}",
+                )
+            for n, (c, s) in enumerate(zip(constraints, operands, strict=True)):
+                if c.bare is not s.bare:
+                    reject(i, f"operand_layout_constraints differ from operand {n}", f"{c} and {s}")
+        return given(i)
+
+    def evaluate(self, ev: Evaluator, i: Instruction, *operands: Any) -> Any:
+        function = libraries.find(i.custom_call_target)
+        if function is None:
+            raise HeronError(
+                "EVAL001",
+                f"the evaluator does not know the custom call '{i.custom_call_target}'",
+                hint="it knows " + ", ".join(libraries.known()),
+            )
+        return function(i, *operands)

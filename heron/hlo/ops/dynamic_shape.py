@@ -1,10 +1,46 @@
-"""Sizes known only at run time (bounded dynamic dimensions)."""
+"""Sizes known only at run time (bounded dynamic dimensions).
+
+The evaluator works on whole, static arrays: a dimension's size is its bound, other sizes are refused.
+"""
 
 from __future__ import annotations
 
-from heron.hlo.op import Attr, AttrKind, Op, op
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from heron.errors import HeronError
+from heron.hlo import shape as shapes
+from heron.hlo.op import Attr, AttrKind, Op, op, reject
+from heron.hlo.ops.rules import attr, default, given, need_arrays, need_dims, need_same_type, need_scalar_index
+from heron.hlo.shape import Shape, scalar
+from heron.hlo.types import S32
+
+if TYPE_CHECKING:
+    from heron.hlo.evaluator import Evaluator
+    from heron.hlo.instruction import Instruction
 
 DIMENSIONS = {"dimensions": Attr(AttrKind.INTS, required=True)}
+
+
+def need_one_dimension(i: Instruction, x: Shape) -> int:
+    """The only entry of `dimensions`."""
+    need_arrays(i, x)
+    dims = attr(i, "dimensions")
+    if len(dims) != 1:
+        reject(i, "dimensions must name one dimension", f"{len(dims)} given")
+    need_dims(i, "dimensions", dims, x.rank)
+    return dims[0]
+
+
+def need_bound(size: int, bound: int, d: int) -> None:
+    """Raises EVAL004 when a dimension is smaller than its bound."""
+    if size != bound:
+        raise HeronError(
+            "EVAL004",
+            f"dimension {d} has {size} elements at run time",
+            why=f"the evaluator works with arrays of the full bound, {bound}, only",
+        )
 
 
 @op("get-dimension-size")
@@ -12,13 +48,52 @@ class GetDimensionSize(Op):
     operands = ("operand",)
     attributes = DIMENSIONS
 
+    def shape(self, i: Instruction, x: Shape) -> Shape:
+        need_one_dimension(i, x)
+        return scalar(S32)
+
+    def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray) -> np.ndarray:
+        return np.array(x.shape[i.dimensions[0]], np.int32)
+
 
 @op("set-dimension-size")
 class SetDimensionSize(Op):
     operands = ("operand", "size")
     attributes = DIMENSIONS
 
+    def shape(self, i: Instruction, x: Shape, size: Shape) -> Shape:
+        d = need_one_dimension(i, x)
+        need_scalar_index(i, size, 1)
+        dynamic = list(x.dynamic or (False,) * x.rank)
+        dynamic[d] = True
+        if i.shape is not None and i.shape.dims == x.dims and i.shape.dynamic == x.dynamic:
+            return default(x)  # a constant size equal to the bound stays static
+        return shapes.array(x.element_type, x.dims, x.layout, tuple(dynamic)).with_default_layout()
+
+    def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray, size: np.ndarray) -> np.ndarray:
+        need_bound(int(size), x.shape[i.dimensions[0]], i.dimensions[0])
+        return x
+
 
 @op("dynamic-reshape")
 class DynamicReshape(Op):
+    """A reshape to sizes computed at run time, bounded by the stated ones."""
+
     operands = ("operand", "sizes*")
+
+    def shape(self, i: Instruction, x: Shape, *sizes: Shape) -> Shape:
+        to = given(i)
+        need_arrays(i, x, to, *sizes)
+        need_same_type(i, x, to)
+        for n, s in enumerate(sizes, 1):
+            need_scalar_index(i, s, n)
+        if len(sizes) != to.rank:
+            reject(i, "needs one size a result dimension", f"{len(sizes)} given for {to}")
+        if x.num_elements != to.num_elements:
+            reject(i, "a reshape keeps the elements", f"{x} has {x.num_elements}, {to} has {to.num_elements}")
+        return default(to)
+
+    def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray, *sizes: np.ndarray) -> np.ndarray:
+        for d, (size, bound) in enumerate(zip(sizes, i.shape.dims, strict=True)):
+            need_bound(int(size), bound, d)
+        return x.reshape(i.shape.dims)

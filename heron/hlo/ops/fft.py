@@ -2,13 +2,60 @@
 
 from __future__ import annotations
 
-from heron.hlo.op import Attr, AttrKind, Op, op
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from heron.hlo.evaluation.numeric import precise
+from heron.hlo.op import Attr, AttrKind, Op, op, reject
+from heron.hlo.ops.rules import array, attr, default, need_arrays
+from heron.hlo.shape import Shape
+from heron.hlo.types import C64, C128, F32, F64
+
+if TYPE_CHECKING:
+    from heron.hlo.evaluator import Evaluator
+    from heron.hlo.instruction import Instruction
+
+KINDS = ("FFT", "IFFT", "RFFT", "IRFFT")
 
 
 @op("fft")
 class Fft(Op):
+    """Discrete Fourier transforms of the last 1 to 3 dimensions; inverse ones divide by the number of elements."""
+
     operands = ("operand",)
     attributes = {
-        "fft_type": Attr(AttrKind.ENUM, required=True, choices=("FFT", "IFFT", "RFFT", "IRFFT")),
+        "fft_type": Attr(AttrKind.ENUM, required=True, choices=KINDS),
         "fft_length": Attr(AttrKind.INTS, required=True),
     }
+
+    def shape(self, i: Instruction, x: Shape) -> Shape:
+        need_arrays(i, x)
+        kind, lengths = attr(i, "fft_type"), tuple(attr(i, "fft_length"))
+        if kind not in KINDS:
+            reject(i, f"fft_type={kind} is none of {', '.join(KINDS)}")
+        if not 1 <= len(lengths) <= 3 or len(lengths) > x.rank:
+            reject(i, "fft_length needs 1 to 3 entries, no more than the rank", f"{len(lengths)} given for {x}")
+        types = (F32, F64) if kind == "RFFT" else (C64, C128)
+        if x.element_type not in types:
+            reject(i, f"{kind} takes {types[0]} or {types[1]}", f"the operand is {x}")
+        dims, want = list(x.dims), lengths
+        if kind == "IRFFT":
+            want = (*lengths[:-1], lengths[-1] // 2 + 1 if lengths[-1] else 0)
+        if x.dims[x.rank - len(lengths) :] != want:
+            reject(i, f"the operand's last dimensions must be {list(want)}", f"it is {x}")
+        if kind == "RFFT":
+            dims[-1] = lengths[-1] // 2 + 1 if lengths[-1] else 0
+            return array(C64 if x.element_type is F32 else C128, dims)
+        if kind == "IRFFT":
+            dims[-1] = lengths[-1]
+            return array(F32 if x.element_type is C64 else F64, dims)
+        return default(x)
+
+    def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray) -> np.ndarray:
+        axes = tuple(range(x.ndim - len(i.fft_length), x.ndim))
+        if i.shape.num_elements == 0:
+            return np.zeros(i.shape.dims, i.shape.element_type.dtype)
+        transform = {"FFT": np.fft.fftn, "IFFT": np.fft.ifftn, "RFFT": np.fft.rfftn, "IRFFT": np.fft.irfftn}
+        value = transform[i.fft_type](precise(x), i.fft_length, axes)
+        return value.astype(i.shape.element_type.dtype)

@@ -2,27 +2,97 @@
 
 from __future__ import annotations
 
-from heron.hlo.op import Attr, AttrKind, Op, Trait, op
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from heron.hlo.evaluation import bit_generators
+from heron.hlo.op import Attr, AttrKind, Op, Trait, op, reject
+from heron.hlo.ops.rules import attr, default, given, need_arrays, need_same_type
+from heron.hlo.shape import Shape, row_major, tuple_
+from heron.hlo.types import U64
+
+if TYPE_CHECKING:
+    from heron.hlo.evaluator import Evaluator
+    from heron.hlo.instruction import Instruction
+
+ALGORITHMS = ("rng_default", "rng_three_fry", "rng_philox")
 
 
 @op("rng")
 class Rng(Op):
-    operands = ("parameters*",)
+    """Draws from a distribution: uniform in [a, b), or normal with mean a and standard deviation b.
+
+    Which numbers come is open; the evaluator's depend on its seed.
+    """
+
+    operands = ("a", "b")
     attributes = {"distribution": Attr(AttrKind.ENUM, required=True, choices=("rng_uniform", "rng_normal"))}
-    traits = {Trait.SIDE_EFFECT, Trait.RANDOM, Trait.ELEMENTWISE}
+    traits = {Trait.SIDE_EFFECT, Trait.RANDOM}
+
+    def shape(self, i: Instruction, a: Shape, b: Shape) -> Shape:
+        to = given(i)
+        need_arrays(i, a, b, to)
+        need_same_type(i, a, b)
+        need_same_type(i, a, to)
+        if a.rank or b.rank:
+            reject(i, "the distribution's parameters must be scalars", f"{a} and {b}")
+        if attr(i, "distribution") not in ("rng_uniform", "rng_normal"):
+            reject(i, f"distribution={i.distribution} is neither rng_uniform nor rng_normal")
+        if i.distribution == "rng_normal" and not to.element_type.is_float:
+            reject(i, "normal numbers are floats", f"the result is {to}")
+        return default(to)
+
+    def evaluate(self, ev: Evaluator, i: Instruction, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        t, dims = i.shape.element_type, i.shape.dims
+        if i.distribution == "rng_normal":
+            return ev.random.normal(float(a), float(b), dims).astype(t.dtype)
+        if t.is_integer:
+            return ev.random.integers(int(a), int(b), dims).astype(t.dtype)
+        return ev.random.uniform(float(a), float(b), dims).astype(t.dtype)
 
 
 @op("rng-bit-generator")
 class RngBitGenerator(Op):
+    """Random bits from a counter-based generator: (new state, bits)."""
+
     operands = ("state",)
-    attributes = {
-        "algorithm": Attr(
-            AttrKind.ENUM, required=True, choices=("rng_default", "rng_three_fry", "rng_philox")
-        )
-    }
+    attributes = {"algorithm": Attr(AttrKind.ENUM, required=True, choices=ALGORITHMS)}
+
+    def shape(self, i: Instruction, state: Shape) -> Shape:
+        need_arrays(i, state)
+        algorithm = attr(i, "algorithm")
+        if algorithm not in ALGORITHMS:
+            reject(i, f"algorithm={algorithm} is none of {', '.join(ALGORITHMS)}")
+        words = {"rng_three_fry": (2,), "rng_philox": (2, 3)}.get(algorithm, (2, 3))
+        count = state.num_elements * state.element_type.bits // 64
+        if state.rank != 1 or not state.element_type.is_unsigned or count not in words:
+            reject(
+                i, f"the state must be a vector of {' or '.join(map(str, words))} x 64 bits", f"it is {state}"
+            )
+        parts = given(i).tuple_shapes
+        if parts is None or len(parts) != 2 or parts[0].bare is not state.bare or not parts[1].is_array:
+            reject(i, "the result must be (state, bits)", f"it is {i.shape} for the state {state}")
+        return tuple_([default(p) for p in parts])
+
+    def evaluate(self, ev: Evaluator, i: Instruction, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return bit_generators.generate(i.algorithm, state, i.shape.tuple_shapes[1])
 
 
 @op("rng-get-and-update-state")
 class RngGetAndUpdateState(Op):
+    """The module's 128-bit random state, which then advances by `delta`."""
+
     attributes = {"delta": Attr(AttrKind.INT, required=True)}
     traits = {Trait.SIDE_EFFECT, Trait.RANDOM}
+
+    def shape(self, i: Instruction) -> Shape:
+        attr(i, "delta")
+        want = row_major(U64, 2)
+        if i.shape is not None and i.shape.bare is not want.bare:
+            reject(i, "the result must be u64[2]", f"it is {i.shape}")
+        return want
+
+    def evaluate(self, ev: Evaluator, i: Instruction) -> np.ndarray:
+        now, ev.rng_state = ev.rng_state, (ev.rng_state + i.delta) % (1 << 128)
+        return np.array([now >> 64, now % (1 << 64)], np.uint64)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from heron.hlo.op import Attr, AttrKind, Op, op
+from typing import TYPE_CHECKING
+
+from heron.hlo.op import Attr, AttrKind, Op, op, reject
+from heron.hlo.ops.rules import attr, given
+from heron.hlo.shape import Shape
+
+if TYPE_CHECKING:
+    from heron.hlo.instruction import Instruction
 
 
 @op("scan")
 class Scan(Op):
-    """The scanned arrays, then `num_carries` initial carries."""
+    """The scanned arrays, then `num_carries` initial carries. Parsed and printed, not evaluated."""
 
     operands = ("operands*",)
     attributes = {
@@ -17,3 +24,10 @@ class Scan(Op):
         "is_associative": Attr(AttrKind.BOOL, False, shown=True),
         "to_apply": Attr(AttrKind.COMPUTATION, required=True),
     }
+
+    def shape(self, i: Instruction, *operands: Shape) -> Shape:
+        carries = attr(i, "num_carries")
+        attr(i, "dimensions"), attr(i, "to_apply")
+        if not 0 <= carries <= len(operands):
+            reject(i, f"num_carries={carries} is more than the operands", f"{len(operands)} given")
+        return given(i)

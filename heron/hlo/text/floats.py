@@ -1,10 +1,10 @@
-"""Floating-point numbers as XLA prints them: the fewest digits that read back as the same value, NaN payloads in hex."""
+"""Floating-point numbers as XLA prints them: few digits that read back as the same value, NaN payloads in hex."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 
 import ml_dtypes
 import numpy as np
@@ -14,13 +14,13 @@ from heron.hlo.types import ElementType
 _UINT = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
 
 
-@lru_cache(maxsize=None)
+@cache
 def mantissa_bits(element_type: ElementType) -> int:
     """Stored mantissa bits of a floating-point type."""
     return int(ml_dtypes.finfo(element_type.dtype).nmant)
 
 
-@lru_cache(maxsize=None)
+@cache
 def digits(element_type: ElementType) -> int:
     """Significant decimal digits that always identify a value of the type."""
     return math.ceil(1 + (mantissa_bits(element_type) + 1) * math.log10(2))
@@ -68,7 +68,7 @@ def _nan(element_type: ElementType, one: np.ndarray) -> str:
     return f"{sign}nan" if quiet is None or payload == quiet else f"{sign}nan(0x{payload:x})"
 
 
-@lru_cache(maxsize=None)
+@cache
 def quiet_payload(element_type: ElementType) -> int | None:
     """Mantissa of the usual NaN; None when the type has one NaN only."""
     if element_type.bits < 16 and element_type.name not in ("f8e5m2", "f8e4m3", "f8e3m4"):

@@ -174,7 +174,7 @@ def _spaced(parts: list[str]) -> str:
 
 def _print_entry_layout(value: EntryLayout) -> str:
     parameters, result = value
-    parts = [("/*index=%d*/" % n if n and n % 5 == 0 else "") + s.text for n, s in enumerate(parameters)]
+    parts = [(f"/*index={n}*/" if n and n % 5 == 0 else "") + s.text for n, s in enumerate(parameters)]
     return "{(" + ", ".join(parts) + ")->" + result.text + "}"
 
 

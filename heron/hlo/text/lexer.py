@@ -13,7 +13,8 @@ from typing import NoReturn
 
 from heron.errors import HeronError, Span
 
-END = ""  # the token after the last
+END = ""  # the tokens after the last
+_LOOKAHEAD = 4  # how many of them there are, so that looking ahead needs no care
 
 _LITERAL_DEPTH = 10
 
@@ -52,14 +53,14 @@ class Source:
     def __init__(self, text: str, filename: str) -> None:
         self.text, self.filename = text, filename
         self.tokens: list[str] = _MASTER.findall(text)
-        self.tokens.append(END)
+        self.tokens += [END] * _LOOKAHEAD
         self._starts: list[int] | None = None
 
     def start(self, n: int) -> int:
         """Offset of token `n`."""
         if self._starts is None:
             self._starts = [m.start(1) for m in _MASTER.finditer(self.text)]
-            self._starts.append(len(self.text))
+            self._starts += [len(self.text)] * _LOOKAHEAD
         return self._starts[n]
 
     def end(self, n: int) -> int:

@@ -1,13 +1,13 @@
 """Parser: HLO text to a Module. XLA's long form and its short ones, as XLA prints them and as people write them.
 
-The ops' declarations drive it: an instruction's attributes are read by their `AttrKind`. As in XLA, a computation and an
-operand must stand before their use, a computation without ROOT returns its last instruction, and without ENTRY the
+The ops' declarations drive it: an instruction's attributes are read by their `AttrKind`. As in XLA, computations and
+operands must stand before their use, a computation without ROOT returns its last instruction, and without ENTRY the
 last computation is the entry.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import heron.hlo.ops  # noqa: F401  (fills the registry)
 from heron.errors import HeronError, Span
@@ -165,7 +165,7 @@ class Parser(Cursor):
             self._unknown_computation(name)
         return found
 
-    def _unknown_computation(self, name: str) -> None:
+    def _unknown_computation(self, name: str) -> NoReturn:
         hint = nearest(name, self.computations)
         if self._defined_later(name):
             hint = "it is defined below: computations must stand before their callers"
@@ -210,7 +210,7 @@ class Parser(Cursor):
         if root:
             c.root = i
 
-    def _no_instruction(self) -> None:
+    def _no_instruction(self) -> NoReturn:
         self.name("an instruction: name = shape op(operands)")
         self.unexpected("'=' after the instruction's name")
 
@@ -289,7 +289,7 @@ class Parser(Cursor):
             self._wrong_count(op, count, opening)
         return found
 
-    def _wrong_count(self, op: Op, count: int, opening: int) -> None:
+    def _wrong_count(self, op: Op, count: int, opening: int) -> NoReturn:
         why = "operands: " + (", ".join(op.operands) or "none")
         span = self.source.span(opening - 1, self.n - 1)
         raise HeronError("HLO004", f"{op.name} takes {operand_count_text(op)}, {count} given", where=span, why=why)
@@ -308,7 +308,7 @@ class Parser(Cursor):
             self.fail("TXT007", f"operand '{name[:60]}' has another shape", self.n - 1, why=why)
         return found
 
-    def _unknown_operand(self, name: str, names: dict[str, Instruction]) -> None:
+    def _unknown_operand(self, name: str, names: dict[str, Instruction]) -> NoReturn:
         hint = nearest(name, names)
         tokens = self.tokens
         for n in range(self.n, len(tokens) - 1):
@@ -380,7 +380,7 @@ class Parser(Cursor):
             self.fail("TXT004", f"'{name}' is out of place", at, hint="true_computation comes first, and each once")
         attrs[attribute] = (*values, self.computation_reference())
 
-    def _unknown_attribute(self, op: Op, name: str, at: int) -> None:
+    def _unknown_attribute(self, op: Op, name: str, at: int) -> NoReturn:
         known = [*op.attributes, *common.READ, "metadata", "control-predecessors"]
         if not WORD.fullmatch(name):
             self.n = at

@@ -71,7 +71,7 @@ def print_instruction(i: Instruction, options: PrintOptions = _BRIEF) -> str:
 
 # -- order -----------------------------------------------------------------------------------------------------------
 def print_order(c: Computation) -> list[Instruction]:
-    """Post-order from the instructions nobody uses, operands from the first to the last, control predecessors before."""
+    """Post-order from the instructions nobody uses: control predecessors, then operands from first to last."""
     done: set[Instruction] = set()
     order: list[Instruction] = []
     for sink in c.instructions:

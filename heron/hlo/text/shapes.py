@@ -45,9 +45,7 @@ def parse_array(token: str, default_layout: bool = True) -> Shape:
         layout = layouts.default(len(dims))
     found = shapes.array(element_type, dims, layout, dynamic)
     if found.byte_size > MAX_BYTES:
-        raise HeronError(
-            "TXT013", f"{token} is too large", why=f"{found.byte_size:.3g} bytes; the limit is 2**63 - 1"
-        )
+        raise HeronError("TXT013", f"{token} is too large", why=f"{found.byte_size:.3g} bytes; the limit is 2**63 - 1")
     return found
 
 
@@ -93,9 +91,7 @@ def _parse_layout_fields(order: tuple[int, ...], text: str) -> Layout:
         raise HeronError("TXT013", f"':{text}' is no layout", hint="fields look like T(8,128)(2,1)E(4)S(1)")
     tiles: tuple[tuple[int, ...], ...] = ()
     if match := _TILES.search(text):
-        tiles = tuple(
-            tuple(-1 if d == "*" else int(d) for d in tile.split(",")) for tile in match[1][1:-1].split(")(")
-        )
+        tiles = tuple(tuple(-1 if d == "*" else int(d) for d in tile.split(",")) for tile in match[1][1:-1].split(")("))
         text = text.replace(match[0], "", 1)
     size = space = 0
     if match := _ELEMENT_SIZE.search(text):

@@ -14,9 +14,7 @@ from heron.passes.base import Pass
 from heron.passes.building import same_type
 from heron.passes.context import PassContext
 from heron.passes.registry import register
-from heron.passes.simplify.algebraic.rules import Builder, Rule, table
-
-Table = dict[str, tuple[Rule, ...]]
+from heron.passes.simplify.algebraic.rules import RULES, Builder, Rule, Table, table
 
 _tables: dict[str, Table] = {}
 
@@ -56,7 +54,7 @@ def _table_for(ctx: PassContext) -> Table:
     if math not in _tables:
         import heron.passes.simplify.algebraic  # noqa: F401  (fills the list of rules)
 
-        _tables[math] = table(ctx.options.allows)
+        _tables[math] = table(r for r in RULES if ctx.options.allows(r.math))
     return _tables[math]
 
 
@@ -68,22 +66,29 @@ def rewrite(c: Computation, rules: Table) -> Counter[Rule]:
     fired: Counter[Rule] = Counter()
     builder = Builder(c)
     work = deque(i for i in c.instructions if i.opcode in rules)
-    limit = 200 + 40 * len(c)
+    left = 200 + 40 * len(c)
     while work:
         i = work.popleft()
         if i.parent is not c or (not i.users and i is not c.root):
             continue
-        for r in rules[i.opcode]:
-            builder.begin(i)
+        builder.at = i
+        entry = rules[i.opcode]
+        candidates = entry.always
+        if entry.by_operand:
+            for o in i.operands:
+                candidates += entry.by_operand.get(o.opcode, ())
+        for r in candidates:
             new = r.apply(i, builder)
             if new is None:
                 continue
             fired[r] += 1
+            left -= 1
             _replace(c, i, new, r)
             touched = [*builder.created, new, *new.users]
+            builder.created.clear()
             work.extend(t for t in touched if t.opcode in rules and t.parent is c)
             break
-        if fired.total() > limit:
+        if left < 0:
             raise _endless(c, fired)
     return fired
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
-from heron.hlo.op import Trait
+from heron.hlo.op import REGISTRY, Trait
 from heron.passes.base import Pass
 from heron.passes.canonical import Forms
 from heron.passes.context import PassContext
@@ -43,32 +44,41 @@ class Cse(Pass):
         return changed
 
     def _merge(self, c: Computation, forms: Forms) -> bool:
+        before = len(c)
+        try:
+            self._merge_in(c, forms)
+        except KeyError:  # an operand comes after its user: bring them in order and begin again
+            c.reorder(c.post_order())
+            self._merge_in(c, forms)
+        return len(c) < before
+
+    def _merge_in(self, c: Computation, forms: Forms) -> None:
         seen: dict[Any, Instruction] = {}
         number: dict[Instruction, int] = {}
-        merged = False
-        for i in c.post_order():
+        fixed, commutative = _opcodes()
+        for i in c.instructions:
             number[i] = len(number)
-            if _must_stay(i):
+            opcode = i.opcode
+            if opcode in fixed or i.control_predecessors or i.control_successors or _has_effects(i):
                 continue
             operands = [number[o] for o in i.operands]
-            if len(operands) > 1 and Trait.COMMUTATIVE in i.op.traits and operands[0] > operands[1]:
+            if opcode in commutative and operands[0] > operands[1]:
                 operands[0], operands[1] = operands[1], operands[0]
             shape = i.shape if self.layout_sensitive else i.shape.bare
-            key = (i.opcode, shape, tuple(operands), forms.attributes(i))
+            key = (opcode, shape, tuple(operands), forms.attributes(i))
             first = seen.setdefault(key, i)
             if first is not i:
                 i.replace_uses_with(first)
                 c.remove(i)
-                merged = True
-        return merged
 
 
-def _must_stay(i: Instruction) -> bool:
-    op = i.op
-    if i.opcode == "parameter" or op.has_side_effect or Trait.RANDOM in op.traits:
-        return True
-    if i.control_predecessors or i.control_successors:
-        return True
-    if not i.attrs:
-        return False
+@cache
+def _opcodes() -> tuple[frozenset[str], frozenset[str]]:
+    """Opcodes never merged, and those whose first two operands may be swapped."""
+    ops = REGISTRY.values()
+    fixed = {op.name for op in ops if op.has_side_effect or Trait.RANDOM in op.traits}
+    return frozenset(fixed | {"parameter"}), frozenset(op.name for op in ops if Trait.COMMUTATIVE in op.traits)
+
+
+def _has_effects(i: Instruction) -> bool:
     return i.opcode in ("custom-call", "call", "while", "conditional", "fusion") and i.has_side_effect

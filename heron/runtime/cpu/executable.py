@@ -53,9 +53,9 @@ def view(address: int | None, dtype: np.dtype, dims: tuple[int, ...]) -> np.ndar
 class CpuExecutable(Executable):
     """Calls the native program with a table of buffer addresses. Safe to call from several threads."""
 
-    def __init__(self, program: int, objects: Any, hosts: HostCalls, memory: HostMemory, **facts: Any) -> None:
+    def __init__(self, program: int, code: Any, hosts: HostCalls, memory: HostMemory, **facts: Any) -> None:
         super().__init__(**facts)
-        self._objects = objects  # keeps the machine code alive
+        self._code = code  # machine code lives as long as this
         self._hosts = hosts
         self._memory = memory
         self._program = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(program)

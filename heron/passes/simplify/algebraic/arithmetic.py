@@ -6,10 +6,10 @@ import numpy as np
 
 from heron.hlo.instruction import Instruction
 from heron.passes.building import is_splat, splat_value
-from heron.passes.simplify.algebraic.rules import Builder, rule
+from heron.passes.simplify.algebraic.rules import KNOWN, Builder, rule
 
 
-@rule("add")
+@rule("add", operand=KNOWN)
 def add_negative_zero(i: Instruction, b: Builder) -> Instruction | None:
     """x + -0 == x
 
@@ -26,7 +26,7 @@ def add_negative_zero(i: Instruction, b: Builder) -> Instruction | None:
     return None
 
 
-@rule("add")
+@rule("add", operand=KNOWN)
 def add_zero_integer(i: Instruction, b: Builder) -> Instruction | None:
     """x + 0 == x for integers
 
@@ -44,7 +44,7 @@ def add_zero_integer(i: Instruction, b: Builder) -> Instruction | None:
     return None
 
 
-@rule("add", math="reassociating")
+@rule("add", operand=KNOWN, math="reassociating")
 def add_zero(i: Instruction, b: Builder) -> Instruction | None:
     """x + 0 == x but for the sign of -0 + 0
 
@@ -61,7 +61,7 @@ def add_zero(i: Instruction, b: Builder) -> Instruction | None:
     return None
 
 
-@rule("add")
+@rule("add", operand="negate")
 def add_negated(i: Instruction, b: Builder) -> Instruction | None:
     """x + -y == x - y
 
@@ -78,7 +78,7 @@ def add_negated(i: Instruction, b: Builder) -> Instruction | None:
     return None
 
 
-@rule("subtract")
+@rule("subtract", operand=KNOWN)
 def subtract_zero(i: Instruction, b: Builder) -> Instruction | None:
     """x - 0 == x
 
@@ -93,7 +93,7 @@ def subtract_zero(i: Instruction, b: Builder) -> Instruction | None:
     return None
 
 
-@rule("subtract")
+@rule("subtract", operand="negate")
 def subtract_negated(i: Instruction, b: Builder) -> Instruction | None:
     """x - -y == x + y
 
@@ -132,7 +132,7 @@ def subtract_self(i: Instruction, b: Builder) -> Instruction | None:
     return b.splat(i.shape, 0) if x is y else None
 
 
-@rule("multiply")
+@rule("multiply", operand=KNOWN)
 def multiply_one(i: Instruction, b: Builder) -> Instruction | None:
     """x * 1 == x
 
@@ -149,7 +149,7 @@ def multiply_one(i: Instruction, b: Builder) -> Instruction | None:
     return None
 
 
-@rule("multiply")
+@rule("multiply", operand=KNOWN)
 def multiply_minus_one(i: Instruction, b: Builder) -> Instruction | None:
     """x * -1 == -x
 
@@ -168,7 +168,7 @@ def multiply_minus_one(i: Instruction, b: Builder) -> Instruction | None:
     return None
 
 
-@rule("multiply")
+@rule("multiply", operand=KNOWN)
 def multiply_zero_integer(i: Instruction, b: Builder) -> Instruction | None:
     """x * 0 == 0 for integers
 
@@ -184,7 +184,7 @@ def multiply_zero_integer(i: Instruction, b: Builder) -> Instruction | None:
     return None
 
 
-@rule("multiply", math="finite-only")
+@rule("multiply", operand=KNOWN, math="finite-only")
 def multiply_zero(i: Instruction, b: Builder) -> Instruction | None:
     """x * 0 == 0 for finite x, but for the zero's sign
 
@@ -199,7 +199,7 @@ def multiply_zero(i: Instruction, b: Builder) -> Instruction | None:
     return None
 
 
-@rule("multiply")
+@rule("multiply", operand="negate")
 def multiply_negated_twice(i: Instruction, b: Builder) -> Instruction | None:
     """-x * -y == x * y
 
@@ -215,7 +215,7 @@ def multiply_negated_twice(i: Instruction, b: Builder) -> Instruction | None:
     return None
 
 
-@rule("add", "multiply", "and", "or", "maximum", "minimum")
+@rule("add", "multiply", "and", "or", "maximum", "minimum", operand=KNOWN)
 def combine_constants(i: Instruction, b: Builder) -> Instruction | None:
     """(x op c) op d == x op (c op d) for integers
 
@@ -232,7 +232,7 @@ def combine_constants(i: Instruction, b: Builder) -> Instruction | None:
     return _combine(i, b)
 
 
-@rule("add", "multiply", math="reassociating")
+@rule("add", "multiply", operand=KNOWN, math="reassociating")
 def combine_float_constants(i: Instruction, b: Builder) -> Instruction | None:
     """(x op c) op d == x op (c op d) up to rounding
 
@@ -261,7 +261,7 @@ def _combine(i: Instruction, b: Builder) -> Instruction | None:
     return b.add(i.opcode, [x, b.add(i.opcode, [c, d], i.shape)], i.shape)
 
 
-@rule("divide")
+@rule("divide", operand=KNOWN)
 def divide_by_one(i: Instruction, b: Builder) -> Instruction | None:
     """x / 1 == x
 
@@ -276,7 +276,7 @@ def divide_by_one(i: Instruction, b: Builder) -> Instruction | None:
     return None
 
 
-@rule("divide")
+@rule("divide", operand=KNOWN)
 def divide_by_power_of_two(i: Instruction, b: Builder) -> Instruction | None:
     """x / 2^n == x * 2^-n
 
@@ -299,7 +299,7 @@ def divide_by_power_of_two(i: Instruction, b: Builder) -> Instruction | None:
     return b.add("multiply", [i.operands[0], b.splat(i.shape, 1.0 / float(value))], i.shape)
 
 
-@rule("divide", math="reassociating")
+@rule("divide", operand=KNOWN, math="reassociating")
 def divide_by_constant(i: Instruction, b: Builder) -> Instruction | None:
     """x / c == x * (1 / c) up to rounding
 
@@ -317,7 +317,7 @@ def divide_by_constant(i: Instruction, b: Builder) -> Instruction | None:
     return b.add("multiply", [i.operands[0], b.splat(i.shape, 1.0 / float(value))], i.shape)
 
 
-@rule("divide", math="reassociating")
+@rule("divide", operand="sqrt", math="reassociating")
 def divide_by_sqrt(i: Instruction, b: Builder) -> Instruction | None:
     """x / sqrt(y) == x * rsqrt(y) up to rounding
 
@@ -333,7 +333,7 @@ def divide_by_sqrt(i: Instruction, b: Builder) -> Instruction | None:
     return None
 
 
-@rule("divide")
+@rule("divide", operand=KNOWN)
 def divide_unsigned_by_power_of_two(i: Instruction, b: Builder) -> Instruction | None:
     """x / 2^n == x >> n for unsigned x
 
@@ -347,7 +347,7 @@ def divide_unsigned_by_power_of_two(i: Instruction, b: Builder) -> Instruction |
     return None if n is None else b.add("shift-right-logical", [i.operands[0], b.splat(i.shape, n)], i.shape)
 
 
-@rule("remainder")
+@rule("remainder", operand=KNOWN)
 def remainder_unsigned_by_power_of_two(i: Instruction, b: Builder) -> Instruction | None:
     """x % 2^n == x & (2^n - 1) for unsigned x
 
@@ -371,7 +371,7 @@ def _power_of_two(i: Instruction) -> int | None:
     return int(value).bit_length() - 1
 
 
-@rule("negate")
+@rule("negate", operand="negate")
 def negate_negate(i: Instruction, b: Builder) -> Instruction | None:
     """-(-x) == x
 
@@ -416,7 +416,7 @@ def idempotent(i: Instruction, b: Builder) -> Instruction | None:
     return x if x.opcode == i.opcode else None
 
 
-@rule("power")
+@rule("power", operand=KNOWN)
 def power_of_small_constant(i: Instruction, b: Builder) -> Instruction | None:
     """x^0 == 1, x^1 == x, x^2 == x * x, x^-1 == 1 / x
 
@@ -440,7 +440,7 @@ def power_of_small_constant(i: Instruction, b: Builder) -> Instruction | None:
     return None
 
 
-@rule("power", math="reassociating")
+@rule("power", operand=KNOWN, math="reassociating")
 def power_three(i: Instruction, b: Builder) -> Instruction | None:
     """x^3 == x * x * x up to rounding
 
@@ -456,7 +456,7 @@ def power_three(i: Instruction, b: Builder) -> Instruction | None:
     return b.add("multiply", [b.add("multiply", [x, x], i.shape), x], i.shape)
 
 
-@rule("real", "imag")
+@rule("real", "imag", operand="complex")
 def part_of_complex(i: Instruction, b: Builder) -> Instruction | None:
     """real(complex(x, y)) == x, imag(complex(x, y)) == y
 
@@ -471,7 +471,7 @@ def part_of_complex(i: Instruction, b: Builder) -> Instruction | None:
     return None
 
 
-@rule("complex")
+@rule("complex", operand="real")
 def complex_of_parts(i: Instruction, b: Builder) -> Instruction | None:
     """complex(real(z), imag(z)) == z
 

@@ -37,7 +37,7 @@ def broadcast_that_only_transposes(i: Instruction, b: Builder) -> Instruction | 
     return b.broadcast(b.transpose(i.operands[0], order), i.shape.dims, sorted(dimensions))
 
 
-@rule("broadcast")
+@rule("broadcast", operand="broadcast")
 def broadcast_of_broadcast(i: Instruction, b: Builder) -> Instruction | None:
     """broadcast(broadcast(x)) == broadcast(x)
 
@@ -88,7 +88,7 @@ def broadcast_that_only_reshapes(i: Instruction, b: Builder) -> Instruction | No
     return b.reshape(x, i.shape.dims)
 
 
-@rule("broadcast")
+@rule("broadcast", operand="iota")
 def broadcast_of_iota(i: Instruction, b: Builder) -> Instruction | None:
     """broadcast(iota()) == iota()
 
@@ -121,7 +121,7 @@ def constant_splat(i: Instruction, b: Builder) -> Instruction | None:
     return b.broadcast(c, i.shape.dims, ())
 
 
-@rule("reshape")
+@rule("reshape", operand="constant")
 def reshape_of_scalar_constant(i: Instruction, b: Builder) -> Instruction | None:
     """reshape(constant) == constant, for one element
 
@@ -138,7 +138,7 @@ def reshape_of_scalar_constant(i: Instruction, b: Builder) -> Instruction | None
     return b.broadcast(value, i.shape.dims, ())
 
 
-@rule(ELEMENTWISE)
+@rule(ELEMENTWISE, operand="broadcast")
 def elementwise_of_broadcasts(i: Instruction, b: Builder) -> Instruction | None:
     """f(broadcast(x), broadcast(y)) == broadcast(f(x, y)) where both are repeated alike, or one of them is a scalar
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from heron.hlo.instruction import Instruction
 from heron.passes.building import is_splat, splat_value
-from heron.passes.simplify.algebraic.rules import Builder, rule
+from heron.passes.simplify.algebraic.rules import KNOWN, Builder, rule
 
 _TRUE_ON_EQUAL = frozenset({"EQ", "GE", "LE"})
 
@@ -26,7 +26,7 @@ def compare_self(i: Instruction, b: Builder) -> Instruction | None:
     return b.splat(i.shape, i.direction in _TRUE_ON_EQUAL)
 
 
-@rule("compare")
+@rule("compare", operand=KNOWN)
 def compare_with_truth(i: Instruction, b: Builder) -> Instruction | None:
     """x != false == x, x == true == x, x == false == not x, x != true == not x
 
@@ -47,7 +47,7 @@ def compare_with_truth(i: Instruction, b: Builder) -> Instruction | None:
     return x if bool(value) == (i.direction == "EQ") else b.add("not", [x], i.shape)
 
 
-@rule("compare")
+@rule("compare", operand=KNOWN)
 def compare_unsigned_with_zero(i: Instruction, b: Builder) -> Instruction | None:
     """x < 0 == false, x >= 0 == true for unsigned x
 
@@ -62,7 +62,7 @@ def compare_unsigned_with_zero(i: Instruction, b: Builder) -> Instruction | None
     return None
 
 
-@rule("compare")
+@rule("compare", operand="iota")
 def compare_iota_with_bound(i: Instruction, b: Builder) -> Instruction | None:
     """iota() < 0 == false, iota() < n == true for n >= its size, and the like
 
@@ -97,7 +97,7 @@ def compare_iota_with_bound(i: Instruction, b: Builder) -> Instruction | None:
     return None if known is None else b.splat(i.shape, known)
 
 
-@rule("select")
+@rule("select", operand=KNOWN)
 def select_known(i: Instruction, b: Builder) -> Instruction | None:
     """true ? x : y == x, false ? x : y == y
 
@@ -122,7 +122,7 @@ def select_same(i: Instruction, b: Builder) -> Instruction | None:
     return x if x is y else None
 
 
-@rule("select")
+@rule("select", operand="not")
 def select_by_not(i: Instruction, b: Builder) -> Instruction | None:
     """not p ? x : y == p ? y : x
 
@@ -137,7 +137,7 @@ def select_by_not(i: Instruction, b: Builder) -> Instruction | None:
     return None
 
 
-@rule("select")
+@rule("select", operand=KNOWN)
 def select_truth(i: Instruction, b: Builder) -> Instruction | None:
     """p ? x : false == p and x, p ? true : y == p or y, p ? true : false == p, p ? false : true == not p
 
@@ -159,7 +159,7 @@ def select_truth(i: Instruction, b: Builder) -> Instruction | None:
     return None
 
 
-@rule("select")
+@rule("select", operand="select")
 def select_of_select(i: Instruction, b: Builder) -> Instruction | None:
     """p ? (p ? x : y) : z == p ? x : z
 

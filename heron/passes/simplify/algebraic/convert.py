@@ -21,7 +21,7 @@ def convert_to_same(i: Instruction, b: Builder) -> Instruction | None:
     return x if x.shape.element_type is i.shape.element_type else None
 
 
-@rule("convert")
+@rule("convert", operand="convert")
 def convert_of_convert(i: Instruction, b: Builder) -> Instruction | None:
     """convert(convert(x)) == convert(x) where the inner one loses nothing
 
@@ -76,7 +76,7 @@ def _range(t: ElementType) -> tuple[int, float]:
     return int(info.nmant) + 1, float(info.max)
 
 
-@rule("bitcast-convert")
+@rule("bitcast-convert", operand="bitcast-convert")
 def bitcast_of_bitcast(i: Instruction, b: Builder) -> Instruction | None:
     """bitcast-convert(bitcast-convert(x)) == bitcast-convert(x)
 
@@ -92,7 +92,7 @@ def bitcast_of_bitcast(i: Instruction, b: Builder) -> Instruction | None:
     return None
 
 
-@rule("convert")
+@rule("convert", operand="iota")
 def convert_of_iota(i: Instruction, b: Builder) -> Instruction | None:
     """convert(iota()) == iota() of the other type, where that one holds every index
 

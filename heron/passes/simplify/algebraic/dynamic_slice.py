@@ -40,7 +40,7 @@ def dynamic_slice_known(i: Instruction, b: Builder) -> Instruction | None:
     return b.add("slice", [x], i.shape, slice=tuple(found))
 
 
-@rule("dynamic-slice")
+@rule("dynamic-slice", operand="broadcast")
 def dynamic_slice_of_broadcast(i: Instruction, b: Builder) -> Instruction | None:
     """dynamic-slice(broadcast(v), ...) == broadcast(v) for a scalar v
 
@@ -69,7 +69,7 @@ def update_all(i: Instruction, b: Builder) -> Instruction | None:
     return x if update.shape.num_elements == 0 else None
 
 
-@rule("dynamic-update-slice")
+@rule("dynamic-update-slice", operand="dynamic-slice")
 def update_with_itself(i: Instruction, b: Builder) -> Instruction | None:
     """dynamic-update-slice(x, dynamic-slice(x, n), n) == x
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from heron.hlo.instruction import Instruction
 from heron.passes.building import identity_of, is_splat, splat_value
-from heron.passes.simplify.algebraic.rules import Builder, rule
+from heron.passes.simplify.algebraic.rules import KNOWN, Builder, rule
 
 _INVERSE = {"EQ": "NE", "NE": "EQ", "LT": "GE", "GE": "LT", "GT": "LE", "LE": "GT"}
 
@@ -23,7 +23,7 @@ def same_operands(i: Instruction, b: Builder) -> Instruction | None:
     return x if x is y else None
 
 
-@rule("and", "or", "xor", "maximum", "minimum")
+@rule("and", "or", "xor", "maximum", "minimum", operand=KNOWN)
 def neutral_operand(i: Instruction, b: Builder) -> Instruction | None:
     """x and true == x, x or 0 == x, max(x, -inf) == x, and the like
 
@@ -39,7 +39,7 @@ def neutral_operand(i: Instruction, b: Builder) -> Instruction | None:
     return x if neutral is not None and is_splat(c, neutral) else None
 
 
-@rule("and", "or")
+@rule("and", "or", operand=KNOWN)
 def absorbing_operand(i: Instruction, b: Builder) -> Instruction | None:
     """x and false == false, x or true == true
 
@@ -67,7 +67,7 @@ def xor_self(i: Instruction, b: Builder) -> Instruction | None:
     return b.splat(i.shape, 0) if x is y else None
 
 
-@rule("not")
+@rule("not", operand="not")
 def not_not(i: Instruction, b: Builder) -> Instruction | None:
     """not not x == x
 
@@ -82,7 +82,7 @@ def not_not(i: Instruction, b: Builder) -> Instruction | None:
     return None
 
 
-@rule("not")
+@rule("not", operand="compare")
 def not_compare(i: Instruction, b: Builder) -> Instruction | None:
     """not (x < y) == x >= y where no NaN can be; not (x == y) == x != y always
 
@@ -100,7 +100,7 @@ def not_compare(i: Instruction, b: Builder) -> Instruction | None:
     return None
 
 
-@rule("shift-left", "shift-right-logical", "shift-right-arithmetic")
+@rule("shift-left", "shift-right-logical", "shift-right-arithmetic", operand=KNOWN)
 def shift_by_zero(i: Instruction, b: Builder) -> Instruction | None:
     """x << 0 == x
 
@@ -117,7 +117,7 @@ def shift_by_zero(i: Instruction, b: Builder) -> Instruction | None:
     return None
 
 
-@rule("clamp")
+@rule("clamp", operand=KNOWN)
 def clamp_to_range(i: Instruction, b: Builder) -> Instruction | None:
     """clamp(lowest, x, highest) == x for integers
 
@@ -135,7 +135,7 @@ def clamp_to_range(i: Instruction, b: Builder) -> Instruction | None:
     return x if is_splat(low, lowest) and is_splat(high, highest) else None
 
 
-@rule("clamp")
+@rule("clamp", operand=KNOWN)
 def clamp_to_point(i: Instruction, b: Builder) -> Instruction | None:
     """clamp(c, x, c) == c for integers
 

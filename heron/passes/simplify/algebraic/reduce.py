@@ -7,7 +7,7 @@ from math import prod
 from heron.hlo.instruction import Instruction
 from heron.passes.building import combiner, identity_of, is_splat, splat_value
 from heron.passes.dimensions import common_groups
-from heron.passes.simplify.algebraic.rules import Builder, rule
+from heron.passes.simplify.algebraic.rules import KNOWN, Builder, rule
 
 _IDEMPOTENT = frozenset({"maximum", "minimum", "and", "or"})
 
@@ -73,7 +73,7 @@ def reduce_size_one(i: Instruction, b: Builder) -> Instruction | None:
     return b.add("reduce", [y, init], i.shape, dimensions=left, to_apply=i.to_apply)
 
 
-@rule("reduce")
+@rule("reduce", operand="transpose")
 def reduce_of_transpose(i: Instruction, b: Builder) -> Instruction | None:
     """reduce(transpose(x)) == reduce(x), then transposed if what is left changed order
 
@@ -102,7 +102,7 @@ def reduce_of_transpose(i: Instruction, b: Builder) -> Instruction | None:
     return b.transpose(small, [sorted(kept).index(d) for d in kept])
 
 
-@rule("reduce")
+@rule("reduce", operand="reshape")
 def reduce_of_reshape(i: Instruction, b: Builder) -> Instruction | None:
     """reduce(reshape(x)) == reshape(reduce(x)) where the reshape keeps reduced and kept dimensions apart
 
@@ -143,7 +143,7 @@ def reduce_of_reshape(i: Instruction, b: Builder) -> Instruction | None:
     return b.reshape(small, i.shape.dims)
 
 
-@rule("reduce")
+@rule("reduce", operand="reduce")
 def reduce_of_reduce(i: Instruction, b: Builder) -> Instruction | None:
     """reduce(reduce(x)) == reduce(x) over both, by one op with a neutral initial value
 
@@ -183,7 +183,7 @@ def _is_neutral(op: str, init: Instruction) -> bool:
     return neutral is not None and is_splat(init, neutral)
 
 
-@rule("reduce")
+@rule("reduce", operand="broadcast")
 def reduce_of_repeated(i: Instruction, b: Builder) -> Instruction | None:
     """reduce(broadcast(x)) == reduce(x) over new dimensions, where op(x, x) == x or integers can be counted
 
@@ -213,7 +213,7 @@ def reduce_of_repeated(i: Instruction, b: Builder) -> Instruction | None:
     return None
 
 
-@rule("reduce", math="reassociating")
+@rule("reduce", operand="broadcast", math="reassociating")
 def reduce_of_repeated_floats(i: Instruction, b: Builder) -> Instruction | None:
     """sum(broadcast(x)) == sum(x) * count up to rounding
 
@@ -282,7 +282,7 @@ def reduce_of_empty(i: Instruction, b: Builder) -> Instruction | None:
     return b.broadcast(found[1], i.shape.dims, ())
 
 
-@rule("reduce")
+@rule("reduce", operand=KNOWN)
 def reduce_of_known(i: Instruction, b: Builder) -> Instruction | None:
     """and(true, true, ...) == true, max(c, c, ...) == c when c is also the initial value
 

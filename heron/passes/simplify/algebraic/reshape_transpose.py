@@ -19,7 +19,7 @@ def reshape_to_same(i: Instruction, b: Builder) -> Instruction | None:
     return x if x.shape.dims == i.shape.dims and not any(i.shape.dynamic) else None
 
 
-@rule("reshape")
+@rule("reshape", operand="reshape")
 def reshape_of_reshape(i: Instruction, b: Builder) -> Instruction | None:
     """reshape(reshape(x)) == reshape(x)
 
@@ -34,7 +34,7 @@ def reshape_of_reshape(i: Instruction, b: Builder) -> Instruction | None:
     return None
 
 
-@rule("reshape")
+@rule("reshape", operand="broadcast")
 def reshape_of_broadcast(i: Instruction, b: Builder) -> Instruction | None:
     """reshape(broadcast(x)) == broadcast(reshape(x)) where no new dimension mixes with x's
 
@@ -65,7 +65,7 @@ def reshape_of_broadcast(i: Instruction, b: Builder) -> Instruction | None:
     return b.broadcast(b.reshape(x, dims), i.shape.dims, dimensions)
 
 
-@rule("reshape")
+@rule("reshape", operand="iota")
 def reshape_of_iota(i: Instruction, b: Builder) -> Instruction | None:
     """reshape(iota()) == iota() where only dimensions of size 1 come or go
 
@@ -109,7 +109,7 @@ def transpose_nothing(i: Instruction, b: Builder) -> Instruction | None:
     return i.operands[0] if permutation == tuple(range(len(permutation))) else None
 
 
-@rule("transpose")
+@rule("transpose", operand="transpose")
 def transpose_of_transpose(i: Instruction, b: Builder) -> Instruction | None:
     """transpose(transpose(x, p), q) == transpose(x, p[q])
 
@@ -137,7 +137,7 @@ def transpose_of_size_one(i: Instruction, b: Builder) -> Instruction | None:
     return b.reshape(x, i.shape.dims) if moving == sorted(moving) and not any(x.shape.dynamic) else None
 
 
-@rule("transpose")
+@rule("transpose", operand="broadcast")
 def transpose_of_broadcast(i: Instruction, b: Builder) -> Instruction | None:
     """transpose(broadcast(x)) == broadcast(transpose(x))
 
@@ -156,7 +156,7 @@ def transpose_of_broadcast(i: Instruction, b: Builder) -> Instruction | None:
     return None
 
 
-@rule("transpose")
+@rule("transpose", operand="iota")
 def transpose_of_iota(i: Instruction, b: Builder) -> Instruction | None:
     """transpose(iota()) == iota() along the moved dimension
 
@@ -187,7 +187,7 @@ def reverse_size_one(i: Instruction, b: Builder) -> Instruction | None:
     return b.add("reverse", [x], i.shape, dimensions=left) if left else x
 
 
-@rule("reverse")
+@rule("reverse", operand="reverse")
 def reverse_of_reverse(i: Instruction, b: Builder) -> Instruction | None:
     """reverse(reverse(x)) == x along the same dimensions
 

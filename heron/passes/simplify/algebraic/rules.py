@@ -3,7 +3,7 @@
 A rule is a small function of an instruction and a `Builder`; it returns what may stand in the instruction's place, or
 None. Its docstring is its law on the first line, then an example in the short form of `heron.passes.docs`, run as a test::
 
-    @rule("subtract")
+    @rule("subtract", operand=KNOWN)
     def subtract_zero(i, b):
         \"""x - 0 == x
 
@@ -18,13 +18,14 @@ None. Its docstring is its law on the first line, then an example in the short f
 
 A rule's class says when its law holds: ``exact`` for all values, bit for bit but for the payload of NaNs and the order in
 which a `reduce` or `dot` adds up; ``reassociating`` when rounding or the sign of a zero may change; ``finite-only`` when
-it is wrong for infinities or NaNs. `Options.math` decides which classes fire.
+it is wrong for infinities or NaNs. `Options.math` decides which classes fire. ``operand`` names the ops one of the operands
+must be for the rule to be tried at all, which is what keeps hundreds of rules cheap.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
 
@@ -40,6 +41,8 @@ Apply = Callable[[Instruction, "Builder"], Instruction | None]
 
 #: stands for every elementwise op in a rule's opcodes
 ELEMENTWISE = "elementwise"
+#: what an operand with one known value for all its elements can be
+KNOWN = ("constant", "broadcast", "reshape")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,7 @@ class Rule:
 
     name: str
     opcodes: tuple[str, ...]
+    operand: tuple[str, ...]
     law: str
     math: str
     where: str
@@ -57,50 +61,64 @@ class Rule:
 RULES: list[Rule] = []
 
 
-def rule(*opcodes: str, math: str = "exact") -> Callable[[Apply], Apply]:
+def rule(
+    *opcodes: str, operand: str | tuple[str, ...] = (), math: str = "exact"
+) -> Callable[[Apply], Apply]:
     """Decorator: register a function as the rule for instructions with one of these opcodes."""
+    of = (operand,) if isinstance(operand, str) else operand
 
     def add(function: Apply) -> Apply:
         code = function.__code__
         law = (function.__doc__ or "").split("\n", 1)[0].strip()
         where = f"{PurePath(code.co_filename).name}:{code.co_firstlineno}"
-        RULES.append(Rule(function.__name__, opcodes, law, math, where, function))
+        RULES.append(Rule(function.__name__, opcodes, of, law, math, where, function))
         return function
 
     return add
 
 
-def table(allows: Callable[[str], bool]) -> dict[str, tuple[Rule, ...]]:
-    """The rules to try for each opcode, out of those whose class `allows` lets through."""
-    found: dict[str, list[Rule]] = {}
+@dataclass(slots=True)
+class Entry:
+    """The rules to try for one opcode: always, and by the opcode of an operand."""
+
+    always: tuple[Rule, ...] = ()
+    by_operand: dict[str, tuple[Rule, ...]] = field(default_factory=dict)
+
+
+Table = dict[str, Entry]
+
+
+def table(rules: Iterable[Rule]) -> Table:
+    """The rules by the opcodes they are for."""
+    found: Table = {}
     elementwise = [op.name for op in REGISTRY.values() if op.is_elementwise]
-    for r in RULES:
-        if not allows(r.math):
-            continue
+    for r in rules:
         for opcode in r.opcodes:
             for name in elementwise if opcode == ELEMENTWISE else (opcode,):
-                found.setdefault(name, []).append(r)
-    return {name: tuple(rules) for name, rules in found.items()}
+                entry = found.setdefault(name, Entry())
+                if not r.operand:
+                    entry.always += (r,)
+                for operand in r.operand:
+                    entry.by_operand[operand] = (*entry.by_operand.get(operand, ()), r)
+    return found
 
 
 class Builder:
-    """Makes the instructions a rule needs, in the computation being rewritten, with metadata of what they stand for."""
+    """Makes the instructions a rule needs, in the computation being rewritten.
+
+    ``at`` is the instruction they will stand for: they take over its metadata. ``created`` lists them for the driver.
+    """
 
     def __init__(self, computation: Computation) -> None:
         self.computation = computation
         self.created: list[Instruction] = []
-        self._at: Instruction | None = None
-
-    def begin(self, at: Instruction) -> None:
-        """The next instructions are made for `at`."""
-        self._at = at
-        self.created.clear()
+        self.at: Instruction | None = None
 
     def add(
         self, opcode: str, operands: Sequence[Instruction], shape: Shape | None = None, **attrs: Any
     ) -> Instruction:
         """A new instruction; its shape is inferred when not given."""
-        made = self.computation.add(opcode, operands, shape, like=self._at, **attrs)
+        made = self.computation.add(opcode, operands, shape, like=self.at, **attrs)
         self.created.append(made)
         return made
 
@@ -109,7 +127,7 @@ class Builder:
         return self.add(i.opcode, operands, shape, **i.attrs)
 
     def constant(self, value: Literal) -> Instruction:
-        made = building.constant(self.computation, value, like=self._at)
+        made = building.constant(self.computation, value, like=self.at)
         self.created.append(made)
         return made
 

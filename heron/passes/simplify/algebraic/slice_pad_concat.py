@@ -24,7 +24,7 @@ def slice_all(i: Instruction, b: Builder) -> Instruction | None:
     return i.operands[0] if i.operands[0].shape.dims == i.shape.dims else None
 
 
-@rule("slice")
+@rule("slice", operand="slice")
 def slice_of_slice(i: Instruction, b: Builder) -> Instruction | None:
     """slice(slice(x)) == slice(x)
 
@@ -43,7 +43,7 @@ def slice_of_slice(i: Instruction, b: Builder) -> Instruction | None:
     return None
 
 
-@rule("slice")
+@rule("slice", operand="broadcast")
 def slice_of_broadcast(i: Instruction, b: Builder) -> Instruction | None:
     """slice(broadcast(x)) == broadcast(slice(x))
 
@@ -64,7 +64,7 @@ def slice_of_broadcast(i: Instruction, b: Builder) -> Instruction | None:
     return None
 
 
-@rule("slice")
+@rule("slice", operand="concatenate")
 def slice_of_concatenate(i: Instruction, b: Builder) -> Instruction | None:
     """slice(concatenate(x, y, ...)) == slice of the one it falls into
 
@@ -89,7 +89,7 @@ def slice_of_concatenate(i: Instruction, b: Builder) -> Instruction | None:
     return None
 
 
-@rule("slice")
+@rule("slice", operand="pad")
 def slice_of_pad(i: Instruction, b: Builder) -> Instruction | None:
     """slice(pad(x)) == slice(x) where it misses the padding
 
@@ -153,7 +153,7 @@ def pad_by_less(i: Instruction, b: Builder) -> Instruction | None:
     return b.add("slice", [padded], i.shape, slice=cut)
 
 
-@rule("pad")
+@rule("pad", operand="pad")
 def pad_of_pad(i: Instruction, b: Builder) -> Instruction | None:
     """pad(pad(x, v), v) == pad(x, v)
 
@@ -212,7 +212,7 @@ def concatenate_one(i: Instruction, b: Builder) -> Instruction | None:
     return b.add("concatenate", parts, i.shape, dimensions=i.attrs["dimensions"])
 
 
-@rule("concatenate")
+@rule("concatenate", operand="concatenate")
 def concatenate_of_concatenate(i: Instruction, b: Builder) -> Instruction | None:
     """concatenate(concatenate(x, y), z) == concatenate(x, y, z)
 
@@ -231,7 +231,7 @@ def concatenate_of_concatenate(i: Instruction, b: Builder) -> Instruction | None
     return b.add("concatenate", parts, i.shape, dimensions=dimensions)
 
 
-@rule("concatenate")
+@rule("concatenate", operand="slice")
 def concatenate_of_slices(i: Instruction, b: Builder) -> Instruction | None:
     """concatenate(x[a:b], x[b:c]) == x[a:c]
 
@@ -271,7 +271,7 @@ def _joined(p: Instruction, q: Instruction, d: int, b: Builder) -> Instruction |
     return b.add("slice", [p.operands[0]], p.shape.with_dims(tuple(dims)), slice=both)
 
 
-@rule("concatenate")
+@rule("concatenate", operand="broadcast")
 def concatenate_of_broadcasts(i: Instruction, b: Builder) -> Instruction | None:
     """concatenate(broadcast(v), broadcast(v)) == broadcast(v) for a scalar v
 

@@ -1,0 +1,75 @@
+"""``python -m benchmarks.coverage [--write]``: which real programs run where, and what the others still lack.
+
+Each small workload is compiled, run and compared with XLA's values, in a process of its own. ``--write`` puts the table
+into ``docs/workloads.md``.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import click
+
+from benchmarks import programs
+
+ROOT = Path(__file__).parent.parent
+WORKLOADS = ROOT / "tests" / "workloads"
+PAGE = ROOT / "docs" / "workloads.md"
+TARGETS = ("cpu", "sim:sm_90")
+_LIMIT = 300  # seconds
+
+_HEAD = """# Real programs
+
+42 JAX programs, from one elementwise op to a 12-layer GPT-2 training step. This table is written by
+`python -m benchmarks.coverage --write`: each program's small version is compiled, run, and its outputs compared with
+what XLA:CPU gives. "ok" means every output agrees within the tolerance of its type (f32 1e-5 relative, or 1e-5 of the
+largest magnitude; bf16 and f16 1e-2; f64 1e-10; integers exactly; exceptions and why in `tests/workloads/tolerances.toml`).
+
+| program | evaluator | """
+
+
+def outcome(name: str, target: str) -> str:
+    """``ok``, ``differs: …``, or the error that stopped it."""
+    verb = ["eval"] if target == "evaluator" else ["run", "--target", target]
+    command = [sys.executable, "-m", "heron", *verb, str(programs.path(name, small=True)), "--json"]
+    command += ["--expect", str(WORKLOADS / "goldens" / f"{name}.npz")]
+    for key, value in tomllib.loads((WORKLOADS / "tolerances.toml").read_text()).get(name, {}).items():
+        command += [f"--{key}", str(value)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT, cwd=ROOT)
+    except subprocess.TimeoutExpired:
+        return f"not done in {_LIMIT} s"
+    try:
+        document = json.loads(done.stdout)
+    except ValueError:
+        return f"crashed ({done.returncode})"
+    if "error" in document:
+        return f"{document['error']['code']}: {document['error']['what']}"
+    wrong = [c for c in document["expect"]["outputs"] if not c["ok"]]
+    if not wrong:
+        return "ok"
+    worst = max(wrong, key=lambda c: float(c["max_abs"]))
+    return f"differs: {len(wrong)} outputs, output {worst['output']} by {float(worst['max_abs']):.2g}"
+
+
+@click.command()
+@click.argument("names", nargs=-1)
+@click.option("--write", is_flag=True, help="Write docs/workloads.md.")
+def main(names: tuple[str, ...], write: bool) -> None:
+    """Run every small workload (or NAMES) by the evaluator and on each target."""
+    columns = ("evaluator", *TARGETS)
+    lines = [_HEAD + " | ".join(TARGETS) + " |", "|---" * (len(columns) + 1) + "|"]
+    for name in names or programs.names():
+        cells = [outcome(name, c).replace("|", "\\|").splitlines()[0] for c in columns]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+        click.echo(lines[-1])
+    if write:
+        PAGE.write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""What the NVPTX backend can select. Anything else ends the process inside LLVM, so it is refused here first.
+
+The list was made by compiling each intrinsic in a process of its own (LLVM 22, sm_90).
+"""
+
+from __future__ import annotations
+
+import re
+
+from heron.errors import HeronError
+
+_ANY_FLOAT = frozenset(
+    "fabs floor ceil trunc rint nearbyint roundeven round sqrt minnum maxnum minimum maximum minimumnum maximumnum "
+    "copysign fma fmuladd canonicalize".split()
+)
+_OTHER = frozenset(
+    "ctpop ctlz cttz bswap bitreverse smax smin umax umin abs sadd.sat uadd.sat ssub.sat usub.sat sshl.sat ushl.sat "
+    "fshl fshr fptosi.sat fptoui.sat ldexp powi is.fpclass sadd.with.overflow uadd.with.overflow ssub.with.overflow "
+    "usub.with.overflow smul.with.overflow umul.with.overflow scmp ucmp memcpy memmove memset assume expect "
+    "lifetime.start lifetime.end "
+    "experimental.noalias.scope.decl invariant.start invariant.end trap stacksave stackrestore dbg.value dbg.declare "
+    "vector.reduce.add vector.reduce.mul vector.reduce.and vector.reduce.or vector.reduce.xor vector.reduce.fadd "
+    "vector.reduce.fmul vector.reduce.smax vector.reduce.smin vector.reduce.umax vector.reduce.umin "
+    "vector.reduce.fmax vector.reduce.fmin vector.insert vector.extract is.constant objectsize".split()
+)
+#: selectable only where approximation is allowed (the ``afn`` flag), and only for f32
+_APPROXIMATE = frozenset({"sin", "cos", "tanh", "log2"})
+_CALL = re.compile(r"call ([^@\n]*)@([\w.$]+)\(")
+_SUFFIX = re.compile(r"(\.(v\d+)?(i\d+|f16|bf16|f32|f64|p\d+))+$")
+_WIDE_DIVISION = re.compile(r"= (?:sdiv|udiv|srem|urem)(?: exact)? i(?:1[0-9][0-9]|[2-9][0-9][0-9])\b")
+_VECTOR_ATOMIC = re.compile(r"atomicrmw [^\n]*<\d+ x ")
+_WIDE_FLOAT = re.compile(r"\b(?:fp128|x86_fp80|ppc_fp128)\b")
+
+
+def check(text: str) -> None:
+    """Raises LLVM023, naming the line, for LLVM text the NVPTX backend cannot compile."""
+    defined = set(re.findall(r"^define [^@\n]*@([\w.$]+)\(", text, re.MULTILINE))
+    for match in _CALL.finditer(text):
+        flags, name = match.groups()
+        if name in defined or name.startswith(("__nv_", "llvm.nvvm.")) or name == "vprintf":
+            continue
+        if not name.startswith("llvm."):
+            raise _refuse(text, match.start(), f"function '{name}' is not defined and not in libdevice")
+        if not _selectable(name.removeprefix("llvm."), flags):
+            raise _refuse(text, match.start(), f"NVPTX has no instruction for '{name}'")
+    for pattern, why in (
+        (_WIDE_DIVISION, "NVPTX cannot divide integers wider than 64 bits"),
+        (_VECTOR_ATOMIC, "NVPTX has no vector atomics through atomicrmw"),
+        (_WIDE_FLOAT, "NVPTX has no floats wider than 64 bits"),
+    ):
+        if found := pattern.search(text):
+            raise _refuse(text, found.start(), why)
+
+
+def _selectable(name: str, flags: str) -> bool:
+    suffix = _SUFFIX.search(name)
+    base = name[: suffix.start()] if suffix else name
+    if base in _ANY_FLOAT or base in _OTHER:
+        return True
+    is_f32 = suffix is not None and suffix.group(0) == ".f32"
+    if base == "exp2":
+        return is_f32
+    return base in _APPROXIMATE and is_f32 and ("afn" in flags or "fast" in flags)
+
+
+def _refuse(text: str, position: int, why: str) -> HeronError:
+    start = text.rfind("\n", 0, position) + 1
+    end = text.find("\n", position)
+    return HeronError(
+        "LLVM023",
+        "this IR cannot be compiled for an NVIDIA GPU",
+        where=text[start : end if end > 0 else None].strip(),
+        why=why,
+        hint="lower maths with lower-math-gpu before translating",
+    )

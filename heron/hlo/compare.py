@@ -1,0 +1,152 @@
+"""Structural comparison: whether two modules or computations are the same program, and if not, where they differ.
+
+Instructions are matched by their place in the printed order, so neither names nor the order of insertion count.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from heron.hlo.computation import Computation
+from heron.hlo.instruction import Instruction
+from heron.hlo.module import Module
+from heron.hlo.text.printer import computation_order, print_order
+
+
+def equal(a: Module, b: Module, *, names: bool = False, metadata: bool = False, layouts: bool = True) -> bool:
+    """Whether two modules are the same program.
+
+    Args:
+        names: names of modules, computations and instructions must agree, too.
+        metadata: so must metadata and origins.
+        layouts: and layouts of shapes.
+    """
+    return difference(a, b, names=names, metadata=metadata, layouts=layouts) is None
+
+
+def equal_computations(a: Computation, b: Computation, *, names: bool = False, layouts: bool = True) -> bool:
+    """Whether two computations, with all they call, are the same."""
+    comparison = _Comparison(names, False, layouts)
+    return comparison.called(a, b) is None
+
+
+def difference(
+    a: Module, b: Module, *, names: bool = False, metadata: bool = False, layouts: bool = True
+) -> str | None:
+    """The first difference in words, or None."""
+    return _Comparison(names, metadata, layouts).modules(a, b)
+
+
+class _Comparison:
+    def __init__(self, names: bool, metadata: bool, layouts: bool) -> None:
+        self.names, self.metadata, self.layouts = names, metadata, layouts
+        self.computations: dict[Computation, Computation] = {}
+        self.instructions: dict[Instruction, Instruction] = {}
+
+    def modules(self, a: Module, b: Module) -> str | None:
+        if self.names and a.name != b.name:
+            return f"module '{a.name}' is '{b.name}'"
+        if a.header != b.header:
+            return f"headers differ: {a.header} and {b.header}"
+        ours, theirs = computation_order(a), computation_order(b)
+        if len(ours) != len(theirs):
+            return f"{len(ours)} computations, {len(theirs)} in the other"
+        for c, d in zip(ours, theirs, strict=True):
+            found = self.bodies(c, d)
+            if found is not None:
+                return found
+        if self.computations[a.entry] is not b.entry:
+            return "the entries differ"
+        return self._entry_layouts(a, b) or self._schedules(a, b)
+
+    def _entry_layouts(self, a: Module, b: Module) -> str | None:
+        if not self.layouts:
+            return None
+        one, other = a.entry_layout or _own_layout(a), b.entry_layout or _own_layout(b)
+        return None if one == other else f"entry layouts differ: {one} and {other}"
+
+    def _schedules(self, a: Module, b: Module) -> str | None:
+        if (a.schedule is None) != (b.schedule is None):
+            return "only one module is scheduled"
+        for c, order in (a.schedule or {}).items():
+            other = (b.schedule or {}).get(self.computations[c])
+            if other is None or [self.instructions[i] for i in order] != other:
+                return f"the schedules of '{c.name}' differ"
+        return None
+
+    def called(self, a: Computation, b: Computation) -> str | None:
+        """Compare two computations and, first, those they call."""
+        for c, d in zip(_reachable(a), _reachable(b), strict=False):
+            found = self.bodies(c, d)
+            if found is not None:
+                return found
+        return None if self.computations.get(a) is b else f"'{a.name}' and '{b.name}' call differently"
+
+    def bodies(self, a: Computation, b: Computation) -> str | None:
+        if self.names and a.name != b.name:
+            return f"computation '{a.name}' is '{b.name}'"
+        if a.extras != b.extras:
+            return f"'{a.name}' has {a.extras}, '{b.name}' has {b.extras}"
+        if len(a) != len(b):
+            return f"'{a.name}' has {len(a)} instructions, '{b.name}' has {len(b)}"
+        for i, j in zip(print_order(a), print_order(b), strict=True):
+            if self._differ(i, j):
+                return f"in '{a.name}': {i}\n   and in '{b.name}': {j}"
+            self.instructions[i] = j
+        if self.instructions[a.root] is not b.root:
+            return f"'{a.name}' returns {a.root.name}, '{b.name}' returns {b.root.name}"
+        self.computations[a] = b
+        return None
+
+    def _differ(self, i: Instruction, j: Instruction) -> bool:
+        if i.opcode != j.opcode or len(i.operands) != len(j.operands) or (self.names and i.name != j.name):
+            return True
+        if (i.shape is not j.shape) if self.layouts else (i.shape.bare is not j.shape.bare):
+            return True
+        return (
+            any(self.instructions.get(o) is not p for o, p in zip(i.operands, j.operands, strict=True))
+            or [self.instructions.get(o) for o in i.control_predecessors] != j.control_predecessors
+            or self._attributes_differ(i, j)
+            or self._extras(i) != self._extras(j)
+            or (self.metadata and i.metadata != j.metadata)
+        )
+
+    def _attributes_differ(self, i: Instruction, j: Instruction) -> bool:
+        for name in {**i.attrs, **j.attrs}:
+            spec = i.op.attributes.get(name)
+            default = None if spec is None else spec.default
+            if self._mapped(i.attrs.get(name, default)) != j.attrs.get(name, default):
+                return True
+        return False
+
+    def _mapped(self, value: Any) -> Any:
+        """An attribute of ours in the other's terms."""
+        if isinstance(value, Computation):
+            return self.computations.get(value)
+        if isinstance(value, tuple) and value and isinstance(value[0], Computation):
+            return tuple(self.computations.get(c) for c in value)
+        return value
+
+    def _extras(self, i: Instruction) -> dict[str, Any]:
+        return i.extras if self.metadata else {k: v for k, v in i.extras.items() if k != "origin"}
+
+
+def _own_layout(module: Module) -> Any:
+    return tuple(p.shape for p in module.entry.parameters), module.entry.root.shape
+
+
+def _reachable(start: Computation) -> list[Computation]:
+    """A computation and all it calls, callees first."""
+    order: list[Computation] = []
+    done = {start}
+    stack = [(start, iter([k for i in print_order(start) for k in i.called]))]
+    while stack:
+        c, rest = stack[-1]
+        callee = next((k for k in rest if k not in done), None)
+        if callee is None:
+            order.append(c)
+            stack.pop()
+            continue
+        done.add(callee)
+        stack.append((callee, iter([k for i in print_order(callee) for k in i.called])))
+    return order

@@ -1,0 +1,120 @@
+"""Stable sorting by a comparator computation, in whole-array steps.
+
+A comparator that compares one function of each side (``f(a) < f(b)``) sorts by that key. Any other comparator goes
+through a bitonic network: all comparisons of one stage at once, ties broken by position, so the result is the stable one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from heron.hlo.evaluation import batched
+from heron.hlo.evaluation.numeric import total_order, working
+from heron.hlo.types import ElementType
+
+if TYPE_CHECKING:
+    from heron.hlo.computation import Computation
+    from heron.hlo.evaluator import Evaluator
+    from heron.hlo.instruction import Instruction
+
+
+def order(ev: Evaluator, comparator: Computation, operands: tuple[np.ndarray, ...], dim: int) -> np.ndarray:
+    """The positions along `dim`, in sorted order."""
+    key = sort_key(ev, comparator, operands)
+    if key is not None:
+        return np.argsort(key, axis=dim, kind="stable")
+    lines = tuple(np.moveaxis(x, dim, -1) for x in operands)
+    return np.moveaxis(_network(ev, comparator, lines), -1, dim)
+
+
+def top_k(x: np.ndarray, t: ElementType, k: int, largest: bool) -> tuple[np.ndarray, np.ndarray]:
+    """The `k` first elements of each line of `x` by total order, and their positions (s32)."""
+    key = total_order(x, t)
+    positions = np.argsort(~key if largest else key, axis=-1, kind="stable")[..., :k]
+    return np.take_along_axis(x, positions, -1), positions.astype(np.int32)
+
+
+def sort_key(ev: Evaluator, comparator: Computation, operands: tuple[np.ndarray, ...]) -> np.ndarray | None:
+    """Numbers whose ascending stable order is the comparator's; None when it is no comparison of one key."""
+    root = comparator.root
+    if root.opcode != "compare" or root.direction not in ("LT", "GT") or not ev.is_batchable(comparator):
+        return None
+    left, right = root.operands
+    if _sides(left) != {0} or _sides(right) != {1}:
+        return None
+    both = tuple(x for x in operands for _ in range(2))
+    values = [_value(ev, side, both) for side in (left, right)]
+    if values[0].tobytes() != values[1].tobytes():  # another function of each side
+        return None
+    t, value = left.shape.element_type, np.broadcast_to(values[0], operands[0].shape)
+    if t.is_complex:
+        return None
+    if t.is_float and root.type != "TOTALORDER":
+        value = working(value)
+        if np.isnan(value).any():
+            return None
+        value = np.where(value == 0, value.dtype.type(0), value)  # zeros are equal
+        return -value if root.direction == "GT" else value
+    key = total_order(value, t)
+    return ~key if root.direction == "GT" else key
+
+
+def _sides(i: Instruction) -> set[int]:
+    """Which sides' parameters (0: a, 1: b) a value depends on."""
+    found, work, seen = set(), [i], set()
+    while work:
+        v = work.pop()
+        if v in seen:
+            continue
+        seen.add(v)
+        if v.opcode == "parameter":
+            found.add(v.attrs["number"] % 2)
+        work.extend(v.operands)
+    return found
+
+
+def _value(ev: Evaluator, i: Instruction, arrays: tuple[np.ndarray, ...]) -> np.ndarray:
+    known: dict[Instruction, np.ndarray] = {}
+    for v in ev.order(i.parent):  # type: ignore[arg-type]
+        if v.opcode == "parameter":
+            known[v] = arrays[v.attrs["number"]]
+        elif all(o in known for o in v.operands):
+            known[v] = np.asarray(v.op.evaluate(ev, v, *(known[o] for o in v.operands)))
+        if v is i:
+            break
+    return known[i]
+
+
+def _network(ev: Evaluator, comparator: Computation, lines: tuple[np.ndarray, ...]) -> np.ndarray:
+    """Bitonic sort of the last dimension; gives positions."""
+    size = lines[0].shape[-1]
+    width = 1 << max(0, size - 1).bit_length()
+    where = np.broadcast_to(np.arange(width), (*lines[0].shape[:-1], width)).copy()
+    at = np.arange(width)
+    span = 2
+    while span <= width:
+        distance = span // 2
+        while distance:
+            low = at[(at & distance) == 0]
+            a, b = where[..., low], where[..., low | distance]
+            swap = _before(ev, comparator, lines, b, a, size) == ((low & span) == 0)
+            where[..., low] = np.where(swap, b, a)
+            where[..., low | distance] = np.where(swap, a, b)
+            distance //= 2
+        span *= 2
+    return where[..., :size]
+
+
+def _before(
+    ev: Evaluator, comparator: Computation, lines: tuple[np.ndarray, ...], a: np.ndarray, b: np.ndarray, size: int
+) -> np.ndarray:
+    """Whether the elements at positions `a` come before those at `b`; positions from `size` on come last."""
+    real_a, real_b = np.minimum(a, size - 1), np.minimum(b, size - 1)
+    first = [np.take_along_axis(x, real_a, -1) for x in lines]
+    second = [np.take_along_axis(x, real_b, -1) for x in lines]
+    forth = batched.apply(ev, comparator, *(v for pair in zip(first, second, strict=True) for v in pair))
+    back = batched.apply(ev, comparator, *(v for pair in zip(second, first, strict=True) for v in pair))
+    decided = np.where(forth == back, a < b, forth)
+    return np.where((a < size) & (b < size), decided, a < b)

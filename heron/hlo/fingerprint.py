@@ -1,0 +1,80 @@
+"""Fingerprint: a computation's canonical text, the same for computations that compute the same in the same way.
+
+Names, metadata, sharding and the order of insertion do not show in it; opcodes, shapes with layouts, attributes,
+literals and called computations do. Kernels are reused by it, so it is made for speed, not for reading.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from heron.hlo.computation import Computation
+from heron.hlo.instruction import Instruction
+from heron.hlo.literal import Literal
+from heron.hlo.text.printer import print_order
+
+_SHORT_LITERAL = 64  # bytes up to which a literal stands in the text itself
+
+
+def fingerprint(c: Computation) -> str:
+    """The canonical text: parameters by number, then the other instructions, operands by position."""
+    return _text(c, {})
+
+
+def digest(c: Computation) -> str:
+    """A short name for the fingerprint: 128 bits in hex."""
+    return hashlib.blake2b(fingerprint(c).encode(), digest_size=16).hexdigest()
+
+
+def _text(c: Computation, known: dict[Computation, str]) -> str:
+    found = known.get(c)
+    if found is not None:
+        return found
+    parameters = c.parameters
+    positions: dict[Instruction, int] = {p: n for n, p in enumerate(parameters)}
+    lines = [p.shape.text for p in parameters]
+    for i in print_order(c):
+        if i in positions:
+            continue
+        operands = ",".join([str(positions[o]) for o in i.operands])
+        line = f"{i.opcode}({operands}){i.shape.text}"
+        if i.attrs:
+            line += _attributes(i, known)
+        if i.extras and "backend_config" in i.extras:
+            line += f";config={i.extras['backend_config']}"
+        if i.control_predecessors:
+            line += f";after={[positions[p] for p in i.control_predecessors]}"
+        positions[i] = len(positions)
+        lines.append(line)
+    lines.append(f"root {positions[c.root]}")
+    known[c] = text = f"{len(parameters)}\n" + "\n".join(lines)
+    return text
+
+
+def _attributes(i: Instruction, known: dict[Computation, str]) -> str:
+    parts: list[str] = []
+    for name, spec in i.op.attributes.items():
+        value = i.attrs.get(name)
+        if value is not None and value != spec.default:
+            parts.append(f";{name}={_value(value, known)}")
+    return "".join(parts)
+
+
+def _value(value: Any, known: dict[Computation, str]) -> str:
+    if isinstance(value, Computation):
+        return "{" + _text(value, known) + "}"
+    if isinstance(value, Literal):
+        return _literal(value)
+    if isinstance(value, tuple) and value and isinstance(value[0], Computation):
+        return "{" + "}{".join(_text(c, known) for c in value) + "}"
+    return str(value)
+
+
+def _literal(value: Literal) -> str:
+    if value.shape.is_tuple:
+        return "(" + ",".join(map(_literal, value.parts)) + ")"
+    data = value.array.tobytes()
+    if len(data) > _SHORT_LITERAL:
+        return hashlib.blake2b(data, digest_size=16).hexdigest()
+    return data.hex()

@@ -1,0 +1,97 @@
+"""while-loop-constant-sinking: loops know the constants they are given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from heron.hlo.computation import Computation
+from heron.hlo.instruction import Instruction
+from heron.hlo.module import Module
+from heron.passes.base import Pass
+from heron.passes.context import PassContext
+from heron.passes.control_flow.loop_state import invariant_elements, is_plain, own_computations, reads
+from heron.passes.registry import register
+
+
+@register
+@dataclass(frozen=True)
+class WhileLoopConstantSinking(Pass):
+    """Uses a constant inside a loop instead of carrying it through, where no round changes it.
+
+    Broadcasts of scalar constants count as constants. What is carried for nothing then is `while-loop-simplifier`'s to
+    remove.
+
+    body {
+      s = (f32[4], f32[4]) parameter(0)
+      v = f32[4] get-tuple-element(s), index=0
+      k = f32[4] get-tuple-element(s), index=1
+      w = f32[4] add(v, k)
+      ROOT t = (f32[4], f32[4]) tuple(w, k)
+    }
+
+    condition {
+      s = (f32[4], f32[4]) parameter(0)
+      ROOT c = pred[] constant(true)
+    }
+
+    two = f32[] constant(2)
+    twos = f32[4] broadcast(two), dimensions={}
+    init = (f32[4], f32[4]) tuple(f32[4] x, twos)
+    ROOT loop = (f32[4], f32[4]) while(init), condition=condition, body=body
+    ->
+    body {
+      s = (f32[4], f32[4]) parameter(0)
+      v = f32[4] get-tuple-element(s), index=0
+      two = f32[] constant(2)
+      twos = f32[4] broadcast(two), dimensions={}
+      w = f32[4] add(v, twos)
+      k = f32[4] get-tuple-element(s), index=1
+      ROOT t = (f32[4], f32[4]) tuple(w, k)
+    }
+
+    ROOT loop = (f32[4], f32[4]) while(init), condition=condition, body=body
+    """
+
+    name = "while-loop-constant-sinking"
+
+    def run(self, module: Module, ctx: PassContext) -> bool:
+        changed = False
+        for c in module.computations:
+            for i in c.instructions:
+                if i.opcode == "while" and i.operands[0].opcode == "tuple" and is_plain(i):
+                    changed |= _sink(i)
+        return changed
+
+
+def _sink(loop: Instruction) -> bool:
+    init = loop.operands[0]
+    known = [n for n in invariant_elements(loop) if _is_constant(init.operands[n])]
+    wanted = [n for n in known if _uses(loop.body, n) or _uses(loop.condition, n)]
+    if not wanted:
+        return False
+    own_computations(loop)
+    for c in (loop.body, loop.condition):
+        for n in wanted:
+            for read in _uses(c, n):
+                constant = _copy_into(c, init.operands[n])
+                others = [user for user in read.users if not (user is c.root and c is loop.body)]
+                read.replace_uses_with(constant, only=others)
+                if c is loop.body and c.root in read.users and c.root.operands.count(read) > 1:
+                    for place, operand in enumerate(c.root.operands):
+                        if operand is read and place != n:
+                            c.root.set_operand(place, constant)
+    return True
+
+
+def _uses(c: Computation, n: int) -> list[Instruction]:
+    """Reads of element `n` in a body or condition that something but handing it on needs."""
+    found = (reads(c.parameters[0]) or {}).get(n, [])
+    return [i for i in found if any(user is not c.root for user in i.users) or i is c.root]
+
+
+def _is_constant(i: Instruction) -> bool:
+    return i.opcode == "constant" or i.opcode == "broadcast" and i.operands[0].opcode == "constant"
+
+
+def _copy_into(c: Computation, i: Instruction) -> Instruction:
+    return c.attach(i.clone([_copy_into(c, o) for o in i.operands]))

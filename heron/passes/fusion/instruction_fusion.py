@@ -1,0 +1,61 @@
+"""instruction-fusion: producers go into the kernels of their consumers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from heron.hlo.instruction import Instruction
+from heron.hlo.module import Module
+from heron.passes.base import Pass
+from heron.passes.context import PassContext
+from heron.passes.fusion.build import fuse
+from heron.passes.fusion.plan import Limits, Planner
+from heron.passes.fusion.weigh import Machine
+from heron.passes.registry import register
+
+
+@register
+@dataclass(frozen=True)
+class InstructionFusion(Pass):
+    """Fuses elementwise ops and data movement into the kernels that read them, in every computation that runs.
+
+    A producer disappears into all its readers when recomputing it there costs less than writing and reading it; reduce,
+    reduce-window, scatter and dynamic-update-slice take producers in but stay roots. Every producer considered leaves a
+    decision with both costs in bytes of memory traffic. The numbers describe the machine: ``flops_per_byte`` the work
+    done in the time of one byte, ``launch_bytes`` the price of one more kernel.
+
+    a = f32[8] multiply(f32[8] x, f32[8] y)
+    ROOT b = f32[8] add(a, y)
+    ->
+    body {
+      p = f32[8] parameter(0)
+      q = f32[8] parameter(1)
+      m = f32[8] multiply(p, q)
+      ROOT r = f32[8] add(m, q)
+    }
+    ROOT f = f32[8] fusion(x, y), kind=kLoop, calls=body
+    """
+
+    name = "instruction-fusion"
+    flops_per_byte: float = 6.0
+    launch_bytes: float = 16_384.0
+    max_inputs: int = 32
+    max_instructions: int = 1500
+
+    def run(self, module: Module, ctx: PassContext) -> bool:
+        machine = Machine(self.flops_per_byte, self.launch_bytes)
+        limits = Limits(self.max_inputs, self.max_instructions)
+
+        def tell(
+            ok: bool, why: str, producer: Instruction, into: str, before: float | None, after: float | None
+        ) -> None:
+            if producer.opcode != "constant":
+                ctx.decide(ok, why, subject=producer.name, object=into, cost_before=before, cost_after=after)
+
+        changed = False
+        for c in module.non_fusion_computations():
+            for group in Planner(machine, limits, tell).plan(c):
+                if len(group.evaluations) > 1:
+                    fuse([group.root], group.evaluations)
+                    changed = True
+        return changed

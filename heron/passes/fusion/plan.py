@@ -1,0 +1,142 @@
+"""Which instructions go into which kernel: the decisions of instruction-fusion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from heron.hlo.computation import Computation
+from heron.hlo.instruction import Instruction
+from heron.passes.fusion.group import Group
+from heron.passes.fusion.kinds import accepts, is_consumer, is_emitted, is_producer, updated
+from heron.passes.fusion.weigh import Machine, inside, separate
+
+#: (fused?, reason, producer, consumer or "", cost before, cost after)
+Tell = Callable[[bool, str, Instruction, str, float | None, float | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Most inputs, most instructions of one kernel, most elements computed for each one needed."""
+
+    inputs: int = 32
+    instructions: int = 1500
+    recomputation: float = 64.0
+
+
+class Planner:
+    """Visits users before what they use, and decides for each instruction whether its readers compute it themselves.
+
+    An instruction goes into the kernels of all its readers, or, when some reader needs it in memory, into those for
+    which computing it is cheaper than reading it.
+    """
+
+    def __init__(self, machine: Machine, limits: Limits, tell: Tell) -> None:
+        self.machine, self.limits, self.tell = machine, limits, tell
+        self.groups: dict[Instruction, Group] = {}
+        self._inside: dict[Instruction, list[Group]] = {}
+
+    def plan(self, c: Computation) -> list[Group]:
+        """The kernels of `c`, producers first; single instructions too."""
+        order = c.post_order()
+        for i in reversed(order):
+            self._visit(i, i is c.root)
+        return [self.groups[i] for i in order if i in self.groups]
+
+    def _visit(self, i: Instruction, is_root: bool) -> None:
+        fused_everywhere = False
+        if is_producer(i) and (i.users or is_root):
+            fused_everywhere = self._try(i, is_root)
+        if not fused_everywhere and (is_emitted(i) or is_consumer(i)):
+            self.groups[i] = Group.of(i)
+
+    def _readers(self, i: Instruction) -> tuple[list[Group], Instruction | None]:
+        """The kernels that read `i` and could compute it, and a reader that needs it in memory, if any."""
+        groups: dict[Group, None] = {}
+        refused: dict[Group, Instruction] = {}
+        in_memory: Instruction | None = None
+        for user in i.users:
+            inside_of = self._inside.get(user, ())
+            own = self.groups.get(user)
+            if not inside_of and own is None:
+                in_memory = user
+            for group in inside_of:
+                groups[group] = None
+            if own is None:
+                continue
+            takes = all(accepts(user, n) for n, o in enumerate(user.operands) if o is i)
+            if is_consumer(user) and takes:
+                groups[own] = None
+            else:
+                refused[own] = user
+        for group, user in refused.items():
+            groups.pop(group, None)
+            in_memory = user
+        return list(groups), in_memory
+
+    def _try(self, i: Instruction, is_root: bool) -> bool:
+        """Fuse `i` where it pays; true when nobody needs it in memory any more."""
+        groups, in_memory = self._readers(i)
+        if not groups:
+            return False
+        if is_root or in_memory is not None:
+            self._into_some(i, groups, in_memory)
+            return False
+        counts = [(g, g.evaluations_of(i)) for g in groups]
+        for group, count in counts:
+            why_not = self._forbidden(i, group, count)
+            if why_not:
+                self.tell(False, why_not, i, group.root.name, None, None)
+                self._into_some(i, [g for g in groups if g is not group], group.root)
+                return False
+        before = separate(self.machine, i, groups)
+        after = sum(inside(self.machine, i, g, n) for g, n in counts)
+        names = ", ".join(g.root.name for g in groups[:4]) + (", …" if len(groups) > 4 else "")
+        if after > before:
+            times = sum(n for _, n in counts) / max(1, i.shape.num_elements)
+            self.tell(False, f"would be computed {times:.3g} times per element", i, names, before, after)
+            self._into_some(i, groups, None)
+            return False
+        for group, count in counts:
+            group.add(i, count)
+        self._inside[i] = groups
+        why = "its only reader" if len(groups) == 1 else f"all {len(groups)} readers compute it themselves"
+        self.tell(True, why, i, names, before, after)
+        return True
+
+    def _into_some(self, i: Instruction, groups: list[Group], needs: Instruction | None) -> None:
+        """`i` stays in memory: still compute it anew where that is cheaper than reading it."""
+        taken: list[Group] = []
+        for group in groups:
+            count = group.evaluations_of(i)
+            cost, reading = inside(self.machine, i, group, count), float(i.shape.byte_size)
+            if cost * 2 <= reading and not self._forbidden(i, group, count) or i.opcode == "constant":
+                group.add(i, count)
+                taken.append(group)
+                if i.opcode != "constant":
+                    self.tell(True, "cheaper to compute than to read", i, group.root.name, reading, cost)
+        if taken:
+            self._inside[i] = taken
+        if needs is not None and len(taken) < len(groups):
+            self.tell(False, f"'{needs.name}' ({needs.opcode}) needs it in memory", i, needs.name, None, None)
+
+    def _forbidden(self, i: Instruction, group: Group, count: float) -> str:
+        """A reason that rules the pair out whatever it costs, or an empty text."""
+        if len(group.evaluations) >= self.limits.instructions:
+            return f"the kernel has {len(group.evaluations)} instructions already"
+        new = sum(o not in group and o not in group.inputs for o in dict.fromkeys(i.operands))
+        if len(group.inputs) - 1 + new > self.limits.inputs:
+            return f"the kernel would have more than {self.limits.inputs} inputs"
+        if count > self.limits.recomputation * max(1, i.shape.num_elements) and i.opcode not in ("broadcast", "iota"):
+            if i.shape.num_elements > 1 and _heavy(i):
+                return "most of it would be computed over and over"
+        overwritten = updated(group.root)
+        if overwritten and any(o in overwritten for o in i.operands):
+            return "it reads what the kernel overwrites"
+        return ""
+
+
+def _heavy(i: Instruction) -> bool:
+    from heron.analysis.cost import element_flops
+
+    return element_flops(i) > 0

@@ -1,0 +1,92 @@
+"""sort-simplifier: sorts move no more arrays than they must."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from heron.hlo.computation import Computation
+from heron.hlo.instruction import Instruction
+from heron.hlo.module import Module
+from heron.passes.base import Pass
+from heron.passes.context import PassContext
+from heron.passes.control_flow.loop_state import reads
+from heron.passes.registry import register
+
+
+@register
+@dataclass(frozen=True)
+class SortSimplifier(Pass):
+    """Drops sort operands whose sorted form nobody reads and the comparator does not look at, and sorts of one element.
+
+    by_first {
+      a = f32[] parameter(0)
+      b = f32[] parameter(1)
+      c = s32[] parameter(2)
+      d = s32[] parameter(3)
+      ROOT l = pred[] compare(a, b), direction=LT
+    }
+
+    s = (f32[8], s32[8]) sort(f32[8] x, s32[8] y), dimensions={0}, to_apply=by_first
+    ROOT r = f32[8] get-tuple-element(s), index=0
+    ->
+    by_first {
+      a = f32[] parameter(0)
+      b = f32[] parameter(1)
+      ROOT l = pred[] compare(a, b), direction=LT
+    }
+
+    ROOT s = f32[8] sort(x), dimensions={0}, to_apply=by_first
+    """
+
+    name = "sort-simplifier"
+
+    def run(self, module: Module, ctx: PassContext) -> bool:
+        changed = False
+        for i in [i for i in module.instructions() if i.opcode == "sort"]:
+            changed |= _of_one(i) or _without_unread(i)
+        return changed
+
+
+def _of_one(i: Instruction) -> bool:
+    c = i.parent
+    assert c is not None
+    if i.operands[0].shape.dims[i.dimensions[0]] > 1:
+        return False
+    same = i.operands[0] if len(i.operands) == 1 else c.add("tuple", i.operands, like=i)
+    c.replace(i, same)
+    return True
+
+
+def _without_unread(i: Instruction) -> bool:
+    if not i.shape.is_tuple:
+        return False
+    used = reads(i)
+    if used is None:
+        return False
+    compared = {p.attrs["number"] // 2 for p in i.to_apply.parameters if p.users or p.is_root}
+    keep = [n for n in range(len(i.operands)) if n in compared or n in used]
+    if len(keep) == len(i.operands):
+        return False
+    c = i.parent
+    assert c is not None and c.module is not None
+    comparator = c.module.add_computation(_comparator(i.to_apply, keep))
+    kept = [i.operands[n] for n in keep]
+    small = c.add("sort", kept, like=i, dimensions=i.dimensions, is_stable=i.is_stable, to_apply=comparator)
+    for place, n in enumerate(keep):
+        for read in used.get(n, ()):
+            part = small if len(keep) == 1 else c.add("get-tuple-element", [small], read.shape, index=place)
+            c.replace(read, part)
+    c.remove_dead_from(i)
+    return True
+
+
+def _comparator(old: Computation, keep: list[int]) -> Computation:
+    """The comparator of the operands `keep` alone."""
+    new = old.clone()
+    for p in new.parameters:
+        n, side = divmod(p.attrs["number"], 2)
+        if n in keep:
+            p.attrs["number"] = 2 * keep.index(n) + side
+        else:
+            new.remove(p)
+    return new

@@ -1,0 +1,120 @@
+"""Runs kernels of single fusions on the host and compares them with the evaluator: the harness of all emitter tests."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+from collections.abc import Sequence
+from functools import cache
+
+import ml_dtypes  # noqa: F401  (NumPy learns bfloat16 and friends)
+import numpy as np
+
+from heron import targets
+from heron.codegen.emit import emit_fusion
+from heron.codegen.heroes.base import kernel_inputs
+from heron.codegen.kernel import Kernel
+from heron.codegen.llvm.jit import Jit
+from heron.codegen.llvm.translate import KernelAbi, to_llvm
+from heron.codegen.transforms import pipeline
+from heron.codegen.transforms.options import TransformOptions
+from heron.hlo import text
+from heron.hlo.evaluator import Evaluator
+from heron.hlo.instruction import Instruction
+from heron.hlo.module import Module
+
+_names = itertools.count()
+
+
+@cache
+def jit(level: int = 1) -> Jit:
+    return Jit(level=level)
+
+
+def lower(kernel: Kernel, target: str = "cpu", verify: bool = True) -> str:
+    """LLVM text of a kernel."""
+    kind = "cpu" if target == "cpu" else "sim" if target.startswith("sim:") else "gpu"
+    if verify:
+        kernel.module.verify()
+    pipeline.run(kernel.module, TransformOptions(target=kind, verify=verify))
+    abi = KernelAbi(target=kind, block=kernel.launch.block, grid=kernel.launch.grid)
+    if kind == "cpu":
+        abi = KernelAbi()
+    return to_llvm(kernel.module, kernels={kernel.name: abi})
+
+
+def run_cpu(kernel: Kernel, inputs: Sequence[np.ndarray], parts: int = 1, level: int = 1) -> list[np.ndarray]:
+    """The outputs of a CPU kernel; its work items are done in `parts` ranges."""
+    code = jit(level).add(lower(kernel), kernel.name)
+    address = code.addresses[kernel.name]
+    arrays: list[np.ndarray] = []
+    for arg in kernel.args:
+        if arg.kind == "in":
+            assert inputs[arg.index].shape == arg.shape.dims, (inputs[arg.index].shape, arg.shape)
+            arrays.append(np.array(inputs[arg.index], dtype=arg.shape.element_type.dtype, order="C", copy=True))
+        elif arg.alias is not None:
+            arrays.append(arrays[arg.alias])
+        else:
+            fresh = np.empty(arg.shape.dims, arg.shape.element_type.dtype)
+            fresh.reshape(-1).view(np.uint8)[...] = 0xCD if arg.shape.element_type.name != "pred" else 1
+            arrays.append(fresh)
+    function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(arrays), ctypes.c_int64, ctypes.c_int64)(address)
+    bounds = np.linspace(0, kernel.launch.work_items, parts + 1).astype(int)
+    for lo, hi in itertools.pairwise(bounds):
+        function(*[a.ctypes.data for a in arrays], int(lo), int(hi))
+    return [a for a, arg in zip(arrays, kernel.args, strict=True) if arg.kind == "out"]
+
+
+def run_instruction(i: Instruction, inputs: Sequence[np.ndarray], parts: int = 1, level: int = 1) -> list[np.ndarray]:
+    """Emit and run one instruction on the CPU."""
+    kernel = emit_fusion(i, f"kernel_{next(_names)}", targets.get("cpu"))
+    return run_cpu(kernel, inputs, parts, level)
+
+
+def evaluate(i: Instruction, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The evaluator's outputs of one instruction on those kernel inputs."""
+    by_operand = dict(zip(kernel_inputs(i), inputs, strict=True)) if i.opcode != "fusion" else None
+    values = list(inputs) if by_operand is None else [by_operand[o] for o in i.operands]
+    return _leaves(Evaluator().run_instruction(i, values))
+
+
+def _leaves(value) -> list[np.ndarray]:  # noqa: ANN001
+    if isinstance(value, tuple):
+        return [leaf for part in value for leaf in _leaves(part)]
+    return [np.asarray(value)]
+
+
+def root_fusion(source: str | Module) -> Instruction:
+    """The root of a module's entry."""
+    module = text.parse(source) if isinstance(source, str) else source
+    return module.entry.root
+
+
+def check(
+    source: str,
+    inputs: Sequence[np.ndarray],
+    *,
+    rtol: float = 0.0,
+    atol: float = 0.0,
+    parts: int = 1,
+    level: int = 1,
+) -> list[np.ndarray]:
+    """Kernel of the entry's root against the evaluator. Exact unless tolerances are given. Returns the outputs."""
+    root = root_fusion(source)
+    got = run_instruction(root, inputs, parts, level)
+    want = evaluate(root, inputs)
+    assert len(got) == len(want)
+    for g, w in zip(got, want, strict=True):
+        compare(g, w, rtol, atol)
+    return got
+
+
+def compare(got: np.ndarray, want: np.ndarray, rtol: float = 0.0, atol: float = 0.0) -> None:
+    """Equal values (NaN equals NaN, zeros by sign only when exact) or close ones."""
+    assert got.dtype == want.dtype and got.shape == want.shape, (got.dtype, want.dtype, got.shape, want.shape)
+    if got.dtype.kind in "biu" or got.dtype.name in ("int4", "uint4", "int2", "uint2"):
+        np.testing.assert_array_equal(got.astype(np.int64), want.astype(np.int64))
+        return
+    wide = np.complex128 if got.dtype.kind == "c" else np.float64
+    a, b = got.astype(wide), want.astype(wide)
+    np.testing.assert_allclose(a, b, rtol=rtol, atol=atol, equal_nan=True)

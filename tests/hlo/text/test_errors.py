@@ -1,0 +1,204 @@
+"""Malformed text: which code, which place, and what the message says."""
+
+from __future__ import annotations
+
+import pytest
+
+from heron.errors import HeronError, Span
+from heron.hlo.text import parse
+
+HEAD = "HloModule m\n"
+
+
+def entry(*lines: str) -> str:
+    return HEAD + "ENTRY e {\n" + "".join(f"  {line}\n" for line in lines) + "}\n"
+
+
+X = "x = f32[2]{0} parameter(0)"
+CASES = {
+    # name: (text, code, line, underlined, part of the message)
+    "empty": ("", "TXT002", 1, "", "expected 'HloModule'"),
+    "no-header": ("ENTRY e {\n}", "TXT002", 1, "ENTRY", "expected 'HloModule'"),
+    "no-computation": (HEAD, "TXT002", 1, "", "expected a computation"),
+    "empty-computation": (HEAD + "ENTRY e { }", "TXT015", 2, "{ }", "has no instructions"),
+    "cut-off": (entry(X)[:-2], "TXT002", 3, "", "the text ends here"),
+    "open-string": (entry(X, 'y = f32[2] custom-call(x), custom_call_target="foo'), "TXT001", 4, '"', "closing quote"),
+    "unknown-op": (entry(X, "y = f32[2] negat(x)"), "HLO003", 4, "negat", "did you mean 'negate'?"),
+    "unknown-type": (entry("x = g32[2] parameter(0)"), "HLO001", 3, "g32[2]", "unknown element type 'g32'"),
+    "unknown-operand": (entry("xyz = f32[2] parameter(0)", "y = f32[2] negate(xy)"), "TXT007", 4, "xy", "mean 'xyz'?"),
+    "later-operand": (
+        entry(X, "y = f32[2] negate(z)", "z = f32[2] negate(x)"),
+        "TXT007",
+        4,
+        "z",
+        "it is defined below",
+    ),
+    "operand-shape": (entry(X, "y = f32[2] negate(f32[3] x)"), "TXT007", 4, "x", "it is f32[2]"),
+    "unknown-attribute": (
+        entry(X, "y = f32[3,2] broadcast(x), dimension={1}"),
+        "TXT004",
+        4,
+        "dimension",
+        "did you mean 'dimensions'?",
+    ),
+    "missing-attribute": (
+        entry(X, "y = f32[3,2] broadcast(x)"),
+        "TXT005",
+        4,
+        "y = f32[3,2] broadcast(x)",
+        "needs the attribute 'dimensions'",
+    ),
+    "attribute-twice": (
+        entry(X, "y = f32[3,2] broadcast(x), dimensions={1}, dimensions={1}"),
+        "TXT006",
+        4,
+        "dimensions",
+        "given twice",
+    ),
+    "bad-choice": (
+        entry(X, "y = pred[2] compare(x, x), direction=GTE"),
+        "TXT004",
+        4,
+        "GTE",
+        "EQ, NE, GE, GT, LE, LT",
+    ),
+    "bad-ints": (entry(X, "y = f32[3,2] broadcast(x), dimensions=1"), "TXT002", 4, "1", "integers in braces"),
+    "huge-int": (
+        entry(X, "y = f32[2,2] broadcast(x), dimensions={99999999999999999999}"),
+        "TXT010",
+        4,
+        "{99999999999999999999}",
+        "64 bits",
+    ),
+    "duplicate-name": (entry(X, X), "TXT006", 4, "x", "'x' is defined twice"),
+    "duplicate-computation": (
+        HEAD + "c { ROOT a = f32[] parameter(0) }\nc { ROOT a = f32[] parameter(0) }",
+        "TXT006",
+        3,
+        "c",
+        "'c' is defined twice",
+    ),
+    "operand-count": (entry(X, "y = f32[2] add(x)"), "HLO004", 4, "add(x)", "add takes 2 operands, 1 given"),
+    "unknown-computation": (
+        entry(X, "y = f32[2] call(x), to_apply=g"),
+        "TXT008",
+        4,
+        "g",
+        "unknown computation 'g'",
+    ),
+    "later-computation": (
+        entry(X, "y = f32[2] call(x), to_apply=g") + "g { ROOT a = f32[2] parameter(0) }",
+        "TXT008",
+        4,
+        "g",
+        "before their callers",
+    ),
+    "two-entries": (
+        HEAD + "ENTRY a { ROOT x = f32[] parameter(0) }\nENTRY b { ROOT x = f32[] parameter(0) }",
+        "TXT009",
+        3,
+        "ENTRY",
+        "a second ENTRY",
+    ),
+    "two-roots": (entry("ROOT " + X, "ROOT y = f32[2] negate(x)"), "TXT009", 4, "ROOT", "a second ROOT"),
+    "signature": (
+        HEAD + "ENTRY e (x: f32[2]) -> f32[3] {\n  ROOT x = f32[2] parameter(0)\n}",
+        "TXT015",
+        2,
+        "e",
+        "the root is f32[2]",
+    ),
+    "elided": (entry("c = f32[20] constant({...})"), "TXT011", 3, "constant({...})", "elided_as_zero"),
+    "too-few": (entry("c = f32[3] constant({1, 2})"), "TXT011", 3, "constant({1, 2})", "2 elements instead of 3"),
+    "braces": (entry("c = f32[2,1] constant({1, 2})"), "TXT011", 3, "constant({1, 2})", "braces"),
+    "no-number": (entry("c = f32[2] constant({1, a})"), "TXT011", 3, "constant({1, a})", "'a' is no number"),
+    "int-range": (entry("c = s8[] constant(128)"), "TXT010", 3, "constant(128)", "s8 holds -128 to 127"),
+    "float-range": (entry("c = f32[] constant(1e39)"), "TXT010", 3, "constant(1e39)", "out of range"),
+    "bool": (entry("c = pred[] constant(2)"), "TXT011", 3, "constant(2)", "write true or false"),
+    "layout": (entry("x = f32[2,3]{1,1} parameter(0)"), "TXT013", 3, "f32[2,3]{1,1}", "each of the 2 dimensions"),
+    "huge-shape": (
+        entry("x = f32[4294967296,4294967296] parameter(0)"),
+        "TXT013",
+        3,
+        "f32[4294967296,4294967296]",
+        "too large",
+    ),
+    "huge-dimension": (
+        entry(f"x = f32[{'9' * 5000}] parameter(0)"),
+        "TXT013",
+        3,
+        None,
+        "is no dimension",
+    ),
+    "unbounded": (entry("x = f32[?,2] parameter(0)"), "TXT013", 3, "f32[?,2]", "give a bound"),
+    "deep": (entry("x = " + "(" * 5000), "TXT012", 3, "(", "nested too deeply"),
+    "deep-inline": (entry(X, "y = f32[2] call(x), to_apply=" + "{ a = f32[2] call(), to_apply=" * 500), "TXT012", 4, None, "nested"),
+    "deep-literal": (entry("c = f32[] constant(" + "(" * 500), "TXT012", 3, None, "nested"),
+    "metadata": (entry(X[:-1] + "), metadata={op_name=3}"), "TXT002", 3, "3", "a string"),
+    "window": (
+        HEAD
+        + "add { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] add(a, b) }\n"
+        + "ENTRY e { x = f32[4] parameter(0)\n z = f32[] constant(0)\n"
+        + " y = f32[3] reduce-window(x, z), window={size=2 stride=1x1}, to_apply=add }",
+        "TXT004",
+        7,
+        "{",
+        "differ in rank",
+    ),
+    "dim-labels": (
+        entry("x = f32[1,4,1] parameter(0)", "y = f32[1,4,1] convolution(x, x), dim_labels=b0f_0ii->b0f"),
+        "TXT004",
+        4,
+        "b0f_0ii->b0f",
+        "'0ii' must name each of io",
+    ),
+    "no-shape": (entry(X, "y = broadcast(x), dimensions={0}"), "HLO010", 4, "y = broadcast(x), dimensions={0}", "shape"),
+    "inferred": (
+        entry(X, "s = f32[3] parameter(1)", "y = add(x, s)"),
+        "HLO010",
+        5,
+        "y = add(x, s)",
+        "add",
+    ),
+    "nul": (entry("x = f32[2] \x00"), "TXT002", 3, "\x00", "expected an op"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_error(name: str) -> None:
+    text, code, line, underlined, message = CASES[name]
+    with pytest.raises(HeronError) as caught:
+        parse(text, "file.hlo")
+    error = caught.value
+    assert error.code == code, error
+    assert message in str(error)
+    assert isinstance(error.where, Span)
+    assert (error.where.filename, error.where.line) == ("file.hlo", line), error
+    if underlined is not None:
+        begin = error.where.column - 1
+        length = error.where.length if underlined else 0
+        assert error.where.text[begin : begin + length] == underlined
+
+
+def test_rendered() -> None:
+    with pytest.raises(HeronError) as caught:
+        parse(entry(X, "y = f32[2]{0} negat(x)"), "file.hlo")
+    assert str(caught.value) == (
+        "error[HLO003]: unknown op 'negat'\n"
+        "  at file.hlo:4:17\n"
+        "      y = f32[2]{0} negat(x)\n"
+        "                    ^^^^^\n"
+        "  try: did you mean 'negate'?"
+    )
+
+
+def test_verifier_findings_are_underlined() -> None:
+    text = entry(X, "y = f32[3]{0} negate(x)")
+    parse(text)  # well-formed
+    with pytest.raises(HeronError) as caught:
+        parse(text, "file.hlo", verify=True)
+    assert caught.value.code == "HLO108"
+    where = caught.value.where
+    assert isinstance(where, Span)
+    assert (where.line, where.text[where.column - 1 :]) == (4, "y = f32[3]{0} negate(x)")
+    assert "negate gives f32[2]" in str(caught.value)

@@ -1,0 +1,116 @@
+"""What the docs say is so: commands, links, dependency ranges, options, the Python example."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from heron import Options
+from tests.support import WORKLOADS, heron
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+PAGES = sorted(p for p in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/*.md")])
+
+
+def _blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.S)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in re.findall(r"\]\(([^)#]+)", page.read_text()):
+        assert link.startswith("http") or (page.parent / link).exists(), link
+
+
+def test_ci_runs_the_readmes_test_command() -> None:
+    command = _blocks("sh")[1].strip()
+    assert command.endswith("pytest -n 2 -q")
+    assert (ROOT / ".ci" / "run").read_text().rstrip().endswith(command)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [line.partition("#")[0].strip() for line in _blocks("sh")[2].splitlines()],
+)
+def test_commands_of_the_readme_are_understood(command: str) -> None:
+    program, verb, file, *rest = shlex.split(command)
+    assert program == "heron"
+    assert (ROOT / file).exists()
+    help_ = heron(verb, "--help").out
+    for option in (w for w in rest if w.startswith("-")):
+        assert option in help_, option
+
+
+def test_readmes_python_example(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(ROOT)
+    exec(compile(_blocks("python")[0], "README.md", "exec"), {})
+    assert "kernel launches" in capsys.readouterr().out
+
+
+def test_examples_are_the_workloads() -> None:
+    for path in (ROOT / "examples").iterdir():
+        if path.suffix == ".hlo":
+            same = WORKLOADS / "hlo" / path.name
+        elif path.suffix == ".npz":
+            same = WORKLOADS / "goldens" / path.name.replace(".small", "")
+        else:
+            continue
+        assert path.read_bytes() == same.read_bytes(), path.name
+
+
+def test_dependencies_page_says_what_pyproject_says() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    page = (ROOT / "docs" / "dependencies.md").read_text()
+    rows = {}
+    for line in page.splitlines():
+        cells = [c.strip() for c in line.strip("|").split("|")]
+        if line.startswith("|") and len(cells) in (5, 6):
+            rows[cells[0]] = cells
+    for requirement in project["dependencies"]:
+        name, version = re.fullmatch(r"([\w-]+)(.*)", requirement).groups()  # type: ignore[union-attr]
+        assert rows[name][1] == version, name
+    for extra, requirements in project["optional-dependencies"].items():
+        for requirement in requirements:
+            if requirement.startswith("heron["):
+                continue
+            name, version = re.fullmatch(r"([\w-]+)([^;]*).*", requirement).groups()  # type: ignore[union-attr]
+            assert rows[name][1:3] == [extra, version], name
+            rows.pop(name)
+
+
+def test_options_page(golden: Callable[[Path, str], None]) -> None:
+    rows = "\n".join(f"| `{n}` | `{e}` | {d} | {doc} |" for n, e, d, doc in Options.table())
+    text = f"""# Options
+
+Fields of `heron.Options`; on the command line `-O NAME=VALUE`. A `HERON_*` variable gives the default for the process.
+A value that is none of those listed is an error, and so is a variable whose name looks like a misspelt one.
+
+| option | environment | default | what |
+|---|---|---|---|
+{rows}
+"""
+    golden(ROOT / "docs" / "options.md", text)
+
+
+def test_architecture_page_names_every_folder() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    named = re.findall(r"^\| `(\w+)` \|", page, re.M)
+    there = sorted(p.name for p in (ROOT / "heron").iterdir() if p.is_dir() and p.name != "__pycache__")
+    assert sorted(named) == there
+
+
+def test_every_error_code_has_one_home() -> None:
+    """A code is raised for one kind of thing: it does not appear in two unrelated parts of the tree."""
+    homes: dict[str, set[str]] = {}
+    for path in (ROOT / "heron").rglob("*.py"):
+        part = path.relative_to(ROOT / "heron").parts[0]
+        for code in re.findall(r'HeronError\(\s*"([A-Z]+\d+)"', path.read_text()):
+            homes.setdefault(code, set()).add(part)
+    shared = {code: parts for code, parts in homes.items() if len(parts) > 1 and code.startswith("CLI")}
+    assert not shared
