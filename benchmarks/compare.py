@@ -88,12 +88,13 @@ class Measured:
 
 @dataclass
 class Row:
-    """One program: both sides, and whether their outputs agree."""
+    """One program: both sides, and how far apart their outputs are."""
 
     name: str
     heron: Measured
     xla: Measured
-    agree: bool | None = None
+    #: largest difference of any output, over the largest magnitude in it; NaN when a side has no outputs
+    error: float = math.nan
 
     def ratio(self, what: str) -> float:
         """heron over XLA; NaN when a side is missing, or XLA needs nothing and heron something."""
@@ -144,23 +145,23 @@ def measure(name: str, workers: dict[str, Worker], small: bool, repeats: int, fo
         turn("run")
         if sum(sum(m.run) for m in sides.values()) > _RUN_BUDGET:
             break
-    row.agree = _agree(workers, sides, folder)
+    row.error = _error(workers, sides, folder)
     return row
 
 
-def _agree(workers: dict[str, Worker], sides: dict[str, Measured], folder: Path) -> bool | None:
-    """Whether both sides gave the same values, within the tolerances of their types; None if one has no outputs."""
+def _error(workers: dict[str, Worker], sides: dict[str, Measured], folder: Path) -> float:
+    """The largest difference between the two sides' outputs, over the largest magnitude of that output."""
     from heron.cli import compare, values
 
     if len(sides) < 2 or any(m.refused for m in sides.values()):
-        return None
+        return math.nan
     for side in sides:
         workers[side].ask(do="outputs", path=str(folder / f"{side}.npz"))
     ours, theirs = (values.read(str(folder / f"{side}.npz")).outputs for side in SIDES)
-    try:
-        return all(c.ok for c in compare.compare_all(ours, theirs))
-    except HeronError:
-        return False
+    rows = compare.compare_all(ours, theirs, rtol=0.0)
+    return max(
+        (c.max_abs / scale for c, t in zip(rows, theirs, strict=True) if (scale := compare.magnitude(t))), default=0.0
+    )
 
 
 def geomean(ratios: Iterable[float]) -> float:
@@ -171,14 +172,14 @@ def geomean(ratios: Iterable[float]) -> float:
 
 def report(rows: Sequence[Row]) -> str:
     """The table, then the geometric means."""
-    head = ("program", "compile s", "xla", "ratio", "run ms", "xla", "ratio", "temp MiB", "xla", "ratio", "values")
-    lines = [head]
+    head = ("program", "compile s", "xla", "ratio", "run ms", "xla", "ratio", "temp MiB", "xla", "ratio", "error")
+    lines: list[tuple[str, ...]] = [head]
     for r in rows:
         cells = [r.name]
         for what, scale in (("compile", 1.0), ("run", 1e3)):
             cells += [_number(m.median(what) * scale) for m in (r.heron, r.xla)] + [_number(r.ratio(what))]
         cells += [f"{m.temp_bytes / 2**20:.2f}" for m in (r.heron, r.xla)] + [_number(r.ratio("temp_bytes"))]
-        lines.append((*cells, {True: "agree", False: "DIFFER", None: "-"}[r.agree]))
+        lines.append((*cells, _number(r.error)))
     widths = [max(len(line[n]) for line in lines) for n in range(len(head))]
     text = [
         "  ".join(c.ljust(w) if n == 0 else c.rjust(w) for n, (c, w) in enumerate(zip(line, widths, strict=True)))
@@ -187,7 +188,9 @@ def report(rows: Sequence[Row]) -> str:
     for what, label in (("compile", "compile time"), ("run", "run time"), ("temp_bytes", "temp bytes")):
         ratios = [r.ratio(what) for r in rows]
         counted = sum(math.isfinite(x) and x > 0 for x in ratios)
-        text.append(f"{label}: geometric mean {_number(geomean(ratios))} x XLA:CPU over {counted} programs")
+        line = f"{label}: geometric mean {_number(geomean(ratios))} x XLA:CPU over {counted} programs"
+        worse = sum(math.isinf(x) for x in ratios)
+        text.append(line + (f"; {worse} more where XLA needs none and heron some" if worse else ""))
     for r in rows:
         text += [
             f"{r.name}: {side} refused: {m.refused}" for side, m in (("heron", r.heron), ("xla", r.xla)) if m.refused

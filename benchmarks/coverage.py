@@ -27,7 +27,8 @@ _HEAD = """# Real programs
 42 JAX programs, from one elementwise op to a 12-layer GPT-2 training step. This table is written by
 `python -m benchmarks.coverage --write`: each program's small version is compiled, run, and its outputs compared with
 what XLA:CPU gives. "ok" means every output agrees within the tolerance of its type (f32 1e-5 relative, or 1e-5 of the
-largest magnitude; bf16 and f16 1e-2; f64 1e-10; integers exactly; exceptions and why in `tests/workloads/tolerances.toml`).
+largest magnitude; bf16 and f16 1e-2; f64 1e-10; integers exactly; two programs whose
+values are partly rounding noise have their own in `tests/workloads/tolerances.toml`).
 
 | program | evaluator | """
 

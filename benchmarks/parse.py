@@ -29,11 +29,10 @@ def measure(name: str, repeats: int = 5) -> dict[str, float]:
         times.append(time.perf_counter())
         print_module(module)
         times.append(time.perf_counter())
-        round_ = dict(
-            zip(("parse", "verify", "print"), (b - a for a, b in zip(times, times[1:], strict=False)), strict=True)
-        )
-        if not best or sum(round_.values()) < sum(best.values()):
-            best = round_
+        steps = ("parse", "verify", "print")
+        spent = {step: after - before for step, before, after in zip(steps, times, times[1:], strict=False)}
+        if not best or sum(spent.values()) < sum(best.values()):
+            best = spent
     return best
 
 

@@ -96,8 +96,8 @@ class Xla:
     def compile(self) -> None:
         from jax._src import compiler
         from jax._src.interpreters import mlir
-        from jax._src.lib.mlir import ir
         from jaxlib import xla_client
+        from jaxlib.mlir import ir
 
         with mlir.make_ir_context():
             module = ir.Module.parse(self.stablehlo)

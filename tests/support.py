@@ -6,6 +6,7 @@ import contextlib
 import io
 import shlex
 import sys
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 

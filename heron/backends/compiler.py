@@ -71,7 +71,7 @@ class Compilation:
         """Thunks and distinct kernels, still MLIR before lowering."""
         buffers = self.buffers
         with self.trace.stage("emit"):
-            lowering = Lowering(self.scheduled, buffers, self.target, self.trace)
+            lowering = Lowering(self.scheduled, buffers, self.target, self.trace, self.machine.has_gemm)
             return lowering.program(), lowering.kernels
 
     @cached_property

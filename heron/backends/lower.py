@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from heron.backends.gemm import gemm_shape
 from heron.buffers.assignment import Slice
+from heron.codegen.emit import emit_fusion
 from heron.codegen.kernel import Kernel
 from heron.errors import HeronError
 from heron.hlo.computation import Computation
@@ -21,7 +22,7 @@ from heron.hlo.fingerprint import fingerprint
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
 from heron.hlo.shape import ShapeIndex
-from heron.hlo.types import PRED
+from heron.hlo.types import PRED, ElementType
 from heron.runtime.thunks import (
     ConditionalThunk,
     CopyThunk,
@@ -54,7 +55,15 @@ class KernelUse:
 class Lowering:
     """Lowers one module for one target; `kernels` fills up on the way."""
 
-    def __init__(self, module: Module, buffers: BufferAssignment, target: Target, trace: Trace) -> None:
+    def __init__(
+        self,
+        module: Module,
+        buffers: BufferAssignment,
+        target: Target,
+        trace: Trace,
+        has_gemm: Callable[[ElementType, ElementType], bool],
+    ) -> None:
+        self.has_gemm = has_gemm  # (operand type, result type) -> does the matrix library multiply them?
         self.module, self.buffers, self.target, self.trace = module, buffers, target, trace
         self.kernels: dict[str, KernelUse] = {}
         self._by_key: dict[object, tuple[str, ...]] = {}
@@ -131,8 +140,6 @@ class Lowering:
 
     # -- rules -------------------------------------------------------------------------------------------------------
     def fusion(self, i: Instruction) -> list[Thunk]:
-        from heron.codegen.emit import emit_fusion
-
         args = (*(self.slice(o) for o in i.operands), *self._leaves(i))
         key = (fingerprint(i.calls), i.kind, alias_pattern(args))
         return self._run(i, key, lambda name: [emit_fusion(i, name, self.target)], args)
@@ -149,8 +156,12 @@ class Lowering:
         return thunks + self._run(i, key, lambda name: emit_sort(i, name, self.target), args)
 
     def dot(self, i: Instruction) -> list[Thunk]:
-        g = gemm_shape(i)
         lhs, rhs = i.operands[:2]
+        if not self.has_gemm(lhs.shape.element_type, i.shape.element_type):
+            args = tuple(self.slice(o) for o in (*dict.fromkeys(i.operands), i))
+            key = (i.op, str(i.attrs), tuple(o.shape for o in (*i.operands, i)), alias_pattern(args))
+            return self._run(i, key, lambda name: [emit_fusion(i, name, self.target)], args)
+        g = gemm_shape(i)
         return [
             GemmThunk(
                 self.slice(lhs),
@@ -162,6 +173,7 @@ class Lowering:
                 g.k,
                 g.lhs_transposed,
                 g.rhs_transposed,
+                lhs.shape.element_type,
                 i.shape.element_type,
                 i.name,
             )

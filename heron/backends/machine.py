@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from heron.backends.lower import KernelUse
+from heron.hlo.types import ElementType
 from heron.runtime.executable import Executable, Signature
 from heron.runtime.thunks import Sequence
 from heron.targets import Target
@@ -48,6 +49,10 @@ class Machine(ABC):
     def text(self, stage: str, thunks: Sequence, uses: dict[str, KernelUse]) -> str:
         """The text of a code stage: mlir, llvm, ptx or asm. Raises CLI011 when the machine has no such stage."""
 
+
+    @abstractmethod
+    def has_gemm(self, operands: ElementType, result: ElementType) -> bool:
+        """Whether the machine's matrix library multiplies these types; other products are kernels of our own."""
 
     def lower(self, uses: dict[str, KernelUse]) -> ModuleOp:
         """All kernels in one module, lowered to what the LLVM translation takes."""

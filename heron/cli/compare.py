@@ -108,11 +108,14 @@ def tolerances(expected: np.ndarray, rtol: float | None, atol: float | None) -> 
         return rtol or 0.0, atol or 0.0
     default = _RTOL.get(name, _F8_RTOL)
     rtol = default if rtol is None else rtol
-    if atol is None:
-        magnitude = np.abs(_wide(expected))
-        finite = magnitude[np.isfinite(magnitude)]
-        atol = default * float(finite.max()) if finite.size else 0.0
-    return rtol, atol
+    return rtol, default * magnitude(expected) if atol is None else atol
+
+
+def magnitude(array: np.ndarray) -> float:
+    """The largest finite absolute value; 0 when there is none."""
+    sizes = np.abs(_wide(array))
+    finite = sizes[np.isfinite(sizes)]
+    return float(finite.max()) if finite.size else 0.0
 
 
 def _text(value: Any) -> str:

@@ -7,7 +7,7 @@ function and stand at its start.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType
@@ -25,7 +25,7 @@ _CMPF = {
 _NONE: dict[str, Attribute] = {}
 
 
-@lru_cache(maxsize=None)
+@cache
 def _predicate(kind: str, name: str) -> dict[str, Attribute]:
     return {"predicate": IntegerAttr((_CMPI if kind == "i" else _CMPF)[name], I64)}
 
@@ -66,7 +66,7 @@ class Builder:
         self.block.add_op(op)
         return op.results[0]
 
-    # -- constants -------------------------------------------------------------------------------------------------------
+    # -- constants -----------------------------------------------------------------------------------------------------
     def _constant(self, key: tuple[Attribute, object], properties: dict[str, Attribute]) -> SSAValue:
         op = arith.ConstantOp.create(result_types=(key[0],), properties=properties)
         self.count += 1
@@ -100,7 +100,7 @@ class Builder:
         found = self._constants.get(key)
         return found if found is not None else self._constant(key, {"value": attr})
 
-    # -- shorthands ------------------------------------------------------------------------------------------------------
+    # -- shorthands ----------------------------------------------------------------------------------------------------
     def cmpi(self, predicate: str, a: SSAValue, b: SSAValue) -> SSAValue:
         """`arith.cmpi`: eq ne slt sle sgt sge ult ule ugt uge."""
         return self.op(arith.CmpiOp, a, b, type=I1, properties=_predicate("i", predicate))

@@ -5,7 +5,7 @@ Integers are signless (the emitted op decides the signedness), `pred` is `i1`, t
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from xdsl.dialects import builtin
 from xdsl.dialects.builtin import ComplexType, IndexType, IntegerType, TensorType
@@ -39,7 +39,7 @@ _FLOATS: dict[ElementType, Attribute] = {
 }
 
 
-@lru_cache(maxsize=None)
+@cache
 def scalar_type(element_type: ElementType) -> Attribute:
     """The MLIR type of one element. Raises GEN002 for token and opaque."""
     if element_type is types.PRED:
@@ -60,7 +60,7 @@ def tensor_type(shape: Shape) -> TensorType:
     return TensorType(scalar_type(shape.element_type), shape.dims)
 
 
-@lru_cache(maxsize=None)
+@cache
 def compute_type(element_type: ElementType) -> ElementType:
     """The type arithmetic happens in: f32 for the small floats, the type itself otherwise."""
     return types.F32 if element_type.is_float and element_type.bits < 32 else element_type

@@ -89,7 +89,7 @@ def names_are_unique(module: Module) -> Iterator[Problem]:
 def edges_agree(module: Module) -> Iterator[Problem]:
     """HLO103: operands, users and control edges stay in the computation and are recorded on both sides."""
     for c in module.computations:
-        members = set(c.instructions)
+        members = dict.fromkeys(c.instructions)
         for i in members:
             if i.parent is not c:
                 yield Problem("HLO103", f"'{i.name}' does not know its computation", i)

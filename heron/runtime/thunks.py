@@ -41,6 +41,7 @@ class GemmThunk:
     k: int
     lhs_transposed: bool
     rhs_transposed: bool
+    operand_type: ElementType
     element_type: ElementType
     source: str
 

@@ -21,7 +21,9 @@ def summary(trace: Trace) -> str:
     out.print(f"{title}: {_steps(trace)} in {seconds(trace.seconds)}")
     for table in (_kernels(trace), _memory(trace), _stages(trace), _passes(trace)):
         if table.row_count:
+            out.print()
             out.print(table)
+    out.print()
     refused = Counter((d.rule, d.reason) for d in trace.decisions if not d.ok)
     if trace.decisions:
         accepted = sum(d.ok for d in trace.decisions)
@@ -70,18 +72,16 @@ def _steps(trace: Trace) -> str:
 
 
 def _kernels(trace: Trace) -> Table:
-    made = table("emitter", "kernels>", "launches>", "code>", "compile>")
     by_emitter: dict[str, list[KernelRecord]] = {}
     for k in trace.kernels:
         by_emitter.setdefault(k.emitter, []).append(k)
+    timed = any(k.seconds or k.code_size for k in trace.kernels)  # not every target builds kernels one by one
+    made = table("emitter", "kernels>", "launches>", *(("code>", "compile>") if timed else ()))
     for emitter, kernels in sorted(by_emitter.items()):
-        made.add_row(
-            emitter,
-            str(len(kernels)),
-            str(sum(k.uses for k in kernels)),
-            size(sum(k.code_size for k in kernels)),
-            seconds(sum(k.seconds for k in kernels)),
-        )
+        cells = [emitter, str(len(kernels)), str(sum(k.uses for k in kernels))]
+        if timed:
+            cells += [size(sum(k.code_size for k in kernels)), seconds(sum(k.seconds for k in kernels))]
+        made.add_row(*cells)
     return made
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import re
 from collections.abc import Sequence
 from functools import cache
 
@@ -46,29 +47,80 @@ def lower(kernel: Kernel, target: str = "cpu", verify: bool = True) -> str:
 def run_cpu(kernel: Kernel, inputs: Sequence[np.ndarray], parts: int = 1, level: int = 1) -> list[np.ndarray]:
     """The outputs of a CPU kernel; its work items are done in `parts` ranges."""
     code = jit(level).add(lower(kernel), kernel.name)
-    address = code.addresses[kernel.name]
-    arrays: list[np.ndarray] = []
-    for arg in kernel.args:
-        if arg.kind == "in":
-            assert inputs[arg.index].shape == arg.shape.dims, (inputs[arg.index].shape, arg.shape)
-            arrays.append(np.array(inputs[arg.index], dtype=arg.shape.element_type.dtype, order="C", copy=True))
-        elif arg.alias is not None:
-            arrays.append(arrays[arg.alias])
-        else:
-            fresh = np.empty(arg.shape.dims, arg.shape.element_type.dtype)
-            fresh.reshape(-1).view(np.uint8)[...] = 0xCD if arg.shape.element_type.name != "pred" else 1
-            arrays.append(fresh)
-    function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(arrays), ctypes.c_int64, ctypes.c_int64)(address)
+    arrays = buffers(kernel, inputs)
+    types = [ctypes.c_void_p] * len(arrays) + [ctypes.c_int64] * 2
+    function = ctypes.CFUNCTYPE(None, *types)(code.addresses[kernel.name])
     bounds = np.linspace(0, kernel.launch.work_items, parts + 1).astype(int)
     for lo, hi in itertools.pairwise(bounds):
         function(*[a.ctypes.data for a in arrays], int(lo), int(hi))
     return [a for a, arg in zip(arrays, kernel.args, strict=True) if arg.kind == "out"]
 
 
+def run_threads(kernel: Kernel, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The outputs of a GPU kernel whose threads need not wait for each other: a loop over them runs it on the host."""
+    arrays = buffers(kernel, inputs)
+    code = jit().add(_grid_loop(lower(kernel, "sim:sm_90"), kernel), kernel.name, exports=["grid"])
+    types = [ctypes.c_void_p] * len(arrays)
+    ctypes.CFUNCTYPE(None, *types)(code.addresses["grid"])(*[a.ctypes.data for a in arrays])
+    return [a for a, arg in zip(arrays, kernel.args, strict=True) if arg.kind == "out"]
+
+
+def _grid_loop(llvm: str, kernel: Kernel) -> str:
+    """The kernel with its ids as arguments, and `grid` calling it for every thread of every block."""
+    assert "barrier" not in llvm and "shfl" not in llvm
+    llvm = re.sub(r"call range\([^)]*\) i32 @llvm.nvvm.read.ptx.sreg.tid.x\(\)", "add i32 %tid, 0", llvm)
+    llvm = re.sub(r"call range\([^)]*\) i32 @llvm.nvvm.read.ptx.sreg.ctaid.x\(\)", "add i32 %bid, 0", llvm)
+    llvm = re.sub(
+        r"define ptx_kernel void (@\S+)\((.*)\) nounwind [^{]*{",
+        r"define internal void \1(\2, i32 %tid, i32 %bid) {",
+        llvm,
+    )
+    llvm = "\n".join(line for line in llvm.splitlines() if not line.startswith("declare i32 @llvm.nvvm"))
+    pointers = ", ".join(f"ptr %a{n}" for n in range(len(kernel.args)))
+    return f"""{llvm}
+define void @grid({pointers}) {{
+entry:
+  br label %head
+head:
+  %n = phi i32 [ 0, %entry ], [ %next, %head ]
+  %t = urem i32 %n, {kernel.launch.block[0]}
+  %b = udiv i32 %n, {kernel.launch.block[0]}
+  call void @{kernel.name}({pointers}, i32 %t, i32 %b)
+  %next = add i32 %n, 1
+  %more = icmp ult i32 %next, {kernel.launch.block[0] * kernel.launch.grid[0]}
+  br i1 %more, label %head, label %done
+done:
+  ret void
+}}
+"""
+
+
+def buffers(kernel: Kernel, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """One array an argument: copies of the inputs, outputs filled with rubbish, aliases shared."""
+    arrays: list[np.ndarray] = []
+    for arg in kernel.args:
+        dtype = arg.shape.element_type.dtype
+        if arg.kind == "in":
+            assert inputs[arg.index].shape == arg.shape.dims, (inputs[arg.index].shape, arg.shape)
+            arrays.append(np.array(inputs[arg.index], dtype=dtype, order="C", copy=True))
+        elif arg.alias is not None:
+            arrays.append(arrays[arg.alias])
+        else:
+            fresh = np.empty(arg.shape.dims, dtype)
+            fresh.reshape(-1).view(np.uint8)[...] = 1 if dtype == np.bool_ else 0xCD
+            arrays.append(fresh)
+    return arrays
+
+
 def run_instruction(i: Instruction, inputs: Sequence[np.ndarray], parts: int = 1, level: int = 1) -> list[np.ndarray]:
-    """Emit and run one instruction on the CPU."""
+    """Emit and run one instruction as a CPU kernel."""
     kernel = emit_fusion(i, f"kernel_{next(_names)}", targets.get("cpu"))
     return run_cpu(kernel, inputs, parts, level)
+
+
+def run_instruction_threads(i: Instruction, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Emit one instruction as a GPU kernel without barriers and run its threads on the host."""
+    return run_threads(emit_fusion(i, f"kernel_{next(_names)}", targets.get("sim:sm_90")), inputs)
 
 
 def evaluate(i: Instruction, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -98,10 +150,11 @@ def check(
     atol: float = 0.0,
     parts: int = 1,
     level: int = 1,
+    gpu: bool = False,
 ) -> list[np.ndarray]:
     """Kernel of the entry's root against the evaluator. Exact unless tolerances are given. Returns the outputs."""
     root = root_fusion(source)
-    got = run_instruction(root, inputs, parts, level)
+    got = run_instruction_threads(root, inputs) if gpu else run_instruction(root, inputs, parts, level)
     want = evaluate(root, inputs)
     assert len(got) == len(want)
     for g, w in zip(got, want, strict=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from pathlib import Path
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -14,46 +15,22 @@ from heron.hlo.text import parse, print_module
 from heron.hlo.verifier import verify
 from tests.support import program
 
-SMALL = ("softmax", "cond_switch", "heat_while", "conv_variants", "fft", "sort_topk", "cholesky_solve", "gather_scatter")
+SMALL = (
+    "softmax",
+    "cond_switch",
+    "heat_while",
+    "conv_variants",
+    "fft",
+    "sort_topk",
+    "cholesky_solve",
+    "gather_scatter",
+)
 
-FEATURES = """HloModule features, is_scheduled=true, input_output_alias={ {0}: (0, {}, may-alias) }, buffer_donor={ (1, {}) }, entry_computation_layout={(f32[4]{0}, s32[])->(f32[4]{0}, c64[2]{0})}, replica_count=2, frontend_attributes={a="b",c={"d":1}}
-
-FileNames
-1 "f.py"
-
-FunctionNames
-1 "main"
-
-FileLocations
-1 {file_name_id=1 function_name_id=1 line=3 end_line=3 column=4 end_column=5}
-
-StackFrames
-1 {file_location_id=1 parent_frame_id=0}
-
-%add (a: f32[], b: f32[]) -> f32[] {
-  %a = f32[] parameter(0)
-  %b = f32[] parameter(1)
-  ROOT %sum = f32[] add(%a, %b), metadata={op_name="jit(f)/add" source_file="f.py" source_line=3 stack_frame_id=1}
-}
-
-ENTRY %main (x: f32[4], n: s32[]) -> (f32[4], c64[2]) {
-  %x = f32[4]{0} parameter(0), sharding={devices=[2]<=[2]}, parameter_replication={true}
-  %n = s32[] parameter(1)
-  %zero = f32[] constant(-0)
-  %total = f32[] reduce(f32[4]{0} %x, f32[] %zero), dimensions={0}, to_apply=%add
-  %table = f32[2,2]{1,0} constant({ { 1, -inf }, { nan, 2.5e-3 } })
-  %pair = c64[2]{0} constant({(1, 2), (3.5, nan)}), control-predecessors={%total}
-  %both = (f32[], pred[]) constant(( 1, true ))
-  %piece = f32[2]{0} slice(%x), slice={[0:4:2]}
-  %wide = f32[6]{0} pad(%piece, %zero), padding=1_2_1
-  %call = f32[4]{0} custom-call(%x), custom_call_target="f\\"oo", backend_config={"k": [1, "}"]}, api_version=API_VERSION_TYPED_FFI
-  ROOT %out = (f32[4]{0}, c64[2]{0}) tuple(%call, %pair)
-}, execution_thread="main"
-"""
+FEATURES = (Path(__file__).parent / "text" / "features.hlo").read_text()
 
 _PIECE = re.compile(r"[\w.\-]+|\s+|.", re.DOTALL)
 _WORDS = (
-    "ROOT ENTRY { } ( ) [ ] , = : -> %x x {} {0} {0,1} \" \\ /* */ // HloModule f32[] f32[2]{0} (f32[]) s32[999999999] "
+    'ROOT ENTRY { } ( ) [ ] , = : -> %x x {} {0} {0,1} " \\ /* */ // HloModule f32[] f32[2]{0} (f32[]) s32[999999999] '
     "f32[<=3] f32[?] constant({...}) constant((1,2)) nan inf -1 99999999999999999999999 0_1x2 3x3 b01f_01io->b01f "
     "dimensions= to_apply= metadata={ sharding={ parameter(0) add tuple while fusion é \x00"
 ).split(" ")
@@ -85,7 +62,7 @@ def _damage(text: str, seed: int) -> str:
             case _:
                 word = pieces[at]
                 cut = rng.randrange(len(word)) if word else 0
-                pieces[at] = word[:cut] + rng.choice("09az{}()[],.%\"-_\n") + word[cut + 1 :]
+                pieces[at] = word[:cut] + rng.choice('09az{}()[],.%"-_\n') + word[cut + 1 :]
         if not pieces:
             break
     return "".join(pieces)
@@ -113,7 +90,7 @@ def test_damaged_programs(which: int, seed: int) -> None:
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.text(alphabet="fs32[]{}(),=%x.01<-> \n\"/*:ROTENYHloMduc", max_size=60))
+@given(st.text(alphabet='fs32[]{}(),=%x.01<-> \n"/*:ROTENYHloMduc', max_size=60))
 def test_noise(text: str) -> None:
     _accepts_or_explains("HloModule m\n" + text)
     _accepts_or_explains("HloModule m\nENTRY e {\n x = f32[2] parameter(0)\n y = " + text)

@@ -136,7 +136,7 @@ _BUILDERS: dict[str, Callable[[Instruction, int], IndexingMap | None]] = {
 }
 
 
-# -- whole computations --------------------------------------------------------------------------------------------------
+# -- whole computations ------------------------------------------------------------------------------------------------
 
 
 def computation_maps(

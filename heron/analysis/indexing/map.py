@@ -188,8 +188,14 @@ class IndexingMap:
         """`self ∘ inner`: see `compose`."""
         return compose(inner, self)
 
-    def simplify(self) -> IndexingMap:
-        """Canonical results, variable ranges tightened by constraints, redundant constraints gone; memoised."""
+    def simplify(self, keep_dims: bool = False) -> IndexingMap:
+        """Canonical results, variable ranges tightened by constraints, redundant constraints gone; memoised.
+
+        With `keep_dims` the ranges of dimensions stay, and so do constraints on them: for code that is given its
+        dimensions and has to test the constraints.
+        """
+        if keep_dims:
+            return _simplify(self, keep_dims=True)
         if self._simplified is None:
             self._simplified = _simplify(self)
             self._simplified._simplified = self._simplified
@@ -251,13 +257,13 @@ def _ranges(vs: Iterable[Var]) -> tuple[Range, ...]:
     return tuple((v.lo, v.hi) for v in vs)
 
 
-def _simplify(m: IndexingMap) -> IndexingMap:
+def _simplify(m: IndexingMap, keep_dims: bool = False) -> IndexingMap:
     while True:
         s = m.simplifier
         if m.is_known_empty:
             return IndexingMap.empty(m.dims, len(m.results)).replace(syms=m.syms, rt_vars=m.rt_vars)
         results = [s.simplify(r) for r in m.results]
-        constraints, tightened = _simplify_constraints(m, s)
+        constraints, tightened = _simplify_constraints(m, s, keep_dims)
         if tightened is None:
             return IndexingMap.empty(m.dims, len(m.results)).replace(syms=m.syms, rt_vars=m.rt_vars)
         n, k = len(m.dims), len(m.dims) + len(m.syms)
@@ -268,7 +274,7 @@ def _simplify(m: IndexingMap) -> IndexingMap:
         m = new
 
 
-def _simplify_constraints(m: IndexingMap, s: Simplifier) -> tuple[list[Constraint], list[Var] | None]:
+def _simplify_constraints(m: IndexingMap, s: Simplifier, keep_dims: bool) -> tuple[list[Constraint], list[Var] | None]:
     """The constraints that still say something, and the variables' tightened ranges (None: nothing satisfies them)."""
     variables = [*m.dims, *m.syms, *m.rt_vars]
     merged: dict[Expr, Range] = {}
@@ -279,7 +285,7 @@ def _simplify_constraints(m: IndexingMap, s: Simplifier) -> tuple[list[Constrain
             return [], None
         if lo <= have_lo and have_hi <= hi:
             continue
-        if isinstance(e, (Dim, Sym)):
+        if isinstance(e, Sym) or (isinstance(e, Dim) and not keep_dims):
             at = e.index if isinstance(e, Dim) else len(m.dims) + e.index
             v = variables[at]
             variables[at] = Var(max(v.lo, lo), min(v.hi, hi), v.name)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from heron.backends.lower import KernelUse
 from heron.backends.machine import Machine, lowered_text
 from heron.errors import HeronError
+from heron.hlo.types import ElementType
+from heron.runtime.cpu import blas
 from heron.runtime.cpu.executable import CpuExecutable, HostCalls
 from heron.runtime.cpu.program import ENTRY, ProgramWriter
 from heron.runtime.executable import Executable, Signature
@@ -29,6 +31,9 @@ class CpuMachine(Machine):
         from heron.backends.cpu import pipeline
 
         return {"hlo": pipeline.optimize(), "fused": pipeline.fuse(), "scheduled": pipeline.schedule()}
+
+    def has_gemm(self, operands: ElementType, result: ElementType) -> bool:
+        return operands is result and operands in blas.PREFIX
 
     def kernels_llvm(self, uses: dict[str, KernelUse]) -> str:
         """LLVM text of all kernels, each called by a plain function."""

@@ -194,5 +194,3 @@ def integer_power(e: FunctionEmitter, base: SSAValue, exponent: SSAValue, t: Ele
     of_one = b.select(b.cmpi("eq", base, zero), minus_one, of_one)
     small = b.select(b.cmpi("eq", base, minus_one), flipped, of_one)
     return b.select(b.cmpi("slt", exponent, zero), small, result)
-
-

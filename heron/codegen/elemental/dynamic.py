@@ -38,9 +38,7 @@ def _dynamic_slice(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
     operand = i.operands[0]
     where = [
         position + clamped_start(e, start, (), size - length)
-        for position, start, size, length in zip(
-            index, i.operands[1:], operand.shape.dims, i.shape.dims, strict=True
-        )
+        for position, start, size, length in zip(index, i.operands[1:], operand.shape.dims, i.shape.dims, strict=True)
     ]
     return e.value(operand, e.simplify(tuple(where)))
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import reduce
 from typing import Any, NamedTuple, TypeAlias
 
+from xdsl.dialects import arith, func, scf, tensor
 from xdsl.dialects import complex as mlir_complex
-from xdsl.dialects import func, scf, tensor
-from xdsl.dialects.builtin import ComplexType, FunctionType, ModuleOp, StringAttr, TensorType
+from xdsl.dialects.builtin import ComplexType, FunctionType, ModuleOp, StringAttr, SymbolRefAttr, TensorType
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from heron.analysis.indexing.expr import Const, Dim, Expr, Sym
@@ -21,7 +22,7 @@ from heron.analysis.indexing.hlo_maps import Index, moves_elements, operand_inde
 from heron.analysis.indexing.map import Constraint, IndexingMap, Var
 from heron.analysis.indexing.simplify import simplifier
 from heron.codegen.builder import Builder
-from heron.codegen.dialects.xla_gpu import ApplyIndexingOp, IndexingMapAttr, LoopOp, PureCallOp, SymbolRefAttr, YieldOp
+from heron.codegen.dialects.xla_gpu import ApplyIndexingOp, IndexingMapAttr, LoopOp, PureCallOp, YieldOp
 from heron.codegen.elemental import registry
 from heron.codegen.mlir_types import INDEX, scalar_type, tensor_type
 from heron.codegen.partition import Function, Partition
@@ -42,7 +43,7 @@ Value: TypeAlias = Any
 
 
 class KernelEmitter:
-    """The functions of one kernel's module. ``partition`` says what is a function; they are emitted when first called."""
+    """The functions of one kernel's module: what ``partition`` made functions, each emitted when first called."""
 
     def __init__(self, name: str, partition: Partition) -> None:
         self.name = name
@@ -119,7 +120,7 @@ class FunctionEmitter:
         self._variables: list[SSAValue] = []
         self._memo: list[dict[Any, Any]] = [{}]
 
-    # -- variables and indices -------------------------------------------------------------------------------------------
+    # -- variables and indices -----------------------------------------------------------------------------------------
     def variable(self, value: SSAValue, lo: int, hi: int) -> Expr:
         """The expression that stands for an index value known to lie in [lo, hi]."""
         if lo == hi:
@@ -193,7 +194,7 @@ class FunctionEmitter:
         )
         return m, [self._variables[v] for v in given]
 
-    # -- values ----------------------------------------------------------------------------------------------------------
+    # -- values --------------------------------------------------------------------------------------------------------
     def _find(self, key: Any) -> Any:
         for scope in reversed(self._memo):
             found = scope.get(key)
@@ -289,9 +290,7 @@ class FunctionEmitter:
         if not isinstance(value.type, ComplexType):
             return value
         part = value.type.element_type
-        return Pair(
-            self.b.op(mlir_complex.ReOp, value, type=part), self.b.op(mlir_complex.ImOp, value, type=part)
-        )
+        return Pair(self.b.op(mlir_complex.ReOp, value, type=part), self.b.op(mlir_complex.ImOp, value, type=part))
 
     def _join(self, value: Value) -> SSAValue:
         if not isinstance(value, Pair):
@@ -314,13 +313,11 @@ class FunctionEmitter:
         symbol = self.kernel.symbol(f)
         arguments = [self.tensors[p] for p in f.parameters] + self.index_values(index)
         results = [scalar_type(leaf.element_type) for _, leaf in f.root.shape.leaves()]
-        op = PureCallOp.create(
-            operands=arguments, result_types=results, properties={"callee": SymbolRefAttr(symbol)}
-        )
+        op = PureCallOp.create(operands=arguments, result_types=results, properties={"callee": SymbolRefAttr(symbol)})
         self.b.add(op)
         return self.unpack(iter(op.results), f.root.shape)
 
-    # -- regions ---------------------------------------------------------------------------------------------------------
+    # -- regions -------------------------------------------------------------------------------------------------------
     @contextmanager
     def region(self, block: Block) -> Iterator[Block]:
         """Emit into `block`; what is emitted there is forgotten afterwards."""
@@ -361,8 +358,6 @@ class FunctionEmitter:
 
     def holds(self, constraints: Sequence[Constraint]) -> SSAValue | None:
         """An `i1`: every constraint holds. None when they always do."""
-        from xdsl.dialects import arith
-
         condition: SSAValue | None = None
         for e, lo, hi in constraints:
             e = self._simplifier.simplify(e)
@@ -398,21 +393,12 @@ class FunctionEmitter:
             variables.append(Dim(len(self._variables) - 1))
         self._simplifier = simplifier(tuple(self._ranges))
         index = tuple(Const(0) if size == 1 else v for v, size in zip(variables, sizes, strict=True))
-        wanted = [
-            (self._simplifier.simplify(e), lo, hi) for e, lo, hi in (constraints(index) if constraints else ())
-        ]
+        wanted = [(self._simplifier.simplify(e), lo, hi) for e, lo, hi in (constraints(index) if constraints else ())]
         with self.region(block):
             self.b.terminate(YieldOp, body(index, block.args[len(sizes) :]))
         loop_variables = range(first, first + len(sizes))
         m, operands = self._close((), wanted, sizes, loop_variables)
-        op = LoopOp.create(
-            operands=[*operands, *inits],
-            result_types=[v.type for v in inits],
-            properties={"map": IndexingMapAttr(m)},
-            regions=[Region(block)],
-        )
-        self.b.add(op)
-        return list(op.results)
+        return self._add_loop(m, operands, inits, block)
 
     def map_loop(
         self,
@@ -422,23 +408,46 @@ class FunctionEmitter:
         inits: Sequence[SSAValue],
         body: Callable[[Index, Sequence[SSAValue]], Sequence[SSAValue]],
     ) -> list[SSAValue]:
-        """An `xla_gpu.loop` over the symbols of `m`; its body sees the map's results, an index into a tensor of `sizes`.
+        """An `xla_gpu.loop` over the symbols of `m`, whose results index a tensor of `sizes`; the body sees those.
 
         ``dims``: the values of the map's dimension variables.
         """
         n = len(m.syms)
         block = Block(arg_types=[*[INDEX] * (n + len(sizes)), *(v.type for v in inits)])
         index = tuple(
-            self.variable(arg, 0, size - 1)
-            for arg, size in zip(block.args[n : n + len(sizes)], sizes, strict=True)
+            self.variable(arg, 0, size - 1) for arg, size in zip(block.args[n : n + len(sizes)], sizes, strict=True)
         )
         with self.region(block):
             self.b.terminate(YieldOp, body(index, block.args[n + len(sizes) :]))
+        return self._add_loop(m, dims, inits, block)
+
+    def _add_loop(
+        self, m: IndexingMap, dims: Sequence[SSAValue], inits: Sequence[SSAValue], body: Block
+    ) -> list[SSAValue]:
+        """The loop op, in an `scf.if` where a constraint is about one dimension variable only.
+
+        A map takes such a constraint for the variable's range, a promise; here it is a condition to test.
+        """
+        tests: list[SSAValue] = []
+        for value, given, promised in zip(dims, m.dims, m.simplify().dims, strict=True):
+            if promised.lo > given.lo:
+                tests.append(self.b.cmpi("sge", value, self.b.integer(promised.lo)))
+            if promised.hi < given.hi:
+                tests.append(self.b.cmpi("sle", value, self.b.integer(promised.hi)))
+        types = [v.type for v in inits]
         op = LoopOp.create(
             operands=[*dims, *inits],
-            result_types=[v.type for v in inits],
+            result_types=types,
             properties={"map": IndexingMapAttr(m)},
-            regions=[Region(block)],
+            regions=[Region(body)],
         )
-        self.b.add(op)
-        return list(op.results)
+        if not tests:
+            return list(self.b.add(op).results)
+        condition = reduce(lambda a, b: self.b.op(arith.AndIOp, a, b), tests)
+        yes, no = Block(), Block()
+        with self.region(yes):
+            self.b.terminate(scf.YieldOp, self.b.add(op).results)
+        with self.region(no):
+            self.b.terminate(scf.YieldOp, inits)
+        branch = scf.IfOp.create(operands=[condition], result_types=types, regions=[Region(yes), Region(no)])
+        return list(self.b.add(branch).results)

@@ -65,9 +65,7 @@ def _compare(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
     return compare(e, i.direction, a, b, i.operands[0].shape.element_type, i.type == "TOTALORDER")
 
 
-def compare(
-    e: FunctionEmitter, direction: str, a: Value, b: Value, t: ElementType, total: bool = False
-) -> SSAValue:
+def compare(e: FunctionEmitter, direction: str, a: Value, b: Value, t: ElementType, total: bool = False) -> SSAValue:
     """An `i1`: `a` direction (EQ NE GE GT LE LT) `b`. With `total`, -NaN < -inf < … < -0 < 0 < … < inf < NaN."""
     d = direction.lower()
     if t.is_complex:

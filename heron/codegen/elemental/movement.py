@@ -35,7 +35,7 @@ def _parameter(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
     return e.load(i, index)
 
 
-# -- constants -----------------------------------------------------------------------------------------------------------
+# -- constants ---------------------------------------------------------------------------------------------------------
 
 
 def _small_enough(i: Instruction) -> str | None:
@@ -117,7 +117,7 @@ def scalar_to_index(e: FunctionEmitter, value: SSAValue, t: ElementType) -> SSAV
     return e.b.op(arith.IndexCastOp, value, type=INDEX)
 
 
-# -- pad and concatenate -------------------------------------------------------------------------------------------------
+# -- pad and concatenate -----------------------------------------------------------------------------------------------
 
 
 @rule("pad")

@@ -64,11 +64,11 @@ def _sum_of_products(
     zero = e.pack(scalar_constant(e, 0, wide), shape)
 
     def body(variables: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
-        factors = [
+        lhs, rhs = (
             convert(e, e.value(o, e.simplify(place)), o.shape.element_type, wide)
             for o, place in zip(i.operands, places(variables), strict=True)
-        ]
-        product = binary(e, "multiply", *factors, wide)
+        )
+        product = binary(e, "multiply", lhs, rhs, wide)
         return e.pack(binary(e, "add", e.unpack(iter(carried), shape), product, wide), shape)
 
     total = zero if 0 in sizes else e.loop(sizes, zero, body, inside)

@@ -25,7 +25,18 @@ RULES: dict[str, Rule] = {}
 CHECKS: dict[str, Check] = {}
 
 #: the files that register rules, one a family
-_FAMILIES = ("arithmetic", "logic", "transcendental", "convert", "complex", "movement", "dynamic", "reduction", "products", "control")  # fmt: skip
+_FAMILIES = (
+    "arithmetic",
+    "logic",
+    "transcendental",
+    "convert",
+    "complex",
+    "movement",
+    "dynamic",
+    "reduction",
+    "products",
+    "control",
+)
 
 
 class Support(NamedTuple):

@@ -232,7 +232,7 @@ def entry(fusion: Fusion, partition: Partition, name: str, target: Target) -> En
     lo, hi = block.args[-2:] if cpu else (None, None)
     if lo is not None and hi is not None:
         lo.name_hint, hi.name_hint = "lo", "hi"
-    outputs = list(block.args[n : n + len(fusion.outputs)])
+    outputs: list[SSAValue] = list(block.args[n : n + len(fusion.outputs)])
     return Entry(fusion, name, target, kernel, e, block, outputs, lo, hi)
 
 

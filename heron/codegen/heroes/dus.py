@@ -134,9 +134,7 @@ def _emit_cpu(frame: Entry, found: Sequence[Instruction]) -> Kernel:
     first = 0
     for n, (plan, update) in enumerate(zip(plans, found, strict=True)):
         if update.operands[1].shape.num_elements:
-            frame.outputs[n : n + 1] = cpu_loops(
-                frame, plan, first, total, [frame.outputs[n]], _body(frame, update)
-            )
+            frame.outputs[n : n + 1] = cpu_loops(frame, plan, first, total, [frame.outputs[n]], _body(frame, update))
         first += plan.items
     return frame.finish(Launch(work_items=max(total, 1)), "dus", {"in place": str(frame.aliases)})
 
@@ -164,9 +162,7 @@ def _emit_gpu(frame: Entry, found: Sequence[Instruction]) -> Kernel:
     plan = plan_gpu(most, max(s.element_type.bits for s in shapes), frame.target)
     for n, (update, shape) in enumerate(zip(found, shapes, strict=True)):
         if shape.num_elements:
-            frame.outputs[n : n + 1] = gpu_loops(
-                frame, shape.dims, plan, [frame.outputs[n]], _body(frame, update)
-            )
+            frame.outputs[n : n + 1] = gpu_loops(frame, shape.dims, plan, [frame.outputs[n]], _body(frame, update))
     return frame.finish(plan.launch, "dus", {"vector": str(plan.vector), "in place": str(frame.aliases)})
 
 

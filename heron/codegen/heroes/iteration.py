@@ -34,7 +34,7 @@ _LARGE = 1 << 16
 _SHORTEST_ROW = 512
 
 
-# -- which dimensions can be walked as one -------------------------------------------------------------------------------
+# -- which dimensions can be walked as one -----------------------------------------------------------------------------
 
 
 def contiguous_runs(roots: Iterable[Instruction], sizes: Sequence[int], partition: Partition) -> list[list[int]]:
@@ -105,7 +105,7 @@ def _add_steps(e: Expr, factor: int, steps: dict[int, int]) -> bool:
     return False
 
 
-# -- CPU -----------------------------------------------------------------------------------------------------------------
+# -- CPU ---------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,7 @@ def _dimension_index(plan: CpuPlan, run_index: Index) -> Index:
     return tuple(index)
 
 
-# -- GPU -----------------------------------------------------------------------------------------------------------------
+# -- GPU ---------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,8 +221,7 @@ def plan_gpu(elements: int, bits: int, target: Target) -> GpuPlan:
     while vector > 1 and (elements % vector or elements // vector < enough):
         vector //= 2
     threads = max(1, elements // vector)
-    if threads < block:
-        block = -(-threads // target.warp) * target.warp
+    block = min(block, threads)
     return GpuPlan(elements, vector, block, -(-threads // block))
 
 

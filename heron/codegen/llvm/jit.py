@@ -127,7 +127,9 @@ class Jit:
         llvm = binding()
         with LOCK:
             if self._linker is None:
-                self._linker = llvm.create_lljit_compiler(self._machine(self.level), suppress_errors=True)
+                # JITLink keeps an object's sections together; the older linker may place data out of reach of code
+                machine = self._machine(self.level)
+                self._linker = llvm.create_lljit_compiler(machine, use_jit_link=True, suppress_errors=True)
             self._count += 1
             builder = llvm.JITLibraryBuilder().add_object_img(compiled.code).add_current_process()
             for symbol, address in self.symbols.items():

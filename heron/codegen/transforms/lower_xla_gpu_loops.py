@@ -48,7 +48,7 @@ def run(module: ModuleOp, options: TransformOptions) -> None:
 
 
 def _lower(loop: LoopOp, constants: Constants, options: TransformOptions) -> None:
-    m = loop.map.simplify()
+    m = loop.map.simplify(keep_dims=True)
     if m.is_known_empty:
         return replace(loop, list(loop.inits))
     block = loop.parent

@@ -22,8 +22,15 @@ if TYPE_CHECKING:
 
 Arrays = tuple[np.ndarray, ...]
 
-_UFUNCS = {"add": np.add, "multiply": np.multiply, "maximum": np.maximum, "minimum": np.minimum}
-_BITWISE = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
+_UFUNCS = {
+    "add": np.add,
+    "multiply": np.multiply,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+}
 
 
 class Combiner:
@@ -32,7 +39,9 @@ class Combiner:
     def __init__(self, ev: Evaluator, c: Computation, types: tuple[ElementType, ...]) -> None:
         self.ev, self.computation, self.types = ev, c, types
         self.opcode = batched.simple_opcode(c) if len(types) == 1 else None
-        self.ufunc: np.ufunc | None = _UFUNCS.get(self.opcode or "") or _BITWISE.get(self.opcode or "")
+        self.ufunc: np.ufunc | None = None
+        if self.opcode in ("add", "multiply") or not any(t.is_complex for t in types):
+            self.ufunc = _UFUNCS.get(self.opcode or "")
 
     def enter(self, arrays: Arrays) -> Arrays:
         """`arrays` in the types accumulated in."""

@@ -96,7 +96,7 @@ def remainder(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def power(a: np.ndarray, b: np.ndarray, bits: int) -> np.ndarray:
-    """Integer power modulo 2**bits; a negative exponent gives 1/base truncated, -1 for base zero."""
+    """Integer power modulo 2**bits; a negative exponent gives 1/base truncated, 0 for base zero."""
     negative = b < 0
     a, b = np.broadcast_arrays(a, b)
     result, base, left = np.ones_like(a), a, np.where(negative, b.dtype.type(0), b)
@@ -110,7 +110,7 @@ def power(a: np.ndarray, b: np.ndarray, bits: int) -> np.ndarray:
     one = a.dtype.type(1)
     odd = (b & one).astype(bool)
     inverse = np.where(a == one, one, np.where(a == -one, np.where(odd, -one, one), a.dtype.type(0)))
-    return np.where(negative, np.where(a == 0, -one, inverse), result)
+    return np.where(negative, inverse, result)
 
 
 def shift(a: np.ndarray, by: np.ndarray, t: ElementType, kind: str) -> np.ndarray:

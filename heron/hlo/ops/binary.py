@@ -95,7 +95,21 @@ class Divide(Binary):
     kinds = NUMBER
 
     def compute(self, t: ElementType, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return numeric.divide(x, y) if t.is_integer else np.divide(x, y)
+        if t.is_integer:
+            return numeric.divide(x, y)
+        return _complex_divide(x, y) if t.is_complex else np.divide(x, y)
+
+
+def _complex_divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """By zero: each part of the dividend times an infinity with the sign of the divisor's real part."""
+    result = np.divide(x, y)
+    zero = np.broadcast_to(y == 0, result.shape)
+    if zero.any():
+        infinity = np.copysign(np.inf, y.real)
+        by_zero = np.empty(result.shape, result.dtype)
+        by_zero.real, by_zero.imag = infinity * x.real, infinity * x.imag
+        result = np.where(zero, by_zero, result)
+    return result
 
 
 @op("remainder")
@@ -158,22 +172,22 @@ class Complex(Binary):
 # -- order ----------------------------------------------------------------------------------------------------------
 @op("maximum")
 class Maximum(Binary):
-    """NaN when either is."""
+    """NaN when either is. Complex numbers: by their real parts, the first of equals."""
 
     traits = LATTICE
 
     def compute(self, t: ElementType, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return np.maximum(x, y)
+        return np.where(x.real >= y.real, x, y) if t.is_complex else np.maximum(x, y)
 
 
 @op("minimum")
 class Minimum(Binary):
-    """NaN when either is."""
+    """NaN when either is. Complex numbers: by their real parts, the first of equals."""
 
     traits = LATTICE
 
     def compute(self, t: ElementType, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return np.minimum(x, y)
+        return np.where(x.real <= y.real, x, y) if t.is_complex else np.minimum(x, y)
 
 
 # -- bits -----------------------------------------------------------------------------------------------------------

@@ -193,10 +193,9 @@ class Rsqrt(Transcendental):
 
 @op("cbrt")
 class Cbrt(Transcendental):
+    kinds = FLOAT
+
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
-        if t.is_complex:
-            angle = np.angle(x) / 3
-            return np.cbrt(np.abs(x)) * (np.cos(angle) + 1j * np.sin(angle))
         return np.cbrt(x)
 
 

@@ -270,7 +270,8 @@ def _level(words: list[str], begin: int, count: int, dims: tuple[int, ...], dept
     """The part ``words[begin : begin + count]``, which fills the dimensions from `depth` on."""
     size = dims[depth]
     if depth == len(dims) - 1:
-        return "{ " + ", ".join(words[begin : begin + size]) + " }" if size else "{}"
+        row = ", ".join(words[begin : begin + size])
+        return f"{{ {row} }}" if size > 1 else f"{{{row}}}"
     if not size:
         return "{ " + (comment or " ") + "}"
     step = count // size

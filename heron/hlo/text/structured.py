@@ -195,5 +195,5 @@ def print_alias(alias: Alias) -> str:
 
 
 def print_index(index: tuple[int, ...]) -> str:
-    """A shape index: its numbers with a comma and a space between."""
-    return "{" + ", ".join(map(str, index)) + "}"
+    """A shape index."""
+    return "{" + ",".join(map(str, index)) + "}"

@@ -40,7 +40,7 @@ class Clusters:
             one, two, a = two, one, b
         elif not reach.reaches(a, b):
             return False
-        inside = set(one.nodes)
+        inside = {*one.nodes, *two.nodes}
         for node in two.nodes:
             for before in node.walk_operands():
                 if source(before) not in inside and reach.reaches(a, before):

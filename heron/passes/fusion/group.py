@@ -61,6 +61,10 @@ class Group:
 def reads(user: Instruction, operand: int) -> float:
     """How many elements of that operand one element of `user` needs."""
     opcode = user.opcode
+    if opcode == "broadcast":  # what does not change along the innermost loop is computed outside it
+        mapped = user.attrs.get("dimensions") or ()
+        dims = user.shape.dims
+        return 1.0 / max(1, dims[-1]) if dims and len(dims) - 1 not in mapped else 1.0
     x = user.operands[operand].shape
     size = max(1, (user.shape.tuple_shapes or (user.shape,))[0].num_elements)
     if opcode in ("concatenate", "pad"):

@@ -10,7 +10,7 @@ from heron.passes.base import Pass
 from heron.passes.context import PassContext
 from heron.passes.fusion.build import fuse
 from heron.passes.fusion.plan import Limits, Planner
-from heron.passes.fusion.weigh import Machine
+from heron.passes.fusion.weigh import MACHINES
 from heron.passes.registry import register
 
 
@@ -21,8 +21,8 @@ class InstructionFusion(Pass):
 
     A producer disappears into all its readers when recomputing it there costs less than writing and reading it; reduce,
     reduce-window, scatter and dynamic-update-slice take producers in but stay roots. Every producer considered leaves a
-    decision with both costs in bytes of memory traffic. The numbers describe the machine: ``flops_per_byte`` the work
-    done in the time of one byte, ``launch_bytes`` the price of one more kernel.
+    decision with both costs in bytes of memory traffic. ``target`` ("cpu" or "gpu") says how work,
+    bytes and launches compare; by default the machine that is compiled for does.
 
     a = f32[8] multiply(f32[8] x, f32[8] y)
     ROOT b = f32[8] add(a, y)
@@ -37,13 +37,12 @@ class InstructionFusion(Pass):
     """
 
     name = "instruction-fusion"
-    flops_per_byte: float = 6.0
-    launch_bytes: float = 16_384.0
+    target: str = ""
     max_inputs: int = 32
     max_instructions: int = 1500
 
     def run(self, module: Module, ctx: PassContext) -> bool:
-        machine = Machine(self.flops_per_byte, self.launch_bytes)
+        machine = MACHINES[self.target or getattr(ctx.target, "kind", "cpu")]
         limits = Limits(self.max_inputs, self.max_instructions)
 
         def tell(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Container, Hashable
 from dataclasses import dataclass
 
 from heron.analysis.sharing import used_in_step
@@ -11,7 +11,7 @@ from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
 from heron.passes.base import Pass
 from heron.passes.context import PassContext
-from heron.passes.fusion.cluster import Clusters, source, uses
+from heron.passes.fusion.cluster import Cluster, Clusters, source, uses
 from heron.passes.fusion.join import join_kernels
 from heron.passes.fusion.kinds import is_emitted
 from heron.passes.registry import register
@@ -24,7 +24,8 @@ class MultiOutputFusion(Pass):
 
     The joined kernel has an output for each value still read elsewhere; shared operands are read once and the
     intermediate not at all. Joined are loops over equal dimensions and, with ``reduces``, reductions of equal arrays
-    over the same dimensions; never so that a cycle would arise. Every pair leaves a decision with bytes before and after.
+    over the same dimensions; never so that a cycle would arise, nor, for memory's sake, kernels whose places in the
+    longest chain of kernels differ by more than ``max_distance``. Every pair leaves a decision with bytes before and after.
 
     a = f32[8] exponential(f32[8] x)
     b = f32[8] negate(x)
@@ -44,6 +45,7 @@ class MultiOutputFusion(Pass):
 
     name = "multi-output-fusion"
     reduces: bool = True
+    max_distance: int = 4
     max_inputs: int = 48
     max_instructions: int = 1500
 
@@ -59,6 +61,7 @@ class MultiOutputFusion(Pass):
         if len(keys) < 2:
             return False
         clusters = Clusters(c, keys)
+        depth = _depths(order, keys)
         for i in keys:
             for user in uses(i):
                 if keys.get(user) == keys[i] and keys[i][0] == "loop" and _reads_in_step(user, i):
@@ -69,7 +72,7 @@ class MultiOutputFusion(Pass):
                 for user in value.users:
                     if user in keys:
                         first = readers.setdefault(keys[user], user)
-                        if first is not user:
+                        if first is not user and abs(depth[first] - depth[user]) <= self.max_distance:
                             self._try(clusters, first, user, f"both read '{value.name}'", ctx)
         position = {i: n for n, i in enumerate(order)}
         changed = False
@@ -87,7 +90,10 @@ class MultiOutputFusion(Pass):
         saved = sum(s.byte_size for o in shared for _, s in o.shape.leaves())
         before = sum(_bytes(x.inputs) + _bytes(x.nodes) for x in (one, two))
         inputs = len(one.inputs.keys() | two.inputs.keys()) + len(one.nodes) + len(two.nodes)
-        if inputs > self.max_inputs:
+        again = _computed_again(one, two)
+        if again is not None:
+            ok, why = False, f"'{again.name}' would be computed again for each element that reads it"
+        elif inputs > self.max_inputs:
             ok, why = False, f"the kernel would have {inputs} inputs and outputs, more than {self.max_inputs}"
         elif one.instructions + two.instructions > self.max_instructions:
             ok, why = False, f"the kernel would have more than {self.max_instructions} instructions"
@@ -114,6 +120,30 @@ def _walk(i: Instruction, reduces: bool) -> tuple[str, Hashable] | None:
     if len(dims) > 1 or any(r.opcode == "reduce" for r in roots):
         return None
     return "loop", next(iter(dims))
+
+
+def _depths(order: list[Instruction], kernels: Container[Instruction]) -> dict[Instruction, int]:
+    """For each instruction the number of kernels on the longest way to it."""
+    depth: dict[Instruction, int] = {}
+    for i in order:
+        above = max((depth[o] for o in i.walk_operands()), default=0)
+        depth[i] = above + (i in kernels or i.opcode == "dot")
+    return depth
+
+
+def _computed_again(one: Cluster, two: Cluster) -> Instruction | None:
+    """A kernel of one cluster that the other reads otherwise than element by element."""
+    for readers, read in ((one.nodes, two.nodes), (two.nodes, one.nodes)):
+        for reader in readers:
+            for o in reader.operands:
+                if source(o) in read and (_is_reduction(reader) or not _reads_in_step(reader, source(o))):
+                    return source(o)
+    return None
+
+
+def _is_reduction(i: Instruction) -> bool:
+    root = i.fused_root if i.opcode == "fusion" else i
+    return any(r.opcode == "reduce" for r in (root.operands if root.opcode == "tuple" else [root]))
 
 
 def _reads_in_step(user: Instruction, i: Instruction) -> bool:

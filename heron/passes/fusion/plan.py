@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from heron.analysis.cost import element_flops
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
 from heron.passes.fusion.group import Group
@@ -35,6 +36,7 @@ class Planner:
         self.machine, self.limits, self.tell = machine, limits, tell
         self.groups: dict[Instruction, Group] = {}
         self._inside: dict[Instruction, list[Group]] = {}
+        self._old: dict[Instruction, set[Instruction]] = {}
 
     def plan(self, c: Computation) -> list[Group]:
         """The kernels of `c`, producers first; single instructions too."""
@@ -49,6 +51,14 @@ class Planner:
             fused_everywhere = self._try(i, is_root)
         if not fused_everywhere and (is_emitted(i) or is_consumer(i)):
             self.groups[i] = Group.of(i)
+
+    def _reads_old(self, root: Instruction) -> set[Instruction]:
+        """What an updating `root` could compute itself but must not: it depends on the elements `root` overwrites."""
+        known = self._old.get(root)
+        if known is None:
+            overwritten = set(updated(root))
+            known = self._old[root] = _depending(root, overwritten) if overwritten else set()
+        return known
 
     def _readers(self, i: Instruction) -> tuple[list[Group], Instruction | None]:
         """The kernels that read `i` and could compute it, and a reader that needs it in memory, if any."""
@@ -128,15 +138,29 @@ class Planner:
         if len(group.inputs) - 1 + new > self.limits.inputs:
             return f"the kernel would have more than {self.limits.inputs} inputs"
         if count > self.limits.recomputation * max(1, i.shape.num_elements) and i.opcode not in ("broadcast", "iota"):
-            if i.shape.num_elements > 1 and _heavy(i):
+            if i.shape.num_elements > 1 and element_flops(i) > 0:
                 return "most of it would be computed over and over"
-        overwritten = updated(group.root)
-        if overwritten and any(o in overwritten for o in i.operands):
-            return "it reads what the kernel overwrites"
+        if i in self._reads_old(group.root):
+            return "it is computed from what the kernel overwrites"
         return ""
 
 
-def _heavy(i: Instruction) -> bool:
-    from heron.analysis.cost import element_flops
-
-    return element_flops(i) > 0
+def _depending(root: Instruction, sources: set[Instruction]) -> set[Instruction]:
+    """Producers above `root` that read one of `sources`, directly or through other producers."""
+    order: list[Instruction] = []
+    seen = {root}
+    stack = [(root, iter(root.operands))]
+    while stack:
+        i, rest = stack[-1]
+        operand = next((o for o in rest if o not in seen and is_producer(o)), None)
+        if operand is None:
+            order.append(i)
+            stack.pop()
+        else:
+            seen.add(operand)
+            stack.append((operand, iter(operand.operands)))
+    found: set[Instruction] = set()
+    for i in order:
+        if any(o in sources or o in found for o in i.operands):
+            found.add(i)
+    return found

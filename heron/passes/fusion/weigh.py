@@ -16,9 +16,13 @@ class Machine:
     """``flops_per_byte``: work done in the time one byte comes from memory. ``launch_bytes``: bytes moved in the time
     one more kernel costs to start. ``cache_bytes``: arrays below this are read again almost for free."""
 
-    flops_per_byte: float = 6.0
-    launch_bytes: float = 16_384.0
+    flops_per_byte: float
+    launch_bytes: float
     cache_bytes: float = 1 << 20
+
+
+#: by kind of target. cpu: ~100 Gflop/s, 15 GB/s, 3 µs to start the pool; gpu: ~40 Tflop/s, 3 TB/s, 2 µs a launch
+MACHINES = {"cpu": Machine(6.0, 49_152.0), "gpu": Machine(12.0, 6_000_000.0, 16 << 20)}
 
 
 def separate(machine: Machine, i: Instruction, groups: Sequence[Group]) -> float:

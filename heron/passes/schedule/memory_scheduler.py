@@ -12,7 +12,7 @@ from heron.hlo.module import Module
 from heron.passes.base import Pass
 from heron.passes.context import PassContext
 from heron.passes.registry import register
-from heron.passes.schedule.orders import dfs_order, list_order, plain_order
+from heron.passes.schedule.orders import dfs_order, eager, list_order, plain_order
 from heron.passes.schedule.peak import costs, peak
 
 ORDERS = {"dfs": dfs_order, "list": list_order, "post-order": plain_order}
@@ -23,8 +23,8 @@ ORDERS = {"dfs": dfs_order, "list": list_order, "post-order": plain_order}
 class MemoryScheduler(Pass):
     """Sets `module.schedule`: for every computation that runs, the order with the least peak of bytes held.
 
-    Three orders are made (depth first with the heaviest operand first, greedy by bytes freed, plain post-order) and the
-    best is kept. Control edges are honoured. ``order`` names one of them to be taken without comparing.
+    Three orders are made (depth first with the heaviest operand first, greedy by bytes freed, plain post-order), each
+    also with what frees memory moved up, and the best is kept. Control edges are honoured. ``order`` names one of them to be taken without comparing.
 
     a = f32[8] negate(f32[8] x)
     b = f32[8] exponential(a)
@@ -50,6 +50,8 @@ class MemoryScheduler(Pass):
                 if self.order in ("", name):
                     order = make(c, cost)
                     tried[name] = peak(order, cost), order
+                    sooner = eager(order, cost)
+                    tried[f"{name}, frees first"] = peak(sooner, cost), sooner
             best = min(tried, key=lambda n: tried[n][0])
             peaks[c], schedule[c] = tried[best]
             told = ", ".join(f"{n} {bytes_} B" for n, (bytes_, _) in tried.items())

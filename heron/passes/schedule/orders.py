@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 
+from heron.analysis.dataflow import TRANSPARENT
 from heron.analysis.ordering import post_order
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
@@ -89,3 +90,43 @@ def list_order(c: Computation, cost: Costs) -> list[Instruction]:
         order.remove(c.root)
         order.append(c.root)
     return order
+
+
+def eager(order: list[Instruction], cost: Costs) -> list[Instruction]:
+    """`order` with instructions that free at least what they make moved up to where that becomes so."""
+    waiting = {i: len(set(i.walk_operands())) for i in order}
+    left = dict(cost.readers)
+    reading: dict[object, list[Instruction]] = {}
+    for i, values in cost.reads.items():
+        for v in values:
+            reading.setdefault(v, []).append(i)
+    done: dict[Instruction, None] = {}
+    last = order[-1]
+
+    def pays(i: Instruction) -> bool:
+        if i in done or waiting[i] or i is last:
+            return False
+        makes = cost.makes[i]
+        if i.opcode in TRANSPARENT:
+            return True
+        return sum(cost.frees.get(v, 0) for v in cost.reads[i] if left[v] == 1) >= max(makes, 1)
+
+    for start in order:
+        if start in done:
+            continue
+        run = [start]
+        while run:
+            i = run.pop()
+            if i in done or (i is not start and not pays(i)):
+                continue
+            done[i] = None
+            for v in cost.reads[i]:
+                left[v] -= 1
+                if left[v] == 1:
+                    run += [r for r in reading[v] if pays(r)]
+            for after in {**i.users, **dict.fromkeys(i.control_successors)}:
+                waiting[after] -= 1
+                if pays(after):
+                    run.append(after)
+    return list(done)
+

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from heron.buffers.assignment import Slice
+from heron.hlo.types import ElementType
 from heron.runtime.executable import Executable
 from heron.runtime.memory import HostMemory
 from heron.runtime.thunks import (
@@ -83,12 +84,21 @@ class Stream:
         return n if 0 <= n < len(t.branches) else len(t.branches) - 1
 
     def gemm(self, t: GemmThunk) -> None:
-        dtype = t.element_type.dtype
+        dtype = t.operand_type.dtype
         lhs = self.array(t.lhs, dtype, (t.batch, t.k, t.m) if t.lhs_transposed else (t.batch, t.m, t.k))
         rhs = self.array(t.rhs, dtype, (t.batch, t.n, t.k) if t.rhs_transposed else (t.batch, t.k, t.n))
-        out = self.array(t.out, dtype, (t.batch, t.m, t.n))
+        out = self.array(t.out, t.element_type.dtype, (t.batch, t.m, t.n))
         if t.lhs_transposed:
             lhs = lhs.swapaxes(1, 2)
         if t.rhs_transposed:
             rhs = rhs.swapaxes(1, 2)
-        np.matmul(lhs, rhs, out=out)
+        # as tensor cores do: small types are widened, summed wide, rounded once
+        wide = np.result_type(accumulator(t.operand_type), accumulator(t.element_type))
+        out[...] = np.matmul(lhs.astype(wide, copy=False), rhs.astype(wide, copy=False)).astype(out.dtype, copy=False)
+
+
+def accumulator(t: ElementType) -> np.dtype:
+    """The dtype a matrix library sums in."""
+    if t.is_integer:
+        return np.dtype(np.int32 if t.bits <= 32 else np.int64)
+    return np.dtype(np.float32) if t.is_float and t.bits < 32 else t.dtype

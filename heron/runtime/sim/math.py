@@ -1,4 +1,8 @@
-"""libdevice names on the host: `__nv_*` calls become the inline library's functions, or libm's."""
+"""libdevice names on the host: `__nv_*` calls become the inline library's functions, or libm's.
+
+`complete` makes LLVM text self-contained: it defines the `__nv_*` and `heron.*` functions the text calls and the
+conversion routines x86 code generation may call.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,8 @@ import re
 from heron.codegen.llvm.inline import definitions, has
 from heron.errors import HeronError
 
-_CALL = re.compile(r"@(__nv_\w+)\(")
-#: names libdevice spells its own way -> C names
-_LIBM = {"rcbrt": None, "fmod": "fmod", "hypot": "hypot", "lgamma": "lgamma", "tgamma": "tgamma", "erfc": "erfc",
-         "remainder": "remainder", "exp10": "exp10", "nextafter": "nextafter"}  # fmt: skip
+#: libdevice functions the inline library does not have -> C name
+_LIBM = {"fmod", "hypot", "lgamma", "tgamma", "erfc", "remainder", "exp10", "nextafter"}
 _BINARY = {"pow", "atan2", "fmod", "hypot", "remainder", "nextafter"}
 #: what x86 calls for conversions it has no instruction for
 _SOFT = {
@@ -20,67 +22,65 @@ _SOFT = {
 }
 
 
-def bind(text: str) -> str:
-    """LLVM text that defines every ``__nv_*`` function ``text`` calls. Raises RUN072 for one with no host equivalent."""
-    lines, needed, declared = [], set(), {}
-    for name in sorted(set(_CALL.findall(text))):
-        base, kind = _split(name)
-        scalar = "double" if kind == "f64" else "float"
-        count = 2 if base in _BINARY else 1
-        library = f"heron.{base}.{kind}"
-        if has(library):
-            needed.add(library)
-            target = library
-        elif _LIBM.get(base):
-            target = _LIBM[base] + ("" if kind == "f64" else "f")
-            declared[target] = f"declare {scalar} @{target}({', '.join([scalar] * count)})"
-        else:
-            raise HeronError("RUN072", f"the simulated GPU has no '{name}'", hint="add it to heron/runtime/sim/math.py")
-        formal = ", ".join(f"{scalar} %a{i}" for i in range(count))
-        lines += [
-            f"define internal {scalar} @{name}({formal}) alwaysinline nounwind {{",
-            f"  %r = call {scalar} @{target}({formal})",
-            f"  ret {scalar} %r",
-            "}",
-        ]
-    library_text, more = definitions(sorted(needed)) if needed else ("", {})
-    known = set(re.findall(r"define [^@\n]*@(heron[\w.]+)\(", text))
-    if known & needed:
-        library_text, more = definitions(sorted(needed - known))
-    declared |= more
-    lines += [line for symbol, line in declared.items() if f"@{symbol}(" not in _declarations(text)]
-    return "\n".join([*lines, library_text])
-
-
-def soft_conversions(text: str) -> str:
-    """Definitions of the conversion routines x86 code generation calls for bf16 and f16."""
-    if "bfloat" not in text and "half" not in text:
-        return ""
+def complete(text: str) -> str:
+    """The text with every library function it calls defined. Raises RUN072 for a `__nv_*` with no host equivalent."""
+    called = set(re.findall(r"@(__nv_\w+)\(", text))
+    text = re.sub(r"^declare [^\n]*@(?:__nv_\w+|heron\.[\w.]+)\([^\n]*\n", "", text, flags=re.MULTILINE)
     lines: list[str] = []
-    needed = []
-    for name, (a, from_type, b, to_type) in _SOFT.items():
-        library = f"heron.convert.{a}.{b}"
-        needed.append(library)
-        lines += [
-            f"define {to_type} @{name}({from_type} %x) nounwind {{",
-            f"  %r = call {to_type} @{library}({from_type} %x)",
-            f"  ret {to_type} %r",
-            "}",
-        ]
-    known = set(re.findall(r"define [^@\n]*@(heron[\w.]+)\(", text))
-    library_text, declared = definitions([name for name in needed if name not in known])
-    lines += [line for symbol, line in declared.items() if f"@{symbol}(" not in _declarations(text)]
-    return "\n".join([*lines, library_text])
+    for name in sorted(called - _defined(text)):
+        lines += _wrapper(name)
+    if "bfloat" in text or "half" in text:
+        for name, (a, source, b, target) in _SOFT.items():
+            lines += _function("define", target, name, [source], f"heron.convert.{a}.{b}")
+    text = "\n".join([text, *lines, ""])
+    missing = set(re.findall(r"call [^@\n]*@(heron\.[\w.]+)\(", text)) - _defined(text)
+    library, declared = definitions(sorted(missing))
+    text = "\n".join([text, library, ""])
+    known = set(re.findall(r"^declare [^@\n]*@([\w.]+)\(", text, re.MULTILINE))
+    declared |= _libm_declarations(text)
+    return text + "\n".join(line for symbol, line in declared.items() if symbol not in known) + "\n"
 
 
-def _declarations(text: str) -> str:
-    return "\n".join(line for line in text.splitlines() if line.startswith("declare "))
+def _defined(text: str) -> set[str]:
+    return set(re.findall(r"^define [^@\n]*@([\w.]+)\(", text, re.MULTILINE))
+
+
+def _wrapper(name: str) -> list[str]:
+    base, kind = _split(name)
+    scalar = "double" if kind == "f64" else "float"
+    operands = [scalar] * (2 if base in _BINARY else 1)
+    library = f"heron.{base}.{kind}"
+    if has(library):
+        return _function("define internal", scalar, name, operands, library)
+    if base in _LIBM:
+        return _function("define internal", scalar, name, operands, base + ("" if kind == "f64" else "f"))
+    raise HeronError("RUN072", f"the simulated GPU has no '{name}'", hint="add it to heron/runtime/sim/math.py")
+
+
+def _function(kind: str, result: str, name: str, operands: list[str], target: str) -> list[str]:
+    arguments = ", ".join(f"{t} %a{i}" for i, t in enumerate(operands))
+    inline = " alwaysinline" if "internal" in kind else ""
+    return [
+        f"{kind} {result} @{name}({arguments}){inline} nounwind {{",
+        f"  %r = call {result} @{target}({arguments})",
+        f"  ret {result} %r",
+        "}",
+    ]
+
+
+def _libm_declarations(text: str) -> dict[str, str]:
+    found = {}
+    for base in _LIBM:
+        for name, scalar in ((base, "double"), (base + "f", "float")):
+            if f"@{name}(" in text:
+                operands = ", ".join([scalar] * (2 if base in _BINARY else 1))
+                found[name] = f"declare {scalar} @{name}({operands})"
+    return found
 
 
 def _split(name: str) -> tuple[str, str]:
     """``__nv_tanhf`` -> (tanh, f32); ``__nv_erf`` -> (erf, f64)."""
     base = name.removeprefix("__nv_")
-    known_double = {"erf"}
-    if base in known_double or not base.endswith("f"):
+    if base == "erf" or not base.endswith("f"):
         return base, "f64"
     return base[:-1], "f32"

@@ -17,6 +17,7 @@ MAX_FINDINGS = 64
 DIVERGED_BARRIER, EARLY_EXIT, DIVERGED_WARP, OUT_OF_BOUNDS, SHARED_BOUNDS, RACE_WRITE, RACE_READ = range(1, 8)
 
 GLOBALS = f"""
+; where findings go: a count, then rows of 8
 @sim.event = internal global i32 0
 @sim.site = internal global i32 0
 @sim.mask = internal global i32 0
@@ -32,22 +33,23 @@ GLOBALS = f"""
 @sim.handles = internal global [{MAX_THREADS} x ptr] zeroinitializer
 @sim.values = internal global [{MAX_THREADS} x i64] zeroinitializer
 @sim.snapshot = internal global [{MAX_THREADS} x i64] zeroinitializer
-@sim.count = global i64 0
-@sim.findings = global [{MAX_FINDINGS} x [8 x i64]] zeroinitializer
+@sim.findings = internal global ptr null
 """
 
 FINDING = f"""
 define internal void @sim.finding(i64 %kind, i64 %thread, i64 %buffer, i64 %offset, i64 %size, i64 %other, i64 %site)
     noinline nounwind {{
 entry:
-  %n = load i64, ptr @sim.count
+  %log = load ptr, ptr @sim.findings
+  %n = load i64, ptr %log
   %n1 = add i64 %n, 1
-  store i64 %n1, ptr @sim.count
+  store i64 %n1, ptr %log
   %full = icmp uge i64 %n, {MAX_FINDINGS}
   br i1 %full, label %done, label %record
 record:
   %block = load i64, ptr @sim.block
-  %row = getelementptr [8 x i64], ptr @sim.findings, i64 %n
+  %rows = getelementptr i64, ptr %log, i64 1
+  %row = getelementptr [8 x i64], ptr %rows, i64 %n
   store i64 %kind, ptr %row
   %p1 = getelementptr i64, ptr %row, i64 1
   store i64 %block, ptr %p1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import numpy as np
 import pytest
 
@@ -63,8 +62,16 @@ REGIONS = {
     "concatenate 0": ("s32[3,7] concatenate(p0, p1), dimensions={1}", ("s32[3,4]", "s32[3,3]"), 0),
     "concatenate 1": ("s32[3,7] concatenate(p0, p1), dimensions={1}", ("s32[3,4]", "s32[3,3]"), 1),
     "reduce": ("s32[3,2] reduce(p0, p1), dimensions={1}, to_apply=add", ("s32[3,4,2]", "s32[]"), 0),
-    "dot lhs": ("s32[2,3,5] dot(p0, p1), lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={1}", ("s32[2,3,4]", "s32[2,4,5]"), 0),  # fmt: skip
-    "dot rhs": ("s32[2,3,5] dot(p0, p1), lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={1}", ("s32[2,3,4]", "s32[2,4,5]"), 1),  # fmt: skip
+    "dot lhs": (
+        "s32[2,3,5] dot(p0, p1), lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={1}",
+        ("s32[2,3,4]", "s32[2,4,5]"),
+        0,
+    ),  # fmt: skip
+    "dot rhs": (
+        "s32[2,3,5] dot(p0, p1), lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={1}",
+        ("s32[2,3,4]", "s32[2,4,5]"),
+        1,
+    ),  # fmt: skip
 }
 
 
@@ -147,5 +154,5 @@ ENTRY e {
 
 
 def test_unknown_ops_have_no_map() -> None:
-    i = instruction("s32[8] custom-call(p0), custom_call_target=\"x\"", "s32[8]")
+    i = instruction('s32[8] custom-call(p0), custom_call_target="x"', "s32[8]")
     assert output_to_input(i, 0) is None and input_to_output(i, 0) is None

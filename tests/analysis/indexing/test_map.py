@@ -89,6 +89,13 @@ def test_simplify_tightens_ranges() -> None:
     assert m.simplify() is m.simplify().simplify()
 
 
+def test_simplify_with_given_dimensions() -> None:
+    m = IndexingMap([d0], [(0, 99)], [(0, 9)], [(d0 * 4 + 3, 0, 41), (s0 // 2, 1, 3)])
+    text = "(d0)[s0] -> (d0), domain: d0 in [0, 99], s0 in [2, 7], d0 in [0, 9]"
+    assert format_map(m.simplify(keep_dims=True)) == text
+    assert parse_map(text) == m.simplify(keep_dims=True)
+
+
 def test_known_empty() -> None:
     m = IndexingMap([d0, d0], [(0, 3)], (), [(d0, 4, 9)]).simplify()
     assert m.is_known_empty

@@ -38,6 +38,7 @@ func.func @k(%o: tensor<64xi32>, %lo: index, %hi: index) -> tensor<64xi32> attri
         "()[s0, s1] -> (s0 * 8 + s1), domain: s0 in [0, 7], s1 in [0, 7], s0 * 8 + s1 in [0, 50], s1 mod 3 in [0, 1]",
         "(d0)[s0, s1] -> (s0 * 8 + s1 + d0), domain: d0 in [2, 2], s0 in [0, 6], s1 in [0, 7], d0 * 3 + s0 in [0, 8]",
         "(d0)[s0] -> (s0), domain: d0 in [0, 4], s0 in [0, 63], d0 mod 4 in [0, 1]",
+        "(d0)[s0] -> (s0), domain: d0 in [0, 4], s0 in [0, 63], d0 * 2 in [0, 5]",
         "(d0)[s0] -> (s0), domain: d0 in [0, 4], s0 in [0, 63], d0 * 10 + s0 in [0, 80], d0 + s0 * 2 in [0, 70]",
         "()[s0, s1, s2] -> ((s0 + s1 * s2) mod 64), domain: s0 in [0, 7], s1 in [0, 7], s2 in [1, 1]".replace(
             "s1 * s2", "s1 * 3 + s2"

@@ -132,7 +132,13 @@ CASES = {
     ),
     "unbounded": (entry("x = f32[?,2] parameter(0)"), "TXT013", 3, "f32[?,2]", "give a bound"),
     "deep": (entry("x = " + "(" * 5000), "TXT012", 3, "(", "nested too deeply"),
-    "deep-inline": (entry(X, "y = f32[2] call(x), to_apply=" + "{ a = f32[2] call(), to_apply=" * 500), "TXT012", 4, None, "nested"),
+    "deep-inline": (
+        entry(X, "y = f32[2] call(x), to_apply=" + "{ a = f32[2] call(), to_apply=" * 500),
+        "TXT012",
+        4,
+        None,
+        "nested",
+    ),
     "deep-literal": (entry("c = f32[] constant(" + "(" * 500), "TXT012", 3, None, "nested"),
     "metadata": (entry(X[:-1] + "), metadata={op_name=3}"), "TXT002", 3, "3", "a string"),
     "window": (
@@ -152,7 +158,13 @@ CASES = {
         "b0f_0ii->b0f",
         "'0ii' must name each of io",
     ),
-    "no-shape": (entry(X, "y = broadcast(x), dimensions={0}"), "HLO010", 4, "y = broadcast(x), dimensions={0}", "shape"),
+    "no-shape": (
+        entry(X, "y = broadcast(x), dimensions={0}"),
+        "HLO010",
+        4,
+        "y = broadcast(x), dimensions={0}",
+        "shape",
+    ),
     "inferred": (
         entry(X, "s = f32[3] parameter(1)", "y = add(x, s)"),
         "HLO010",

@@ -9,9 +9,7 @@ from heron.hlo.text import PrintOptions, parse, print_module
 from heron.hlo.verifier import problems
 from tests.support import NAMES, program
 
-FILES = [
-    program(name, small, platform) for name in NAMES for platform in ("cpu", "cuda") for small in (True, False)
-]
+FILES = [program(name, small, platform) for name in NAMES for platform in ("cpu", "cuda") for small in (True, False)]
 IDS = [f"{f.parent.name}/{f.stem}" for f in FILES]
 
 

@@ -1,0 +1,118 @@
+"""GPU programs: PTX for NVIDIA GPUs, and the same kernels on the simulator."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from heron.backends.lower import KernelUse
+from heron.backends.machine import Machine, lowered_text
+from heron.errors import HeronError
+from heron.hlo.types import S8, S32, ElementType
+from heron.runtime.executable import Executable, Signature
+from heron.runtime.memory import HostMemory
+from heron.runtime.thunks import Sequence
+
+if TYPE_CHECKING:
+    from heron.buffers import BufferAssignment
+    from heron.codegen.llvm.translate import KernelAbi
+    from heron.options import Options
+    from heron.passes.pipeline import Pipeline
+    from heron.trace import Trace
+
+
+class GpuMachine(Machine):
+    """An NVIDIA GPU, present, simulated, or only compiled for."""
+
+    alignment = 256
+
+    def pipelines(self) -> dict[str, Pipeline]:
+        from heron.backends.gpu import pipeline
+
+        return {"hlo": pipeline.optimize(), "fused": pipeline.fuse(), "scheduled": pipeline.schedule()}
+
+    def has_gemm(self, operands: ElementType, result: ElementType) -> bool:
+        if operands.is_integer:
+            return operands is S8 and result is S32
+        return operands.bits >= 8
+
+    def abis(self, uses: dict[str, KernelUse]) -> dict[str, KernelAbi]:
+        """How each kernel is called and launched."""
+        from heron.codegen.llvm.translate import KernelAbi
+
+        kind = "sim" if self.target.sim else "gpu"
+        return {
+            name: KernelAbi(kind, block=use.kernel.launch.block, grid=use.kernel.launch.grid)
+            for name, use in uses.items()
+        }
+
+    def llvm(self, uses: dict[str, KernelUse]) -> str:
+        """LLVM text of all kernels."""
+        from heron.codegen.llvm.translate import to_llvm
+
+        return to_llvm(self.lower(uses), kernels=self.abis(uses)) if uses else ""
+
+    def build(
+        self,
+        thunks: Sequence,
+        uses: dict[str, KernelUse],
+        buffers: BufferAssignment,
+        signature: Signature,
+        options: Options,
+        trace: Trace,
+        facts: dict[str, Any],
+    ) -> Executable:
+        if not self.target.sim:
+            with trace.stage("llvm"):
+                text = self.llvm(uses)
+            with trace.stage("ptx"):
+                ptx = self.ptx(text, options.opt_level)
+            return CompiledOnly(ptx, **facts)
+        from heron.runtime.sim.executable import SimExecutable
+        from heron.runtime.sim.launcher import SimKernel
+
+        runners = {}
+        for name, use in uses.items():  # the simulator takes one kernel a module
+            with trace.stage("llvm"):
+                text = self.llvm({name: use})
+            with trace.stage("machine code"):
+                launch = use.kernel.launch
+                runners[name] = SimKernel(text, name, launch.grid, launch.block, check=bool(options.sim_check))
+        outputs = [(s.element_type.dtype, s.dims) for s in signature.outputs]
+        memory = HostMemory(buffers, signature.arguments, outputs)
+        return SimExecutable(thunks, runners, memory, **facts)
+
+    def ptx(self, text: str, level: int = 3) -> str:
+        """PTX of all kernels; empty when there are none."""
+        from heron.codegen.llvm.nvptx import to_ptx
+
+        return to_ptx(text, self.target.machine, level=level) if text else ""
+
+    def text(self, stage: str, thunks: Sequence, uses: dict[str, KernelUse]) -> str:
+        if stage == "mlir":
+            return lowered_text(uses)
+        llvm = self.llvm(uses)
+        if stage == "llvm":
+            return llvm
+        if stage == "ptx" and not self.target.sim:
+            return self.ptx(llvm)
+        raise HeronError(
+            "CLI011", f"{self.target.name} has no stage '{stage}'", hint="--to llvm, or ptx for a target such as sm_90"
+        )
+
+
+class CompiledOnly(Executable):
+    """A program for a GPU heron cannot run here: its code and its facts are there, calling it is an error."""
+
+    def __init__(self, ptx: str, **facts: Any) -> None:
+        super().__init__(**facts)
+        self.ptx = ptx
+
+    def execute(self, arrays: list[Any]) -> list[Any]:
+        raise HeronError(
+            "RUN030",
+            f"a program for {self.target} cannot run here",
+            why="heron has no CUDA runtime yet; it compiles for GPUs and simulates them",
+            hint=f"compile for sim:{'sm_90' if self.target == 'cuda' else self.target} to run the same kernels on the CPU",
+        )
+
+
