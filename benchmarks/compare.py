@@ -6,6 +6,7 @@ Ratios are heron over XLA of the medians: below 1 heron is better.
 
 from __future__ import annotations
 
+import datetime
 import json
 import math
 import statistics
@@ -24,6 +25,7 @@ from heron import files
 from heron.errors import HeronError
 
 SIDES = ("heron", "xla")
+PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 _COMPILE_BUDGET = 20.0  # seconds of compiling after which a program is not compiled again
 _RUN_BUDGET = 20.0
 
@@ -198,6 +200,25 @@ def report(rows: Sequence[Row]) -> str:
     return "\n".join(text)
 
 
+def page(rows: Sequence[Row], small: bool, repeats: int) -> str:
+    """The table as a page of the docs, with what it was measured on."""
+    from heron import targets
+
+    machine = targets.get("cpu").description.removeprefix("this machine: ")
+    scale = "small" if small else "full"
+    return f"""# Figures
+
+heron against XLA:CPU (jaxlib), {scale} scale, written by `python -m benchmarks.compare --write` on {datetime.date.today()}:
+{machine}, both sides in turn, medians of up to {repeats} runs. A ratio below 1 means that heron is better; times alone
+mean little, since the machine may have been busy with other things, but with the same things for both. "error" is the
+largest difference between the two sides' outputs, over the largest magnitude of that output, on random inputs.
+
+```
+{report(rows)}
+```
+"""
+
+
 def _number(value: float) -> str:
     if math.isnan(value):
         return "-"
@@ -212,6 +233,7 @@ def _number(value: float) -> str:
 @click.option("--target", default="cpu", show_default=True, help="heron's target.")
 @click.option("--alone", is_flag=True, help="heron only: no XLA beside it.")
 @click.option("--peer-python", default=sys.executable, help="A Python that has jax, if this one has not.")
+@click.option("--write", is_flag=True, help="Write the table to docs/benchmarks.md.")
 @click.option("--json", "output", metavar="OUT", help="Write all figures to a file.")
 def main(
     names: tuple[str, ...],
@@ -221,6 +243,7 @@ def main(
     target: str,
     alone: bool,
     peer_python: str,
+    write: bool,
     output: str | None,
 ) -> None:
     """Measure heron against XLA:CPU on NAMES (default: a quick choice)."""
@@ -240,6 +263,8 @@ def main(
         for worker in workers.values():
             worker.close()
     click.echo(report(rows))
+    if write:
+        files.write_text(PAGE, page(rows, small, repeats))
     if output:
         ratios = ("compile", "run", "temp_bytes")
         figures = [{**asdict(r), "ratios": {w: _plain(r.ratio(w)) for w in ratios}} for r in rows]

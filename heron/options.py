@@ -33,10 +33,8 @@ class Options:
     check: str = _field("", "after every pass: verify the module, or also compare its values", ("", "verify", "values"))
     dump_dir: str | None = _field(None, "write the module after every pass that changed it into this folder")
     math: str = _field("ieee", "which value-changing rewrites may fire", tuple(_MATH_CLASSES))
-    threads: int = _field(0, "CPU threads of the compiled program; 0: as many as the machine has")
     opt_level: int = _field(3, "LLVM optimisation level", (0, 1, 2, 3))
-    sim_check: str = _field("", "what the GPU simulator looks for besides running", ("", "bounds", "races"))
-    cache_dir: str | None = _field(None, "keep compiled kernels in this folder between runs")
+    sim_check: bool = _field(False, "the GPU simulator holds every access against its buffer and looks for races")
 
     def __post_init__(self) -> None:
         for f in dataclasses.fields(self):
@@ -51,6 +49,10 @@ class Options:
         for name in changes:
             _field_named(name)
         return dataclasses.replace(self, **changes)
+
+    def changed(self) -> dict[str, str]:
+        """The options that differ from their defaults, as text; what a trace keeps of them."""
+        return {f.name: str(v) for f in dataclasses.fields(self) if (v := getattr(self, f.name)) != f.default}
 
     def with_settings(self, settings: Iterable[str]) -> Options:
         """A copy with ``NAME=VALUE`` texts applied, as given on the command line. Raises CLI020, CLI021."""
@@ -92,7 +94,7 @@ class Options:
         for f in dataclasses.fields(Options):
             choices = f.metadata["choices"]
             doc = f.metadata["doc"] + (f" ({', '.join(str(c) or 'off' for c in choices)})" if choices else "")
-            rows.append((f.name, env_name(f.name), "off" if f.default in ("", None) else str(f.default), doc))
+            rows.append((f.name, env_name(f.name), str(f.default or "off"), doc))
         return rows
 
 
@@ -115,31 +117,37 @@ def _bad_value(f: dataclasses.Field[Any], value: object, why: str, source: str |
     return HeronError("CLI021", f"{name} cannot be {value!r}", why=why, hint=f"{f.name}: {f.metadata['doc']}")
 
 
-def _is_int(f: dataclasses.Field[Any]) -> bool:
-    return isinstance(f.default, int)
+_SWITCH = {"on": True, "1": True, "true": True, "off": False, "0": False, "false": False, "": False}
+
+
+def _rule(f: dataclasses.Field[Any]) -> str:
+    """What values a field takes, in words."""
+    choices = f.metadata["choices"]
+    if choices:
+        return "it is one of " + ", ".join(repr(c) if isinstance(c, str) else str(c) for c in choices)
+    return "it is on or off" if isinstance(f.default, bool) else "it is text"
 
 
 def _check(f: dataclasses.Field[Any], value: object, source: str | None = None) -> None:
     choices = f.metadata["choices"]
-    if choices and value not in choices:
+    if choices:
+        fits = any(value == c and type(value) is type(c) for c in choices)
+    elif isinstance(f.default, bool):
+        fits = isinstance(value, bool)
+    else:
+        fits = value is None or isinstance(value, str)
+    if not fits:
         near = difflib.get_close_matches(str(value), map(str, choices), 1)
-        known = ", ".join(repr(c) if isinstance(c, str) else str(c) for c in choices)
-        why = f"it is one of {known}" + (f"; did you mean '{near[0]}'?" if near else "")
-        raise _bad_value(f, value, why, source)
-    if _is_int(f) and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
-        raise _bad_value(f, value, "it is a whole number, 0 or more", source)
-    if not _is_int(f) and value is not None and not isinstance(value, str):
-        raise _bad_value(f, value, "it is text", source)
+        raise _bad_value(f, value, _rule(f) + (f"; did you mean '{near[0]}'?" if near else ""), source)
 
 
 def _from_text(f: dataclasses.Field[Any], text: str, source: str | None = None) -> Any:
     """The field's value written as `text`; ``off`` and the empty text mean the value that switches it off."""
     value: Any = text
-    if _is_int(f):
-        try:
-            value = int(text)
-        except ValueError:
-            raise _bad_value(f, text, "it is a whole number, 0 or more", source) from None
+    if isinstance(f.default, bool):
+        value = _SWITCH.get(text.lower(), text)
+    elif isinstance(f.default, int):
+        value = int(text) if text.isdecimal() else text
     elif text in ("", "off") and f.default in ("", None):
         value = f.default
     _check(f, value, source)

@@ -76,7 +76,7 @@ class _Comparison:
 
     def called(self, a: Computation, b: Computation) -> str | None:
         """Compare two computations and, first, those they call."""
-        for c, d in zip(_reachable(a), _reachable(b), strict=False):
+        for c, d in zip(reachable(a), reachable(b), strict=False):
             found = self.bodies(c, d)
             if found is not None:
                 return found
@@ -135,8 +135,8 @@ def _own_layout(module: Module) -> Any:
     return tuple(p.shape for p in module.entry.parameters), module.entry.root.shape
 
 
-def _reachable(start: Computation) -> list[Computation]:
-    """A computation and all it calls, callees first."""
+def reachable(start: Computation) -> list[Computation]:
+    """A computation and all it calls, callees first, so the computation itself comes last."""
     order: list[Computation] = []
     done = {start}
     stack = [(start, iter([k for i in print_order(start) for k in i.called]))]

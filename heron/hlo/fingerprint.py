@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
+from heron.hlo.compare import reachable
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
 from heron.hlo.literal import Literal
@@ -19,18 +20,25 @@ _SHORT_LITERAL = 64  # bytes up to which a literal stands in the text itself
 
 def fingerprint(c: Computation) -> str:
     """The canonical text: parameters by number, then the other instructions, operands by position."""
-    return _text(c, {})
+    known: dict[Computation, str] = {}
+    text = ""
+    for callee in reachable(c):  # ends with c itself
+        text = _text(callee, known)
+        known[callee] = _hash(text.encode())
+    return text
 
 
 def digest(c: Computation) -> str:
     """A short name for the fingerprint: 128 bits in hex."""
-    return hashlib.blake2b(fingerprint(c).encode(), digest_size=16).hexdigest()
+    return _hash(fingerprint(c).encode())
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
 def _text(c: Computation, known: dict[Computation, str]) -> str:
-    found = known.get(c)
-    if found is not None:
-        return found
+    """`known`: the digests of all computations that `c` calls."""
     parameters = c.parameters
     positions: dict[Instruction, int] = {p: n for n, p in enumerate(parameters)}
     lines = [p.shape.text for p in parameters]
@@ -48,8 +56,7 @@ def _text(c: Computation, known: dict[Computation, str]) -> str:
         positions[i] = len(positions)
         lines.append(line)
     lines.append(f"root {positions[c.root]}")
-    known[c] = text = f"{len(parameters)}\n" + "\n".join(lines)
-    return text
+    return f"{len(parameters)}\n" + "\n".join(lines)
 
 
 def _attributes(i: Instruction, known: dict[Computation, str]) -> str:
@@ -63,11 +70,11 @@ def _attributes(i: Instruction, known: dict[Computation, str]) -> str:
 
 def _value(value: Any, known: dict[Computation, str]) -> str:
     if isinstance(value, Computation):
-        return "{" + _text(value, known) + "}"
+        return known[value]
     if isinstance(value, Literal):
         return _literal(value)
     if isinstance(value, tuple) and value and isinstance(value[0], Computation):
-        return "{" + "}{".join(_text(c, known) for c in value) + "}"
+        return ",".join(known[c] for c in value)
     return str(value)
 
 
@@ -76,5 +83,5 @@ def _literal(value: Literal) -> str:
         return "(" + ",".join(map(_literal, value.parts)) + ")"
     data = value.array.tobytes()
     if len(data) > _SHORT_LITERAL:
-        return hashlib.blake2b(data, digest_size=16).hexdigest()
+        return _hash(data)
     return data.hex()

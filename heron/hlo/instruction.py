@@ -120,11 +120,17 @@ class Instruction:
     @property
     def has_side_effect(self) -> bool:
         """Whether the instruction, or anything it calls, must not be removed."""
-        if self.op.has_side_effect:
-            return True
-        if self.opcode == "custom-call" and self.attrs.get("custom_call_has_side_effect"):
-            return True
-        return any(i.has_side_effect for c in self.called for i in c.instructions)
+        work = [self]
+        seen: set[Computation] = set()
+        while work:
+            i = work.pop()
+            if i.op.has_side_effect or i.attrs.get("custom_call_has_side_effect"):
+                return True
+            for c in i.called:
+                if c not in seen:
+                    seen.add(c)
+                    work.extend(c.instructions)
+        return False
 
     def has(self, trait: Trait) -> bool:
         return trait in self.op.traits

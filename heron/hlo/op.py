@@ -15,7 +15,8 @@ builder, evaluator, fuzzer and docs all read it::
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
+import functools
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
@@ -123,7 +124,6 @@ def op(name: str):
 
     def register(cls: _O) -> _O:
         assert name not in REGISTRY, name
-        instance = cls()
         cls.name = name
         variadic = bool(cls.operands) and cls.operands[-1].endswith("*")
         optional = sum(o.endswith("?") for o in cls.operands)
@@ -132,10 +132,30 @@ def op(name: str):
         cls.traits = frozenset(cls.traits)
         cls.is_elementwise = Trait.ELEMENTWISE in cls.traits
         cls.has_side_effect = Trait.SIDE_EFFECT in cls.traits
-        REGISTRY[name] = instance
+        cls.shape = _diagnosed(cls.shape)
+        REGISTRY[name] = cls()  # type: ignore[assignment]
         return cls
 
     return register
+
+
+def _diagnosed(rule: Callable[..., Shape]) -> Callable[..., Shape]:
+    """A shape rule that blames attributes of the wrong Python type, instead of stumbling over them.
+
+    Rules read attributes without checking their types first: that would cost time for each instruction made.
+    """
+
+    @functools.wraps(rule)
+    def shape(self: Op, i: Instruction, *operands: Shape) -> Shape:
+        try:
+            return rule(self, i, *operands)
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+            from heron.hlo.attributes import need_kinds
+
+            need_kinds(i)
+            raise
+
+    return shape
 
 
 def get(name: str) -> Op:

@@ -11,6 +11,7 @@ from heron.hlo import literal, shape
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
 from heron.hlo.literal import Literal
+from heron.hlo.module import Module
 from heron.hlo.shape import Shape
 from heron.hlo.types import ElementType
 
@@ -39,7 +40,10 @@ def splat(c: Computation, of: Shape, value: object) -> Instruction:
 
 
 def splat_value(i: Instruction) -> Any:
-    """The NumPy scalar every element of `i` is known to be; None when not known (only small constants are looked at)."""
+    """The NumPy scalar every element of `i` is known to be; None when not known.
+
+    Of constants only small ones are looked at.
+    """
     while i.opcode == "broadcast" or i.opcode == "reshape":
         i = i.operands[0]
     if i.opcode != "constant" or not i.shape.is_array:
@@ -111,6 +115,18 @@ def combiner(c: Computation) -> str | None:
     return None
 
 
+def applied(module: Module, opcode: str, element_type: ElementType) -> Computation:
+    """A computation that applies `opcode` to two scalars, for reductions; one the module has, or a new one."""
+    wanted = shape.scalar(element_type)
+    for c in module.computations:
+        if len(c) == 3 and combiner(c) == opcode and c.root.shape.bare is wanted.bare:
+            return c
+    c = Computation(opcode)
+    parameters = [c.add_parameter(n, wanted) for n in range(2)]
+    c.root = c.add(opcode, parameters, wanted)
+    return module.add_computation(c)
+
+
 def same_type(a: Instruction, b: Instruction) -> bool:
     """Whether two values have equal shapes, whatever their layouts."""
     return a.shape is b.shape or a.shape.bare is b.shape.bare
@@ -135,9 +151,7 @@ def transpose(x: Instruction, permutation: Sequence[int]) -> Instruction:
     if list(permutation) == list(range(len(permutation))):
         return x
     dims = [x.shape.dims[d] for d in permutation]
-    return x.parent.add(
-        "transpose", [x], array(x.shape.element_type, dims), like=x, dimensions=tuple(permutation)
-    )
+    return x.parent.add("transpose", [x], array(x.shape.element_type, dims), like=x, dimensions=tuple(permutation))
 
 
 def inline(at: Instruction, callee: Computation, arguments: Sequence[Instruction]) -> Instruction:

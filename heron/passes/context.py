@@ -30,8 +30,8 @@ class Run:
 class PassContext:
     """Made once per compile and handed to every pass.
 
-    ``options`` tell which rewrites may fire, ``target`` is the machine (None: any), ``trace`` takes timings, decisions and
-    notes. ``records`` are the runs so far; ``rules`` counts fired rewrite rules by (pass, rule, source line).
+    ``options`` tell which rewrites may fire, ``target`` is the machine (None: any), ``trace`` takes timings, decisions
+    and notes. ``records`` are the runs so far; ``rules`` counts fired rewrite rules by (pass, rule, source line).
     """
 
     def __init__(self, options: Options | None = None, target: Any = None, trace: Trace | None = None) -> None:

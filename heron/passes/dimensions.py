@@ -13,8 +13,8 @@ def squeezed(dims: Sequence[int]) -> tuple[int, ...]:
 def common_groups(old: Sequence[int], new: Sequence[int]) -> list[tuple[list[int], list[int]]]:
     """How a reshape from `old` to `new` falls apart: runs of dimensions with equal products, as small as they get.
 
-    Each run is (indices into old, indices into new); every index is in one run. Dimensions of size 1 that begin or end a
-    run make runs of their own, with nothing on the other side. ``[2,3,4]`` to ``[6,2,2]`` gives
+    Each run is (indices into old, indices into new); every index is in one run. Dimensions of size 1 that begin or end
+    a run make runs of their own, with nothing on the other side. ``[2,3,4]`` to ``[6,2,2]`` gives
     ``[([0, 1], [0]), ([2], [1, 2])]``. Arrays without elements give one run of everything.
     """
     if 0 in old or 0 in new:

@@ -1,6 +1,6 @@
 """Docstrings of passes and rules: prose first, then HLO before and after, in a short form that is run as a test.
 
-The short form is HLO text of the entry computation's body, with three reliefs::
+The short form is HLO text of the entry computation's body, with four reliefs::
 
     zero = f32[] constant(0)
     ROOT r = f32[] subtract(f32[] x, zero)
@@ -9,7 +9,8 @@ The short form is HLO text of the entry computation's body, with three reliefs::
 
 - an operand written with its type that no line defines (``f32[] x``) is a parameter, numbered as they appear;
 - below the arrow, whatever is used and not defined there is as above it, parameters included;
-- ``ROOT x`` alone makes `x` the root.
+- ``ROOT x`` alone makes `x` the root;
+- a line that ends in a comma goes on in the next one.
 
 Other computations stand before the body as in any HLO text: ``name { ... }``.
 """
@@ -92,7 +93,7 @@ def _split(text: str) -> tuple[list[str], list[str]]:
     calls: list[str] = []
     body: list[str] = []
     block: list[str] = []
-    for raw in text.splitlines():
+    for raw in re.sub(r",\n\s*", ", ", text).splitlines():
         line = raw.strip()
         if not line:
             continue

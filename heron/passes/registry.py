@@ -86,7 +86,7 @@ def pipelines() -> list[str]:
 
 
 def pipeline(name: str, **settings: Any) -> Pipeline:
-    """The named pipeline, built with `settings` (what it takes is its own affair). Raises PASS006 for an unknown name."""
+    """The named pipeline, built with `settings`, which are its own affair. Raises PASS006 for an unknown name."""
     if name not in _PIPELINES:
         _import_if_there(f"heron.backends.{name.replace('-', '_')}.pipeline")
     if name not in _PIPELINES:

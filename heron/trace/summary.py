@@ -18,6 +18,7 @@ def summary(trace: Trace) -> str:
     """Kernels by emitter, other steps, memory, time by stage, passes that cost most, notes."""
     out = Console(file=io.StringIO(), width=WIDTH, color_system=None, highlight=False, markup=False)
     title = trace.module + (f" for {trace.target}" if trace.target else "")
+    title += "".join(f" {name}={value}" for name, value in trace.options.items())
     out.print(f"{title}: {_steps(trace)} in {seconds(trace.seconds)}")
     for table in (_kernels(trace), _memory(trace), _stages(trace), _passes(trace)):
         if table.row_count:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-import re
 from collections.abc import Sequence
 from functools import cache
 
@@ -23,6 +22,7 @@ from heron.hlo import text
 from heron.hlo.evaluator import Evaluator
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
+from heron.runtime.sim.launcher import SimKernel
 
 _names = itertools.count()
 
@@ -56,43 +56,13 @@ def run_cpu(kernel: Kernel, inputs: Sequence[np.ndarray], parts: int = 1, level:
     return [a for a, arg in zip(arrays, kernel.args, strict=True) if arg.kind == "out"]
 
 
-def run_threads(kernel: Kernel, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The outputs of a GPU kernel whose threads need not wait for each other: a loop over them runs it on the host."""
+def run_sim(kernel: Kernel, inputs: Sequence[np.ndarray], check: bool = True) -> list[np.ndarray]:
+    """The outputs of a GPU kernel on the simulator, bounds and races checked unless told otherwise."""
     arrays = buffers(kernel, inputs)
-    code = jit().add(_grid_loop(lower(kernel, "sim:sm_90"), kernel), kernel.name, exports=["grid"])
-    types = [ctypes.c_void_p] * len(arrays)
-    ctypes.CFUNCTYPE(None, *types)(code.addresses["grid"])(*[a.ctypes.data for a in arrays])
+    text = lower(kernel, "sim:sm_90")
+    launcher = SimKernel(text, kernel.name, kernel.launch.grid, kernel.launch.block, check=check)
+    launcher([(a.ctypes.data, a.nbytes) for a in arrays])
     return [a for a, arg in zip(arrays, kernel.args, strict=True) if arg.kind == "out"]
-
-
-def _grid_loop(llvm: str, kernel: Kernel) -> str:
-    """The kernel with its ids as arguments, and `grid` calling it for every thread of every block."""
-    assert "barrier" not in llvm and "shfl" not in llvm
-    llvm = re.sub(r"call range\([^)]*\) i32 @llvm.nvvm.read.ptx.sreg.tid.x\(\)", "add i32 %tid, 0", llvm)
-    llvm = re.sub(r"call range\([^)]*\) i32 @llvm.nvvm.read.ptx.sreg.ctaid.x\(\)", "add i32 %bid, 0", llvm)
-    llvm = re.sub(
-        r"define ptx_kernel void (@\S+)\((.*)\) nounwind [^{]*{",
-        r"define internal void \1(\2, i32 %tid, i32 %bid) {",
-        llvm,
-    )
-    llvm = "\n".join(line for line in llvm.splitlines() if not line.startswith("declare i32 @llvm.nvvm"))
-    pointers = ", ".join(f"ptr %a{n}" for n in range(len(kernel.args)))
-    return f"""{llvm}
-define void @grid({pointers}) {{
-entry:
-  br label %head
-head:
-  %n = phi i32 [ 0, %entry ], [ %next, %head ]
-  %t = urem i32 %n, {kernel.launch.block[0]}
-  %b = udiv i32 %n, {kernel.launch.block[0]}
-  call void @{kernel.name}({pointers}, i32 %t, i32 %b)
-  %next = add i32 %n, 1
-  %more = icmp ult i32 %next, {kernel.launch.block[0] * kernel.launch.grid[0]}
-  br i1 %more, label %head, label %done
-done:
-  ret void
-}}
-"""
 
 
 def buffers(kernel: Kernel, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -118,9 +88,9 @@ def run_instruction(i: Instruction, inputs: Sequence[np.ndarray], parts: int = 1
     return run_cpu(kernel, inputs, parts, level)
 
 
-def run_instruction_threads(i: Instruction, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Emit one instruction as a GPU kernel without barriers and run its threads on the host."""
-    return run_threads(emit_fusion(i, f"kernel_{next(_names)}", targets.get("sim:sm_90")), inputs)
+def run_instruction_sim(i: Instruction, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Emit one instruction as a GPU kernel and run it on the simulator."""
+    return run_sim(emit_fusion(i, f"kernel_{next(_names)}", targets.get("sim:sm_90")), inputs)
 
 
 def evaluate(i: Instruction, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -154,7 +124,7 @@ def check(
 ) -> list[np.ndarray]:
     """Kernel of the entry's root against the evaluator. Exact unless tolerances are given. Returns the outputs."""
     root = root_fusion(source)
-    got = run_instruction_threads(root, inputs) if gpu else run_instruction(root, inputs, parts, level)
+    got = run_instruction_sim(root, inputs) if gpu else run_instruction(root, inputs, parts, level)
     want = evaluate(root, inputs)
     assert len(got) == len(want)
     for g, w in zip(got, want, strict=True):

@@ -101,3 +101,13 @@ def test_large_literals() -> None:
 
     assert fingerprint(parse(text(1)).entry) == fingerprint(parse(text(1)).entry)
     assert fingerprint(parse(text(1)).entry) != fingerprint(parse(text(2)).entry)
+
+
+def test_long_chains_of_calls() -> None:
+    links = ["c0 {\n  ROOT a = f32[] parameter(0)\n}\n"]
+    for n in range(1, 2000):
+        links.append(f"c{n} {{\n  a = f32[] parameter(0)\n  ROOT b = f32[] call(a), to_apply=c{n - 1}\n}}\n")
+    module = parse("HloModule m\n" + "".join(links), verify=True)
+    assert equal(module, parse(print_module(module)))
+    assert fingerprint(module.entry) == fingerprint(module.clone().entry)
+    assert not module.entry.root.has_side_effect

@@ -36,9 +36,7 @@ def check_on_special_values(before: Module, after: Module, math: str) -> None:
     if all(s.rank == 0 for s in shapes) and len(shapes) <= 2:
         trials = [list(map(np.asarray, combination)) for combination in product(*pools)]
     else:
-        trials = [
-            [rng.choice(pool, s.dims) for pool, s in zip(pools, shapes, strict=True)] for _ in range(10)
-        ]
+        trials = [[rng.choice(pool, s.dims) for pool, s in zip(pools, shapes, strict=True)] for _ in range(10)]
     trials += [[random_array(s.element_type, s.dims, rng) for s in shapes] for _ in range(5)]
     for inputs in trials:
         old, new = Evaluator(before).run(*inputs), Evaluator(after).run(*inputs)

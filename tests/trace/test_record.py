@@ -82,7 +82,7 @@ def test_save_and_load(tmp_path: Path) -> None:
 def test_summary() -> None:
     text = _trace().summary()
     for part in (
-        "model for cpu: 3 kernel launches (2 distinct), 1 copy, 2 gemm",
+        "model for cpu math=fast: 3 kernel launches (2 distinct), 1 copy, 2 gemm",
         "3.0 MiB",
         "2.0 KiB",
         "1 x fusion: too many operands",

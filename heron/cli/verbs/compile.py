@@ -48,6 +48,7 @@ def command(
     machine, options = targets.get(target), make_options(settings)
     module = load_module(file)
     trace = Trace(module.name, target)
+    trace.options = options.changed()
     what = f"compiling {module.name} for {target}"
     if stage is not None and not wants_trace:
         from heron.backends.compiler import Compilation, Stages

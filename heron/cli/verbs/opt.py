@@ -62,6 +62,7 @@ def command(
     steps = parse_passes(passes) if passes is not None else [registry.pipeline(pipeline or "")]
     module = load_module(file)
     trace = Trace(module.name, target)
+    trace.options = options.changed()
     context = PassContext(options=options, trace=trace, target=machine)
     for step in steps:
         context.run_pass(step, module)

@@ -48,6 +48,7 @@ def command(file: str, target: str, job: Job, settings: tuple[str, ...], as_json
     from heron import backends
 
     trace = Trace(module.name, target)
+    trace.options = options.changed()
     start = time.perf_counter()
     with progress(trace, f"compiling {module.name} for {target}"):
         executable = backends.compile(module, target=machine, options=options, trace=trace)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import reduce
 from typing import Any, NamedTuple, TypeAlias
 
 from xdsl.dialects import arith, func, scf, tensor
@@ -384,6 +383,8 @@ class FunctionEmitter:
 
         ``body(variables, carried) -> next carried``. Points that break ``constraints(variables)`` are skipped.
         """
+        if constraints is None and all(size == 1 for size in sizes):
+            return list(body((Const(0),) * len(sizes), inits))
         block = Block(arg_types=[*[INDEX] * len(sizes), *(v.type for v in inits)])
         first = len(self._variables)
         variables: list[Expr] = []
@@ -398,7 +399,22 @@ class FunctionEmitter:
             self.b.terminate(YieldOp, body(index, block.args[len(sizes) :]))
         loop_variables = range(first, first + len(sizes))
         m, operands = self._close((), wanted, sizes, loop_variables)
-        return self._add_loop(m, operands, inits, block)
+        return self._add_loop(m, [*operands, *inits], block)
+
+    def guarded(
+        self, condition: SSAValue | None, values: Sequence[SSAValue], body: Callable[[], Sequence[SSAValue]]
+    ) -> list[SSAValue]:
+        """What `body` makes of `values` (scalars or tensors) where `condition` holds, else `values`."""
+        if condition is None:
+            return list(body())
+        yes, no = Block(), Block()
+        with self.region(yes):
+            self.b.terminate(scf.YieldOp, body())
+        with self.region(no):
+            self.b.terminate(scf.YieldOp, values)
+        types = [v.type for v in values]
+        op = scf.IfOp.create(operands=[condition], result_types=types, regions=[Region(yes), Region(no)])
+        return list(self.b.add(op).results)
 
     def map_loop(
         self,
@@ -419,35 +435,13 @@ class FunctionEmitter:
         )
         with self.region(block):
             self.b.terminate(YieldOp, body(index, block.args[n + len(sizes) :]))
-        return self._add_loop(m, dims, inits, block)
+        return self._add_loop(m, [*dims, *inits], block)
 
-    def _add_loop(
-        self, m: IndexingMap, dims: Sequence[SSAValue], inits: Sequence[SSAValue], body: Block
-    ) -> list[SSAValue]:
-        """The loop op, in an `scf.if` where a constraint is about one dimension variable only.
-
-        A map takes such a constraint for the variable's range, a promise; here it is a condition to test.
-        """
-        tests: list[SSAValue] = []
-        for value, given, promised in zip(dims, m.dims, m.simplify().dims, strict=True):
-            if promised.lo > given.lo:
-                tests.append(self.b.cmpi("sge", value, self.b.integer(promised.lo)))
-            if promised.hi < given.hi:
-                tests.append(self.b.cmpi("sle", value, self.b.integer(promised.hi)))
-        types = [v.type for v in inits]
+    def _add_loop(self, m: IndexingMap, operands: Sequence[SSAValue], body: Block) -> list[SSAValue]:
         op = LoopOp.create(
-            operands=[*dims, *inits],
-            result_types=types,
+            operands=operands,
+            result_types=[v.type for v in operands[len(m.dims) :]],
             properties={"map": IndexingMapAttr(m)},
             regions=[Region(body)],
         )
-        if not tests:
-            return list(self.b.add(op).results)
-        condition = reduce(lambda a, b: self.b.op(arith.AndIOp, a, b), tests)
-        yes, no = Block(), Block()
-        with self.region(yes):
-            self.b.terminate(scf.YieldOp, self.b.add(op).results)
-        with self.region(no):
-            self.b.terminate(scf.YieldOp, inits)
-        branch = scf.IfOp.create(operands=[condition], result_types=types, regions=[Region(yes), Region(no)])
-        return list(self.b.add(branch).results)
+        return list(self.b.add(op).results)

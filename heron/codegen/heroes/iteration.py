@@ -243,6 +243,18 @@ def gpu_map(sizes: Sequence[int], plan: GpuPlan) -> IndexingMap:
 def gpu_loops(
     entry: Entry, sizes: Sequence[int], plan: GpuPlan, inits: Sequence[SSAValue], body: Body
 ) -> list[SSAValue]:
-    """A thread's loop over its elements of a tensor of `sizes`."""
-    ids = [entry.thread_id(), entry.block_id()]
-    return entry.e.map_loop(gpu_map(sizes, plan), ids, sizes, inits, body)
+    """What a thread does of a tensor of `sizes`: a loop over its elements, or its one element."""
+    thread, block = entry.thread_id(), entry.block_id()
+    if plan.vector > 1:
+        return entry.e.map_loop(gpu_map(sizes, plan), [thread, block], sizes, inits, body)
+    e = entry.e
+    linear = e.variable(block, 0, plan.grid - 1) * plan.block + e.variable(thread, 0, plan.block - 1)
+    inside = e.holds([(linear, 0, prod(sizes) - 1)])
+
+    def at_element() -> Sequence[SSAValue]:
+        values = e.index_values(e.simplify(delinearize(linear, sizes)))
+        # variables of their own: within the bound they stay inside the tensor
+        index = tuple(e.variable(v, 0, size - 1) for v, size in zip(values, sizes, strict=True))
+        return body(index, inits)
+
+    return e.guarded(inside, inits, at_element)

@@ -26,6 +26,8 @@ REGISTER_TILE = 64
 STREAM_TILE = 512
 #: bytes of source above which reading long stretches of memory matters more than registers
 STREAM_BYTES = 1 << 20
+#: work items a large reduction should have at least
+MIN_ITEMS = 16
 
 
 def emit(frame: Entry, reduction: Reduction, axes: Sequence[Axis]) -> Kernel:
@@ -109,18 +111,18 @@ def _columns(frame: Entry, reduction: Reduction, axes: Sequence[Axis]) -> Kernel
             return e.simplify(index)
 
         def clear(variables: Index, tensors: Sequence[SSAValue]) -> list[SSAValue]:
-            return [_put(frame, v, t, variables) for v, t in zip(reduction.start(frame), tensors, strict=True)]
+            return [put(frame, v, t, variables) for v, t in zip(reduction.start(frame), tensors, strict=True)]
 
         def element(variables: Index, values: Sequence[SSAValue]) -> list[SSAValue]:
             tensors = values[: len(sums)]
-            read = [_get(frame, t, variables[-1:]) for t in tensors]
+            read = [get(frame, t, variables[-1:]) for t in tensors]
             index = index_at(variables[-1], variables[:-1])
             results = reduction.element(frame, index, [*read, *values[len(sums) :]])
-            stored = [_put(frame, v, t, variables[-1:]) for v, t in zip(results, tensors, strict=False)]
+            stored = [put(frame, v, t, variables[-1:]) for v, t in zip(results, tensors, strict=False)]
             return [*stored, *results[len(sums) :]]
 
         def finish(variables: Index, tensors: Sequence[SSAValue]) -> list[SSAValue]:
-            read = [_get(frame, t, variables) for t in sums]
+            read = [get(frame, t, variables) for t in sums]
             index = index_at(variables[0], [Const(0)] * len(inner))
             return reduction.epilogue(frame, tuple(index[d] for d in reduction.kept), read, tensors)
 
@@ -137,8 +139,12 @@ def _columns(frame: Entry, reduction: Reduction, axes: Sequence[Axis]) -> Kernel
 
 
 def _tile(reduction: Reduction, columns: int) -> int:
+    """Results of one work item: long stretches for large sources, as long as there are items for all threads."""
     bytes_ = prod(reduction.sizes) * reduction.reducers[0].types[0].byte_size
-    return min(columns, STREAM_TILE if bytes_ > STREAM_BYTES else REGISTER_TILE)
+    tile = STREAM_TILE if bytes_ > STREAM_BYTES else REGISTER_TILE
+    while tile > REGISTER_TILE and reduction.rows < tile * MIN_ITEMS:
+        tile //= 2
+    return min(columns, tile)
 
 
 def _first_column(frame: Entry, item: Expr, tile: int, tiles: int, columns: int) -> Expr:
@@ -151,14 +157,14 @@ def _first_column(frame: Entry, item: Expr, tile: int, tiles: int, columns: int)
     return e.variable(value, 0, columns - tile)
 
 
-def _get(frame: Entry, source: SSAValue, index: Index) -> SSAValue:
+def get(frame: Entry, source: SSAValue, index: Index) -> SSAValue:
     """An element of a tile, as it is stored."""
     e = frame.e
     element = source.type.element_type  # type: ignore[attr-defined]
     return e.b.op(tensor.ExtractOp, source, *e.index_values(index), type=element)
 
 
-def _put(frame: Entry, value: SSAValue, target: SSAValue, index: Index) -> SSAValue:
+def put(frame: Entry, value: SSAValue, target: SSAValue, index: Index) -> SSAValue:
     """The tile with `value` at `index`."""
     e = frame.e
     return e.b.op(tensor.InsertOp, value, target, *e.index_values(index), type=target.type)

@@ -2,8 +2,8 @@
 
 Rows (the last dimension is reduced): 32 to 1024 threads share a row, several rows share a block when rows are short;
 each thread reads vectors. Columns (the last dimension stays): a block of 32 x 32 threads takes 32 neighbouring
-columns; each warp reads along a source row, and the tile of partial sums is turned in shared memory so that a warp sums a
-column.
+columns; each warp reads along a source row, and the tile of partial sums is turned in shared memory so that each
+warp sums a column.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from heron.analysis.indexing.hlo_maps import Index, delinearize
 from heron.analysis.indexing.map import Constraint
 from heron.codegen.dialects.xla_gpu import AllocateSharedOp, ShuffleReduceOp, SyncThreadsOp
 from heron.codegen.heroes.base import Entry
-from heron.codegen.heroes.reduction_cpu import _get as get
-from heron.codegen.heroes.reduction_cpu import _put as put
+from heron.codegen.heroes.reduction_cpu import get, put
 from heron.codegen.heroes.reduction_form import Axis, Reduction
 from heron.codegen.kernel import Kernel, Launch
 

@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -101,7 +102,7 @@ def assemble(ptx: str, sm: str = "sm_90", tool: Tool | None = None) -> Cubin:
     )
 
 
-def _symbol(library: ctypes.CDLL, name: str) -> ctypes._CFuncPtr:
+def _symbol(library: ctypes.CDLL, name: str) -> Callable[..., int]:
     """An exported function: the plain name, or the newest versioned one."""
     versions = [f"__{name}_{major}_{minor}" for major in (14, 13, 12) for minor in range(15, -1, -1)]
     for candidate in (name, *versions):

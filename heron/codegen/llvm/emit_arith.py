@@ -317,4 +317,3 @@ def _broadcast(e: Emitter, op: vector.BroadcastOp) -> None:
     e.out.append(f"  {one} = insertelement {text} poison, {e.typed(source)}, i64 0")
     mask = f"<{lanes} x i32> zeroinitializer"
     e.out.append(f"  {e.define(result)} = shufflevector {text} {one}, {text} poison, {mask}")
-

@@ -44,7 +44,7 @@ class Object:
     timing: Timing
     cached: bool = False
     addresses: dict[str, int] = field(default_factory=dict)
-    keep: Any = None  # the linker's tracker: code is unloaded when it dies
+    keep: Any = None  # the linker and its tracker: code is unloaded when they die
 
 
 @cache
@@ -81,6 +81,7 @@ class Jit:
         self._machines: dict[int, Any] = {}
         self._linker: Any = None
         self._count = 0
+        self._objects: list[Object] = []  # code stays loaded as long as its Jit or its Object lives
 
     def _machine(self, level: int) -> Any:
         found = self._machines.get(level)
@@ -138,7 +139,7 @@ class Jit:
             for symbol in names:
                 builder.export_symbol(symbol)
             try:
-                compiled.keep = builder.link(self._linker, f"{compiled.name}.{self._count}")
+                tracker = builder.link(self._linker, f"{compiled.name}.{self._count}")
             except RuntimeError as error:
                 raise HeronError(
                     "LLVM012",
@@ -146,7 +147,9 @@ class Jit:
                     why=str(error).strip(),
                     hint="give the missing functions' addresses in Jit.symbols",
                 ) from error
-            compiled.addresses = {symbol: compiled.keep[symbol] for symbol in names}
+            compiled.keep = (tracker, self._linker)
+            compiled.addresses = {symbol: tracker[symbol] for symbol in names}
+        self._objects.append(compiled)
         self.addresses |= compiled.addresses
         return compiled
 

@@ -43,7 +43,11 @@ def machine(sm: str, level: int, features: str) -> Any:
 
 
 def to_ptx(text: str, sm: str = "sm_90", *, level: int = 3, features: str = "", flush_denormals: bool = False) -> str:
-    """PTX of LLVM text. Raises LLVM011 for bad IR, LLVM023 for IR the backend cannot select, LLVM020 for no libdevice."""
+    """PTX of LLVM text.
+
+    Raises:
+        HeronError: LLVM011 bad IR, LLVM020 no libdevice, LLVM022 unknown `sm`, LLVM023 IR the backend cannot select.
+    """
     return compile_ptx(text, sm, level=level, features=features, flush_denormals=flush_denormals).text
 
 

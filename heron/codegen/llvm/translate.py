@@ -67,8 +67,8 @@ def to_llvm(
         HeronError LLVM001 for a type and LLVM002 for an op with no translation.
     """
     kernels = dict(kernels or {})
-    target = target or next((abi.target for abi in kernels.values()), "cpu")
-    e = Emitter(index_bits, NATIVE_CONVERSIONS[target])
+    first = next(iter(kernels.values()), KernelAbi())
+    e = Emitter(index_bits, NATIVE_CONVERSIONS[target or first.target])
     functions = [op for op in module.body.blocks[0].ops if isinstance(op, func.FuncOp)]
     e.defined = {f.sym_name.data for f in functions if f.body.blocks}
     missing = sorted(set(kernels) - e.defined)
@@ -169,4 +169,3 @@ def _attribute_text(value: Attribute) -> str:
     if isinstance(value, StringAttr):
         return value.data
     return str(value.value.data) if isinstance(value, IntegerAttr) else ""
-

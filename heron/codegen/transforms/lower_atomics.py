@@ -1,13 +1,13 @@
 """xla_gpu.atomic_rmw → an atomic instruction, a compare-and-swap loop, or (on the CPU) plain load and store.
 
 A body that is one operation LLVM has as `atomicrmw`, on the current value and one other, becomes that instruction. Any
-other body runs in a loop that reads the word holding the element, computes the new word, and swaps it in if nobody
-changed it in between. CPU kernels apply updates from one thread at a time, so there nothing need be atomic.
+other body runs in a loop that reads the element, computes the new one, and swaps it in if nobody changed it in between
+(LLVM widens a swap of 8 bits to the 32-bit word around it). CPU kernels apply updates from one thread at a time, so there nothing need be atomic.
 """
 
 from __future__ import annotations
 
-from xdsl.dialects import arith, llvm, scf
+from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import (
     BFloat16Type,
     ComplexType,
@@ -15,13 +15,12 @@ from xdsl.dialects.builtin import (
     Float32Type,
     Float64Type,
     IntegerType,
-    i8,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from heron.codegen.dialects.xla_gpu import AtomicRMWOp, LLVMAtomicRMWOp, LLVMCmpXchgOp, YieldOp
 from heron.codegen.transforms.buffers import Buffer, byte_size, load, raw_load, storage_type, store, to_storage
-from heron.codegen.transforms.build import I32, I64, NO_FLAGS, Inserter, erase, yield_
+from heron.codegen.transforms.build import I1, Inserter, erase, yield_
 from heron.codegen.transforms.options import TransformOptions
 from heron.errors import HeronError
 
@@ -116,60 +115,32 @@ def _inline(op: AtomicRMWOp, current: SSAValue, place: Inserter) -> SSAValue:
 
 
 def _swap_loop(op: AtomicRMWOp, buffer: Buffer, pointer: SSAValue, place: Inserter, scope: str) -> None:
-    bits = 8 * byte_size(buffer.element)
-    if bits > 64:
-        raise HeronError("GEN124", f"no atomic update of {bits}-bit elements", where=str(buffer.element))
-    word_type = I64 if bits == 64 else I32
-    shift: SSAValue | None = None
-    if bits < 32:
-        pointer, shift = _containing_word(pointer, place)
-    first = raw_load(pointer, word_type, word_type.width.data // 8, place)
-    before, after = Block(arg_types=[word_type]), Block(arg_types=[word_type])
+    element = buffer.element
+    bits = 8 * byte_size(element)
+    if isinstance(element, ComplexType) or bits > 64:
+        raise HeronError("GEN124", f"no atomic update of {bits}-bit elements", where=str(element))
+    word = IntegerType(bits)
+    first = raw_load(pointer, word, bits // 8, place)
+    before, after = Block(arg_types=[word]), Block(arg_types=[word])
     inside = Inserter(before, None, {}, place.constants)
-    expected = before.args[0]
-    new = _inline(op, _from_word(expected, buffer, bits, shift, inside), inside)
-    word = _to_word(new, expected, buffer, bits, shift, inside)
-    swap = inside.insert(LLVMCmpXchgOp(pointer, expected, word, syncscope=scope))
-    again = inside.binary(arith.XOrIOp, swap.results[1], inside.const(1, IntegerType(1)))
+    seen = before.args[0]
+    new = _inline(op, _from_word(seen, element, inside), inside)
+    swap = inside.insert(LLVMCmpXchgOp(pointer, seen, _to_word(new, buffer, word, inside), syncscope=scope))
+    again = inside.binary(arith.XOrIOp, swap.results[1], inside.const(1, I1))
     inside.insert(scf.ConditionOp.create(operands=(again, swap.results[0])))
     after.add_op(yield_([after.args[0]]))
-    place.insert(
-        scf.WhileOp.create(operands=(first,), result_types=(word_type,), regions=[Region(before), Region(after)])
-    )
+    loop = scf.WhileOp.create(operands=(first,), result_types=(word,), regions=[Region(before), Region(after)])
+    place.insert(loop)
 
 
-def _containing_word(pointer: SSAValue, place: Inserter) -> tuple[SSAValue, SSAValue]:
-    """The aligned 32-bit word that holds the element, and the element's place in it in bits (little endian)."""
-    number = place.unary(llvm.PtrToIntOp, pointer, I64)
-    low = place.binary(arith.AndIOp, number, place.const(3, I64))
-    offset = place.binary(arith.SubiOp, place.const(0, I64), low, NO_FLAGS)
-    gep = llvm.GEPOp(pointer, [llvm.GEP_USE_SSA_VAL], i8, [offset], pointer.type)  # pyright: ignore
-    narrow = place.unary(arith.TruncIOp, low, I32)
-    return place.insert(gep).results[0], place.binary(arith.ShLIOp, narrow, place.const(3, I32), NO_FLAGS)
+def _from_word(word: SSAValue, element: Attribute, place: Inserter) -> SSAValue:
+    """The element whose memory form is `word`."""
+    if not isinstance(element, IntegerType):
+        return place.unary(arith.BitcastOp, word, element)
+    return word if word.type == element else place.unary(arith.TruncIOp, word, element)
 
 
-def _from_word(word: SSAValue, buffer: Buffer, bits: int, shift: SSAValue | None, place: Inserter) -> SSAValue:
-    element = buffer.element
-    if shift is not None:
-        word = place.binary(arith.ShRUIOp, word, shift)
-        word = place.unary(arith.TruncIOp, word, IntegerType(bits))
-    if isinstance(element, ComplexType):
-        raise HeronError("GEN124", "no atomic update of complex elements", where=str(element))
-    if isinstance(element, IntegerType):
-        narrow = element.width.data < bits
-        return place.unary(arith.TruncIOp, word, element) if narrow else word
-    return place.unary(arith.BitcastOp, word, storage_type(element))
-
-
-def _to_word(
-    value: SSAValue, old: SSAValue, buffer: Buffer, bits: int, shift: SSAValue | None, place: Inserter
-) -> SSAValue:
+def _to_word(value: SSAValue, buffer: Buffer, word: IntegerType, place: Inserter) -> SSAValue:
+    """The element as it stands in memory, as an integer."""
     value = to_storage(buffer, value, place)
-    if not isinstance(value.type, IntegerType):
-        value = place.unary(arith.BitcastOp, value, IntegerType(bits))
-    if shift is None:
-        return value
-    value = place.binary(arith.ShLIOp, place.unary(arith.ExtUIOp, value, I32), shift, NO_FLAGS)
-    mask = place.binary(arith.ShLIOp, place.const((1 << bits) - 1, I32), shift, NO_FLAGS)
-    keep = place.binary(arith.XOrIOp, mask, place.const(-1, I32))
-    return place.binary(arith.OrIOp, place.binary(arith.AndIOp, old, keep), value)
+    return value if isinstance(value.type, IntegerType) else place.unary(arith.BitcastOp, value, word)

@@ -42,9 +42,14 @@ def run(module: ModuleOp, options: TransformOptions) -> None:
     for function in functions(module):
         constants = Constants(function.body.block)
         for block in walk_blocks(function.body.block):
-            for op in list(block.ops):
+            op = block.first_op
+            while op is not None:
+                before, following = op.prev_op, op.next_op
                 if isinstance(op, LoopOp):
                     _lower(op, constants, options)
+                    # a loop of one iteration leaves its body, loops included, in this very block
+                    following = block.first_op if before is None else before.next_op
+                op = following
 
 
 def _lower(loop: LoopOp, constants: Constants, options: TransformOptions) -> None:

@@ -52,7 +52,7 @@ def _threefry(x: tuple[np.ndarray, np.ndarray], key: tuple[np.ndarray, np.ndarra
 
 
 def _threefry_bits(words: np.ndarray, dims: tuple[int, ...], width: int) -> tuple[np.ndarray, np.ndarray]:
-    """One counter a 64-bit element, or one for two 32-bit elements half an array apart along one dimension."""
+    """One counter a 64-bit element, or one for two 32-bit elements next to each other along one dimension."""
     split = _split_dimension(dims) if width == 32 else None
     counted = dims if split is None else (*dims[:split], (dims[split] + 1) // 2, *dims[split + 1 :])
     count = int(np.prod(counted, dtype=np.int64))
@@ -60,11 +60,11 @@ def _threefry_bits(words: np.ndarray, dims: tuple[int, ...], width: int) -> tupl
     a, b = _threefry(_halves(counters), _halves(words[:1]))
     after = np.array([words[0], words[1] + np.uint64(count)], np.uint64)
     if width == 64:
-        return after, _whole(a, b)
+        return after, _whole(a, b).reshape(dims)
     if split is None:
-        return after, a
-    joined = np.concatenate([a, b], split)
-    return after, joined[(slice(None),) * split + (slice(0, dims[split]),)]
+        return after, a.reshape(dims)
+    pairs = np.stack([a, b], split + 1).reshape(*dims[:split], -1, *dims[split + 1 :])
+    return after, pairs[(slice(None),) * split + (slice(0, dims[split]),)]
 
 
 def _split_dimension(dims: tuple[int, ...]) -> int | None:

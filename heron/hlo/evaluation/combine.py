@@ -128,9 +128,7 @@ def pad_axis(a: np.ndarray, fill: np.ndarray, axis: int, w: WindowDim) -> np.nda
     return result
 
 
-def _slide(
-    combine: Combiner, arrays: Arrays, valid: np.ndarray, axis: int, w: WindowDim
-) -> tuple[Arrays, np.ndarray]:
+def _slide(combine: Combiner, arrays: Arrays, valid: np.ndarray, axis: int, w: WindowDim) -> tuple[Arrays, np.ndarray]:
     """Reduce every window along `axis`, by doubling: windows of 1, 2, 4… elements give those of any size."""
     n = arrays[0].shape[axis]
     outputs = n - (w.size - 1) * w.window_dilation
@@ -151,9 +149,7 @@ def _slide(
     def merge(a: Arrays, va: np.ndarray, b: Arrays, vb: np.ndarray) -> tuple[Arrays, np.ndarray]:
         both = combine(a, b)
         if masked:
-            both = tuple(
-                np.where(va & vb, m, np.where(va, x, y)) for m, x, y in zip(both, a, b, strict=True)
-            )
+            both = tuple(np.where(va & vb, m, np.where(va, x, y)) for m, x, y in zip(both, a, b, strict=True))
         return both, va | vb
 
     done: tuple[Arrays, np.ndarray] | None = None

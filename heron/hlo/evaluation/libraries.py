@@ -66,7 +66,7 @@ def is_lower(given: dict[str, Any]) -> bool:
     return given["lower"] if "lower" in given else letter(given, "uplo", "L") == "L"
 
 
-def lapack(name: str, a: np.ndarray) -> Function:
+def lapack(name: str, a: np.ndarray) -> Any:
     """The routine for arrays like `a`."""
     from scipy.linalg import get_lapack_funcs  # slow to import, seldom needed
 
@@ -88,8 +88,8 @@ def potrf(i: Instruction, a: np.ndarray) -> tuple[np.ndarray, ...]:
     """Cholesky: (factor, info). The other triangle of the factor is the input's, as LAPACK leaves it."""
     lower = is_lower(options(i))
     factor, info = linalg.cholesky(a, lower)
-    kept = np.triu(a, 1) if lower else np.tril(a, -1)
-    return factor + kept, info.astype(np.int32)
+    other = np.triu(np.ones(a.shape[-2:], bool), 1) if lower else np.tril(np.ones(a.shape[-2:], bool), -1)
+    return np.where(other, a, factor), info
 
 
 @target("lapack_?trsm_ffi")
@@ -108,7 +108,7 @@ def getrf(i: Instruction, a: np.ndarray) -> Any:
 
     def one(m: np.ndarray) -> tuple[np.ndarray, ...]:
         factors, pivots, info = routine(m)
-        return factors, pivots + 1, np.int32(info)
+        return factors, pivots + 1, np.asarray(info)
 
     return batched(i, one, a)
 
@@ -139,7 +139,7 @@ def syevd(i: Instruction, a: np.ndarray) -> Any:
 
     def one(m: np.ndarray) -> tuple[np.ndarray, ...]:
         values, vectors, info = routine(m, compute_v=int(vectors_wanted), lower=int(is_lower(o)))
-        return vectors, values, np.int32(info)
+        return vectors, values, np.asarray(info)
 
     return batched(i, one, a)
 
@@ -170,7 +170,7 @@ def _svd(m: np.ndarray, wanted: bool, full: bool, shapes: tuple[Any, ...]) -> tu
     u, values, vt, info = lapack("gesdd", m)(m, compute_uv=int(wanted), full_matrices=int(full))
     if not wanted:  # unspecified outputs
         u, vt = (np.zeros(s.dims[-2:], m.dtype) for s in shapes[2:4])
-    return m, values, u, vt, np.int32(info)
+    return m, values, u, vt, np.asarray(info)
 
 
 @target("cu_lu_pivots_to_permutation", "LuPivotsToPermutation")
@@ -187,7 +187,7 @@ def pivots_to_permutation(i: Instruction, pivots: np.ndarray) -> np.ndarray:
 @target("TopK")
 def top_k(i: Instruction, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The largest elements of each line and their positions."""
-    return sorting.top_k(x, i.operands[0].shape.element_type, i.shape.tuple_shapes[0].dims[-1], True)
+    return sorting.top_k(x, i.operands[0].shape.element_type, i.shape.at((0,)).dims[-1], True)
 
 
 @target("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape")

@@ -8,7 +8,7 @@ from heron.hlo.evaluation.numeric import precise
 
 
 def cholesky(a: np.ndarray, lower: bool) -> tuple[np.ndarray, np.ndarray]:
-    """The Cholesky factor (NaN in its triangle on failure) and 0, or the order of the first bad minor, per matrix."""
+    """The Cholesky factor (all NaN on failure) and 0, or the order of the first bad minor, per matrix."""
     n = a.shape[-1]
     flat = precise(a).reshape(-1, n, n)
     results, info = np.zeros_like(flat), np.zeros(len(flat), np.int32)
@@ -16,10 +16,10 @@ def cholesky(a: np.ndarray, lower: bool) -> tuple[np.ndarray, np.ndarray]:
         triangle = np.tril(m) if lower else np.tril(np.swapaxes(m, 0, 1).conj())
         factor = _factor(triangle)
         results[at] = factor if lower else factor.conj().T
-        bad = np.isnan(np.diagonal(factor).real)
+        bad = np.isnan(np.diagonal(factor))
         info[at] = int(bad.argmax()) + 1 if bad.any() else 0
         if bad.any():
-            results[at] = (np.tril if lower else np.triu)(np.full((n, n), np.nan))
+            results[at] = np.nan
     return results.reshape(a.shape).astype(a.dtype), info.reshape(a.shape[:-2])
 
 
@@ -44,7 +44,10 @@ def _factor(a: np.ndarray) -> np.ndarray:
 def triangular_solve(
     a: np.ndarray, b: np.ndarray, left: bool, lower: bool, transpose: str, unit_diagonal: bool
 ) -> np.ndarray:
-    """Substitution, all matrices of the batch at once. Shapes: a [..., n, n], b [..., n, m] ([..., m, n] on the right)."""
+    """Substitution, all matrices of the batch at once.
+
+    Shapes: a [..., n, n]; b [..., n, m], or [..., m, n] with `a` on the right.
+    """
     result_type = b.dtype
     a, b = precise(a), precise(b)
     a = np.tril(a) if lower else np.triu(a)

@@ -162,7 +162,7 @@ def convert(x: np.ndarray, source: ElementType, to: ElementType) -> np.ndarray:
     if source is to:
         return x
     if source.is_complex and not to.is_complex:
-        x, source = x.real, source.component
+        x, source = np.real(x), source.component
     if to.kind == "pred":
         return working(x) != 0
     if source.is_float and to.is_integer:

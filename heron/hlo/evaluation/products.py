@@ -39,7 +39,7 @@ def finish(total: np.ndarray, t: ElementType) -> np.ndarray:
     if t.is_integer and total.dtype.kind == "f":
         total = total.astype(np.int64)
     if not t.is_complex and total.dtype.kind == "c":
-        total = total.real
+        total = np.real(total)
     return settle(total, t)
 
 
@@ -135,4 +135,3 @@ def convolution(
     value = value.reshape(batch, *spatial, features_out)
     order = [dims.output_batch, *dims.output_spatial, dims.output_feature]
     return finish(value.transpose(np.argsort(order)), shape.element_type)
-

@@ -1,7 +1,7 @@
 """Stable sorting by a comparator computation, in whole-array steps.
 
 A comparator that compares one function of each side (``f(a) < f(b)``) sorts by that key. Any other comparator goes
-through a bitonic network: all comparisons of one stage at once, ties broken by position, so the result is the stable one.
+through a bitonic network: all comparisons of one stage at once, ties broken by position, so that it is stable too.
 """
 
 from __future__ import annotations

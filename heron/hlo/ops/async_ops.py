@@ -39,7 +39,7 @@ class AsyncStart(Op):
         if i.shape is None:
             return want
         parts = i.shape.tuple_shapes
-        if parts is None or len(parts) < 2 or any(a.bare is not b.bare for a, b in zip(parts[:2], want.tuple_shapes)):
+        if parts is None or len(parts) < 2 or tuple_(parts[:2]).bare is not tuple_((want.at((0,)), want.at((1,)))).bare:
             reject(i, "the result must be ((operands), result, context)", f"it is {i.shape}, {want} expected")
         return i.shape
 

@@ -105,9 +105,9 @@ def _complex_divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     result = np.divide(x, y)
     zero = np.broadcast_to(y == 0, result.shape)
     if zero.any():
-        infinity = np.copysign(np.inf, y.real)
+        infinity = np.copysign(np.inf, np.real(y))
         by_zero = np.empty(result.shape, result.dtype)
-        by_zero.real, by_zero.imag = infinity * x.real, infinity * x.imag
+        by_zero.real, by_zero.imag = infinity * np.real(x), infinity * np.imag(x)
         result = np.where(zero, by_zero, result)
     return result
 
@@ -177,7 +177,7 @@ class Maximum(Binary):
     traits = LATTICE
 
     def compute(self, t: ElementType, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return np.where(x.real >= y.real, x, y) if t.is_complex else np.maximum(x, y)
+        return np.where(np.real(x) >= np.real(y), x, y) if t.is_complex else np.maximum(x, y)
 
 
 @op("minimum")
@@ -187,7 +187,7 @@ class Minimum(Binary):
     traits = LATTICE
 
     def compute(self, t: ElementType, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return np.where(x.real <= y.real, x, y) if t.is_complex else np.minimum(x, y)
+        return np.where(np.real(x) <= np.real(y), x, y) if t.is_complex else np.minimum(x, y)
 
 
 # -- bits -----------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import numpy as np
 
 from heron.errors import HeronError
 from heron.hlo.op import Attr, AttrKind, Op, Trait, op, reject
-from heron.hlo.ops.rules import array, attr, default, given, need_arrays, need_dim, need_dims
+from heron.hlo.ops.rules import attr, default, given, need_arrays, need_dim, need_dims
 from heron.hlo.shape import Shape, scalar, tuple_
 from heron.hlo.types import U32
 
@@ -46,7 +46,7 @@ class Collective(Op):
 
     def evaluate(self, ev: Evaluator, i: Instruction, *operands: Any) -> Any:
         alone(i, [o.shape for o in i.operands])
-        return operands if len(operands) > 1 else operands[0]
+        return operands[0] if len(operands) == 1 else operands
 
 
 def _one_or_tuple(shapes: tuple[Shape, ...]) -> Shape:
@@ -118,7 +118,7 @@ class AllGatherStart(Collective):
 
     def evaluate(self, ev: Evaluator, i: Instruction, *operands: Any) -> Any:
         alone(i, [_one_or_tuple(tuple(o.shape for o in i.operands))] * 2)
-        value = operands if len(operands) > 1 else operands[0]
+        value = operands[0] if len(operands) == 1 else operands
         return value, value
 
 
@@ -254,7 +254,7 @@ class CollectivePermute(Collective):
 
     def evaluate(self, ev: Evaluator, i: Instruction, *operands: Any) -> Any:
         moved = tuple(_permuted(i, x) for x in operands)
-        return moved if len(moved) > 1 else moved[0]
+        return moved[0] if len(moved) == 1 else moved
 
 
 def need_pairs(i: Instruction) -> None:
@@ -290,7 +290,8 @@ class CollectivePermuteStart(Collective):
 
     def evaluate(self, ev: Evaluator, i: Instruction, *operands: Any) -> Any:
         moved = tuple(_permuted(i, x) for x in operands)
-        context = [np.zeros(s.dims, s.element_type.dtype) for s in i.shape.tuple_shapes[2:]]
+        parts = (i.shape.tuple_shapes or ())[2:]
+        context = [np.zeros(s.dims, s.element_type.dtype) for s in parts]
         if len(operands) == 1:
             return operands[0], moved[0], *context
         return operands, moved, *context

@@ -76,9 +76,7 @@ class Select(Op):
             reject(i, "operand 0 must be a scalar or as large as the others", f"{pred} and {x}")
         return default(x)
 
-    def evaluate(
-        self, ev: Evaluator, i: Instruction, pred: np.ndarray, x: np.ndarray, y: np.ndarray
-    ) -> np.ndarray:
+    def evaluate(self, ev: Evaluator, i: Instruction, pred: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.where(pred, x, y)
 
 
@@ -99,7 +97,5 @@ class Clamp(Op):
             reject(i, f"{x.element_type} cannot be clamped", "integers and floats can")
         return default(x)
 
-    def evaluate(
-        self, ev: Evaluator, i: Instruction, low: np.ndarray, x: np.ndarray, high: np.ndarray
-    ) -> np.ndarray:
+    def evaluate(self, ev: Evaluator, i: Instruction, low: np.ndarray, x: np.ndarray, high: np.ndarray) -> np.ndarray:
         return lift(lambda a, v, b: np.minimum(b, np.maximum(a, v)), i.shape.element_type, low, x, high)

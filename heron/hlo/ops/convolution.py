@@ -58,9 +58,7 @@ class Convolution(Op):
         return array(result_type(i, x, k), sizes)
 
     def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray, k: np.ndarray) -> np.ndarray:
-        return products.convolution(
-            x, k, i.window, i.dim_labels, i.feature_group_count, i.batch_group_count, i.shape
-        )
+        return products.convolution(x, k, i.window, i.dim_labels, i.feature_group_count, i.batch_group_count, i.shape)
 
 
 def _need_groups(i: Instruction, x: Shape, k: Shape) -> tuple[int, int]:

@@ -141,9 +141,7 @@ class RaggedDot(Op):
         dims += [n for d, n in enumerate(y.dims) if d not in gone]
         return array(result_type(i, x, y), dims)
 
-    def evaluate(
-        self, ev: Evaluator, i: Instruction, x: np.ndarray, y: np.ndarray, sizes: np.ndarray
-    ) -> np.ndarray:
+    def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray, y: np.ndarray, sizes: np.ndarray) -> np.ndarray:
         dims = (i.lhs_batch_dims, i.lhs_contracting_dims, i.rhs_batch_dims, i.rhs_contracting_dims)
         t, ragged = i.shape.element_type, i.lhs_ragged_dims[0]
         if ragged in i.lhs_batch_dims:
@@ -181,8 +179,4 @@ class ScaledDot(Op):
         y_scale: np.ndarray,
     ) -> np.ndarray:
         dims = (i.lhs_batch_dims, i.lhs_contracting_dims, i.rhs_batch_dims, i.rhs_contracting_dims)
-        return products.dot(
-            products.scaled(x, x_scale), products.scaled(y, y_scale), dims, i.shape.element_type
-        )
-
-
+        return products.dot(products.scaled(x, x_scale), products.scaled(y, y_scale), dims, i.shape.element_type)

@@ -36,7 +36,13 @@ class Gather(Op):
         need_arrays(i, x, starts)
         offset_dims, sizes = attr(i, "offset_dims"), attr(i, "slice_sizes")
         batch = need_index_dims(
-            i, x, starts, "start_index_map", "collapsed_slice_dims", "operand_batching_dims", "start_indices_batching_dims"
+            i,
+            x,
+            starts,
+            "start_index_map",
+            "collapsed_slice_dims",
+            "operand_batching_dims",
+            "start_indices_batching_dims",
         )
         if len(sizes) != x.rank:
             reject(i, "slice_sizes needs one size a dimension", f"{len(sizes)} given for {x}")
@@ -65,7 +71,7 @@ class Gather(Op):
 
 @op("scatter")
 class Scatter(Op):
-    """N arrays with updates combined into them at the indices; updates that do not lie inside are dropped.
+    """N arrays with updates combined into them at the indices; windows that do not lie inside are dropped whole.
 
     Operands: N arrays, the indices, N arrays of updates.
     """
@@ -152,7 +158,11 @@ class Scatter(Op):
         for d, n in zip(window_dims, flat[0].shape[flat[0].ndim - len(window_dims) :], strict=True):
             sizes[d] = n
         spec = indices.Slices(
-            starts, i.index_vector_dim, i.scatter_dims_to_operand_dims, i.input_batching_dims, i.scatter_indices_batching_dims
+            starts,
+            i.index_vector_dim,
+            i.scatter_dims_to_operand_dims,
+            i.input_batching_dims,
+            i.scatter_indices_batching_dims,
         )
         index = spec.index(x.shape, tuple(sizes), window_dims, clamp=False)
         inside = np.ones(flat[0].shape, bool)
@@ -160,6 +170,8 @@ class Scatter(Op):
         for n, at in zip(x.shape, index, strict=True):
             inside &= (at >= 0) & (at < n)
             place = place * n + at
+        window_axes = tuple(range(inside.ndim - len(window_dims), inside.ndim))
+        inside &= inside.all(window_axes, keepdims=True)
         types = tuple(o.shape.element_type for o in i.operands[:count])
         results = combine.scatter(
             combine.Combiner(ev, i.to_apply, types),
@@ -168,7 +180,7 @@ class Scatter(Op):
             tuple(u[inside] for u in flat),
         )
         shaped = tuple(r.reshape(x.shape) for r in results)
-        return shaped if count > 1 else shaped[0]
+        return shaped[0] if count == 1 else shaped
 
 
 def need_index_dims(

@@ -152,12 +152,14 @@ class Pad(Op):
         return array(x.element_type, dims, x.dynamic)
 
     def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray, value: np.ndarray) -> np.ndarray:
-        full = [max(low, 0) + _dilated(n, k) + max(high, 0) for n, (low, high, k) in zip(x.shape, i.padding)]
-        result = np.full(full, value, x.dtype)
-        inside, kept = [], []
+        full, inside, kept = [], [], []
         for n, (low, high, interior) in zip(x.shape, i.padding, strict=True):
-            inside.append(slice(max(low, 0), max(low, 0) + _dilated(n, interior), interior + 1))
+            start = max(low, 0)
+            end = start + _dilated(n, interior)
+            full.append(end + max(high, 0))
+            inside.append(slice(start, end, interior + 1))
             kept.append(slice(max(-low, 0), min(high, 0) or None))
+        result = np.full(full, value, x.dtype)
         result[tuple(inside)] = x
         return result[tuple(kept)]
 

@@ -84,9 +84,7 @@ class BatchNormGrad(Op):
     operands = ("operand", "scale", "mean", "variance", "grad_output")
     attributes = ATTRIBUTES
 
-    def shape(
-        self, i: Instruction, x: Shape, scale: Shape, mean: Shape, variance: Shape, gradient: Shape
-    ) -> Shape:
+    def shape(self, i: Instruction, x: Shape, scale: Shape, mean: Shape, variance: Shape, gradient: Shape) -> Shape:
         vector = need_features(i, x, scale, mean, variance)
         if gradient.bare is not x.bare:
             reject(i, "operand 4 must have operand 0's type and dimensions", f"{gradient} and {x}")

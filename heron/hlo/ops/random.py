@@ -67,16 +67,14 @@ class RngBitGenerator(Op):
         words = {"rng_three_fry": (2,), "rng_philox": (2, 3)}.get(algorithm, (2, 3))
         count = state.num_elements * state.element_type.bits // 64
         if state.rank != 1 or not state.element_type.is_unsigned or count not in words:
-            reject(
-                i, f"the state must be a vector of {' or '.join(map(str, words))} x 64 bits", f"it is {state}"
-            )
+            reject(i, f"the state must be a vector of {' or '.join(map(str, words))} x 64 bits", f"it is {state}")
         parts = given(i).tuple_shapes
         if parts is None or len(parts) != 2 or parts[0].bare is not state.bare or not parts[1].is_array:
             reject(i, "the result must be (state, bits)", f"it is {i.shape} for the state {state}")
         return tuple_([default(p) for p in parts])
 
     def evaluate(self, ev: Evaluator, i: Instruction, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return bit_generators.generate(i.algorithm, state, i.shape.tuple_shapes[1])
+        return bit_generators.generate(i.algorithm, state, i.shape.at((1,)))
 
 
 @op("rng-get-and-update-state")

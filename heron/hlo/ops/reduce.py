@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from heron.hlo.evaluation import combine
+from heron.hlo.evaluation import combine, numeric
 from heron.hlo.op import Attr, AttrKind, Op, op, reject
 from heron.hlo.ops.rules import array, attr, need_arrays, need_dims
 from heron.hlo.shape import Shape, scalar, tuple_
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def need_reduction(i: Instruction, operands: tuple[Shape, ...], body: Computation) -> tuple[Shape, ...]:
     """Checks arrays of one size followed by as many scalar initial values, and the reducer over them.
 
-    Gives the arrays, with the element types reduced to.
+    Gives the arrays' shapes with the element types reduced to; a reduction may widen floats or integers.
     """
     count = len(operands) // 2
     if not operands or len(operands) % 2:
@@ -44,9 +44,20 @@ def need_reduction(i: Instruction, operands: tuple[Shape, ...], body: Computatio
     if len(parts) != count or any(p.bare is not scalar(t).bare for p, t in zip(parts, types, strict=True)):
         reject(i, f"the reducer returns {gives}", f"{', '.join(f'{t}[]' for t in types)} is needed")
     for n, (s, t) in enumerate(zip(arrays, types, strict=True)):
-        if s.element_type is not t:
-            reject(i, f"operand {n} is not of its initial value's type", f"{s.element_type} and {t}")
-    return arrays
+        if s.element_type.kind != t.kind:
+            reject(i, f"operand {n} is not of its initial value's kind", f"{s.element_type} and {t}")
+    return tuple(s if s.element_type is t else s.with_type(t) for s, t in zip(arrays, types, strict=True))
+
+
+def reduction_inputs(i: Instruction, operands: tuple[np.ndarray, ...]) -> tuple[combine.Arrays, combine.Arrays]:
+    """The arrays, converted to the types reduced to, and the initial values."""
+    count = len(operands) // 2
+    shapes = [o.shape for o in i.operands]
+    arrays = [
+        numeric.convert(a, s.element_type, t.element_type)
+        for a, s, t in zip(operands[:count], shapes[:count], shapes[count:], strict=True)
+    ]
+    return tuple(arrays), operands[count:]
 
 
 @op("reduce")
@@ -69,8 +80,7 @@ class Reduce(Op):
         return tuple_([array(s.element_type, kept) for s in arrays])
 
     def evaluate(self, ev: Evaluator, i: Instruction, *operands: np.ndarray) -> object:
-        count = len(operands) // 2
-        types = tuple(o.shape.element_type for o in i.operands[:count])
-        combiner = combine.Combiner(ev, i.to_apply, types)
-        results = combine.reduce(combiner, operands[:count], operands[count:], tuple(i.dimensions))
-        return results if count > 1 else results[0]
+        arrays, inits = reduction_inputs(i, operands)
+        types = tuple(o.shape.element_type for o in i.operands[len(arrays) :])
+        results = combine.reduce(combine.Combiner(ev, i.to_apply, types), arrays, inits, tuple(i.dimensions))
+        return results[0] if len(results) == 1 else results

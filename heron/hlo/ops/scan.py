@@ -27,7 +27,8 @@ class Scan(Op):
 
     def shape(self, i: Instruction, *operands: Shape) -> Shape:
         carries = attr(i, "num_carries")
-        attr(i, "dimensions"), attr(i, "to_apply")
+        attr(i, "dimensions")
+        attr(i, "to_apply")
         if not 0 <= carries <= len(operands):
             reject(i, f"num_carries={carries} is more than the operands", f"{len(operands)} given")
         return given(i)

@@ -50,7 +50,7 @@ class Sort(Op):
         (d,) = i.dimensions
         permutation = sorting.order(ev, i.to_apply, operands, d)
         results = tuple(np.take_along_axis(x, permutation, d) for x in operands)
-        return results if len(results) > 1 else results[0]
+        return results[0] if len(results) == 1 else results
 
 
 @op("topk")

@@ -169,7 +169,7 @@ class Real(Unary):
         return default(x.with_type(x.element_type.component))
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
-        return x.real
+        return np.real(x)
 
 
 @op("imag")

@@ -8,7 +8,7 @@ import numpy as np
 
 from heron.hlo.evaluation import batched, combine
 from heron.hlo.op import Attr, AttrKind, Op, op, reject
-from heron.hlo.ops.reduce import need_reduction
+from heron.hlo.ops.reduce import need_reduction, reduction_inputs
 from heron.hlo.ops.rules import array, attr, default, need_arrays, need_same_type, need_signature
 from heron.hlo.shape import PRED_SCALAR, Shape, scalar, tuple_
 from heron.hlo.window import Window
@@ -55,11 +55,10 @@ class ReduceWindow(Op):
         return tuple_([array(s.element_type, dims) for s in arrays])
 
     def evaluate(self, ev: Evaluator, i: Instruction, *operands: np.ndarray) -> object:
-        count = len(operands) // 2
-        types = tuple(o.shape.element_type for o in i.operands[:count])
-        combiner = combine.Combiner(ev, i.to_apply, types)
-        results = combine.reduce_window(combiner, operands[:count], operands[count:], i.window)
-        return results if count > 1 else results[0]
+        arrays, inits = reduction_inputs(i, operands)
+        types = tuple(o.shape.element_type for o in i.operands[len(arrays) :])
+        results = combine.reduce_window(combine.Combiner(ev, i.to_apply, types), arrays, inits, i.window)
+        return results[0] if len(results) == 1 else results
 
 
 @op("select-and-scatter")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import cache
 
 import ml_dtypes
@@ -32,10 +31,8 @@ def format_all(element_type: ElementType, array: np.ndarray) -> list[str]:
     with np.errstate(invalid="ignore"):  # a signalling NaN in the array is no news
         wide = flat.astype(np.float64)
     values = wide.tolist()
-    if element_type.bits == 64:
-        texts = _round_trip(values, "%.15g", "%.17g", float)
-    elif element_type.bits == 32:
-        texts = _round_trip(values, "%.6g", "%.9g", _as_f32)
+    if element_type.bits >= 32:
+        texts = _round_trip(values, flat, "%.15g" if element_type.bits == 64 else "%.6g")
     else:
         form = f"%.{digits(element_type)}g"
         texts = [form % v for v in values]
@@ -46,16 +43,15 @@ def format_all(element_type: ElementType, array: np.ndarray) -> list[str]:
     return texts
 
 
-def _as_f32(text: str) -> float:
-    return float(np.float32(float(text)))
-
-
-def _round_trip(values: list[float], short: str, long: str, read: Callable[[str], float]) -> list[str]:
-    found: list[str] = []
-    for v in values:
-        text = short % v
-        found.append(text if v == 0 or v != v or read(text) == v else long % v)
-    return found
+def _round_trip(values: list[float], flat: np.ndarray, short: str) -> list[str]:
+    """The short form where it reads back as the same value, else the long one."""
+    texts = [short % v for v in values]
+    with np.errstate(over="ignore"):
+        back = np.array(list(map(float, texts))).astype(flat.dtype)
+    long = "%.17g" if flat.dtype.itemsize == 8 else "%.9g"
+    for n in np.flatnonzero(back != flat).tolist():
+        texts[n] = long % values[n]
+    return texts
 
 
 def _nan(element_type: ElementType, one: np.ndarray) -> str:

@@ -17,7 +17,7 @@ from heron.hlo.instruction import Instruction, Metadata, operand_count_text
 from heron.hlo.module import Module
 from heron.hlo.op import Attr, Op
 from heron.hlo.shape import Shape
-from heron.hlo.text import common, header
+from heron.hlo.text import async_sugar, common, header
 from heron.hlo.text.attributes import READ, nearest
 from heron.hlo.text.cursor import Cursor
 from heron.hlo.text.lexer import END, WORD, Source
@@ -198,7 +198,7 @@ class Parser(Cursor):
             operands: list[Instruction] = []
             attrs: dict[str, Any] = {"literal": self._literal(opcode[9:-1], shape)}
         else:
-            op = ops.REGISTRY.get(opcode) or self._unknown_op(opcode)
+            op = ops.REGISTRY.get(opcode) or async_sugar.find(opcode) or self._unknown_op(opcode)
             self.n += 1
             if op.name == "parameter":
                 operands, attrs = [], {"number": self._parameter_number()}
@@ -362,6 +362,8 @@ class Parser(Cursor):
         name = tokens[first]
         name = name[1:] if name[0] == "%" else name
         try:
+            if isinstance(op, async_sugar.Start):
+                op, attrs = self._unwrapped(op, operands, shape, attrs)
             i = Instruction(op, operands, shape, attrs, name, extras, metadata)
         except HeronError as error:  # a shape that could not be inferred
             span = self._instruction_span(first)
@@ -369,6 +371,17 @@ class Parser(Cursor):
         for predecessor in before:
             i.add_control_predecessor(predecessor)
         return i
+
+    def _unwrapped(
+        self, start: async_sugar.Start, operands: list[Instruction], shape: Shape | None, attrs: dict[str, Any]
+    ) -> tuple[Op, dict[str, Any]]:
+        """What ``y-start`` stands for: an async-start and the computation it calls."""
+        thread = attrs.pop(async_sugar.THREAD, None)
+        c = self.result.add_computation(async_sugar.wrap(start, operands, shape, attrs))
+        full: dict[str, Any] = {"calls": c}
+        if thread is not None:
+            full[async_sugar.THREAD] = c.extras["execution_thread"] = thread
+        return ops.get("async-start"), full
 
     def _other_spelling(self, op: Op, name: str, at: int, attrs: dict[str, Any]) -> None:
         known = SPELLINGS.get((op.name, name))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from heron.hlo.op import Op
-from heron.hlo.text import common, header
+from heron.hlo.text import async_sugar, common, header
 from heron.hlo.text.attributes import PRINT
 from heron.hlo.text.literals import print_literal
 from heron.hlo.types import PRED
@@ -143,6 +143,7 @@ def _called(i: Instruction) -> list[Computation]:
 _Plan = list[tuple[str, Callable[[Any, "Printer"], str], Any, bool]]
 _PLANS: dict[Op, _Plan] = {}
 _LATE = ("result_accuracy",)  # printed among what any instruction may carry
+_ASYNC = frozenset(("async-start", "async-update", "async-done"))
 _INSIDE = {"parameter": "number", "constant": "literal"}  # printed between the parentheses
 
 
@@ -194,7 +195,10 @@ class Printer:
         if "stack_frames" in fields and self.options.metadata:
             parts.append(header.print_stack_frames(fields["stack_frames"]))
         parts.append("\n\n")
+        inlined = _inlined(module)
         for c in computation_order(module):
+            if c in inlined:
+                continue
             scheduled = module.schedule.get(c) if module.schedule is not None else None
             parts.append("ENTRY " if c is module.entry else "")
             parts.append(self.computation(c, scheduled))
@@ -222,7 +226,10 @@ class Printer:
             self.name(i)
         shape = i.shape
         shown = "" if shape is None else (shape.text if self.options.layouts else self.shape(shape)) + " "
-        text = f"{self.name(i)} = {shown}{i.opcode}({self._operands(i)})"
+        opcode = i.opcode
+        if opcode in _ASYNC and (inner := async_sugar.wrapped(i)) is not None:
+            opcode = inner.opcode + opcode.removeprefix("async")
+        text = f"{self.name(i)} = {shown}{opcode}({self._operands(i)})"
         if i.attrs or i.extras or i.metadata is not None or i.control_predecessors:
             text += self._attributes(i)
         return text
@@ -250,7 +257,11 @@ class Printer:
         extras, attrs = i.extras, i.attrs
         if "parameter_replication" in extras:
             self._extra(extras, "parameter_replication", parts)
-        for name, show, default, shown in _plan(i.op):
+        plan = _plan(i.op)
+        if i.opcode == "async-start" and (inner := async_sugar.wrapped(i)) is not None:
+            plan = [*plan[:1], *_plan(inner.op)]
+            attrs = {async_sugar.THREAD: i.async_execution_thread, **inner.attrs}
+        for name, show, default, shown in plan:
             value = attrs.get(name, default)
             if value is None or (value == default and not shown):
                 continue
@@ -284,6 +295,14 @@ class Printer:
         value = extras.get(name)
         if value is not None:
             parts.append(f"{name}={common.PRINT[name](value)}")
+
+
+def _inlined(module: Module) -> set[Computation]:
+    """Computations of a single op that are printed in the place of their call."""
+    found = {i.attrs["calls"] for i in module.instructions() if i.opcode == "async-start" and async_sugar.wrapped(i)}
+    if found:
+        found -= {k for i in module.instructions() if i.opcode != "async-start" for k in i.called}
+    return found
 
 
 def _own_layout(entry: Computation) -> header.EntryLayout:

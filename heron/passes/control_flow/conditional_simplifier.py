@@ -17,7 +17,7 @@ from heron.passes.registry import register
 @register
 @dataclass(frozen=True)
 class ConditionalSimplifier(Pass):
-    """Inlines the branch of a conditional whose index is a constant, that has one branch, or whose branches are all alike.
+    """Inlines the branch of a conditional whose index is a constant or whose branches are all alike.
 
     yes {
       p = f32[] parameter(0)

@@ -22,34 +22,34 @@ class WhileLoopConstantSinking(Pass):
     remove.
 
     body {
-      s = (f32[4], f32[4]) parameter(0)
-      v = f32[4] get-tuple-element(s), index=0
-      k = f32[4] get-tuple-element(s), index=1
-      w = f32[4] add(v, k)
-      ROOT t = (f32[4], f32[4]) tuple(w, k)
+      s = (s32[], s32[]) parameter(0)
+      v = s32[] get-tuple-element(s), index=0
+      k = s32[] get-tuple-element(s), index=1
+      w = s32[] add(v, k)
+      ROOT t = (s32[], s32[]) tuple(w, k)
     }
 
     condition {
-      s = (f32[4], f32[4]) parameter(0)
-      ROOT c = pred[] constant(true)
+      s = (s32[], s32[]) parameter(0)
+      v = s32[] get-tuple-element(s), index=0
+      ten = s32[] constant(10)
+      ROOT c = pred[] compare(v, ten), direction=LT
     }
 
-    two = f32[] constant(2)
-    twos = f32[4] broadcast(two), dimensions={}
-    init = (f32[4], f32[4]) tuple(f32[4] x, twos)
-    ROOT loop = (f32[4], f32[4]) while(init), condition=condition, body=body
+    two = s32[] constant(2)
+    init = (s32[], s32[]) tuple(s32[] x, two)
+    ROOT loop = (s32[], s32[]) while(init), condition=condition, body=body
     ->
     body {
-      s = (f32[4], f32[4]) parameter(0)
-      v = f32[4] get-tuple-element(s), index=0
-      two = f32[] constant(2)
-      twos = f32[4] broadcast(two), dimensions={}
-      w = f32[4] add(v, twos)
-      k = f32[4] get-tuple-element(s), index=1
-      ROOT t = (f32[4], f32[4]) tuple(w, k)
+      s = (s32[], s32[]) parameter(0)
+      v = s32[] get-tuple-element(s), index=0
+      two = s32[] constant(2)
+      w = s32[] add(v, two)
+      k = s32[] get-tuple-element(s), index=1
+      ROOT t = (s32[], s32[]) tuple(w, k)
     }
 
-    ROOT loop = (f32[4], f32[4]) while(init), condition=condition, body=body
+    ROOT loop = (s32[], s32[]) while(init), condition=condition, body=body
     """
 
     name = "while-loop-constant-sinking"

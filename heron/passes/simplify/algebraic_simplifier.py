@@ -22,7 +22,7 @@ _tables: dict[str, Table] = {}
 @register
 @dataclass(frozen=True)
 class AlgebraicSimplifier(Pass):
-    """Rewrites instructions by the laws in `heron/passes/simplify/algebraic`: `heron passes algebraic-simplifier` lists them.
+    """Rewrites instructions by the laws in `heron/passes/simplify/algebraic`, a file per theme.
 
     Only laws that are exact fire unless the option ``math`` allows more. Layouts are ignored: run it while every layout
     is the default one.

@@ -23,11 +23,13 @@ class GatherSimplifier(Pass):
     dimensions, which become components of the index. Reshapes and a transpose around it give what the original gave.
     ``start_index_map`` stays as it is: the k-th component may index any dimension.
 
-    ROOT r = f32[2,3,4] gather(f32[8,4] x, s32[2,3] n), offset_dims={2}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=2, slice_sizes={1,4}
+    ROOT r = f32[2,3,4] gather(f32[8,4] x, s32[2,3] n),
+      offset_dims={2}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=2, slice_sizes={1,4}
     ->
     m = s32[2,3,1] reshape(n)
     v = s32[6,1] reshape(m)
-    g = f32[6,1,4] gather(x, v), offset_dims={1,2}, collapsed_slice_dims={}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,4}
+    g = f32[6,1,4] gather(x, v), offset_dims={1,2}, collapsed_slice_dims={},
+      start_index_map={0}, index_vector_dim=1, slice_sizes={1,4}
     ROOT r = f32[2,3,4] reshape(g)
     """
 

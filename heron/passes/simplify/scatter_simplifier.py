@@ -18,8 +18,8 @@ from heron.passes.simplify.index_matrix import index_matrix
 class ScatterSimplifier(Pass):
     """Brings scatters to one form, so that code for them is written once.
 
-    The indices are a matrix, one index vector a row (``index_vector_dim=1``); updates have the row number first, then all
-    dimensions of the operand in order (``update_window_dims={1,2,...}``), those of size 1 that were left out included;
+    The indices are a matrix, one index vector a row (``index_vector_dim=1``); updates have the row number first, then
+    all dimensions of the operand in order (``update_window_dims={1,2,...}``), those of size 1 that were left out included;
     there are no batching dimensions: they become components of the index. ``scatter_dims_to_operand_dims`` stays as it
     is. Scatters of several arrays at once keep being that.
 
@@ -29,11 +29,13 @@ class ScatterSimplifier(Pass):
       ROOT s = f32[] add(a, b)
     }
 
-    ROOT r = f32[8,4] scatter(f32[8,4] x, s32[3] n, f32[3,4] u), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add
+    ROOT r = f32[8,4] scatter(f32[8,4] x, s32[3] n, f32[3,4] u), update_window_dims={1}, inserted_window_dims={0},
+      scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add
     ->
     m = s32[3,1] reshape(n)
     w = f32[3,1,4] reshape(u)
-    ROOT r = f32[8,4] scatter(x, m, w), update_window_dims={1,2}, inserted_window_dims={}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add
+    ROOT r = f32[8,4] scatter(x, m, w), update_window_dims={1,2}, inserted_window_dims={},
+      scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add
     """
 
     name = "scatter-simplifier"

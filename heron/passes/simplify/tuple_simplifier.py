@@ -52,10 +52,6 @@ def _repacked(i: Instruction) -> Instruction | None:
     if len(whole.shape.tuple_shapes or ()) != len(i.operands) or not same_type(whole, i):
         return None
     for n, element in enumerate(i.operands):
-        if (
-            element.opcode != "get-tuple-element"
-            or element.operands[0] is not whole
-            or element.attrs["index"] != n
-        ):
+        if element.opcode != "get-tuple-element" or element.operands[0] is not whole or element.attrs["index"] != n:
             return None
     return whole

@@ -23,7 +23,9 @@ REGISTER = re.compile(r"(%[\w.]+) = [^@]*@llvm\.nvvm\.read\.ptx\.sreg\.([\w.]+)\
 FENCE = re.compile(r"call void @llvm\.nvvm\.membar\.\w+\(")
 LOAD = re.compile(r"^(\s*%[\w.]+ = load (?:atomic )?(?:volatile )?)([^,]+), ptr ([^\s,]+)(.*)$")
 STORE = re.compile(r"^(\s*store (?:atomic )?(?:volatile )?)(.+), ptr ([^\s,]+)(.*)$")
-ATOMIC = re.compile(r"^(\s*%[\w.]+ = (?:atomicrmw|cmpxchg) (?:weak )?(?:volatile )?(?:\w+ )?)ptr ([^\s,]+), (\S+) (.*)$")
+ATOMIC = re.compile(
+    r"^(\s*%[\w.]+ = (?:atomicrmw|cmpxchg) (?:weak )?(?:volatile )?(?:\w+ )?)ptr ([^\s,]+), (\S+) (.*)$"
+)
 DERIVED = re.compile(r"^\s*(%[\w.]+) = (getelementptr|bitcast|freeze|select|phi)\b(.*)$")
 SIZES = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "half": 2, "bfloat": 2, "float": 4, "double": 8, "ptr": 8}
 
@@ -160,7 +162,7 @@ def _roots(flat: Flat) -> dict[str, str]:
             if match is None or "ptr" not in match.group(3):
                 continue
             name, kind, rest = match.groups()
-            found = {_root_of(roots, value) for value in _pointers(kind, rest)} - {None}
+            found = {roots[value] for value in _pointers(kind, rest) if value in roots}
             root = found.pop() if len(found) == 1 else "" if found else None
             if root is not None and roots.get(name) != root and roots.get(name) != "":
                 roots[name], changed = (root if name not in roots else ""), True
@@ -171,10 +173,6 @@ def _pointers(kind: str, rest: str) -> list[str]:
     if kind == "phi":
         return re.findall(r"\[ ([^\s,]+),", rest)
     return re.findall(r"ptr ([%@][\w.$]+)", rest)
-
-
-def _root_of(roots: dict[str, str], value: str) -> str | None:
-    return roots.get(value)
 
 
 def _checked(thread: Thread, text: str, roots: dict[str, str]) -> str:
@@ -220,9 +218,8 @@ def _hook(thread: Thread, text: str, pointer: str, size: int, mode: int, roots: 
         arguments += f", i64 sim.first({root}), i32 {mode}, i64 {number}"
         thread.lines.append(f"  {safe} = call ptr @sim.check.shared({arguments})")
     elif root:
-        thread.lines.append(
-            f"  {safe} = call ptr @sim.check.argument(ptr {pointer}, i64 {size}, i64 sim.argument({root}), i64 {number})"
-        )
+        arguments = f"ptr {pointer}, i64 {size}, i64 sim.argument({root}), i64 {number}"
+        thread.lines.append(f"  {safe} = call ptr @sim.check.argument({arguments})")
     else:
         thread.lines.append(f"  {safe} = call ptr @sim.check.any(ptr {pointer}, i64 {size}, i64 {number})")
     return safe

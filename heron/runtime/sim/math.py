@@ -30,7 +30,10 @@ def complete(text: str) -> str:
     for name in sorted(called - _defined(text)):
         lines += _wrapper(name)
     if "bfloat" in text or "half" in text:
+        there = _defined(text)
         for name, (a, source, b, target) in _SOFT.items():
+            if name in there:
+                continue
             lines += _function("define", target, name, [source], f"heron.convert.{a}.{b}")
     text = "\n".join([text, *lines, ""])
     missing = set(re.findall(r"call [^@\n]*@(heron\.[\w.]+)\(", text)) - _defined(text)

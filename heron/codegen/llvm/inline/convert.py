@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heron.codegen.llvm.inline.builder import REGISTRY, Body, Definition, Value
+from heron.codegen.llvm.inline.builder import REGISTRY, Body, Build, Definition, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +55,10 @@ FORMATS = (
 )
 
 
-def define(source: str, target: str, arguments: str, result: str, build) -> None:
+def define(source: str, target: str, argument: str, result: str, build: Build) -> None:
+    """Register one conversion."""
     name = f"heron.convert.{source}.{target}"
-    REGISTRY[name] = Definition(name, (arguments,), result, build)
+    REGISTRY[name] = Definition(name, (argument,), result, build)
 
 
 def widen(f: Body, x: Value, form: Small) -> Value:
@@ -137,16 +138,17 @@ def from_e8m0(f: Body, x: Value) -> Value:
 
 
 def to_e8m0(f: Body, x: Value) -> Value:
-    """The exponent of a positive value, mantissa rounded to nearest even; everything else is NaN."""
+    """The nearest power of two of a positive value, ties up; everything else is NaN."""
     bits = x.bits()
-    rounded = (bits + ((bits.shr(23) & 1) + 0x3FFFFF)).shr(23)
+    denormal = f.select(bits > 0x400000, f.value(1, "i32"), 0)  # code 0 is 2^-127; above it ml_dtypes goes up
+    rounded = f.select(bits < 0x800000, denormal, (bits + 0x400000).shr(23))
     bad = f.either(f.invert(x > 0.0), rounded > 254)
     return f.select(bad, f.value(255, "i32"), rounded).cast("trunc", "i8")
 
 
 def _register() -> None:
-    narrowers = {form.name: (lambda f, x, form=form: narrow(f, x, form)) for form in FORMATS}
-    wideners = {form.name: (lambda f, x, form=form: widen(f, x, form)) for form in FORMATS}
+    narrowers: dict[str, Build] = {form.name: (lambda f, x, form=form: narrow(f, x, form)) for form in FORMATS}
+    wideners: dict[str, Build] = {form.name: (lambda f, x, form=form: widen(f, x, form)) for form in FORMATS}
     narrowers["f8e8m0fnu"], wideners["f8e8m0fnu"] = to_e8m0, from_e8m0
     for name, build in wideners.items():
         define(name, "f32", "i8", "f32", build)

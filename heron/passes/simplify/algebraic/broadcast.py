@@ -67,9 +67,7 @@ def broadcast_of_size_one(i: Instruction, b: Builder) -> Instruction | None:
         return None
     kept = [d for d, size in enumerate(x.shape.dims) if size != 1]
     dimensions = i.attrs["dimensions"]
-    return b.broadcast(
-        b.reshape(x, [x.shape.dims[d] for d in kept]), i.shape.dims, [dimensions[d] for d in kept]
-    )
+    return b.broadcast(b.reshape(x, [x.shape.dims[d] for d in kept]), i.shape.dims, [dimensions[d] for d in kept])
 
 
 @rule("broadcast")

@@ -1,4 +1,4 @@
-"""Slices and updates at computed places, gathers and scatters that are one of those."""
+"""Slices and updates at computed places."""
 
 from __future__ import annotations
 
@@ -82,39 +82,3 @@ def update_with_itself(i: Instruction, b: Builder) -> Instruction | None:
     if update.opcode == "dynamic-slice" and update.operands == [x, *starts]:
         return x
     return None
-
-
-@rule("gather")
-def gather_one(i: Instruction, b: Builder) -> Instruction | None:
-    """gather(x, n) with one index vector == dynamic-slice(x, n)
-
-    ROOT r = f32[4] gather(f32[8,4] x, s32[1] n), offset_dims={0}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=0, slice_sizes={1,4}
-    ->
-    f = s32[] reshape(n)
-    zero = s32[] constant(0)
-    s = f32[1,4] dynamic-slice(x, f, zero), dynamic_slice_sizes={1,4}
-    ROOT r = f32[4] reshape(s)
-    """
-    indices = i.operands[1]
-    vector = i.index_vector_dim
-    count = 1
-    for d, size in enumerate(indices.shape.dims):
-        count *= 1 if d == vector else size
-    if count != 1 or i.operand_batching_dims:
-        return None
-    x = i.operands[0]
-    flat = b.reshape(indices, (len(i.start_index_map),))
-    zero = None
-    starts: list[Instruction] = []
-    for d in range(x.shape.rank):
-        if d in i.start_index_map:
-            n = i.start_index_map.index(d)
-            part = flat.shape.with_dims((1,))
-            one = flat if flat.shape is part else b.add("slice", [flat], part, slice=((n, n + 1, 1),))
-            starts.append(b.reshape(one, ()))
-        else:
-            zero = zero or b.scalar(indices.shape.element_type, 0)
-            starts.append(zero)
-    sizes = tuple(i.slice_sizes)
-    cut = b.add("dynamic-slice", [x, *starts], x.shape.with_dims(sizes), dynamic_slice_sizes=sizes)
-    return b.reshape(cut, i.shape.dims)

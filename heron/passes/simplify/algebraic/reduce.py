@@ -96,9 +96,7 @@ def reduce_of_transpose(i: Instruction, b: Builder) -> Instruction | None:
     reduced = sorted(permutation[d] for d in i.dimensions)
     kept = [permutation[d] for d in range(x.shape.rank) if d not in i.dimensions]
     dims = tuple(x.shape.dims[d] for d in sorted(kept))
-    small = b.add(
-        "reduce", [x, init], i.shape.with_dims(dims), dimensions=tuple(reduced), to_apply=i.to_apply
-    )
+    small = b.add("reduce", [x, init], i.shape.with_dims(dims), dimensions=tuple(reduced), to_apply=i.to_apply)
     return b.transpose(small, [sorted(kept).index(d) for d in kept])
 
 
@@ -137,9 +135,7 @@ def reduce_of_reshape(i: Instruction, b: Builder) -> Instruction | None:
     dims = tuple(size for d, size in enumerate(x.shape.dims) if d not in reduced)
     if dims != i.shape.dims and len(x.shape.dims) > len(y.shape.dims):
         return None  # the reshape would only move behind the reduce, and its input has more dimensions
-    small = b.add(
-        "reduce", [x, init], i.shape.with_dims(dims), dimensions=tuple(reduced), to_apply=i.to_apply
-    )
+    small = b.add("reduce", [x, init], i.shape.with_dims(dims), dimensions=tuple(reduced), to_apply=i.to_apply)
     return b.reshape(small, i.shape.dims)
 
 
@@ -239,7 +235,7 @@ def reduce_of_repeated_floats(i: Instruction, b: Builder) -> Instruction | None:
 
 
 def _repeated(i: Instruction) -> tuple[Instruction, Instruction, tuple[int, ...], int] | None:
-    """For a reduction over dimensions a broadcast made: its operand, init, what of it is reduced, how often each counts."""
+    """For a reduction over what a broadcast added: its operand, init, what of it is reduced, how often each counts."""
     found = _parts(i)
     if found is None or found[0].opcode != "broadcast":
         return None

@@ -1,7 +1,8 @@
 """What a rewrite rule is, and the builder it makes new instructions with.
 
 A rule is a small function of an instruction and a `Builder`; it returns what may stand in the instruction's place, or
-None. Its docstring is its law on the first line, then an example in the short form of `heron.passes.docs`, run as a test::
+None. Its docstring is its law on the first line, then an example in the short form of `heron.passes.docs`, which is run
+as a test::
 
     @rule("subtract", operand=KNOWN)
     def subtract_zero(i, b):
@@ -16,10 +17,10 @@ None. Its docstring is its law on the first line, then an example in the short f
             case [x, zero] if is_splat(zero, 0.0):
                 return x
 
-A rule's class says when its law holds: ``exact`` for all values, bit for bit but for the payload of NaNs and the order in
-which a `reduce` or `dot` adds up; ``reassociating`` when rounding or the sign of a zero may change; ``finite-only`` when
-it is wrong for infinities or NaNs. `Options.math` decides which classes fire. ``operand`` names the ops one of the operands
-must be for the rule to be tried at all, which is what keeps hundreds of rules cheap.
+A rule's class says when its law holds: ``exact`` for all values, bit for bit but for the payload of NaNs and the order
+in which a `reduce` or `dot` adds up; ``reassociating`` when rounding or the sign of a zero may change; ``finite-only``
+when it is wrong for infinities or NaNs. `Options.math` decides which classes fire. ``operand`` names the ops one of the
+operands must be for the rule to be tried at all, which is what keeps hundreds of rules cheap.
 """
 
 from __future__ import annotations
@@ -61,9 +62,7 @@ class Rule:
 RULES: list[Rule] = []
 
 
-def rule(
-    *opcodes: str, operand: str | tuple[str, ...] = (), math: str = "exact"
-) -> Callable[[Apply], Apply]:
+def rule(*opcodes: str, operand: str | tuple[str, ...] = (), math: str = "exact") -> Callable[[Apply], Apply]:
     """Decorator: register a function as the rule for instructions with one of these opcodes."""
     of = (operand,) if isinstance(operand, str) else operand
 

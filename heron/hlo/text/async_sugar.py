@@ -1,0 +1,68 @@
+"""The short spelling of asynchronous ops: ``y-start(x), …`` for an async-start whose computation is a single ``y``.
+
+XLA prints, and so we print, the one op in the place of its computation; ``y-update`` and ``y-done`` follow suit.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from heron.hlo.computation import Computation
+from heron.hlo.instruction import Instruction
+from heron.hlo.op import REGISTRY, Attr, Op
+from heron.hlo.shape import Shape
+
+_LEAVES = ("parameter", "constant")
+_FOLLOWING = {"-update": "async-update", "-done": "async-done"}
+THREAD = "async_execution_thread"
+
+
+class Start(Op):
+    """How ``y-start`` reads: the operands and attributes of ``y``, and the thread it runs on."""
+
+    def __init__(self, inner: Op) -> None:
+        self.inner = inner
+        self.name = inner.name + "-start"  # type: ignore[misc]
+        self.operands = inner.operands  # type: ignore[misc]
+        self.min_operands, self.max_operands = inner.min_operands, inner.max_operands
+        thread: dict[str, Attr] = {THREAD: REGISTRY["async-start"].attributes[THREAD]}
+        self.attributes = {**thread, **inner.attributes}  # type: ignore[misc]
+
+
+@cache
+def find(opcode: str) -> Op | None:
+    """The op a short spelling stands for: a `Start`, or async-update or async-done; None when it is none."""
+    stem, dash, suffix = opcode.rpartition("-")
+    inner = REGISTRY.get(stem)
+    if inner is None or stem in _LEAVES:
+        return None
+    if suffix == "start":
+        return Start(inner)
+    return REGISTRY.get(_FOLLOWING.get(dash + suffix, ""))
+
+
+def wrap(start: Start, operands: list[Instruction], shape: Shape | None, attrs: dict[str, Any]) -> Computation:
+    """The computation of the one op, for an async-start with that result shape; takes the op's own `attrs`."""
+    parts = shape.tuple_shapes if shape is not None else None
+    c = Computation("async_computation")
+    parameters = [c.add_parameter(n, o.shape, f"async_param_{n}") for n, o in enumerate(operands)]
+    result = parts[1] if parts is not None and len(parts) > 1 else None
+    c.root = c.attach(Instruction(start.inner, parameters, result, attrs, "async_op"))
+    return c
+
+
+def single_op(c: Computation | None) -> Instruction | None:
+    """The op of a computation that is just one op on all its parameters in order."""
+    if c is None or c.root.opcode in _LEAVES or len(c) != len(c.root.operands) + 1:
+        return None
+    numbers = [o.attrs.get("number") for o in c.root.operands]
+    plain = not c.root.extras and not c.root.control_predecessors and c.root.metadata is None
+    return c.root if plain and numbers == list(range(len(numbers))) else None
+
+
+def wrapped(i: Instruction) -> Instruction | None:
+    """The one op that an asynchronous instruction runs, or None when it has to be spelled out."""
+    while i.opcode in ("async-update", "async-done") and i.operands:
+        i = i.operands[0]
+    return single_op(i.attrs.get("calls")) if i.opcode == "async-start" else None

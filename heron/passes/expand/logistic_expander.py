@@ -1,0 +1,35 @@
+"""logistic-expander: logistic by exponential."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from heron.hlo.instruction import Instruction
+from heron.passes.building import splat
+from heron.passes.expand.expander import Expander
+from heron.passes.registry import register
+
+
+@register
+@dataclass(frozen=True)
+class LogisticExpander(Expander):
+    """Writes logistic(x) as 1 / (1 + exp(-x)), which is right for infinities too.
+
+    ROOT r = f32[] logistic(f32[] x)
+    ->
+    n = f32[] negate(x)
+    e = f32[] exponential(n)
+    one = f32[] constant(1)
+    s = f32[] add(one, e)
+    ROOT r = f32[] divide(one, s)
+    """
+
+    name = "logistic-expander"
+    opcodes = frozenset({"logistic"})
+
+    def expand(self, i: Instruction) -> Instruction:
+        c = i.parent
+        assert c is not None
+        one = splat(c, i.shape, 1)
+        e = c.add("exponential", [c.add("negate", i.operands, i.shape, like=i)], i.shape, like=i)
+        return c.add("divide", [one, c.add("add", [one, e], i.shape, like=i)], i.shape, like=i)

@@ -1,0 +1,82 @@
+"""stable-sort-expander: sorts that keep the order of equals, by a sort that need not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from heron.hlo import shape
+from heron.hlo.computation import Computation
+from heron.hlo.instruction import Instruction
+from heron.hlo.shape import PRED_SCALAR
+from heron.hlo.types import S32, S64
+from heron.passes.building import array
+from heron.passes.expand.expander import Expander
+from heron.passes.registry import register
+
+
+@register
+@dataclass(frozen=True)
+class StableSortExpander(Expander):
+    """Sorts positions along and lets them decide between equals, for sorting algorithms that are not stable themselves.
+
+    less {
+      a = f32[] parameter(0)
+      b = f32[] parameter(1)
+      ROOT l = pred[] compare(a, b), direction=LT
+    }
+
+    ROOT r = f32[8] sort(f32[8] x), dimensions={0}, is_stable=true, to_apply=less
+    ->
+    less {
+      a = f32[] parameter(0)
+      b = f32[] parameter(1)
+      l = pred[] compare(a, b), direction=LT
+      g = pred[] compare(b, a), direction=LT
+      same = pred[] compare(l, g), direction=EQ
+      m = s32[] parameter(2)
+      n = s32[] parameter(3)
+      first = pred[] compare(m, n), direction=LT
+      ROOT r = pred[] select(same, first, l)
+    }
+
+    positions = s32[8] iota(), iota_dimension=0
+    s = (f32[8], s32[8]) sort(x, positions), dimensions={0}, to_apply=less
+    ROOT r = f32[8] get-tuple-element(s), index=0
+    """
+
+    name = "stable-sort-expander"
+    opcodes = frozenset({"sort"})
+
+    def matches(self, i: Instruction) -> bool:
+        return bool(i.is_stable)
+
+    def expand(self, i: Instruction) -> Instruction:
+        c = i.parent
+        assert c is not None and c.module is not None
+        first, (d,) = i.operands[0], i.dimensions
+        index_type = S32 if first.shape.dims[d] < 1 << 31 else S64
+        positions = c.add("iota", [], array(index_type, first.shape.dims), like=i, iota_dimension=d)
+        comparator = c.module.add_computation(_with_tie_break(i.to_apply, positions))
+        operands = [*i.operands, positions]
+        result = shape.tuple_([o.shape.with_default_layout() for o in operands])
+        both = c.add("sort", operands, result, like=i, dimensions=i.dimensions, to_apply=comparator)
+        parts = [c.add("get-tuple-element", [both], o.shape, index=n) for n, o in enumerate(i.operands)]
+        return c.add("tuple", parts, like=i) if i.shape.is_tuple else parts[0]
+
+
+def _with_tie_break(old: Computation, positions: Instruction) -> Computation:
+    """`old(a, b)`, or where neither comes first, whether a's position is less than b's."""
+    new = old.clone()
+    forward = new.root
+    count = len(new.parameters)
+    # the comparison the other way round: the same instructions on swapped parameters
+    swapped = {p: new.parameters[p.attrs["number"] ^ 1] for p in new.parameters}
+    for i in new.post_order():
+        if i not in swapped:
+            swapped[i] = new.attach(i.clone([swapped[o] for o in i.operands]))
+    index = shape.scalar(positions.shape.element_type)
+    m, n = (new.add("parameter", (), index, number=count + k) for k in range(2))
+    first = new.add("compare", [m, n], PRED_SCALAR, direction="LT")
+    same = new.add("compare", [forward, swapped[forward]], PRED_SCALAR, direction="EQ")
+    new.root = new.add("select", [same, first, forward], PRED_SCALAR)
+    return new

@@ -1,0 +1,42 @@
+"""Pipelines any target may use; those of one target are in ``heron/backends/TARGET/pipeline.py``."""
+
+from __future__ import annotations
+
+from heron.passes import registry
+from heron.passes.pipeline import Fixpoint, Pipeline
+from heron.passes.registry import get
+
+
+@registry.named_pipeline("simplify")
+def simplify() -> Pipeline:
+    """Calls inlined, then everything that only makes a program smaller, until nothing changes any more."""
+    return Pipeline(
+        "simplify",
+        [
+            get("call-inliner"),
+            get("dce"),
+            get("cse"),
+            simplification(),
+        ],
+    )
+
+
+def simplification() -> Fixpoint:
+    """The loop of simplifying passes; pipelines run it wherever new chances may have come up."""
+    return Fixpoint(
+        "simplification",
+        [
+            get("zero-sized-hlo-elimination"),
+            get("gather-simplifier"),
+            get("scatter-simplifier"),
+            get("algebraic-simplifier"),
+            get("sort-simplifier"),
+            get("tuple-simplifier"),
+            get("while-loop-constant-sinking"),
+            get("while-loop-simplifier"),
+            get("constant-folding"),
+            get("conditional-simplifier"),
+            get("cse"),
+            get("dce"),
+        ],
+    )

@@ -1,0 +1,209 @@
+"""The loop emitter: its IR, its choice of loops, threads and vectors, and large random fusions run on both targets."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from heron import targets
+from heron.codegen.emit import emit_fusion
+from heron.codegen.heroes.base import as_fusion
+from heron.codegen.heroes.iteration import contiguous_runs, plan_cpu, plan_gpu
+from heron.codegen.kernel import Kernel
+from heron.codegen.partition import partition
+from heron.errors import HeronError
+from tests.codegen.run_kernel import check, root_fusion
+from tests.codegen.test_elemental_indexing import array, source
+
+
+def emitted(target: str, shapes: list[str], body: str) -> Kernel:
+    kernel = emit_fusion(root_fusion(source(shapes, body)), "k", targets.get(target))
+    kernel.module.verify()
+    return kernel
+
+
+BIAS = (
+    ["f32[6,512,64]", "f32[64]"],
+    (
+        "b = f32[6,512,64] broadcast(p1), dimensions={2}\n a = f32[6,512,64] add(p0, b)\n"
+        " ROOT r = f32[6,512,64] multiply(a, a)"
+    ),
+)
+
+
+def test_cpu_golden() -> None:
+    kernel = emitted("cpu", *BIAS)
+    assert (
+        str(kernel.module)
+        == """\
+builtin.module {
+  func.func @k(%in: tensor<6x512x64xf32>, %in_1: tensor<64xf32>, %out: tensor<6x512x64xf32>, %lo: index, %hi: index) -> tensor<6x512x64xf32> attributes {xla_gpu.entry} {
+    %0 = arith.constant 1 : index
+    %1 = scf.for %2 = %lo to %hi step %0 iter_args(%3 = %out) -> (tensor<6x512x64xf32>) {
+      %4 = xla_gpu.loop ()[%5] -> () in "()[s0] -> (), domain: s0 in [0, 63]" iter_args(%6 = %3) -> (tensor<6x512x64xf32>) {
+        %7, %8 = xla_gpu.apply_indexing "(d0) -> (d0 floordiv 512, d0 mod 512), domain: d0 in [0, 3071]"(%2)
+        %9 = tensor.extract %in[%7, %8, %5] : tensor<6x512x64xf32>
+        %10 = tensor.extract %in_1[%5] : tensor<64xf32>
+        %11 = arith.addf %9, %10 : f32
+        %12 = arith.mulf %11, %11 : f32
+        %13 = tensor.insert %12 into %6[%7, %8, %5] : tensor<6x512x64xf32>
+        xla_gpu.yield %13 : tensor<6x512x64xf32>
+      }
+      scf.yield %4 : tensor<6x512x64xf32>
+    }
+    func.return %1 : tensor<6x512x64xf32>
+  }
+}"""
+    )  # noqa: E501
+    assert kernel.launch.work_items == 3072 and kernel.emitter == "loop"
+    assert [(a.kind, a.index, a.alias) for a in kernel.args] == [("in", 0, None), ("in", 1, None), ("out", 0, None)]
+
+
+def test_gpu_golden() -> None:
+    kernel = emitted("sm_90", *BIAS)
+    assert (
+        str(kernel.module)
+        == """\
+builtin.module {
+  func.func @k(%in: tensor<6x512x64xf32>, %in_1: tensor<64xf32>, %out: tensor<6x512x64xf32>) -> tensor<6x512x64xf32> attributes {xla_gpu.entry} {
+    %0 = "gpu.thread_id"() <{dimension = #gpu<dim x>}> : () -> index
+    %1 = "gpu.block_id"() <{dimension = #gpu<dim x>}> : () -> index
+    %2 = xla_gpu.loop (%0, %1)[%3] -> (%4, %5, %6) in "(th_x, bl_x)[s0] -> (bl_x floordiv 64, th_x floordiv 16 + (bl_x mod 64) * 8, (th_x mod 16) * 4 + s0), domain: th_x in [0, 127], bl_x in [0, 383], s0 in [0, 3]" iter_args(%7 = %out) -> (tensor<6x512x64xf32>) {
+      %8 = tensor.extract %in[%4, %5, %6] : tensor<6x512x64xf32>
+      %9 = tensor.extract %in_1[%6] : tensor<64xf32>
+      %10 = arith.addf %8, %9 : f32
+      %11 = arith.mulf %10, %10 : f32
+      %12 = tensor.insert %11 into %7[%4, %5, %6] : tensor<6x512x64xf32>
+      xla_gpu.yield %12 : tensor<6x512x64xf32>
+    }
+    func.return %2 : tensor<6x512x64xf32>
+  }
+}"""
+    )  # noqa: E501
+    assert (kernel.launch.grid, kernel.launch.block) == ((384, 1, 1), (128, 1, 1))
+
+
+def runs_of(shapes: list[str], body: str) -> list[list[int]]:
+    fusion = as_fusion(root_fusion(source(shapes, body)))
+    root = fusion.roots[0]
+    return contiguous_runs([root], root.shape.dims, partition([root]))
+
+
+@pytest.mark.parametrize(
+    "shapes, body, runs",
+    [
+        (["f32[4,5,6]"], "ROOT r = f32[4,5,6] negate(p0)", [[0, 1, 2]]),
+        (["f32[120]"], "a = f32[4,5,6] reshape(p0)\n ROOT r = f32[4,5,6] negate(a)", [[0, 1, 2]]),
+        (["f32[6]"], "ROOT r = f32[4,5,6] broadcast(p0), dimensions={2}", [[0, 1], [2]]),
+        (["f32[4]"], "ROOT r = f32[4,5,6] broadcast(p0), dimensions={0}", [[0], [1, 2]]),
+        (["f32[4,6,5]"], "ROOT r = f32[4,5,6] transpose(p0), dimensions={0,2,1}", [[0], [1], [2]]),
+        (["f32[6,4,5]"], "ROOT r = f32[4,5,6] transpose(p0), dimensions={1,2,0}", [[0, 1], [2]]),
+        (["f32[4,5,9]"], "ROOT r = f32[4,5,6] slice(p0), slice={[0:4],[0:5],[0:6]}", [[0, 1], [2]]),
+        ([], "ROOT r = s32[4,5,6] iota(), iota_dimension=1", [[0], [1], [2]]),
+        (["f32[4,1,6]"], "ROOT r = f32[4,1,6] negate(p0)", [[0, 1, 2]]),
+    ],
+)
+def test_contiguous_runs(shapes: list[str], body: str, runs: list[list[int]]) -> None:
+    assert runs_of(shapes, body) == runs
+
+
+def test_work_items() -> None:
+    assert plan_cpu((1024, 1024), [[0, 1]]).items == 1 << 20  # one long loop over any part of the elements
+    assert plan_cpu((1024, 1024), [[0], [1]]).items == 1024
+    few = plan_cpu((2, 1 << 20), [[0], [1]])  # too few rows: rows are cut
+    assert few.items >= 64 and few.chunk * few.items == 2 << 20
+    assert plan_cpu((2, 50), [[0], [1]]).items == 2
+    assert plan_cpu((2, 100, 1000), [[0], [1], [2]]).items == 200
+    assert plan_cpu((), []).items == 1
+
+
+def test_threads_and_vectors() -> None:
+    h200 = targets.get("sm_90")
+    assert plan_gpu(1 << 20, 32, h200).vector == 4
+    assert plan_gpu(1 << 20, 64, h200).vector == 2
+    assert plan_gpu((1 << 20) + 2, 32, h200).vector == 2
+    assert plan_gpu((1 << 20) + 1, 32, h200).vector == 1
+    small = plan_gpu(1000, 32, h200)
+    assert (small.vector, small.block, small.grid) == (1, 128, 8)
+    assert plan_gpu(7, 32, h200).block == 7
+
+
+def test_unsupported_ops_are_refused() -> None:
+    body = 'ROOT r = f32[8] custom-call(p0), custom_call_target="nobody"'
+    with pytest.raises(HeronError, match="GEN001") as error:
+        emitted("cpu", ["f32[8]"], body)
+    assert "custom-call" in str(error.value)
+
+
+@pytest.mark.parametrize("parts", [1, 3, 7])
+def test_split_rows(parts: int) -> None:
+    """Work items that take parts of rows, done in several ranges."""
+    body = "b = f32[2,65536] broadcast(p1), dimensions={1}\n ROOT r = f32[2,65536] add(p0, b)"
+    check(source(["f32[2,65536]", "f32[65536]"], body), [array("f32[2,65536]"), array("f32[65536]")], parts=parts)
+
+
+@pytest.mark.parametrize("n", [12 * 128 * 132, 12 * 128 * 132 + 4, 70001])
+def test_vectors_with_and_without_a_bound(n: int) -> None:
+    shape = f"f32[{n}]"
+    check(source([shape], f"ROOT r = {shape} add(p0, p0)"), [array(shape)], gpu=True)
+
+
+# -- random fusions ----------------------------------------------------------------------------------------------------
+
+_UNARY = ["negate", "abs", "sine", "exponential", "tanh", "floor"]
+_BINARY = ["add", "subtract", "multiply", "maximum"]
+
+
+def random_body(rng: np.random.Generator, length: int) -> tuple[list[str], str]:
+    """A fusion of arrays of 24 elements in several shapes: elementwise ops, moves, pads, slices, reductions."""
+    shapes = [(24,), (4, 6), (2, 3, 4), (6, 4)]
+    values: list[tuple[str, tuple[int, ...]]] = [("p0", (24,)), ("p1", (4, 6)), ("p2", (2, 3, 4))]
+    lines = ["zero = f32[] constant(0)"]
+
+    def add(expression: str, dims: tuple[int, ...], keep: bool = True) -> str:
+        name = f"v{len(lines)}"
+        lines.append(f"{name} = f32[{','.join(map(str, dims))}] {expression}")
+        if keep:
+            values.append((name, dims))
+        return name
+
+    for _ in range(length):
+        name, dims = values[rng.integers(max(0, len(values) - 6), len(values))]
+        same = [v for v, d in values if d == dims]
+        match rng.integers(8):
+            case 0 | 1:
+                add(f"{rng.choice(_UNARY[2:3] + _UNARY)}({name})", dims)
+            case 2 | 3:
+                add(f"{rng.choice(_BINARY)}({name}, {rng.choice(same)})", dims)
+            case 4:
+                to = shapes[rng.integers(len(shapes))]
+                add(f"reshape({name})", to)
+            case 5:
+                order = rng.permutation(len(dims)).tolist()
+                turned = f"transpose({name}), dimensions={{{','.join(map(str, order))}}}"
+                turned = add(turned, tuple(dims[d] for d in order), keep=False)
+                add(f"reshape({turned})", shapes[rng.integers(len(shapes))])
+            case 6:
+                d = int(rng.integers(len(dims)))
+                kept = tuple(n for k, n in enumerate(dims) if k != d)
+                less = add(f"reduce({name}, zero), dimensions={{{d}}}, to_apply=max", kept, keep=False)
+                places = ",".join(str(k) for k in range(len(dims)) if k != d)
+                add(f"broadcast({less}), dimensions={{{places}}}", dims)
+            case _:
+                cut = ",".join(f"[{int(n > 1)}:{n}]" for n in dims)
+                smaller = tuple(n - int(n > 1) for n in dims)
+                less = add(f"slice({name}), slice={{{cut}}}", smaller, keep=False)
+                pads = "x".join(f"{int(n > 1)}_0" for n in dims)
+                add(f"pad({less}, zero), padding={pads}", dims)
+    roots = [v for v in values[-3:]]
+    result = ", ".join(f"f32[{','.join(map(str, d))}]" for _, d in roots)
+    lines.append(f"ROOT r = ({result}) tuple({', '.join(n for n, _ in roots)})")
+    return ["f32[24]", "f32[4,6]", "f32[2,3,4]"], "\n".join(lines)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("target", ["cpu", "gpu"])
+def test_random_fusions(seed: int, target: str) -> None:
+    shapes, body = random_body(np.random.default_rng(seed), 12)
+    inputs = [np.clip(array(s), -2, 2) for s in shapes]
+    check(source(shapes, body), inputs, rtol=1e-5, atol=1e-5, parts=2, gpu=target == "gpu")

@@ -1,0 +1,153 @@
+"""The scatter emitter on the CPU and on the simulated GPU, against the evaluator."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from heron import targets
+from heron.codegen.emit import emit_fusion
+from heron.errors import HeronError
+from tests.codegen.run_gpu_kernel import check_sim, ptx
+from tests.codegen.run_kernel import compare, evaluate, root_fusion, run_cpu
+
+RNG = np.random.default_rng(11)
+
+
+def in_place(source: str, inputs: list[np.ndarray], gpu: bool, tolerance: float = 0.0) -> None:
+    """Runs the kernel on a copy of the operand, which the output shares, and compares with the evaluator."""
+    root = root_fusion(source)
+    if gpu:
+        check_sim(source, inputs, rtol=tolerance, atol=tolerance)
+        return
+    kernel = emit_fusion(root, "k", targets.get("cpu"))
+    for got, want in zip(run_cpu(kernel, inputs, parts=2), evaluate(root, inputs), strict=True):
+        compare(got, want, tolerance, tolerance)
+
+
+def rows(type_: str, op: str, unique: str = "false", n: int = 9, width: int = 5, updates: int = 30) -> str:
+    body = f"{op}(a, b)" if op else "add(b, z)"
+    zero = "" if op else f"z = {type_}[] constant(0) "
+    return f"""HloModule m
+c {{ a = {type_}[] parameter(0) b = {type_}[] parameter(1) {zero}ROOT r = {type_}[] {body} }}
+ENTRY e {{ x = {type_}[{n},{width}] parameter(0) i = s32[{updates},1] parameter(1)
+  u = {type_}[{updates},{width}] parameter(2)
+  ROOT s = {type_}[{n},{width}] scatter(x, i, u), update_window_dims={{1}}, inserted_window_dims={{0}},
+    scatter_dims_to_operand_dims={{0}}, index_vector_dim=1, unique_indices={unique}, to_apply=c }}"""
+
+
+@pytest.mark.parametrize("gpu", [False, True])
+@pytest.mark.parametrize(
+    ("type_", "dtype", "op"),
+    [
+        ("f32", np.float32, "add"),
+        ("f64", np.float64, "maximum"),
+        ("s32", np.int32, "add"),
+        ("s32", np.int32, "multiply"),
+        ("u8", np.uint8, "add"),
+        ("s64", np.int64, "minimum"),
+        ("bf16", ml_dtypes.bfloat16, "maximum"),
+        ("pred", np.bool_, "or"),
+    ],
+)
+def test_rows_with_duplicates_and_out_of_bounds(type_: str, dtype: type, op: str, gpu: bool) -> None:
+    x = RNG.integers(0, 2 if type_ == "pred" else 50, (9, 5)).astype(dtype)
+    u = RNG.integers(0, 2 if type_ == "pred" else 50, (30, 5)).astype(dtype)
+    i = RNG.integers(-3, 12, (30, 1)).astype(np.int32)
+    in_place(rows(type_, op), [x, i, u], gpu, 1e-6 if type_[0] == "f" else 0.0)
+
+
+@pytest.mark.parametrize("gpu", [False, True])
+def test_unique_indices(gpu: bool) -> None:
+    x, u = RNG.normal(size=(40, 5)).astype(np.float32), RNG.normal(size=(30, 5)).astype(np.float32)
+    i = RNG.permutation(44)[:30].reshape(30, 1).astype(np.int32)
+    in_place(rows("f32", "subtract", "true", 40), [x, i, u], gpu)
+
+
+@pytest.mark.parametrize("gpu", [False, True])
+def test_two_index_components_windows_and_batching(gpu: bool) -> None:
+    source = """HloModule m
+c { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }
+ENTRY e { x = f32[3,8,7] parameter(0) i = s64[3,4,2] parameter(1) u = f32[3,4,2,3] parameter(2)
+  ROOT s = f32[3,8,7] scatter(x, i, u), update_window_dims={2,3}, inserted_window_dims={},
+    scatter_dims_to_operand_dims={1,2}, input_batching_dims={0}, scatter_indices_batching_dims={0},
+    index_vector_dim=2, to_apply=c }"""
+    x, u = RNG.normal(size=(3, 8, 7)).astype(np.float32), RNG.normal(size=(3, 4, 2, 3)).astype(np.float32)
+    i = RNG.integers(-1, 8, (3, 4, 2)).astype(np.int64)
+    in_place(source, [x, i, u], gpu, 1e-5)
+
+
+@pytest.mark.parametrize("gpu", [False, True])
+def test_updates_computed_in_the_fusion_and_huge_unsigned_indices(gpu: bool) -> None:
+    source = """HloModule m
+c { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }
+f { x = f32[9] parameter(0) i = u64[30] parameter(1) u = f32[30] parameter(2)
+  v = f32[30] multiply(u, u)
+  ROOT s = f32[9] scatter(x, i, v), update_window_dims={}, inserted_window_dims={0},
+    scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=c }
+ENTRY e { x = f32[9] parameter(0) i = u64[30] parameter(1) u = f32[30] parameter(2)
+  ROOT k = f32[9] fusion(x, i, u), kind=kInput, calls=f }"""
+    i = RNG.integers(0, 12, 30).astype(np.uint64)
+    i[3], i[4] = 2**64 - 1, 2**63
+    in_place(source, [RNG.normal(size=9).astype(np.float32), i, RNG.normal(size=30).astype(np.float32)], gpu, 1e-5)
+
+
+@pytest.mark.parametrize("gpu", [False, True])
+def test_several_arrays(gpu: bool) -> None:
+    source = """HloModule m
+c { a = f32[] parameter(0) p = s32[] parameter(1) b = f32[] parameter(2) q = s32[] parameter(3)
+  ROOT r = (f32[], s32[]) tuple(b, q) }
+ENTRY e { x = f32[9] parameter(0) y = s32[9] parameter(1) i = s32[4] parameter(2) u = f32[4] parameter(3)
+  v = s32[4] parameter(4)
+  ROOT s = (f32[9], s32[9]) scatter(x, y, i, u, v), update_window_dims={}, inserted_window_dims={0},
+    scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=c }"""
+    inputs = [np.arange(9, dtype=np.float32), np.arange(9, dtype=np.int32), np.array([3, 8, 11, 0], np.int32)]
+    in_place(source, [*inputs, np.full(4, 7, np.float32), np.full(4, 5, np.int32)], gpu)
+    mixed = source.replace("tuple(b, q)", "tuple(a, q)")
+    if gpu:
+        with pytest.raises(HeronError, match="GEN132"):
+            emit_fusion(root_fusion(mixed), "k", targets.get("sm_90"))
+
+
+def test_wide_windows_are_shared_out() -> None:
+    source = rows("f32", "add", n=50, width=1024, updates=64)
+    kernel = emit_fusion(root_fusion(source), "k", targets.get("cpu"))
+    assert kernel.launch.work_items == 16
+    x, u = RNG.normal(size=(50, 1024)).astype(np.float32), RNG.normal(size=(64, 1024)).astype(np.float32)
+    in_place(source, [x, RNG.integers(0, 50, (64, 1)).astype(np.int32), u], False, 1e-5)
+
+
+def test_output_shares_the_operands_buffer() -> None:
+    kernel = emit_fusion(root_fusion(rows("f32", "add")), "k", targets.get("sm_90"))
+    assert [a.alias for a in kernel.args] == [None, None, None, 0]
+    assert kernel.notes["updates"] == "atomic"
+    text = ptx(rows("f32", "add"))
+    assert "atom.global.add.f32" in text or "red.global.add.f32" in text
+    assert "ld.global.nc" in text  # indices and updates are read-only
+
+
+def test_computed_operand() -> None:
+    source = """HloModule m
+c { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }
+f { i = s32[30] parameter(0) u = f32[30] parameter(1) z = f32[] constant(1)
+  x = f32[9] broadcast(z), dimensions={}
+  ROOT s = f32[9] scatter(x, i, u), update_window_dims={}, inserted_window_dims={0},
+    scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=c }
+ENTRY e { i = s32[30] parameter(0) u = f32[30] parameter(1)
+  ROOT k = f32[9] fusion(i, u), kind=kInput, calls=f }"""
+    in_place(source, [RNG.integers(-1, 10, 30).astype(np.int32), RNG.normal(size=30).astype(np.float32)], False, 1e-5)
+    with pytest.raises(HeronError, match="GEN131"):
+        emit_fusion(root_fusion(source), "k", targets.get("sm_90"))
+
+
+@pytest.mark.parametrize(("type_", "op"), [("u8", "add"), ("bf16", "multiply"), ("s16", "maximum"), ("f64", "minimum")])
+def test_ptx_of_swap_loops(type_: str, op: str) -> None:
+    assert "atom." in (text := ptx(rows(type_, op))) and ".cas." in text
+
+
+def test_no_updates() -> None:
+    source = rows("f32", "add", updates=0)
+    x = RNG.normal(size=(9, 5)).astype(np.float32)
+    for gpu in (False, True):
+        in_place(source, [x, np.zeros((0, 1), np.int32), np.zeros((0, 5), np.float32)], gpu)

@@ -1,0 +1,103 @@
+"""Every math function of the inline library is within 2 ULP, special values included, and loops over it vectorise."""
+
+from __future__ import annotations
+
+import platform
+
+import numpy as np
+import pytest
+
+from tests.codegen.llvm import loops
+
+L = np.longdouble
+pytestmark = pytest.mark.skipif(np.finfo(L).nmant < 60, reason="the reference needs an 80-bit long double")
+
+
+def erf(x: np.ndarray) -> np.ndarray:
+    """2/√π·e^(-x²)·Σ 2^n x^(2n+1)/(2n+1)!!: all terms of one sign, so exact to long double's precision."""
+    a = np.minimum(np.abs(x), L(7))
+    term, total = a.copy(), a.copy()
+    for n in range(1, 220):
+        term = term * (2 * a * a) / L(2 * n + 1)
+        total = total + term
+    value = total * np.exp(-a * a) * L(2) / np.sqrt(np.arccos(L(-1)))
+    return np.copysign(np.where(np.isnan(x), x, np.minimum(value, L(1))), x)
+
+
+FUNCTIONS = {
+    "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log, "log2": np.log2, "log10": np.log10,
+    "log1p": np.log1p, "tanh": np.tanh, "sinh": np.sinh, "cosh": np.cosh, "asinh": np.arcsinh, "acosh": np.arccosh,
+    "atanh": np.arctanh, "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos,
+    "atan": np.arctan, "cbrt": np.cbrt, "rsqrt": lambda x: 1 / np.sqrt(x), "erf": erf, "pow": np.power,
+    "atan2": np.arctan2,
+}  # fmt: skip
+RANGES = {"exp": (-110, 90), "log": (0, 4), "log1p": (-1, 3), "atanh": (-1, 1), "asin": (-1, 1), "acos": (-1, 1),
+          "acosh": (1, 4)}  # fmt: skip
+
+
+def samples(dtype: type, low: float, high: float, seed: int, count: int = 20_000) -> np.ndarray:
+    """The usual range, the whole range of bits and of magnitudes, and the values where functions go wrong."""
+    rng, info = np.random.default_rng(seed), np.finfo(dtype)
+    words = {np.float32: np.uint32, np.float64: np.uint64}[dtype]
+    bits = rng.integers(0, np.iinfo(words).max, count, dtype=words, endpoint=True).view(dtype)
+    sign = rng.choice([-1.0, 1.0], count)
+    magnitudes = np.exp(rng.uniform(np.log(float(info.tiny)), np.log(float(info.max)) * 0.99, count)) * sign
+    near = np.exp(rng.uniform(-20, 3, count)) * sign
+    special = [0.0, -0.0, 1, -1, np.inf, -np.inf, np.nan, info.tiny, -info.tiny, info.tiny / 4, info.max, -info.max,
+               0.5, -0.5, 2, -2, 1 + info.eps, 1 - info.epsneg, -1 - info.eps, -1 + info.epsneg, 3, -3, 10, 100]  # fmt: skip
+    parts = (special, rng.uniform(low, high, count), bits, magnitudes, near)
+    return np.concatenate([np.asarray(part).astype(dtype) for part in parts])
+
+
+def ulps(got: np.ndarray, exact: np.ndarray, dtype: type) -> np.ndarray:
+    """Distance in units of the last place of the exact value; huge for a wrong NaN, infinity or sign of zero."""
+    info = np.finfo(dtype)
+    near = exact.astype(dtype)
+    exponent = np.frexp(np.abs(exact))[1]
+    unit = np.ldexp(L(1), np.maximum(exponent - 1 - info.nmant, info.minexp - info.nmant))
+    distance = np.abs(got.astype(L) - exact) / unit
+    infinite = np.isinf(got) | np.isinf(near)
+    almost = np.abs(np.where(np.isinf(got), near, got)) == info.max
+    distance = np.where(infinite, np.where((got == near) | almost, 0, 1e9), distance)
+    distance = np.where(np.isnan(near), np.where(np.isnan(got), 0, 1e9), np.where(np.isnan(got), 1e9, distance))
+    wrong_zero = (near == 0) & (got == 0) & (np.signbit(near) != np.signbit(got))
+    return np.where(wrong_zero, 1e8, distance)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_at_most_two_ulps(function: str, dtype: type) -> None:
+    low, high = RANGES.get(function, (-12, 12))
+    arrays = [samples(dtype, low, high, 1)]
+    if function in ("pow", "atan2"):
+        second = np.random.default_rng(2).permutation(samples(dtype, low, high, 3))
+        grid = np.meshgrid(arrays[0][:24], arrays[0][:24])
+        arrays = [np.concatenate([a, g.ravel()]) for a, g in zip([arrays[0], second], grid, strict=True)]
+    name = f"heron.{function}.{'f32' if dtype is np.float32 else 'f64'}"
+    with np.errstate(all="ignore"):
+        exact = FUNCTIONS[function](*[a.astype(L) for a in arrays])
+        got = loops.run(name, *arrays)
+        error = ulps(got, exact, dtype)
+    worst = int(np.argmax(error))
+    inputs = [a[worst] for a in arrays]
+    assert error[worst] <= 2.0, f"{name}{inputs} = {got[worst]!r}, exactly {exact[worst]!r}: {error[worst]} ULP"
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="reads x86 assembly")
+@pytest.mark.parametrize("name", ["exp.f32", "tanh.f32", "log.f64", "sin.f32", "pow.f32", "erf.f32", "atan2.f64"])
+def test_loops_vectorise(name: str) -> None:
+    text = loops.loop_text(f"heron.{name}", "f")
+    assert "vector.body" in loops.JIT.optimized(text)
+    assembly = loops.JIT.asm(text)
+    assert "zmm" in assembly or "ymm" in assembly or "xmm" in assembly
+    assert "call" not in assembly
+
+
+@pytest.mark.parametrize("bits", [8, 32, 64])
+def test_integer_power(bits: int) -> None:
+    dtype = np.dtype(f"i{bits // 8}")
+    base, exponent = (g.ravel().astype(dtype) for g in np.meshgrid(range(-7, 8), range(-3, 12)))
+    got = loops.run(f"heron.ipow.i{bits}", base, exponent)
+    for x, n, y in zip(base.tolist(), exponent.tolist(), got.tolist(), strict=True):
+        exact = x**n if n >= 0 else {1: 1, -1: (-1) ** n}.get(x, 0)
+        assert np.array(int(exact) & ((1 << bits) - 1), f"u{bits // 8}").astype(dtype) == y
