@@ -208,7 +208,7 @@ def page(rows: Sequence[Row], small: bool, repeats: int) -> str:
     scale = "small" if small else "full"
     return f"""# Figures
 
-heron against XLA:CPU (jaxlib), {scale} scale, written by `python -m benchmarks.compare --write` on {datetime.date.today()}:
+heron against XLA:CPU (jaxlib), {scale} scale, {datetime.date.today()}, by `python -m benchmarks.compare --write`:
 {machine}, both sides in turn, medians of up to {repeats} runs. A ratio below 1 means that heron is better; times alone
 mean little, since the machine may have been busy with other things, but with the same things for both. "error" is the
 largest difference between the two sides' outputs, over the largest magnitude of that output, on random inputs.

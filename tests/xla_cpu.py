@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+#: compile fast: these programs run once, on a few numbers
+QUICK = {"xla_backend_optimization_level": "0"}
+
 
 @lru_cache(maxsize=1)
 def _jax() -> Any:
@@ -32,7 +35,7 @@ def run(text: str, *arrays: np.ndarray) -> list[np.ndarray]:
     with mlir.make_ir_context():
         module = mlir.ir.Module.parse(stablehlo)
         executable = device.client.compile_and_load(
-            module, lib.DeviceList((device,)), compiler.get_compile_options(1, 1)
+            module, lib.DeviceList((device,)), compiler.get_compile_options(1, 1, env_options_overrides=QUICK)
         )
     outputs = executable.execute([jax.device_put(a, device) for a in arrays])
     return [np.asarray(o) for o in outputs]

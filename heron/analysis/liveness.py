@@ -12,8 +12,8 @@ Interval = tuple[int, int]
 class Liveness:
     """``intervals[v]``: the (first, last) ticks, both included, at which value `v` is held, in order of time.
 
-    Most values have one interval. The state of a while has two: from its start to the last use in condition or body,
-    and from its end on; between them the body's result moves in.
+    Most values have one interval. The state of a while has three: from its start to the last use in condition or body,
+    the moment the body's result moves in, and from its end on; the result of a conditional has one for each branch's.
     ``uses[v]``: (tick, instruction) of each read; a computation's end is a use by its root.
     """
 
@@ -47,9 +47,11 @@ class Liveness:
         after = max((t for t, _ in uses if t >= end), default=end)
         if v.kind != "phi":
             return [(timeline.start[i], max(after, max((t for t, _ in uses), default=0)))]
-        if i.opcode != "while":  # branch results arrive when the conditional ends
-            return [(end, after)]
+        if i.opcode != "while":  # written by each branch, read when the conditional has ended
+            written = [timeline.span[branch][1] + 1 for branch in i.called]
+            return [*((t, t) for t in written), (end, after)]
         # held from the start through every condition; after the loop it is the result
         condition_end = timeline.span[i.attrs["condition"]][1]
         inside = max((t for t, _ in uses if t < end), default=0)
-        return [(timeline.start[i] + 1, max(condition_end, inside)), (end, after)]
+        written = timeline.span[i.attrs["body"]][1] + 1
+        return [(timeline.start[i] + 1, max(condition_end, inside)), (written, written), (end, after)]

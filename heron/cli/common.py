@@ -62,11 +62,8 @@ def load_module(file: str) -> Module:
     if not text.strip():
         raise HeronError("CLI011", f"'{name}' is empty", hint="a program begins with a line `HloModule NAME`")
     from heron.hlo.text import parse
-    from heron.hlo.verifier import verify
 
-    module = parse(text, filename=name)
-    verify(module)
-    return module
+    return parse(text, filename=name, verify=True)
 
 
 def make_options(settings: tuple[str, ...]) -> Options:

@@ -105,7 +105,9 @@ def job_options(command: F) -> F:
         click.option("--atol", type=click.FloatRange(min=0), help="Absolute tolerance (default: by dtype)."),
         click.option("--rtol", type=click.FloatRange(min=0), help="Relative tolerance (default: by dtype)."),
         click.option("--expect", metavar="F.npz", help="Compare outputs with those in a file; exit 1 if they differ."),
-        click.option("--random", type=click.IntRange(min=0), metavar="SEED", help="Make up inputs from a seed."),
+        click.option(
+            "--random", type=click.IntRange(min=0), metavar="SEED", help="Make up inputs; floats are in [0, 1)."
+        ),
         click.option("--inputs", metavar="F.npz", help="Read inputs from a file."),
     ):
         made = option(made)

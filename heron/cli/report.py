@@ -90,7 +90,7 @@ def _short(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, float):
-        return f"{int(value)}" if value == int(min(max(value, -1e6), 1e6)) and abs(value) < 1e6 else f"{value:.4g}"
+        return str(int(value)) if abs(value) < 1e6 and value == int(value) else f"{value:.4g}"
     return _cut(str(value))
 
 

@@ -105,7 +105,10 @@ def fit(arrays: Sequence[np.ndarray], module: Module, source: str) -> list[np.nd
 
 
 def random(module: Module, seed: int) -> list[np.ndarray]:
-    """An array for each parameter: normal floats, integers from 0 to 7, fair booleans; the same for the same seed."""
+    """An array for each parameter: floats from 0 to 1, integers from 0 to 7, fair booleans; the same for the same seed.
+
+    Floats are positive because some parameters are variances or go into logarithms: programs should give numbers.
+    """
     generator = np.random.default_rng(seed)
     return [_random(generator, shape) for _, shape in leaves(module)]
 
@@ -118,10 +121,9 @@ def _random(generator: np.random.Generator, shape: Shape) -> np.ndarray:
         top = min(_INTEGERS_BELOW, 2 ** (element.bits - element.is_signed))
         return generator.integers(0, top, dims).astype(element.dtype)
     if element.is_complex:
-        real, imaginary = generator.standard_normal(dims), generator.standard_normal(dims)
-        return np.asarray(real + 1j * imaginary).astype(element.dtype)
+        return np.asarray(generator.random(dims) + 1j * generator.random(dims)).astype(element.dtype)
     precision = np.float64 if element.bits == 64 else np.float32
-    return np.asarray(generator.standard_normal(dims, dtype=precision)).astype(element.dtype)
+    return np.asarray(generator.random(dims, dtype=precision)).astype(element.dtype)
 
 
 def _arrays(path: str) -> dict[str, np.ndarray]:

@@ -11,6 +11,7 @@ from xdsl.dialects import builtin
 from xdsl.dialects.builtin import ComplexType, IndexType, IntegerType, TensorType
 from xdsl.ir import Attribute
 
+from heron.analysis.indexing.hlo_maps import memory_sizes
 from heron.errors import HeronError
 from heron.hlo import types
 from heron.hlo.shape import Shape
@@ -56,8 +57,8 @@ def scalar_type(element_type: ElementType) -> Attribute:
 
 @lru_cache(maxsize=4096)
 def tensor_type(shape: Shape) -> TensorType:
-    """The row-major tensor type of an array shape."""
-    return TensorType(scalar_type(shape.element_type), shape.dims)
+    """The tensor type of an array shape: row-major, so other layouts have their dimensions in memory order."""
+    return TensorType(scalar_type(shape.element_type), memory_sizes(shape))
 
 
 @cache

@@ -120,16 +120,17 @@ class Instruction:
     @property
     def has_side_effect(self) -> bool:
         """Whether the instruction, or anything it calls, must not be removed."""
-        work = [self]
-        seen: set[Computation] = set()
-        while work:
-            i = work.pop()
-            if i.op.has_side_effect or i.attrs.get("custom_call_has_side_effect"):
-                return True
-            for c in i.called:
-                if c not in seen:
-                    seen.add(c)
-                    work.extend(c.instructions)
+        if self.op.has_side_effect or self.attrs.get("custom_call_has_side_effect"):
+            return True
+        work = self.called
+        seen = set(work)
+        while work:  # no recursion: chains of calls may be long
+            for i in work.pop()._instructions:
+                if i.op.has_side_effect or i.attrs.get("custom_call_has_side_effect"):
+                    return True
+                fresh = [c for c in i.called if c not in seen]
+                seen.update(fresh)
+                work.extend(fresh)
         return False
 
     def has(self, trait: Trait) -> bool:

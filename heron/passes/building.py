@@ -119,7 +119,7 @@ def applied(module: Module, opcode: str, element_type: ElementType) -> Computati
     """A computation that applies `opcode` to two scalars, for reductions; one the module has, or a new one."""
     wanted = shape.scalar(element_type)
     for c in module.computations:
-        if len(c) == 3 and combiner(c) == opcode and c.root.shape.bare is wanted.bare:
+        if not c.is_entry and len(c) == 3 and combiner(c) == opcode and c.root.shape.bare is wanted.bare:
             return c
     c = Computation(opcode)
     parameters = [c.add_parameter(n, wanted) for n in range(2)]

@@ -88,6 +88,18 @@ def test_a_program_without_parameters_needs_no_inputs() -> None:
     assert json.loads(result.out)["outputs"][0]["not_finite"] == 1
 
 
+def test_values_that_are_no_numbers_are_shown(tmp_path: Path) -> None:
+    text = "HloModule m\n\nENTRY e {\n  x = f32[3]{0} parameter(0)\n  ROOT y = f32[3]{0} sqrt(x)\n}\n"
+    np.savez(tmp_path / "in.npz", np.array([-1, np.inf, 4], np.float32))
+    np.savez(tmp_path / "out.npz", np.array([np.inf, np.inf, 2], np.float32))
+    result = heron("eval", "-", "--inputs", tmp_path / "in.npz", stdin=text)
+    assert result.code == 0 and "nan inf 2" in result.out
+    result = heron("eval", "-", "--inputs", tmp_path / "in.npz", "--expect", tmp_path / "out.npz", stdin=text)
+    assert result.code == 1 and "1 DIFFER" in result.out
+    arguments = ("--inputs", tmp_path / "in.npz", "--expect", tmp_path / "out.npz", "--json")
+    assert json.loads(heron("eval", "-", *arguments, stdin=text).out)["expect"]["outputs"][0]["max_abs"] == "inf"
+
+
 # -- compile ---------------------------------------------------------------------------------------------------------
 def test_compile_summary_and_trace(scale: Path, tmp_path: Path) -> None:
     result = heron("compile", scale, "-o", tmp_path / "x.trace")

@@ -11,6 +11,7 @@ import ml_dtypes  # noqa: F401  (NumPy learns bfloat16 and friends)
 import numpy as np
 
 from heron import targets
+from heron.analysis.indexing.hlo_maps import memory_order, memory_sizes
 from heron.codegen.emit import emit_fusion
 from heron.codegen.heroes.base import kernel_inputs
 from heron.codegen.kernel import Kernel
@@ -53,7 +54,7 @@ def run_cpu(kernel: Kernel, inputs: Sequence[np.ndarray], parts: int = 1, level:
     bounds = np.linspace(0, kernel.launch.work_items, parts + 1).astype(int)
     for lo, hi in itertools.pairwise(bounds):
         function(*[a.ctypes.data for a in arrays], int(lo), int(hi))
-    return [a for a, arg in zip(arrays, kernel.args, strict=True) if arg.kind == "out"]
+    return outputs(kernel, arrays)
 
 
 def run_sim(kernel: Kernel, inputs: Sequence[np.ndarray], check: bool = True) -> list[np.ndarray]:
@@ -62,21 +63,28 @@ def run_sim(kernel: Kernel, inputs: Sequence[np.ndarray], check: bool = True) ->
     text = lower(kernel, "sim:sm_90")
     launcher = SimKernel(text, kernel.name, kernel.launch.grid, kernel.launch.block, check=check)
     launcher([(a.ctypes.data, a.nbytes) for a in arrays])
-    return [a for a, arg in zip(arrays, kernel.args, strict=True) if arg.kind == "out"]
+    return outputs(kernel, arrays)
+
+
+def outputs(kernel: Kernel, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The output arrays, their dimensions back in the order of the shape."""
+    pairs = [(a, arg) for a, arg in zip(arrays, kernel.args, strict=True) if arg.kind == "out"]
+    return [np.transpose(a, np.argsort(memory_order(arg.shape))) for a, arg in pairs]
 
 
 def buffers(kernel: Kernel, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """One array an argument: copies of the inputs, outputs filled with rubbish, aliases shared."""
+    """One array an argument, in memory order: copies of inputs, outputs full of rubbish, aliases shared."""
     arrays: list[np.ndarray] = []
     for arg in kernel.args:
         dtype = arg.shape.element_type.dtype
         if arg.kind == "in":
             assert inputs[arg.index].shape == arg.shape.dims, (inputs[arg.index].shape, arg.shape)
-            arrays.append(np.array(inputs[arg.index], dtype=dtype, order="C", copy=True))
+            order = memory_order(arg.shape)
+            arrays.append(np.array(np.transpose(inputs[arg.index], order), dtype=dtype, order="C", copy=True))
         elif arg.alias is not None:
             arrays.append(arrays[arg.alias])
         else:
-            fresh = np.empty(arg.shape.dims, dtype)
+            fresh = np.empty(memory_sizes(arg.shape), dtype)
             fresh.reshape(-1).view(np.uint8)[...] = 1 if dtype == np.bool_ else 0xCD
             arrays.append(fresh)
     return arrays

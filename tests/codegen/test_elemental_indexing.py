@@ -34,7 +34,8 @@ poly { a = f32[] parameter(0)
 
 
 def array(text: str) -> np.ndarray:
-    """Random values of a shape such as `f32[2,3]`."""
+    """Random values of a shape such as `f32[2,3]`; a layout is left out."""
+    text = text.partition("{")[0]
     kind, _, dims = text.rstrip("]").partition("[")
     sizes = tuple(int(d) for d in dims.split(",") if d)
     if kind in ("s32", "s64", "u32", "u8"):
@@ -214,6 +215,15 @@ CASES: dict[str, tuple[list[str], str]] = {
         "n = f32[4,6] negate(p0)\n a = f32[4,6] abs(n)\n t = f32[6,4] transpose(n), dimensions={1,0}\n"
         " s = f32[2,3] slice(a), slice={[1:3],[0:3]}\n"
         " ROOT r = (f32[4,6], f32[4,6], f32[6,4], f32[2,3]) tuple(n, a, t, s)",
+    ),
+    "layouts": (
+        ["f32[3,4,5]{0,1,2}", "f32[3,4,5]"],
+        "a = f32[3,4,5]{0,2,1} add(p0, p1)\n t = f32[5,3,4]{2,1,0} transpose(a), dimensions={2,0,1}\n"
+        " ROOT r = (f32[3,4,5]{0,2,1}, f32[5,3,4]{2,1,0}, f32[3,4,5]) tuple(a, t, p0)",
+    ),
+    "bitcast": (
+        ["f32[3,4,5]{0,1,2}"],
+        "b = f32[5,4,3]{2,1,0} bitcast(p0)\n ROOT r = f32[20,3] bitcast(b)",
     ),
     "nothing": (["f32[0,3]"], "ROOT r = f32[0,3] negate(p0)"),
     "a copy": (["f32[3,4]"], "ROOT r = f32[3,4] copy(p0)"),

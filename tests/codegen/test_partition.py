@@ -35,7 +35,8 @@ def test_log_transpose_add() -> None:
     assert called(p) == {"entry": ["l"], "l": []}
     text = re.sub(r"\.\d+", "", str(p))
     assert text == (
-        "entry(p0, [4], [4]) -> r:\n  t = transpose(l)\n  r = add(l, t)\n  calls l\nl(p0, [4], [4]) -> l:\n  l = log(p0)"
+        "entry(p0, [4], [4]) -> r:\n  t = transpose(l)\n  r = add(l, t)\n  calls l\n"
+        "l(p0, [4], [4]) -> l:\n  l = log(p0)"
     )
 
 

@@ -41,10 +41,39 @@ def moves_elements(i: Instruction) -> bool:
 
 
 def is_reshape_like(i: Instruction) -> bool:
-    """Whether a bitcast keeps elements as they are: same element width, row-major on both sides."""
+    """Whether a bitcast keeps elements as they are: same element width and count."""
     source, target = i.operands[0].shape, i.shape
-    default = all(s.layout is None or s.layout.is_default for s in (source, target))
-    return default and source.num_elements == target.num_elements
+    return source.element_type is target.element_type and source.num_elements == target.num_elements
+
+
+def memory_order(shape: Shape) -> tuple[int, ...]:
+    """The dimensions of an array outermost first, as they lie in memory."""
+    layout = shape.layout
+    if layout is None or layout.is_default:
+        return tuple(range(shape.rank))
+    return tuple(reversed(layout.minor_to_major))
+
+
+def memory_sizes(shape: Shape) -> Sizes:
+    """The sizes of an array's dimensions in memory order."""
+    return tuple(shape.dims[d] for d in memory_order(shape))
+
+
+def to_memory(shape: Shape, index: Index) -> Index:
+    """An index in memory order."""
+    if shape.layout is None or shape.layout.is_default:
+        return index
+    return tuple(index[d] for d in memory_order(shape))
+
+
+def from_memory(shape: Shape, index: Index) -> Index:
+    """The index that `to_memory` turns into this one."""
+    if shape.layout is None or shape.layout.is_default:
+        return index
+    result: list[Expr] = list(index)
+    for at, d in enumerate(memory_order(shape)):
+        result[d] = index[at]
+    return tuple(result)
 
 
 def operand_index(i: Instruction, n: int, index: Index) -> Index:
@@ -63,8 +92,11 @@ def operand_index(i: Instruction, n: int, index: Index) -> Index:
             for at, d in enumerate(i.dimensions):
                 source[d] = index[at]
             return tuple(source)
-        case "reshape" | "bitcast":
+        case "reshape":
             return reshape_index(index, i.shape.dims, operand.dims)
+        case "bitcast":  # the same place in memory
+            place = to_memory(i.shape, index)
+            return from_memory(operand, reshape_index(place, memory_sizes(i.shape), memory_sizes(operand)))
         case "slice":
             return tuple(
                 add(mul(e, Const(stride)), Const(start)) for e, (start, _, stride) in zip(index, i.slice, strict=True)

@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import ComplexType, FunctionType, ModuleOp, StringAtt
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from heron.analysis.indexing.expr import Const, Dim, Expr, Sym
-from heron.analysis.indexing.hlo_maps import Index, moves_elements, operand_index
+from heron.analysis.indexing.hlo_maps import Index, moves_elements, operand_index, to_memory
 from heron.analysis.indexing.map import Constraint, IndexingMap, Var
 from heron.analysis.indexing.simplify import simplifier
 from heron.codegen.builder import Builder
@@ -271,17 +271,17 @@ class FunctionEmitter:
         source = self.tensors.get(i)
         if source is None:
             raise HeronError("GEN003", f"'{i.name}' is not at hand here", where=str(i))
-        return self.extract(source, index)
+        return self.extract(source, to_memory(i.shape, index))
 
     def extract(self, source: SSAValue, index: Index) -> Value:
-        """The element of a tensor at `index`."""
+        """The element of a tensor at `index`, in memory order."""
         type_ = source.type
         assert isinstance(type_, TensorType)
         element = self.b.op(tensor.ExtractOp, source, *self.index_values(index), type=type_.element_type)
         return self._split(element)
 
     def insert(self, value: Value, target: SSAValue, index: Index) -> SSAValue:
-        """The tensor with `value` at `index`."""
+        """The tensor with `value` at `index`, in memory order."""
         scalar = self._join(value)
         return self.b.op(tensor.InsertOp, scalar, target, *self.index_values(index), type=target.type)
 

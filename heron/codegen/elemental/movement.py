@@ -51,7 +51,7 @@ def _constant(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
     uniform = _uniform(array)
     if uniform is not None:
         return scalar_constant(e, uniform, t)
-    type_ = tensor_type(i.shape)
+    type_ = tensor_type(i.shape.with_default_layout())
     return e.extract(e.b.constant(_dense(array, t, type_), type_), index)
 
 

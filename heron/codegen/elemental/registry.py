@@ -39,6 +39,10 @@ _FAMILIES = (
 )
 
 
+#: ops whose computation is made part of the one they stand in
+_INLINED = frozenset({"call", "fusion"})
+
+
 class Support(NamedTuple):
     """Whether an instruction can be emitted, and if not, why: truthy when it can."""
 
@@ -72,7 +76,7 @@ def load() -> dict[str, Rule]:
 
 def supported(i: Instruction) -> Support:
     """Whether elemental emission knows `i`: op, types and attributes; called computations included."""
-    if i.opcode not in load():
+    if i.opcode not in load() and i.opcode not in _INLINED:
         return Support(False, f"'{i.opcode}' has no elemental rule")
     shapes = [i.shape, *(o.shape for o in i.operands)]
     for shape in (leaf for s in shapes for _, leaf in s.leaves()):
@@ -80,8 +84,8 @@ def supported(i: Instruction) -> Support:
             return Support(False, f"{i.opcode} on {shape}: not an array")
         if any(shape.dynamic):
             return Support(False, f"{i.opcode} on {shape}: dynamic dimensions")
-        if shape.layout is not None and not shape.layout.is_default and shape.rank > 1:
-            return Support(False, f"{i.opcode} on {shape}: only row-major layouts")
+        if shape.layout is not None and shape.layout.tiles:
+            return Support(False, f"{i.opcode} on {shape}: tiled layouts")
     check = CHECKS.get(i.opcode)
     reason = None if check is None else check(i)
     if reason is not None:

@@ -215,9 +215,20 @@ class Entry:
         return DictionaryAttr(facts)
 
 
-def entry(fusion: Fusion, partition: Partition, name: str, target: Target) -> Entry:
-    """The entry function of a kernel: tensors in, tensors out, and the CPU's range of work items."""
+def row_major(fusion: Fusion) -> bool:
+    """Whether all inputs and outputs lie in memory as their dimensions are written."""
+    shapes = [*(p.shape for p in fusion.inputs), *(o.shape for o in fusion.outputs)]
+    return all(s.layout is None or s.layout.is_default for s in shapes)
+
+
+def entry(fusion: Fusion, partition: Partition, name: str, target: Target, *, any_layout: bool = False) -> Entry:
+    """The entry function of a kernel: tensors in, tensors out, and the CPU's range of work items.
+
+    ``any_layout``: the emitter asks for elements in memory order; others get GEN004 for what is not row-major.
+    """
     check(fusion)
+    if not any_layout and not row_major(fusion):
+        raise HeronError("GEN004", f"kernel '{name}' would need row-major inputs and outputs", where=name)
     kernel = KernelEmitter(name, partition)
     arguments: list[Attribute] = [tensor_type(p.shape) for p in fusion.inputs]
     arguments += [tensor_type(o.shape) for o in fusion.outputs]

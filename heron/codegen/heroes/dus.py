@@ -12,7 +12,7 @@ from xdsl.ir import SSAValue
 from heron.analysis.indexing.hlo_maps import Index
 from heron.codegen.elemental.dynamic import update_starts
 from heron.codegen.elemental.registry import Support
-from heron.codegen.heroes.base import Entry, Fusion, as_fusion, entry, hero
+from heron.codegen.heroes.base import Entry, Fusion, as_fusion, entry, hero, row_major
 from heron.codegen.heroes.iteration import Body, contiguous_runs, cpu_loops, gpu_loops, plan_cpu, plan_gpu
 from heron.codegen.kernel import Kernel, Launch
 from heron.codegen.partition import partition
@@ -41,6 +41,8 @@ def in_place_operands(i: Instruction) -> dict[int, int]:
 def updates(fusion: Fusion) -> tuple[dict[int, int], Support]:
     """Output number -> input number of an in-place update, and whether every output is one."""
     found: dict[int, int] = {}
+    if not row_major(fusion):
+        return {}, Support(False, "inputs or outputs are not row-major")
     for n, output in enumerate(fusion.outputs):
         update = _update(output.instruction)
         if update is None or output.part is not None:

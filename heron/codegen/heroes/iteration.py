@@ -15,14 +15,24 @@ from xdsl.dialects import arith, scf
 from xdsl.ir import Block, Region, SSAValue
 
 from heron.analysis.indexing.expr import Add, Const, Dim, Expr, Mul, Sym, dims
-from heron.analysis.indexing.hlo_maps import Index, delinearize, linearize, moves_elements, operand_index
+from heron.analysis.indexing.hlo_maps import (
+    Index,
+    delinearize,
+    from_memory,
+    linearize,
+    memory_sizes,
+    moves_elements,
+    operand_index,
+    to_memory,
+)
 from heron.analysis.indexing.map import IndexingMap, Var
 from heron.analysis.indexing.simplify import simplifier
-from heron.codegen.heroes.base import Entry
+from heron.codegen.heroes.base import Entry, Output
 from heron.codegen.kernel import Launch
 from heron.codegen.mlir_types import INDEX
 from heron.codegen.partition import Partition
 from heron.hlo.instruction import Instruction
+from heron.hlo.shape import Shape
 from heron.targets import Target
 
 #: emits the body at an index: takes the index and the carried tensors, gives the tensors after it
@@ -38,11 +48,27 @@ _SHORTEST_ROW = 512
 
 
 def contiguous_runs(roots: Iterable[Instruction], sizes: Sequence[int], partition: Partition) -> list[list[int]]:
-    """Runs of neighbouring dimensions that all reads of `roots` (of dims `sizes`) step through as one dimension."""
+    """Runs of neighbouring dimensions that all reads below `roots` (of dims `sizes`) step through as one dimension."""
+    index = dims(len(sizes))
+    return _runs([(r, index) for r in roots], tuple(sizes), [], partition)
+
+
+def output_runs(outputs: Sequence[Output], shape: Shape, partition: Partition) -> list[list[int]]:
+    """The same for loops over `shape` in memory order that store `outputs`: equal dimensions, any layouts."""
+    sizes = memory_sizes(shape)
+    index = from_memory(shape, dims(len(sizes)))
+    stores = [linearize(to_memory(o.shape, index), memory_sizes(o.shape)) for o in outputs]
+    return _runs([(o.instruction, index) for o in outputs], sizes, stores, partition)
+
+
+def _runs(
+    stack: list[tuple[Instruction, Index]], sizes: tuple[int, ...], stores: Sequence[Expr], partition: Partition
+) -> list[list[int]]:
     joined = [True] * max(len(sizes) - 1, 0)
     ranges = simplifier(tuple((0, n - 1) for n in sizes))
     seen: set[tuple[Instruction, Index]] = set()
-    stack: list[tuple[Instruction, Index]] = [(r, dims(len(sizes))) for r in roots]
+    for address in stores:
+        _keep_joined(joined, sizes, address)
     while stack:
         i, index = stack.pop()
         if (i, index) in seen:
@@ -50,7 +76,7 @@ def contiguous_runs(roots: Iterable[Instruction], sizes: Sequence[int], partitio
         seen.add((i, index))
         called = i in partition.functions
         if i.opcode == "parameter" or (i.opcode == "constant" and not called):
-            _keep_joined(joined, sizes, ranges.simplify(linearize(index, i.shape.dims)))
+            _keep_joined(joined, sizes, ranges.simplify(linearize(to_memory(i.shape, index), memory_sizes(i.shape))))
         elif moves_elements(i) and not called:
             for n, operand in enumerate(i.operands):
                 stack.append((operand, tuple(ranges.simplify(e) for e in operand_index(i, n, index))))

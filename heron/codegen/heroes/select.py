@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from heron.codegen.heroes import dus
-from heron.codegen.heroes.base import Fusion, HeroEmitter, load
+from heron.codegen.heroes.base import Fusion, HeroEmitter, load, row_major
 from heron.hlo.instruction import Instruction
 
 #: elements a reduce must combine for an emitter of its own; fewer are summed in the thread that needs them
@@ -30,6 +30,8 @@ def choose(fusion: Fusion, in_place: bool = True) -> Choice:
         if found is not None:
             wanted, why = found
             name = wanted.opcode
+            if name in known and not row_major(fusion):
+                return Choice("loop", wanted, f"{why}, but not everything is row-major")
             if name in known:
                 return Choice(name, wanted, why)
             return Choice("loop", wanted, f"{why}, but there is no {name} emitter")

@@ -6,8 +6,10 @@ undefined are looked up among `Jit.symbols` (name -> address: BLAS routines, lib
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -158,7 +160,21 @@ class Jit:
     ) -> Object:
         """Compile and link; ``exports`` defaults to every function the text defines publicly."""
         names = public_functions(text) if exports is None else list(exports)
-        return self.link(self.compile(text, name, level=level), names)
+        compiled = self.compile(text, name, level=level)
+        try:
+            return self.link(compiled, names)
+        except HeronError as error:
+            missing = self._undefined(text)
+            if error.code != "LLVM012" or not missing:
+                raise
+            why = f"nothing defines {', '.join(missing)}"
+            raise HeronError(error.code, error.what, why=why, hint=error.hint) from error
+
+    def _undefined(self, text: str) -> list[str]:
+        """Functions the text declares that neither `symbols` nor this process has."""
+        process = ctypes.CDLL(None)
+        names = re.findall(r"^declare [^@\n]*@([\w.$]+)\(", text, re.MULTILINE)
+        return [n for n in names if not n.startswith("llvm.") and n not in self.symbols and not hasattr(process, n)]
 
     def address(self, symbol: str) -> int:
         """The address of a linked function. Raises LLVM013 when nothing defines it."""

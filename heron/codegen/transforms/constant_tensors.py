@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TypeAlias
 
 from xdsl.dialects import arith, complex, llvm
@@ -42,26 +43,57 @@ def scalar_constant(value: Scalar, type_: Attribute) -> Operation:
     return arith.ConstantOp.create(result_types=(type_,), properties={"value": attr})
 
 
-def constant_global(module: ModuleOp, value: DenseIntOrFPElementsAttr) -> str:
-    """The name of a global with these elements in memory form, shared by equal constants of the module."""
+class Globals:
+    """The globals of a module: makes new ones, and one for equal constants."""
+
+    def __init__(self, module: ModuleOp) -> None:
+        self._module = module
+        self._constants: dict[Attribute, str] = {}
+        self._names: set[str] = set()
+        for op in module.ops:
+            if isinstance(op, llvm.GlobalOp):
+                self._names.add(op.sym_name.data)
+                if "value" in op.properties:
+                    self._constants[op.properties["value"]] = op.sym_name.data
+
+    def constant(self, value: DenseIntOrFPElementsAttr) -> str:
+        """The name of the global with these elements in memory form."""
+        value = _memory_form(value)
+        found = self._constants.get(value)
+        if found is None:
+            element = value.get_element_type()
+            count = len(value.data.data) // byte_size(element)
+            type_ = llvm.LLVMArrayType(count, storage_type(element))
+            found = self._constants[value] = self._free("constant")
+            self._insert(llvm.GlobalOp(type_, found, "internal", constant=True, value=value, alignment=16))
+        return found
+
+    def shared(self, owner: str, type_: TensorType) -> str:
+        """The name of a new uninitialised global in shared memory (address space 3)."""
+        name = self._free(f"{owner}_shared")
+        count = prod(type_.get_shape())
+        array = llvm.LLVMArrayType(max(1, count), storage_type(type_.element_type))
+        self._insert(llvm.GlobalOp(array, name, "internal", addr_space=3, alignment=16))
+        return name
+
+    def _free(self, stem: str) -> str:
+        n = 0 if f"{stem}_0" not in self._names else len(self._names)
+        while f"{stem}_{n}" in self._names:
+            n += 1
+        self._names.add(f"{stem}_{n}")
+        return f"{stem}_{n}"
+
+    def _insert(self, op: llvm.GlobalOp) -> None:
+        first = self._module.body.block.first_op
+        assert first is not None
+        self._module.body.block.insert_op_before(op, first)
+
+
+def _memory_form(value: DenseIntOrFPElementsAttr) -> DenseIntOrFPElementsAttr:
+    """Integers under a byte as bytes."""
     element = value.get_element_type()
-    if isinstance(element, IntegerType) and element.width.data < 8:  # one value a byte
-        values = [int(v) for v in value.get_values()]  # pyright: ignore[reportArgumentType]
-        if element.width.data == 1:
-            values = [v & 1 for v in values]
-        shape = TensorType(i8, value.get_shape())
-        value = DenseIntOrFPElementsAttr.from_list(shape, values)
-    taken = 0
-    for op in module.ops:
-        if isinstance(op, llvm.GlobalOp):
-            taken += 1
-            if op.properties.get("value") == value:
-                return op.sym_name.data
-    name = f"constant_{taken}"
-    stored = storage_type(value.get_element_type())
-    count = len(value.data.data) // byte_size(value.get_element_type())
-    op = llvm.GlobalOp(llvm.LLVMArrayType(count, stored), name, "internal", constant=True, value=value, alignment=16)
-    first = module.body.block.first_op
-    assert first is not None
-    module.body.block.insert_op_before(op, first)
-    return name
+    if not isinstance(element, IntegerType) or element.width.data >= 8:
+        return value
+    mask = (1 << element.width.data) - 1
+    values = [int(v) & mask for v in value.get_values()]  # pyright: ignore[reportArgumentType]
+    return DenseIntOrFPElementsAttr.from_list(TensorType(i8, value.get_shape()), values)

@@ -46,7 +46,7 @@ def run(module: ModuleOp, options: TransformOptions) -> None:
                 size += sizes[callee]
                 sites[callee] -= 1
         sizes[name] = size
-    _drop_uncalled(module, table)
+    _drop_uncalled(module)
 
 
 def _calls(function: FuncOp) -> list[Operation]:
@@ -108,19 +108,23 @@ def _inline(call: Operation, function: FuncOp, move: bool) -> None:
     replace(call, results)
 
 
-def _drop_uncalled(module: ModuleOp, table: dict[str, FuncOp]) -> None:
-    """Removes private functions without callers, callers before callees."""
-    while True:
-        called = {_callee(op) for op in module.walk() if isinstance(op, (PureCallOp, CallOp))}
-        dead = [
-            f
-            for f in module.ops
-            if isinstance(f, FuncOp)
-            and f.sym_visibility is not None
-            and f.sym_visibility.data == "private"
-            and f.sym_name.data not in called
-        ]
-        for f in dead:
-            erase(f)
-        if not dead:
-            return
+def _drop_uncalled(module: ModuleOp) -> None:
+    """Removes private functions without callers, and then those only they called."""
+    present = {f.sym_name.data: f for f in module.ops if isinstance(f, FuncOp)}
+    calls = {name: [_callee(op) for op in _calls(f)] for name, f in present.items()}
+    count = dict.fromkeys(present, 0)
+    for callees in calls.values():
+        for callee in callees:
+            count[callee] = count.get(callee, 0) + 1
+    pending = [name for name, f in present.items() if not count[name] and _is_private(f)]
+    while pending:
+        name = pending.pop()
+        erase(present[name])
+        for callee in calls[name]:
+            count[callee] -= 1
+            if not count[callee] and callee in present and _is_private(present[callee]):
+                pending.append(callee)
+
+
+def _is_private(function: FuncOp) -> bool:
+    return function.sym_visibility is not None and function.sym_visibility.data == "private"

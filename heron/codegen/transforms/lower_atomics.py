@@ -2,7 +2,8 @@
 
 A body that is one operation LLVM has as `atomicrmw`, on the current value and one other, becomes that instruction. Any
 other body runs in a loop that reads the element, computes the new one, and swaps it in if nobody changed it in between
-(LLVM widens a swap of 8 bits to the 32-bit word around it). CPU kernels apply updates from one thread at a time, so there nothing need be atomic.
+(LLVM widens a swap of 8 bits to the 32-bit word around it). CPU kernels give no element to two threads, so there
+nothing need be atomic.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from heron.codegen.dialects.xla_gpu import AtomicRMWOp, LLVMAtomicRMWOp, LLVMCmpXchgOp, YieldOp
-from heron.codegen.transforms.buffers import Buffer, byte_size, load, raw_load, storage_type, store, to_storage
+from heron.codegen.transforms.buffers import Buffer, byte_size, load, raw_load, store, to_storage
 from heron.codegen.transforms.build import I1, Inserter, erase, yield_
 from heron.codegen.transforms.options import TransformOptions
 from heron.errors import HeronError

@@ -3,7 +3,7 @@
 The entry's tensor arguments become `!llvm.ptr` arguments and it returns nothing; `tensor.extract` becomes an address
 and a load, `tensor.insert` an address and a store, its result the same buffer. Loops, ifs and whiles no longer carry
 tensors. Constant tensors become globals, `xla_gpu.allocate_shared` globals in shared memory, `tensor.empty` stack
-memory. `xla_gpu.pure_call` becomes `func.call`, tensors passed as pointers.
+memory (a large one on the CPU: heap memory). `xla_gpu.pure_call` becomes `func.call`, tensors passed as pointers.
 
 A tensor value must not be read after an `insert` into it has been made: in memory there is only one.
 
@@ -57,16 +57,20 @@ from heron.codegen.transforms.build import (
     Inserter,
     Key,
     call,
+    declare,
     erase,
+    function_table,
     functions,
     int_attr,
     replace,
 )
-from heron.codegen.transforms.constant_tensors import constant_global, scalar_constant, splat_value
+from heron.codegen.transforms.constant_tensors import Globals, scalar_constant, splat_value
 from heron.codegen.transforms.linear_index import LinearIndexer
 from heron.codegen.transforms.options import TransformOptions
 from heron.errors import HeronError
 
+#: larger `tensor.empty`s of a CPU kernel are taken from the heap
+STACK_BYTES = 1 << 15
 SHARED = llvm.LLVMPointerType(IntAttr(3))
 UNIT = UnitAttr()
 
@@ -78,15 +82,24 @@ def run(module: ModuleOp, options: TransformOptions) -> None:
         HeronError: GEN122 for an op on tensors that has no lowering, GEN123 for a region whose branches end with
             different buffers.
     """
+    globals_, table = Globals(module), function_table(module)
     for function in functions(module):
-        _Function(module, function, options).lower()
+        _Function(module, function, options, globals_, table).lower()
 
 
 class _Function:
     """Lowers one function; `buffers` says what each tensor value has become."""
 
-    def __init__(self, module: ModuleOp, function: func.FuncOp, options: TransformOptions) -> None:
+    def __init__(
+        self,
+        module: ModuleOp,
+        function: func.FuncOp,
+        options: TransformOptions,
+        globals_: Globals,
+        table: dict[str, func.FuncOp],
+    ) -> None:
         self.module, self.function, self.options = module, function, options
+        self.globals, self.table = globals_, table
         self.entry = function.body.block
         self.constants = Constants(self.entry)
         self.indexer = LinearIndexer()
@@ -225,7 +238,7 @@ class _Function:
             erase(op)
 
     def _global(self, value: DenseIntOrFPElementsAttr, place: Inserter) -> Buffer:
-        name = constant_global(self.module, value)
+        name = self.globals.constant(value)
         pointer = place.insert(llvm.AddressOfOp(name, POINTER)).results[0]
         return Buffer(pointer, value.type, 16)  # pyright: ignore[reportArgumentType]
 
@@ -239,20 +252,33 @@ class _Function:
     def _shared(self, op: Operation, place: Inserter) -> None:
         type_ = op.results[0].type
         assert isinstance(type_, TensorType)
-        taken = sum(isinstance(o, llvm.GlobalOp) for o in self.module.ops)
-        name = f"{self.function.sym_name.data}_shared_{taken}"
-        _add_global(self.module, name, type_, 3)
+        name = self.globals.shared(self.function.sym_name.data, type_)
         pointer = place.insert(llvm.AddressOfOp(name, SHARED)).results[0]
         self._bind(op, Buffer(pointer, type_, 16))
 
     def _empty(self, op: Operation, place: Inserter) -> None:
         type_ = op.results[0].type
         assert isinstance(type_, TensorType)
+        bytes_ = _count(type_) * byte_size(type_.element_type)
+        if bytes_ > STACK_BYTES and not self.options.is_gpu:
+            self._bind(op, Buffer(self._heap(bytes_), type_, 16))
+            return
         size = self.constants.get(max(1, _count(type_)), I64)
         properties = {"elem_type": storage_type(type_.element_type), "alignment": int_attr(16, I64)}
         alloca = llvm.AllocaOp.create(operands=(size,), result_types=(POINTER,), properties=properties)
         self.entry.insert_op_after(alloca, size.owner)  # pyright: ignore[reportArgumentType]
         self._bind(op, Buffer(alloca.results[0], type_, 16))
+
+    def _heap(self, size: int) -> SSAValue:
+        """Memory from malloc, taken when the function starts and given back when it returns."""
+        last = self.entry.last_op
+        bytes_ = self.constants.get(size, I64)
+        allocate = call(declare(self.module, self.table, "malloc", [I64], [POINTER]), [bytes_], [POINTER])
+        self.entry.insert_op_after(allocate, bytes_.owner)  # pyright: ignore[reportArgumentType]
+        free = call(declare(self.module, self.table, "free", [POINTER], []), allocate.results, [])
+        assert last is not None
+        self.entry.insert_op_before(free, last)
+        return allocate.results[0]
 
     # -- control flow
 
@@ -403,14 +429,6 @@ def _count(type_: TensorType) -> int:
     for n in type_.get_shape():
         count *= n
     return count
-
-
-def _add_global(module: ModuleOp, name: str, type_: TensorType, space: int) -> None:
-    array = llvm.LLVMArrayType(max(1, _count(type_)), storage_type(type_.element_type))
-    op = llvm.GlobalOp(array, name, "internal", addr_space=space, alignment=16)
-    first = module.body.block.first_op
-    assert first is not None
-    module.body.block.insert_op_before(op, first)
 
 
 def _keep(function: _Function, op: Operation, place: Inserter) -> None:

@@ -155,7 +155,7 @@ def last_readers(plan: Plan, v: Value, tick: int, home: Computation) -> list[Ins
     """Instructions of `home` that must be over before something is written into `v`'s buffer at `tick`."""
     previous = None
     for hold in plan.sets.holds(v):
-        if hold[0] > tick:
+        if hold[0] >= tick:
             break
         previous = hold
     if previous is None:

@@ -104,36 +104,36 @@ def _insert(module: Module, plan: Plan, edges: list[tuple[Instruction, Instructi
     places: dict[tuple[Instruction, int], list[Flow]] = {}
     for f, _ in plan.copied:
         places.setdefault((f.at, f.operand), []).append(f)
+    replaced: list[Instruction] = []
     for (at, operand), flows in places.items():
         if operand < 0:
-            _copy_result(plan, at, flows, edges)
+            replaced.append(_copy_result(plan, at, flows, edges))
         else:
-            _copy_operand(plan, at, operand, flows, edges)
+            replaced.append(_copy_operand(plan, at, operand, flows, edges))
+    for old in replaced:  # only now: the plan still spoke of them
+        if old.opcode == "tuple" and not old.users and old.parent is not None and not old.is_root:
+            old.parent.remove(old)
 
 
 def _copy_operand(
     plan: Plan, at: Instruction, operand: int, flows: list[Flow], edges: list[tuple[Instruction, Instruction]]
-) -> None:
+) -> Instruction:
+    """Give `at` copies for parts of an operand; the operand as it was."""
     old = at.operands[operand]
     copies = _moves(plan, old, flows, plan.timeline.start[at], edges, at)
     at.set_operand(operand, with_parts(old, copies))
-    _drop_tuple(old)
+    return old
 
 
 def _copy_result(
     plan: Plan, root: Instruction, flows: list[Flow], edges: list[tuple[Instruction, Instruction]]
-) -> None:
+) -> Instruction:
+    """Make copies of parts of a computation's root the result; the root as it was."""
     home = root.parent
     assert home is not None
     copies = _moves(plan, root, flows, plan.timeline.span[home][1], edges, root)
     home.root = with_parts(root, copies)
-    _drop_tuple(root)
-
-
-def _drop_tuple(old: Instruction) -> None:
-    """Remove a tuple that an exchanged one replaced; keep everything else."""
-    if old.opcode == "tuple" and not old.users and old.parent is not None and old is not old.parent.root:
-        old.parent.remove(old)
+    return root
 
 
 def _moves(

@@ -107,6 +107,8 @@ class MultiOutputFusion(Pass):
 
 def _walk(i: Instruction, reduces: bool) -> tuple[str, Hashable] | None:
     """What a kernel runs over: equal for kernels that can be one; None for what is no kernel or stays alone."""
+    if not uses(i) and not i.is_root:
+        return None  # dead
     if i.control_predecessors or i.control_successors or not (i.opcode == "fusion" or is_emitted(i)):
         return None
     root = i.fused_root if i.opcode == "fusion" else i

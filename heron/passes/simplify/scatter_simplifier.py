@@ -19,7 +19,7 @@ class ScatterSimplifier(Pass):
     """Brings scatters to one form, so that code for them is written once.
 
     The indices are a matrix, one index vector a row (``index_vector_dim=1``); updates have the row number first, then
-    all dimensions of the operand in order (``update_window_dims={1,2,...}``), those of size 1 that were left out included;
+    all dimensions of the operand in order (``update_window_dims={1,2,...}``), those of size 1 that were left out too;
     there are no batching dimensions: they become components of the index. ``scatter_dims_to_operand_dims`` stays as it
     is. Scatters of several arrays at once keep being that.
 

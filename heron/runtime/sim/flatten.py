@@ -14,8 +14,6 @@ from heron.codegen.llvm.optimize import LOCK, binding, parse
 from heron.errors import HeronError
 from heron.runtime.sim.math import complete
 
-_GLOBAL = re.compile(r"^@([\w.$]+) = [^\n]*?\b(global|constant) ([^\n]*)$", re.MULTILINE)
-
 
 @dataclass(frozen=True, slots=True)
 class Flat:

@@ -21,6 +21,7 @@ from heron.runtime.sim.flatten import Flat, flatten
 from heron.runtime.sim.math import complete
 
 Dims = tuple[int, int, int]
+LARGE_GRID = 1 << 17  # threads
 _ID_PARAMETERS = ", ".join(f"i32 %sim.{g}.{a}" for g in ("tid", "ctaid") for a in "xyz") + ", i32 %sim.lin"
 
 
@@ -62,7 +63,8 @@ class SimKernel:
         name: the kernel.
         grid, block: launch geometry; it is compiled in.
         check: hold every access against its buffer and watch shared memory for races (default: ``HERON_CHECK=sim``).
-        level: LLVM optimisation level of the host code.
+        level: LLVM optimisation level of the host code; by default 1 for large grids, else 0 (five times faster to
+            compile, up to four times slower to run).
 
     Raises:
         HeronError: RUN070 no such kernel, RUN071 a GPU intrinsic that is not simulated, RUN072 an unknown `__nv_*`,
@@ -70,13 +72,15 @@ class SimKernel:
     """
 
     def __init__(
-        self, llvm_text: str, name: str, grid: Dims, block: Dims, *, check: bool | None = None, level: int = 1
+        self, llvm_text: str, name: str, grid: Dims, block: Dims, *, check: bool | None = None, level: int | None = None
     ) -> None:
         self.name, self.grid, self.block = name, grid, block
         self.check = check_by_default() if check is None else check
         threads = block[0] * block[1] * block[2]
         if not 1 <= threads <= scheduler.MAX_THREADS:
             raise HeronError("RUN073", f"a block of {threads} threads", why="a GPU allows 1 to 1024")
+        if level is None:
+            level = int(threads * grid[0] * grid[1] * grid[2] >= LARGE_GRID)
         flat = flatten(llvm_text, name)
         self.thread = rewrite(flat, grid, block, self.check)
         self.arguments = [n for _, n in flat.arguments]

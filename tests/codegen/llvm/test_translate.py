@@ -25,9 +25,7 @@ def function(body: str, arguments: dict[str, str], result: str, extra: str = "")
     """A Python callable of `func.func @f(arguments) -> result { body }`."""
     name = f"f{next(_names)}"
     formal = ", ".join(f"%{n}: {t}" for n, t in arguments.items())
-    module = parse_kernel(
-        f"builtin.module {{ {extra}\nfunc.func @{name}({formal}) -> {result} {{\n{body}\n}} }}"
-    )
+    module = parse_kernel(f"builtin.module {{ {extra}\nfunc.func @{name}({formal}) -> {result} {{\n{body}\n}} }}")
     lower_math_cpu.run(module)
     expand_small_floats.run(module)
     module.verify()
@@ -251,9 +249,9 @@ def test_bytes_of_pred_and_int4() -> None:
 def test_gpu_ids_know_the_launch() -> None:
     module = parse_kernel(
         """builtin.module { func.func @g(%p: !llvm.ptr) {
-             %t = gpu.thread_id x
-             %u = gpu.thread_id y
-             %n = gpu.block_dim x
+             %t = "gpu.thread_id"() {dimension = #gpu<dim x>} : () -> index
+             %u = "gpu.thread_id"() {dimension = #gpu<dim y>} : () -> index
+             %n = "gpu.block_dim"() {dimension = #gpu<dim x>} : () -> index
              %s = arith.addi %t, %n : index
              %r = arith.addi %s, %u : index
              %i = arith.index_cast %r : index to i64
@@ -281,7 +279,9 @@ def test_errors() -> None:
     with pytest.raises(HeronError) as caught:
         to_llvm(module)
     assert caught.value.code == "LLVM001"
-    module = parse_kernel("builtin.module { func.func @f(%a: f32) -> f32 {\n%b = math.sin %a : f32\nfunc.return %b : f32 } }")
+    module = parse_kernel(
+        "builtin.module { func.func @f(%a: f32) -> f32 {\n%b = math.sin %a : f32\nfunc.return %b : f32 } }"
+    )
     with pytest.raises(HeronError, match="math.sin") as caught:
         to_llvm(module)
     assert caught.value.code == "LLVM002"

@@ -1,0 +1,59 @@
+"""The way from text to buffers, and the proof that values survive it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from heron.buffers import BufferAssignment, assign
+from heron.buffers.check import prove, run_in_buffers
+from heron.hlo.evaluator import evaluate, flatten
+from heron.hlo.module import Module
+from heron.hlo.text import parse
+from heron.hlo.verifier import verify
+from heron.passes import registry
+from heron.passes.checks import difference, random_inputs
+from heron.passes.context import PassContext
+
+COPIES = ("copy-insertion", "memory-scheduler")
+FUSED = ("layout-assignment", "instruction-fusion", "multi-output-fusion", "fusion-wrapper", "dce", *COPIES)
+
+
+def run_passes(module: Module, names: Sequence[str] = COPIES) -> PassContext:
+    ctx = PassContext()
+    for name in names:
+        ctx.run_pass(registry.get(name), module)
+    verify(module)
+    return ctx
+
+
+def compiled(text: str, names: Sequence[str] = COPIES) -> tuple[Module, BufferAssignment, PassContext]:
+    module = parse(text)
+    ctx = run_passes(module, names)
+    return module, assign(module), ctx
+
+
+def assert_survives(
+    text: str, names: Sequence[str] = COPIES, inputs: Sequence[np.ndarray] | None = None
+) -> tuple[Module, BufferAssignment, PassContext]:
+    """Compile `text`, run it inside its buffers and by the evaluator, compare; twice the same inputs give the same."""
+    source = parse(text)
+    arrays = list(inputs) if inputs is not None else random_inputs(source)
+    module, assignment, ctx = compiled(text, names)
+    prove(assignment)
+    wanted = evaluate(source, *arrays)
+    found = flatten(run_in_buffers(module, assignment, arrays))
+    assert len(wanted) == len(found)
+    for n, (old, new) in enumerate(zip(wanted, found, strict=True)):
+        what = difference(old, new)
+        assert what is None, f"output {n}: {what}\n{module}"
+    return module, assignment, ctx
+
+
+def copies(module: Module) -> int:
+    return sum(i.opcode == "copy" for i in module.instructions())
+
+
+def kernels(module: Module) -> int:
+    return sum(i.opcode == "fusion" for c in module.non_fusion_computations() for i in c.instructions)

@@ -1,0 +1,127 @@
+"""The sort kernels on the CPU and on the simulated GPU, against the evaluator."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from heron import targets
+from heron.codegen.heroes import sort_gpu
+from heron.codegen.heroes.sort import emit_sort
+from heron.codegen.kernel import Kernel
+from heron.codegen.llvm.nvptx import to_ptx
+from tests.codegen.run_gpu_kernel import simulate
+from tests.codegen.run_kernel import compare, evaluate, jit, lower, root_fusion
+
+RNG = np.random.default_rng(5)
+_names = itertools.count()
+
+
+def program(shape: tuple[int, ...], d: int, type_: str = "f32", direction: str = "LT") -> str:
+    dims = ",".join(map(str, shape))
+    return f"""HloModule m
+less {{ a = {type_}[] parameter(0) b = {type_}[] parameter(1) i = s32[] parameter(2) j = s32[] parameter(3)
+  ROOT r = pred[] compare(a, b), direction={direction} }}
+ENTRY e {{ x = {type_}[{dims}] parameter(0) i = s32[{dims}] parameter(1)
+  ROOT s = ({type_}[{dims}], s32[{dims}]) sort(x, i), dimensions={{{d}}}, is_stable=true, to_apply=less }}"""
+
+
+def run(source: str, inputs: list[np.ndarray], target: str) -> list[np.ndarray]:
+    """The arrays after all kernels of the sort."""
+    arrays = [np.array(a, order="C") for a in inputs]
+    for kernel in emit_sort(root_fusion(source), f"sort_{next(_names)}", targets.get(target)):
+        assert [a.kind for a in kernel.args] == ["out"] * len(arrays)
+        _run(kernel, arrays, target)
+    return arrays
+
+
+def _run(kernel: Kernel, arrays: list[np.ndarray], target: str) -> None:
+    if target == "cpu":
+        address = jit().add(lower(kernel), kernel.name).addresses[kernel.name]
+        types = [ctypes.c_void_p] * len(arrays) + [ctypes.c_int64] * 2
+        ctypes.CFUNCTYPE(None, *types)(address)(*[a.ctypes.data for a in arrays], 0, kernel.launch.work_items)
+    else:
+        simulate(kernel, arrays)
+
+
+def check(source: str, inputs: list[np.ndarray], target: str) -> None:
+    for got, want in zip(run(source, inputs, target), evaluate(root_fusion(source), inputs), strict=True):
+        compare(got, want)
+
+
+def positions(shape: tuple[int, ...], d: int) -> np.ndarray:
+    """An iota along `d`."""
+    return np.broadcast_to(np.arange(shape[d]).reshape([-1 if k == d else 1 for k in range(len(shape))]), shape).astype(
+        np.int32
+    )
+
+
+SHAPES = [((7,), 0), ((16,), 0), ((17,), 0), ((100,), 0), ((1000,), 0), ((5, 70), 1), ((70, 5), 0), ((3, 40, 4), 1)]
+
+
+@pytest.mark.parametrize(("shape", "d"), SHAPES)
+def test_cpu_is_stable(shape: tuple[int, ...], d: int) -> None:
+    keys = RNG.integers(0, 12, shape).astype(np.float32)  # many equal keys
+    check(program(shape, d), [keys, positions(shape, d)], "cpu")
+    check(program(shape, d, direction="GT"), [keys, positions(shape, d)], "cpu")
+
+
+@pytest.mark.parametrize(("shape", "d"), SHAPES)
+def test_gpu(shape: tuple[int, ...], d: int) -> None:
+    keys = np.argsort(RNG.normal(size=shape), axis=d).astype(np.float32)  # all different
+    check(program(shape, d), [keys, positions(shape, d)], "sim:sm_90")
+
+
+def test_gpu_steps_over_global_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sort_gpu, "MAX_TILE", 8)
+    shape = (2, 75)
+    keys = np.argsort(RNG.normal(size=shape), axis=1).astype(np.float32)
+    source = program(shape, 1)
+    kernels = emit_sort(root_fusion(source), "k", targets.get("sm_90"))
+    forms = [k.notes["form"] for k in kernels]
+    assert forms[0] == forms[2] == "tiles of 8" and forms[1] == "step 8 apart" and forms[3] == "step 16 apart"
+    assert len({id(k) for k in kernels}) < len(kernels)
+    check(source, [keys, positions(shape, 1)], "sim:sm_90")
+
+
+@pytest.mark.parametrize("target", ["cpu", "sim:sm_90"])
+@pytest.mark.parametrize(
+    ("type_", "dtype"),
+    [("s64", np.int64), ("u8", np.uint8), ("bf16", ml_dtypes.bfloat16), ("f64", np.float64), ("pred", np.bool_)],
+)
+def test_types(type_: str, dtype: type, target: str) -> None:
+    n = 2 if type_ == "pred" else 40
+    keys = RNG.permutation(n).astype(dtype)
+    check(program((n,), 0, type_), [keys, positions((n,), 0)], target)
+
+
+@pytest.mark.parametrize("target", ["cpu", "sim:sm_90"])
+def test_one_operand_and_comparator_on_several(target: str) -> None:
+    source = """HloModule m
+less { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = pred[] compare(a, b), direction=LT, type=TOTALORDER }
+ENTRY e { x = f32[60] parameter(0) ROOT s = f32[60] sort(x), dimensions={0}, to_apply=less }"""
+    x = RNG.normal(size=60).astype(np.float32)
+    x[7], x[9], x[11] = np.nan, -np.inf, -0.0
+    check(source, [x], target)
+
+
+@pytest.mark.parametrize("target", ["cpu", "sim:sm_90"])
+@pytest.mark.parametrize("shape", [(1,), (0,), (0, 5), (5, 0), (5, 1)])
+def test_nothing_to_sort(shape: tuple[int, ...], target: str) -> None:
+    keys = RNG.normal(size=shape).astype(np.float32)
+    check(program(shape, len(shape) - 1), [keys, np.zeros(shape, np.int32)], target)
+
+
+def test_long_rows_use_the_heap() -> None:
+    keys = RNG.integers(0, 1000, 20000).astype(np.float32)
+    check(program((20000,), 0), [keys, positions((20000,), 0)], "cpu")
+
+
+def test_ptx() -> None:
+    for kernel in emit_sort(root_fusion(program((5000,), 0)), "k", targets.get("sm_90"))[:2]:
+        text = to_ptx(lower(kernel, "sm_90"))
+        assert "bar.sync" in text or "tiles" not in kernel.notes["form"]

@@ -1,0 +1,82 @@
+"""The JIT: external symbols, the object cache, errors with places, code that stays alive."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+
+import pytest
+
+from heron.codegen.llvm.jit import Jit, host, public_functions
+from heron.errors import HeronError
+
+DOUBLE = "define i32 @twice(i32 %x) {\n  %y = add i32 %x, %x\n  ret i32 %y\n}\n"
+
+
+class Cache:
+    def __init__(self) -> None:
+        self.kept: dict[str, bytes] = {}
+
+    def get(self, key: str) -> bytes | None:
+        return self.kept.get(key)
+
+    def put(self, key: str, code: bytes) -> None:
+        self.kept[key] = code
+
+
+def call(address: int, *values: int) -> int:
+    return ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_int32] * len(values))(address)(*values)
+
+
+def test_compile_link_call() -> None:
+    jit = Jit(level=1)
+    compiled = jit.add(DOUBLE)
+    assert call(jit.address("twice"), 21) == 42
+    assert compiled.timing.total_s > 0 and not compiled.cached
+
+
+def test_code_lives_as_long_as_its_jit() -> None:
+    jit = Jit(level=1)
+    jit.add(DOUBLE)
+    gc.collect()
+    assert call(jit.address("twice"), 4) == 8
+
+
+def test_external_symbols_by_address() -> None:
+    callback = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int32)(lambda x: x + 100)
+    address = ctypes.cast(callback, ctypes.c_void_p).value
+    assert address is not None
+    jit = Jit(level=1, symbols={"outside": address})
+    jit.add("declare i32 @outside(i32)\ndefine i32 @f(i32 %x) {\n  %y = call i32 @outside(i32 %x)\n  ret i32 %y\n}\n")
+    assert call(jit.address("f"), 1) == 101
+
+
+def test_objects_come_from_the_cache() -> None:
+    cache = Cache()
+    Jit(level=1, cache=cache).add(DOUBLE)
+    again = Jit(level=1, cache=cache)
+    assert again.add(DOUBLE).cached and call(again.address("twice"), 3) == 6
+    assert not Jit(level=2, cache=cache).compile(DOUBLE).cached
+
+
+def test_text_views() -> None:
+    jit = Jit()
+    assert "shl i32" in jit.optimized(DOUBLE)
+    assert "twice:" in jit.asm(DOUBLE)
+    assert public_functions(DOUBLE + "define internal void @hidden() {\n  ret void\n}\n") == ["twice"]
+    assert host().width in (128, 256, 512)
+
+
+def test_errors() -> None:
+    jit = Jit(level=1)
+    with pytest.raises(HeronError) as caught:
+        jit.add(DOUBLE.replace("add i32", "ad i32"))
+    assert caught.value.code == "LLVM011" and "line 2: %y = ad i32 %x, %x" in str(caught.value)
+    with pytest.raises(HeronError) as caught:
+        jit.add(
+            "declare void @no_such_function()\ndefine void @g() {\n  call void @no_such_function()\n  ret void\n}\n"
+        )
+    assert caught.value.code == "LLVM012" and "no_such_function" in str(caught.value)
+    with pytest.raises(HeronError) as caught:
+        jit.address("nothing")
+    assert caught.value.code == "LLVM013"

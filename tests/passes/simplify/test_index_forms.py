@@ -1,0 +1,158 @@
+"""gather-simplifier, scatter-simplifier and dot-decomposer on every arrangement of dimensions, against the evaluator."""
+
+from __future__ import annotations
+
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+
+from heron.hlo.module import Module
+from heron.hlo.text import parse
+from heron.hlo.verifier import verify
+from heron.options import Options
+from heron.passes import registry
+from heron.passes.context import PassContext
+from heron.passes.expand.dot_decomposer import is_canonical
+from heron.passes.simplify import gather_simplifier, scatter_simplifier
+
+ADD = "add {\n a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] add(a, b)\n}\n"
+
+
+def run(passes: str, body: str, calls: str = "") -> Module:
+    module = parse(f"HloModule m\n\n{calls}\nENTRY main {{\n{body}\n}}\n")
+    verify(module)
+    ctx = PassContext(Options(check="values"))
+    for name in passes.split():
+        ctx.run_pass(registry.get(name), module)
+    verify(module)
+    return module
+
+
+def dims(numbers: object) -> str:
+    return "{" + ",".join(map(str, numbers)) + "}"  # type: ignore[call-overload]
+
+
+def shape(sizes: object) -> str:
+    return "[" + ",".join(map(str, sizes)) + "]"  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("vector", [0, 1, 2])
+@pytest.mark.parametrize("offsets", [(0,), (1,), (2,)])
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_gathers(vector: int, offsets: tuple[int, ...], order: tuple[int, int]) -> None:
+    indices = [3, 2]
+    indices.insert(vector, 2)
+    result = [3, 2]
+    result.insert(offsets[0], 4)
+    module = run(
+        "gather-simplifier algebraic-simplifier",
+        f"x = f32[5,6,4] parameter(0)\nn = s32{shape(indices)} parameter(1)\n"
+        f"ROOT r = f32{shape(result)} gather(x, n), offset_dims={dims(offsets)}, collapsed_slice_dims={{0,1}}, "
+        f"start_index_map={dims(order)}, index_vector_dim={vector}, slice_sizes={{1,1,4}}",
+    )
+    assert all(gather_simplifier.is_simple(i) for i in module.instructions() if i.opcode == "gather")
+
+
+@pytest.mark.parametrize(("implied", "batch"), list(product([True, False], [0, 1])))
+def test_batched_gathers(implied: bool, batch: int) -> None:
+    """The operand's dimension 0 goes along with one of the dimensions of the indices."""
+    indices = [3, 2] if batch == 0 else [2, 3]
+    run(
+        "gather-simplifier",
+        f"x = f32[3,6,4] parameter(0)\nn = s32{shape(indices if implied else [*indices, 1])} parameter(1)\n"
+        f"ROOT r = f32{shape([*indices, 2])} gather(x, n), offset_dims={{2}}, collapsed_slice_dims={{1}}, "
+        f"start_index_map={{1}}, operand_batching_dims={{0}}, start_indices_batching_dims={{{batch}}}, "
+        "index_vector_dim=2, slice_sizes={1,1,2}",
+    )
+
+
+def test_gather_of_one_window() -> None:
+    module = run(
+        "gather-simplifier algebraic-simplifier",
+        "x = f32[5,6] parameter(0)\nn = s32[2] parameter(1)\n"
+        "ROOT r = f32[3] gather(x, n), offset_dims={0}, collapsed_slice_dims={1}, start_index_map={1,0}, "
+        "index_vector_dim=0, slice_sizes={3,1}",
+    )
+    assert {"dynamic-slice"} <= {i.opcode for i in module.instructions()} and "gather" not in str(module)
+
+
+@pytest.mark.parametrize("vector", [0, 1])
+@pytest.mark.parametrize("window", [0, 1])
+def test_scatters(vector: int, window: int) -> None:
+    indices = [3]
+    indices.insert(vector, 1)
+    updates = [3]
+    updates.insert(window, 4)
+    module = run(
+        "scatter-simplifier",
+        f"x = f32[5,4] parameter(0)\nn = s32{shape(indices)} parameter(1)\nu = f32{shape(updates)} parameter(2)\n"
+        f"ROOT r = f32[5,4] scatter(x, n, u), update_window_dims={{{window}}}, inserted_window_dims={{0}}, "
+        f"scatter_dims_to_operand_dims={{0}}, index_vector_dim={vector}, to_apply=add",
+        ADD,
+    )
+    assert all(scatter_simplifier.is_simple(i) for i in module.instructions() if i.opcode == "scatter")
+
+
+def test_batched_scatter() -> None:
+    run(
+        "scatter-simplifier",
+        "x = f32[3,8] parameter(0)\nn = s32[3,2,1] parameter(1)\nu = f32[3,2] parameter(2)\n"
+        "ROOT r = f32[3,8] scatter(x, n, u), update_window_dims={}, inserted_window_dims={1}, "
+        "scatter_dims_to_operand_dims={1}, input_batching_dims={0}, scatter_indices_batching_dims={0}, "
+        "index_vector_dim=2, to_apply=add",
+        ADD,
+    )
+
+
+@pytest.mark.parametrize("place", [-3, 0, 2, 6, 7, 100])
+@pytest.mark.parametrize("combine", ["s = f32[] add(a, b)", "s = f32[] copy(b)"])
+def test_scatter_of_one_window_ignores_places_outside(place: int, combine: str) -> None:
+    calls = ADD.replace("s = f32[] add(a, b)", combine)
+    module = run(
+        "algebraic-simplifier constant-folding algebraic-simplifier dce",
+        f"x = f32[8,2] parameter(0)\nn = s32[1] constant({{{place}}})\nu = f32[2,2] parameter(1)\n"
+        "ROOT r = f32[8,2] scatter(x, n, u), update_window_dims={0,1}, inserted_window_dims={}, "
+        "scatter_dims_to_operand_dims={0}, index_vector_dim=0, to_apply=add",
+        calls,
+    )
+    assert ("scatter" in str(module)) == ("copy" in combine)
+
+
+_ARRANGEMENTS = list(permutations(range(4)))
+
+
+@pytest.mark.parametrize("lhs", range(0, 24, 5))
+@pytest.mark.parametrize("rhs", range(0, 24, 7))
+def test_dots(lhs: int, rhs: int) -> None:
+    """Two summed, one batch and one free dimension, in every fifth and seventh order."""
+    p, q = _ARRANGEMENTS[lhs], _ARRANGEMENTS[rhs]
+    left, right = [2, 3, 4, 5], [2, 3, 4, 6]  # batch, summed, summed, free
+    module = run(
+        "dot-decomposer algebraic-simplifier transpose-folding",
+        f"x = f32{shape(left[d] for d in p)} parameter(0)\ny = f32{shape(right[d] for d in q)} parameter(1)\n"
+        "ROOT r = f32[2,5,6] dot(x, y), "
+        f"lhs_batch_dims={{{p.index(0)}}}, lhs_contracting_dims={dims([p.index(1), p.index(2)])}, "
+        f"rhs_batch_dims={{{q.index(0)}}}, rhs_contracting_dims={dims([q.index(1), q.index(2)])}",
+    )
+    assert all(is_canonical(i) for i in module.instructions() if i.opcode == "dot")
+
+
+@pytest.mark.parametrize("summed", [(), (0,), (0, 1)])
+def test_dots_without_free_or_summed_dimensions(summed: tuple[int, ...]) -> None:
+    result = [*np.delete([3, 4], summed), *np.delete([3, 4], summed)]
+    run(
+        "dot-decomposer algebraic-simplifier batch-dot-simplification",
+        "x = f32[3,4] parameter(0)\ny = f32[3,4] parameter(1)\n"
+        f"ROOT r = f32{shape(result)} dot(x, y), lhs_contracting_dims={dims(summed)}, "
+        f"rhs_contracting_dims={dims(summed)}",
+    )
+
+
+def test_an_operand_in_order_is_not_transposed() -> None:
+    module = run(
+        "dot-decomposer",
+        "x = f32[2,3,4] parameter(0)\ny = f32[3,4,5] parameter(1)\n"
+        "ROOT r = f32[2,5] dot(x, y), lhs_contracting_dims={1,2}, rhs_contracting_dims={0,1}",
+    )
+    assert "transpose" not in str(module)
