@@ -14,7 +14,7 @@ from heron.errors import HeronError
 from heron.hlo.module import Module
 from heron.options import Options
 from heron.runtime.executable import Executable, KernelInfo, Signature
-from heron.runtime.thunks import Sequence, show
+from heron.runtime.thunks import KernelThunk, Sequence, kind_of, show, walk
 from heron.targets import Target
 from heron.trace import Trace
 
@@ -102,6 +102,9 @@ class Compilation:
                 source=list(k.instructions),
                 launch={"grid": k.grid, "block": k.block, "work_items": k.work_items},
             )
+        for t in walk(thunks):
+            if not isinstance(t, KernelThunk):
+                self.trace.count_thunk(kind_of(t))
         return self.machine.build(thunks, uses, self.buffers, self.signature, self.options, self.trace, facts)
 
 

@@ -90,7 +90,7 @@ def _lay_out(
         own = _own_allocation(len(allocations), size, values, numbers)
         if own is None:
             rounded = -(-size // alignment) * alignment
-            blocks.append((Block(rounded, intervals), values))
+            blocks.append((Block(rounded, intervals, size), values))
             continue
         allocations.append(own)
         slices.update((v, Slice(own.number, 0, v.size)) for v in values)

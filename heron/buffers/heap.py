@@ -17,13 +17,18 @@ Interval = tuple[int, int]
 
 @dataclass(slots=True)
 class Block:
-    """Bytes to place: `size` (aligned), live during `intervals`. ``shelf`` and ``offset`` are the answer; shelf -1 is
-    the arena."""
+    """`bytes` to place, `size` when rounded up to the alignment, live during `intervals`. ``shelf`` and ``offset`` are
+    the answer; shelf -1 is the arena."""
 
     size: int
     intervals: list[Interval]
+    bytes: int = -1
     shelf: int = -1
     offset: int = 0
+
+    def __post_init__(self) -> None:
+        if self.bytes < 0:
+            self.bytes = self.size
 
     @property
     def span(self) -> int:
@@ -102,7 +107,7 @@ def _onto_shelves(blocks: Sequence[Block], shelves: Sequence[Shelf]) -> list[Blo
     sizes = np.array([s.size for _, s in by_size])
     rest: list[Block] = []
     for block in sorted(blocks, key=_ORDERS[0]):
-        first = int(np.searchsorted(sizes, block.size)) if by_size else 0
+        first = int(np.searchsorted(sizes, block.bytes)) if by_size else 0
         for n, shelf in by_size[first:]:
             if not _overlaps(block.intervals, shelf.taken):
                 offset = _gap(block, shelf)
@@ -124,7 +129,7 @@ def _gap(block: Block, shelf: Shelf) -> int | None:
         if offset - at >= block.size:
             return at
         at = max(at, offset + size)
-    return at if shelf.size - at >= block.size else None
+    return at if shelf.size - at >= block.bytes else None
 
 
 def _overlaps(a: Sequence[Interval], b: Sequence[Interval]) -> bool:

@@ -36,6 +36,11 @@ def _integer(value: int, type_: Attribute) -> dict[str, Attribute]:
     return {"value": attr}
 
 
+@lru_cache(maxsize=4096)
+def _float(text: str, type_: Attribute) -> dict[str, Attribute]:
+    return {"value": FloatAttr(float(text), type_)}  # type: ignore[arg-type]
+
+
 class Builder:
     """Appends ops to ``block``. ``entry`` is the function's first block, where constants go."""
 
@@ -88,11 +93,10 @@ class Builder:
 
     def floating(self, value: float, type_: Attribute) -> SSAValue:
         """A float constant; -0.0 and 0.0 differ, NaN is the quiet one."""
-        key = (type_, ("f", repr(value)))
+        text = repr(value)
+        key = (type_, text)
         found = self._constants.get(key)
-        if found is not None:
-            return found
-        return self._constant(key, {"value": FloatAttr(value, type_)})  # type: ignore[arg-type]
+        return found if found is not None else self._constant(key, _float(text, type_))
 
     def constant(self, attr: Attribute, type_: Attribute) -> SSAValue:
         """Any other constant attribute (dense tensors)."""
@@ -116,6 +120,14 @@ class Builder:
     def negate(self, condition: SSAValue) -> SSAValue:
         """Logical not of an `i1`."""
         return self.op(arith.XOrIOp, condition, self.integer(1, I1))
+
+    def drop_unused_constants(self) -> None:
+        """Take out constants nothing came to use (a small float whose f32 form was used instead)."""
+        for value in self._constants.values():
+            if value.first_use is None:
+                self.entry.erase_op(value.owner)  # type: ignore[arg-type]
+                self.count -= 1
+        self._constants = {}
 
     def terminate(self, kind: type[Operation], values: Sequence[SSAValue]) -> None:
         """End the block with a yield or return."""

@@ -90,6 +90,15 @@ Thunk = KernelThunk | GemmThunk | CopyThunk | WhileThunk | ConditionalThunk | Ho
 Sequence = tuple[Thunk, ...]
 
 
+def kind_of(t: Thunk) -> str:
+    """What a summary counts a thunk as: kernel, gemm, copy, while, conditional, or the library's name."""
+    match t:
+        case HostThunk():
+            return t.library
+        case _:
+            return type(t).__name__.removesuffix("Thunk").lower()
+
+
 def walk(sequence: Sequence) -> Iterator[Thunk]:
     """Every thunk, those inside loops and branches too, in program order."""
     for thunk in sequence:

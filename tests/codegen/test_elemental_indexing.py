@@ -18,6 +18,9 @@ add16 { a = bf16[] parameter(0)
 max { a = f32[] parameter(0)
   b = f32[] parameter(1)
   ROOT c = f32[] maximum(a, b) }
+ge { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = pred[] compare(a, b), direction=GE }
 argmax { a = f32[] parameter(0)
   ai = s32[] parameter(1)
   b = f32[] parameter(2)
@@ -177,7 +180,8 @@ CASES: dict[str, tuple[list[str], str]] = {
     ),
     "dot": (
         ["f32[2,3,4]", "f32[2,5,4]"],
-        "ROOT r = f32[2,3,5] dot(p0, p1), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={2}",
+        "ROOT r = f32[2,3,5] dot(p0, p1), lhs_batch_dims={0}, "
+        "rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={2}",
     ),
     "dot bf16": (
         ["bf16[3,40]", "bf16[40,2]"],
@@ -198,6 +202,15 @@ CASES: dict[str, tuple[list[str], str]] = {
     "convolution reversed": (
         ["f32[2,6,3]", "f32[3,3,2]"],
         "ROOT r = f32[2,11,2] convolution(p0, p1), window={size=3 pad=1_1 lhs_dilate=2 rhs_reversal=1}, dim_labels=b0f_0io->b0f",
+    ),
+    "select-and-scatter": (
+        ["f32[6,7]", "f32[3,5]", "f32[]"],
+        "ROOT r = f32[6,7] select-and-scatter(p0, p1, p2), window={size=2x3 stride=2x1}, select=ge, scatter=add",
+    ),
+    "select-and-scatter padded": (
+        ["f32[5,4]", "f32[3,4]", "f32[]"],
+        "t = f32[5,4] tanh(p0)\n"
+        " ROOT r = f32[5,4] select-and-scatter(t, p1, p2), window={size=3x2 stride=2x1 pad=1_1x0_1}, select=ge, scatter=add",
     ),
     "map": (["f32[4]", "f32[4]"], "ROOT r = f32[4] map(p0, p1), dimensions={0}, to_apply=poly"),
     "call": (

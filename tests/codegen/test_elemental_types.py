@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
 from heron.hlo import types
 from heron.hlo.types import ElementType
-from tests.codegen.run_kernel import compare, evaluate, root_fusion, run_instruction
+from tests.codegen.run_kernel import compare, evaluate, root_fusion, run_instruction, run_instruction_sim
 
 INTEGERS = ["s4", "u4", "s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64"]
 FLOATS = ["f16", "bf16", "f32", "f64"]
 TINY = ["f8e4m3fn", "f8e5m2", "f8e4m3b11fnuz", "f8e4m3fnuz", "f8e5m2fnuz", "f8e3m4", "f8e4m3"]
 ARITHMETIC = ["add", "subtract", "multiply", "divide", "remainder", "maximum", "minimum"]
 BITS = ["and", "or", "xor", "shift-left", "shift-right-logical", "shift-right-arithmetic"]
+#: types whose tests run on the simulated GPU as well
+ON_GPU = frozenset({"pred", "s4", "u8", "s32", "u64", "bf16", "f32", "f64", "f8e4m3fn", "c64"})
 EXACT_UNARY = ["negate", "abs", "sign", "ceil", "floor", "round-nearest-afz", "round-nearest-even", "sqrt"]
 
 
@@ -27,7 +31,11 @@ def specials(t: ElementType) -> np.ndarray:
     if t.is_integer:
         low, high = (-(1 << (t.bits - 1)), (1 << (t.bits - 1)) - 1) if t.is_signed else (0, (1 << t.bits) - 1)
         wanted = [0, 1, 2, 3, 5, 7, 8, 15, 31, 32, 63, 64, 100, -1, -2, -3, -7, low, low + 1, high, high - 1]
-        return np.array([v for v in wanted if low <= v <= high], dtype=object).astype(np.int64 if t.is_signed else np.uint64).astype(t.dtype)  # fmt: skip
+        return (
+            np.array([v for v in wanted if low <= v <= high], dtype=object)
+            .astype(np.int64 if t.is_signed else np.uint64)
+            .astype(t.dtype)
+        )  # noqa: E501
     wanted = [0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, 3.0, 0.1, -7.3, 100.0, 239.0, 60000.0, -129.0, 1e-3]
     wanted += [1e-7, 3e9, -3e9, 1e30, np.inf, -np.inf, np.nan]
     return np.array(wanted).astype(t.dtype)
@@ -48,15 +56,46 @@ def fusion_text(t: str, n: int, parameters: int, lines: list[tuple[str, str]]) -
     results = ", ".join(f"r{k}" for k in range(len(lines)))
     entry = [f"  p{k} = {t}[{n}]{{0}} parameter({k})" for k in range(parameters)]
     args = ", ".join(f"p{k}" for k in range(parameters))
-    return "\n".join([
-        "HloModule m", "f {", *body, f"  ROOT t = ({shapes}) tuple({results})", "}", "ENTRY e {", *entry,
-        f"  ROOT r = ({shapes}) fusion({args}), kind=kLoop, calls=f", "}", "",
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            "HloModule m",
+            "f {",
+            *body,
+            f"  ROOT t = ({shapes}) tuple({results})",
+            "}",
+            "ENTRY e {",
+            *entry,
+            f"  ROOT r = ({shapes}) fusion({args}), kind=kLoop, calls=f",
+            "}",
+            "",
+        ]
+    )  # noqa: E501
 
 
-def check_lines(t: str, inputs, lines: list[tuple[str, str]], rtol: float = 0.0, atol: float = 0.0) -> None:  # noqa: ANN001
+def check_lines(
+    t: str,
+    inputs: Sequence[np.ndarray],
+    lines: list[tuple[str, str]],
+    rtol: float = 0.0,
+    atol: float = 0.0,
+) -> None:
+    """One fusion with these outputs, on the CPU and (small types aside) on the simulated GPU."""
     root = root_fusion(fusion_text(t, len(inputs[0]), len(inputs), lines))
-    got, want = run_instruction(root, inputs, parts=2), evaluate(root, inputs)
+    want = evaluate(root, inputs)
+    report(lines, inputs, run_instruction(root, inputs, parts=2), want, rtol, atol)
+    if t in ON_GPU:
+        report(lines, inputs, run_instruction_sim(root, inputs), want, rtol, atol)
+
+
+def report(
+    lines: list[tuple[str, str]],
+    inputs: Sequence[np.ndarray],
+    got: list[np.ndarray],
+    want: list[np.ndarray],
+    rtol: float,
+    atol: float,
+) -> None:
+    """Fail with the cases of every output that differs."""
     wrong = []
     for (_, expression), g, w in zip(lines, got, want, strict=True):
         try:
@@ -95,7 +134,10 @@ def test_float_unary(t: str) -> None:
     ops = EXACT_UNARY if t in FLOATS else ["negate", "abs", "sign", "floor"]
     lines = [(t, f"{op}(p0)") for op in ops] + [("pred", "is-finite(p0)")]
     if t in FLOATS:
-        lines += [(t, f"reduce-precision(p0), exponent_bits={a}, mantissa_bits={b}") for a, b in ((5, 10), (4, 3), (8, 7), (5, 2))]  # fmt: skip
+        lines += [
+            (t, f"reduce-precision(p0), exponent_bits={a}, mantissa_bits={b}")
+            for a, b in ((5, 10), (4, 3), (8, 7), (5, 2))
+        ]  # noqa: E501
     check_lines(t, [specials(types.by_name(t))], lines)
 
 
@@ -114,7 +156,9 @@ def test_convert(t: str) -> None:
     check_lines(t, [specials(types.by_name(t))], [(r, "convert(p0)") for r in targets])
 
 
-@pytest.mark.parametrize("a, b", [("f32", "s32"), ("f64", "u64"), ("bf16", "u16"), ("f16", "bf16"), ("u8", "s8"), ("f8e5m2", "u8")])  # fmt: skip
+@pytest.mark.parametrize(
+    "a, b", [("f32", "s32"), ("f64", "u64"), ("bf16", "u16"), ("f16", "bf16"), ("u8", "s8"), ("f8e5m2", "u8")]
+)  # noqa: E501
 def test_bitcast_convert(a: str, b: str) -> None:
     values = specials(types.by_name(a))
     check_lines(a, [values], [(b, "bitcast-convert(p0)")])
@@ -142,7 +186,27 @@ def test_complex(t: str) -> None:
 
 @pytest.mark.parametrize("t", FLOATS)
 def test_transcendental(t: str) -> None:
-    unary = ["cbrt", "cosine", "erf", "exponential", "exponential-minus-one", "log", "log-plus-one", "logistic", "rsqrt", "sine", "sinh", "cosh", "tan", "tanh", "asin", "acos", "asinh", "acosh", "atanh"]  # fmt: skip
+    unary = [
+        "cbrt",
+        "cosine",
+        "erf",
+        "exponential",
+        "exponential-minus-one",
+        "log",
+        "log-plus-one",
+        "logistic",
+        "rsqrt",
+        "sine",
+        "sinh",
+        "cosh",
+        "tan",
+        "tanh",
+        "asin",
+        "acos",
+        "asinh",
+        "acosh",
+        "atanh",
+    ]  # noqa: E501
     values = np.concatenate([np.linspace(-8, 8, 401), [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-4, 30.0, -30.0]])
     tolerance = {"f16": 2e-3, "bf16": 1.6e-2, "f32": 1e-6, "f64": 1e-13}[t]
     lines = [(t, f"{op}(p0)") for op in unary]

@@ -174,7 +174,7 @@ def _mulhi(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
 
 
 def integer_power(e: FunctionEmitter, base: SSAValue, exponent: SSAValue, t: ElementType) -> SSAValue:
-    """`base ** exponent` modulo 2^n by squaring; a negative exponent gives 1 / base truncated, -1 for base 0."""
+    """`base ** exponent` modulo 2^n by squaring; a negative exponent gives 0 unless the base is 1 or -1."""
     b = e.b
     one, zero = b.integer(1, base.type), b.integer(0, base.type)
 
@@ -191,6 +191,5 @@ def integer_power(e: FunctionEmitter, base: SSAValue, exponent: SSAValue, t: Ele
     odd = b.cmpi("ne", b.op(arith.AndIOp, exponent, one), zero)
     flipped = b.select(odd, minus_one, one)
     of_one = b.select(b.cmpi("eq", base, one), one, zero)
-    of_one = b.select(b.cmpi("eq", base, zero), minus_one, of_one)
     small = b.select(b.cmpi("eq", base, minus_one), flipped, of_one)
     return b.select(b.cmpi("slt", exponent, zero), small, result)

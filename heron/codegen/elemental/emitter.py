@@ -75,6 +75,7 @@ class KernelEmitter:
         )
         results = e.pack(e.value(f.root, index), f.root.shape)
         e.b.terminate(func.ReturnOp, results)
+        e.b.drop_unused_constants()
         self.op_count += e.b.count
         self.add_function(symbol, block, [r.type for r in results], private=True)
 

@@ -34,6 +34,7 @@ _FAMILIES = (
     "movement",
     "dynamic",
     "reduction",
+    "windows",
     "products",
     "control",
 )

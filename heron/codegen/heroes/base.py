@@ -195,6 +195,7 @@ class Entry:
     def finish(self, launch: Launch, emitter: str, notes: dict[str, str] | None = None) -> Kernel:
         """Return the outputs and make the kernel record."""
         self.e.b.terminate(func.ReturnOp, self.outputs)
+        self.e.b.drop_unused_constants()
         function = self.kernel.add_function(self.name, self.block, [o.type for o in self.outputs])
         function.attributes["xla_gpu.entry"] = UnitAttr()
         self.kernel.op_count += self.e.b.count

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from xdsl.dialects import arith, func
+from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from heron.codegen.elemental import FunctionEmitter, Value
@@ -28,7 +29,7 @@ from heron.hlo.types import ElementType
 
 _ARITHMETIC = frozenset({"add", "multiply", "minimum", "maximum"})
 _BITWISE: dict[str, type[Operation]] = {"and": arith.AndIOp, "or": arith.OrIOp, "xor": arith.XOrIOp}
-_REASSOCIATE: dict[str, Attribute] = {"fastmath": arith.FastMathFlagsAttr([arith.FastMathFlag.REASSOC])}
+_REASSOCIATE: dict[str, Attribute] = {"fastmath": arith.FastMathFlagsAttr([FastMathFlag.REASSOC])}
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,7 @@ def _rows(frame: Entry, reduction: Reduction, axes: Sequence[Axis]) -> Kernel:
             index = _source_index(reduction, inner, variables)
             for d, part in fixed.items():
                 index[d] = part
-            return reduction.element(frame, e.simplify(index), values)
+            return reduction.element(frame, e.simplify(tuple(index)), values)
 
         inits = [*reduction.start(frame), *carried[: len(side)]]
         results = e.loop([a.length for a in inner], inits, element)
@@ -108,7 +108,7 @@ def _columns(frame: Entry, reduction: Reduction, axes: Sequence[Axis]) -> Kernel
 
         def index_at(column: Expr, reduced: Sequence[Expr]) -> Index:
             index = _source_index(reduction, [*outer, last, *inner], [*place, first + column, *reduced])
-            return e.simplify(index)
+            return e.simplify(tuple(index))
 
         def clear(variables: Index, tensors: Sequence[SSAValue]) -> list[SSAValue]:
             return [put(frame, v, t, variables) for v, t in zip(reduction.start(frame), tensors, strict=True)]

@@ -86,7 +86,7 @@ def _columns(frame: Entry, reduction: Reduction, last: Axis) -> Kernel:
         place = delinearize(number // tiles, [reduction.sizes[d] for d in outer])
         parts = dict(zip(outer, place, strict=True))
         parts |= zip(last.dims, delinearize(column, [reduction.sizes[d] for d in last.dims]), strict=True)
-        index = e.simplify([parts.get(d, Const(0)) for d in reduction.kept])
+        index = e.simplify(tuple(parts.get(d, Const(0)) for d in reduction.kept))
         return index, [(e.simplify((column,))[0], 0, columns - 1)]
 
     kept, exists = kept_at(lane)
@@ -170,7 +170,7 @@ def _rounds(
 
 def _index(frame: Entry, reduction: Reduction, kept: Sequence[Expr], reduced: Sequence[Expr]) -> Index:
     parts = dict(zip(reduction.kept, kept, strict=True)) | dict(zip(reduction.reduced, reduced, strict=True))
-    return frame.e.simplify([parts[d] for d in range(len(reduction.sizes))])
+    return frame.e.simplify(tuple(parts[d] for d in range(len(reduction.sizes))))
 
 
 def _combiners(frame: Entry, reduction: Reduction) -> list[str]:

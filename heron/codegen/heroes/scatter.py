@@ -126,7 +126,7 @@ class Scatter:
             start = _start(e, self.indices, tuple(read))
             constraints.append((start, 0, dims[d] - sizes[d]))
             where[d] = where[d] + start
-        return e.simplify(where), constraints
+        return e.simplify(tuple(where)), constraints
 
 
 def _without_views(i: Instruction) -> Instruction:
@@ -182,14 +182,15 @@ def _emit_cpu(frame: Entry, s: Scatter) -> Kernel:
             first[d] = v
         if part:
             first[s.window[-1]] = item * part
-        start, constraints = s.place(e, e.simplify(first))
+        start, constraints = s.place(e, e.simplify(tuple(first)))
 
         def element(window: Index, tensors: Sequence[SSAValue]) -> list[SSAValue]:
             index = list(first)
             for d, v in zip(s.window, window, strict=True):
                 index[d] = index[d] + v
-            where, _ = s.place(e, e.simplify(index))
-            values = [e.value(u, e.simplify(index)) for u in s.updates]
+            at = e.simplify(tuple(index))
+            where, _ = s.place(e, at)
+            values = [e.value(u, at) for u in s.updates]
             return _combine(frame, s, where, values, tensors)
 
         def inside(_: Index, tensors: Sequence[SSAValue]) -> list[SSAValue]:

@@ -39,7 +39,7 @@ class Emitter:
 
     __slots__ = (
         "out", "names", "label", "counter", "needed", "declared", "defined", "metadata", "index_bits",
-        "native", "types", "geometry", "yielded", "kernels", "kept",
+        "native", "types", "geometry", "yielded", "kernels", "kept", "bf16",
     )  # fmt: skip
 
     def __init__(self, index_bits: int, native: frozenset[str]) -> None:
@@ -53,6 +53,7 @@ class Emitter:
         self.metadata: list[str] = []
         self.index_bits = index_bits
         self.native = native
+        self.bf16 = "bfloat" if "bf16" in native else "i16"
         self.types: dict[int, str] = {}
         self.kept: list[Attribute] = []  # so that no identity is reused
         self.geometry: dict[str, int] = {}  # 'thread x' -> number of threads, when the launch is known
@@ -63,7 +64,7 @@ class Emitter:
         """LLVM text of a type, remembered."""
         found = self.types.get(id(type_))  # by identity: hashing an attribute costs more than the rest
         if found is None:
-            found = self.types[id(type_)] = text_of(type_, self.index_bits)
+            found = self.types[id(type_)] = text_of(type_, self.index_bits, self.bf16)
             self.kept.append(type_)
         return found
 

@@ -51,7 +51,7 @@ def fast_flags(op: Operation) -> str:
 @rule(arith.ConstantOp)
 def _constant(e: Emitter, op: arith.ConstantOp) -> None:
     result = op.results[0]
-    e.names[result] = constant_text(op.properties["value"], result.type)
+    e.names[result] = constant_text(op.properties["value"], result.type, e.bf16)
 
 
 @rule(*_INTEGER)
@@ -160,6 +160,8 @@ def convert_float(e: Emitter, value: str, source: Attribute, target: Attribute) 
         widen = source.get_element_type().bitwidth < target.get_element_type().bitwidth  # type: ignore[union-attr]
         return _plain_conversion(e, value, source_text, target_text, widen)
     a, b = short_name(source), short_name(target)
+    if e.bf16 == "i16":
+        a, b = (name.replace("bf16", "bf16bits") for name in (a, b))
     if f"{a}->{b}" in e.native:
         return _plain_conversion(e, value, source_text, target_text, source.bitwidth < target.bitwidth)  # type: ignore[attr-defined]
     return e.library(f"heron.convert.{a}.{b}", target_text, [(source_text, value)])

@@ -150,7 +150,7 @@ def _address_of(e: Emitter, op: llvm.AddressOfOp) -> None:
 
 @rule(llvm.ConstantOp)
 def _constant(e: Emitter, op: llvm.ConstantOp) -> None:
-    e.names[op.results[0]] = constant_text(op.properties["value"], op.results[0].type)
+    e.names[op.results[0]] = constant_text(op.properties["value"], op.results[0].type, e.bf16)
 
 
 @rule(llvm.UndefOp)

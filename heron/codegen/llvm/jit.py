@@ -106,7 +106,9 @@ class Jit:
         machine = self._machine(level)
         module = parse(text, machine.triple, str(machine.target_data))
         parse_s = clock.lap()
-        run_pipeline(module, machine, level)
+        # unrolling more than doubles compile time and triples code for loops the vectoriser already interleaves;
+        # loops that ask for it (`heron.unroll`, `heron.full_unroll`) are unrolled all the same
+        run_pipeline(module, machine, level, loop_unrolling=False)
         return module, parse_s, clock.lap()
 
     def compile(self, text: str, name: str = "module", *, level: int | None = None) -> Object:

@@ -22,13 +22,14 @@ from heron.errors import HeronError
 
 RULE_FILES = (emit_arith, emit_memory, emit_control)  # importing them registers their rules
 
-#: float conversions the hardware does; every other one is an inline library call
+#: float conversions the hardware does (every other one is an inline library call), and ``bf16`` where LLVM's bfloat
+#: type may be used at all
 NATIVE_CONVERSIONS: dict[str, frozenset[str]] = {
-    "cpu": frozenset({"f32->f64", "f64->f32", "f16->f32", "f16->f64", "f32->f16", "bf16->f32"}),
+    "cpu": frozenset({"f32->f64", "f64->f32", "f16->f32", "f16->f64", "f32->f16"}),
     "gpu": frozenset(
-        {"f32->f64", "f64->f32", "f16->f32", "f16->f64", "f32->f16", "f64->f16", "bf16->f32", "f32->bf16"}
+        {"f32->f64", "f64->f32", "f16->f32", "f16->f64", "f32->f16", "f64->f16", "bf16", "bf16->f32", "f32->bf16"}
     ),
-    "sim": frozenset({"f32->f64", "f64->f32", "f16->f32", "f16->f64", "f32->f16", "bf16->f32"}),
+    "sim": frozenset({"f32->f64", "f64->f32", "f16->f32", "f16->f64", "f32->f16", "bf16", "bf16->f32"}),
 }
 
 
@@ -112,7 +113,7 @@ def _function(e: Emitter, op: func.FuncOp) -> None:
         f"{e.type(arg.type)}{_argument_attributes(extra)} {e.define(arg)}"
         for arg, extra in zip(block.args, attributes, strict=True)
     ]
-    result = function_result(op.function_type, e.index_bits)
+    result = function_result(op.function_type, e.index_bits, e.bf16)
     tail = " ".join(["nounwind", *_function_attributes(op, abi)])
     e.out.append(f"define {linkage}{convention}{result} @{name}({', '.join(arguments)}) {tail} {{")
     e.start("entry")

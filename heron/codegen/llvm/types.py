@@ -1,7 +1,8 @@
 """xDSL types and constants as LLVM text.
 
 Floats that LLVM has no type for (the f8 and f4 family) travel as integers of one byte; conversions to and from them
-are inline library functions. A complex value is a literal struct of two floats.
+are inline library functions. On targets without bf16 (``bf16="i16"``) bf16 travels as i16 too: LLVM would otherwise
+call a conversion routine for something as small as a select. A complex value is a literal struct of two floats.
 """
 
 from __future__ import annotations
@@ -74,11 +75,11 @@ def short_name(type_: Attribute) -> str:
     raise HeronError("LLVM001", f"type '{type_}' has no name in the inline library")
 
 
-def text_of(type_: Attribute, index_bits: int = 64) -> str:
+def text_of(type_: Attribute, index_bits: int = 64, bf16: str = "bfloat") -> str:
     """`type_` as LLVM text. Raises LLVM001 for a type with no LLVM form (tensor, memref, …)."""
     simple = _SIMPLE.get(type(type_))
     if simple is not None:
-        return simple
+        return bf16 if simple == "bfloat" else simple
     if isinstance(type_, IntegerType):
         return f"i{type_.width.data}"
     if isinstance(type_, IndexType):
@@ -89,14 +90,14 @@ def text_of(type_: Attribute, index_bits: int = 64) -> str:
         return f"ptr addrspace({number})" if number else "ptr"
     if isinstance(type_, VectorType):
         (lanes,) = type_.get_shape() or (1,)
-        return f"<{lanes} x {text_of(type_.element_type, index_bits)}>"
+        return f"<{lanes} x {text_of(type_.element_type, index_bits, bf16)}>"
     if isinstance(type_, ComplexType):
-        part = text_of(type_.element_type, index_bits)
+        part = text_of(type_.element_type, index_bits, bf16)
         return f"{{ {part}, {part} }}"
     if isinstance(type_, llvm.LLVMArrayType):
-        return f"[{type_.size.data} x {text_of(type_.type, index_bits)}]"
+        return f"[{type_.size.data} x {text_of(type_.type, index_bits, bf16)}]"
     if isinstance(type_, llvm.LLVMStructType):
-        return "{ " + ", ".join(text_of(t, index_bits) for t in type_.types.data) + " }"
+        return "{ " + ", ".join(text_of(t, index_bits, bf16) for t in type_.types.data) + " }"
     if type_.name in SMALL_FLOATS:
         return "i8"
     raise HeronError(
@@ -106,15 +107,15 @@ def text_of(type_: Attribute, index_bits: int = 64) -> str:
     )
 
 
-def function_result(type_: FunctionType, index_bits: int = 64) -> str:
+def function_result(type_: FunctionType, index_bits: int = 64, bf16: str = "bfloat") -> str:
     """The LLVM return type: void, the one type, or a struct of several."""
-    outputs = [text_of(t, index_bits) for t in type_.outputs.data]
+    outputs = [text_of(t, index_bits, bf16) for t in type_.outputs.data]
     if not outputs:
         return "void"
     return outputs[0] if len(outputs) == 1 else "{ " + ", ".join(outputs) + " }"
 
 
-def float_text(value: float, type_: Attribute) -> str:
+def float_text(value: float, type_: Attribute, bf16: str = "bfloat") -> str:
     """A float constant, exact: LLVM wants the bits of the *double* for ``float`` and ``double``."""
     kind = type(type_)
     if kind is Float64Type:
@@ -124,7 +125,8 @@ def float_text(value: float, type_: Attribute) -> str:
     if kind is Float16Type:
         return f"0xH{_bits(value, np.float16):04X}"
     if kind is BFloat16Type:
-        return f"0xR{_bits(value, ml_dtypes.bfloat16):04X}"
+        bits = _bits(value, ml_dtypes.bfloat16)
+        return f"0xR{bits:04X}" if bf16 == "bfloat" else str(bits)
     if type_.name in SMALL_FLOATS:
         return str(_bits(value, SMALL_FLOATS[type_.name][1]))
     raise HeronError("LLVM001", f"float type '{type_}' has no LLVM constants")
@@ -145,10 +147,10 @@ def _bits(value: float, dtype: type) -> int:
     return int(array.view(f"u{array.dtype.itemsize}"))
 
 
-def constant_text(value: Attribute, type_: Attribute) -> str:
+def constant_text(value: Attribute, type_: Attribute, bf16: str = "bfloat") -> str:
     """A constant attribute of that type as an LLVM operand (without the type)."""
     if isinstance(value, FloatAttr):
-        return float_text(value.value.data, type_)
+        return float_text(value.value.data, type_, bf16)
     if isinstance(value, IntegerAttr):
         number = value.value.data
         if type_ == builtin.i1:
@@ -156,10 +158,10 @@ def constant_text(value: Attribute, type_: Attribute) -> str:
         return str(number)
     if isinstance(value, builtin.DenseIntOrFPElementsAttr) and isinstance(type_, VectorType):
         element = type_.element_type
-        items = [constant_text(item, element) for item in value.get_attrs()]
+        items = [constant_text(item, element, bf16) for item in value.get_attrs()]
         if len(items) == 1:
             (lanes,) = type_.get_shape()
             items *= lanes
-        text = text_of(element)
+        text = text_of(element, bf16=bf16)
         return "<" + ", ".join(f"{text} {item}" for item in items) + ">"
     raise HeronError("LLVM001", f"constant '{value}' has no LLVM form")

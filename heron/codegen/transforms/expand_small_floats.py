@@ -26,8 +26,6 @@ _ARITHMETIC: frozenset[type[Operation]] = frozenset({
     arith.FPToUIOp, math.AbsFOp, math.CeilOp, math.FloorOp, math.RoundEvenOp, math.RoundOp, math.TruncOp,
     math.CopySignOp, math.FmaOp, math.SqrtOp,
 })  # fmt: skip
-#: sign operations are exact on the bits; only formats without LLVM types need help
-_SIGN_ONLY = frozenset({arith.NegfOp, math.AbsFOp, math.CopySignOp})
 _FROM_INTEGER = frozenset({arith.SIToFPOp, arith.UIToFPOp})
 
 
@@ -45,7 +43,7 @@ def _needs_help(op: Operation, on_cpu: bool) -> bool:
     for value in (*op.operands, *op.results):
         if value.type.name in SMALL_FLOATS:
             return True
-        if on_cpu and isinstance(value.type, BFloat16Type) and type(op) not in _SIGN_ONLY:
+        if on_cpu and isinstance(value.type, BFloat16Type):
             return True
     return False
 

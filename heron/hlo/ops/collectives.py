@@ -17,11 +17,8 @@ if TYPE_CHECKING:
     from heron.hlo.instruction import Instruction
 
 CHANNEL = {"channel_id": Attr(AttrKind.INT)}
-GROUPS = {
-    **CHANNEL,
-    "replica_groups": Attr(AttrKind.REPLICA_GROUPS, "{}", shown=True),
-    "constrain_layout": Attr(AttrKind.BOOL, False),
-}
+GROUPS_ALONE = {**CHANNEL, "replica_groups": Attr(AttrKind.REPLICA_GROUPS, "{}", shown=True)}
+GROUPS = {**GROUPS_ALONE, "constrain_layout": Attr(AttrKind.BOOL, False)}
 GLOBAL_IDS = {"use_global_device_ids": Attr(AttrKind.BOOL, False)}
 DIMENSIONS = {"dimensions": Attr(AttrKind.INTS, required=True)}
 TO_APPLY = {"to_apply": Attr(AttrKind.COMPUTATION, required=True)}
@@ -211,7 +208,7 @@ class RaggedAllToAll(Op):
     """All-to-all of pieces of differing length, written into `output` at the offsets the receivers expect."""
 
     operands = ("operand", "output", "input_offsets", "send_sizes", "output_offsets", "receive_sizes")
-    attributes = GROUPS
+    attributes = GROUPS_ALONE
     traits = {Trait.COLLECTIVE}
 
     def shape(self, i: Instruction, x: Shape, output: Shape, *vectors: Shape) -> Shape:
@@ -238,7 +235,7 @@ class RaggedAllToAll(Op):
 class CollectiveBroadcast(Collective):
     """Everyone gets the operand of the group's first device."""
 
-    attributes = GROUPS
+    attributes = GROUPS_ALONE
 
 
 @op("collective-permute")
@@ -299,7 +296,7 @@ class CollectivePermuteStart(Collective):
 
 @op("collective-permute-done")
 class CollectivePermuteDone(Done):
-    attributes = CHANNEL
+    pass
 
 
 class DeviceNumber(Op):

@@ -28,6 +28,7 @@ class Convolution(Op):
         "dim_labels": Attr(AttrKind.DIM_LABELS, required=True),
         "feature_group_count": Attr(AttrKind.INT, 1),
         "batch_group_count": Attr(AttrKind.INT, 1),
+        "convolution_kind": Attr(AttrKind.ENUM, "unset", choices=("unset", "fprop", "wgrad", "dgrad")),
         "operand_precision": Attr(AttrKind.WORDS),
     }
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from heron.hlo.instruction import Instruction
 
 PRECISION = Attr(AttrKind.WORDS)
+ALGORITHM = Attr(AttrKind.ENUM)
 DIMENSION_NUMBERS = {
     "lhs_batch_dims": Attr(AttrKind.INTS, ()),
     "lhs_contracting_dims": Attr(AttrKind.INTS, (), shown=True),
@@ -33,17 +34,14 @@ class Dot(Op):
     The program may state another result type than the operands' (s8 operands with an s32 result).
     """
 
-    operands = ("lhs", "rhs", "meta*")
+    operands = ("lhs", "rhs")
     attributes = {
         **DIMENSION_NUMBERS,
         "operand_precision": PRECISION,
-        "sparsity": Attr(AttrKind.RAW),
-        "algorithm": Attr(AttrKind.ENUM),
+        "algorithm": ALGORITHM,
     }
 
-    def shape(self, i: Instruction, x: Shape, y: Shape, *meta: Shape) -> Shape:
-        if meta or i.sparsity is not None:
-            reject(i, "sparse dots are not supported", "their operands carry metadata")
+    def shape(self, i: Instruction, x: Shape, y: Shape) -> Shape:
         return dot_shape(i, x, y)
 
     def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -157,7 +155,7 @@ class ScaledDot(Op):
     """A dot of operands multiplied by block scales: a scale's dimension divides the operand's; a scalar is no scale."""
 
     operands = ("lhs", "rhs", "lhs_scale", "rhs_scale")
-    attributes = {**DIMENSION_NUMBERS, "operand_precision": PRECISION}
+    attributes = {**DIMENSION_NUMBERS, "operand_precision": PRECISION, "algorithm": ALGORITHM}
 
     def shape(self, i: Instruction, x: Shape, y: Shape, x_scale: Shape, y_scale: Shape) -> Shape:
         need_arrays(i, x, y, x_scale, y_scale)

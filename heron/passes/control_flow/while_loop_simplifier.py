@@ -73,7 +73,7 @@ class WhileLoopSimplifier(Pass):
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
-        for c in module.post_order():
+        for c in module.computations:
             for i in c.instructions:
                 if i.opcode == "while" and i.parent is c:
                     changed |= _unroll_short(i) or _simplify_state(i)

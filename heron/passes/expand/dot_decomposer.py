@@ -32,7 +32,7 @@ class DotDecomposer(Pass):
     name = "dot-decomposer"
 
     def run(self, module: Module, ctx: PassContext) -> bool:
-        dots = [i for i in module.instructions() if i.opcode == "dot" and not is_canonical(i) and not i.sparsity]
+        dots = [i for i in module.instructions() if i.opcode == "dot" and not is_canonical(i)]
         for i in dots:
             _decompose(i)
         return bool(dots)

@@ -41,7 +41,7 @@ class AlgebraicSimplifier(Pass):
     def run(self, module: Module, ctx: PassContext) -> bool:
         rules = _table_for(ctx)
         changed = False
-        for c in module.post_order():
+        for c in module.computations:
             fired = rewrite(c, rules)
             for r, times in fired.items():
                 ctx.fired(r.name, r.where, times)
@@ -72,12 +72,7 @@ def rewrite(c: Computation, rules: Table) -> Counter[Rule]:
         if i.parent is not c or (not i.users and i is not c.root):
             continue
         builder.at = i
-        entry = rules[i.opcode]
-        candidates = entry.always
-        if entry.by_operand:
-            for o in i.operands:
-                candidates += entry.by_operand.get(o.opcode, ())
-        for r in candidates:
+        for r in rules[i.opcode].candidates(i):
             new = r.apply(i, builder)
             if new is None:
                 continue

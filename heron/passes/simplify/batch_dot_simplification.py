@@ -29,7 +29,7 @@ class BatchDotSimplification(Pass):
     name = "batch-dot-simplification"
 
     def run(self, module: Module, ctx: PassContext) -> bool:
-        dots = [i for i in module.instructions() if i.opcode == "dot" and not i.sparsity and _ones(i)]
+        dots = [i for i in module.instructions() if i.opcode == "dot" and _ones(i)]
         for i in dots:
             _drop(i, _ones(i))
         return bool(dots)

@@ -39,7 +39,7 @@ class Cse(Pass):
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
         forms = Forms()
-        for c in module.post_order():
+        for c in module.computations:
             changed |= self._merge(c, forms)
         return changed
 
@@ -54,6 +54,7 @@ class Cse(Pass):
 
     def _merge_in(self, c: Computation, forms: Forms) -> None:
         seen: dict[Any, Instruction] = {}
+        alike: dict[Any, Instruction] = {}  # with attributes, looked at only where the rest is the same
         number: dict[Instruction, int] = {}
         fixed, commutative = _opcodes()
         for i in c.instructions:
@@ -65,8 +66,12 @@ class Cse(Pass):
             if opcode in commutative and operands[0] > operands[1]:
                 operands[0], operands[1] = operands[1], operands[0]
             shape = i.shape if self.layout_sensitive else i.shape.bare
-            key = (opcode, shape, tuple(operands), forms.attributes(i))
+            key = (opcode, shape, *operands)
             first = seen.setdefault(key, i)
+            if first is i:
+                continue
+            alike.setdefault((key, forms.attributes(first)), first)
+            first = alike.setdefault((key, forms.attributes(i)), i)
             if first is not i:
                 i.replace_uses_with(first)
                 c.remove(i)

@@ -27,7 +27,7 @@ class Dce(Pass):
     name = "dce"
 
     def run(self, module: Module, ctx: PassContext) -> bool:
-        changed = module.remove_unused_computations()
+        changed = False
         for c in module.computations:
             before = len(c)
             for i in c.instructions:

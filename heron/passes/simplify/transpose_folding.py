@@ -42,7 +42,7 @@ class TransposeFolding(Pass):
 
 def _fold(i: Instruction, n: int, side: str) -> bool:
     t = i.operands[n]
-    if t.opcode != "transpose" or i.sparsity:
+    if t.opcode != "transpose":
         return False
     x, permutation = t.operands[0], t.attrs["dimensions"]
     batch, summed = i.attrs.get(f"{side}_batch_dims", ()), i.attrs.get(f"{side}_contracting_dims", ())

@@ -55,6 +55,14 @@ def test_narrowing_rounds_to_even(name: str, source: str) -> None:
     assert not wrong.any(), (values[wrong][:5], got[wrong][:5], expected[wrong][:5])
 
 
+def test_bf16_held_in_integers() -> None:
+    values = floats(np.float32)
+    bits = loops.run("heron.convert.f32.bf16bits", values, dtype=np.uint16)
+    assert same(bits.view(ml_dtypes.bfloat16), values.astype(ml_dtypes.bfloat16)).all()
+    back = loops.run("heron.convert.bf16bits.f32", bits, dtype=np.float32)
+    assert same(back, bits.view(ml_dtypes.bfloat16).astype(np.float32)).all()
+
+
 @pytest.mark.parametrize(("source", "target"), [("f32", "bf16"), ("f64", "bf16"), ("f64", "f16"), ("f16", "bf16")])
 def test_half_formats(source: str, target: str) -> None:
     values = floats({"f32": np.float32, "f64": np.float64, "f16": np.float16}[source])

@@ -106,6 +106,20 @@ def test_unary(body: str, source: str, target: str, value: float, expected: floa
     assert f(value) == expected
 
 
+def test_bf16_select_needs_no_library_routine() -> None:
+    body = """
+      %h = arith.truncf %x : f32 to bf16
+      %c = arith.constant 2.0 : bf16
+      %n = arith.negf %h : bf16
+      %p = arith.cmpf ogt, %h, %c : bf16
+      %s = arith.select %p, %n, %c : bf16
+      %r = arith.extf %s : bf16 to f32
+      func.return %r : f32
+    """
+    f = function(body, {"x": "f32"}, "f32")
+    assert (f(3.0), f(1.0)) == (-3.0, 2.0)
+
+
 def test_for_if_and_carried_values() -> None:
     body = """
       %zero = arith.constant 0 : index

@@ -1,8 +1,8 @@
 """Conversions between float formats that hardware lacks, written with integers so that they vectorise.
 
-``heron.convert.A.B``. Narrowing rounds to nearest, ties to even; what exceeds the format becomes its infinity, or its
-NaN where it has none (as ml_dtypes converts). From f64 the value first goes to f32 rounded to odd, so that the second
-rounding is exact.
+``heron.convert.A.B``; ``bf16bits`` is bf16 held in an i16. Narrowing rounds to nearest, ties to even; what exceeds the
+format becomes its infinity, or its NaN where it has none (as ml_dtypes converts). From f64 the value first goes to f32
+rounded to odd, so that the second rounding is exact.
 """
 
 from __future__ import annotations
@@ -122,12 +122,22 @@ def round_to_odd(f: Body, x: Value) -> Value:
     return f.select(x.is_nan(), near, sticky.as_float("f32"))
 
 
-def to_bf16(f: Body, x: Value) -> Value:
-    """f32 to bf16."""
+def to_bf16_bits(f: Body, x: Value) -> Value:
+    """f32 to the bits of bf16, as i16."""
     bits = x.bits()
     rounded = (bits + ((bits.shr(16) & 1) + 0x7FFF)).shr(16)
     quiet = bits.shr(16) | 0x40
-    return f.select(x.is_nan(), quiet, rounded).cast("trunc", "i16").as_float("bf16")
+    return f.select(x.is_nan(), quiet, rounded).cast("trunc", "i16")
+
+
+def from_bf16_bits(f: Body, x: Value) -> Value:
+    """The bits of bf16 to f32."""
+    return (x.cast("zext", "i32") << 16).as_float("f32")
+
+
+def to_bf16(f: Body, x: Value) -> Value:
+    """f32 to bf16."""
+    return to_bf16_bits(f, x).as_float("bf16")
 
 
 def from_e8m0(f: Body, x: Value) -> Value:
@@ -154,21 +164,32 @@ def _register() -> None:
         define(name, "f32", "i8", "f32", build)
         define(name, "f64", "i8", "f64", lambda f, x, b=build: b(f, x).extend())
         define(name, "f16", "i8", "f16", lambda f, x, b=build: b(f, x).narrow("f16"))
-        define(name, "bf16", "i8", "bf16", lambda f, x, b=build: to_bf16(f, b(f, x)))
     for name, build in narrowers.items():
         define("f32", name, "f32", "i8", build)
         define("f64", name, "f64", "i8", lambda f, x, b=build: b(f, round_to_odd(f, x)))
         define("f16", name, "f16", "i8", lambda f, x, b=build: b(f, x.extend("f32")))
-        define("bf16", name, "bf16", "i8", lambda f, x, b=build: b(f, x.extend("f32")))
     for a, read in wideners.items():
         for b, write in narrowers.items():
             define(a, b, "i8", "i8", lambda f, x, r=read, w=write: w(f, r(f, x)))
-    define("f32", "bf16", "f32", "bf16", to_bf16)
-    define("f64", "bf16", "f64", "bf16", lambda f, x: to_bf16(f, round_to_odd(f, x)))
     define("f64", "f16", "f64", "f16", lambda f, x: round_to_odd(f, x).narrow("f16"))
-    define("f16", "bf16", "f16", "bf16", lambda f, x: to_bf16(f, x.extend("f32")))
-    define("bf16", "f16", "bf16", "f16", lambda f, x: x.extend("f32").narrow("f16"))
-    define("bf16", "f64", "bf16", "f64", lambda f, x: x.extend("f32").extend())
+    _register_bf16("bf16", "bf16", to_bf16, lambda f, x: x.extend("f32"), wideners, narrowers)
+    # the same where bf16 travels as i16
+    _register_bf16("bf16bits", "i16", to_bf16_bits, from_bf16_bits, wideners, narrowers)
+
+
+def _register_bf16(
+    name: str, type_: str, write: Build, read: Build, wideners: dict[str, Build], narrowers: dict[str, Build]
+) -> None:
+    define("f32", name, "f32", type_, write)
+    define("f64", name, "f64", type_, lambda f, x: write(f, round_to_odd(f, x)))
+    define("f16", name, "f16", type_, lambda f, x: write(f, x.extend("f32")))
+    define(name, "f32", type_, "f32", read)
+    define(name, "f64", type_, "f64", lambda f, x: read(f, x).extend())
+    define(name, "f16", type_, "f16", lambda f, x: read(f, x).narrow("f16"))
+    for small, build in wideners.items():
+        define(small, name, "i8", type_, lambda f, x, b=build: write(f, b(f, x)))
+    for small, build in narrowers.items():
+        define(name, small, type_, "i8", lambda f, x, b=build: b(f, read(f, x)))
 
 
 _register()

@@ -32,7 +32,7 @@ def dot_of_one_product(i: Instruction, b: Builder) -> Instruction | None:
     d = f32[2,3] broadcast(b), dimensions={1}
     ROOT r = f32[2,3] multiply(c, d)
     """
-    if len(i.operands) != 2 or i.attrs.get("sparsity") or i.attrs.get("algorithm"):
+    if len(i.operands) != 2 or i.attrs.get("algorithm"):
         return None
     x, y = i.operands
     types = {x.shape.element_type, y.shape.element_type, i.shape.element_type}

@@ -42,7 +42,7 @@ Apply = Callable[[Instruction, "Builder"], Instruction | None]
 
 #: stands for every elementwise op in a rule's opcodes
 ELEMENTWISE = "elementwise"
-#: what an operand with one known value for all its elements can be
+#: what an operand with one known value for all its elements can be; such rules are tried only when it is known
 KNOWN = ("constant", "broadcast", "reshape")
 
 
@@ -78,10 +78,21 @@ def rule(*opcodes: str, operand: str | tuple[str, ...] = (), math: str = "exact"
 
 @dataclass(slots=True)
 class Entry:
-    """The rules to try for one opcode: always, and by the opcode of an operand."""
+    """The rules to try for one opcode: always, where an operand has one known value, and by the op of an operand."""
 
     always: tuple[Rule, ...] = ()
+    known: tuple[Rule, ...] = ()
     by_operand: dict[str, tuple[Rule, ...]] = field(default_factory=dict)
+
+    def candidates(self, i: Instruction) -> tuple[Rule, ...]:
+        """The rules worth trying on `i`."""
+        found = self.always
+        if self.by_operand:
+            for o in i.operands:
+                found += self.by_operand.get(o.opcode, ())
+        if self.known and any(o.opcode in KNOWN and building.splat_value(o) is not None for o in i.operands):
+            found += self.known
+        return found
 
 
 Table = dict[str, Entry]
@@ -97,6 +108,9 @@ def table(rules: Iterable[Rule]) -> Table:
                 entry = found.setdefault(name, Entry())
                 if not r.operand:
                     entry.always += (r,)
+                elif r.operand is KNOWN:
+                    entry.known += (r,)
+                    continue
                 for operand in r.operand:
                     entry.by_operand[operand] = (*entry.by_operand.get(operand, ()), r)
     return found

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import pytest
+
+from heron.analysis.in_place import InPlace, in_place_pairs
+from heron.analysis.sharing import reads_in_step
+from heron.hlo.instruction import Instruction
+from heron.hlo.text import parse
+
+
+def fusion(body: str, operands: str = "f32[8]{0} x, f32[8]{0} y", result: str = "f32[8]{0}") -> Instruction:
+    """A fusion of `body`, whose parameters are `operands` ("type name, …")."""
+    lines, outer, names = [], [], []
+    for n, operand in enumerate(operands.split("; ") if ";" in operands else operands.split(", ")):
+        shape, name = operand.split(" ")
+        lines.append(f"  {name} = {shape} parameter({n})")
+        outer.append(f"  a{n} = {shape} parameter({n})")
+        names.append(f"a{n}")
+    inner = "\n".join([*lines, *("  " + line.strip() for line in body.strip().splitlines())])
+    text = (
+        f"HloModule m\n\nf {{\n{inner}\n}}\n\nENTRY main {{\n" + "\n".join(outer)
+        + f"\n  ROOT r = {result} fusion({', '.join(names)}), kind=kLoop, calls=f\n}}\n"
+    )
+    return parse(text).entry.root
+
+
+UPDATE = "f32[8]{0} x; f32[2]{0} u; s32[] i"
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("ROOT d = f32[8]{0} dynamic-update-slice(x, u, i)", True),
+        ("n = f32[2]{0} negate(u)\nROOT d = f32[8]{0} dynamic-update-slice(x, n, i)", True),
+        ("n = f32[8]{0} negate(x)\nROOT d = f32[8]{0} dynamic-update-slice(n, u, i)", False),
+        (  # reads another place of what it updates
+            "s = f32[2]{0} slice(x), slice={[0:2]}\nn = f32[2]{0} add(s, u)\n"
+            "ROOT d = f32[8]{0} dynamic-update-slice(x, n, i)",
+            False,
+        ),
+        (  # reads the very place it updates
+            "s = f32[2]{0} dynamic-slice(x, i), dynamic_slice_sizes={2}\nn = f32[2]{0} add(s, u)\n"
+            "ROOT d = f32[8]{0} dynamic-update-slice(x, n, i)",
+            True,
+        ),
+        ("d = f32[8]{0} dynamic-update-slice(x, u, i)\nROOT n = f32[8]{0} negate(d)", False),
+    ],
+)
+def test_updates_inside_fusions(body: str, found: bool) -> None:
+    assert in_place_pairs(fusion(body, UPDATE)) == ([InPlace(0, (), ())] if found else [])
+
+
+def test_custom_calls_say_themselves() -> None:
+    text = """HloModule m
+
+ENTRY main {
+  x = f32[4]{0} parameter(0)
+  ROOT r = (f32[4]{0}, s32[]) custom-call(x), custom_call_target="f", output_to_operand_aliasing={{0}: (0, {})}
+}
+"""
+    assert in_place_pairs(parse(text).entry.root) == [InPlace(0, (), (0,))]
+
+
+@pytest.mark.parametrize(
+    ("body", "first", "second"),
+    [
+        ("ROOT r = f32[8]{0} add(x, y)", True, True),
+        ("n = f32[8]{0} negate(x)\nROOT r = f32[8]{0} add(n, y)", True, True),
+        ("n = f32[8]{0} reverse(x), dimensions={0}\nROOT r = f32[8]{0} add(n, y)", False, True),
+        ("n = f32[8]{0} reverse(x), dimensions={0}\na = f32[8]{0} add(n, x)\nROOT r = f32[8]{0} add(a, y)", False, True),
+        ("v = f32[2,4]{1,0} reshape(x)\nn = f32[2,4]{1,0} negate(v)\nw = f32[8]{0} reshape(n)\n"
+         "ROOT r = f32[8]{0} add(w, y)", True, True),
+    ],
+)  # fmt: skip
+def test_reads_in_step(body: str, first: bool, second: bool) -> None:
+    i = fusion(body)
+    assert (reads_in_step(i, 0, ()), reads_in_step(i, 1, ())) == (first, second)
+
+
+def test_other_sizes_are_not_in_step() -> None:
+    i = fusion("ROOT r = f64[8]{0} convert(x)", "f32[8]{0} x", "f64[8]{0}")
+    assert not reads_in_step(i, 0, ())
+    reduced = fusion(
+        "b = f32[8,8]{1,0} broadcast(x), dimensions={0}\nROOT r = f32[8,8]{1,0} negate(b)", "f32[8]{0} x",
+        "f32[8,8]{1,0}",
+    )  # fmt: skip
+    assert not reads_in_step(reduced, 0, ())

@@ -1,0 +1,174 @@
+"""What goes into which kernel, and why not."""
+
+from __future__ import annotations
+
+import pytest
+
+from heron.hlo.module import Module
+from heron.hlo.text import parse
+from heron.passes.context import PassContext
+from heron.trace import Decision
+from tests.buffers.compiled import FUSED, assert_survives, kernels, run_passes
+
+
+def fuse(text: str, *more: str) -> tuple[Module, list[Decision]]:
+    module = parse(text)
+    ctx = run_passes(module, ("instruction-fusion", *more))
+    return module, [d for d in ctx.trace.decisions if d.rule == "instruction-fusion"]
+
+
+PLUS = "plus {\n  pa = f32[] parameter(0)\n  pb = f32[] parameter(1)\n  ROOT pc = f32[] add(pa, pb)\n}\n"
+
+
+def entry(body: str, calls: str = PLUS) -> str:
+    return f"HloModule m\n\n{calls}\nENTRY main {{\n{body}\n}}\n"
+
+
+SOFTMAX = """
+  x = f32[512,1024]{1,0} parameter(0)
+  low = f32[] constant(-inf)
+  zero = f32[] constant(0)
+  m = f32[512]{0} reduce(x, low), dimensions={1}, to_apply=max
+  mb = f32[512,1024]{1,0} broadcast(m), dimensions={0}
+  s = f32[512,1024]{1,0} subtract(x, mb)
+  e = f32[512,1024]{1,0} exponential(s)
+  t = f32[512]{0} reduce(e, zero), dimensions={1}, to_apply=plus
+  tb = f32[512,1024]{1,0} broadcast(t), dimensions={0}
+  ROOT r = f32[512,1024]{1,0} divide(e, tb)"""
+MAX = "max {\n  ma = f32[] parameter(0)\n  mb1 = f32[] parameter(1)\n  ROOT mc = f32[] maximum(ma, mb1)\n}\n"
+
+
+def test_softmax_is_three_kernels() -> None:
+    module, _, _ = assert_survives(entry(SOFTMAX, PLUS + "\n" + MAX), FUSED)
+    assert kernels(module) == 3
+    assert sum(i.opcode == "fusion" and i.kind == "kInput" for i in module.entry.instructions) == 2
+
+
+def test_elementwise_chain_with_several_readers_is_one_kernel() -> None:
+    text = entry("""
+  x = f32[4096]{0} parameter(0)
+  a = f32[4096]{0} sine(x)
+  b = f32[4096]{0} multiply(a, a)
+  c = f32[4096]{0} add(a, b)
+  h = f32[] constant(0.5)
+  hb = f32[4096]{0} broadcast(h), dimensions={}
+  ROOT d = f32[4096]{0} multiply(c, hb)""")
+    module, told = fuse(text)
+    assert kernels(module) == 1 and len(module.entry.root.called[0].parameters) == 1
+    assert all(told) and all(d.cost_after <= d.cost_before for d in told if d.cost_before is not None)
+    assert_survives(text, FUSED)
+
+
+def test_costly_work_is_not_done_again_for_every_reader_of_a_broadcast() -> None:
+    text = entry("""
+  x = f32[256,1]{1,0} parameter(0)
+  p = f32[256,1]{1,0} power(x, x)
+  v = f32[256]{0} reshape(p)
+  b = f32[4096,256]{1,0} broadcast(v), dimensions={1}
+  ROOT d = f32[4096,256]{1,0} negate(b)""")
+    module, told = fuse(text)
+    refused = next(d for d in told if not d and d.subject == "p")
+    assert kernels(module) == 1 and any(i.opcode == "power" for i in module.entry.instructions)
+    assert "4.1e+03 times per element" in refused.reason and refused.cost_after > refused.cost_before
+
+
+def test_what_an_output_needs_stays_and_generators_are_made_where_needed() -> None:
+    text = entry("""
+  x = f32[4096]{0} parameter(0)
+  z = f32[] constant(1)
+  ones = f32[4096]{0} broadcast(z), dimensions={}
+  a = f32[4096]{0} add(x, ones)
+  ROOT t = (f32[4096]{0}, f32[4096]{0}) tuple(a, ones)""")
+    module, told = fuse(text)
+    fusion = next(i for i in module.entry.instructions if i.opcode == "fusion" and len(i.operands) == 1)
+    assert any(i.opcode == "broadcast" for i in fusion.called[0].instructions)
+    assert any("cheaper to compute than to read" in d.reason for d in told)
+
+
+def test_no_fusion_into_libraries_and_out_of_reductions() -> None:
+    text = entry("""
+  x = f32[64,64]{1,0} parameter(0)
+  a = f32[64,64]{1,0} sine(x)
+  d = f32[64,64]{1,0} dot(a, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  zero = f32[] constant(0)
+  r = f32[64]{0} reduce(d, zero), dimensions={1}, to_apply=plus
+  ROOT n = f32[64]{0} negate(r)""")
+    module, told = fuse(text)
+    assert "'d' (dot) needs it in memory" in [d.reason for d in told]
+    assert [i.opcode for i in module.entry.instructions if i.opcode in ("reduce", "dot", "sine", "negate")]
+    assert_survives(text, FUSED)
+
+
+def test_updates_stay_in_place() -> None:
+    """What is computed from the elements an update overwrites must be done before."""
+    text = entry("""
+  x = f32[64]{0} parameter(0)
+  k = s32[] parameter(1)
+  s = f32[64]{0} sine(x)
+  p = f32[8]{0} slice(s), slice={[3:11]}
+  q = f32[8]{0} exponential(p)
+  u = f32[8]{0} slice(x), slice={[0:8]}
+  w = f32[8]{0} add(q, u)
+  ROOT d = f32[64]{0} dynamic-update-slice(s, w, k)""")
+    module, told = fuse(text, "fusion-wrapper")
+    assert "it is computed from what the kernel overwrites" in [d.reason for d in told]
+    roots = {i.fused_root.opcode for i in module.entry.instructions if i.opcode == "fusion"}
+    assert roots == {"sine", "add", "dynamic-update-slice"}
+    assert not any(i.opcode == "copy" for i in assert_survives(text, FUSED)[0].instructions())
+
+
+def test_limits() -> None:
+    parameters = "\n".join(f"  p{n} = f32[8]{{0}} parameter({n})" for n in range(50))
+    sums = "\n".join(
+        f"  {'ROOT ' if n == 49 else ''}s{n} = f32[8]{{0}} add({'p0' if n == 1 else f's{n - 1}'}, p{n})" for n in range(1, 50)
+    )
+    module, told = fuse(entry(parameters + "\n" + sums))
+    widest = max(len(i.operands) for i in module.entry.instructions if i.opcode == "fusion")
+    assert kernels(module) == 2 and widest <= 32
+    assert any("more than 32 inputs" in d.reason for d in told)
+
+
+def test_loop_bodies_and_branches_are_fused_too() -> None:
+    text = """HloModule m
+
+body {
+  p = (s32[], f32[64]{0}) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  x = f32[64]{0} get-tuple-element(p), index=1
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  a = f32[64]{0} sine(x)
+  b = f32[64]{0} multiply(a, x)
+  ROOT t = (s32[], f32[64]{0}) tuple(j, b)
+}
+
+cond {
+  q = (s32[], f32[64]{0}) parameter(0)
+  k = s32[] get-tuple-element(q), index=0
+  n = s32[] constant(5)
+  ROOT lt = pred[] compare(k, n), direction=LT
+}
+
+ENTRY main {
+  x0 = f32[64]{0} parameter(0)
+  zero = s32[] constant(0)
+  init = (s32[], f32[64]{0}) tuple(zero, x0)
+  ROOT w = (s32[], f32[64]{0}) while(init), condition=cond, body=body
+}
+"""
+    module, assignment, _ = assert_survives(text, FUSED)
+    assert kernels(module) == 3  # counter, vector, condition
+    assert assignment.temp_bytes <= 64, "the state is updated where it lies"
+
+
+@pytest.mark.parametrize("target", ["cpu", "gpu"])
+def test_machines_weigh_differently_but_agree_on_values(target: str) -> None:
+    from heron.passes.fusion.instruction_fusion import InstructionFusion
+
+    module = parse(entry(SOFTMAX, PLUS + "\n" + MAX))
+    assert InstructionFusion(target).run(module, PassContext())
+
+
+def test_no_pair_is_left_undecided() -> None:
+    _, told = fuse(entry(SOFTMAX, PLUS + "\n" + MAX))
+    assert {"e", "s", "mb", "tb"} <= {d.subject for d in told}

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from heron.hlo.text import parse
+from tests.buffers.compiled import FUSED, assert_survives, kernels, run_passes
+from tests.passes.fusion.test_instruction_fusion import PLUS, entry
+
+
+def joined(text: str) -> list[int]:
+    """Outputs of each kernel."""
+    module = parse(text)
+    run_passes(module, ("instruction-fusion", "multi-output-fusion", "fusion-wrapper", "dce"))
+    assert_survives(text, FUSED)
+    return [len(list(i.shape.leaves())) for i in module.entry.instructions if i.opcode == "fusion"]
+
+
+def test_producer_and_consumer_that_are_both_outputs() -> None:
+    assert joined(entry("""
+  g = f32[64]{0} parameter(0)
+  m = f32[64]{0} parameter(1)
+  n = f32[64]{0} add(m, g)
+  p = f32[64]{0} multiply(n, n)
+  ROOT t = (f32[64]{0}, f32[64]{0}) tuple(n, p)""")) == [2]  # fmt: skip
+
+
+def test_reductions_of_one_array() -> None:
+    assert joined(entry("""
+  x = f32[64,64]{1,0} parameter(0)
+  zero = f32[] constant(0)
+  q = f32[64,64]{1,0} multiply(x, x)
+  a = f32[64]{0} reduce(x, zero), dimensions={1}, to_apply=plus
+  b = f32[64]{0} reduce(q, zero), dimensions={1}, to_apply=plus
+  c = f32[64]{0} reduce(x, zero), dimensions={0}, to_apply=plus
+  ROOT t = (f32[64]{0}, f32[64]{0}, f32[64]{0}) tuple(a, b, c)""")) in ([2, 1], [1, 2])  # fmt: skip
+
+
+def test_a_reduction_is_not_recomputed_by_its_reader() -> None:
+    """Both read x, but the second needs the first one whole."""
+    assert joined(entry("""
+  x = f32[512,512]{1,0} parameter(0)
+  zero = f32[] constant(0)
+  a = f32[512]{0} reduce(x, zero), dimensions={1}, to_apply=plus
+  w = f32[512,512]{1,0} broadcast(a), dimensions={0}
+  d = f32[512,512]{1,0} subtract(x, w)
+  ROOT b = f32[512]{0} reduce(d, zero), dimensions={1}, to_apply=plus""")) == [1, 1]  # fmt: skip
+
+
+def test_no_cycles() -> None:
+    """a and c read x, but c needs a dot of a."""
+    text = entry("""
+  x = f32[32,32]{1,0} parameter(0)
+  a = f32[32,32]{1,0} sine(x)
+  d = f32[32,32]{1,0} dot(a, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  c = f32[32,32]{1,0} add(d, x)
+  ROOT t = (f32[32,32]{1,0}, f32[32,32]{1,0}) tuple(a, c)""")
+    assert joined(text) == [1, 1]
+
+
+def test_adam_step_is_one_kernel_a_tensor() -> None:
+    from tests.support import program
+
+    module, _, _ = assert_survives(program("adam_200").read_text(), ("call-inliner", "algebraic-simplifier", "dce", *FUSED))
+    assert kernels(module) == 12
+
+
+def test_unused_parts_are_dropped() -> None:
+    assert PLUS  # the intermediate n is read by p alone: no output for it
+    assert joined(entry("""
+  g = f32[64]{0} parameter(0)
+  s = f32[64]{0} sine(g)
+  r = f32[64]{0} reverse(g), dimensions={0}
+  ROOT t = (f32[64]{0}, f32[64]{0}) tuple(s, r)""")) == [2]  # fmt: skip
