@@ -191,8 +191,9 @@ def report(rows: Sequence[Row]) -> str:
         ratios = [r.ratio(what) for r in rows]
         counted = sum(math.isfinite(x) and x > 0 for x in ratios)
         line = f"{label}: geometric mean {_number(geomean(ratios))} x XLA:CPU over {counted} programs"
-        worse = sum(math.isinf(x) for x in ratios)
-        text.append(line + (f"; {worse} more where XLA needs none and heron some" if worse else ""))
+        for count, case in ((sum(map(math.isinf, ratios)), "only heron"), (ratios.count(0.0), "only XLA")):
+            line += f"; {count} more where {case} needs any" if count else ""
+        text.append(line)
     for r in rows:
         text += [
             f"{r.name}: {side} refused: {m.refused}" for side, m in (("heron", r.heron), ("xla", r.xla)) if m.refused

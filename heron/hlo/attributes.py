@@ -77,12 +77,17 @@ def fits(spec: Attr, value: Any) -> bool:
     return _TESTS[spec.kind](value)
 
 
+def misfits(i: Instruction) -> list[str]:
+    """Names of attributes that have the wrong type, or that the op does not have."""
+    declared = i.op.attributes
+    return [n for n, value in i.attrs.items() if n not in declared or not fits(declared[n], value)]
+
+
 def need_kinds(i: Instruction) -> None:
     """Rejects (HLO010) an instruction with an attribute of the wrong type, or one its op does not have."""
-    for name, value in i.attrs.items():
+    for name in misfits(i):
         spec = i.op.attributes.get(name)
         if spec is None:
             reject(i, f"there is no attribute '{name}'", f"there are: {', '.join(i.op.attributes) or 'none'}")
-        if not fits(spec, value):
-            kind = spec.kind
-            reject(i, f"attribute '{name}' is {value!r:.60}", f"it must be {kind.name.lower()}: {kind.value}")
+        text = f"{i.attrs[name]!r}"[:60]
+        reject(i, f"attribute '{name}' is {text}", f"it must be {spec.kind.name.lower()}: {spec.kind.value}")

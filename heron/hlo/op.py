@@ -190,8 +190,10 @@ def reject(i: Instruction, what: str, why: str | None = None, hint: str | None =
 
 
 def describe(i: Instruction) -> str:
-    """`i` as text, also while it is being made and has no shape yet."""
-    if i.shape is not None:
+    """`i` as text; without its attributes while it has no shape yet, or where an attribute cannot be printed."""
+    from heron.hlo.attributes import misfits
+
+    if i.shape is not None and not misfits(i):
         return str(i)
     operands = ", ".join(f"{o.shape} %{o.name}" for o in i.operands)
     return f"{i.opcode}({operands})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support import golden_values, heron, program
+from tests.support import golden_values, heron, program, tolerances
 
 RUN = (
     "gelu_f32 gelu_bf16 softmax layernorm rmsnorm_swiglu matmul_f32 attention_f32 transformer_block "
@@ -15,5 +15,5 @@ RUN = (
 @pytest.mark.parametrize("target", ["cpu", "sim:sm_90"])
 @pytest.mark.parametrize("name", RUN)
 def test_goldens(name: str, target: str) -> None:
-    ran = heron("run", program(name), "--target", target, "--expect", golden_values(name))
+    ran = heron("run", program(name), "--target", target, "--expect", golden_values(name), *tolerances(name))
     assert ran.code == 0, ran.out + ran.err

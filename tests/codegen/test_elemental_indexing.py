@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from heron.hlo import types
 from tests.codegen.run_kernel import check
 
 RNG = np.random.default_rng(7)
@@ -42,7 +43,7 @@ def array(text: str) -> np.ndarray:
     kind, _, dims = text.rstrip("]").partition("[")
     sizes = tuple(int(d) for d in dims.split(",") if d)
     if kind in ("s32", "s64", "u32", "u8"):
-        return RNG.integers(-3 if kind[0] == "s" else 0, 9, sizes).astype({"s32": np.int32, "s64": np.int64, "u32": np.uint32, "u8": np.uint8}[kind])  # fmt: skip
+        return RNG.integers(-3 if kind[0] == "s" else 0, 9, sizes).astype(types.by_name(kind).dtype)
     values = RNG.normal(size=sizes)
     if kind == "bf16":
         import ml_dtypes
@@ -162,9 +163,9 @@ CASES: dict[str, tuple[list[str], str]] = {
     ),
     "part of a variadic reduce": (
         ["f32[5,8]", "f32[]", "s32[]"],
-        "i = s32[5,8] iota(), iota_dimension=1\n a = (f32[5], s32[5]) reduce(p0, i, p1, p2), dimensions={1}, to_apply=argmax\n"
-        " g = s32[5] get-tuple-element(a), index=1\n h = f32[5] get-tuple-element(a), index=0\n c = s32[5] convert(h)\n"
-        " ROOT r = s32[5] add(g, c)",
+        "i = s32[5,8] iota(), iota_dimension=1\n a = (f32[5], s32[5]) reduce(p0, i, p1, p2), dimensions={1}, "
+        "to_apply=argmax\n g = s32[5] get-tuple-element(a), index=1\n h = f32[5] get-tuple-element(a), index=0\n"
+        " c = s32[5] convert(h)\n ROOT r = s32[5] add(g, c)",
     ),
     "reduce-window": (
         ["f32[7,8]", "f32[]"],
@@ -193,15 +194,18 @@ CASES: dict[str, tuple[list[str], str]] = {
     ),
     "convolution": (
         ["f32[2,7,8,3]", "f32[3,2,3,4]"],
-        "ROOT r = f32[2,4,8,4] convolution(p0, p1), window={size=3x2 stride=2x1 pad=1_1x0_1}, dim_labels=b01f_01io->b01f",
+        "ROOT r = f32[2,4,8,4] convolution(p0, p1), window={size=3x2 stride=2x1 pad=1_1x0_1}, "
+        "dim_labels=b01f_01io->b01f",
     ),
     "convolution grouped": (
         ["f32[1,6,4]", "f32[3,2,6]"],
-        "ROOT r = f32[1,8,6] convolution(p0, p1), window={size=3 pad=2_2}, dim_labels=b0f_0io->b0f, feature_group_count=2",
+        "ROOT r = f32[1,8,6] convolution(p0, p1), window={size=3 pad=2_2}, "
+        "dim_labels=b0f_0io->b0f, feature_group_count=2",
     ),
     "convolution reversed": (
         ["f32[2,6,3]", "f32[3,3,2]"],
-        "ROOT r = f32[2,11,2] convolution(p0, p1), window={size=3 pad=1_1 lhs_dilate=2 rhs_reversal=1}, dim_labels=b0f_0io->b0f",
+        "ROOT r = f32[2,11,2] convolution(p0, p1), window={size=3 pad=1_1 lhs_dilate=2 rhs_reversal=1}, "
+        "dim_labels=b0f_0io->b0f",
     ),
     "select-and-scatter": (
         ["f32[6,7]", "f32[3,5]", "f32[]"],
@@ -210,7 +214,8 @@ CASES: dict[str, tuple[list[str], str]] = {
     "select-and-scatter padded": (
         ["f32[5,4]", "f32[3,4]", "f32[]"],
         "t = f32[5,4] tanh(p0)\n"
-        " ROOT r = f32[5,4] select-and-scatter(t, p1, p2), window={size=3x2 stride=2x1 pad=1_1x0_1}, select=ge, scatter=add",
+        " ROOT r = f32[5,4] select-and-scatter(t, p1, p2), window={size=3x2 stride=2x1 pad=1_1x0_1}, "
+        "select=ge, scatter=add",
     ),
     "map": (["f32[4]", "f32[4]"], "ROOT r = f32[4] map(p0, p1), dimensions={0}, to_apply=poly"),
     "call": (

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from typing import Any, NamedTuple, TypeAlias
 
-from heron.analysis.indexing.expr import Const, Dim, Expr, ExprLike, FloorDiv, Mul, Sym, as_expr
+from heron.analysis.indexing.expr import Add, Const, Dim, Expr, ExprLike, FloorDiv, Mul, Sym, as_expr
 from heron.analysis.indexing.simplify import Range, Simplifier, simplifier
 from heron.errors import HeronError
 
@@ -300,8 +300,6 @@ def _simplify_constraints(m: IndexingMap, s: Simplifier, keep_dims: bool) -> tup
 
 def _normalize(e: Expr, lo: int, hi: int) -> Constraint:
     """An equivalent constraint without outer constant, factor or `floordiv`."""
-    from heron.analysis.indexing.expr import Add
-
     while True:
         if isinstance(e, Add) and isinstance(e.rhs, Const):  # x + c in [lo, hi]
             e, lo, hi = e.lhs, lo - e.rhs.value, hi - e.rhs.value

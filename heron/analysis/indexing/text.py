@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from heron.analysis.indexing.expr import Const, Dim, Expr, Sym, floordiv, format_expr, mod
+from heron.analysis.indexing.expr import Add, Const, Dim, Expr, FloorDiv, Mod, Mul, Sym, format_expr
 from heron.analysis.indexing.map import Constraint, IndexingMap, Var
 from heron.errors import HeronError, Span
 
@@ -24,8 +24,8 @@ def format_map(m: IndexingMap) -> str:
     head += f"[{', '.join(syms)}]" if syms else ""
     head += f"{{{', '.join(rts)}}}" if rts else ""
     if m.is_known_empty:
-        # The ranges are kept so that the text parses back to an equal map of as many variables.
-        return f"{head} -> KNOWN EMPTY" if not m.results else f"{head} -> KNOWN EMPTY({len(m.results)})"
+        rank = f"({len(m.results)})" if m.results else ""
+        return f"{head} -> KNOWN EMPTY{rank}"
     results = ", ".join(format_expr(r, names.__getitem__) for r in m.results)
     variables = (*m.dims, *m.syms, *m.rt_vars)
     domain = [f"{n} in [{v.lo}, {v.hi}]" for n, v in zip(dims + syms + rts, variables, strict=True)]
@@ -182,8 +182,6 @@ class _Parser:
         return sign * value
 
     def sum(self) -> Expr:
-        from heron.analysis.indexing.expr import Add, Mul
-
         total = self.product()
         while True:
             if self.accept("+"):
@@ -204,19 +202,17 @@ class _Parser:
             if self.accept("*"):
                 value = value * self.factor()
             elif self.accept("floordiv"):
-                value = self.divide(value, floordiv)
+                value = self.divide(value, FloorDiv)
             elif self.accept("mod"):
-                value = self.divide(value, mod)
+                value = self.divide(value, Mod)
             else:
                 return value
 
-    def divide(self, value: Expr, op: object) -> Expr:
-        from heron.analysis.indexing.expr import FloorDiv, Mod
-
+    def divide(self, value: Expr, op: type[FloorDiv] | type[Mod]) -> Expr:
         divisor = self.factor()
         if not isinstance(divisor, Const) or divisor.value <= 0:
             raise self.error("the divisor must be a positive constant")
-        return FloorDiv(value, divisor) if op is floordiv else Mod(value, divisor)
+        return op(value, divisor)
 
     def factor(self) -> Expr:
         token = self.peek()

@@ -2,23 +2,9 @@
 
 from __future__ import annotations
 
-from heron.passes.pipeline import Fixpoint, Pipeline
+from heron.passes.pipeline import Pipeline
+from heron.passes.pipelines import simplification
 from heron.passes.registry import get, named_pipeline
-
-
-def simplification(name: str = "simplification") -> Pipeline:
-    """The passes that make programs smaller, round and round until none has anything left to do."""
-    return Fixpoint(
-        name,
-        [
-            get("zero-sized-hlo-elimination"),
-            get("algebraic-simplifier"),
-            get("tuple-simplifier"),
-            get("constant-folding"),
-            get("cse"),
-            get("dce"),
-        ],
-    )
 
 
 @named_pipeline("gpu-hlo")
@@ -29,9 +15,15 @@ def optimize() -> Pipeline:
         [
             get("call-inliner"),
             get("dce"),
+            get("cse"),
+            get("stable-sort-expander"),
+            get("batchnorm-expander"),
+            get("logistic-expander"),
+            get("map-inliner"),
             simplification(),
             get("dot-decomposer"),
-            simplification("simplification-2"),
+            get("transpose-folding"),
+            simplification(),
             get("layout-assignment"),
         ],
     )
@@ -45,6 +37,8 @@ def fuse() -> Pipeline:
         [
             get("instruction-fusion"),
             get("dce"),
+            get("multi-output-fusion"),
+            get("dce"),
             get("fusion-wrapper"),
             get("dce"),
         ],
@@ -54,4 +48,4 @@ def fuse() -> Pipeline:
 @named_pipeline("gpu-schedule")
 def schedule() -> Pipeline:
     """Copies where two values need one buffer, then an order that keeps little alive."""
-    return Pipeline("scheduled", [get("copy-insertion"), get("memory-scheduler")])
+    return Pipeline("scheduled", [get("flatten-call-graph"), get("copy-insertion"), get("memory-scheduler")])

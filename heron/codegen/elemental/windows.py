@@ -13,6 +13,7 @@ from heron.analysis.indexing.map import Constraint
 from heron.codegen.elemental.control import apply
 from heron.codegen.elemental.emitter import FunctionEmitter, Value
 from heron.codegen.elemental.logic import select
+from heron.codegen.elemental.movement import scalar_constant
 from heron.codegen.elemental.registry import rule
 from heron.codegen.mlir_types import I1
 from heron.hlo.instruction import Instruction
@@ -33,7 +34,7 @@ def _select_and_scatter(e: FunctionEmitter, i: Instruction, index: Index) -> Val
         return e.unpack(iter(inits), shape)
 
     def window_of(variables: Index) -> tuple[Index, list[Constraint]]:
-        """The window the element is the (size - 1 - variable)-th of, so that windows come in order; and if it is one."""
+        """The window the element is the (size - 1 - variable)-th of (so windows come in order), and when it is one."""
         places: list[Expr] = []
         constraints: list[Constraint] = []
         for w, p, v, count in zip(i.window, index, variables, source.shape.dims, strict=True):
@@ -56,11 +57,11 @@ def _select_and_scatter(e: FunctionEmitter, i: Instruction, index: Index) -> Val
 
 
 def _is_chosen(e: FunctionEmitter, i: Instruction, place: Index, index: Index) -> SSAValue:
-    """Whether the window at `place` selects the element at `index`: the first that `select` keeps against all others."""
+    """Whether the window at `place` selects the element at `index`, the first `select` keeps against all others."""
     operand = i.operands[0]
     shape = scalar(operand.shape.element_type)
     zero, none = e.b.integer(0), e.b.integer(0, I1)
-    nothing = e.pack(e.value(operand, (Const(0),) * operand.shape.rank), shape)
+    nothing = e.pack(scalar_constant(e, 0, operand.shape.element_type), shape)
     rank = operand.shape.rank
 
     def body(variables: Index, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:

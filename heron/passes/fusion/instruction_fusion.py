@@ -53,8 +53,9 @@ class InstructionFusion(Pass):
 
         changed = False
         for c in module.non_fusion_computations():
-            for group in Planner(machine, limits, tell).plan(c):
-                if len(group.evaluations) > 1:
+            # readers first: what they compute themselves must still be there when they are built
+            for group in reversed(Planner(machine, limits, tell).plan(c)):
+                if len(group.evaluations) > 1 and group.root.parent is not None:
                     fuse([group.root], group.evaluations)
                     changed = True
         return changed

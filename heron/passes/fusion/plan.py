@@ -88,6 +88,8 @@ class Planner:
         """Fuse `i` where it pays; true when nobody needs it in memory any more."""
         groups, in_memory = self._readers(i)
         if not groups:
+            if in_memory is not None and i.opcode != "constant":
+                self._tell_needed(i, in_memory)
             return False
         if is_root or in_memory is not None:
             self._into_some(i, groups, in_memory)
@@ -128,7 +130,10 @@ class Planner:
         if taken:
             self._inside[i] = taken
         if needs is not None and len(taken) < len(groups):
-            self.tell(False, f"'{needs.name}' ({needs.opcode}) needs it in memory", i, needs.name, None, None)
+            self._tell_needed(i, needs)
+
+    def _tell_needed(self, i: Instruction, needs: Instruction) -> None:
+        self.tell(False, f"'{needs.name}' ({needs.opcode}) needs it in memory", i, needs.name, None, None)
 
     def _forbidden(self, i: Instruction, group: Group, count: float) -> str:
         """A reason that rules the pair out whatever it costs, or an empty text."""

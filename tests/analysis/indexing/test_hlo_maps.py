@@ -56,6 +56,10 @@ def assert_inverse(m, back, dims) -> None:  # noqa: ANN001
     assert forward == backward, (m, back)
 
 
+DOT = (
+    "s32[2,3,5] dot(p0, p1), lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, "
+    "rhs_contracting_dims={1}"
+)
 REGIONS = {
     "pad": ("s32[5,8] pad(p0, p1), padding=1_1x0_1_1", ("s32[3,4]", "s32[]"), 0),
     "pad negative": ("s32[2,6] pad(p0, p1), padding=-1_0x1_1", ("s32[3,4]", "s32[]"), 0),
@@ -63,15 +67,15 @@ REGIONS = {
     "concatenate 1": ("s32[3,7] concatenate(p0, p1), dimensions={1}", ("s32[3,4]", "s32[3,3]"), 1),
     "reduce": ("s32[3,2] reduce(p0, p1), dimensions={1}, to_apply=add", ("s32[3,4,2]", "s32[]"), 0),
     "dot lhs": (
-        "s32[2,3,5] dot(p0, p1), lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={1}",
+        DOT,
         ("s32[2,3,4]", "s32[2,4,5]"),
         0,
-    ),  # fmt: skip
+    ),
     "dot rhs": (
-        "s32[2,3,5] dot(p0, p1), lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={1}",
+        DOT,
         ("s32[2,3,4]", "s32[2,4,5]"),
         1,
-    ),  # fmt: skip
+    ),
 }
 
 
