@@ -46,9 +46,7 @@ class CallGraph:
                 for callee in i.called:
                     below = self.nodes[callee]
                     below.callers.append(i)
-                    inner: Context = (
-                        "sequential" if i.opcode in SEQUENTIAL and "sequential" in contexts else "embedded"
-                    )
+                    inner: Context = "sequential" if i.opcode in SEQUENTIAL and "sequential" in contexts else "embedded"
                     seen.setdefault(callee, set()).add(inner)
                     below.loop_depth = max(below.loop_depth, node.loop_depth + (i.opcode == "while"))
         self._reached = seen
@@ -59,9 +57,7 @@ class CallGraph:
 
     def is_flat(self) -> bool:
         """Whether every sequential computation has exactly one caller (the entry none)."""
-        return all(
-            len(self.nodes[c].callers) == (c is not self.module.entry) for c in self.sequential()
-        )
+        return all(len(self.nodes[c].callers) == (c is not self.module.entry) for c in self.sequential())
 
     def caller(self, c: Computation) -> Instruction | None:
         """The one caller of a sequential computation in a flat graph; None for the entry."""

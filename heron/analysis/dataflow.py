@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, Union
+from typing import Literal, TypeAlias
 
 from heron.analysis.call_graph import CallGraph
 from heron.analysis.in_place import in_place_pairs
@@ -52,7 +52,7 @@ class Value:
 
 
 #: the values of a (tuple) result, nested as its shape is; tokens and opaques are None
-Tree = Union[Value, None, tuple["Tree", ...]]
+Tree: TypeAlias = "Value | None | tuple[Tree, ...]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,9 @@ class Dataflow:
         for n in index:
             found = found[n] if isinstance(found, tuple) and n < len(found) else None
         if not isinstance(found, Value):
-            raise HeronError("BUF002", f"'{i.name}' has no array at {{{','.join(map(str, index))}}}", where=str(i.shape))
+            raise HeronError(
+                "BUF002", f"'{i.name}' has no array at {{{','.join(map(str, index))}}}", where=str(i.shape)
+            )
         return found
 
     def readers(self) -> dict[Value, list[Instruction]]:
@@ -189,8 +191,7 @@ class Dataflow:
 
     def _conditional(self, i: Instruction) -> Tree:
         roots = [
-            self._run(branch, [self.at[operand]])
-            for branch, operand in zip(i.called, i.operands[1:], strict=True)
+            self._run(branch, [self.at[operand]]) for branch, operand in zip(i.called, i.operands[1:], strict=True)
         ]
 
         def join(index: ShapeIndex, first: Value) -> Value:

@@ -8,9 +8,7 @@ from heron.hlo.shape import ShapeIndex
 
 def output_aliases(module: Module) -> list[tuple[ShapeIndex, int, ShapeIndex]]:
     """(output index, parameter number, parameter index) of the header's input_output_alias."""
-    return [
-        (tuple(entry[0]), entry[1], tuple(entry[2])) for entry in module.header.get("input_output_alias") or ()
-    ]
+    return [(tuple(entry[0]), entry[1], tuple(entry[2])) for entry in module.header.get("input_output_alias") or ()]
 
 
 def donated_parameters(module: Module) -> frozenset[tuple[int, ShapeIndex]]:

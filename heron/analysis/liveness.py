@@ -17,7 +17,9 @@ class Liveness:
     ``uses[v]``: (tick, instruction) of each read; a computation's end is a use by its root.
     """
 
-    def __init__(self, flow: Dataflow, timeline: Timeline, donated: frozenset[tuple[int, tuple[int, ...]]] = frozenset()):
+    def __init__(
+        self, flow: Dataflow, timeline: Timeline, donated: frozenset[tuple[int, tuple[int, ...]]] = frozenset()
+    ):
         self.flow, self.timeline = flow, timeline
         start = timeline.start
         self.uses: dict[Value, list[tuple[int, Instruction]]] = {
@@ -27,9 +29,7 @@ class Liveness:
             for _, value in leaves(flow.at[c.root]):
                 if value is not None:
                     self.uses[value].append((last, c.root))
-        self.intervals: dict[Value, list[Interval]] = {
-            v: self._held(v, donated) for v in flow.values
-        }
+        self.intervals: dict[Value, list[Interval]] = {v: self._held(v, donated) for v in flow.values}
 
     def _held(self, v: Value, donated: frozenset[tuple[int, tuple[int, ...]]]) -> list[Interval]:
         timeline, uses = self.timeline, self.uses[v]

@@ -33,7 +33,7 @@ def reads_in_step(i: Instruction, operand: int, output_index: ShapeIndex) -> boo
 
 
 def used_in_step(parameter: Instruction, result: Shape) -> bool:
-    """Whether everything downstream of a fusion's parameter, up to the `result`, is elementwise over as many elements."""
+    """Whether all that a fusion of shape `result` computes from a parameter is elementwise over as many elements."""
     source = parameter.shape
     if result.is_tuple and any(s.num_elements != source.num_elements for _, s in result.leaves()):
         return False

@@ -131,9 +131,9 @@ class Stages:
         self.source, self.target, self.options, self.done = source, target, options, done
 
     def text(self, name: str) -> str:
-        """The program at stage `name`. Raises CLI010 for a name that is no stage of the target."""
+        """The program at stage `name`. Raises TGT002 for a name that is no stage of the target."""
         if name not in STAGES:
-            raise HeronError("CLI010", f"unknown stage '{name}'", hint="one of " + ", ".join(STAGES))
+            raise HeronError("TGT002", f"unknown stage '{name}'", hint="one of " + ", ".join(STAGES))
         c = self.done
         if name in ("hlo", "fused"):
             fresh = Compilation(self.source, self.target, self.options, Trace())

@@ -47,7 +47,7 @@ class Machine(ABC):
 
     @abstractmethod
     def text(self, stage: str, thunks: Sequence, uses: dict[str, KernelUse]) -> str:
-        """The text of a code stage: mlir, llvm, ptx or asm. Raises CLI011 when the machine has no such stage."""
+        """The text of a code stage: mlir, llvm, ptx or asm. Raises TGT003 when the machine has no such stage."""
 
 
     @abstractmethod

@@ -64,7 +64,9 @@ def _join_aliased_outputs(module: Module, flow: Dataflow, sets: AliasSets) -> No
     for output_index, number, parameter_index in output_aliases(module):
         out = outputs.get(output_index)
         if out is None or number not in parameters:
-            raise HeronError("BUF006", f"input_output_alias names output {output_index} or parameter {number}: none such")
+            raise HeronError(
+                "BUF006", f"input_output_alias names output {output_index} or parameter {number}: none such"
+            )
         given = flow.value(parameters[number], parameter_index)
         if given.size != out.size:
             raise HeronError(
@@ -75,9 +77,7 @@ def _join_aliased_outputs(module: Module, flow: Dataflow, sets: AliasSets) -> No
         sets.join(given, out)
 
 
-def _lay_out(
-    module: Module, flow: Dataflow, sets: AliasSets, alignment: int, reuse_outputs: bool
-) -> BufferAssignment:
+def _lay_out(module: Module, flow: Dataflow, sets: AliasSets, alignment: int, reuse_outputs: bool) -> BufferAssignment:
     allocations: list[Allocation] = []
     slices: dict[Value, Slice] = {}
     blocks: list[tuple[Block, list[Value]]] = []

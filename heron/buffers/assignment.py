@@ -20,8 +20,8 @@ AllocationKind = Literal["parameter", "output", "constant", "temp"]
 class Allocation:
     """A block of memory somebody provides.
 
-    ``parameter``: the caller's array for part `index` of entry parameter `parameter`. ``output``: the array handed out as
-    flat output number `output`. A donated parameter that becomes an output has both numbers, and kind parameter.
+    ``parameter``: the caller's array for part `index` of entry parameter `parameter`. ``output``: the array handed out
+    as flat output number `output`. A donated parameter that becomes an output has both numbers, and kind parameter.
     ``constant``: the bytes of `literal`. ``temp``: scratch, at most one, gone after the run.
     """
 
@@ -142,5 +142,3 @@ class BufferAssignment:
         from heron.buffers.report import to_json
 
         return to_json(self)
-
-

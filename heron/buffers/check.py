@@ -160,5 +160,3 @@ def _check_pair(a: BufferAssignment, one: Hold, two: Hold) -> None:
 def misaligned(assignment: BufferAssignment) -> list[Value]:
     """Values whose offset is no multiple of the alignment."""
     return [v for v, s in assignment.slices.items() if s.offset % assignment.alignment]
-
-

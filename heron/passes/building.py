@@ -127,6 +127,11 @@ def applied(module: Module, opcode: str, element_type: ElementType) -> Computati
     return module.add_computation(c)
 
 
+def is_static(i: Instruction) -> bool:
+    """Whether neither `i` nor an operand has a dynamic dimension."""
+    return not any(d for x in (i, *i.operands) for _, s in x.shape.leaves() for d in s.dynamic)
+
+
 def same_type(a: Instruction, b: Instruction) -> bool:
     """Whether two values have equal shapes, whatever their layouts."""
     return a.shape is b.shape or a.shape.bare is b.shape.bare

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from heron.errors import HeronError
 from heron.options import Options
 from heron.trace import Decision, Trace
 
@@ -44,6 +45,7 @@ class PassContext:
         self._inside: list[str] = []
         self._dumps = 0
         self._values: ValueCheck | None = None
+        self._values_begun = False
 
     # -- for passes --------------------------------------------------------------------------------------------------
     def decide(
@@ -89,10 +91,8 @@ class PassContext:
 
         if isinstance(step, Pipeline):
             return step.run(module, self)
-        if self.options.check == "values" and self._values is None:
-            from heron.passes.checks import ValueCheck
-
-            self._values = ValueCheck(module)
+        if self.options.check == "values" and not self._values_begun:
+            self._begin_values(module)
         self.trace.begin(step.name)
         outer, self._run = self._run, Run(step.name)
         before, start = module.instruction_count(), time.perf_counter()
@@ -107,6 +107,15 @@ class PassContext:
         if changed:
             self._check(step, module)
         return changed
+
+    def _begin_values(self, module: Module) -> None:
+        from heron.passes.checks import ValueCheck
+
+        self._values_begun = True
+        try:
+            self._values = ValueCheck(module)
+        except HeronError as error:
+            self.note(f"values are not checked, the program cannot be evaluated: {error.what} ({error.code})")
 
     def _check(self, step: Pass, module: Module) -> None:
         if self.options.dump_dir:

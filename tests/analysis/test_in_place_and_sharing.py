@@ -18,7 +18,8 @@ def fusion(body: str, operands: str = "f32[8]{0} x, f32[8]{0} y", result: str = 
         names.append(f"a{n}")
     inner = "\n".join([*lines, *("  " + line.strip() for line in body.strip().splitlines())])
     text = (
-        f"HloModule m\n\nf {{\n{inner}\n}}\n\nENTRY main {{\n" + "\n".join(outer)
+        f"HloModule m\n\nf {{\n{inner}\n}}\n\nENTRY main {{\n"
+        + "\n".join(outer)
         + f"\n  ROOT r = {result} fusion({', '.join(names)}), kind=kLoop, calls=f\n}}\n"
     )
     return parse(text).entry.root
@@ -67,7 +68,8 @@ ENTRY main {
         ("ROOT r = f32[8]{0} add(x, y)", True, True),
         ("n = f32[8]{0} negate(x)\nROOT r = f32[8]{0} add(n, y)", True, True),
         ("n = f32[8]{0} reverse(x), dimensions={0}\nROOT r = f32[8]{0} add(n, y)", False, True),
-        ("n = f32[8]{0} reverse(x), dimensions={0}\na = f32[8]{0} add(n, x)\nROOT r = f32[8]{0} add(a, y)", False, True),
+        ("n = f32[8]{0} reverse(x), dimensions={0}\na = f32[8]{0} add(n, x)\n"
+         "ROOT r = f32[8]{0} add(a, y)", False, True),
         ("v = f32[2,4]{1,0} reshape(x)\nn = f32[2,4]{1,0} negate(v)\nw = f32[8]{0} reshape(n)\n"
          "ROOT r = f32[8]{0} add(w, y)", True, True),
     ],

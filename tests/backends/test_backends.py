@@ -154,9 +154,9 @@ def test_stages_have_text() -> None:
         if stage != "ptx":
             assert exe.stage(stage).strip(), stage
     heron.parse(exe.stage("scheduled"))
-    with pytest.raises(HeronError, match="CLI011"):
+    with pytest.raises(HeronError, match="TGT003"):
         exe.stage("ptx")
-    with pytest.raises(HeronError, match="CLI010"):
+    with pytest.raises(HeronError, match="TGT002"):
         exe.stage("nonsense")
 
 

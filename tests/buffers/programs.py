@@ -145,8 +145,7 @@ class Writer:
             lines.append(f"  {arguments[-1]} = {pair} tuple({rng.choice(values)}, {rng.choice(values)})")
         chosen = self.name("cond")
         lines.append(
-            f"  {chosen} = {pair} conditional({', '.join([k, *arguments])}), "
-            f"branch_computations={{{', '.join(names)}}}"
+            f"  {chosen} = {pair} conditional({', '.join([k, *arguments])}), branch_computations={{{', '.join(names)}}}"
         )
         made = []
         for n in range(2):

@@ -14,9 +14,9 @@ from tests.support import NAMES, golden_values, program
 
 RTOL = {"f16": 1e-2, "bf16": 1e-2, "f32": 1e-5, "c64": 1e-5, "f64": 1e-10, "c128": 1e-10}
 
-#: Key biases: attention does not change when a constant is added to all scores of a query, so their gradient is zero in
-#: exact arithmetic. What either program has there is its own rounding noise, over Adam's epsilon; it must stay noise: far
-#: below the learning rate of 1e-3 that any real gradient would move a bias by.
+#: Key biases: attention does not change when a constant is added to all scores of a query, so their gradient is zero
+#: in exact arithmetic. What either program has there is its own rounding noise, over Adam's epsilon; it must stay
+#: noise: far below the learning rate of 1e-3 that any real gradient would move a bias by.
 NOISE = {
     ("gpt2_train_step", 5): slice(16, 32),
     ("gpt2_12l_train_step", 5): slice(16, 32),

@@ -234,6 +234,16 @@ def test_values_check_lets_right_passes_through(module: Module) -> None:
     assert not ctx.run_pass(registry.pipeline("simplify"), module)
 
 
+def test_a_program_that_cannot_be_evaluated_is_noted() -> None:
+    module = parse(
+        'HloModule m\n\nENTRY main {\n  ROOT r = f32[] custom-call(), custom_call_target="nobody_knows"\n}\n'
+    )
+    ctx = PassContext(Options(check="values"))
+    ctx.run_pass(registry.get("dce"), module)
+    (note,) = ctx.trace.notes
+    assert note.startswith("values are not checked") and "nobody_knows" in note
+
+
 def test_verify_check_names_the_pass(module: Module) -> None:
     with pytest.raises(HeronError, match=r"PASS007(.|\n)*break-module"):
         PassContext(Options(check="verify")).run_pass(BreakModule(), module)

@@ -72,7 +72,7 @@ class CpuMachine(Machine):
         if stage == "mlir":
             return lowered_text(uses)
         if stage == "ptx":
-            raise HeronError("CLI011", "the CPU has no ptx", hint="--to asm, or --target sm_90")
+            raise HeronError("TGT003", "the CPU has no ptx", hint="--to asm, or --target sm_90")
         from heron.codegen.llvm.jit import Jit
 
         writer = ProgramWriter({name: use.kernel for name, use in uses.items()}, _no_address)

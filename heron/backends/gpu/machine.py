@@ -96,7 +96,7 @@ class GpuMachine(Machine):
         if stage == "ptx" and not self.target.sim:
             return self.ptx(llvm)
         raise HeronError(
-            "CLI011", f"{self.target.name} has no stage '{stage}'", hint="--to llvm, or ptx for a target such as sm_90"
+            "TGT003", f"{self.target.name} has no stage '{stage}'", hint="--to llvm, or ptx for a target such as sm_90"
         )
 
 

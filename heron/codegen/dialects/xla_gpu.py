@@ -26,16 +26,13 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
     IntegerType,
-    StringAttr,
     SymbolRefAttr,
     TensorType,
     i64,
 )
-from xdsl.dialects.llvm import LLVMPointerType
-from xdsl.ir import Attribute, Block, Data, Dialect, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Dialect, Operation, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
-    irdl_attr_definition,
     irdl_op_definition,
     operand_def,
     prop_def,
@@ -45,42 +42,16 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
-from xdsl.parser import AttrParser, Parser
+from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from heron.analysis.indexing import IndexingMap, format_map, parse_map
-from heron.errors import HeronError
+from heron.analysis.indexing import IndexingMap, format_map
+from heron.codegen.dialects.indexing_map_attr import IndexingMapAttr, parse_quoted_map
+from heron.codegen.dialects.llvm_atomics import LLVMAtomicRMWOp, LLVMCmpXchgOp
 
 INDEX = IndexType()
-
-
-@irdl_attr_definition
-class IndexingMapAttr(Data[IndexingMap]):
-    """An `IndexingMap` as an attribute; its text is the map's, quoted."""
-
-    name = "xla_gpu.indexing_map"
-
-    def __init__(self, data: IndexingMap) -> None:
-        object.__setattr__(self, "data", data)
-
-    @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> IndexingMap:
-        with parser.in_angle_brackets():
-            return _parse_quoted_map(parser)
-
-    def print_parameter(self, printer: Printer) -> None:
-        with printer.in_angle_brackets():
-            printer.print_string_literal(format_map(self.data))
-
-
-def _parse_quoted_map(parser: AttrParser) -> IndexingMap:
-    text = parser.parse_str_literal(" (an indexing map)")
-    try:
-        return parse_map(text)
-    except HeronError as error:
-        parser.raise_error(str(error))
 
 
 def _print_values(printer: Printer, values: Sequence[SSAValue], brackets: str) -> None:
@@ -134,7 +105,7 @@ class ApplyIndexingOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> ApplyIndexingOp:
-        m = _parse_quoted_map(parser)
+        m = parse_quoted_map(parser)
         values = _parse_values(parser, Parser.Delimiter.PAREN, INDEX)
         if len(m.syms) + len(m.rt_vars):
             values += _parse_values(parser, Parser.Delimiter.SQUARE, INDEX)
@@ -250,7 +221,7 @@ class LoopOp(IRDLOperation):
         parser.parse_punctuation("->")
         args += parser.parse_comma_separated_list(Parser.Delimiter.PAREN, index_argument)
         parser.parse_keyword("in")
-        m = _parse_quoted_map(parser)
+        m = parse_quoted_map(parser)
         inits: list[SSAValue] = []
         if parser.parse_optional_keyword("iter_args"):
             pairs = parser.parse_comma_separated_list(Parser.Delimiter.PAREN, lambda: _parse_assignment(parser))
@@ -435,69 +406,6 @@ class AtomicRMWOp(IRDLOperation):
         parser.parse_punctuation(":")
         type_ = parser.parse_type()
         return cls(parser.resolve_operand(tensor, type_), indices, parser.parse_region())
-
-
-@irdl_op_definition
-class LLVMAtomicRMWOp(IRDLOperation):
-    """`atomicrmw <bin_op> ptr, value syncscope("…") <ordering>`; the result is the old value.
-
-    `bin_op` is LLVM's keyword (add, fadd, and, or, xor, min, max, umin, umax, fmin, fmax, xchg); `ordering` LLVM's
-    (monotonic); an empty `syncscope` is the system scope.
-    """
-
-    name = "xla_gpu.llvm_atomicrmw"
-    ptr = operand_def(LLVMPointerType)
-    value = operand_def()
-    bin_op = prop_def(StringAttr)
-    ordering = prop_def(StringAttr)
-    syncscope = prop_def(StringAttr)
-    res = result_def()
-    assembly_format = (
-        "$bin_op $ordering $syncscope $ptr `,` $value attr-dict `:` type($ptr) `,` type($value) `->` type($res)"
-    )
-
-    def __init__(
-        self, bin_op: str, ptr: SSAValue, value: SSAValue, ordering: str = "monotonic", syncscope: str = ""
-    ) -> None:
-        properties: dict[str, Attribute] = {
-            "bin_op": StringAttr(bin_op),
-            "ordering": StringAttr(ordering),
-            "syncscope": StringAttr(syncscope),
-        }
-        Operation.__init__(self, operands=[ptr, value], result_types=[value.type], properties=properties)
-
-
-@irdl_op_definition
-class LLVMCmpXchgOp(IRDLOperation):
-    """`cmpxchg ptr, expected, new syncscope("…") <ordering> <ordering>`; results: the old value, and i1 success."""
-
-    name = "xla_gpu.llvm_cmpxchg"
-    ptr = operand_def(LLVMPointerType)
-    expected = operand_def()
-    new = operand_def()
-    ordering = prop_def(StringAttr)
-    syncscope = prop_def(StringAttr)
-    old = result_def()
-    success = result_def(IntegerType(1))
-    assembly_format = (
-        "$ordering $syncscope $ptr `,` $expected `,` $new attr-dict `:` "
-        "type($ptr) `,` type($expected) `,` type($new) `->` type($old) `,` type($success)"
-    )
-
-    def __init__(
-        self,
-        ptr: SSAValue,
-        expected: SSAValue,
-        new: SSAValue,
-        ordering: str = "monotonic",
-        syncscope: str = "",
-    ) -> None:
-        Operation.__init__(
-            self,
-            operands=[ptr, expected, new],
-            result_types=[expected.type, IntegerType(1)],
-            properties={"ordering": StringAttr(ordering), "syncscope": StringAttr(syncscope)},
-        )
 
 
 XlaGpu = Dialect(

@@ -22,6 +22,8 @@ def need_reduction(i: Instruction, operands: tuple[Shape, ...], body: Computatio
 
     Gives the arrays' shapes with the element types reduced to; a reduction may widen floats or integers.
     """
+    if len(operands) == 2 and _is_plain(operands[0], operands[1], body):
+        return operands[:1]
     count = len(operands) // 2
     if not operands or len(operands) % 2:
         reject(i, "needs arrays and as many initial values", f"{len(operands)} operands given")
@@ -47,6 +49,14 @@ def need_reduction(i: Instruction, operands: tuple[Shape, ...], body: Computatio
         if s.element_type.kind != t.kind:
             reject(i, f"operand {n} is not of its initial value's kind", f"{s.element_type} and {t}")
     return tuple(s if s.element_type is t else s.with_type(t) for s, t in zip(arrays, types, strict=True))
+
+
+def _is_plain(s: Shape, init: Shape, body: Computation) -> bool:
+    """One array, its scalar, and a reducer of that scalar type: nearly every reduction."""
+    t = init.bare
+    if init.rank or not init.is_array or not s.is_array or s.element_type is not init.element_type:
+        return False
+    return body.root is not None and body.root.shape.bare is t and [p.shape.bare for p in body.parameters] == [t, t]
 
 
 def reduction_inputs(i: Instruction, operands: tuple[np.ndarray, ...]) -> tuple[combine.Arrays, combine.Arrays]:

@@ -37,7 +37,7 @@ class Plan:
 
 
 def coalesce(module: Module, can_share: CanShare) -> Plan:
-    """Decide every flow of the module; `can_share` tells which kernels may compute in place. Needs a flat call graph."""
+    """Decide every flow of a module with a flat call graph; `can_share` tells which kernels may compute in place."""
     graph = CallGraph(module)
     flow = Dataflow(module, graph)
     timeline = Timeline(post_order_schedule(graph, _reads_before_writes(flow)), graph)

@@ -27,8 +27,7 @@ def sequence(moves: list[Move]) -> list[tuple[Move, bool]]:
     saved: set[int] = set()
     while waiting:
         ready = [
-            m for m in waiting
-            if not any(o is not m and o.source == m.target and id(o) not in saved for o in waiting)
+            m for m in waiting if not any(o is not m and o.source == m.target and id(o) not in saved for o in waiting)
         ]
         if not ready:
             order.append((waiting[0], True))

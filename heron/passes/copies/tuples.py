@@ -16,9 +16,7 @@ def part_of(i: Instruction, index: ShapeIndex) -> Instruction:
             continue
         assert i.parent is not None and i.shape.tuple_shapes is not None
         known = next((u for u in i.users if u.opcode == "get-tuple-element" and u.attrs["index"] == n), None)
-        i = known or i.parent.add(
-            "get-tuple-element", [i], i.shape.tuple_shapes[n], f"{i.name}.part", index=n
-        )
+        i = known or i.parent.add("get-tuple-element", [i], i.shape.tuple_shapes[n], f"{i.name}.part", index=n)
     return i
 
 

@@ -8,7 +8,7 @@ from math import prod
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
 from heron.passes.base import Pass
-from heron.passes.building import array, reshape, transpose
+from heron.passes.building import array, is_static, reshape, transpose
 from heron.passes.context import PassContext
 from heron.passes.registry import register
 
@@ -32,7 +32,7 @@ class DotDecomposer(Pass):
     name = "dot-decomposer"
 
     def run(self, module: Module, ctx: PassContext) -> bool:
-        dots = [i for i in module.instructions() if i.opcode == "dot" and not is_canonical(i)]
+        dots = [i for i in module.instructions() if i.opcode == "dot" and not is_canonical(i) and is_static(i)]
         for i in dots:
             _decompose(i)
         return bool(dots)

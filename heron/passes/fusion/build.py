@@ -20,7 +20,9 @@ def fuse(roots: Sequence[Instruction], members: Collection[Instruction], prefix:
     home = roots[0].parent
     assert home is not None and home.module is not None
     main = hero_of(roots)
-    body = Computation(f"fused_{main.opcode.replace('-', '_')}" if not prefix else f"{prefix}{main.opcode.replace('-', '_')}")
+    body = Computation(
+        f"fused_{main.opcode.replace('-', '_')}" if not prefix else f"{prefix}{main.opcode.replace('-', '_')}"
+    )
     order = _inside_order(roots, members)
     clones: dict[Instruction, Instruction] = {}
     operands: dict[Instruction, None] = {}
@@ -36,9 +38,7 @@ def fuse(roots: Sequence[Instruction], members: Collection[Instruction], prefix:
     home.module.add_computation(body)
     kind = "kInput" if main.opcode in _BY_INPUT else "kLoop"
     name = prefix + main.opcode if prefix else f"{'input' if kind == 'kInput' else 'loop'}_{main.opcode}_fusion"
-    fusion = home.add(
-        "fusion", list(operands), body.root.shape, name.replace("-", "_"), kind=kind, calls=body
-    )
+    fusion = home.add("fusion", list(operands), body.root.shape, name.replace("-", "_"), kind=kind, calls=body)
     fusion.metadata = main.metadata
     for n, root in enumerate(roots):
         new = fusion if len(roots) == 1 else home.add("get-tuple-element", [fusion], root.shape, index=n)

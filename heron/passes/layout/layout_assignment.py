@@ -47,4 +47,3 @@ class LayoutAssignment(Pass):
             changed |= layout != module.entry_layout
             module.entry_layout = layout
         return changed
-

@@ -24,7 +24,8 @@ class MemoryScheduler(Pass):
     """Sets `module.schedule`: for every computation that runs, the order with the least peak of bytes held.
 
     Three orders are made (depth first with the heaviest operand first, greedy by bytes freed, plain post-order), each
-    also with what frees memory moved up, and the best is kept. Control edges are honoured. ``order`` names one of them to be taken without comparing.
+    also with what frees memory moved up, and the best is kept. Control edges are honoured. ``order`` names one of them
+    to be taken without comparing with the others.
 
     a = f32[8] negate(f32[8] x)
     b = f32[8] exponential(a)

@@ -129,4 +129,3 @@ def eager(order: list[Instruction], cost: Costs) -> list[Instruction]:
                 if pays(after):
                     run.append(after)
     return list(done)
-

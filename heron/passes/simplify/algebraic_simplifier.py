@@ -25,7 +25,7 @@ class AlgebraicSimplifier(Pass):
     """Rewrites instructions by the laws in `heron/passes/simplify/algebraic`, a file per theme.
 
     Only laws that are exact fire unless the option ``math`` allows more. Layouts are ignored: run it while every layout
-    is the default one.
+    is the default one. Computations with dynamic dimensions are left alone.
 
     a = f32[6] reshape(f32[2,3] x)
     b = f32[3,2] reshape(a)
@@ -42,6 +42,8 @@ class AlgebraicSimplifier(Pass):
         rules = _table_for(ctx)
         changed = False
         for c in module.computations:
+            if any(i.shape.dynamic for i in c.instructions):
+                continue
             fired = rewrite(c, rules)
             for r, times in fired.items():
                 ctx.fired(r.name, r.where, times)

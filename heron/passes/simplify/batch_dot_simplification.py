@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
 from heron.passes.base import Pass
-from heron.passes.building import array, reshape
+from heron.passes.building import array, is_static, reshape
 from heron.passes.context import PassContext
 from heron.passes.registry import register
 
@@ -29,7 +29,7 @@ class BatchDotSimplification(Pass):
     name = "batch-dot-simplification"
 
     def run(self, module: Module, ctx: PassContext) -> bool:
-        dots = [i for i in module.instructions() if i.opcode == "dot" and _ones(i)]
+        dots = [i for i in module.instructions() if i.opcode == "dot" and _ones(i) and is_static(i)]
         for i in dots:
             _drop(i, _ones(i))
         return bool(dots)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
 from heron.passes.base import Pass
-from heron.passes.building import array, reshape, transpose
+from heron.passes.building import array, is_static, reshape, transpose
 from heron.passes.context import PassContext
 from heron.passes.registry import register
 from heron.passes.simplify.index_matrix import index_matrix
@@ -36,7 +36,7 @@ class GatherSimplifier(Pass):
     name = "gather-simplifier"
 
     def run(self, module: Module, ctx: PassContext) -> bool:
-        gathers = [i for i in module.instructions() if i.opcode == "gather" and not is_simple(i)]
+        gathers = [i for i in module.instructions() if i.opcode == "gather" and not is_simple(i) and is_static(i)]
         for i in gathers:
             _simplify(i)
         return bool(gathers)

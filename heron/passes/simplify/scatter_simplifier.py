@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
 from heron.passes.base import Pass
-from heron.passes.building import reshape, transpose
+from heron.passes.building import is_static, reshape, transpose
 from heron.passes.context import PassContext
 from heron.passes.registry import register
 from heron.passes.simplify.index_matrix import index_matrix
@@ -41,7 +41,7 @@ class ScatterSimplifier(Pass):
     name = "scatter-simplifier"
 
     def run(self, module: Module, ctx: PassContext) -> bool:
-        scatters = [i for i in module.instructions() if i.opcode == "scatter" and not is_simple(i)]
+        scatters = [i for i in module.instructions() if i.opcode == "scatter" and not is_simple(i) and is_static(i)]
         for i in scatters:
             _simplify(i)
         return bool(scatters)

@@ -21,7 +21,11 @@ func.func @k(%o: tensor<4xf32>, %lo: index, %hi: index) -> tensor<4xf32> attribu
 def test_names_are_unique_and_observed() -> None:
     for target, steps in pipeline.PIPELINES.items():
         seen: list[str] = []
-        pipeline.run(parse_kernel(KERNEL), TransformOptions(target), observe=lambda name, _: seen.append(name))
+
+        def observe(name: str, module: ModuleOp, seen: list[str] = seen) -> None:
+            seen.append(name)
+
+        pipeline.run(parse_kernel(KERNEL), TransformOptions(target), observe=observe)
         assert seen == [name for name, _ in steps]
         assert len(set(seen)) == len(seen)
 

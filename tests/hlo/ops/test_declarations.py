@@ -56,7 +56,8 @@ for name, count in json.load(sys.stdin):
     lines = "".join(f" p{k} = f32[2] parameter({k})\\n" for k in range(count))
     operands = ", ".join(f"p{k}" for k in range(count))
     try:
-        _hlo.hlo_module_from_text(f"HloModule m\\nENTRY e {{\\n{lines} ROOT r = f32[2] {name}({operands}), what=1\\n}}\\n")
+        body = f"{lines} ROOT r = f32[2] {name}({operands}), what=1"
+        _hlo.hlo_module_from_text(f"HloModule m\\nENTRY e {{\\n{body}\\n}}\\n")
     except Exception as e:
         found = re.search(r"Allowed attributes: (.*)", str(e))
         print(json.dumps([name, found.group(1).split(", ") if found else str(e)]), flush=True)
@@ -97,8 +98,10 @@ def test_declaration_is_sound(op: Op) -> None:
 
 
 PRINTED = [
-    "all-gather(p), channel_id=1, replica_groups={{0,1}}, constrain_layout=true, dimensions={0}, use_global_device_ids=true",
-    "all-reduce(p), channel_id=2, replica_groups=[1,2]<=[2], constrain_layout=true, use_global_device_ids=true, to_apply=add",
+    "all-gather(p), channel_id=1, replica_groups={{0,1}}, constrain_layout=true, dimensions={0}, "
+    "use_global_device_ids=true",
+    "all-reduce(p), channel_id=2, replica_groups=[1,2]<=[2], constrain_layout=true, use_global_device_ids=true, "
+    "to_apply=add",
     "all-reduce(p), replica_groups={}, to_apply=add",
     "reduce-scatter(p), channel_id=3, replica_groups={{0,1}}, use_global_device_ids=true, dimensions={0}, to_apply=add",
     "all-to-all(p), channel_id=3, replica_groups={{0,1}}, dimensions={0}",
@@ -110,7 +113,7 @@ PRINTED = [
     "compare(p, q), direction=LT, type=TOTALORDER",
     "reduce-precision(p), exponent_bits=5, mantissa_bits=10",
     "fusion(p), kind=kLoop, output_to_operand_aliasing={{}: (0, {})}, calls=same",
-    'custom-call(p, q), window={size=2x2}, dim_labels=01bf_01io->01bf, feature_group_count=2, batch_group_count=3, '
+    "custom-call(p, q), window={size=2x2}, dim_labels=01bf_01io->01bf, feature_group_count=2, batch_group_count=3, "
     'operand_precision={high,default}, padding_type=PADDING_SAME, custom_call_target="foo", '
     "operand_layout_constraints={f32[4,4]{1,0}, f32[4,4]{1,0}}, custom_call_has_side_effect=true, "
     "output_to_operand_aliasing={{}: (0, {})}, schedule=SCHEDULE_EARLIEST, api_version=API_VERSION_STATUS_RETURNING, "

@@ -16,7 +16,16 @@ SIGNED, UNSIGNED = ["s4", "s8", "s16", "s32", "s64"], ["u4", "u8", "u16", "u32",
 INTEGERS = SIGNED + UNSIGNED
 FLOATS = ["f8e4m3fn", "f8e5m2", "f16", "bf16", "f32", "f64"]
 COMPLEX = ["c64", "c128"]
-RTOL = {"f8e4m3fn": 0.13, "f8e5m2": 0.26, "f16": 1e-3, "bf16": 8e-3, "f32": 1e-6, "f64": 1e-13, "c64": 2e-6, "c128": 1e-12}
+RTOL = {
+    "f8e4m3fn": 0.13,
+    "f8e5m2": 0.26,
+    "f16": 1e-3,
+    "bf16": 8e-3,
+    "f32": 1e-6,
+    "f64": 1e-13,
+    "c64": 2e-6,
+    "c128": 1e-12,
+}
 
 #: op → types XLA:CPU takes it in
 UNARY = {
@@ -121,7 +130,9 @@ def agree(opcode: str, names: list[str], arity: int) -> None:
             ours, theirs = got[n].astype(np.float64), want[n].astype(np.float64)
             ok &= (np.signbit(ours) == np.signbit(theirs)) | np.isnan(theirs)
         at = int(np.argmin(ok))
-        assert ok.all(), f"{name}: {got[n][at]}, XLA has {want[n][at]} for {[a[at] for a in arrays if a.size == ok.size]}"
+        assert ok.all(), (
+            f"{name}: {got[n][at]}, XLA has {want[n][at]} for {[a[at] for a in arrays if a.size == ok.size]}"
+        )
 
 
 @pytest.mark.parametrize("opcode", UNARY)

@@ -86,13 +86,17 @@ STATE = ["12345678901234567", "18446744073709551614", "77"]
 DATA = ["u32[7]", "u32[3,5]", "u32[4,3]", "u32[3,4,5]", "u32[]", "u64[3,3]", "u8[11]", "u16[5,2]", "s64[5]", "f32[6]"]
 
 
-@pytest.mark.parametrize(("algorithm", "words"), [("rng_three_fry", 2), ("rng_philox", 2), ("rng_philox", 3), ("rng_default", 3)])
+@pytest.mark.parametrize(
+    ("algorithm", "words"), [("rng_three_fry", 2), ("rng_philox", 2), ("rng_philox", 3), ("rng_default", 3)]
+)
 def test_random_bits(algorithm: str, words: int) -> None:
     state = f"u64[{words}]"
     lines = [f" s = {state} constant({{{', '.join(STATE[:words])}}})"]
     for n, data in enumerate(DATA):
         lines.append(f" r{n} = ({state}, {data}) rng-bit-generator(s), algorithm={algorithm}")
-        lines.append(f" a{n} = {state} get-tuple-element(r{n}), index=0\n b{n} = {data} get-tuple-element(r{n}), index=1")
+        lines.append(
+            f" a{n} = {state} get-tuple-element(r{n}), index=0\n b{n} = {data} get-tuple-element(r{n}), index=1"
+        )
     parts = ", ".join(f"{state}, {data}" for data in DATA)
     lines.append(f" ROOT t = ({parts}) tuple({', '.join(f'a{n}, b{n}' for n in range(len(DATA)))})")
     check(program("\n".join(lines)), bits=True)

@@ -75,11 +75,15 @@ def test_state(trips: int, index: int) -> None:
 
 
 def test_a_shared_body_is_not_changed_under_others() -> None:
-    text = TEXT.replace("TRIPS", "3").replace("INDEX", "1").replace(
-        "ROOT r = (f32[2], f32[2], f32[2]) tuple(w, k, b)",
-        "other = (s32[], f32[2], f32[2], f32[2], f32[2], f32[2]) while(init), condition=condition, body=body\n"
-        "  u = f32[2] get-tuple-element(other), index=3\n"
-        "  ROOT r = (f32[2], f32[2], f32[2]) tuple(w, k, u)",
+    text = (
+        TEXT.replace("TRIPS", "3")
+        .replace("INDEX", "1")
+        .replace(
+            "ROOT r = (f32[2], f32[2], f32[2]) tuple(w, k, b)",
+            "other = (s32[], f32[2], f32[2], f32[2], f32[2], f32[2]) while(init), condition=condition, body=body\n"
+            "  u = f32[2] get-tuple-element(other), index=3\n"
+            "  ROOT r = (f32[2], f32[2], f32[2]) tuple(w, k, u)",
+        )
     )
     module = simplified(text)
     sizes = sorted(len(i.shape.tuple_shapes or ()) for i in module.instructions() if i.opcode == "while")
@@ -87,8 +91,11 @@ def test_a_shared_body_is_not_changed_under_others() -> None:
 
 
 def test_a_state_used_as_a_whole_stays() -> None:
-    text = TEXT.replace("TRIPS", "3").replace("INDEX", "1").replace("ROOT r", "r").replace(
-        "  loop = (s32[]", "  ROOT loop = (s32[]"
+    text = (
+        TEXT.replace("TRIPS", "3")
+        .replace("INDEX", "1")
+        .replace("ROOT r", "r")
+        .replace("  loop = (s32[]", "  ROOT loop = (s32[]")
     )
     module = simplified(text)
     (loop,) = (i for i in module.instructions() if i.opcode == "while")

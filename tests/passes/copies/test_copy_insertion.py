@@ -21,9 +21,7 @@ def loop(body: str, init: str, vectors: int = 2, outer: str = "") -> str:
     """A module with a while over (counter, `vectors` × f32[4]) that returns its state. In `body` the state's parts are
     i, v1, v2, …; `init` starts v1, v2, … from a, b or what `outer` defines."""
     state = "(s32[], " + ", ".join(["f32[4]{0}"] * vectors) + ")"
-    parts = "\n".join(
-        f"  v{n} = f32[4]{{0}} get-tuple-element(p), index={n}" for n in range(1, vectors + 1)
-    )
+    parts = "\n".join(f"  v{n} = f32[4]{{0}} get-tuple-element(p), index={n}" for n in range(1, vectors + 1))
     return f"""HloModule m
 
 body {{
@@ -76,7 +74,9 @@ def test_loops(name: str) -> None:
 
 
 def test_swap_of_three() -> None:
-    module, _, _ = assert_survives(loop("  ROOT t = STATE tuple(j, v2, v3, v1)", "a, b, s", 3, "  s = f32[4]{0} sine(a)"))
+    module, _, _ = assert_survives(
+        loop("  ROOT t = STATE tuple(j, v2, v3, v1)", "a, b, s", 3, "  s = f32[4]{0} sine(a)")
+    )
     body = next(c for c in module.computations if c.name == "body")
     assert sum(i.opcode == "copy" for i in body.instructions) == 4
 

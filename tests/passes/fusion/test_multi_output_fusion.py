@@ -58,7 +58,9 @@ def test_no_cycles() -> None:
 def test_adam_step_is_one_kernel_a_tensor() -> None:
     from tests.support import program
 
-    module, _, _ = assert_survives(program("adam_200").read_text(), ("call-inliner", "algebraic-simplifier", "dce", *FUSED))
+    module, _, _ = assert_survives(
+        program("adam_200").read_text(), ("call-inliner", "algebraic-simplifier", "dce", *FUSED)
+    )
     assert kernels(module) == 12
 
 

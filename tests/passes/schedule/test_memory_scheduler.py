@@ -12,7 +12,7 @@ WIDE = "f32[1024]{0}"
 
 
 def branches(count: int) -> str:
-    """Sums of `count` large arrays: held at once when all are made first, one at a time when each is reduced at once."""
+    """Sums of large arrays: held at once when all are made first, one at a time when each is reduced at once."""
     made = "\n".join(
         f"  b{n} = {WIDE} sine(x)\n  r{n} = f32[] reduce(b{n}, zero), dimensions={{0}}, to_apply=plus"
         for n in range(count)
