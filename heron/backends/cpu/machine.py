@@ -41,7 +41,7 @@ class CpuMachine(Machine):
         from heron.codegen.llvm.translate import KernelAbi, to_llvm
 
         module = self.lower(uses)
-        abi = KernelAbi("cpu", width=host().width)
+        abi = KernelAbi("cpu", width=host().width, internal=True)
         return to_llvm(module, kernels=dict.fromkeys(uses, abi), target="cpu")
 
     def build(

@@ -423,11 +423,11 @@ class FunctionEmitter:
         dims: Sequence[SSAValue],
         sizes: Sequence[int],
         inits: Sequence[SSAValue],
-        body: Callable[[Index, Sequence[SSAValue]], Sequence[SSAValue]],
+        body: Callable[[Index, Sequence[SSAValue], Sequence[SSAValue]], Sequence[SSAValue]],
     ) -> list[SSAValue]:
-        """An `xla_gpu.loop` over the symbols of `m`, whose results index a tensor of `sizes`; the body sees those.
+        """An `xla_gpu.loop` over the symbols of `m`, whose results index a tensor of `sizes`.
 
-        ``dims``: the values of the map's dimension variables.
+        ``dims``: the values of the map's dimension variables. ``body(index, carried, symbols) -> next carried``.
         """
         n = len(m.syms)
         block = Block(arg_types=[*[INDEX] * (n + len(sizes)), *(v.type for v in inits)])
@@ -435,7 +435,7 @@ class FunctionEmitter:
             self.variable(arg, 0, size - 1) for arg, size in zip(block.args[n : n + len(sizes)], sizes, strict=True)
         )
         with self.region(block):
-            self.b.terminate(YieldOp, body(index, block.args[n + len(sizes) :]))
+            self.b.terminate(YieldOp, body(index, block.args[n + len(sizes) :], block.args[:n]))
         return self._add_loop(m, [*dims, *inits], block)
 
     def _add_loop(self, m: IndexingMap, operands: Sequence[SSAValue], body: Block) -> list[SSAValue]:

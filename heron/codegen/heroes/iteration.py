@@ -256,8 +256,11 @@ def gpu_map(sizes: Sequence[int], plan: GpuPlan) -> IndexingMap:
     linear = (Dim(1) * plan.block + Dim(0)) * plan.vector + Sym(0)
     variables = [Var(0, plan.block - 1, "th_x"), Var(0, plan.grid - 1, "bl_x")]
     elements = prod(sizes)
-    overshoots = plan.block * plan.grid * plan.vector > elements
-    constraints = [(linear, 0, elements - 1)] if overshoots else []
+    constraints = []
+    if plan.block * plan.grid * plan.vector > elements:
+        threads = Dim(1) * plan.block + Dim(0)
+        whole = elements % plan.vector == 0  # then a thread does all of its elements or none: one test
+        constraints = [(threads, 0, elements // plan.vector - 1) if whole else (linear, 0, elements - 1)]
     found = IndexingMap(delinearize(linear, sizes), variables, [Var(0, plan.vector - 1)], constraints)
     simple = found.simplifier
     return found.replace(
@@ -272,7 +275,9 @@ def gpu_loops(
     """What a thread does of a tensor of `sizes`: a loop over its elements, or its one element."""
     thread, block = entry.thread_id(), entry.block_id()
     if plan.vector > 1:
-        return entry.e.map_loop(gpu_map(sizes, plan), [thread, block], sizes, inits, body)
+        return entry.e.map_loop(
+            gpu_map(sizes, plan), [thread, block], sizes, inits, lambda index, carried, _: body(index, carried)
+        )
     e = entry.e
     linear = e.variable(block, 0, plan.grid - 1) * plan.block + e.variable(thread, 0, plan.block - 1)
     inside = e.holds([(linear, 0, prod(sizes) - 1)])

@@ -21,6 +21,7 @@ from heron.codegen.heroes.iteration import (
     plan_cpu,
     plan_gpu,
 )
+from heron.codegen.heroes.vectors import reads, vector_loops
 from heron.codegen.kernel import Kernel, Launch
 from heron.codegen.partition import partition
 from heron.hlo.shape import Shape
@@ -75,6 +76,11 @@ def _emit_gpu(frame: Entry, groups: Groups) -> Kernel:
     counts = [frame.fusion.outputs[members[0]].shape.num_elements for members in groups.values()]
     plan = plan_gpu(max(counts), widest, frame.target)
     for shape, members in groups.items():
+        outputs = [frame.fusion.outputs[n] for n in members]
+        wanted = reads(outputs, shape, frame.kernel.partition) if plan.vector > 1 else None
+        if wanted is not None:
+            _store(frame, members, vector_loops(frame, shape, plan, members, wanted))
+            continue
         inits = [frame.outputs[n] for n in members]
         _store(frame, members, gpu_loops(frame, memory_sizes(shape), plan, inits, _body(frame, members, shape)))
     return frame.finish(plan.launch, "loop", {"vector": str(plan.vector)})

@@ -38,7 +38,7 @@ class KernelAbi:
     """How an entry function is called.
 
     ``block``/``grid``: launch geometry, which bounds thread ids. ``width``: preferred vector width in bits (cpu).
-    ``min_blocks``, ``max_registers``: hints to ptxas.
+    ``min_blocks``, ``max_registers``: hints to ptxas. ``internal``: called only from within the module.
     """
 
     target: Literal["cpu", "gpu", "sim"] = "cpu"
@@ -47,6 +47,7 @@ class KernelAbi:
     min_blocks: int | None = None
     max_registers: int | None = None
     width: int | None = None
+    internal: bool = False
 
 
 def to_llvm(
@@ -106,7 +107,7 @@ def _function(e: Emitter, op: func.FuncOp) -> None:
     e.geometry = _geometry(abi)
     private = op.sym_visibility is not None and op.sym_visibility.data == "private"
     convention = "ptx_kernel " if abi is not None and abi.target != "cpu" else ""
-    linkage = "internal " if private and abi is None else ""
+    linkage = "internal " if (private if abi is None else abi.internal) else ""
     block = op.body.blocks[0]
     attributes = op.arg_attrs.data if op.arg_attrs is not None else (None,) * len(block.args)
     arguments = [

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
+from math import prod
 
-from heron.analysis.sharing import used_in_step
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
@@ -13,7 +13,7 @@ from heron.passes.base import Pass
 from heron.passes.context import PassContext
 from heron.passes.fusion.cluster import Cluster, Clusters, source, uses
 from heron.passes.fusion.join import join_kernels
-from heron.passes.fusion.kinds import is_emitted
+from heron.passes.fusion.walk import Walk, computed_again, reads_in_step, together, walk_of
 from heron.passes.registry import register
 
 
@@ -24,7 +24,7 @@ class MultiOutputFusion(Pass):
 
     The joined kernel has an output for each value still read elsewhere; shared operands are read once and the
     intermediate not at all. Joined are loops over equal dimensions and, with ``reduces``, reductions of equal arrays
-    over the same dimensions; never so that a cycle would arise, nor, for memory's sake, kernels whose places in the
+    over the same dimensions, also with loops over the reduced arrays or over the results; never so that a cycle would arise, nor, for memory's sake, kernels whose places in the
     longest chain of kernels differ by more than ``max_distance``. Every pair leaves a decision with the bytes before
     and after.
 
@@ -58,71 +58,101 @@ class MultiOutputFusion(Pass):
 
     def _run(self, c: Computation, ctx: PassContext) -> bool:
         order = c.post_order()
-        keys = {i: key for i in order if (key := _walk(i, self.reduces)) is not None}
-        if len(keys) < 2:
+        walks = {i: walk for i in order if (walk := walk_of(i)) is not None}
+        if not self.reduces:
+            walks = {i: walk for i, walk in walks.items() if not walk.reduced}
+        if len(walks) < 2:
             return False
-        clusters = Clusters(c, keys)
-        depth = _depths(order, keys)
-        for i in keys:
+        joiner = _Joiner(Clusters(c, walks), walks, self, ctx)
+        depth = _depths(order, walks)
+        for i in walks:
             for user in uses(i):
-                if keys.get(user) == keys[i] and keys[i][0] == "loop" and _reads_in_step(user, i):
-                    self._try(clusters, i, user, "reads it element by element", ctx)
+                if user in walks and reads_in_step(user, i):
+                    joiner.consider(i, user, "reads it element by element")
         for value in order:
-            if value.shape.is_array and value.shape.num_elements > 1:
-                readers: dict[Hashable, Instruction] = {}
-                for user in value.users:
-                    if user in keys:
-                        first = readers.setdefault(keys[user], user)
-                        if first is not user and abs(depth[first] - depth[user]) <= self.max_distance:
-                            self._try(clusters, first, user, f"both read '{value.name}'", ctx)
+            if not value.shape.is_array or value.shape.num_elements <= 1:
+                continue
+            readers = [user for user in value.users if user in walks]
+            for n, user in enumerate(readers):
+                for first in readers[:n]:
+                    if abs(depth[first] - depth[user]) <= self.max_distance:
+                        if joiner.consider(first, user, f"both read '{value.name}'"):
+                            break
         position = {i: n for n, i in enumerate(order)}
         changed = False
-        for cluster in clusters.clusters():
+        for cluster in joiner.clusters.clusters():
             if len(cluster.nodes) > 1:
                 join_kernels(sorted(cluster.nodes, key=position.__getitem__))
                 changed = True
         return changed
 
-    def _try(self, clusters: Clusters, a: Instruction, b: Instruction, why: str, ctx: PassContext) -> None:
-        one, two = clusters.of[a], clusters.of[b]
+
+@dataclass(slots=True)
+class _Joiner:
+    """Joins pairs of kernels where it is allowed, and tells."""
+
+    clusters: Clusters
+    walks: dict[Instruction, Walk]
+    limits: MultiOutputFusion
+    ctx: PassContext
+
+    def consider(self, a: Instruction, b: Instruction, why: str) -> bool:
+        """Join the clusters of `a` and `b` if nothing is against it; whether they are one then. Kernels that run over
+        different things are passed by in silence."""
+        one, two = self.clusters.of[a], self.clusters.of[b]
         if one is two:
-            return
-        shared = one.inputs.keys() & two.inputs.keys()
-        saved = sum(s.byte_size for o in shared for _, s in o.shape.leaves())
+            return True
+        walk = together(self.walk(one), self.walk(two))
+        if walk is None:
+            return False
         before = sum(_bytes(x.inputs) + _bytes(x.nodes) for x in (one, two))
-        inputs = len(one.inputs.keys() | two.inputs.keys()) + len(one.nodes) + len(two.nodes)
-        again = _computed_again(one, two)
+        saved = _bytes(one.inputs.keys() & two.inputs.keys())
+        why_not = self._against(a, b, one, two, walk)
+        if not why_not:
+            self.clusters.join(a, b)
+        self.ctx.decide(
+            not why_not,
+            why_not or why,
+            subject=a.name,
+            object=b.name,
+            cost_before=before,
+            cost_after=before if why_not else before - saved,
+        )
+        return not why_not
+
+    def walk(self, cluster: Cluster) -> Walk:
+        """The walk of a cluster: that of its reductions if it has any."""
+        walks = [self.walks[i] for i in cluster.nodes]
+        return next((w for w in walks if w.reduced), walks[0])
+
+    def _against(self, a: Instruction, b: Instruction, one: Cluster, two: Cluster, walk: Walk) -> str:
+        """What forbids the pair; empty when nothing does."""
+        again = computed_again(one, two, self.walks)
         if again is not None:
-            ok, why = False, f"'{again.name}' would be computed again for each element that reads it"
-        elif inputs > self.max_inputs:
-            ok, why = False, f"the kernel would have {inputs} inputs and outputs, more than {self.max_inputs}"
-        elif one.instructions + two.instructions > self.max_instructions:
-            ok, why = False, f"the kernel would have more than {self.max_instructions} instructions"
-        elif clusters.makes_cycle(a, b):
-            ok, why = False, "what lies between them would need a part of the kernel before it has run"
-        else:
-            ok = True
-            clusters.join(a, b)
-        ctx.decide(ok, why, subject=a.name, object=b.name, cost_before=before, cost_after=before - saved * ok)
+            return f"'{again.name}' would be computed again for each element that reads it"
+        if walk.reduced and not self._has_form(one, two, walk):
+            return "the reductions and the loops do not fit into one walk"
+        inputs = len(one.inputs.keys() | two.inputs.keys()) + len(one.nodes) + len(two.nodes)
+        if inputs > self.limits.max_inputs:
+            return f"the kernel would have {inputs} inputs and outputs, more than {self.limits.max_inputs}"
+        if one.instructions + two.instructions > self.limits.max_instructions:
+            return f"the kernel would have more than {self.limits.max_instructions} instructions"
+        if self.clusters.makes_cycle(a, b):
+            return "what lies between them would need a part of the kernel before it has run"
+        return ""
 
-
-def _walk(i: Instruction, reduces: bool) -> tuple[str, Hashable] | None:
-    """What a kernel runs over: equal for kernels that can be one; None for what is no kernel or stays alone."""
-    if not uses(i) and not i.is_root:
-        return None  # dead
-    if i.control_predecessors or i.control_successors or not (i.opcode == "fusion" or is_emitted(i)):
-        return None
-    root = i.fused_root if i.opcode == "fusion" else i
-    roots = root.operands if root.opcode == "tuple" else [root]
-    if any(r.opcode in ("scatter", "dynamic-update-slice", "reduce-window") or not r.shape.is_array for r in roots):
-        return None
-    dims = {r.shape.dims for r in roots}
-    if all(r.opcode == "reduce" for r in roots):
-        over = {(r.operands[0].shape.dims, tuple(sorted(r.attrs["dimensions"]))) for r in roots}
-        return ("reduce", next(iter(over))) if reduces and len(over) == 1 else None
-    if len(dims) > 1 or any(r.opcode == "reduce" for r in roots):
-        return None
-    return "loop", next(iter(dims))
+    def _has_form(self, one: Cluster, two: Cluster, walk: Walk) -> bool:
+        """Whether loops over the reduced arrays depend on no result, and the others run over the results."""
+        nodes = {*one.nodes, *two.nodes}
+        for i in nodes:
+            mine = self.walks[i]
+            if mine.reduced:
+                if mine != walk:
+                    return False
+            elif prod(mine.dims) != walk.results:
+                if mine.dims != walk.dims or any(source(o) in nodes for o in i.operands):
+                    return False
+        return True
 
 
 def _depths(order: list[Instruction], kernels: Container[Instruction]) -> dict[Instruction, int]:
@@ -134,33 +164,5 @@ def _depths(order: list[Instruction], kernels: Container[Instruction]) -> dict[I
     return depth
 
 
-def _computed_again(one: Cluster, two: Cluster) -> Instruction | None:
-    """A kernel of one cluster that the other reads otherwise than element by element."""
-    for readers, read in ((one.nodes, two.nodes), (two.nodes, one.nodes)):
-        for reader in readers:
-            for o in reader.operands:
-                if source(o) in read and (_is_reduction(reader) or not _reads_in_step(reader, source(o))):
-                    return source(o)
-    return None
-
-
-def _is_reduction(i: Instruction) -> bool:
-    root = i.fused_root if i.opcode == "fusion" else i
-    return any(r.opcode == "reduce" for r in (root.operands if root.opcode == "tuple" else [root]))
-
-
-def _reads_in_step(user: Instruction, i: Instruction) -> bool:
-    """Whether `user` reads the elements of `i` (or its parts) only at the index it computes."""
-    for n, operand in enumerate(user.operands):
-        if source(operand) is not i:
-            continue
-        if user.opcode != "fusion":
-            if not user.op.is_elementwise or operand.shape.dims != user.shape.dims:
-                return False
-        elif not used_in_step(user.attrs["calls"].parameters[n], user.shape):
-            return False
-    return True
-
-
-def _bytes(instructions) -> int:  # noqa: ANN001
+def _bytes(instructions: Iterable[Instruction]) -> int:
     return sum(s.byte_size for i in instructions for _, s in i.shape.leaves())

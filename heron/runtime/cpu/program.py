@@ -113,8 +113,11 @@ class ProgramWriter:
 
     def kernel(self, t: KernelThunk) -> None:
         args = [f"ptr {self.pointer(s)}" for s in t.args]
-        items = self.kernels[t.kernel].launch.work_items
-        self.line(f"call void @{t.kernel}({', '.join([*args, 'i64 0', f'i64 {items}'])})")
+        kernel = self.kernels[t.kernel]
+        # scalar work melts into the program; anything larger stays a function, compiled once however often it is called
+        inline = "" if all(a.shape.num_elements == 1 for a in kernel.args) else " noinline"
+        items = kernel.launch.work_items
+        self.line(f"call void @{t.kernel}({', '.join([*args, 'i64 0', f'i64 {items}'])}){inline}")
 
     def copy(self, t: CopyThunk) -> None:
         if t.target.size == 0:

@@ -172,3 +172,28 @@ def test_random_fusions(seed: int, target: str) -> None:
     shapes, body = random_body(np.random.default_rng(seed), 12)
     inputs = [np.clip(array(s), -2, 2) for s in shapes]
     check(source(shapes, body), inputs, rtol=1e-5, atol=1e-5, parts=2, gpu=target == "gpu")
+
+
+# -- elements through vectors ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rows", [528, 531])
+def test_branching_functions_go_through_vectors(rows: int) -> None:
+    """Reads and writes of a thread stand together, whatever tanh does in between; with and without a bound."""
+    shape = f"[{rows},128]"
+    body = (
+        f"b = f32{shape} broadcast(p1), dimensions={{1}}\n x = f32{shape} convert(p0)\n a = f32{shape} add(x, b)\n"
+        f" t = f32{shape} tanh(a)\n h = bf16{shape} convert(t)\n c = pred{shape} compare(t, x), direction=GT\n"
+        f" ROOT r = (bf16{shape}, f32{shape}, pred{shape}) tuple(h, t, c)"
+    )
+    shapes = [f"bf16{shape}", "f32[128]"]
+    kernel = emitted("sim:sm_90", shapes, body)
+    text = str(kernel.module)
+    assert kernel.notes["vector"] == "4" and text.count("xla_gpu.loop") == 3
+    assert text.index("tensor.extract") < text.index("math.tanh") < text.index("tensor.insert")
+    check(source(shapes, body), [array(s) for s in shapes], rtol=1e-2, atol=1e-6, gpu=True)
+
+
+def test_straight_code_does_not() -> None:
+    kernel = emitted("sim:sm_90", *BIAS)
+    assert str(kernel.module).count("xla_gpu.loop") == 1

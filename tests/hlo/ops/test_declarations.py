@@ -117,7 +117,8 @@ PRINTED = [
     'operand_precision={high,default}, padding_type=PADDING_SAME, custom_call_target="foo", '
     "operand_layout_constraints={f32[4,4]{1,0}, f32[4,4]{1,0}}, custom_call_has_side_effect=true, "
     "output_to_operand_aliasing={{}: (0, {})}, schedule=SCHEDULE_EARLIEST, api_version=API_VERSION_STATUS_RETURNING, "
-    'called_computations={same}, backend_config="xyz"',
+    'backend_config="xyz"',
+    'custom-call(p), custom_call_target="foo", called_computations={same}, backend_config="xyz"',
     "call(p), to_apply=same, is_composite=true",
     "while(p), condition=never, body=same",
     "map(p, q), dimensions={0,1}, to_apply=add",

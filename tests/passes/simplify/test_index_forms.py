@@ -1,4 +1,4 @@
-"""gather-simplifier, scatter-simplifier and dot-decomposer on every arrangement of dimensions, against the evaluator."""
+"""gather-simplifier, scatter-simplifier and dot-decomposer on all arrangements of dimensions, against the evaluator."""
 
 from __future__ import annotations
 

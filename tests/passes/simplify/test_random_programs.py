@@ -90,7 +90,19 @@ def _combine(c: Computation, x: Instruction, rng: Rng) -> Instruction:
     if t is PRED:
         op = str(rng.choice(["and", "or", "xor", "not"]))
         return c.add(op, [x] if op == "not" else [x, other], x.shape)
-    match rng.integers(6):
+    match rng.integers(9):
+        case 6:
+            low, high = scalar(c, t, 0), scalar(c, t, rng.integers(3))
+            return c.add("clamp", [low, x, high], x.shape)
+        case 7:
+            one = c.add("compare", [scalar(c, S32, rng.integers(2)), c.parameters[-1]], direction="LT")
+            return c.add("select", [one, x, other], x.shape)
+        case 8 if x.shape.rank:
+            starts = [scalar(c, S32, rng.integers(-1, 3)) for _ in x.shape.dims]
+            sizes = tuple(int(rng.integers(1, d + 1)) for d in x.shape.dims)
+            part = c.add("dynamic-slice", [x, *starts], row_major(t, *sizes), dynamic_slice_sizes=sizes)
+            moved = [c.parameters[-1], *starts[1:]]
+            return c.add("dynamic-update-slice", [x, part, *(moved if rng.integers(2) else starts)], x.shape)
         case 0:
             return c.add("negate", [x], x.shape)
         case 1:
@@ -112,6 +124,7 @@ def _program(rng: Rng) -> Module:
     c = module.add_computation(Computation("main"), entry=True)
     t: ElementType = (F32, S32, PRED)[int(rng.integers(3))]
     values = [c.add_parameter(n, row_major(t, *_dims(rng, int(rng.integers(4))))) for n in range(2)]
+    c.add_parameter(2, row_major(S32))
     for _ in range(int(rng.integers(4, 14))):
         x = values[-1 - int(rng.integers(min(3, len(values))))]
         if x.shape.num_elements < 400:

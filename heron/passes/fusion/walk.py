@@ -1,0 +1,114 @@
+"""What a kernel runs over, and which kernels can run over it together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from heron.analysis.sharing import used_in_step
+from heron.hlo.instruction import Instruction
+from heron.passes.fusion.cluster import Cluster, source, uses
+from heron.passes.fusion.kinds import is_emitted
+
+_ALONE = frozenset({"scatter", "dynamic-update-slice", "reduce-window", "sort"})
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """The dimensions whose elements a kernel visits, and those of them it reduces over (none: a plain loop)."""
+
+    dims: tuple[int, ...]
+    reduced: tuple[int, ...] = ()
+
+    @property
+    def results(self) -> int:
+        """How many elements come out."""
+        return prod(n for d, n in enumerate(self.dims) if d not in self.reduced)
+
+
+def walk_of(i: Instruction) -> Walk | None:
+    """How the kernel of `i` runs; None for what is no kernel, is dead, or must stay alone."""
+    if not (i.opcode == "fusion" or is_emitted(i)) or not (i.is_root or uses(i)):
+        return None
+    if i.control_predecessors or i.control_successors:
+        return None
+    root = i.fused_root if i.opcode == "fusion" else i
+    roots = root.operands if root.opcode == "tuple" else [root]
+    if any(r.opcode in _ALONE or not r.shape.is_array for r in roots):
+        return None
+    if all(r.opcode == "reduce" for r in roots):
+        walks = {Walk(r.operands[0].shape.dims, tuple(sorted(r.attrs["dimensions"]))) for r in roots}
+    elif any(r.opcode == "reduce" for r in roots):
+        return None
+    else:
+        walks = {Walk(r.shape.dims) for r in roots}
+    return next(iter(walks)) if len(walks) == 1 else None
+
+
+def together(one: Walk, two: Walk) -> Walk | None:
+    """The walk of one kernel that does both, or None.
+
+    Equal walks; a reduction and a loop over what it reduces (stored on the way) or over its results (done at its end).
+    """
+    if one == two:
+        return one
+    if two.reduced:
+        one, two = two, one
+    if two.reduced or not one.reduced:
+        return None
+    return one if two.dims == one.dims or prod(two.dims) == one.results else None
+
+
+def computed_again(one: Cluster, two: Cluster, walks: dict[Instruction, Walk]) -> Instruction | None:
+    """A kernel of one cluster that a kernel of the other reads otherwise than each element once, where it is made."""
+    for readers, read in ((one.nodes, two.nodes), (two.nodes, one.nodes)):
+        for reader in readers:
+            for o in reader.operands:
+                made = source(o)
+                if made in read and not _in_step(reader, made, walks):
+                    return made
+    return None
+
+
+def _in_step(reader: Instruction, made: Instruction, walks: dict[Instruction, Walk]) -> bool:
+    first, then = walks[made], walks[reader]
+    if first.reduced and then.reduced:
+        return False
+    if then.reduced:
+        return first.dims == then.dims and reads_in_step(reader, made)
+    return reads_in_step(reader, made)
+
+
+def reads_in_step(user: Instruction, i: Instruction) -> bool:
+    """Whether `user` reads the elements of `i` (or its parts) only at the index it computes or reduces."""
+    for n, operand in enumerate(user.operands):
+        if source(operand) is not i:
+            continue
+        if user.opcode == "reduce":
+            if n >= len(user.operands) // 2:
+                return False
+        elif user.opcode != "fusion":
+            if not user.op.is_elementwise or operand.shape.dims != user.shape.dims:
+                return False
+        elif not _used_in_step(user, user.attrs["calls"].parameters[n]):
+            return False
+    return True
+
+
+def _used_in_step(user: Instruction, parameter: Instruction) -> bool:
+    root = user.fused_root
+    roots = root.operands if root.opcode == "tuple" else [root]
+    if not any(r.opcode == "reduce" for r in roots):
+        return used_in_step(parameter, user.shape)
+    work, seen = [parameter], {parameter}
+    while work:
+        for below, uses_ in (i := work.pop()).users.items():
+            if below.opcode == "reduce":
+                if uses_ != below.operands[: len(below.operands) // 2].count(i):
+                    return False
+            elif not below.op.is_elementwise or below.shape.dims != parameter.shape.dims:
+                return False
+            elif below not in seen:
+                seen.add(below)
+                work.append(below)
+    return True
