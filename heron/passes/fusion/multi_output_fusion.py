@@ -24,9 +24,9 @@ class MultiOutputFusion(Pass):
 
     The joined kernel has an output for each value still read elsewhere; shared operands are read once and the
     intermediate not at all. Joined are loops over equal dimensions and, with ``reduces``, reductions of equal arrays
-    over the same dimensions, also with loops over the reduced arrays or over the results; never so that a cycle would arise, nor, for memory's sake, kernels whose places in the
-    longest chain of kernels differ by more than ``max_distance``. Every pair leaves a decision with the bytes before
-    and after.
+    over the same dimensions, also with loops over the reduced arrays or over the results; never so that a cycle would
+    arise, nor, for memory's sake, kernels whose places in the longest chain of kernels differ by more than
+    ``max_distance``. Every pair leaves a decision with the bytes before and after.
 
     a = f32[8] exponential(f32[8] x)
     b = f32[8] negate(x)

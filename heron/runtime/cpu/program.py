@@ -36,24 +36,33 @@ class ProgramWriter:
         self.host_address = host_address
         self.externals: dict[str, int] = {}
         self.declarations: dict[str, str] = {}
+        self.constants: dict[int, str] = {}
+        self.functions: list[str] = []
         self.body: list[str] = []
         self.allocations: set[int] = set()
-        self.constants: dict[int, str] = {}
+        self.in_loop = False
         self.values = 0
         self.blocks = 0
         self.hosts = 0
 
     def write(self, sequence: Sequence) -> str:
         """The functions and declarations; kernels are expected in the same module."""
+        # the straight part of a program is calls and nothing else: LLVM's optimiser has nothing to gain there
+        self.function(ENTRY, sequence, "noinline optnone")
+        return "\n".join([*self.constants.values(), *self.declarations.values(), *self.functions, ""])
+
+    def function(self, name: str, sequence: Sequence, attributes: str) -> None:
+        """A function that runs a sequence; what was being written goes on afterwards."""
+        outer = self.body, self.allocations
+        self.body, self.allocations = [], set()
         self.run(sequence)
-        head = ["define void @heron_program(ptr noalias readonly %buffers) nounwind {", "entry:"]
+        linkage = "" if name == ENTRY else "internal "
+        lines = [f"define {linkage}void @{name}(ptr noalias readonly %buffers) nounwind {attributes} {{", "entry:"]
         for n in sorted(self.allocations):
-            head.append(f"  %slot{n} = getelementptr inbounds ptr, ptr %buffers, i64 {n}")
-            head.append(f"  %buffer{n} = load ptr, ptr %slot{n}")
-        tail = ["  ret void", "}"]
-        return "\n".join(
-            [*self.constants.values(), *self.declarations.values(), *head, *self.body, *tail, ""]
-        )
+            lines.append(f"  %slot{n} = getelementptr inbounds ptr, ptr %buffers, i64 {n}")
+            lines.append(f"  %buffer{n} = load ptr, ptr %slot{n}")
+        self.functions.append("\n".join([*lines, *self.body, "  ret void", "}"]))
+        self.body, self.allocations = outer
 
     # -- pieces ------------------------------------------------------------------------------------------------------
     def line(self, text: str) -> None:
@@ -129,6 +138,13 @@ class ProgramWriter:
         )
 
     def loop(self, t: WhileThunk) -> None:
+        if not self.in_loop:  # a function of its own, which is optimised: scalar work melts into it
+            self.in_loop = True
+            name = self.label("heron_loop")
+            self.function(name, (t,), "noinline")
+            self.line(f"call void @{name}(ptr %buffers)")
+            self.in_loop = False
+            return
         head, body, done = self.label("while"), self.label("body"), self.label("done")
         self.line(f"br label %{head}")
         self.start(head)

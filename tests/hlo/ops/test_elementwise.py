@@ -169,10 +169,16 @@ def test_compare(direction: str, order: str) -> None:
 def test_clamp_and_select_with_nan() -> None:
     check(
         program(
-            " p = f32[4] constant({nan, 5, -5, 0.5})\n l = f32[] constant(0)\n h = f32[] constant(1)\n"
-            " n = f32[] constant(nan)\n a = f32[4] clamp(l, p, h)\n b = f32[4] clamp(n, p, h)\n"
-            " c = f32[4] clamp(h, p, l)\n f = f32[4] is-finite(p)".replace("f = f32[4] is", "f = pred[4] is")
-            + "\n s = f32[4] select(f, p, a)\n ROOT r = (f32[4], f32[4], f32[4], f32[4]) tuple(a, b, c, s)"
+            """ p = f32[4] constant({nan, 5, -5, 0.5})
+ l = f32[] constant(0)
+ h = f32[] constant(1)
+ n = f32[] constant(nan)
+ a = f32[4] clamp(l, p, h)
+ b = f32[4] clamp(n, p, h)
+ c = f32[4] clamp(h, p, l)
+ f = pred[4] is-finite(p)
+ s = f32[4] select(f, p, a)
+ ROOT r = (f32[4], f32[4], f32[4], f32[4]) tuple(a, b, c, s)"""
         )
     )
 
