@@ -6,13 +6,13 @@ pivots) comes out as it does in XLA:CPU, which calls the same ones.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from heron.errors import HeronError
+from heron.hlo.custom_calls import is_lower, letter, options
 from heron.hlo.evaluation import linalg, sorting
 
 if TYPE_CHECKING:
@@ -42,28 +42,6 @@ def find(name: str) -> Function | None:
 def known() -> list[str]:
     """All targets known."""
     return sorted(_TARGETS)
-
-
-def options(i: Instruction) -> dict[str, Any]:
-    """The call's backend_config, ``{uplo = 76 : ui8, lower = true}``: integers as int, flags as bool."""
-    text = str(i.extras.get("backend_config", ""))
-    found: dict[str, Any] = {}
-    for name, value in re.findall(r"(\w+)\s*=\s*([^,}\s]+)", text):
-        if value in ("true", "false"):
-            found[name] = value == "true"
-        elif re.fullmatch(r"-?\d+", value):
-            found[name] = int(value)
-    return found
-
-
-def letter(given: dict[str, Any], name: str, default: str) -> str:
-    """A LAPACK option given as a character's number."""
-    return chr(given[name]) if name in given else default
-
-
-def is_lower(given: dict[str, Any]) -> bool:
-    """Which triangle: LAPACK's ``uplo`` or cuSOLVER's ``lower``."""
-    return given["lower"] if "lower" in given else letter(given, "uplo", "L") == "L"
 
 
 def lapack(name: str, a: np.ndarray) -> Any:

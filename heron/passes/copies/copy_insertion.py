@@ -26,9 +26,10 @@ class CopyInsertion(Pass):
 
     Loop state lives in one buffer from its initial value to its result, a branch's result in the conditional's, an
     in-place update in its operand's, an output in the caller's; parameters and constants must not be overwritten. Where
-    the lifetimes of two such values overlap, one is copied. Where they do not only because readers of the old value run
-    before the writer of the new one, control edges keep it so: any schedule that honours them is right. Computations
-    with several callers are cloned first. ``can_share``: as for `heron.buffers.assign`, which must be given the same.
+    the lifetimes of two such values overlap, one is copied (or made again, if its kernel has no inputs). Where they do
+    not only because readers of the old value run before the writer of the new one, control edges keep it so: any
+    schedule that honours them is right. Computations with several callers are cloned first. ``can_share``: as for
+    `heron.buffers.assign`, which must be given the same.
 
     ROOT t = (f32[2], f32[2]) tuple(f32[2] p, f32[2] p)
     ->
@@ -73,7 +74,7 @@ class CopyInsertion(Pass):
         for reader, writer in edges:
             if reader.parent is writer.parent and reader is not writer and reader not in writer.operands:
                 writer.add_control_predecessor(reader)
-        if plan.copied:
+        if plan.copied or edges:
             module.schedule = None
         return changed or bool(plan.copied) or bool(edges)
 
@@ -113,6 +114,10 @@ def _insert(module: Module, plan: Plan, edges: list[tuple[Instruction, Instructi
     for old in replaced:  # only now: the plan still spoke of them
         if old.opcode == "tuple" and not old.users and old.parent is not None and not old.is_root:
             old.parent.remove(old)
+    for flow, _ in plan.copied:
+        made = flow.source.instruction
+        if made.parent is not None and _is_generator(made):
+            made.parent.remove_dead_from(made)
 
 
 def _copy_operand(
@@ -156,7 +161,7 @@ def _moves(
     done: list[tuple[Move, Instruction]] = []
     for move, spill in sequence(moves):
         source = saved.get(move.key, sources[move.key])
-        copy = home.add("copy", [source], source.shape, "copy", like=source)
+        copy = _another(source)
         # readers of what lies in the target buffer (or, for a spill, in the source's own) come first
         if spill:
             saved[move.key] = copy
@@ -170,3 +175,17 @@ def _moves(
                     edges.append((instruction, copy))
         done.append((move, copy))
     return copies
+
+
+def _another(source: Instruction) -> Instruction:
+    """The value of `source` once more, in a place of its own: copied, or made again where that reads nothing."""
+    home = source.parent
+    assert home is not None
+    if _is_generator(source):
+        return home.attach(source.clone())
+    return home.add("copy", [source], source.shape, "copy", like=source)
+
+
+def _is_generator(i: Instruction) -> bool:
+    """Whether a kernel makes the value out of nothing, as one for zeros does."""
+    return i.opcode == "fusion" and not i.operands and i.shape.is_array and not i.has_side_effect

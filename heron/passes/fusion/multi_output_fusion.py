@@ -74,7 +74,7 @@ class MultiOutputFusion(Pass):
                 continue
             readers = [user for user in value.users if user in walks]
             for n, user in enumerate(readers):
-                for first in readers[:n]:
+                for first in readers[max(0, n - 16) : n]:
                     if abs(depth[first] - depth[user]) <= self.max_distance:
                         if joiner.consider(first, user, f"both read '{value.name}'"):
                             break

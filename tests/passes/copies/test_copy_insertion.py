@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from heron.errors import HeronError
-from tests.buffers.compiled import assert_survives, compiled, copies
+from tests.buffers.compiled import FUSED, assert_survives, compiled, copies
 
 CONDITION = """cond {
   cp = STATE parameter(0)
@@ -189,3 +189,13 @@ def test_missing_copies_are_reported_not_miscompiled() -> None:
     with pytest.raises(HeronError) as error:
         compiled(loop("  ROOT t = STATE tuple(j, v2, v1)", "a, b"), ["memory-scheduler"])
     assert error.value.code == "BUF005"
+
+
+def test_kernels_without_inputs_run_again_instead_of_being_copied() -> None:
+    outer = "  c = f32[] constant(2)\n  z = f32[4]{0} broadcast(c), dimensions={}"
+    text = loop(
+        "  n = f32[4]{0} negate(v1)\n  m = f32[4]{0} add(v2, n)\n  ROOT t = STATE tuple(j, n, m)", "z, z", outer=outer
+    )
+    module, _, _ = assert_survives(text, FUSED)
+    made = [i for i in module.entry.instructions if i.opcode == "fusion" and not i.operands]
+    assert len(made) == 2 and copies(module) == 1  # the counter's zero

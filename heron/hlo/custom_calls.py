@@ -1,0 +1,37 @@
+"""What a custom call's backend_config says, and JAX's names of LAPACK and cuSOLVER routines in its target."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from heron.hlo.instruction import Instruction
+
+
+def options(i: Instruction) -> dict[str, Any]:
+    """The call's backend_config, ``{uplo = 76 : ui8, lower = true}``: integers as int, flags as bool."""
+    text = str(i.extras.get("backend_config", ""))
+    found: dict[str, Any] = {}
+    for name, value in re.findall(r"(\w+)\s*=\s*([^,}\s]+)", text):
+        if value in ("true", "false"):
+            found[name] = value == "true"
+        elif re.fullmatch(r"-?\d+", value):
+            found[name] = int(value)
+    return found
+
+
+def letter(given: dict[str, Any], name: str, default: str) -> str:
+    """A LAPACK option given as a character's number."""
+    return chr(given[name]) if name in given else default
+
+
+def is_lower(given: dict[str, Any]) -> bool:
+    """Which triangle: LAPACK's ``uplo`` or cuSOLVER's ``lower``."""
+    return given["lower"] if "lower" in given else letter(given, "uplo", "L") == "L"
+
+
+def routine(target: str) -> str:
+    """The routine a target names, without library and type letter: ``lapack_spotrf_ffi`` → ``potrf``; else itself."""
+    match = re.fullmatch(r"(?:lapack_[sdcz]|cusolver_)(\w+)_ffi", target)
+    return match[1] if match else target
