@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from heron.backends import library
 from heron.backends.gemm import gemm_shape
 from heron.buffers.assignment import Slice
 from heron.codegen.emit import emit_fusion
@@ -75,6 +77,7 @@ class Lowering:
             "while": self.loop,
             "conditional": self.conditional,
             "call": self.call,
+            **{opcode: partial(rule, self) for opcode, rule in library.RULES.items()},
         }
 
     def program(self) -> Sequence:
@@ -138,6 +141,14 @@ class Lowering:
             thunks.append(KernelThunk(name, args, i.name))
         return thunks
 
+    def alone(self, i: Instruction) -> list[Thunk]:
+        """A kernel of our own for an instruction that is in no fusion."""
+        args = (*(self.slice(o) for o in dict.fromkeys(i.operands)), *self._leaves(i))
+        attributes = {k: fingerprint(v) if isinstance(v, Computation) else str(v) for k, v in i.attrs.items()}
+        shapes = tuple(o.shape for o in (*i.operands, i))
+        key = (i.op, str(attributes), shapes, alias_pattern(args))
+        return self._run(i, key, lambda name: [emit_fusion(i, name, self.target)], args)
+
     # -- rules -------------------------------------------------------------------------------------------------------
     def fusion(self, i: Instruction) -> list[Thunk]:
         args = (*(self.slice(o) for o in i.operands), *self._leaves(i))
@@ -158,9 +169,7 @@ class Lowering:
     def dot(self, i: Instruction) -> list[Thunk]:
         lhs, rhs = i.operands[:2]
         if not self.has_gemm(lhs.shape.element_type, i.shape.element_type):
-            args = tuple(self.slice(o) for o in (*dict.fromkeys(i.operands), i))
-            key = (i.op, str(i.attrs), tuple(o.shape for o in (*i.operands, i)), alias_pattern(args))
-            return self._run(i, key, lambda name: [emit_fusion(i, name, self.target)], args)
+            return self.alone(i)
         g = gemm_shape(i)
         return [
             GemmThunk(

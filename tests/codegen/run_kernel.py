@@ -108,7 +108,7 @@ def evaluate(i: Instruction, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
     return _leaves(Evaluator().run_instruction(i, values))
 
 
-def _leaves(value) -> list[np.ndarray]:  # noqa: ANN001
+def _leaves(value: object) -> list[np.ndarray]:
     if isinstance(value, tuple):
         return [leaf for part in value for leaf in _leaves(part)]
     return [np.asarray(value)]

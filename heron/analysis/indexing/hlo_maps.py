@@ -12,6 +12,7 @@ Source: https://openxla.org/xla/indexing and https://openxla.org/xla/operation_s
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from math import prod
 from typing import TypeAlias
@@ -20,6 +21,7 @@ from heron.analysis.indexing.expr import Const, Dim, Expr, Sym, add, dims, floor
 from heron.analysis.indexing.map import Constraint, IndexingMap
 from heron.hlo.instruction import Instruction
 from heron.hlo.shape import Shape
+from heron.hlo.window import WindowDim
 
 Index: TypeAlias = tuple[Expr, ...]
 Sizes: TypeAlias = tuple[int, ...]
@@ -263,7 +265,7 @@ def _reduce_window(i: Instruction, n: int, sizes: Sizes, operand: Shape) -> Inde
 
 
 def window_index(
-    window: Sequence, sizes: Sequence[int], index: Sequence[Expr], offsets: Sequence[Expr]
+    window: Sequence[WindowDim], sizes: Sequence[int], index: Sequence[Expr], offsets: Sequence[Expr]
 ) -> tuple[Index, list[Constraint]]:
     """Where window element `offsets` of window position `index` lies in the base, and when it is not padding.
 
@@ -426,9 +428,7 @@ def convolution_index(
     return tuple(left), tuple(right), constraints
 
 
-def _without_reversal(w):  # noqa: ANN001, ANN202
-    from dataclasses import replace
-
+def _without_reversal(w: WindowDim) -> WindowDim:
     return replace(w, reversal=False) if w.reversal else w
 
 

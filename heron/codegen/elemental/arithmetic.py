@@ -6,6 +6,8 @@ and maximum are or, multiply and minimum are and.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects import arith, llvm, math
 from xdsl.ir import Operation, SSAValue
 
@@ -178,7 +180,7 @@ def integer_power(e: FunctionEmitter, base: SSAValue, exponent: SSAValue, t: Ele
     b = e.b
     one, zero = b.integer(1, base.type), b.integer(0, base.type)
 
-    def step(_: Index, carried) -> list[SSAValue]:  # noqa: ANN001
+    def step(_: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
         result, square, left = carried
         odd = b.cmpi("ne", b.op(arith.AndIOp, left, one), zero)
         product = b.select(odd, b.op(arith.MuliOp, result, square), result)

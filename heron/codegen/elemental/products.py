@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from xdsl.ir import SSAValue
 
 from heron.analysis.indexing.hlo_maps import Index, convolution_index, dot_index
+from heron.analysis.indexing.map import Constraint
 from heron.codegen.elemental.arithmetic import binary
 from heron.codegen.elemental.convert import convert
 from heron.codegen.elemental.emitter import FunctionEmitter, Value
@@ -45,7 +46,7 @@ def _convolution(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
         lhs, rhs, _ = convolution_index(i, index, variables[1:], variables[0])
         return lhs, rhs
 
-    def inside(variables: Index):  # noqa: ANN202
+    def inside(variables: Index) -> Sequence[Constraint]:
         return convolution_index(i, index, variables[1:], variables[0])[2]
 
     return _sum_of_products(e, i, sizes, places, inside)
@@ -56,7 +57,7 @@ def _sum_of_products(
     i: Instruction,
     sizes: Sequence[int],
     places: Callable[[Index], tuple[Index, Index]],
-    inside=None,  # noqa: ANN001
+    inside: Callable[[Index], Sequence[Constraint]] | None = None,
 ) -> Value:
     t = i.shape.element_type
     wide = compute_type(t)

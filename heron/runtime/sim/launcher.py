@@ -7,7 +7,6 @@ block in flight, run by `scheduler`.
 from __future__ import annotations
 
 import ctypes
-import os
 import re
 import threading
 from collections.abc import Sequence
@@ -50,11 +49,6 @@ class Finding:
     site: int
 
 
-def check_by_default() -> bool:
-    """True when ``HERON_CHECK`` asks for simulator checks (``sim``, alone or in a comma-separated list)."""
-    return "sim" in os.environ.get("HERON_CHECK", "").split(",")
-
-
 class SimKernel:
     """A GPU kernel compiled for the host.
 
@@ -62,7 +56,7 @@ class SimKernel:
         llvm_text: the module's LLVM text before PTX (nvvm intrinsics, address spaces).
         name: the kernel.
         grid, block: launch geometry; it is compiled in.
-        check: hold every access against its buffer and watch shared memory for races (default: ``HERON_CHECK=sim``).
+        check: hold every access against its buffer and watch shared memory for races (`Options.sim_check`).
         level: LLVM optimisation level of the host code; by default 1 for large grids, else 0 (five times faster to
             compile, up to four times slower to run).
 
@@ -72,10 +66,10 @@ class SimKernel:
     """
 
     def __init__(
-        self, llvm_text: str, name: str, grid: Dims, block: Dims, *, check: bool | None = None, level: int | None = None
+        self, llvm_text: str, name: str, grid: Dims, block: Dims, *, check: bool = False, level: int | None = None
     ) -> None:
         self.name, self.grid, self.block = name, grid, block
-        self.check = check_by_default() if check is None else check
+        self.check = check
         threads = block[0] * block[1] * block[2]
         if not 1 <= threads <= scheduler.MAX_THREADS:
             raise HeronError("RUN073", f"a block of {threads} threads", why="a GPU allows 1 to 1024")

@@ -7,6 +7,7 @@ import pytest
 
 from heron.analysis.indexing.hlo_inverse import computation_maps, input_to_output
 from heron.analysis.indexing.hlo_maps import output_to_input, reshape_index
+from heron.analysis.indexing.map import IndexingMap
 from heron.hlo import text
 from heron.hlo.evaluator import Evaluator
 from heron.hlo.instruction import Instruction
@@ -49,7 +50,7 @@ def test_moves(name: str) -> None:
     assert_inverse(m, back, dims)
 
 
-def assert_inverse(m, back, dims) -> None:  # noqa: ANN001
+def assert_inverse(m: IndexingMap, back: IndexingMap, dims: tuple[int, ...]) -> None:
     """The pairs (result index, operand index) of both maps are the same."""
     forward = {(d, m.evaluate(d, s)) for d, s in m.points()}
     backward = {(back.evaluate(d, s), d) for d, s in back.points()}
@@ -57,8 +58,7 @@ def assert_inverse(m, back, dims) -> None:  # noqa: ANN001
 
 
 DOT = (
-    "s32[2,3,5] dot(p0, p1), lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, "
-    "rhs_contracting_dims={1}"
+    "s32[2,3,5] dot(p0, p1), lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={1}"
 )
 REGIONS = {
     "pad": ("s32[5,8] pad(p0, p1), padding=1_1x0_1_1", ("s32[3,4]", "s32[]"), 0),

@@ -1,0 +1,48 @@
+"""From an instruction to a call of a host routine on views of its operands and results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from heron.hlo.instruction import Instruction
+from heron.hlo.shape import Shape
+from heron.runtime.thunks import HostThunk, Thunk
+
+if TYPE_CHECKING:
+    from heron.backends.lower import Lowering
+
+Routine = Callable[..., None]
+
+
+@dataclass(frozen=True, slots=True)
+class Permuted:
+    """A routine on arrays as the program has them, called on arrays as they lie in memory."""
+
+    routine: Routine
+    orders: tuple[tuple[int, ...], ...]  # for each array: which memory dimension each dimension is
+
+    def __call__(self, *arrays: np.ndarray) -> None:
+        self.routine(*(a.transpose(order) for a, order in zip(arrays, self.orders, strict=True)))
+
+
+def call(lowering: Lowering, i: Instruction, routine: Routine, library: str) -> list[Thunk]:
+    """One call of `routine` with the operands' arrays, then the results', in the order of their leaves."""
+    places = [(o, index, leaf) for o in (*i.operands, i) for index, leaf in o.shape.leaves() if leaf.is_array]
+    orders = tuple(memory_order(leaf) for _, _, leaf in places)
+    if any(order != tuple(range(len(order))) for order in orders):
+        at = tuple(tuple(map(order.index, range(len(order)))) for order in orders)
+        routine = Permuted(routine, at)
+    types = tuple(
+        (leaf.element_type.dtype, tuple(leaf.dims[d] for d in order))
+        for (_, _, leaf), order in zip(places, orders, strict=True)
+    )
+    return [HostThunk(routine, tuple(lowering.slice(o, index) for o, index, _ in places), types, library, i.name)]
+
+
+def memory_order(shape: Shape) -> tuple[int, ...]:
+    """The dimensions of an array, slowest first."""
+    return tuple(range(shape.rank)) if shape.layout is None else shape.layout.minor_to_major[::-1]

@@ -1,0 +1,87 @@
+"""Dense linear algebra: the ops HLO has and JAX's custom calls, by LAPACK; on the simulated GPU in cuSOLVER's role."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from heron.backends.library.host import Routine, call
+from heron.errors import HeronError
+from heron.hlo import custom_calls
+from heron.hlo.custom_calls import is_lower, letter
+from heron.hlo.instruction import Instruction
+from heron.runtime.library import lapack
+from heron.runtime.thunks import Thunk
+
+if TYPE_CHECKING:
+    from heron.backends.lower import Lowering
+
+_TRANSPOSES = {None: "N", "NO_TRANSPOSE": "N", "TRANSPOSE": "T", "ADJOINT": "C"}
+
+
+def _library(lowering: Lowering) -> str:
+    return "scipy.linalg.lapack" if lowering.target.kind == "cpu" else "cusolver"
+
+
+def cholesky(lowering: Lowering, i: Instruction) -> list[Thunk]:
+    """The HLO op: other triangle zero."""
+    return call(lowering, i, lapack.Cholesky(i.lower), _library(lowering))
+
+
+def triangular_solve(lowering: Lowering, i: Instruction) -> list[Thunk]:
+    """The HLO op."""
+    routine = lapack.TriangularSolve(i.left_side, i.lower, _TRANSPOSES[i.transpose_a], i.unit_diagonal)
+    return call(lowering, i, routine, _library(lowering))
+
+
+def custom_call(lowering: Lowering, i: Instruction) -> list[Thunk]:
+    """A routine by the name of its target. Raises GEN011 for a target not known."""
+    make = _ROUTINES.get(custom_calls.routine(i.custom_call_target))
+    if make is None:
+        raise HeronError(
+            "GEN011",
+            f"no library here has the custom call '{i.custom_call_target}'",
+            where=str(i),
+            hint="known: " + ", ".join(_ROUTINES) + " (of LAPACK and cuSOLVER, as JAX names them)",
+        )
+    return call(lowering, i, make(custom_calls.options(i)), _library(lowering))
+
+
+def _trsm(o: dict[str, Any]) -> Routine:
+    left, lower = letter(o, "side", "L") == "L", letter(o, "uplo", "L") == "L"
+    return lapack.TriangularSolve(left, lower, letter(o, "trans_x", "N"), letter(o, "diag", "N") == "U")
+
+
+def _gesdd(o: dict[str, Any]) -> Routine:
+    """LAPACK's mode (N: values alone, S: thin, A: full) or cuSOLVER's flags."""
+    if "full_matrices" in o:
+        return lapack.Svd(o.get("compute_uv", True), o["full_matrices"])
+    mode = letter(o, "mode", "A")
+    return lapack.Svd(mode != "N", mode == "A")
+
+
+def _gesvd(o: dict[str, Any]) -> Routine:
+    """With ``transposed`` cuSOLVER works on a^T, so that U and V^H change places."""
+    right = "swapped" if o.get("transposed") else "vh"
+    return lapack.Svd(o.get("compute_uv", True), o.get("full_matrices", True), right)
+
+
+def _jacobi(o: dict[str, Any]) -> Routine:
+    return lapack.Svd(o.get("compute_uv", True), o.get("full_matrices", True), "v")
+
+
+_ROUTINES: dict[str, Callable[[dict[str, Any]], Routine]] = {
+    "potrf": lambda o: lapack.Potrf(is_lower(o)),
+    "trsm": _trsm,
+    "getrf": lambda _: lapack.Getrf(),
+    "geqrf": lambda _: lapack.Geqrf(),
+    "orgqr": lambda _: lapack.Orgqr(),
+    "ungqr": lambda _: lapack.Orgqr(),
+    "syevd": lambda o: lapack.Syevd(is_lower(o), letter(o, "mode", "V") == "V"),
+    "heevd": lambda o: lapack.Syevd(is_lower(o), letter(o, "mode", "V") == "V"),
+    "gesdd": _gesdd,
+    "gesvd": _gesvd,
+    "gesvdj": _jacobi,
+    "gesvdp": _jacobi,
+    "cu_lu_pivots_to_permutation": lambda _: lapack.PivotsToPermutation(),
+}
