@@ -30,19 +30,42 @@ _WHY = {
 }
 
 
+#: no program's text is longer, but a device such as /dev/zero never ends
+MAX_TEXT = 1 << 30
+_CHUNK = 1 << 24
+
+
 def read_text(path: str | Path) -> str:
     """The file's text (UTF-8). Raises CLI010 when it cannot be read and CLI011 when it is no text."""
+    check_name("CLI010", "cannot read", path)
     try:
-        data = Path(path).read_bytes()
+        with open(path, "rb") as stream:
+            return read_stream(stream, str(path))
     except OSError as error:
         raise os_error("CLI010", f"cannot read '{path}'", error) from None
-    return decode(data, str(path))
+
+
+def read_stream(stream: IO[bytes], name: str) -> str:
+    """The text (UTF-8) up to the end of `stream`. Raises CLI010 when it is longer than MAX_TEXT, CLI011."""
+    data = bytearray()
+    while chunk := stream.read(_CHUNK):
+        data += chunk
+        if len(data) > MAX_TEXT:
+            raise HeronError("CLI010", f"cannot read '{name}'", why=f"it is longer than {MAX_TEXT:,} bytes")
+    return decode(bytes(data), name)
+
+
+def check_name(code: str, what: str, path: str | Path) -> None:
+    """Raise `code` for a file name no system call takes."""
+    if not str(path) or "\0" in str(path):
+        why = "the name has a zero character" if str(path) else "the name is empty"
+        raise HeronError(code, f"{what} {str(path)!r}", why=why)
 
 
 def decode(data: bytes, name: str) -> str:
-    """UTF-8 text of `data`. Raises CLI011 with the first offending byte's place."""
+    """UTF-8 text of `data`, without a byte order mark. Raises CLI011 with the first offending byte's place."""
     try:
-        text = data.decode("utf-8")
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         why = f"byte {data[error.start]:#04x} at offset {error.start} is not UTF-8"
         raise HeronError("CLI011", f"'{name}' is not a text file", why=why, hint="HLO text is expected") from None
@@ -66,6 +89,7 @@ def write_bytes(path: str | Path, data: bytes) -> None:
 @contextlib.contextmanager
 def replacing(path: str | Path) -> Iterator[IO[bytes]]:
     """A binary file to write to that takes the place of `path` once the block ends well. Raises CLI012."""
+    check_name("CLI012", "cannot write", path)
     target = Path(path)
     temporary: str | None = None
     try:

@@ -59,3 +59,22 @@ def test_missing_file_and_folder(tmp_path: Path) -> None:
         files.read_text(tmp_path)
     with pytest.raises(HeronError, match="no such file or folder"):
         files.write_text(tmp_path / "no" / "a", "")
+
+
+def test_byte_order_mark_is_no_text() -> None:
+    assert files.decode(b"\xef\xbb\xbfHloModule", "x") == "HloModule"
+
+
+@pytest.mark.parametrize("name", ["", "a\0b"])
+def test_impossible_names(name: str) -> None:
+    with pytest.raises(HeronError, match="CLI010"):
+        files.read_text(name)
+    with pytest.raises(HeronError, match="CLI012"):
+        files.write_text(name, "")
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="no /dev/zero here")
+def test_endless_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "MAX_TEXT", 1 << 20)
+    with pytest.raises(HeronError, match="longer than 1,048,576 bytes"):
+        files.read_text("/dev/zero")

@@ -53,7 +53,7 @@ def read_source(file: str) -> tuple[str, str]:
         raise HeronError("CLI010", "cannot read standard input", why="it is closed")
     if sys.stdin.isatty():
         click.echo("reading HLO text from standard input, end with Ctrl-D", err=True)
-    return files.decode(sys.stdin.buffer.read(), "<stdin>"), "<stdin>"
+    return files.read_stream(sys.stdin.buffer, "<stdin>"), "<stdin>"
 
 
 def load_module(file: str) -> Module:

@@ -128,6 +128,7 @@ def _random(generator: np.random.Generator, shape: Shape) -> np.ndarray:
 
 def _arrays(path: str) -> dict[str, np.ndarray]:
     """Every array of the file by name."""
+    files.check_name("CLI010", "cannot read", path)
     try:
         loaded = np.load(path, allow_pickle=False)
         if isinstance(loaded, np.ndarray):

@@ -10,7 +10,9 @@ The short form is HLO text of the entry computation's body, with four reliefs::
 - an operand written with its type that no line defines (``f32[] x``) is a parameter, numbered as they appear;
 - below the arrow, whatever is used and not defined there is as above it, parameters included;
 - ``ROOT x`` alone makes `x` the root;
-- a line that ends in a comma goes on in the next one.
+- a line that ends in a comma goes on in the next one;
+- a line ``...`` below the arrow stands for more than one would read: such an example is run, but what it gives is not
+  compared.
 
 Other computations stand before the body as in any HLO text: ``name { ... }``.
 """
@@ -29,10 +31,10 @@ _NAME = re.compile(r"[A-Za-z_][\w.-]*")
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """HLO text of a module before and after."""
+    """HLO text of a module before and after; no text after where lines are left out."""
 
     before: str
-    after: str
+    after: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,8 @@ def expand_example(before: str, after: str) -> Example:
     calls, lines = _split(before)
     lines = _with_parameters(lines)
     defined = {m[2]: line for line in lines if (m := _LINE.match(line))}
+    if re.search(r"^ *\.\.\.$", after, re.M):
+        return Example(_module(calls, lines), None)
     after_calls, after_lines = _split(after)
     own = {m[2] for line in after_lines if (m := _LINE.match(line))}
     keep = {name for name, line in defined.items() if " parameter(" in line}

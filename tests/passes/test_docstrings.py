@@ -38,12 +38,13 @@ def assert_same(found: Module, wanted: Module) -> None:
 def test_pass_example(cls: type[Pass]) -> None:
     doc = doc_of(cls)
     assert doc.summary and doc.example is not None, f"{cls.name} needs a docstring with an example"
-    module, wanted = parse(doc.example.before), parse(doc.example.after)
+    module = parse(doc.example.before)
     verify(module)
     before = ValueCheck(module)
     assert PassContext(Options()).run_pass(cls(), module)
     verify(module)
-    assert_same(module, wanted)
+    if doc.example.after is not None:
+        assert_same(module, parse(doc.example.after))
     before.after(cls.name, module)
     assert not cls().run(module, PassContext()), "a second run changed something again"
 
@@ -51,7 +52,7 @@ def test_pass_example(cls: type[Pass]) -> None:
 @pytest.mark.parametrize("rule", RULES, ids=lambda r: r.name)
 def test_rule_example(rule: Rule) -> None:
     doc = doc_of(rule.apply)
-    assert rule.law and doc.example is not None, f"rule {rule.name} needs a law and an example"
+    assert rule.law and doc.example is not None and doc.example.after is not None, f"rule {rule.name} needs a law and an example"
     module, wanted = parse(doc.example.before), parse(doc.example.after)
     verify(module)
     original = module.clone()

@@ -13,9 +13,11 @@ def optimize() -> Pipeline:
     return Pipeline(
         "hlo",
         [
+            get("rng-bit-generator-expander"),
             get("call-inliner"),
             get("dce"),
             get("cse"),
+            get("topk-decomposer"),
             get("stable-sort-expander"),
             get("batchnorm-expander"),
             get("logistic-expander"),

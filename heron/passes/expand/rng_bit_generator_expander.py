@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
-from heron.hlo.shape import tuple_
+from heron.hlo.shape import Shape, tuple_
 from heron.hlo.types import U32, U64, by_name
 from heron.passes.base import Constraint
 from heron.passes.building import array, reshape
@@ -32,9 +33,15 @@ class RngBitGeneratorExpander(Expander):
     algorithm is Philox. Bits and the state afterwards are those of XLA (Salmon et al., "Parallel random numbers: as
     easy as 1, 2, 3", SC11).
 
-    ROOT r = (u64[2], u64[1]) rng-bit-generator(u64[2] state), algorithm=rng_philox
+    ROOT r = (u64[2], u32[8]) rng-bit-generator(u64[2] state), algorithm=rng_philox
     ->
-    EXPANDED
+    counters = u64[2] add(start, positions)
+    x = (u32[2], u32[2], u32[2], u32[2], u32[], u32[]) tuple(low, high, key_low, key_high, k0, k1)
+    x1 = (u32[2], u32[2], u32[2], u32[2], u32[], u32[]) call(x), to_apply=philox
+    x2 = (u32[2], u32[2], u32[2], u32[2], u32[], u32[]) call(x1), to_apply=philox
+    ...
+    bits = u32[2,4] concatenate(a, b, c, d), dimensions={1}
+    ROOT r = (u64[2], u32[8]) tuple(after, flat_bits)
     """
 
     name = "rng-bit-generator-expander"
@@ -75,10 +82,10 @@ def _rounds(w: Words, name: str, start: State, bodies: list[Callable[[Words, Sta
     return [w.c.add("get-tuple-element", [state], s, index=n) for n, s in enumerate(result.tuple_shapes or ())]
 
 
-def _as_computation(module: Module, name: str, state, body: Callable[[Words, State], State]) -> Computation:  # noqa: ANN001
+def _as_computation(module: Module, name: str, state: Shape, body: Callable[[Words, State], State]) -> Computation:
     c = Computation(name)
     given = c.add_parameter(0, state)
-    parts = [c.add("get-tuple-element", [given], s, index=n) for n, s in enumerate(state.tuple_shapes)]
+    parts = [c.add("get-tuple-element", [given], s, index=n) for n, s in enumerate(state.tuple_shapes or ())]
     c.root = c.add("tuple", body(Words(c, None), parts), state)
     return module.add_computation(c)
 
@@ -94,7 +101,7 @@ def _threefry(w: Words, words: State, dims: tuple[int, ...], width: int) -> Bits
     k0, k1 = w.halves(key)
     k2 = w.xor(w.xor(k0, k1), w.constant(k0, _THREEFRY_PARITY))
     a, b = (w.add(x, w.spread(k, counted)) for x, k in zip(w.halves(counters), (k0, k1), strict=True))
-    groups = [lambda v, s, turns=turns: _threefry_group(v, s, turns) for turns in _THREEFRY_TURNS]
+    groups = [partial(_threefry_group, turns) for turns in _THREEFRY_TURNS]
     a, b, *_ = _rounds(w, "threefry", [a, b, k1, k2, k0, w.constant(k0, 1)], groups, 5)
     after = [key, w.add(counter, w.constant(counter, count))]
     if width == 64:
@@ -106,7 +113,7 @@ def _threefry(w: Words, words: State, dims: tuple[int, ...], width: int) -> Bits
     return after, w.first(merged, dims)
 
 
-def _threefry_group(w: Words, state: State, turns: tuple[int, ...]) -> State:
+def _threefry_group(turns: tuple[int, ...], w: Words, state: State) -> State:
     """Four rounds, then the next two of three keys are added, and the group's number to the second word."""
     a, b, k0, k1, k2, number = state
     dims = a.shape.dims
