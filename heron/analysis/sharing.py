@@ -19,7 +19,7 @@ def reads_in_step(i: Instruction, operand: int, output_index: ShapeIndex) -> boo
     element k of its outputs, and the output at `output_index` has elements of the same size.
     """
     source, target = i.operands[operand].shape, i.shape.at(output_index)
-    if not source.is_array or not _same_steps(source, target):
+    if not source.is_array or not same_steps(source, target):
         return False
     if i.opcode == "sort":  # sorts what it is given where it is
         return output_index == ((operand,) if i.shape.is_tuple else ())
@@ -53,7 +53,7 @@ def used_in_step(parameter: Instruction, result: Shape) -> bool:
     return True
 
 
-def _same_steps(a: Shape, b: Shape) -> bool:
+def same_steps(a: Shape, b: Shape) -> bool:
     """Same number of elements of the same size in the same order of memory."""
     if not b.is_array or a.num_elements != b.num_elements:
         return False

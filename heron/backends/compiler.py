@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from heron.backends.lower import KernelUse, Lowering
+from heron.backends.sharing import computes_in_place
 from heron.errors import HeronError
 from heron.hlo.module import Module
 from heron.options import Options
@@ -64,7 +65,7 @@ class Compilation:
 
         module = self.scheduled
         with self.trace.stage("buffers"):
-            return assign(module, alignment=self.machine.alignment)
+            return assign(module, alignment=self.machine.alignment, can_share=computes_in_place)
 
     @cached_property
     def lowered(self) -> tuple[Sequence, dict[str, KernelUse]]:

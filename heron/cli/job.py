@@ -20,6 +20,21 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+class Tolerance(click.ParamType):
+    """A number that errors may reach: not negative, and not NaN, which nothing would reach."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            number = float(value)
+        except ValueError:
+            self.fail(f"{value!r} is not a number", param, ctx)
+        if not number >= 0:
+            self.fail(f"{value} is not a number from 0 up", param, ctx)
+        return number
+
+
 @dataclass(frozen=True)
 class Job:
     """The value options of a command line."""
@@ -42,12 +57,12 @@ class Job:
             raise HeronError("CLI033", "both --inputs and --random are given", hint="one of them")
         if self.random is not None:
             return values.random(module, self.random)
-        source = self.inputs or self.expect
+        if self.inputs is not None:
+            return values.fit(values.read(self.inputs).inputs, module, self.inputs)
+        held = None if self.expect is None else values.read(self.expect)
+        if held is not None and held.outputs:  # a file of plain arrays holds the outputs only
+            return values.fit(held.inputs, module, held.name)
         needed = values.leaves(module)
-        if source is not None:
-            found = values.read(source).inputs
-            if found or self.inputs or not needed:
-                return values.fit(found, module, source)
         if not needed:
             return []
         why = "parameters: " + ", ".join(f"{name}: {shape.bare}" for name, shape in needed)
@@ -62,23 +77,23 @@ class Job:
         from heron.cli import compare, report, values
 
         rows: list[Comparison] = []
-        if self.save:
+        if self.save is not None:
             values.write(self.save, arrays, outputs)
-        if self.expect:
+        if self.expect is not None:
             expected = values.read(self.expect)
             wanted = expected.outputs or expected.inputs  # plain arrays are the outputs themselves
             rows = compare.compare_all(outputs, wanted, self.rtol, self.atol, self.expect)
         same = all(c.ok for c in rows)
         if as_json:
             document["outputs"] = [report.facts(o) for o in outputs]
-            if self.expect:
+            if self.expect is not None:
                 document["expect"] = {"file": self.expect, "same": same, "outputs": [c.to_json() for c in rows]}
             print_json(document)
             return 0 if same else 1
         print_table(report.output_table(outputs) if not rows else report.comparison_table(rows))
-        if self.expect:
+        if self.expect is not None:
             click.echo(report.verdict(rows, self.expect))
-        if self.save:
+        if self.save is not None:
             click.echo(f"saved to {self.save}")
         return 0 if same else 1
 
@@ -102,8 +117,8 @@ def job_options(command: F) -> F:
     made: Any = wrapped
     for option in (
         click.option("--save", metavar="F.npz", help="Write inputs and outputs to a file."),
-        click.option("--atol", type=click.FloatRange(min=0), help="Absolute tolerance (default: by dtype)."),
-        click.option("--rtol", type=click.FloatRange(min=0), help="Relative tolerance (default: by dtype)."),
+        click.option("--atol", type=Tolerance(), metavar="X", help="Absolute tolerance (default: by dtype)."),
+        click.option("--rtol", type=Tolerance(), metavar="X", help="Relative tolerance (default: by dtype)."),
         click.option("--expect", metavar="F.npz", help="Compare outputs with those in a file; exit 1 if they differ."),
         click.option(
             "--random", type=click.IntRange(min=0), metavar="SEED", help="Make up inputs; floats are in [0, 1)."

@@ -134,7 +134,7 @@ def _arrays(path: str) -> dict[str, np.ndarray]:
         if isinstance(loaded, np.ndarray):
             return {"arr_0": loaded}
         with loaded:
-            return {name: loaded[name] for name in loaded.files}
+            found = {name: loaded[name] for name in loaded.files}
     except OSError as error:
         if error.errno is not None:
             raise files.os_error("CLI010", f"cannot read '{path}'", error) from None
@@ -143,6 +143,10 @@ def _arrays(path: str) -> dict[str, np.ndarray]:
         raise
     except Exception as error:  # damaged data fails in many ways inside zipfile, zlib and NumPy's header reader
         raise _damaged(path, error) from None
+    for name, value in found.items():
+        if not isinstance(value, np.ndarray):  # a member that is no .npy file
+            raise _damaged(path, ValueError(f"'{name}' in it is no array"))
+    return found
 
 
 def _damaged(path: str, error: Exception) -> HeronError:
@@ -158,7 +162,7 @@ def _meta(path: str, stored: np.ndarray | None) -> dict[str, Any] | None:
         return None
     try:
         meta = json.loads(str(stored))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _bad_meta(path, f"it is not JSON: {error}") from None
     if not isinstance(meta, dict):
         raise _bad_meta(path, "it is not a JSON object")

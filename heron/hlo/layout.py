@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 
 
 class Layout:
@@ -53,7 +53,7 @@ class Layout:
         return self is default(len(self.minor_to_major))
 
 
-@lru_cache(maxsize=None)
+@cache
 def _interned(*key: object) -> Layout:
     return Layout(*key)  # type: ignore[arg-type]
 
@@ -69,7 +69,7 @@ def layout(
     return _interned(tuple(minor_to_major), tuple(tiles), element_size, memory_space, extra)
 
 
-@lru_cache(maxsize=None)
+@cache
 def default(rank: int) -> Layout:
     """Row-major: ``{rank-1, ..., 0}``."""
     return layout(tuple(range(rank - 1, -1, -1)))

@@ -7,7 +7,7 @@ Source: https://openxla.org/xla/shapes.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache
 from math import prod
 
 from heron.hlo import layout as layouts
@@ -180,7 +180,7 @@ def tuple_(shapes: tuple[Shape, ...] | list[Shape]) -> Shape:
     return found
 
 
-@lru_cache(maxsize=None)
+@cache
 def row_major(element_type: ElementType, *dims: int) -> Shape:
     """An array with the default layout, the everyday constructor: ``row_major(F32, 2, 3)``."""
     return array(element_type, dims, layouts.default(len(dims)))

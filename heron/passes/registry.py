@@ -11,6 +11,7 @@ import importlib
 import importlib.util
 import pkgutil
 from collections.abc import Callable
+from dataclasses import fields
 from functools import cache
 from typing import Any, TypeVar
 
@@ -51,19 +52,23 @@ def all_passes() -> list[type[Pass]]:
     return [_PASSES[name] for name in sorted(_PASSES)]
 
 
-def get(name: str, **options: Any) -> Pass:
+def get(name: str, /, **options: Any) -> Pass:
     """The pass of that name with those options.
 
-    Raises PASS001 for an unknown name, PASS005 for an option the pass does not have.
+    Raises PASS001 for an unknown name, PASS005 for an option the pass does not have or that has another type.
     """
     cls = find(name)
-    try:
-        return cls(**options)
-    except TypeError:
-        known = ", ".join(f.name for f in cls.__dataclass_fields__.values()) or "none"
-        raise HeronError(
-            "PASS005", f"pass '{name}' does not take {', '.join(options)}", hint=f"its options: {known}"
-        ) from None
+    known = {f.name: f for f in fields(cls)}
+    for option, value in options.items():
+        if option not in known:
+            raise HeronError(
+                "PASS005", f"pass '{name}' does not take {option}", hint=f"its options: {', '.join(known) or 'none'}"
+            )
+        default = known[option].default
+        if isinstance(default, (bool, int, str, tuple)) and type(value) is not type(default):
+            what = f"option {option} of pass '{name}' cannot be {value!r}"
+            raise HeronError("PASS005", what, hint=f"one of the type of {default!r}, which is the default")
+    return cls(**options)
 
 
 def find(name: str) -> type[Pass]:

@@ -72,7 +72,7 @@ class HostMemory:
     def bind(
         self, arguments: list[np.ndarray], arenas: dict[int, np.ndarray]
     ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """Base arrays by allocation index, and the output arrays in order (freshly made, or an aliased argument's copy)."""
+        """Base arrays by allocation number, and the output arrays in order (fresh, or an aliased argument's copy)."""
         bases: list[np.ndarray] = [np.empty(0)] * len(self.allocations)
         fresh: dict[int, np.ndarray] = {}
         donated = {a.number for a in self.allocations if a.kind == "parameter" and not a.is_read_only}

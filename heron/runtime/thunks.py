@@ -126,7 +126,8 @@ def show(sequence: Sequence, indent: str = "") -> str:
             case GemmThunk():
                 shape = f"{t.batch}x{t.m}x{t.n}x{t.k} {t.element_type}"
                 flags = " lhs^T" * t.lhs_transposed + " rhs^T" * t.rhs_transposed
-                lines.append(f"{indent}gemm {shape}{flags} {place(t.out)} = {place(t.lhs)} @ {place(t.rhs)}  // {t.source}")
+                product = f"{place(t.out)} = {place(t.lhs)} @ {place(t.rhs)}"
+                lines.append(f"{indent}gemm {shape}{flags} {product}  // {t.source}")
             case CopyThunk():
                 lines.append(f"{indent}copy {place(t.target)} = {place(t.origin)}  // {t.source}")
             case WhileThunk():

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +44,8 @@ def test_unknown_verb_suggests_the_right_one() -> None:
         ("run", SOFTMAX, "--no-such"),
         ("run", SOFTMAX, "--random", "x"),
         ("run", SOFTMAX, "--rtol", "-1"),
+        ("run", SOFTMAX, "--rtol", "x"),
+        ("eval", SOFTMAX, "--atol", "nan"),
         ("compile", SOFTMAX, "--to", "nowhere"),
         ("run", SOFTMAX, "more"),
         ("run", SOFTMAX, "--inputs"),
@@ -65,7 +68,10 @@ def test_unknown_target() -> None:
 def test_unknown_passes_and_pipelines() -> None:
     assert "'dce'" in _refused("opt", SOFTMAX, "-p", "dcee", code="PASS")
     _refused("opt", SOFTMAX, "--pipeline", "nope", code="PASS")
-    _refused("opt", SOFTMAX, "-p", "dce(nonsense=1)", code="PASS")
+    for options in ("nonsense=1", "name=x", "constraints=1", "max_elements=9"):
+        _refused("opt", SOFTMAX, "-p", f"dce({options})", code="PASS005")
+    _refused("opt", SOFTMAX, "-p", "constant-folding(max_elements=many)", code="PASS005")
+    _refused("opt", SOFTMAX, "-p", "cse(layout_sensitive=3)", code="PASS005")
     _refused("opt", SOFTMAX, "-p", "dce,,cse", code="CLI036")
     _refused("opt", SOFTMAX, "-p", "dce(nonsense)", code="CLI036")
     _refused("opt", SOFTMAX, code="CLI035")
@@ -118,6 +124,28 @@ def test_values_that_do_not_fit(tmp_path: Path) -> None:
     _refused("eval", SOFTMAX, "--inputs", tmp_path / "cut.npz", code="CLI030")
     _refused("eval", SOFTMAX, "--expect", golden_values("layernorm"), code="RUN00")
     _refused("eval", SOFTMAX, "--random", 0, "--expect", golden_values("layernorm"), code="CLI032")
+
+
+def test_values_files_with_odd_members(tmp_path: Path) -> None:
+    x = np.zeros((32, 100), np.float32)
+    with zipfile.ZipFile(tmp_path / "text.npz", "w") as archive:
+        archive.writestr("note.txt", "no array")
+    np.savez(tmp_path / "object.npz", np.array([1, "a"], object))
+    np.savez(tmp_path / "deep.npz", in0=x, meta=np.array("[" * 100_000))
+    for name, code in (("text", "CLI030"), ("object", "CLI030"), ("deep", "CLI031")):
+        _refused("eval", SOFTMAX, "--inputs", tmp_path / f"{name}.npz", code=code)
+        _refused("eval", SOFTMAX, "--random", 0, "--expect", tmp_path / f"{name}.npz", code=code)
+    for option in ("--inputs", "--expect"):
+        _refused("eval", SOFTMAX, option, "", code="CLI010")
+    _refused("eval", SOFTMAX, "--random", 0, "--save", "", code="CLI012")
+
+
+def test_a_file_of_plain_arrays_holds_outputs_only(tmp_path: Path) -> None:
+    np.savez(tmp_path / "out.npz", np.zeros((32, 100), np.float32))
+    _refused("eval", SOFTMAX, "--expect", tmp_path / "out.npz", code="CLI033")
+    no_parameters = "HloModule m\n\nENTRY e {\n  ROOT x = f32[] constant(2)\n}\n"
+    np.savez(tmp_path / "two.npz", np.float32(2))
+    assert heron("eval", "-", "--expect", tmp_path / "two.npz", stdin=no_parameters).code == 0
 
 
 def test_errors_as_json() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from heron.backends.sharing import computes_in_place
 from heron.passes.pipeline import Pipeline
 from heron.passes.pipelines import simplification
 from heron.passes.registry import get, named_pipeline
@@ -50,4 +51,11 @@ def fuse() -> Pipeline:
 @named_pipeline("cpu-schedule")
 def schedule() -> Pipeline:
     """Copies where two values need one buffer, then an order that keeps little alive."""
-    return Pipeline("scheduled", [get("flatten-call-graph"), get("copy-insertion"), get("memory-scheduler")])
+    return Pipeline(
+        "scheduled",
+        [
+            get("flatten-call-graph"),
+            get("copy-insertion", can_share=computes_in_place),
+            get("memory-scheduler"),
+        ],
+    )

@@ -108,11 +108,12 @@ class CompiledOnly(Executable):
         self.ptx = ptx
 
     def execute(self, arrays: list[Any]) -> list[Any]:
+        simulated = f"sim:{'sm_90' if self.target == 'cuda' else self.target}"
         raise HeronError(
             "RUN030",
             f"a program for {self.target} cannot run here",
             why="heron has no CUDA runtime yet; it compiles for GPUs and simulates them",
-            hint=f"compile for sim:{'sm_90' if self.target == 'cuda' else self.target} to run the same kernels on the CPU",
+            hint=f"compile for {simulated} to run the same kernels on the CPU",
         )
 
 

@@ -8,7 +8,7 @@ Source: https://docs.scipy.org/doc/scipy/reference/linalg.cython_blas.html
 from __future__ import annotations
 
 import ctypes
-from functools import lru_cache
+from functools import cache
 
 from heron.errors import HeronError
 from heron.hlo.types import C64, C128, F32, F64, ElementType
@@ -18,7 +18,7 @@ PREFIX: dict[ElementType, str] = {F32: "s", F64: "d", C64: "c", C128: "z"}
 LIMIT = 2**31 - 1
 
 
-@lru_cache(maxsize=None)
+@cache
 def address(routine: str) -> int:
     """The address of a BLAS routine, e.g. ``"sgemm"``. Raises RUN020 when SciPy has no such routine."""
     from scipy.linalg import cython_blas  # pyright: ignore[reportAttributeAccessIssue]

@@ -1,0 +1,53 @@
+"""What our kernels may compute in place: `reads_in_step`, and reductions that hand out the array they reduce."""
+
+from __future__ import annotations
+
+from heron.analysis.sharing import reads_in_step, same_steps
+from heron.hlo.instruction import Instruction
+from heron.hlo.shape import ShapeIndex
+
+_STEP = frozenset({"bitcast", "reshape", "copy", "convert", "bitcast-convert"})
+
+
+def computes_in_place(i: Instruction, operand: int, output_index: ShapeIndex) -> bool:
+    """Whether the output of `i` at `output_index` may overwrite the buffer of that operand as it is computed."""
+    return reads_in_step(i, operand, output_index) or _reduces_in_step(i, operand, output_index)
+
+
+def _reduces_in_step(i: Instruction, operand: int, output_index: ShapeIndex) -> bool:
+    """The reduction emitter visits each element once, and stores outputs of the reduced array's shape as it goes."""
+    if i.opcode != "fusion" or not output_index or i.operands.count(i.operands[operand]) > 1:
+        return False
+    source, target = i.operands[operand].shape, i.shape.at(output_index)
+    if not source.is_array or not same_steps(source, target):
+        return False
+    if not _only_feeds_reduces(i.attrs["calls"].parameters[operand]):
+        return False
+    from heron.codegen.heroes.base import as_fusion
+    from heron.codegen.heroes.reduction_form import analyse
+    from heron.codegen.heroes.select import choose
+
+    fusion = as_fusion(i)
+    return choose(fusion).emitter == "reduce" and analyse(fusion) is not None
+
+
+def _only_feeds_reduces(parameter: Instruction) -> bool:
+    """Whether all that is computed from it is elementwise over as many elements, up to reduces of such arrays."""
+    elements = parameter.shape.num_elements
+    work, seen, reduces = [parameter], {parameter}, False
+    while work:
+        i = work.pop()
+        for user in i.users:
+            if user.opcode == "tuple":
+                continue
+            if user.opcode == "reduce":
+                if i in user.operands[len(user.operands) // 2 :]:
+                    return False
+                reduces = True
+                continue
+            if user.shape.num_elements != elements or not (user.op.is_elementwise or user.opcode in _STEP):
+                return False
+            if user not in seen:
+                seen.add(user)
+                work.append(user)
+    return reduces

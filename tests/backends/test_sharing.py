@@ -1,0 +1,44 @@
+"""Kernels that compute in place, beyond elementwise ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import heron
+from heron.backends import compile
+
+SUM = """HloModule sum
+
+plus {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+
+ENTRY main {
+  x = f32[64,96] parameter(0)
+  y = f32[96,64] parameter(1)
+  d = f32[64,64] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  e = f32[64,64] exponential(d)
+  zero = f32[] constant(0)
+  s = f32[64] reduce(e, zero), dimensions=DIMS, to_apply=plus
+  w = f32[64,64] broadcast(s), dimensions=KEPT
+  q = f32[64,64] divide(e, w)
+  ROOT r = f32[64,64] dot(q, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["cpu", "sim:sm_90"])
+@pytest.mark.parametrize("dims", [(1, 0), (0, 1)], ids=["rows", "columns"])
+def test_reduced_array_is_stored_where_it_was(dims: tuple[int, int], target: str) -> None:
+    text = SUM.replace("DIMS", f"{dims[0]}").replace("KEPT", f"{dims[1]}")
+    text = text.replace("dimensions=1", "dimensions={1}").replace("dimensions=0", "dimensions={0}")
+    module = heron.parse(text)
+    exe = compile(module, target)
+    generator = np.random.default_rng(1)
+    x, y = (generator.random(p.shape.dims, np.float32) * 0.1 for p in module.entry.parameters)
+    np.testing.assert_allclose(exe(x, y), heron.evaluate(module, x, y)[0], rtol=1e-5)
+    # d, e and q are one buffer; without that two arrays of 16 KiB would be alive at once
+    assert exe.memory["temp"] < 2 * 64 * 64 * 4, exe.stage("buffers")
