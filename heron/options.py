@@ -33,6 +33,7 @@ class Options:
     check: str = _field("", "after every pass: verify the module, or also compare its values", ("", "verify", "values"))
     dump_dir: str | None = _field(None, "write the module after every pass that changed it into this folder")
     math: str = _field("ieee", "which value-changing rewrites may fire", tuple(_MATH_CLASSES))
+    threads: int = _field(0, "threads of a CPU program; 0: as many as the process has CPUs")
     opt_level: int = _field(3, "LLVM optimisation level", (0, 1, 2, 3))
     sim_check: bool = _field(False, "the GPU simulator holds every access against its buffer and looks for races")
 
@@ -94,7 +95,8 @@ class Options:
         for f in dataclasses.fields(Options):
             choices = f.metadata["choices"]
             doc = f.metadata["doc"] + (f" ({', '.join(str(c) or 'off' for c in choices)})" if choices else "")
-            rows.append((f.name, env_name(f.name), str(f.default or "off"), doc))
+            shown = f.default if _is_number(f) else f.default or "off"
+            rows.append((f.name, env_name(f.name), str(shown), doc))
         return rows
 
 
@@ -125,7 +127,13 @@ def _rule(f: dataclasses.Field[Any]) -> str:
     choices = f.metadata["choices"]
     if choices:
         return "it is one of " + ", ".join(repr(c) if isinstance(c, str) else str(c) for c in choices)
+    if _is_number(f):
+        return "it is a whole number, 0 or more"
     return "it is on or off" if isinstance(f.default, bool) else "it is text"
+
+
+def _is_number(f: dataclasses.Field[Any]) -> bool:
+    return isinstance(f.default, int) and not isinstance(f.default, bool)
 
 
 def _check(f: dataclasses.Field[Any], value: object, source: str | None = None) -> None:
@@ -134,6 +142,8 @@ def _check(f: dataclasses.Field[Any], value: object, source: str | None = None) 
         fits = any(value == c and type(value) is type(c) for c in choices)
     elif isinstance(f.default, bool):
         fits = isinstance(value, bool)
+    elif _is_number(f):
+        fits = isinstance(value, int) and not isinstance(value, bool) and value >= 0
     else:
         fits = value is None or isinstance(value, str)
     if not fits:

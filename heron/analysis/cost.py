@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from math import prod
 
+from heron.analysis.prefix_scan import is_long_scan
+from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
 
 #: what one element of an op costs, in flops of a machine with multiply and add; 1 where not listed
@@ -28,12 +30,19 @@ def element_flops(i: Instruction) -> float:
         reduced = i.operands[0].shape.num_elements / max(1, _first(i).num_elements)
         return reduced * max(1, len(i.attrs["to_apply"]) - 2)
     if opcode == "reduce-window":
+        if is_long_scan(i):
+            return computation_flops(i.attrs["to_apply"])
         return prod(w.size for w in i.attrs["window"]) * max(1, len(i.attrs["to_apply"]) - 2)
     if opcode == "dot":
         lhs = i.operands[0].shape.dims
         return 2.0 * prod(lhs[d] for d in i.attrs.get("lhs_contracting_dims") or ())
     cost = OP_FLOPS.get(opcode, 1.0)
     return cost * 4 if i.shape.element_type.is_complex else cost
+
+
+def computation_flops(c: Computation) -> float:
+    """Work of a scalar computation, a reducer's for one."""
+    return sum(element_flops(i) for i in c.instructions)
 
 
 def flops(i: Instruction) -> float:

@@ -73,7 +73,9 @@ class Compilation:
         buffers = self.buffers
         with self.trace.stage("emit"):
             lowering = Lowering(self.scheduled, buffers, self.target, self.trace, self.machine.has_gemm)
-            return lowering.program(), lowering.kernels
+            program = lowering.program()
+            self.machine.share_out(lowering.kernels, self.options, self.trace)
+            return program, lowering.kernels
 
     @cached_property
     def signature(self) -> Signature:

@@ -51,6 +51,8 @@ class KernelUse:
     """A distinct kernel and the instructions that run it."""
 
     kernel: Kernel
+    #: the instruction it was emitted for
+    instruction: Instruction
     sources: list[str] = field(default_factory=list)
 
 
@@ -126,7 +128,7 @@ class Lowering:
             start = perf_counter()
             made = emit(self._kernel_name(i))
             for kernel in made:
-                self.kernels[kernel.name] = KernelUse(kernel)
+                self.kernels[kernel.name] = KernelUse(kernel, i)
                 mark_aliases(kernel, args)
             names = self._by_key[key] = tuple(k.name for k in made)
             self.trace.stage_add("emit", perf_counter() - start)

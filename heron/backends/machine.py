@@ -50,6 +50,9 @@ class Machine(ABC):
         """The text of a code stage: mlir, llvm, ptx or asm. Raises TGT003 when the machine has no such stage."""
 
 
+    def share_out(self, uses: dict[str, KernelUse], options: Options, trace: Trace) -> None:  # noqa: B027
+        """Say in the launch of each kernel how threads share its work; a GPU's launches say it already."""
+
     @abstractmethod
     def has_gemm(self, operands: ElementType, result: ElementType) -> bool:
         """Whether the machine's matrix library multiplies these types; other products are kernels of our own."""

@@ -49,18 +49,19 @@ class Job:
     def arrays(self, module: Module) -> list[np.ndarray]:
         """The program's arguments: from ``--inputs``, ``--random`` or the file of ``--expect``.
 
-        Raises CLI033 when none of them gives any, and RUN001..3 when they do not fit.
+        Raises CLI033 when none of them gives any, CLI003 when there is no room, and RUN001..3 when they do not fit.
         """
-        from heron.cli import values
+        from heron.cli import room, values
 
         if self.inputs is not None and self.random is not None:
             raise HeronError("CLI033", "both --inputs and --random are given", hint="one of them")
         if self.random is not None:
+            room.require_for_inputs(module)
             return values.random(module, self.random)
         if self.inputs is not None:
             return values.fit(values.read(self.inputs).inputs, module, self.inputs)
         held = None if self.expect is None else values.read(self.expect)
-        if held is not None and held.outputs:  # a file of plain arrays holds the outputs only
+        if held is not None and not held.plain:  # else it holds the outputs only
             return values.fit(held.inputs, module, held.name)
         needed = values.leaves(module)
         if not needed:
@@ -81,7 +82,7 @@ class Job:
             values.write(self.save, arrays, outputs)
         if self.expect is not None:
             expected = values.read(self.expect)
-            wanted = expected.outputs or expected.inputs  # plain arrays are the outputs themselves
+            wanted = expected.inputs if expected.plain else expected.outputs
             rows = compare.compare_all(outputs, wanted, self.rtol, self.atol, self.expect)
         same = all(c.ok for c in rows)
         if as_json:

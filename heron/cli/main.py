@@ -102,8 +102,9 @@ def _run(argv: list[str]) -> int:
     except (KeyboardInterrupt, click.exceptions.Abort):
         click.echo("\ninterrupted", err=True)
         return INTERRUPTED
-    except MemoryError:
-        return _fail(HeronError("CLI003", "out of memory", hint="a smaller program or smaller inputs"), argv)
+    except MemoryError as error:
+        hint = "a smaller program or smaller inputs"
+        return _fail(HeronError("CLI003", "out of memory", why=str(error) or None, hint=hint), argv)
     except BrokenPipeError:
         raise
     except OSError as error:

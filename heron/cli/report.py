@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 
 def flat(result: Any) -> list[np.ndarray]:
-    """An executable's or evaluator's result as a list of arrays, tuples flattened."""
+    """An executable's or evaluator's result as a list of arrays: tuples flattened, tokens (None) left out."""
+    if result is None:
+        return []
     if isinstance(result, (tuple, list)):
         return [leaf for part in result for leaf in flat(part)]
     return [np.asarray(result)]

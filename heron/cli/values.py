@@ -28,11 +28,15 @@ _INTEGERS_BELOW = 8
 
 @dataclass(frozen=True)
 class Values:
-    """Contents of a values file: arrays for the parameters, and the outputs expected (empty when it has none)."""
+    """Contents of a values file: arrays for the parameters, and the outputs expected.
+
+    ``plain`` arrays do not tell which they are: they are `inputs`, and outputs when outputs are looked for.
+    """
 
     name: str
     inputs: list[np.ndarray] = field(default_factory=list)
     outputs: list[np.ndarray] = field(default_factory=list)
+    plain: bool = False
 
 
 def read(path: str) -> Values:
@@ -44,7 +48,7 @@ def read(path: str) -> Values:
     meta = _meta(path, arrays.pop("meta", None))
     numbered = {name: _NUMBERED.fullmatch(name) for name in arrays}
     if meta is None and not any(numbered.values()):
-        return Values(path, list(arrays.values()))
+        return Values(path, list(arrays.values()), plain=True)
     if meta is None:
         return Values(path, _series(path, arrays, "in"), _series(path, arrays, "out"))
     inputs = _typed(path, _series(path, arrays, "in"), meta.get("inputs"), "inputs")

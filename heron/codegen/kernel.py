@@ -26,12 +26,16 @@ class KernelArg:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """GPU: blocks and threads (x, y, z). CPU: ``work_items``, the range the trailing lo/hi arguments cover."""
+    """GPU: blocks and threads (x, y, z). CPU: ``work_items``, the range the trailing lo/hi arguments cover.
+
+    ``grain``: work items a CPU thread takes at least when threads share the range; 0: they do not.
+    """
 
     grid: tuple[int, int, int] = (1, 1, 1)
     block: tuple[int, int, int] = (1, 1, 1)
     shared_bytes: int = 0
     work_items: int = 1
+    grain: int = 0
 
 
 @dataclass(slots=True)

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a program takes and gives: flat parameter shapes with names, and the (maybe tuple) result."""
+    """What a program takes and gives: flat parameter shapes with names, and the (maybe tuple) result.
+
+    Tokens only order effects: no array stands for one, and in the result it is None.
+    """
 
     parameters: tuple[Shape, ...]
     names: tuple[str, ...]
@@ -28,12 +31,12 @@ class Signature:
     @property
     def outputs(self) -> tuple[Shape, ...]:
         """Flat result shapes, in order."""
-        return tuple(s for _, s in self.result.leaves())
+        return tuple(s for _, s in self.result.leaves() if s.is_array)
 
     @property
     def arguments(self) -> tuple[tuple[int, ShapeIndex], ...]:
         """Flat arguments as (parameter number, tuple index)."""
-        return tuple((n, index) for n, p in enumerate(self.parameters) for index, _ in p.leaves())
+        return tuple((n, index) for n, p in enumerate(self.parameters) for index, s in p.leaves() if s.is_array)
 
     def check(self, arrays: Seq[Any]) -> list[np.ndarray]:
         """Arguments as C-contiguous arrays of the right dtype and shape.
@@ -44,6 +47,7 @@ class Signature:
             (name, index, leaf)
             for name, shape in zip(self.names, self.parameters, strict=True)
             for index, leaf in shape.leaves()
+            if leaf.is_array
         ]
         if len(arrays) != len(leaves):
             wanted = ", ".join(f"{name}: {leaf.bare}" for name, _, leaf in leaves)
@@ -76,7 +80,7 @@ class Signature:
         def build(shape: Shape) -> Any:
             if shape.tuple_shapes is not None:
                 return tuple(build(s) for s in shape.tuple_shapes)
-            return next(rest)
+            return next(rest) if shape.is_array else None
 
         return build(self.result)
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from heron.buffers.assignment import Slice
 from heron.hlo.types import ElementType
+from heron.runtime.strided import StridedProducts
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,18 @@ class GemmThunk:
     lhs_transposed: bool
     rhs_transposed: bool
     operand_type: ElementType
+    element_type: ElementType
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConvolutionThunk:
+    """A convolution by matrix products on parts of its operands, summed into the result."""
+
+    lhs: Slice
+    rhs: Slice
+    out: Slice
+    products: StridedProducts
     element_type: ElementType
     source: str
 
@@ -86,7 +99,7 @@ class HostThunk:
     source: str
 
 
-Thunk = KernelThunk | GemmThunk | CopyThunk | WhileThunk | ConditionalThunk | HostThunk
+Thunk = KernelThunk | GemmThunk | ConvolutionThunk | CopyThunk | WhileThunk | ConditionalThunk | HostThunk
 Sequence = tuple[Thunk, ...]
 
 
@@ -128,6 +141,11 @@ def show(sequence: Sequence, indent: str = "") -> str:
                 flags = " lhs^T" * t.lhs_transposed + " rhs^T" * t.rhs_transposed
                 product = f"{place(t.out)} = {place(t.lhs)} @ {place(t.rhs)}"
                 lines.append(f"{indent}gemm {shape}{flags} {product}  // {t.source}")
+            case ConvolutionThunk():
+                p = t.products
+                shape = f"{p.products} x {p.longest(p.m)}x{p.n}x{p.longest(p.k)} {t.element_type}"
+                places = f"{place(t.out)} = {place(t.lhs)} * {place(t.rhs)}"
+                lines.append(f"{indent}convolution {shape} {places}  // {t.source}")
             case CopyThunk():
                 lines.append(f"{indent}copy {place(t.target)} = {place(t.origin)}  // {t.source}")
             case WhileThunk():
@@ -140,5 +158,6 @@ def show(sequence: Sequence, indent: str = "") -> str:
                     lines.append(f"{indent}  branch {n}:")
                     lines.append(show(branch, indent + "    "))
             case HostThunk():
-                lines.append(f"{indent}{t.library}({', '.join(map(place, t.args))})  // {t.source}")
+                places = ", ".join(map(place, t.args))
+                lines.append(f"{indent}{t.library} {t.function}({places})  // {t.source}")
     return "\n".join(line for line in lines if line)

@@ -228,3 +228,25 @@ ENTRY main {
         t.join()
     for a, b in zip(alone, together, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+TOKENS = """HloModule tokens
+
+ENTRY main {
+  t = token[] parameter(0)
+  x = f32[3] parameter(1)
+  y = f32[3] add-dependency(x, t)
+  z = f32[3] negate(y)
+  u = token[] after-all(t)
+  inner = (token[], f32[3]) tuple(u, z)
+  ROOT all = ((token[], f32[3]), token[]) tuple(inner, t)
+}
+"""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_tokens_are_no_arrays(target: str) -> None:
+    x = np.arange(3, dtype=np.float32)
+    (token, y), other = compile(heron.parse(TOKENS), target)(x)
+    assert token is None and other is None
+    np.testing.assert_array_equal(y, -x)

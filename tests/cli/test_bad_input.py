@@ -259,3 +259,28 @@ def test_out_of_memory_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(targets, "get", greedy)
     result = heron("targets", "sm_90")
     assert result.code == 2 and "out of memory" in result.err
+
+
+HUGE = """HloModule huge
+
+ENTRY e {
+  x = f32[{N},{N}] parameter(0)
+  ROOT y = f32[{N},{N}] add(x, x)
+}
+"""
+GROWS = """HloModule grows
+
+ENTRY e {
+  x = f32[] parameter(0)
+  ROOT y = f32[{N},{N}] broadcast(x), dimensions={}
+}
+"""
+
+
+@pytest.mark.parametrize("text", [HUGE, GROWS])
+def test_programs_too_large_for_memory(text: str) -> None:
+    text = text.replace("{N}", "1000000")
+    for verb in ("run", "eval"):
+        message = _refused(verb, "-", "--random", 0, stdin=text, code="CLI003")
+        assert "TiB" in message
+    assert heron("compile", "-", stdin=text).code == 0

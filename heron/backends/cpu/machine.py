@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from heron.backends.lower import KernelUse
@@ -10,6 +11,8 @@ from heron.errors import HeronError
 from heron.hlo.types import ElementType
 from heron.runtime.cpu import blas
 from heron.runtime.cpu.executable import CpuExecutable, HostCalls
+from heron.runtime.cpu.pool import Pool, pool
+from heron.runtime.cpu.pool_code import supported
 from heron.runtime.cpu.program import ENTRY, ProgramWriter
 from heron.runtime.executable import Executable, Signature
 from heron.runtime.memory import HostMemory
@@ -26,6 +29,8 @@ class CpuMachine(Machine):
     """This machine's processor."""
 
     alignment = 64
+    #: the threads of the program; None: one thread
+    pool: Pool | None = None
 
     def pipelines(self) -> dict[str, Pipeline]:
         from heron.backends.cpu import pipeline
@@ -34,6 +39,19 @@ class CpuMachine(Machine):
 
     def has_gemm(self, operands: ElementType, result: ElementType) -> bool:
         return operands is result and operands in blas.PREFIX
+
+    def share_out(self, uses: dict[str, KernelUse], options: Options, trace: Trace) -> None:
+        from heron.backends.cpu import parallel
+
+        self.pool = pool(options.threads)
+        if self.pool is not None:
+            parallel.assign(((use.kernel, use.instruction) for use in uses.values()), trace)
+        elif not supported():
+            trace.note("one thread: the thread pool needs Linux on x86-64 or AArch64")
+
+    def writer(self, uses: dict[str, KernelUse], host_address: Callable[[HostThunk], int]) -> ProgramWriter:
+        """What writes the program around the kernels."""
+        return ProgramWriter({name: use.kernel for name, use in uses.items()}, host_address, self.pool)
 
     def kernels_llvm(self, uses: dict[str, KernelUse]) -> str:
         """LLVM text of all kernels, each called by a plain function."""
@@ -59,14 +77,15 @@ class CpuMachine(Machine):
         with trace.stage("llvm"):
             text = self.kernels_llvm(uses)
             hosts = HostCalls()
-            writer = ProgramWriter({name: use.kernel for name, use in uses.items()}, hosts.address)
+            writer = self.writer(uses, hosts.address)
             text += writer.write(thunks)
         with trace.stage("machine code"):
             jit = Jit(level=options.opt_level, symbols=writer.externals)
             code = jit.add(text, facts["name"], exports=[ENTRY])
         outputs = [(s.element_type.dtype, s.dims) for s in signature.outputs]
         memory = HostMemory(buffers, signature.arguments, outputs)
-        return CpuExecutable(jit.address(ENTRY), code, hosts, memory, **facts)
+        shared = self.pool if writer.shares else None
+        return CpuExecutable(jit.address(ENTRY), code, hosts, memory, shared, **facts)
 
     def text(self, stage: str, thunks: Sequence, uses: dict[str, KernelUse]) -> str:
         if stage == "mlir":
@@ -75,7 +94,7 @@ class CpuMachine(Machine):
             raise HeronError("TGT003", "the CPU has no ptx", hint="--to asm, or --target sm_90")
         from heron.codegen.llvm.jit import Jit
 
-        writer = ProgramWriter({name: use.kernel for name, use in uses.items()}, _no_address)
+        writer = self.writer(uses, _no_address)
         text = self.kernels_llvm(uses) + writer.write(thunks)
         return text if stage == "llvm" else Jit().asm(text)
 

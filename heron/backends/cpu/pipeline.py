@@ -24,9 +24,11 @@ def optimize() -> Pipeline:
             get("logistic-expander"),
             get("map-inliner"),
             simplification(),
+            get("while-loop-unroller"),
             get("dot-decomposer"),
             get("transpose-folding"),
             simplification(),
+            get("while-loop-trip-count-annotator"),
             get("layout-assignment"),
         ],
     )

@@ -22,10 +22,12 @@ from heron.cli.job import Job, job_options
 @json_option
 def command(file: str, job: Job, as_json: bool) -> int:
     """Evaluate FILE (HLO text, - for standard input) by NumPy, slowly and by definition; nothing is compiled."""
+    from heron.cli import room
     from heron.cli.report import flat
     from heron.hlo.evaluator import evaluate
 
     module = load_module(file)
+    room.require_for_values(module)
     arrays = job.arrays(module)
     start = time.perf_counter()
     outputs = flat(evaluate(module, *arrays))

@@ -38,6 +38,7 @@ def command(file: str, target: str, job: Job, settings: tuple[str, ...], as_json
     With --expect outputs are compared: exit code 0 if all agree, 1 if values differ.
     """
     from heron import targets
+    from heron.cli import room
     from heron.cli.progress import interruptible, progress
     from heron.cli.report import flat
     from heron.trace import Trace
@@ -53,6 +54,7 @@ def command(file: str, target: str, job: Job, settings: tuple[str, ...], as_json
     with progress(trace, f"compiling {module.name} for {target}"):
         executable = backends.compile(module, target=machine, options=options, trace=trace)
     compiled = time.perf_counter()
+    room.require(executable.memory["peak"] - executable.memory["arguments"], f"the buffers of {module.name} take")
     with interruptible():
         outputs = flat(executable(*arrays))
     done = time.perf_counter()

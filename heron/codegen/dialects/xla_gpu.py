@@ -13,6 +13,7 @@ LLVM's instructions one to one and reach the LLVM translation.
 | `allocate_shared : tensor<…>` | a tensor in the block's shared memory |
 | `sync_threads (%t…)` | a block barrier; its results are the tensors as they are after it |
 | `shuffle_reduce @f(values) to N` | combines over lanes at distances N, N/2, …, 1; lane 0 has the whole |
+| `transpose_block %s[idx…], %t[idx…]` | writes a square block of `%s` into `%t`, turned |
 | `atomic_rmw %t[idx…]` | replaces one element by its body's result, atomically |
 | `llvm_atomicrmw`, `llvm_cmpxchg` | the LLVM instructions |
 """
@@ -408,6 +409,92 @@ class AtomicRMWOp(IRDLOperation):
         return cls(parser.resolve_operand(tensor, type_), indices, parser.parse_region())
 
 
+@irdl_op_definition
+class TransposeBlockOp(IRDLOperation):
+    """Writes the `size` x `size` block of `source` at its indices, turned, to `target` at its; CPU kernels only.
+
+    Rows of the block lie `source_step` elements apart in the source and `target_step` in the target, the elements of a
+    row side by side: `target[j + r * target_step + c] = source[i + c * source_step + r]` by linear index.
+    """
+
+    name = "xla_gpu.transpose_block"
+    source = operand_def(TensorType)
+    target = operand_def(TensorType)
+    indices = var_operand_def(IndexType)
+    size = prop_def(IntegerAttr)
+    source_step = prop_def(IntegerAttr)
+    target_step = prop_def(IntegerAttr)
+    result = result_def(TensorType)
+
+    def __init__(
+        self,
+        source: SSAValue,
+        source_indices: Sequence[SSAValue],
+        target: SSAValue,
+        target_indices: Sequence[SSAValue],
+        size: int,
+        source_step: int,
+        target_step: int,
+    ) -> None:
+        numbers = {"size": size, "source_step": source_step, "target_step": target_step}
+        Operation.__init__(
+            self,
+            operands=[source, target, *source_indices, *target_indices],
+            result_types=[target.type],
+            properties={key: IntegerAttr(value, i64) for key, value in numbers.items()},
+        )
+
+    @property
+    def source_indices(self) -> Sequence[SSAValue]:
+        return self.operands[2 : 2 + self._rank(0)]
+
+    @property
+    def target_indices(self) -> Sequence[SSAValue]:
+        return self.operands[2 + self._rank(0) :]
+
+    def _rank(self, operand: int) -> int:
+        type_ = self.operands[operand].type
+        assert isinstance(type_, TensorType)
+        return len(type_.get_shape())
+
+    def verify_(self) -> None:
+        size = self.size.value.data
+        if size < 2 or size & (size - 1):
+            raise VerifyException(f"a block of {size} x {size} cannot be turned by halving")
+        if len(self.indices) != self._rank(0) + self._rank(1):
+            raise VerifyException("transpose_block wants an index for each dimension of source and target")
+        types = [v.type.element_type for v in self.operands[:2] if isinstance(v.type, TensorType)]
+        if types[0] != types[1]:
+            raise VerifyException("source and target of transpose_block have one element type")
+
+    def print(self, printer: Printer) -> None:
+        pairs = ((self.source, self.source_indices), (self.target, self.target_indices))
+        for separator, (tensor, indices) in zip((" ", ", "), pairs, strict=True):
+            printer.print_string(separator)
+            printer.print_ssa_value(tensor)
+            _print_values(printer, indices, "[]")
+        numbers = (self.size, self.source_step, self.target_step)
+        size, source, target = (n.value.data for n in numbers)
+        printer.print_string(f" size {size} steps ({source}, {target}) : ")
+        printer.print_list([self.source.type, self.target.type], printer.print_attribute)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> TransposeBlockOp:
+        source = parser.parse_unresolved_operand()
+        source_indices = _parse_values(parser, Parser.Delimiter.SQUARE, INDEX)
+        parser.parse_punctuation(",")
+        target = parser.parse_unresolved_operand()
+        target_indices = _parse_values(parser, Parser.Delimiter.SQUARE, INDEX)
+        parser.parse_keyword("size")
+        size = parser.parse_integer()
+        parser.parse_keyword("steps")
+        steps = parser.parse_comma_separated_list(Parser.Delimiter.PAREN, parser.parse_integer)
+        parser.parse_punctuation(":")
+        types = parser.parse_comma_separated_list(Parser.Delimiter.NONE, parser.parse_type)
+        tensors = parser.resolve_operands([source, target], types, parser.pos)
+        return cls(tensors[0], source_indices, tensors[1], target_indices, size, *steps)
+
+
 XlaGpu = Dialect(
     "xla_gpu",
     [
@@ -418,6 +505,7 @@ XlaGpu = Dialect(
         AllocateSharedOp,
         SyncThreadsOp,
         ShuffleReduceOp,
+        TransposeBlockOp,
         AtomicRMWOp,
         LLVMAtomicRMWOp,
         LLVMCmpXchgOp,

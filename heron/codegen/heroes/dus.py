@@ -13,7 +13,8 @@ from heron.analysis.indexing.hlo_maps import Index
 from heron.codegen.elemental.dynamic import update_starts
 from heron.codegen.elemental.registry import Support
 from heron.codegen.heroes.base import Entry, Fusion, as_fusion, entry, hero, row_major
-from heron.codegen.heroes.iteration import Body, contiguous_runs, cpu_loops, gpu_loops, plan_cpu, plan_gpu
+from heron.codegen.heroes.iteration import Body, cpu_loops, gpu_loops, plan_cpu, plan_gpu
+from heron.codegen.heroes.space import contiguous_runs
 from heron.codegen.kernel import Kernel, Launch
 from heron.codegen.partition import partition
 from heron.hlo.instruction import Instruction

@@ -1,12 +1,12 @@
 """How a kernel walks the elements of a shape: CPU loop nests over work items, GPU threads with several elements each.
 
-On the CPU neighbouring dimensions that every access walks contiguously become one loop, so that the innermost loop is
-long and has no division. On the GPU a thread does 1, 2 or 4 consecutive elements of the row-major order.
+On the CPU a run of dimensions that every access walks contiguously (`heroes.space`) is one loop. On the GPU a thread
+does 1, 2 or 4 consecutive elements of the row-major order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
@@ -14,25 +14,12 @@ from typing import TypeAlias
 from xdsl.dialects import arith, scf
 from xdsl.ir import Block, Region, SSAValue
 
-from heron.analysis.indexing.expr import Add, Const, Dim, Expr, Mul, Sym, dims
-from heron.analysis.indexing.hlo_maps import (
-    Index,
-    delinearize,
-    from_memory,
-    linearize,
-    memory_sizes,
-    moves_elements,
-    operand_index,
-    to_memory,
-)
+from heron.analysis.indexing.expr import Const, Dim, Expr, Sym
+from heron.analysis.indexing.hlo_maps import Index, delinearize
 from heron.analysis.indexing.map import IndexingMap, Var
-from heron.analysis.indexing.simplify import simplifier
-from heron.codegen.heroes.base import Entry, Output
+from heron.codegen.heroes.base import Entry
 from heron.codegen.kernel import Launch
 from heron.codegen.mlir_types import INDEX
-from heron.codegen.partition import Partition
-from heron.hlo.instruction import Instruction
-from heron.hlo.shape import Shape
 from heron.targets import Target
 
 #: emits the body at an index: takes the index and the carried tensors, gives the tensors after it
@@ -42,93 +29,6 @@ Body: TypeAlias = Callable[[Index, Sequence[SSAValue]], Sequence[SSAValue]]
 _WANTED_ITEMS = 64
 _LARGE = 1 << 16
 _SHORTEST_ROW = 512
-
-
-# -- which dimensions can be walked as one -----------------------------------------------------------------------------
-
-
-def contiguous_runs(roots: Iterable[Instruction], sizes: Sequence[int], partition: Partition) -> list[list[int]]:
-    """Runs of neighbouring dimensions that all reads below `roots` (of dims `sizes`) step through as one dimension."""
-    index = dims(len(sizes))
-    return _runs([(r, index) for r in roots], tuple(sizes), [], partition)
-
-
-def output_runs(outputs: Sequence[Output], shape: Shape, partition: Partition) -> list[list[int]]:
-    """The same for loops over `shape` in memory order that store `outputs`: equal dimensions, any layouts."""
-    sizes = memory_sizes(shape)
-    index = from_memory(shape, dims(len(sizes)))
-    stores = [linearize(to_memory(o.shape, index), memory_sizes(o.shape)) for o in outputs]
-    return _runs([(o.instruction, index) for o in outputs], sizes, stores, partition)
-
-
-def _runs(
-    stack: list[tuple[Instruction, Index]], sizes: tuple[int, ...], stores: Sequence[Expr], partition: Partition
-) -> list[list[int]]:
-    joined = [True] * max(len(sizes) - 1, 0)
-    ranges = simplifier(tuple((0, n - 1) for n in sizes))
-    seen: set[tuple[Instruction, Index]] = set()
-    for address in stores:
-        _keep_joined(joined, sizes, address)
-    while stack:
-        i, index = stack.pop()
-        if (i, index) in seen:
-            continue
-        seen.add((i, index))
-        called = i in partition.functions
-        if i.opcode == "parameter" or (i.opcode == "constant" and not called):
-            _keep_joined(joined, sizes, ranges.simplify(linearize(to_memory(i.shape, index), memory_sizes(i.shape))))
-        elif moves_elements(i) and not called:
-            for n, operand in enumerate(i.operands):
-                stack.append((operand, tuple(ranges.simplify(e) for e in operand_index(i, n, index))))
-        elif i.opcode in ("tuple", "get-tuple-element") and not called:
-            stack.extend((o, index) for o in i.operands)
-        else:
-            for e in index:
-                _keep_apart(joined, e)
-    runs: list[list[int]] = [[0]] if sizes else []
-    for d in range(1, len(sizes)):
-        if joined[d - 1] or sizes[d] == 1:
-            runs[-1].append(d)
-        elif all(sizes[k] == 1 for k in runs[-1]):
-            runs[-1].append(d)
-        else:
-            runs.append([d])
-    return runs
-
-
-def _keep_apart(joined: list[bool], e: Expr) -> None:
-    """The dimensions `e` reads are wanted one by one."""
-    for v in e.variables():
-        for d in (v.index - 1, v.index):  # type: ignore[attr-defined]
-            if 0 <= d < len(joined):
-                joined[d] = False
-
-
-def _keep_joined(joined: list[bool], sizes: Sequence[int], address: Expr) -> None:
-    """Cut between dimensions that `address` does not step through as one."""
-    steps = {d: 0 for d in range(len(sizes))}
-    if not _add_steps(address, 1, steps):
-        _keep_apart(joined, address)
-        return
-    real = [d for d, size in enumerate(sizes) if size != 1]
-    for a, b in zip(real, real[1:], strict=False):
-        if steps[a] != steps[b] * sizes[b]:
-            for d in range(a, b):
-                joined[d] = False
-
-
-def _add_steps(e: Expr, factor: int, steps: dict[int, int]) -> bool:
-    """Add the coefficient of each dimension; False when `e` is not affine in them."""
-    if isinstance(e, Const):
-        return True
-    if isinstance(e, Dim):
-        steps[e.index] += factor
-        return True
-    if isinstance(e, Add):
-        return _add_steps(e.lhs, factor, steps) and _add_steps(e.rhs, factor, steps)
-    if isinstance(e, Mul) and isinstance(e.rhs, Const):
-        return _add_steps(e.lhs, factor * e.rhs.value, steps)
-    return False
 
 
 # -- CPU ---------------------------------------------------------------------------------------------------------------
@@ -173,11 +73,9 @@ def cpu_loops(
 ) -> list[SSAValue]:
     """The loops of a CPU kernel whose work items `first_item` … belong to `plan`."""
     e = entry.e
-    lo, hi = _item_range(entry, plan.items, first_item, total)
-    block = Block(arg_types=[INDEX, *(v.type for v in inits)])
-    item = e.variable(block.args[0], 0, plan.items - 1)
     lengths = [prod(plan.sizes[d] for d in run) for run in plan.runs]
-    with e.region(block):
+
+    def work(item: Expr, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
         outer: list[Expr] = []
         if plan.chunk:
             parts = lengths[1] // plan.chunk
@@ -191,10 +89,31 @@ def cpu_loops(
             run_index = list(outer)
             if plan.chunk > 1:
                 run_index[1] = run_index[1] + rest.pop(0)
-            return body(_dimension_index(plan, e.simplify((*run_index, *rest))), carried)
+            return body(dimension_index(plan.sizes, plan.runs, e.simplify((*run_index, *rest))), carried)
 
-        results = e.loop(inner, block.args[1:], at) if inner else at((), block.args[1:])
-        e.b.terminate(scf.YieldOp, results)
+        return e.loop(inner, carried, at) if inner else at((), carried)
+
+    return item_loop(entry, plan.items, first_item, total, inits, work)
+
+
+def item_loop(
+    entry: Entry,
+    items: int,
+    first_item: int,
+    total: int,
+    inits: Sequence[SSAValue],
+    work: Callable[[Expr, Sequence[SSAValue]], Sequence[SSAValue]],
+) -> list[SSAValue]:
+    """The loop over those of the kernel's `total` work items that are the `items` from `first_item` on.
+
+    ``work(item, carried) -> carried``, with items counted from 0.
+    """
+    e = entry.e
+    lo, hi = _item_range(entry, items, first_item, total)
+    block = Block(arg_types=[INDEX, *(v.type for v in inits)])
+    item = e.variable(block.args[0], 0, items - 1)
+    with e.region(block):
+        e.b.terminate(scf.YieldOp, work(item, block.args[1:]))
     operands = [lo, hi, e.b.integer(1), *inits]
     op = scf.ForOp.create(operands=operands, result_types=[v.type for v in inits], regions=[Region(block)])
     return list(e.b.add(op).results)
@@ -214,10 +133,11 @@ def _item_range(entry: Entry, items: int, first: int, total: int) -> tuple[SSAVa
     return inside(lo), inside(hi)
 
 
-def _dimension_index(plan: CpuPlan, run_index: Index) -> Index:
-    index: list[Expr] = [Const(0)] * len(plan.sizes)
-    for run, e in zip(plan.runs, run_index, strict=False):
-        for d, part in zip(run, delinearize(e, [plan.sizes[k] for k in run]), strict=True):
+def dimension_index(sizes: Sequence[int], runs: Sequence[Sequence[int]], run_index: Sequence[Expr]) -> Index:
+    """The index by dimension where each run of dimensions stands at its variable."""
+    index: list[Expr] = [Const(0)] * len(sizes)
+    for run, e in zip(runs, run_index, strict=False):
+        for d, part in zip(run, delinearize(e, [sizes[k] for k in run]), strict=True):
             index[d] = part
     return tuple(index)
 

@@ -5,7 +5,8 @@ Outputs of equal dimensions share a loop, and with it all common subexpressions;
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeAlias
 
 from xdsl.ir import SSAValue
@@ -17,10 +18,10 @@ from heron.codegen.heroes.iteration import (
     CpuPlan,
     cpu_loops,
     gpu_loops,
-    output_runs,
     plan_cpu,
     plan_gpu,
 )
+from heron.codegen.heroes.space import Space, output_space
 from heron.codegen.heroes.vectors import reads, vector_loops
 from heron.codegen.kernel import Kernel, Launch
 from heron.codegen.partition import partition
@@ -34,7 +35,7 @@ class LoopEmitter:
 
     def emit(self, fusion: Fusion, name: str, target: Target) -> Kernel:
         frame = entry(fusion, partition(fusion.roots), name, target, any_layout=True)
-        groups = _groups(fusion)
+        groups = groups_of(fusion)
         if frame.is_gpu:
             return _emit_gpu(frame, groups)
         return _emit_cpu(frame, groups)
@@ -43,7 +44,7 @@ class LoopEmitter:
 Groups: TypeAlias = dict[Shape, list[int]]
 
 
-def _groups(fusion: Fusion) -> Groups:
+def groups_of(fusion: Fusion) -> Groups:
     """Numbers of the outputs that share a loop, by the first one's shape; empty outputs need none."""
     groups: Groups = {}
     leaders: dict[tuple[int, ...], Shape] = {}
@@ -56,14 +57,16 @@ def _groups(fusion: Fusion) -> Groups:
 
 def _emit_cpu(frame: Entry, groups: Groups) -> Kernel:
     plans: list[CpuPlan] = []
+    spaces: list[Space] = []
     for shape, members in groups.items():
         outputs = [frame.fusion.outputs[n] for n in members]
-        plans.append(plan_cpu(memory_sizes(shape), output_runs(outputs, shape, frame.kernel.partition)))
+        spaces.append(output_space(outputs, shape, frame.kernel.partition))
+        plans.append(plan_cpu(spaces[-1].sizes, spaces[-1].runs))
     total = sum(plan.items for plan in plans)
     first = 0
-    for plan, (shape, members) in zip(plans, groups.items(), strict=True):
+    for space, plan, members in zip(spaces, plans, groups.values(), strict=True):
         inits = [frame.outputs[n] for n in members]
-        _store(frame, members, cpu_loops(frame, plan, first, total, inits, _body(frame, members, shape)))
+        store(frame, members, cpu_loops(frame, plan, first, total, inits, elements(frame, members, space.at)))
         first += plan.items
     loops = " + ".join("x".join(str(len(run)) for run in plan.runs) or "scalar" for plan in plans)
     return frame.finish(Launch(work_items=max(total, 1)), "loop", {"loops": loops})
@@ -79,16 +82,19 @@ def _emit_gpu(frame: Entry, groups: Groups) -> Kernel:
         outputs = [frame.fusion.outputs[n] for n in members]
         wanted = reads(outputs, shape, frame.kernel.partition) if plan.vector > 1 else None
         if wanted is not None:
-            _store(frame, members, vector_loops(frame, shape, plan, members, wanted))
+            store(frame, members, vector_loops(frame, shape, plan, members, wanted))
             continue
         inits = [frame.outputs[n] for n in members]
-        _store(frame, members, gpu_loops(frame, memory_sizes(shape), plan, inits, _body(frame, members, shape)))
+        body = elements(frame, members, partial(from_memory, shape))
+        store(frame, members, gpu_loops(frame, memory_sizes(shape), plan, inits, body))
     return frame.finish(plan.launch, "loop", {"vector": str(plan.vector)})
 
 
-def _body(frame: Entry, members: Sequence[int], shape: Shape) -> Body:
+def elements(frame: Entry, members: Sequence[int], at: Callable[[Index], Index]) -> Body:
+    """Computes and stores one element of outputs `members`; `at` makes the loop's place their index."""
+
     def body(place: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
-        index = from_memory(shape, place)
+        index = frame.e.simplify(at(place))
         outputs = [frame.fusion.outputs[n] for n in members]
         # all values first: an output may share its buffer with an input
         values = [o.of(frame.e.value(o.instruction, index)) for o in outputs]
@@ -98,6 +104,7 @@ def _body(frame: Entry, members: Sequence[int], shape: Shape) -> Body:
     return body
 
 
-def _store(frame: Entry, members: Sequence[int], results: Sequence[SSAValue]) -> None:
+def store(frame: Entry, members: Sequence[int], results: Sequence[SSAValue]) -> None:
+    """`results` are what outputs `members` now are."""
     for n, result in zip(members, results, strict=True):
         frame.outputs[n] = result

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from heron.codegen.heroes import reduction_cpu, reduction_gpu
 from heron.codegen.heroes.base import Fusion, entry, hero, load
-from heron.codegen.heroes.iteration import contiguous_runs
 from heron.codegen.heroes.reduction_form import analyse, axes
+from heron.codegen.heroes.space import contiguous_runs
 from heron.codegen.kernel import Kernel
 from heron.codegen.partition import partition
 from heron.targets import Target

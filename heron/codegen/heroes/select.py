@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from heron.analysis.prefix_scan import scan_of
 from heron.codegen.heroes import dus
 from heron.codegen.heroes.base import Fusion, HeroEmitter, load, row_major
 from heron.hlo.instruction import Instruction
@@ -12,6 +13,10 @@ from heron.hlo.instruction import Instruction
 MIN_REDUCED = 64
 #: ops between the root and a reduce hero that keep its elements in place
 _EPILOGUE = frozenset({"bitcast", "reshape", "get-tuple-element", "copy"})
+
+
+#: emitters that are not called like the op they are for
+_EMITTERS = {"reduce-window": "scan"}
 
 
 class Choice(NamedTuple):
@@ -29,7 +34,7 @@ def choose(fusion: Fusion, in_place: bool = True) -> Choice:
         found = find_hero(output.instruction)
         if found is not None:
             wanted, why = found
-            name = wanted.opcode
+            name = _EMITTERS.get(wanted.opcode, wanted.opcode)
             if name in known and not row_major(fusion):
                 return Choice("loop", wanted, f"{why}, but not everything is row-major")
             if name in known:
@@ -46,7 +51,7 @@ def emitter(choice: Choice) -> HeroEmitter:
 
 
 def find_hero(root: Instruction) -> tuple[Instruction, str] | None:
-    """The scatter, sort or large reduce at `root`, or below elementwise ops of equal size, and what makes it one."""
+    """The scatter, sort, scan or large reduce at `root`, or below elementwise ops of equal size, and what makes it one."""
     seen: set[Instruction] = set()
     stack = [root]
     while stack:
@@ -56,6 +61,9 @@ def find_hero(root: Instruction) -> tuple[Instruction, str] | None:
         seen.add(i)
         if i.opcode in ("scatter", "sort"):
             return i, f"'{i.name}' is a {i.opcode}"
+        scan = scan_of(i)
+        if scan is not None:
+            return i, f"'{i.name}' is a scan along dimension {scan.dimension}"
         if i.opcode == "reduce":
             source = i.operands[0].shape
             combined = source.num_elements // max(1, _result_elements(i))

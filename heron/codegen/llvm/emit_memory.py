@@ -204,6 +204,13 @@ def _insert_value(e: Emitter, op: Any) -> None:
     e.out.append(f"  {e.define(op.results[0])} = insertvalue {container}, {value}, {path}")
 
 
+@rule(llvm.ShuffleVectorOp)
+def _shuffle(e: Emitter, op: llvm.ShuffleVectorOp) -> None:
+    a, b = (e.typed(v) for v in op.operands)
+    lanes = [f"i32 {lane}" for lane in op.mask.get_values()]
+    e.out.append(f"  {e.define(op.results[0])} = shufflevector {a}, {b}, <{len(lanes)} x i32> <{', '.join(lanes)}>")
+
+
 @rule(llvm.AllocaOp)
 def _alloca(e: Emitter, op: llvm.AllocaOp) -> None:
     element, size = e.type(op.properties["elem_type"]), e.typed(op.operands[0])

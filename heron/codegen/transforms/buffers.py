@@ -135,6 +135,16 @@ def _gep_properties(element: Attribute, index: int) -> dict[str, Attribute]:
     }
 
 
+def offset(pointer: SSAValue, element: Attribute, index: int, place: Inserter) -> SSAValue:
+    """The address `index` elements of that type after `pointer`."""
+    if not index:
+        return pointer
+    properties = {**_gep_properties(element, GEP_USE_SSA_VAL)}
+    index_value = place.const(index, I64)
+    op = llvm.GEPOp.create(operands=(pointer, index_value), result_types=(pointer.type,), properties=properties)
+    return place.insert(op).results[0]
+
+
 def known_alignment(buffer: Buffer, linear: Expr) -> int:
     """Bytes the element's address is known to be a multiple of: what `linear`'s factors allow."""
     return gcd(buffer.alignment, byte_size(buffer.element) * _factor(linear)) or buffer.alignment

@@ -39,8 +39,9 @@ from heron.codegen.dialects.xla_gpu import (
     ApplyIndexingOp,
     AtomicRMWOp,
     PureCallOp,
+    TransposeBlockOp,
 )
-from heron.codegen.transforms import lower_atomics
+from heron.codegen.transforms import lower_atomics, lower_transpose
 from heron.codegen.transforms.buffers import (
     POINTER,
     Buffer,
@@ -221,6 +222,15 @@ class _Function:
         self._block(op.body.block, dict(place.known))
         lower_atomics.lower(op, buffer, pointer, alignment, place, self.options)
         replace(op, [op.tensor])
+
+    def _transpose(self, op: Operation, place: Inserter) -> None:
+        assert isinstance(op, TransposeBlockOp)
+        buffers = self.buffer(op.source), self.buffer(op.target)
+        indices = op.source_indices, op.target_indices
+        found = [self.address(b, b.type, at, place) for b, at in zip(buffers, indices, strict=True)]
+        pointers, alignments = (found[0][0], found[1][0]), (found[0][1], found[1][1])
+        lower_transpose.lower(op, buffers, pointers, alignments, place)
+        replace(op, [op.target])
 
     # -- where tensors come from
 
@@ -445,6 +455,7 @@ _RULES: dict[type[Operation], Callable[[_Function, Operation, Inserter], None]] 
     arith.ConstantOp: _Function._constant,
     AllocateSharedOp: _Function._shared,
     AtomicRMWOp: _Function._atomic,
+    TransposeBlockOp: _Function._transpose,
     scf.ForOp: _Function._for,
     scf.IfOp: _Function._if,
     scf.WhileOp: _Function._while,

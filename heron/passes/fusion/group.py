@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import prod
 
+from heron.analysis.prefix_scan import is_long_scan
 from heron.hlo.instruction import Instruction
 
 #: a scalar's computation is taken out of the loops around it: it counts as this many evaluations
@@ -72,7 +73,9 @@ def reads(user: Instruction, operand: int) -> float:
     if opcode == "reduce":
         return max(1.0, x.num_elements / size)
     if opcode == "reduce-window":
-        return float(prod(w.size for w in user.attrs["window"])) if not x.is_scalar else 1.0
+        if x.is_scalar or is_long_scan(user):
+            return 1.0
+        return float(prod(w.size for w in user.attrs["window"]))
     if opcode == "gather" and operand == 1:
         return float(len(user.attrs.get("start_index_map") or (0,)))
     if opcode == "dynamic-update-slice":

@@ -1,4 +1,4 @@
-"""operand-upcaster: matrix products in a type the library has."""
+"""operand-upcaster: matrix products and convolutions in a type the library has."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class OperandUpcaster(Pass):
         changed = False
         for c in module.computations:
             for i in c.instructions:
-                if i.opcode == "dot" and self._wants(i, supported):
+                if i.opcode in ("dot", "convolution") and self._wants(i, supported):
                     self._widen(i)
                     changed = True
         return changed

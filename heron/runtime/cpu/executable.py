@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from heron.runtime.cpu.pool import Pool
 from heron.runtime.executable import Executable
 from heron.runtime.memory import HostMemory
 from heron.runtime.thunks import HostThunk
@@ -53,15 +54,20 @@ def view(address: int | None, dtype: np.dtype, dims: tuple[int, ...]) -> np.ndar
 class CpuExecutable(Executable):
     """Calls the native program with a table of buffer addresses. Safe to call from several threads."""
 
-    def __init__(self, program: int, code: Any, hosts: HostCalls, memory: HostMemory, **facts: Any) -> None:
+    def __init__(
+        self, program: int, code: Any, hosts: HostCalls, memory: HostMemory, pool: Pool | None, **facts: Any
+    ) -> None:
         super().__init__(**facts)
         self._code = code  # machine code lives as long as this
         self._hosts = hosts
         self._memory = memory
+        self._pool = pool  # None: no work is shared
         self._program = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(program)
         self._table = ctypes.c_void_p * max(1, len(memory.allocations))
 
     def execute(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
+        if self._pool is not None and not self._pool.started:
+            self._pool.start()
         arenas = self._memory.borrow()
         try:
             bases, results = self._memory.bind(arrays, arenas)

@@ -7,6 +7,7 @@ routines are called by symbol; nothing returns to Python until the program is do
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain
 from math import prod
 
 from heron.buffers.assignment import Slice
@@ -14,8 +15,12 @@ from heron.codegen.kernel import Kernel
 from heron.errors import HeronError
 from heron.hlo.types import ElementType
 from heron.runtime.cpu import blas
+from heron.runtime.cpu.convolution import write_convolution
+from heron.runtime.cpu.pool import Pool
+from heron.runtime.cpu.share import COPY_BLOCK, COPY_BLOCKS, write_copy, write_kernel
 from heron.runtime.thunks import (
     ConditionalThunk,
+    ConvolutionThunk,
     CopyThunk,
     GemmThunk,
     HostThunk,
@@ -29,17 +34,26 @@ ENTRY = "heron_program"
 
 
 class ProgramWriter:
-    """Writes the program's LLVM text; afterwards `externals` maps symbols to the addresses they need."""
+    """Writes the program's LLVM text; afterwards `externals` maps symbols to the addresses they need.
 
-    def __init__(self, kernels: dict[str, Kernel], host_address: Callable[[HostThunk], int]) -> None:
+    ``pool``: the threads that share large work, None for a program of one thread. ``shares`` tells whether they do.
+    """
+
+    def __init__(
+        self, kernels: dict[str, Kernel], host_address: Callable[[HostThunk], int], pool: Pool | None = None
+    ) -> None:
         self.kernels = kernels
         self.host_address = host_address
+        self.pool = pool
+        self.shares = False
         self.externals: dict[str, int] = {}
         self.declarations: dict[str, str] = {}
         self.constants: dict[int, str] = {}
         self.functions: list[str] = []
+        self.helpers: dict[str, str] = {}
         self.body: list[str] = []
         self.allocations: set[int] = set()
+        self.packed = 0  # most arguments handed to the pool at once
         self.in_loop = False
         self.values = 0
         self.blocks = 0
@@ -49,20 +63,23 @@ class ProgramWriter:
         """The functions and declarations; kernels are expected in the same module."""
         # the straight part of a program is calls and nothing else: LLVM's optimiser has nothing to gain there
         self.function(ENTRY, sequence, "noinline optnone")
-        return "\n".join([*self.constants.values(), *self.declarations.values(), *self.functions, ""])
+        parts = (self.constants.values(), self.declarations.values(), self.helpers.values(), self.functions, [""])
+        return "\n".join(chain(*parts))
 
     def function(self, name: str, sequence: Sequence, attributes: str) -> None:
         """A function that runs a sequence; what was being written goes on afterwards."""
-        outer = self.body, self.allocations
-        self.body, self.allocations = [], set()
+        outer = self.body, self.allocations, self.packed
+        self.body, self.allocations, self.packed = [], set(), 0
         self.run(sequence)
         linkage = "" if name == ENTRY else "internal "
         lines = [f"define {linkage}void @{name}(ptr noalias readonly %buffers) nounwind {attributes} {{", "entry:"]
+        if self.packed:
+            lines.append(f"  %packed = alloca [{self.packed} x ptr]")
         for n in sorted(self.allocations):
             lines.append(f"  %slot{n} = getelementptr inbounds ptr, ptr %buffers, i64 {n}")
             lines.append(f"  %buffer{n} = load ptr, ptr %slot{n}")
         self.functions.append("\n".join([*lines, *self.body, "  ret void", "}"]))
-        self.body, self.allocations = outer
+        self.body, self.allocations, self.packed = outer
 
     # -- pieces ------------------------------------------------------------------------------------------------------
     def line(self, text: str) -> None:
@@ -111,6 +128,8 @@ class ProgramWriter:
                 self.kernel(t)
             case GemmThunk():
                 self.gemm(t)
+            case ConvolutionThunk():
+                write_convolution(self, t)
             case CopyThunk():
                 self.copy(t)
             case WhileThunk():
@@ -121,8 +140,12 @@ class ProgramWriter:
                 self.host(t)
 
     def kernel(self, t: KernelThunk) -> None:
-        args = [f"ptr {self.pointer(s)}" for s in t.args]
+        pointers = [self.pointer(s) for s in t.args]
+        args = [f"ptr {p}" for p in pointers]
         kernel = self.kernels[t.kernel]
+        if self.pool is not None and kernel.launch.grain:
+            write_kernel(self, t.kernel, pointers, kernel.launch.work_items, kernel.launch.grain)
+            return
         # scalar work melts into the program; anything larger stays a function, compiled once however often it is called
         inline = "" if all(a.shape.num_elements == 1 for a in kernel.args) else " noinline"
         items = kernel.launch.work_items
@@ -133,6 +156,9 @@ class ProgramWriter:
             return
         self.declare("llvm.memcpy", "void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
         origin, target = self.pointer(t.origin), self.pointer(t.target)
+        if self.pool is not None and t.target.size >= COPY_BLOCK * COPY_BLOCKS:
+            write_copy(self, target, origin, t.target.size)
+            return
         self.line(
             f"call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {origin}, i64 {t.target.size}, i1 false)"
         )

@@ -11,7 +11,8 @@ import pytest
 from heron import targets
 from heron.codegen.emit import emit_fusion
 from heron.codegen.heroes.base import as_fusion
-from heron.codegen.heroes.iteration import output_runs, plan_cpu, plan_gpu
+from heron.codegen.heroes.iteration import plan_cpu, plan_gpu
+from heron.codegen.heroes.space import Space, output_space
 from heron.codegen.kernel import Kernel
 from heron.codegen.partition import partition
 from heron.errors import HeronError
@@ -48,10 +49,10 @@ def test_gpu_golden(golden: Callable[[Path, str], None]) -> None:
     assert (kernel.launch.grid, kernel.launch.block) == ((384, 1, 1), (128, 1, 1))
 
 
-def runs_of(shapes: list[str], body: str) -> list[list[int]]:
+def space_of(shapes: list[str], body: str) -> Space:
     fusion = as_fusion(root_fusion(source(shapes, body)))
     root = fusion.roots[0]
-    return output_runs(fusion.outputs, root.shape, partition([root]))
+    return output_space(fusion.outputs, root.shape, partition([root]))
 
 
 @pytest.mark.parametrize(
@@ -69,7 +70,34 @@ def runs_of(shapes: list[str], body: str) -> list[list[int]]:
     ],
 )
 def test_contiguous_runs(shapes: list[str], body: str, runs: list[list[int]]) -> None:
-    assert runs_of(shapes, body) == runs
+    assert [list(run) for run in space_of(shapes, body).runs] == runs
+
+
+@pytest.mark.parametrize(
+    "shapes, body, sizes",
+    [
+        # heads back beside each other: the last dimension is cut where the reshape divides it
+        (
+            ["f32[4,10,64]"],
+            "t = f32[10,4,64] transpose(p0), dimensions={1,0,2}\n ROOT r = f32[10,256] reshape(t)",
+            (10, 4, 64),
+        ),
+        (["f32[64]"], "b = f32[4,64] broadcast(p0), dimensions={1}\n ROOT r = f32[256] reshape(b)", (4, 64)),
+        # pieces of 3 are too short for a loop of their own
+        (["f32[3]"], "b = f32[64,3] broadcast(p0), dimensions={1}\n ROOT r = f32[192] reshape(b)", (192,)),
+        # 6 and 4 do not nest
+        (
+            ["f32[12]", "f32[18]"],
+            "a = f32[12,12] broadcast(p0), dimensions={1}\n b = f32[8,18] broadcast(p1), dimensions={1}\n"
+            " c = f32[144] reshape(a)\n d = f32[144] reshape(b)\n ROOT r = f32[144] add(c, d)",
+            (144,),
+        ),
+    ],
+)
+def test_dimensions_are_cut_where_reads_divide(shapes: list[str], body: str, sizes: tuple[int, ...]) -> None:
+    assert space_of(shapes, body).sizes == sizes
+    n = int(np.prod(sizes))
+    check(source(shapes, body), [array(s, n + k) for k, s in enumerate(shapes)], parts=3)
 
 
 def test_work_items() -> None:

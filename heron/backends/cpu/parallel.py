@@ -1,0 +1,72 @@
+"""parallel-task-assigner: which kernels of a CPU program are worth several threads, and in what portions.
+
+By a cost estimate only, so that the same program is shared out alike on every machine; how many threads take part is
+known when it runs. Results do not depend on it: a work item is done by one thread, from start to end, in the same way.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from math import log2
+
+from heron.analysis.cost import bytes_read, bytes_written, flops
+from heron.codegen.kernel import Kernel
+from heron.hlo.instruction import Instruction
+from heron.trace import Decision, Trace
+
+#: seconds of work below which a kernel is not shared: waking a sleeping worker costs about 10 µs, an awake one 1 µs
+WORTH = 20e-6
+#: seconds a thread should be busy with what it takes at a time
+PORTION = 4e-6
+#: what one thread does a second. Both are on the safe side: to share too little costs more than to share too much
+BYTES_PER_SECOND = 10e9
+FLOPS_PER_SECOND = 8e9
+
+#: loops over elements, where a work item is an element, are cut where the vectors of such a loop end
+_VECTORS = 256
+_ELEMENTS = 4096
+
+
+def seconds(i: Instruction) -> float:
+    """Estimated time of an instruction run as one kernel by one thread."""
+    work = flops(i)
+    if i.opcode == "sort":
+        leaf = i.operands[0].shape
+        length = leaf.dims[i.attrs["dimensions"][0]]
+        work = 4.0 * leaf.num_elements * log2(max(length, 2))
+    return max((bytes_read(i) + bytes_written(i)) / BYTES_PER_SECOND, work / FLOPS_PER_SECOND)
+
+
+def grain(items: int, cost: float) -> int:
+    """How many of the work items a thread takes at least, and what else it takes is a multiple of it."""
+    least = max(1, round(items * PORTION / cost))
+    return -(-least // _VECTORS) * _VECTORS if items >= _ELEMENTS else least
+
+
+def decide(kernel: Kernel, i: Instruction) -> tuple[Decision, int]:
+    """Whether to share a kernel out, and its grain (0: no)."""
+    items, cost = kernel.launch.work_items, seconds(i)
+
+    def no(reason: str) -> tuple[Decision, int]:
+        return Decision(False, reason, "parallel-task-assigner", kernel.name, "", cost * 1e6, None), 0
+
+    if cost < WORTH:
+        return no(f"about {cost * 1e6:.3g} µs of work, and waking threads costs as much")
+    if items < 2:
+        return no("a single work item")
+    portion = grain(items, cost)
+    if portion >= items:
+        return no(f"{items} work items are one portion")
+    reason = f"{items} work items in portions of {portion} or more"
+    return Decision(True, reason, "parallel-task-assigner", kernel.name, "", cost * 1e6, None), portion
+
+
+def assign(kernels: Iterable[tuple[Kernel, Instruction]], trace: Trace) -> None:
+    """Decide for every kernel; the answer goes into its launch, its notes and the trace."""
+    for kernel, i in kernels:
+        decision, portion = decide(kernel, i)
+        trace.decide(decision)
+        kernel.notes["threads"] = decision.reason if decision else f"one: {decision.reason}"
+        if decision:
+            kernel.launch = dataclasses.replace(kernel.launch, grain=portion)

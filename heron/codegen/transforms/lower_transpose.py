@@ -1,0 +1,49 @@
+"""xla_gpu.transpose_block → vector loads, shuffles, vector stores.
+
+An n x n block is turned in log2 n rounds; each interleaves row i with row i + n/2 into rows 2i and 2i + 1. With the
+bits of (row, column) written side by side a round rotates them by one place, so that log2 n rounds swap row and
+column. Elements travel as integers of their width.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import DenseArrayBase, IntegerType, VectorType, i32
+from xdsl.ir import Attribute, SSAValue
+
+from heron.codegen.dialects.xla_gpu import TransposeBlockOp
+from heron.codegen.transforms.buffers import Buffer, byte_size, offset, raw_load, raw_store
+from heron.codegen.transforms.build import Inserter
+
+
+def lower(op: TransposeBlockOp, buffers: tuple[Buffer, Buffer], pointers: tuple[SSAValue, SSAValue],
+          alignments: tuple[int, int], place: Inserter) -> None:  # fmt: skip
+    """Emits the block's transposition; the pairs are of source and target: where the block starts in each."""
+    n, source_step, target_step = (p.value.data for p in (op.size, op.source_step, op.target_step))
+    element = IntegerType(8 * byte_size(buffers[0].element))
+    row_type = VectorType(element, [n])
+    rows = [
+        raw_load(offset(pointers[0], element, k * source_step, place), row_type, alignments[0], place)
+        for k in range(n)
+    ]
+    half = n // 2
+    for _ in range(n.bit_length() - 1):
+        pairs = [(rows[k], rows[k + half]) for k in range(half)]
+        rows = [_interleave(a, b, part, row_type, place) for a, b in pairs for part in range(2)]
+    for k, row in enumerate(rows):
+        raw_store(row, offset(pointers[1], element, k * target_step, place), alignments[1], place)
+
+
+def _interleave(a: SSAValue, b: SSAValue, part: int, type_: VectorType, place: Inserter) -> SSAValue:
+    """The elements of the first (part 0) or second halves of two rows, in turn."""
+    properties: dict[str, Attribute] = {"mask": _mask(type_.get_shape()[0], part)}
+    op = llvm.ShuffleVectorOp.create(operands=(a, b), result_types=(type_,), properties=properties)
+    return place.insert(op).results[0]
+
+
+@lru_cache(maxsize=64)
+def _mask(n: int, part: int) -> Attribute:
+    first = part * n // 2
+    return DenseArrayBase.from_list(i32, [k for c in range(first, first + n // 2) for k in (c, c + n)])

@@ -1,0 +1,38 @@
+"""What operations and arguments carry for others: shardings and frontend attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from heron.frontends.stablehlo.syntax import Operation, as_text
+from heron.hlo.instruction import Instruction
+
+
+def extras(attrs: dict[str, Any]) -> dict[str, Any]:
+    """`Instruction.extras` of discardable attributes: GSPMD shardings as such, Shardy's as frontend attributes."""
+    found: dict[str, Any] = {}
+    frontend: dict[str, str] = {}
+    for name, value in attrs.items():
+        if name == "mhlo.sharding":
+            found["sharding"] = str(value)
+        elif name == "mhlo.frontend_attributes" and isinstance(value, dict):
+            frontend.update({k: v if isinstance(v, str) else as_text(v) for k, v in value.items()})
+        elif name[:4] == "sdy.":
+            frontend[f"xla.{name}"] = as_text(value)
+    if frontend:
+        found["frontend_attributes"] = frontend
+    return found
+
+
+def carry(op: Operation, results: Sequence[Instruction]) -> None:
+    """Hand an operation's shardings and frontend attributes to what stands for it."""
+    if not any("." in name for name in op.attrs):
+        return
+    given = extras(op.attrs)
+    if not given:
+        return
+    for i in results:
+        i.extras.update(given)
+        if i.opcode == "get-tuple-element":
+            i.operands[0].extras.update(given)

@@ -1,0 +1,51 @@
+"""Lexer: MLIR text to a list of token strings, by one regular expression.
+
+As in HLO text, a token is a plain `str` that shows what it is in its first character. Types, constants, lists of
+integers and whole function types come as one token each: programs repeat them, so that reading them can be cached.
+"""
+
+from __future__ import annotations
+
+import re
+
+from heron.hlo.text import lexer as hlo_lexer
+
+END = hlo_lexer.END
+_LOOKAHEAD = 4
+
+_SKIPPED = r"(?:\s++|//[^\n]*+)*+"
+_TENSOR = r"tensor<(?:[^<>]++|<(?:[^<>]++|<[^<>]*+>)*+>)*+>"
+_FLAT = r"tensor<[^<>]*+>"
+_TOKEN = (
+    r"%[\w$.\-]++(?:#\d++)?"
+    rf"|{_TENSOR}"
+    rf"|\((?:{_FLAT}(?:,[ ])?+)*+\)[ ]->[ ](?:{_FLAT}|\((?:{_FLAT}(?:,[ ])?+)++\))"  # a function type
+    r'|dense<(?:"[^"]*+"|[^<>"]++)*+>'
+    r"|array<[^<>]*+>"
+    r"|\[[\d,\s\-]*+\]"  # integers
+    r'|@?"(?:[^"\\\n]|\\.)*+"'
+    r"|loc\(#loc\d*+\)"
+    r"|[@^][\w$.\-]++"
+    r"|[#!]?[A-Za-z_](?:[\w$]|\.(?=\w))*+"  # a word, the name of an attribute or of a type
+    r"|0x[0-9A-Fa-f]++"
+    r"|-?\d++(?:\.\d*+)?(?:[eE][+-]?\d++)?"
+    r"|->|\S"
+)
+_MASTER = re.compile(rf"{_SKIPPED}({_TOKEN})", re.DOTALL)
+
+
+class Source(hlo_lexer.Source):
+    """A StableHLO text, its tokens, and where they are."""
+
+    def __init__(self, text: str, filename: str) -> None:
+        self.text, self.filename = text, filename
+        self.tokens: list[str] = _MASTER.findall(text)
+        self.tokens += [END] * _LOOKAHEAD
+        self._starts: list[int] | None = None
+
+    def start(self, n: int) -> int:
+        """Offset of token `n`."""
+        if self._starts is None:
+            self._starts = [m.start(1) for m in _MASTER.finditer(self.text)]
+            self._starts += [len(self.text)] * _LOOKAHEAD
+        return self._starts[n]

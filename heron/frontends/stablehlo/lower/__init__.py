@@ -1,0 +1,16 @@
+"""How operations become HLO, one file per family. Importing this package fills `block.RULES`."""
+
+from heron.frontends.stablehlo.lower import (  # noqa: F401
+    calls,
+    chlo,
+    collectives,
+    communication,
+    control_flow,
+    dynamic,
+    elementwise,
+    indexing,
+    linalg,
+    movement,
+    products,
+    reductions,
+)

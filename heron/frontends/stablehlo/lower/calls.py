@@ -1,0 +1,114 @@
+"""Calls: of functions of the program, of composites, and of code outside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from heron.frontends.stablehlo.block import Block, rule
+from heron.frontends.stablehlo.syntax import Operation, Symbol, Text, as_text
+from heron.hlo import shape as shapes
+from heron.hlo.instruction import Instruction
+from heron.hlo.layout import Layout
+from heron.hlo.shape import Shape
+
+_API = {
+    0: "API_VERSION_ORIGINAL",
+    1: "API_VERSION_ORIGINAL",
+    2: "API_VERSION_STATUS_RETURNING",
+    3: "API_VERSION_STATUS_RETURNING_UNIFIED",
+    4: "API_VERSION_TYPED_FFI",
+}
+
+
+@rule("call", "func.call")
+def _call(b: Block, op: Operation, operands: list[Instruction]) -> list[Instruction]:
+    body = b.importer.called(op.word("callee"), op)
+    return b.unpacked(b.add("call", operands, to_apply=body), len(op.types))
+
+
+rule("call")(_call)  # JAX's `call` and `func.call` are one
+
+
+@rule("composite")
+def _composite(b: Block, op: Operation, operands: list[Instruction]) -> list[Instruction]:
+    """A call of the decomposition, which says what composite it was."""
+    body = b.importer.called(op.word("decomposition"), op)
+    i = b.add("call", operands, to_apply=body, is_composite=True)
+    i.extras["frontend_attributes"] = {
+        "composite.attributes": as_text(op.fields("composite_attributes")),
+        "composite.name": op.word("name"),
+        "composite.version": str(op.integer("version", default=0)),
+    }
+    return b.unpacked(i, len(op.types))
+
+
+@rule("custom_call")
+def _custom_call(b: Block, op: Operation, operands: list[Instruction]) -> list[Instruction]:
+    target = op.word("call_target_name")
+    results = _laid_out(op, "result_layouts", list(op.types))
+    attrs: dict[str, Any] = {"custom_call_target": target}
+    if op.find("operand_layouts") is not None:
+        attrs["operand_layout_constraints"] = tuple(_laid_out(op, "operand_layouts", [o.shape for o in operands]))
+    if op.flag("has_side_effect"):
+        attrs["custom_call_has_side_effect"] = True
+    if aliases := _aliases(op):
+        attrs["output_to_operand_aliasing"] = aliases
+    called = op.find("called_computations") or ()
+    if called:
+        attrs["called_computations"] = tuple(b.importer.called(name, op) for name in called)
+    typed = op.find("mhlo.backend_config")
+    config = typed if typed is not None else op.find("backend_config")
+    version = 4 if typed is not None else op.integer("api_version", default=1)
+    if _API.get(version, _API[1]) != _API[1]:
+        attrs["api_version"] = _API[version]
+    i = b.add("custom-call", operands, results[0] if len(results) == 1 else shapes.tuple_(results), **attrs)
+    i.op.shape(i, *[o.shape for o in operands])
+    if isinstance(config, str) and config and config != "{}":
+        i.extras["backend_config"] = str(config)
+    elif isinstance(config, dict) and config:
+        i.extras["backend_config"] = as_text(config)
+    return b.unpacked(i, len(results))
+
+
+def _laid_out(op: Operation, name: str, given: list[Shape]) -> list[Shape]:
+    """Shapes with the layouts an attribute lists, minor dimensions first."""
+    layouts = op.find(name)
+    if layouts is None:
+        return given
+    if not isinstance(layouts, tuple) or len(layouts) != len(given):
+        op.wrong(name, "one layout a value")
+    found: list[Shape] = []
+    for shape, order in zip(given, layouts, strict=True):
+        order = tuple(np.asarray(order).reshape(-1).tolist())
+        if not shape.is_array:
+            found.append(shape)
+            continue
+        if len(order) == 1 and shape.rank > 1 or sorted(order) != list(range(shape.rank)):
+            op.wrong(name, f"an order of the dimensions of {shape.bare}")
+        found.append(shape.with_layout(Layout(order)))
+    return found
+
+
+def _aliases(op: Operation) -> tuple[tuple[tuple[int, ...], int, tuple[int, ...]], ...]:
+    found = []
+    for alias in op.find("output_operand_aliases") or ():
+        if not isinstance(alias, dict):
+            op.wrong("output_operand_aliases", "a list of aliases")
+        output, index = alias.get("output_tuple_indices", ()), alias.get("operand_tuple_indices", ())
+        found.append((tuple(output), int(alias.get("operand_index", 0)), tuple(index)))
+    return tuple(found)
+
+
+# -- sharding --------------------------------------------------------------------------------------------------------
+@rule("sdy.sharding_constraint")
+def _sharding_constraint(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
+    """The custom call XLA knows Shardy's constraints by."""
+    (x,) = operands
+    sharding = op.find("sharding")
+    i = b.add("custom-call", operands, x.shape, custom_call_target="xla.sdy.ShardingConstraint")
+    text = as_text(sharding) if isinstance(sharding, (Text, Symbol)) else str(sharding)
+    body = text.removeprefix("#sdy.sharding")
+    i.extras["frontend_attributes"] = {"xla.sdy.sharding": f"#sdy.sharding_per_value<[{body}]>"}
+    return i

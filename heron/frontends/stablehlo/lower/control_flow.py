@@ -1,0 +1,87 @@
+"""Loops and branches. Their regions may use values from outside: loops carry them along, branches get them passed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from heron.frontends.stablehlo.block import Block, rule
+from heron.frontends.stablehlo.syntax import Operation, Region
+from heron.hlo.computation import Computation
+from heron.hlo.instruction import Instruction
+from heron.hlo.shape import Shape, tuple_
+
+
+def _captured(b: Block, op: Operation, regions: Sequence[Region]) -> dict[str, Instruction]:
+    """Values from outside that regions use; constants are left out, they are repeated inside."""
+    found: dict[str, Instruction] = {}
+    for name in dict.fromkeys(n for region in regions for n in region.free()):
+        i = b.value(name, op)
+        if i.opcode != "constant":
+            found[name] = i
+    return found
+
+
+def _pack(shapes: Sequence[Shape]) -> Shape:
+    return shapes[0] if len(shapes) == 1 else tuple_(list(shapes))
+
+
+def _enter(block: Block, op: Operation, names: Sequence[str], shapes: Sequence[Shape]) -> list[Instruction]:
+    """Let names stand for the parts of a region's only parameter."""
+    parameter = block.parameter(0, _pack(shapes), "arg_tuple" if len(shapes) != 1 else names[0].lstrip("%"))
+    parts = block.unpacked(parameter, len(shapes))
+    for name, part in zip(names, parts, strict=True):
+        block.define(name, part, op)
+    return parts
+
+
+# -- while -----------------------------------------------------------------------------------------------------------
+@rule("while")
+def _while(b: Block, op: Operation, operands: list[Instruction]) -> list[Instruction]:
+    if len(op.regions) != 2:
+        op.fail("SHLO006", "while needs a condition and a body", why=f"{len(op.regions)} regions given")
+    captured = _captured(b, op, op.regions)
+    shapes = [i.shape for i in (*operands, *captured.values())]
+    condition = _loop_part(b, op, 0, shapes, captured, "condition")
+    body = _loop_part(b, op, 1, shapes, captured, "body")
+    i = b.add("while", (b.packed([*operands, *captured.values()]),), condition=condition, body=body)
+    return b.unpacked(i, len(shapes))[: len(operands)]
+
+
+def _loop_part(
+    b: Block, op: Operation, n: int, shapes: list[Shape], captured: dict[str, Instruction], name: str
+) -> Computation:
+    region, block = op.regions[n], b.inner(name)
+    stated = [a.type.bare for a in region.arguments]
+    if stated != [s.bare for s in shapes[: len(stated)]] or len(stated) + len(captured) != len(shapes):
+        op.fail("SHLO004", f"the arguments of the {name} are not the loop's values", why=f"{stated}")
+    parts = _enter(block, op, [*(a.name for a in region.arguments), *captured], shapes)
+    results = block.run(region, region.at)
+    if n == 0:
+        if len(results) != 1:
+            op.fail("SHLO004", "the condition returns one value", why=f"{len(results)} given")
+        block.computation.root = results[0]
+    else:
+        block.computation.root = block.packed([*results, *parts[len(stated) :]])
+    return block.computation
+
+
+# -- branches --------------------------------------------------------------------------------------------------------
+@rule("if", "case")
+def _branches(b: Block, op: Operation, operands: list[Instruction]) -> list[Instruction]:
+    if not op.regions or (op.name.endswith("if") and len(op.regions) != 2):
+        op.fail("SHLO006", f"{op.name} needs its branches", why=f"{len(op.regions)} regions given")
+    computations: list[Computation] = []
+    passed: list[Instruction] = []
+    count = len(op.types)
+    for n, region in enumerate(op.regions):
+        captured = _captured(b, op, [region])
+        block = b.inner(f"branch_{n}")
+        _enter(block, op, [*captured], [i.shape for i in captured.values()])
+        results = block.run(region, region.at)
+        if len(results) != count:
+            op.fail("SHLO004", f"branch {n} returns {len(results)} values", why=f"{op.name} has {count} results")
+        block.computation.root = block.packed(results)
+        computations.append(block.computation)
+        passed.append(b.packed([*captured.values()]))
+    i = b.add("conditional", [*operands, *passed], branch_computations=tuple(computations))
+    return b.unpacked(i, count)

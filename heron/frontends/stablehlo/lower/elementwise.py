@@ -1,0 +1,136 @@
+"""Elementwise operations, constants and conversions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from heron.frontends.stablehlo.block import Block, Rule, rule
+from heron.frontends.stablehlo.syntax import Operation
+from heron.hlo import op as hlo_ops
+from heron.hlo.instruction import Instruction
+from heron.hlo.shape import Shape
+from heron.hlo.types import ElementType
+
+#: operations that are named as in HLO, but for ``_``
+_SAME_UNARY = (
+    "abs cbrt ceil count_leading_zeros cosine exponential exponential_minus_one floor imag is_finite log log_plus_one"
+    " logistic negate not popcnt real round_nearest_afz round_nearest_even rsqrt sign sine sqrt tan tanh"
+).split()
+_SAME_BINARY = (
+    "add atan2 complex divide maximum minimum multiply power remainder shift_left shift_right_arithmetic"
+    " shift_right_logical subtract and or xor"
+).split()
+
+
+def opcode(name: str) -> str:
+    """HLO's name of a StableHLO operation that has the same one."""
+    return name.removeprefix("stablehlo.").replace("_", "-")
+
+
+def _same(name: str) -> Rule:
+    code = opcode(name)
+    accurate = "result_accuracy" in hlo_ops.get(code).attributes
+
+    def lower(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
+        if accurate and op.attrs and (wanted := _accuracy(op)) is not None:
+            return b.add(code, operands, result_accuracy=wanted)
+        return b.add(code, operands)
+
+    return lower
+
+
+for _name in (*_SAME_UNARY, *_SAME_BINARY):
+    rule(_name)(_same(_name))
+
+
+def _accuracy(op: Operation) -> str | None:
+    """``result_accuracy`` in HLO's text."""
+    given = op.fields("result_accuracy")
+    mode = str(given.get("mode", "DEFAULT")).lower()
+    if mode == "tolerance":
+        numbers = ",".join(f"{name}={given.get(name, 0):g}" for name in ("atol", "rtol", "ulps"))
+        return "{tolerance={" + numbers + "}}"
+    return None if mode == "default" else "{mode=" + mode + "}"
+
+
+@rule("constant", "chlo.constant")
+def _constant(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
+    if op.words:
+        return b.dense(op)
+    value = op.find("value")
+    if not hasattr(value, "dtype"):
+        op.wrong("value", "a dense constant")
+    return b.constant((value.tobytes(), value.shape), op.types[0], lambda: value)
+
+
+@rule("iota")
+def _iota(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
+    return b.checked("iota", (), op.types[0], iota_dimension=op.integer("dim", "iota_dimension"))
+
+
+@rule("convert")
+def _convert(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
+    """``convert(x: T) -> T == x``."""
+    (x,) = operands
+    return x if x.shape.bare is op.types[0].bare else b.checked("convert", operands, op.types[0])
+
+
+@rule("bitcast_convert")
+def _bitcast_convert(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
+    return b.checked("bitcast-convert", operands, op.types[0])
+
+
+@rule("reduce_precision")
+def _reduce_precision(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
+    """``format = e5m10``, or two attributes."""
+    text = op.find("format")
+    if isinstance(text, str):
+        exponent, m, mantissa = text.removeprefix("e").partition("m")
+        if not (m and exponent.isdigit() and mantissa.isdigit()):
+            op.wrong("format", "a format such as e5m10")
+        bits = int(exponent), int(mantissa)
+    else:
+        bits = op.integer("exponent_bits"), op.integer("mantissa_bits")
+    return b.add("reduce-precision", operands, exponent_bits=bits[0], mantissa_bits=bits[1])
+
+
+_KINDS = {"float": "FLOAT", "complex": "FLOAT", "signed": "SIGNED", "unsigned": "UNSIGNED", "pred": "UNSIGNED"}
+
+
+def _plain_kind(t: ElementType) -> str:
+    """The kind of comparison HLO does when its text names none."""
+    return _KINDS[t.kind]
+
+
+@rule("compare")
+def _compare(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
+    """``compare LT, %a, %b, SIGNED``; the kind stays only where it is not the element type's own."""
+    attrs: dict[str, Any] = {"direction": op.words[0] if op.words else op.word("comparison_direction")}
+    kind = op.words[1] if len(op.words) > 1 else op.word("compare_type", default="NOTYPE")
+    if kind != "NOTYPE" and kind != _plain_kind(operands[0].shape.element_type):
+        attrs["type"] = kind
+    return b.add("compare", operands, **attrs)
+
+
+@rule("select")
+def _select(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
+    """A scalar predicate chooses for every element."""
+    pred, x, y = operands
+    return b.add("select", (_spread(b, pred, x.shape), x, y))
+
+
+@rule("clamp")
+def _clamp(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
+    low, x, high = operands
+    return b.add("clamp", (_spread(b, low, x.shape), x, _spread(b, high, x.shape)))
+
+
+def _spread(b: Block, x: Instruction, like: Shape) -> Instruction:
+    return b.broadcast_scalar(x, like.with_type(x.shape.element_type)) if x.shape.is_scalar and like.rank else x
+
+
+def _unsupported(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
+    op.fail("SHLO005", f"{op.name} is not supported", why="heron has no quantized types", hint="dequantize first")
+
+
+rule("uniform_quantize", "uniform_dequantize")(_unsupported)

@@ -1,0 +1,71 @@
+"""Gather and scatter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from heron.frontends.stablehlo.block import Block, rule
+from heron.frontends.stablehlo.syntax import Operation
+from heron.hlo.instruction import Instruction
+
+
+def _numbers(op: Operation, names: dict[str, str], attribute: str) -> dict[str, Any]:
+    """Dimension numbers under HLO's names; batching dimensions only where there are any."""
+    given = op.fields(attribute)
+    if not given:
+        op.wrong(attribute, "dimension numbers")
+    found: dict[str, Any] = {}
+    for ours, theirs in names.items():
+        value = given.get(theirs, ())
+        if not isinstance(value, tuple):
+            op.wrong(attribute, f"a list of integers for {theirs}")
+        if value or "batching" not in ours:
+            found[ours] = value
+    index = given.get("index_vector_dim", 0)
+    if not isinstance(index, int):
+        op.wrong(attribute, "an integer for index_vector_dim")
+    return {**found, "index_vector_dim": index}
+
+
+_GATHER = {
+    name: name
+    for name in (
+        "offset_dims",
+        "collapsed_slice_dims",
+        "start_index_map",
+        "operand_batching_dims",
+        "start_indices_batching_dims",
+    )
+}
+
+
+@rule("gather")
+def _gather(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
+    return gather(b, op, operands, op.ints("slice_sizes"))
+
+
+def gather(b: Block, op: Operation, operands: list[Instruction], sizes: tuple[int, ...]) -> Instruction:
+    """A gather of slices of these sizes."""
+    attrs = _numbers(op, _GATHER, "dimension_numbers")
+    if op.flag("indices_are_sorted"):
+        attrs["indices_are_sorted"] = True
+    return b.add("gather", operands, slice_sizes=sizes, **attrs)
+
+
+_SCATTER = {
+    "update_window_dims": "update_window_dims",
+    "inserted_window_dims": "inserted_window_dims",
+    "scatter_dims_to_operand_dims": "scatter_dims_to_operand_dims",
+    "input_batching_dims": "input_batching_dims",
+    "scatter_indices_batching_dims": "scatter_indices_batching_dims",
+}
+
+
+@rule("scatter")
+def _scatter(b: Block, op: Operation, operands: list[Instruction]) -> list[Instruction]:
+    attrs = _numbers(op, _SCATTER, "scatter_dimension_numbers")
+    for name in ("indices_are_sorted", "unique_indices"):
+        if op.flag(name):
+            attrs[name] = True
+    body = b.region(op, 0, "scatter")
+    return b.unpacked(b.add("scatter", operands, to_apply=body, **attrs), len(operands) // 2)

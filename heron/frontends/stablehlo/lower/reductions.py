@@ -1,0 +1,70 @@
+"""Operations that apply a region to elements: reductions, windows, sorts, maps."""
+
+from __future__ import annotations
+
+from heron.frontends.stablehlo.block import Block, rule
+from heron.frontends.stablehlo.lower.elementwise import opcode
+from heron.frontends.stablehlo.syntax import Operation
+from heron.hlo import op as ops
+from heron.hlo.computation import Computation
+from heron.hlo.instruction import Instruction
+from heron.hlo.window import Window, WindowDim
+
+
+@rule("reduce")
+def _reduce(b: Block, op: Operation, operands: list[Instruction]) -> list[Instruction]:
+    i = b.add("reduce", operands, dimensions=op.ints("dimensions"), to_apply=_reducer(b, op, operands))
+    return b.unpacked(i, len(operands) // 2)
+
+
+def _reducer(b: Block, op: Operation, operands: list[Instruction]) -> Computation:
+    """The region, or ``applies stablehlo.add``."""
+    if not op.words:
+        return b.region(op, 0, "reducer")
+    code = opcode(op.words[0])
+    if code not in ops.REGISTRY or len(ops.get(code).operands) != 2:
+        op.fail("SHLO002", f"'{op.words[0][:40]}' cannot be applied by a reduction", hint="name a binary operation")
+    return b.importer.reducer(code, operands[-1].shape.element_type)
+
+
+def _window(op: Operation, rank: int) -> Window:
+    ones = (1,) * rank
+    padding = op.table("padding") if op.find("padding") is not None and rank else [[0, 0]] * rank
+    columns = zip(
+        op.ints("window_dimensions", default=ones if op.name.endswith("scatter") else None),
+        op.ints("window_strides", default=ones),
+        padding,
+        op.ints("base_dilations", default=ones),
+        op.ints("window_dilations", default=ones),
+        strict=True,
+    )
+    return tuple(WindowDim(size, stride, low, high, base, spread) for size, stride, (low, high), base, spread in columns)
+
+
+@rule("reduce_window")
+def _reduce_window(b: Block, op: Operation, operands: list[Instruction]) -> list[Instruction]:
+    window = _window(op, operands[0].shape.rank)
+    i = b.add("reduce-window", operands, window=window, to_apply=b.region(op, 0, "reducer"))
+    return b.unpacked(i, len(operands) // 2)
+
+
+@rule("select_and_scatter")
+def _select_and_scatter(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
+    window = _window(op, operands[0].shape.rank)
+    select, scatter = b.region(op, 0, "select"), b.region(op, 1, "scatter")
+    return b.add("select-and-scatter", operands, window=window, select=select, scatter=scatter)
+
+
+@rule("sort")
+def _sort(b: Block, op: Operation, operands: list[Instruction]) -> list[Instruction]:
+    rank = operands[0].shape.rank
+    dim = op.integer("dimension", default=-1)
+    attrs = {"is_stable": True} if op.flag("is_stable") else {}
+    comparator = b.region(op, 0, "comparator")
+    i = b.add("sort", operands, dimensions=(dim + rank if dim < 0 else dim,), to_apply=comparator, **attrs)
+    return b.unpacked(i, len(operands))
+
+
+@rule("map")
+def _map(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
+    return b.add("map", operands, dimensions=op.ints("dimensions"), to_apply=b.region(op, 0, "mapped"))

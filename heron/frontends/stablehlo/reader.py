@@ -1,0 +1,259 @@
+"""Reader: StableHLO text to a `Program`, without asking what its operations mean."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+from heron.frontends.stablehlo.forms import Forms
+from heron.frontends.stablehlo.lexer import END, Source
+from heron.frontends.stablehlo.syntax import Argument, Function, Operation, Program, Region, Symbol
+from heron.hlo.shape import Shape
+from heron.hlo.text.lexer import unquote
+
+_CALLEES = ("callee", "decomposition", "called_computations")
+
+
+def read(text: str, filename: str) -> Program:
+    """The program a text holds. Raises SHLO001, SHLO003, SHLO007 and what types and constants raise."""
+    return Reader(Source(text, filename)).program()
+
+
+class Reader(Forms):
+    """Reads modules, functions, regions and operations."""
+
+    def __init__(self, source: Source) -> None:
+        super().__init__(source)
+        self.result = Program(source)
+        self._calls: dict[str, int] = {}
+        self._scanned = False
+
+    def aliases(self) -> dict[str, int]:
+        """Definitions behind the module count too, so they are looked for when the first alias is met."""
+        if not self._scanned:
+            self._scanned = True
+            tokens, known = self.tokens, self.result.aliases
+            for n in range(len(tokens) - 2):
+                if tokens[n + 1] == "=" and tokens[n][0] == "#":
+                    known.setdefault(tokens[n], n + 2)
+        return self.result.aliases
+
+    # -- modules -----------------------------------------------------------------------------------------------------
+    def program(self) -> Program:
+        """The whole text: one module, or functions without one."""
+        self.aliases()
+        while self.tokens[self.n] != END:
+            token = self.tokens[self.n]
+            if token[0] in "#!" and self.tokens[self.n + 1] == "=":
+                self._skip_alias()
+            elif token in ("module", "builtin.module"):
+                self._module()
+            else:
+                self._member()
+        return self.result
+
+    def _skip_alias(self) -> None:
+        self.n += 2
+        token = self.tokens[self.n]
+        if token == END:
+            self.unexpected("an attribute")
+        if token in ("loc", "dense", "array") or token[0] in "#!":
+            self.n += 1
+            if self.tokens[self.n] in ("(", "<"):
+                self.balanced()
+        elif token[:4] == "loc(":
+            self.n += 1
+        else:
+            self.value()
+
+    def _module(self) -> None:
+        self.enter()
+        self.n += 1
+        if self.tokens[self.n][:1] == "@":
+            self.result.name = self.symbol()
+        if self.accept("attributes"):
+            self.result.attrs = self.dictionary()
+        at = self.n
+        self.expect("{")
+        while not self.accept("}"):
+            if self.tokens[self.n] == END:
+                self.fail("SHLO001", "this '{' is never closed", at, hint="is the file cut off?")
+            self._member()
+        self.location()
+        self.leave()
+
+    def _member(self) -> None:
+        token = self.tokens[self.n]
+        if token in ("func.func", "func"):
+            self._function()
+        elif token in ("module", "builtin.module"):
+            self._module()
+        elif token == "sdy.mesh":
+            self.n += 1
+            name = self.symbol()
+            self.expect("=")
+            self.result.meshes[name] = self.balanced()
+            if self.tokens[self.n] == "{":
+                self.dictionary()
+            self.location()
+        elif token == '"builtin.module"' or token == '"func.func"':
+            self.fail("SHLO005", "modules and functions in the generic form are not read", hint="print in custom form")
+        else:
+            self.unexpected("a function", hint="a module holds func.func operations")
+
+    # -- functions ---------------------------------------------------------------------------------------------------
+    def _function(self) -> None:
+        self.n += 1
+        public = True
+        if self.tokens[self.n] in ("public", "private", "nested"):
+            public = self.tokens[self.n] == "public"
+            self.n += 1
+        at = self.n
+        name = self.symbol()
+        if name in self.result.functions:
+            self.fail("SHLO003", f"function '@{name[:40]}' is defined twice", at)
+        if self.tokens[self.n] != "(":
+            self.fail("SHLO008", f"'@{name[:40]}' has no body", at, hint="external functions cannot be called")
+        arguments = self._arguments(attributes=True)
+        results = self._results() if self.accept("->") else []
+        attrs = self.dictionary() if self.accept("attributes") else {}
+        if self.tokens[self.n] != "{":
+            self.fail("SHLO008", f"'@{name[:40]}' has no body", at, hint="external functions cannot be called")
+        self._calls = {}
+        body = self.region(arguments)
+        self.result.functions[name] = Function(name, public, arguments, results, body, at, self._calls, attrs)
+        self.location()
+
+    def _arguments(self, attributes: bool) -> list[Argument]:
+        """``(%a: type {attributes} loc(…), …)``."""
+        self.expect("(")
+        found: list[Argument] = []
+        while not self.accept(")"):
+            if found:
+                self.expect(",")
+            name = self.value_name()
+            self.expect(":")
+            argument = Argument(name, self.type())
+            if attributes and self.tokens[self.n] == "{":
+                argument.attrs = self.dictionary()
+            argument.place = self.location()
+            found.append(argument)
+        return found
+
+    def _results(self) -> list[tuple[Shape, dict[str, Any]]]:
+        if not self.accept("("):
+            return [(self.type(), {})]
+        found: list[tuple[Shape, dict[str, Any]]] = []
+        while not self.accept(")"):
+            if found:
+                self.expect(",")
+            shape = self.type()
+            found.append((shape, self.dictionary() if self.tokens[self.n] == "{" else {}))
+        return found
+
+    # -- regions -----------------------------------------------------------------------------------------------------
+    def region(self, arguments: list[Argument] | None = None) -> Region:
+        """``{ ^bb0(…): operations }``."""
+        self.enter()
+        at = self.n
+        self.expect("{")
+        if arguments is None and self.tokens[self.n][:1] == "^":
+            self.n += 1
+            arguments = self._arguments(attributes=False) if self.tokens[self.n] == "(" else []
+            self.expect(":")
+        operations: list[Operation] = []
+        tokens = self.tokens
+        while tokens[self.n] != "}":
+            if tokens[self.n] == END:
+                self.fail("SHLO001", "this '{' is never closed", at, hint="is the file cut off?")
+            if tokens[self.n][0] == "^":
+                self.fail("SHLO005", "regions of several blocks are not supported")
+            operations.append(self.operation())
+        self.n += 1
+        self.leave()
+        return Region(arguments or [], operations, at)
+
+    def location(self) -> int:
+        """Step over a location; its token, or 0 when there is none."""
+        at, token = self.n, self.tokens[self.n]
+        if token[:4] == "loc(":
+            self.n += 1
+            return at
+        if token != "loc":
+            return 0
+        self.n += 1
+        self.balanced()
+        return at
+
+    # -- operations --------------------------------------------------------------------------------------------------
+    def operation(self) -> Operation:
+        """Results, name, and what the name's form says; then types and location."""
+        results = self._result_names() if self.tokens[self.n][0] == "%" else []
+        at, name = self.n, self.tokens[self.n]
+        self.n += 1
+        if name[0] == '"':
+            op = Operation(self.source, at, unquote(name), results)
+            self._generic(op)
+        else:
+            if not (name[0].isalpha() or name[0] == "_"):
+                self.n = at
+                self.unexpected("an operation")
+            if name[:5] == "func.":
+                name = name[5:]
+            op = Operation(self.source, at, name, results)
+            form = self.custom_forms.get(name)
+            if form is None:
+                self.plain(op)
+            else:
+                form(self, op)
+        op.place = self.location()
+        for key in _CALLEES:
+            if key in op.attrs:
+                self._note_calls(op.attrs[key], at)
+        return op
+
+    def _note_calls(self, value: Any, at: int) -> None:
+        for one in value if isinstance(value, tuple) else (value,):
+            if isinstance(one, Symbol):
+                self._calls.setdefault(one, at)
+
+    def _result_names(self) -> list[str]:
+        found: list[str] = []
+        while True:
+            name = self.value_name()
+            if self.accept(":"):
+                count = self.integer()
+                if not 0 < count < 100_000:
+                    self.fail("SHLO001", "an operation has at least one result here", self.n - 1)
+                found += [f"{name}#{k}" for k in range(count)] if count > 1 else [name]
+            else:
+                found.append(name)
+            if not self.accept(","):
+                break
+        self.expect("=")
+        return found
+
+    def _generic(self, op: Operation) -> None:
+        """``"name"(%a) <{…}> ({…}) {…} : (types) -> types``."""
+        op.operands = self.operands()
+        if self.tokens[self.n] == "[":
+            self.fail("SHLO005", "branches between blocks are not supported")
+        if self.accept("<"):
+            op.attrs = self.dictionary()
+            self.expect(">")
+        if self.accept("("):
+            while not self.accept(")"):
+                if op.regions:
+                    self.expect(",")
+                op.regions.append(self.region())
+        if self.tokens[self.n] == "{":
+            op.attrs = {**op.attrs, **self.dictionary()}
+        self.expect(":")
+        op.types = self.signature()[1]
+
+    def need_dialect(self, op: Operation) -> None:
+        """Raise SHLO002 for a name that cannot be an operation's, before its form is guessed."""
+        if "." not in op.name and op.name not in self.custom_forms:
+            near = difflib.get_close_matches(op.name, self.custom_forms, 1)
+            op.fail("SHLO002", f"unknown operation '{op.name[:40]}'", hint=f"did you mean '{near[0]}'?" if near else None)
+

@@ -1,0 +1,402 @@
+"""Attributes of ops ↔ fields of HloInstructionProto: one `Field`, a writer and a reader, for each attribute's name.
+
+Computations are not here: they are called by number (`writer`, `reader`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from heron.errors import HeronError
+from heron.hlo.instruction import Instruction
+from heron.hlo.op import Op
+from heron.hlo.proto import enums
+from heron.hlo.proto.annotations import read_accuracy, to_bytes, to_text, write_accuracy
+from heron.hlo.proto.groups import read_groups, write_groups
+from heron.hlo.proto.literals import read_literal, write_literal
+from heron.hlo.proto.schema import Message
+from heron.hlo.proto.shapes import ShapeReader, ShapeWriter
+from heron.hlo.proto.sharding import read_sharding, write_sharding
+from heron.hlo.proto.words import Words
+from heron.hlo.window import ConvDims, WindowDim
+
+Write = Callable[[Message, Any, Instruction, ShapeWriter], None]
+Read = Callable[[Message, ShapeReader, Sequence[Instruction]], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """How an attribute is written and read; `always`: also when it has its default value."""
+
+    write: Write
+    read: Read
+    always: bool = False
+
+
+def field_of(op: Op, name: str) -> Field | None:
+    """The field of an op's attribute."""
+    return _BY_OP.get((op.name, name)) or _FIELDS.get(name)
+
+
+# -- kinds of fields -------------------------------------------------------------------------------------------------
+def _plain(field: str, always: bool = False) -> Field:
+    """A scalar field that holds the value itself."""
+    return Field(lambda to, v, i, s: setattr(to, field, v), lambda p, s, o: getattr(p, field), always)
+
+
+def _count(field: str) -> Field:
+    """A number that is at least 1; 0 means it was left out."""
+    return Field(lambda to, v, i, s: setattr(to, field, v), lambda p, s, o: getattr(p, field) or 1, always=True)
+
+
+def _bytes(field: str) -> Field:
+    return Field(
+        lambda to, v, i, s: setattr(to, field, to_bytes(v)),
+        lambda p, s, o: to_text(getattr(p, field)),
+    )
+
+
+def _ints(field: str, message: str = "", inner: str = "") -> Field:
+    """A list of integers, of the instruction or of a message in it."""
+
+    def holder(p: Message) -> Message:
+        if inner:
+            return getattr(getattr(p, message), inner)
+        return getattr(p, message) if message else p
+
+    def write(to: Message, v: Any, i: Instruction, s: ShapeWriter) -> None:
+        found = holder(to)
+        if message:
+            found.SetInParent()
+        getattr(found, field).extend(v)
+
+    return Field(write, lambda p, s, o: tuple(getattr(holder(p), field)), always=bool(message))
+
+
+def _inside(message: str, field: str) -> Field:
+    """A scalar field of a message in the instruction."""
+
+    def write(to: Message, v: Any, i: Instruction, s: ShapeWriter) -> None:
+        found = getattr(to, message)
+        found.SetInParent()
+        setattr(found, field, v)
+
+    return Field(write, lambda p, s, o: getattr(getattr(p, message), field), always=True)
+
+
+def _first(field: str) -> Field:
+    """An integer that is the only one of a list."""
+
+    def read(p: Message, s: ShapeReader, o: Sequence[Instruction]) -> int | None:
+        values = getattr(p, field)
+        return values[0] if values else None
+
+    return Field(lambda to, v, i, s: getattr(to, field).append(v), read)
+
+
+def _enum(field: str, names: tuple[str, ...], message: str = "", always: bool = False) -> Field:
+    """A word, by number."""
+
+    def write(to: Message, v: Any, i: Instruction, s: ShapeWriter) -> None:
+        if v is not None:
+            setattr(getattr(to, message) if message else to, field, enums.number(names, v))
+
+    def read(p: Message, s: ShapeReader, o: Sequence[Instruction]) -> str | None:
+        return enums.word(names, getattr(getattr(p, message) if message else p, field))
+
+    return Field(write, read, always)
+
+
+# -- one by one ------------------------------------------------------------------------------------------------------
+def _write_slices(to: Message, v: Any, i: Instruction, s: ShapeWriter) -> None:
+    for start, limit, stride in v:
+        to.slice_dimensions.add(start=start, limit=limit, stride=stride)
+
+
+def _write_padding(to: Message, v: Any, i: Instruction, s: ShapeWriter) -> None:
+    to.padding_config.SetInParent()
+    for low, high, interior in v:
+        to.padding_config.dimensions.add(edge_padding_low=low, edge_padding_high=high, interior_padding=interior)
+
+
+def _read_padding(p: Message, s: ShapeReader, o: Sequence[Instruction]) -> Any:
+    dims = p.padding_config.dimensions
+    return tuple((d.edge_padding_low, d.edge_padding_high, d.interior_padding) for d in dims)
+
+
+def _write_window(to: Message, v: Any, i: Instruction, s: ShapeWriter) -> None:
+    to.window.SetInParent()
+    for d in v:
+        to.window.dimensions.add(
+            size=d.size,
+            stride=d.stride,
+            padding_low=d.pad_low,
+            padding_high=d.pad_high,
+            window_dilation=d.window_dilation,
+            base_dilation=d.base_dilation,
+            window_reversal=d.reversal,
+        )
+
+
+def _read_window(p: Message, s: ShapeReader, o: Sequence[Instruction]) -> tuple[WindowDim, ...]:
+    return tuple(
+        WindowDim(
+            d.size, d.stride, d.padding_low, d.padding_high, d.base_dilation, d.window_dilation, d.window_reversal
+        )
+        for d in p.window.dimensions
+    )
+
+
+#: ConvDims' field -> that of ConvolutionDimensionNumbers
+_CONV = {
+    "input_batch": "input_batch_dimension",
+    "input_feature": "input_feature_dimension",
+    "input_spatial": "input_spatial_dimensions",
+    "kernel_input": "kernel_input_feature_dimension",
+    "kernel_output": "kernel_output_feature_dimension",
+    "kernel_spatial": "kernel_spatial_dimensions",
+    "output_batch": "output_batch_dimension",
+    "output_feature": "output_feature_dimension",
+    "output_spatial": "output_spatial_dimensions",
+}
+
+
+def _write_conv(to: Message, v: Any, i: Instruction, s: ShapeWriter) -> None:
+    numbers = to.convolution_dimension_numbers
+    numbers.SetInParent()
+    for name, field in _CONV.items():
+        if name.endswith("spatial"):
+            getattr(numbers, field).extend(getattr(v, name))
+        else:
+            setattr(numbers, field, getattr(v, name))
+
+
+def _read_conv(p: Message, s: ShapeReader, o: Sequence[Instruction]) -> ConvDims | None:
+    if not p.HasField("convolution_dimension_numbers"):
+        return None
+    numbers = p.convolution_dimension_numbers
+    values = {name: getattr(numbers, field) for name, field in _CONV.items()}
+    found = ConvDims(**{n: tuple(v) if n.endswith("spatial") else v for n, v in values.items()})
+    for side in ("input", "kernel", "output"):
+        named = [v for n in values if n.startswith(side) for v in (values[n] if n.endswith("spatial") else [values[n]])]
+        if sorted(named) != list(range(len(named))):
+            why = f"dimensions {named[:8]}"
+            raise HeronError("PROTO003", f"the {side} of a convolution needs each dimension once", why=why)
+    return found
+
+
+def _write_precision(to: Message, v: Any, i: Instruction, s: ShapeWriter) -> None:
+    count = len(i.operands) if i.opcode == "custom-call" else 2
+    numbers = [enums.number(enums.PRECISION, w) for w in v or ("default",) * count]
+    to.precision_config.operand_precision.extend(numbers)
+
+
+def _read_precision(p: Message, s: ShapeReader, o: Sequence[Instruction]) -> tuple[str, ...] | None:
+    found = p.precision_config.operand_precision
+    if not any(found):
+        return None
+    return tuple(enums.word(enums.PRECISION, n) or "" for n in found)
+
+
+def _write_comparison(to: Message, v: Any, i: Instruction, s: ShapeWriter) -> None:
+    to.comparison_type = v or _usual_comparison(i.operands)
+
+
+def _read_comparison(p: Message, s: ShapeReader, operands: Sequence[Instruction]) -> str | None:
+    found = p.comparison_type
+    if found not in ("", "FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED"):
+        raise HeronError("PROTO003", f"comparison type '{found[:40]}' is unknown")
+    return None if not found or not operands or found == _usual_comparison(operands) else found
+
+
+def _usual_comparison(operands: Sequence[Instruction]) -> str:
+    element_type = operands[0].shape.element_type
+    if element_type.is_signed:
+        return "SIGNED"
+    return "FLOAT" if element_type.is_float or element_type.is_complex else "UNSIGNED"
+
+
+def _write_shapes(to: Message, v: Any, i: Instruction, shapes: ShapeWriter) -> None:
+    to.constrain_layout = True
+    for shape in v:
+        shapes.write(shape, to.operand_shapes_with_layout.add())
+
+
+def _read_shapes(p: Message, shapes: ShapeReader, o: Sequence[Instruction]) -> Any:
+    return tuple(map(shapes.read, p.operand_shapes_with_layout)) if p.constrain_layout else None
+
+
+def _write_aliasing(to: Message, v: Any, i: Instruction, s: ShapeWriter) -> None:
+    for output, operand, index in v:
+        to.output_operand_aliasing.add(output_shape_index=output, operand_index=operand, operand_shape_index=index)
+
+
+def _read_aliasing(p: Message, s: ShapeReader, o: Sequence[Instruction]) -> Any:
+    return tuple(
+        (tuple(a.output_shape_index), a.operand_index, tuple(a.operand_shape_index))
+        for a in p.output_operand_aliasing
+    )
+
+
+def _write_pairs(to: Message, v: Any, i: Instruction, s: ShapeWriter) -> None:
+    for source, target in v:
+        to.source_target_pairs.add(source=source, target=target)
+
+
+# the text's entry is the users' side, which the proto calls exit
+def _write_domain(to: Message, v: Any, i: Instruction, s: ShapeWriter) -> None:
+    w = Words(v, "domain")
+    for token in ("{", "kind", "=", '"sharding"', ",", "entry", "="):
+        w.expect(token)
+    entry, _, leave = v.partition("entry=")[2].rpartition("exit=")
+    write_sharding(entry.strip().rstrip(","), to.domain_exit_sharding)
+    write_sharding(leave.strip().removesuffix("}"), to.domain_entry_sharding)
+
+
+def _read_domain(p: Message, s: ShapeReader, o: Sequence[Instruction]) -> str:
+    entry, leave = read_sharding(p.domain_exit_sharding), read_sharding(p.domain_entry_sharding)
+    return f'{{kind="sharding", entry={entry}, exit={leave}}}'
+
+
+def _read_float(p: Message, s: ShapeReader, o: Sequence[Instruction]) -> float:
+    return float(str(np.float32(p.epsilon)))  # the short number that rounds to it
+
+
+def _no_field(to: Message, v: Any, i: Instruction, s: ShapeWriter) -> None:
+    raise HeronError("PROTO005", f"an attribute of '{i.opcode}' has no field in HloInstructionProto", where=i.name)
+
+
+@cache
+def _cross_program() -> Field:
+    field = "cross_program_prefetch_index"
+    return Field(
+        lambda to, v, i, s: setattr(to, field, v),
+        lambda p, s, o: getattr(p, field) if p.HasField(field) else None,
+    )
+
+
+_FIELDS: dict[str, Field] = {
+    "number": _plain("parameter_number"),
+    "index": _plain("tuple_index"),
+    "kind": _plain("fusion_kind"),
+    "direction": _plain("comparison_direction"),
+    "type": Field(_write_comparison, _read_comparison, always=True),
+    "channel_id": _plain("channel_id"),
+    "use_global_device_ids": _plain("use_global_device_ids"),
+    "constrain_layout": _plain("constrain_layout"),
+    "is_host_transfer": _plain("is_host_transfer"),
+    "is_stable": _plain("is_stable"),
+    "is_composite": _plain("is_composite"),
+    "is_reverse": _plain("is_reverse"),
+    "is_associative": Field(
+        lambda to, v, i, s: setattr(to, "is_associative", 1 if v else 2), lambda p, s, o: p.is_associative == 1, True
+    ),
+    "num_carries": _plain("num_carries"),
+    "k": _plain("k"),
+    "largest": _plain("largest"),
+    "delta": _plain("delta"),
+    "feature_index": _plain("feature_index"),
+    "epsilon": Field(lambda to, v, i, s: setattr(to, "epsilon", v), _read_float),
+    "exponent_bits": _plain("exponent_bits"),
+    "mantissa_bits": _plain("mantissa_bits"),
+    "indices_are_sorted": _plain("indices_are_sorted"),
+    "unique_indices": _plain("unique_indices"),
+    "custom_call_target": _plain("custom_call_target"),
+    "custom_call_has_side_effect": _plain("custom_call_has_side_effect"),
+    "feature_group_count": _count("feature_group_count"),
+    "batch_group_count": _count("batch_group_count"),
+    "async_execution_thread": Field(
+        lambda to, v, i, s: setattr(to, "async_execution_thread", "" if v == "main" else v),
+        lambda p, s, o: p.async_execution_thread or "main",
+    ),
+    "infeed_config": _bytes("infeed_config"),
+    "outfeed_config": _bytes("outfeed_config"),
+    "dimensions": _ints("dimensions"),
+    "dynamic_slice_sizes": _ints("dynamic_slice_sizes"),
+    "fft_length": _ints("fft_length"),
+    "iota_dimension": _first("dimensions"),
+    "inferred_dimension": _first("dimensions"),
+    "slice": Field(
+        _write_slices, lambda p, s, o: tuple((d.start, d.limit, d.stride or 1) for d in p.slice_dimensions)
+    ),
+    "padding": Field(_write_padding, _read_padding),
+    "window": Field(_write_window, _read_window),
+    "dim_labels": Field(_write_conv, _read_conv),
+    "convolution_kind": _enum("conv_kind", enums.CONVOLUTION),
+    "operand_precision": Field(_write_precision, _read_precision, always=True),
+    "algorithm": _enum("algorithm", enums.DOT_ALGORITHM, "precision_config"),
+    "literal": Field(lambda to, v, i, s: write_literal(v, to.literal, s), lambda p, s, o: _literal(p, s)),
+    "outfeed_shape": Field(
+        lambda to, v, i, s: s.write(v, to.outfeed_shape),
+        lambda p, s, o: s.read(p.outfeed_shape) if p.HasField("outfeed_shape") else None,
+    ),
+    "operand_layout_constraints": Field(_write_shapes, _read_shapes),
+    "output_to_operand_aliasing": Field(_write_aliasing, _read_aliasing),
+    "schedule": _enum("custom_call_schedule", enums.SCHEDULE),
+    "api_version": _enum("custom_call_api_version", enums.API_VERSION, always=True),
+    "padding_type": _enum("padding_type", enums.PADDING),
+    "fft_type": _enum("fft_type", enums.FFT),
+    "distribution": _enum("distribution", enums.DISTRIBUTION),
+    "transpose_a": _enum("transpose_a", enums.TRANSPOSE, "triangular_solve_options"),
+    "left_side": _inside("triangular_solve_options", "left_side"),
+    "unit_diagonal": _inside("triangular_solve_options", "unit_diagonal"),
+    "lower": _inside("triangular_solve_options", "lower"),
+    "cross_program_prefetch_index": _cross_program(),
+    "domain": Field(_write_domain, _read_domain),
+    "replica_groups": Field(lambda to, v, i, s: write_groups(v, to), lambda p, s, o: read_groups(p), always=True),
+    "source_target_pairs": Field(
+        _write_pairs, lambda p, s, o: tuple((d.source, d.target) for d in p.source_target_pairs)
+    ),
+    "result_accuracy": Field(
+        lambda to, v, i, s: write_accuracy(v, to.result_accuracy),
+        lambda p, s, o: read_accuracy(p.result_accuracy) if p.HasField("result_accuracy") else None,
+    ),
+}
+
+
+def _literal(p: Message, s: ShapeReader) -> Any:
+    return read_literal(p.literal, s) if p.HasField("literal") else None
+
+
+_DOT = "dot_dimension_numbers"
+_RAGGED = "ragged_dot_dimension_numbers"
+for _name in ("lhs_batch", "lhs_contracting", "rhs_batch", "rhs_contracting"):
+    _FIELDS[f"{_name}_dims"] = _ints(f"{_name}_dimensions", _DOT)
+_FIELDS["lhs_ragged_dims"] = _ints("lhs_ragged_dimensions", _RAGGED)
+_FIELDS["rhs_group_dims"] = _ints("rhs_group_dimensions", _RAGGED)
+for _name in (
+    "offset_dims",
+    "collapsed_slice_dims",
+    "start_index_map",
+    "operand_batching_dims",
+    "start_indices_batching_dims",
+):
+    _FIELDS[_name] = _ints(_name, "gather_dimension_numbers")
+for _name in (
+    "update_window_dims",
+    "inserted_window_dims",
+    "scatter_dims_to_operand_dims",
+    "input_batching_dims",
+    "scatter_indices_batching_dims",
+):
+    _FIELDS[_name] = _ints(_name, "scatter_dimension_numbers")
+
+#: attributes that mean another field with some ops
+_BY_OP: dict[tuple[str, str], Field] = {
+    ("rng-bit-generator", "algorithm"): _enum("rng_algorithm", enums.RNG_ALGORITHM),
+    ("cholesky", "lower"): _inside("cholesky_options", "lower"),
+    ("gather", "slice_sizes"): _ints("gather_slice_sizes"),
+    ("gather", "index_vector_dim"): _inside("gather_dimension_numbers", "index_vector_dim"),
+    ("scatter", "index_vector_dim"): _inside("scatter_dimension_numbers", "index_vector_dim"),
+    ("collective-permute", "slice_sizes"): Field(_no_field, lambda p, s, o: None),
+    ("collective-permute-start", "slice_sizes"): Field(_no_field, lambda p, s, o: None),
+    **{
+        ("ragged-dot", f"{name}_dims"): _ints(f"{name}_dimensions", _RAGGED, _DOT)
+        for name in ("lhs_batch", "lhs_contracting", "rhs_batch", "rhs_contracting")
+    },
+}

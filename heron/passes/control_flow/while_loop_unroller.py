@@ -1,0 +1,148 @@
+"""while-loop-unroller: short loops of elementwise work become straight code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from heron.analysis.trip_count import Counter, counter_of
+from heron.hlo import literal
+from heron.hlo.computation import Computation
+from heron.hlo.instruction import Instruction
+from heron.hlo.module import Module
+from heron.passes.base import Pass
+from heron.passes.building import constant
+from heron.passes.context import PassContext
+from heron.passes.registry import register
+
+#: ops that are not elementwise, but go into one kernel with what uses them; or only name things
+_MOVES = frozenset({"broadcast", "reshape", "bitcast", "transpose", "slice", "dynamic-slice", "reverse", "iota"})
+_NAMES = frozenset({"parameter", "tuple", "get-tuple-element", "constant"})
+
+
+@register
+@dataclass(frozen=True)
+class WhileLoopUnroller(Pass):
+    """Replaces a loop by as many copies of its body as it has rounds, where those can become one kernel.
+
+    A loop puts its state into memory after each round, and each round starts kernels of its own; elementwise rounds
+    in a row need neither. Loops whose bodies hold other work (products, reductions, updates in place, …) gain nothing
+    that would pay for the longer program and stay. ``max_trips`` and ``max_instructions``: rounds, and instructions of
+    all rounds together that compute something, above which a loop stays: one kernel of a thousand instructions still
+    compiles in a fraction of a second.
+
+    body {
+      s = (s32[], f32[4], f32[4]) parameter(0)
+      n = s32[] get-tuple-element(s), index=0
+      one = s32[] constant(1)
+      next = s32[] add(n, one)
+      v = f32[4] get-tuple-element(s), index=1
+      k = f32[4] get-tuple-element(s), index=2
+      w = f32[4] multiply(v, k)
+      ROOT t = (s32[], f32[4], f32[4]) tuple(next, k, w)
+    }
+
+    condition {
+      s = (s32[], f32[4], f32[4]) parameter(0)
+      n = s32[] get-tuple-element(s), index=0
+      two = s32[] constant(2)
+      ROOT c = pred[] compare(n, two), direction=LT
+    }
+
+    zero = s32[] constant(0)
+    init = (s32[], f32[4], f32[4]) tuple(zero, f32[4] x, f32[4] y)
+    loop = (s32[], f32[4], f32[4]) while(init), condition=condition, body=body
+    ROOT r = f32[4] get-tuple-element(loop), index=2
+    ->
+    w1 = f32[4] multiply(x, y)
+    ROOT w2 = f32[4] multiply(y, w1)
+    """
+
+    name = "while-loop-unroller"
+    max_trips: int = 64
+    max_instructions: int = 1000
+
+    def run(self, module: Module, ctx: PassContext) -> bool:
+        changed = False
+        for c in module.post_order():  # inner loops before those around them
+            for i in c.instructions:
+                counter = counter_of(i) if i.opcode == "while" else None
+                if counter is None:
+                    continue
+                why_not = self._refusal(i, counter)
+                size = counter.trips * work(i.body)
+                ctx.decide(
+                    not why_not, why_not or f"{counter.trips} rounds, {size} instructions in all", subject=i.name
+                )
+                if not why_not:
+                    _unroll(i, counter)
+                    changed = True
+        if changed:
+            module.remove_unused_computations()
+        return changed
+
+    def _refusal(self, loop: Instruction, counter: Counter) -> str:
+        """Why the loop stays a loop; empty when it need not."""
+        if counter.trips > self.max_trips:
+            return f"runs {counter.trips} times, which is more than {self.max_trips}"
+        instructions = counter.trips * work(loop.body)
+        if instructions > self.max_instructions:
+            return f"would become {instructions} instructions, which is more than {self.max_instructions}"
+        if loop.condition.root.has_side_effect or loop.control_predecessors or loop.control_successors:
+            return "something must happen before or after it"
+        for i in loop.body.instructions:
+            if not _fuses(i):
+                return f"its rounds could not become one kernel: '{i.name}' is a {i.opcode}"
+        return ""
+
+
+def work(c: Computation) -> int:
+    """How many instructions of `c` compute something."""
+    return sum(i.opcode not in _NAMES for i in c.instructions)
+
+
+def _fuses(i: Instruction) -> bool:
+    if i.control_predecessors or i.control_successors or i.op.has_side_effect:
+        return False
+    return i.op.is_elementwise or i.opcode in _MOVES or i.opcode in _NAMES
+
+
+def _unroll(loop: Instruction, counter: Counter) -> None:
+    """Put the rounds in place of the loop; the state never becomes a tuple where only its elements are used."""
+    caller = loop.parent
+    assert caller is not None
+    init = loop.operands[0]
+    elements = list(init.operands)  # a counted loop starts from a tuple
+    element_type = elements[counter.index].shape.element_type
+    for n in range(counter.trips):
+        if n:
+            value = literal.scalar(element_type, counter.start + n * counter.step)
+            elements[counter.index] = constant(caller, value, like=loop)
+        elements = _round(caller, loop.body, elements, loop)
+    end = literal.scalar(element_type, counter.start + counter.trips * counter.step)
+    elements[counter.index] = constant(caller, end, like=loop)
+    for user in list(loop.users):
+        if user.opcode == "get-tuple-element":
+            caller.replace(user, elements[user.attrs["index"]])
+    if loop.parent is not caller:  # nobody needed it any more
+        return
+    if loop.users or loop.is_root:
+        caller.replace(loop, caller.add("tuple", elements, loop.shape, like=loop))
+    else:
+        caller.remove(loop)
+
+
+def _round(
+    caller: Computation, body: Computation, elements: list[Instruction], loop: Instruction
+) -> list[Instruction]:
+    """One copy of the body in `caller`, given the state's elements; the elements after it."""
+    parameter = body.parameters[0]
+    copies: dict[Instruction, Instruction] = {}
+    for i in body.post_order():
+        if i.opcode == "get-tuple-element" and i.operands[0] is parameter:
+            copies[i] = elements[i.attrs["index"]]
+        elif i is parameter:
+            if any(user.opcode != "get-tuple-element" for user in i.users):
+                copies[i] = caller.add("tuple", elements, loop.shape, like=loop)
+        elif i is not body.root:
+            copies[i] = caller.attach(i.clone([copies[o] for o in i.operands]))
+    return [copies[o] for o in body.root.operands]

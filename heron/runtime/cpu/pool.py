@@ -1,0 +1,171 @@
+"""The thread pool compiled CPU programs share: operating-system threads that run native code only (`pool_code.py`).
+
+`pool(threads)` gives the process's pool of that many threads, the caller counted, or None when there is nothing to
+share. Threads start with the first program that needs them, keep to the process's CPUs, block signals (Python's main
+thread gets those), are left behind by `os.fork` (the child starts its own when it needs them) and end with the
+interpreter.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import signal
+import threading
+import time
+from functools import cache
+from typing import Any
+
+from heron.errors import HeronError
+from heron.runtime.cpu import pool_code
+
+PARALLEL_FOR = "heron_parallel_for"
+_MOST_THREADS = 1024
+_POOLS: dict[int, Pool] = {}
+_LOCK = threading.Lock()
+#: seconds the interpreter's exit waits for a worker that is in the middle of a job
+_PATIENCE = 1.0
+#: raised by an instruction of the thread itself: to block them would hide where a crash came from
+_OWN_SIGNALS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP}
+
+
+def usable_cpus() -> int:
+    """CPUs this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return max(1, len(os.sched_getaffinity(0)))
+    return os.cpu_count() or 1
+
+
+def thread_count(wanted: int) -> int:
+    """How many threads a program gets that asks for `wanted` (0: one for each usable CPU); 1 where there is no pool."""
+    if not pool_code.supported():
+        return 1
+    return min(wanted or usable_cpus(), _MOST_THREADS)
+
+
+def pool(wanted: int) -> Pool | None:
+    """The pool for `Options.threads`; None when that comes to one thread."""
+    threads = thread_count(wanted)
+    if threads < 2:
+        return None
+    with _LOCK:
+        found = _POOLS.get(threads)
+        if found is None:
+            found = _POOLS[threads] = Pool(threads)
+        return found
+
+
+@cache
+def _code() -> Any:
+    from heron.codegen.llvm.jit import Jit
+
+    jit = Jit(level=1)
+    jit.add(pool_code.text(), "pool", exports=[PARALLEL_FOR, "heron_worker"])
+    return jit
+
+
+@cache
+def _libc() -> ctypes.CDLL:
+    libc = ctypes.CDLL(None)
+    libc.pthread_create.argtypes = [ctypes.c_void_p] * 4
+    libc.pthread_tryjoin_np.argtypes = [ctypes.c_ulong, ctypes.c_void_p]
+    return libc
+
+
+class Pool:
+    """``threads - 1`` workers and whoever calls `parallel_for`. `address` is what compiled code passes to it."""
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+        self._memory = ctypes.create_string_buffer(pool_code.STATE_BYTES + 64)
+        self.address = -(-ctypes.addressof(self._memory) // 64) * 64
+        self._workers: list[int] = []
+        #: whether workers were started in this process; a plain attribute, since every call of a program looks
+        self.started = False
+
+    @property
+    def parallel_for(self) -> int:
+        """Address of ``void (ptr pool, ptr fn, ptr args, i64 items, i64 grain)``."""
+        return _code().address(PARALLEL_FOR)
+
+    def start(self) -> None:
+        """Start the workers unless they run. Fewer than wanted is no error: the caller does what nobody else does."""
+        with _LOCK:
+            if self.started:
+                return
+            libc = _libc()
+            worker = _code().address("heron_worker")
+            self._word(pool_code.STOP).value = 0
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, set(signal.Signals) - _OWN_SIGNALS)
+            try:
+                for _ in range(self.threads - 1):
+                    thread = ctypes.c_ulong()
+                    if libc.pthread_create(ctypes.byref(thread), None, worker, self.address):
+                        break
+                    self._workers.append(thread.value)
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            self._word(pool_code.WORKERS).value = len(self._workers)
+            self.started = True
+
+    def stop(self) -> None:
+        """End the workers; those in the middle of a job end after it. Programs that still run go on without them."""
+        with _LOCK:
+            self._word(pool_code.WORKERS).value = 0
+            self._word(pool_code.STOP).value = 1
+            libc, deadline = _libc(), time.monotonic() + _PATIENCE
+            while self._workers and time.monotonic() < deadline:
+                # again and again: a worker may look at the stop word just before it falls asleep
+                libc.syscall(
+                    ctypes.c_long(pool_code.futex_number()),
+                    ctypes.c_void_p(self.address + pool_code.SLEEP_WORD),
+                    pool_code.FUTEX_WAKE,
+                    _MOST_THREADS,
+                    None,
+                    None,
+                    0,
+                )
+                self._workers = [t for t in self._workers if libc.pthread_tryjoin_np(t, None)]
+                if self._workers:
+                    time.sleep(0.0002)
+            self._workers.clear()
+            self.started = False
+
+    def run(self, function: int, args: int, items: int, grain: int = 1) -> None:
+        """Call the native ``void (ptr args, i64 lo, i64 hi)`` at `function` on ranges of [0, items). Raises RUN031.
+
+        `grain`: ranges begin at its multiples.
+        """
+        if items < 0 or grain < 1:
+            raise HeronError("RUN031", f"no parallel loop over {items} items in grains of {grain}")
+        if not self.started:
+            self.start()
+        native = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 2)(self.parallel_for)
+        native(self.address, function, args, items, grain)
+
+    def _word(self, offset: int) -> ctypes.c_int32:
+        return ctypes.c_int32.from_address(self.address + offset)
+
+    def _forget(self) -> None:
+        """In a forked child: no worker came along, and no job is under way."""
+        ctypes.memset(self.address, 0, pool_code.STATE_BYTES)
+        self._workers.clear()
+        self.started = False
+
+
+def _stop_all() -> None:
+    for each in list(_POOLS.values()):
+        each.stop()
+
+
+def _after_fork() -> None:
+    global _LOCK
+    _LOCK = threading.Lock()  # another thread of the parent may have held it
+    for each in _POOLS.values():
+        each._forget()
+
+
+atexit.register(_stop_all)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,153 @@
+"""Convolutions with every kind of window and grouping, as matrix products and as kernels; select-and-scatter."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from heron.backends.library import strided_products
+from heron.hlo.module import Module
+from heron.hlo.window import WindowDim
+from tests.backends.agree import TARGETS, assert_agrees, program
+
+VARIANTS = {
+    "strided": ("f32[2,8,7,3]", "f32[3,2,3,4]", "f32[2,4,4,4]", "window={size=3x2 stride=2x2 pad=0_1x1_1}, dim_labels=b01f_01io->b01f"),
+    "dilated": ("f32[2,9,9,3]", "f32[3,3,3,4]", "f32[2,5,5,4]", "window={size=3x3 rhs_dilate=2x2}, dim_labels=b01f_01io->b01f"),
+    "transposed": ("f32[1,4,4,3]", "f32[3,3,3,4]", "f32[1,8,8,4]", "window={size=3x3 pad=1_2x2_1 lhs_dilate=2x2}, dim_labels=b01f_01io->b01f"),
+    "reversed": ("f32[1,6,6,3]", "f32[3,3,3,4]", "f32[1,6,6,4]", "window={size=3x3 pad=1_1x1_1 rhs_reversal=1x1}, dim_labels=b01f_01io->b01f"),
+    "depthwise": ("f32[2,6,6,4]", "f32[3,3,1,4]", "f32[2,4,4,4]", "window={size=3x3}, dim_labels=b01f_01io->b01f, feature_group_count=4"),
+    "grouped": ("f32[2,5,6]", "f32[3,3,4]", "f32[2,5,4]", "window={size=3 pad=1_1}, dim_labels=b0f_0io->b0f, feature_group_count=2"),
+    "batch groups": ("f32[4,5,6]", "f32[3,6,4]", "f32[2,5,4]", "window={size=3 pad=1_1}, dim_labels=b0f_0io->b0f, batch_group_count=2"),
+    "weight gradient": ("f32[5,6,6,3]", "f32[5,6,6,4]", "f32[3,3,3,4]", "window={size=6x6 pad=1_1x1_1}, dim_labels=f01b_i01o->01bf"),
+    "features first": ("f32[2,3,6,6]", "f32[4,3,3,3]", "f32[2,4,6,6]", "window={size=3x3 pad=1_1x1_1}, dim_labels=bf01_oi01->bf01"),
+    "cropped": ("f32[1,8,2]", "f32[3,2,4]", "f32[1,3,4]", "window={size=3 pad=-2_-1}, dim_labels=b0f_0io->b0f"),
+    "only padding": ("f32[1,2,2]", "f32[1,2,4]", "f32[1,3,4]", "window={size=1 stride=4 pad=4_4}, dim_labels=b0f_0io->b0f"),
+    "no window": ("f32[3,2]", "f32[2,4]", "f32[3,4]", "dim_labels=bf_io->bf"),
+    "volume": ("f32[1,4,3,5,2]", "f32[2,2,2,2,3]", "f32[1,3,2,4,3]", "window={size=2x2x2}, dim_labels=b012f_012io->b012f"),
+}  # fmt: skip
+
+
+@pytest.fixture
+def prefer_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Matrix products however small they are."""
+    monkeypatch.setattr(strided_products, "_LOOP_RATE", 1e-9)
+
+
+def convolution(lhs: str, rhs: str, out: str, attributes: str) -> Module:
+    return program([lhs, rhs], out, f"convolution(p0, p1), {attributes}")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
+def test_kernels(variant: tuple[str, str, str, str], target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strided_products, "_CALL", 1e9)
+    exe = assert_agrees(convolution(*variant), target)
+    assert exe.kernels
+
+
+@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
+def test_matrix_products(variant: tuple[str, str, str, str], prefer_products: None) -> None:
+    exe = assert_agrees(convolution(*variant), "cpu")
+    assert "convolution" in exe.stage("thunks") and not exe.kernels
+
+
+@pytest.mark.parametrize("t", ["f64", "c64", "bf16", "f16", "s32"])
+@pytest.mark.parametrize("target", TARGETS)
+def test_types(t: str, target: str, prefer_products: None) -> None:
+    window = "window={size=3 pad=1_1}, dim_labels=b0f_0io->b0f"
+    exe = assert_agrees(convolution(f"{t}[2,8,8]", f"{t}[3,8,16]", f"{t}[2,8,16]", window), target)
+    is_product = any(k.startswith("Convolution") or k == "convolution" for k in exe.trace.thunks)
+    assert is_product == (target == "cpu" and t != "s32")
+
+
+SIZES = st.integers(1, 4)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_random_convolutions(data: st.DataObject) -> None:
+    """Any window, any order of dimensions, any grouping."""
+    rank = data.draw(st.integers(1, 2))
+    groups, batch_groups = data.draw(st.sampled_from([(1, 1), (2, 1), (3, 1), (1, 2)]))
+    batch, inputs, features = (data.draw(SIZES) for _ in range(3))
+    window, places = [], []
+    for _ in range(rank):
+        size, stride, base, dilation = data.draw(SIZES), *(data.draw(st.integers(1, 3)) for _ in range(3))
+        low, high = data.draw(st.integers(-1, 3)), data.draw(st.integers(-1, 3))
+        w = WindowDim(size, stride, low, high, base, dilation, data.draw(st.booleans()))
+        window.append(w)
+        places.append(data.draw(st.integers(1, 6)))
+    outputs = [w.output_size(n) for w, n in zip(window, places, strict=True)]
+    if 0 in outputs:
+        return
+    spatial = "01"[:rank]
+
+    def arranged(sizes: dict[str, int]) -> tuple[str, str]:
+        order = data.draw(st.permutations(list(sizes)))
+        return "".join(order), f"f32[{','.join(str(sizes[d]) for d in order)}]"
+
+    lhs = arranged({"b": batch * batch_groups, "f": inputs * groups, **dict(zip(spatial, places, strict=True))})
+    parts = groups * batch_groups
+    sizes = {d: w.size for d, w in zip(spatial, window, strict=True)}
+    rhs = arranged({"i": inputs, "o": features * parts, **sizes})
+    out = arranged({"b": batch, "f": features * parts, **dict(zip(spatial, outputs, strict=True))})
+
+    def each(name: str, values: list[str]) -> str:
+        return f"{name}={'x'.join(values)}"
+
+    fields = [
+        each("size", [str(w.size) for w in window]),
+        each("stride", [str(w.stride) for w in window]),
+        each("pad", [f"{w.pad_low}_{w.pad_high}" for w in window]),
+        each("lhs_dilate", [str(w.base_dilation) for w in window]),
+        each("rhs_dilate", [str(w.window_dilation) for w in window]),
+        each("rhs_reversal", [str(int(w.reversal)) for w in window]),
+    ]
+    attributes = f"window={{{' '.join(fields)}}}, dim_labels={lhs[0]}_{rhs[0]}->{out[0]}"
+    attributes += f", feature_group_count={groups}, batch_group_count={batch_groups}"
+    module = convolution(lhs[1], rhs[1], out[1], attributes)
+    before = strided_products._LOOP_RATE
+    try:
+        for rate in (1e-9, 1e9):  # always products where possible, never
+            strided_products._LOOP_RATE = rate
+            assert_agrees(module, "cpu")
+    finally:
+        strided_products._LOOP_RATE = before
+
+
+def test_what_is_weighed_is_in_the_trace() -> None:
+    text = "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f"
+    exe = assert_agrees(convolution("f32[2,16,16,32]", "f32[3,3,32,32]", "f32[2,16,16,32]", text), "cpu")
+    (decision,) = [d for d in exe.trace.decisions if d.rule == "convolution"]
+    assert decision.ok and decision.cost_before > decision.cost_after > 0
+    assert "16x32x32" in decision.reason or "32x32x16" in decision.reason, decision.reason
+
+
+SELECTING = """
+pick {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = pred[] compare(a, b), direction=GE
+}
+
+sum {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = f32[] add(a, b)
+}
+"""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    ("shape", "source", "window"),
+    [
+        ("f32[1,6,6,2]", "f32[1,3,3,2]", "size=1x2x2x1 stride=1x2x2x1"),
+        ("f32[1,7,6,2]", "f32[1,4,3,2]", "size=1x3x3x1 stride=1x2x2x1 pad=0_0x1_1x0_1x0_0"),
+        ("f32[9]", "f32[7]", "size=3"),
+    ],
+)
+def test_select_and_scatter(shape: str, source: str, window: str, target: str) -> None:
+    op = f"select-and-scatter(p0, p1, p2), window={{{window}}}, select=pick, scatter=sum"
+    assert_agrees(program([shape, source, "f32[]"], shape, op, SELECTING), target)

@@ -1,0 +1,198 @@
+"""Library ops on the CPU and the simulated GPU: transforms, linear algebra, sorting, random bits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import heron
+from heron.backends import compile
+from heron.backends.library.host import Permuted, memory_order
+from heron.errors import HeronError
+from heron.hlo.layout import layout
+from heron.hlo.shape import array
+from heron.hlo.types import F32
+from heron.runtime.library import lapack
+from tests.backends.agree import TARGETS, assert_agrees, program, random_inputs
+
+FLOATS = {"s": "f32", "d": "f64", "c": "c64", "z": "c128"}
+
+
+def positive(t: str, *dims: int) -> np.ndarray:
+    """Hermitian positive definite matrices."""
+    rng = np.random.default_rng(5)
+    a = rng.standard_normal(dims) + (1j * rng.standard_normal(dims) if t[0] == "c" else 0)
+    dtype = {"f32": np.float32, "f64": np.float64, "c64": np.complex64, "c128": np.complex128}[t]
+    return (a @ a.swapaxes(-1, -2).conj() + dims[-1] * np.eye(dims[-1])).astype(dtype)
+
+
+# -- transforms ------------------------------------------------------------------------------------------------------
+TRANSFORMS = [
+    ("c64[3,8]", "c64[3,8]", "FFT", "8"),
+    ("c128[2,4,6]", "c128[2,4,6]", "IFFT", "4,6"),
+    ("f32[2,3,4,5]", "c64[2,3,4,3]", "RFFT", "3,4,5"),
+    ("f64[9]", "c128[5]", "RFFT", "9"),
+    ("c64[2,5]", "f32[2,8]", "IRFFT", "8"),
+    ("c128[2,3,4]", "f64[2,3,7]", "IRFFT", "3,7"),
+]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("case", TRANSFORMS, ids=lambda c: f"{c[2]} {c[0]}")
+def test_transforms(case: tuple[str, str, str, str], target: str) -> None:
+    source, result, kind, lengths = case
+    exe = assert_agrees(program([source], result, f"fft(p0), fft_type={kind}, fft_length={{{lengths}}}"), target)
+    assert exe.trace.thunks == {"scipy.fft" if target == "cpu" else "cufft": 1}
+
+
+# -- linear algebra ----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("lower", ["true", "false"])
+@pytest.mark.parametrize("t", FLOATS.values())
+def test_cholesky(t: str, lower: str, target: str) -> None:
+    module = program([f"{t}[2,5,5]"], f"{t}[2,5,5]", f"cholesky(p0), lower={lower}")
+    assert_agrees(module, target, [positive(t, 2, 5, 5)])
+
+
+def test_cholesky_of_what_has_none() -> None:
+    a = np.stack([np.eye(3), -np.eye(3)]).astype(np.float32)
+    (found,) = compile(program(["f32[2,3,3]"], "f32[2,3,3]", "cholesky(p0), lower=true")).run([a])
+    np.testing.assert_array_equal(found[0], np.eye(3))
+    assert np.isnan(found[1]).all()
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("left", ["true", "false"])
+@pytest.mark.parametrize("transpose", ["NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"])
+@pytest.mark.parametrize("unit", ["true", "false"])
+@pytest.mark.parametrize("t", ["f32", "c128", "bf16"])
+def test_triangular_solve(t: str, left: str, transpose: str, unit: str, target: str) -> None:
+    b = f"{t}[2,4,3]" if left == "true" else f"{t}[2,3,4]"
+    options = f"left_side={left}, lower=true, transpose_a={transpose}, unit_diagonal={unit}"
+    module = program([f"{t}[2,4,4]", b], b, f"triangular-solve(p0, p1), {options}")
+    a, rhs = random_inputs(module)
+    a = (a.astype(np.complex128 if t[0] == "c" else np.float64) / 4 + 2 * np.eye(4)).astype(a.dtype)
+    assert_agrees(module, target, [a, rhs])
+
+
+def custom(target: str, config: str = "") -> str:
+    return f'custom-call(p0), custom_call_target="{target}", api_version=API_VERSION_TYPED_FFI, backend_config={{{config}}}'
+
+
+@pytest.mark.parametrize("letter", "sdcz")
+@pytest.mark.parametrize("call", ["potrf", "getrf", "geqrf", "syevd", "gesdd thin", "gesdd full", "gesdd values"])
+def test_lapack(call: str, letter: str) -> None:
+    """The same routines as the evaluator, in the same precision; the first is XLA's own, see the workloads."""
+    t, real = FLOATS[letter], {"c64": "f32", "c128": "f64"}.get(FLOATS[letter], FLOATS[letter])
+    name, _, mode = call.partition(" ")
+    if name == "syevd" and letter in "cz":
+        name = "heevd"
+    shape = f"{t}[2,5,5]" if name in ("potrf", "syevd", "heevd") else f"{t}[2,5,4]"
+    u, vt = (f"{t}[2,5,5]", f"{t}[2,4,4]") if mode == "full" else (f"{t}[2,5,4]", f"{t}[2,4,4]")
+    results = {
+        "potrf": (shape, "s32[2]"),
+        "getrf": (shape, "s32[2,4]", "s32[2]"),
+        "geqrf": (shape, f"{t}[2,4]"),
+        "syevd": (shape, f"{real}[2,5]", "s32[2]"),
+        "heevd": (shape, f"{real}[2,5]", "s32[2]"),
+        "gesdd": (shape, f"{real}[2,4]", u, vt, "s32[2]"),
+    }[name]
+    letters = {"thin": "mode = 83 : ui8", "full": "mode = 65 : ui8", "values": "mode = 78 : ui8"}
+    config = letters.get(mode, "uplo = 76 : ui8, mode = 86 : ui8" if name != "getrf" else "")
+    module = program([shape], f"({', '.join(results)})", custom(f"lapack_{letter}{name}_ffi", config))
+    inputs = [positive(t, 2, 5, 5)] if "5,5]" in shape else random_inputs(module)
+    exe = assert_agrees(module, "cpu", inputs)
+    assert "scipy.linalg.lapack" in exe.trace.thunks
+
+
+@pytest.mark.parametrize("full", [True, False])
+@pytest.mark.parametrize("routine", ["gesvdj", "gesvd", "gesdd"])
+def test_singular_values_as_cusolver_gives_them(routine: str, full: bool) -> None:
+    u, v = ((5, 5), (4, 4)) if full else ((5, 4), (4, 4))
+    flags = f"compute_uv = true, full_matrices = {str(full).lower()}" + (", transposed = false" * (routine != "gesvdj"))
+    shapes = [f"f32[{m},{n}]" for m, n in (u, v)]
+    module = program(["f32[5,4]"], f"(f32[5,4], f32[4], {', '.join(shapes)}, s32[])", custom(f"cusolver_{routine}_ffi", flags))
+    (a,) = random_inputs(module)
+    exe = compile(module, "sim:sm_90")
+    _, values, left, right, info = exe.run([a])
+    assert not info and "cusolver" in exe.trace.thunks
+    vh = right.T if routine == "gesvdj" else right
+    np.testing.assert_allclose(left[:, :4] * values @ vh, a, atol=1e-5)
+
+
+def test_transposed_gesvd_swaps_the_vectors() -> None:
+    flags = "compute_uv = true, full_matrices = false, transposed = true"
+    result = "(f32[3,5], f32[3], f32[3,5], f32[3,3], s32[])"
+    module = program(["f32[3,5]"], result, custom("cusolver_gesvd_ffi", flags))
+    (a,) = random_inputs(module)
+    _, values, vh, u, _ = compile(module, "sim:sm_90").run([a])
+    np.testing.assert_allclose(u * values @ vh, a, atol=1e-5)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_q_from_householder_vectors(target: str) -> None:
+    a = np.random.default_rng(2).standard_normal((5, 3)).astype(np.float32)
+    packed, tau = lapack.lapack("geqrf", a)(a)[:2]
+    op = 'custom-call(p0, p1), custom_call_target="lapack_sorgqr_ffi"'
+    (q,) = compile(program(["f32[5,3]", "f32[3]"], "f32[5,3]", op), target).run([packed, tau])
+    np.testing.assert_allclose(q @ np.triu(packed[:3]), a, atol=1e-5)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_pivots(target: str) -> None:
+    module = program(["s32[2,3]"], "s32[2,5]", 'custom-call(p0), custom_call_target="cu_lu_pivots_to_permutation"')
+    assert_agrees(module, target, [np.array([[1, 3, 4], [0, 1, 2]], np.int32)])
+
+
+def test_unknown_custom_calls_are_refused() -> None:
+    with pytest.raises(HeronError, match="GEN011") as refused:
+        compile(program(["f32[2]"], "f32[2]", 'custom-call(p0), custom_call_target="my_kernel"'))
+    assert "my_kernel" in refused.value.what and "potrf" in (refused.value.hint or "")
+
+
+def test_empty_matrices() -> None:
+    shape = "f32[2,0,0]"
+    assert_agrees(program([shape], shape, "cholesky(p0), lower=true"), "cpu")
+    result = "(f32[0,3], s32[0], s32[])"
+    module = program(["f32[0,3]"], result, custom("lapack_sgetrf_ffi"))
+    assert compile(module).run([np.zeros((0, 3), np.float32)])[2] == 0
+
+
+# -- by passes ---------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("t", ["f32", "bf16", "s32"])
+def test_topk(t: str, target: str) -> None:
+    module = program([f"{t}[3,40]"], f"({t}[3,5], s32[3,5])", "topk(p0), k=5, largest=true")
+    assert_agrees(module, target)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("algorithm", ["rng_three_fry", "rng_default"])
+def test_random_bits(algorithm: str, target: str) -> None:
+    for state, bits in (("u64[2]", "u32[5,6]"), ("u32[4]", "u64[3]"), ("u64[2]", "u8[7]")):
+        module = program([state], f"({state}, {bits})", f"rng-bit-generator(p0), algorithm={algorithm}")
+        exe = assert_agrees(module, target)
+        assert len(exe.kernels) <= 3
+
+
+# -- the frame ---------------------------------------------------------------------------------------------------------
+def test_views_follow_the_layout() -> None:
+    shape = array(F32, (2, 3, 4), layout((1, 2, 0)))
+    assert memory_order(shape) == (0, 2, 1)
+    seen: list[tuple[int, ...]] = []
+    Permuted(lambda x: seen.append(x.shape), ((0, 2, 1),))(np.zeros((2, 4, 3), np.float32))
+    assert seen == [(2, 3, 4)]
+
+
+def test_the_plan_names_library_and_routine() -> None:
+    exe = compile(program(["c64[8]"], "c64[8]", "fft(p0), fft_type=FFT, fft_length={8}"))
+    assert "scipy.fft Transform(kind='FFT', lengths=(8,))" in exe.stage("thunks")
+
+
+def test_a_failure_inside_a_routine_is_raised_by_the_call() -> None:
+    module = program(["s32[3]"], "s32[3]", 'custom-call(p0), custom_call_target="cu_lu_pivots_to_permutation"')
+    exe = compile(module)
+    with pytest.raises(IndexError):
+        exe.run([np.array([0, 9, 0], np.int32)])
+    swaps = np.array([2, 1, 2], np.int32)
+    np.testing.assert_array_equal(exe(swaps), heron.evaluate(module, swaps)[0])
