@@ -37,6 +37,11 @@ _CHUNK = 1 << 24
 
 def read_text(path: str | Path) -> str:
     """The file's text (UTF-8). Raises CLI010 when it cannot be read and CLI011 when it is no text."""
+    return decode(read_bytes(path), str(path))
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """The file's content. Raises CLI010 when it cannot be read."""
     check_name("CLI010", "cannot read", path)
     try:
         with open(path, "rb") as stream:
@@ -45,14 +50,25 @@ def read_text(path: str | Path) -> str:
         raise os_error("CLI010", f"cannot read '{path}'", error) from None
 
 
-def read_stream(stream: IO[bytes], name: str) -> str:
-    """The text (UTF-8) up to the end of `stream`. Raises CLI010 when it is longer than MAX_TEXT, CLI011."""
+def read_stream(stream: IO[bytes], name: str) -> bytes:
+    """What is left in `stream`. Raises CLI010 when it is longer than MAX_TEXT."""
     data = bytearray()
     while chunk := stream.read(_CHUNK):
         data += chunk
         if len(data) > MAX_TEXT:
-            raise HeronError("CLI010", f"cannot read '{name}'", why=f"it is longer than {MAX_TEXT:,} bytes")
-    return decode(bytes(data), name)
+            raise unreadable(name, f"it is longer than {MAX_TEXT:,} bytes")
+    return bytes(data)
+
+
+def unreadable(name: str, why: str) -> HeronError:
+    """CLI010 for what no system call refused."""
+    return HeronError("CLI010", f"cannot read '{name}'", why=why)
+
+
+def empty(name: str) -> HeronError:
+    """CLI011 for a file with nothing in it."""
+    hint = "a program begins with a line `HloModule NAME` or `module @NAME`"
+    return HeronError("CLI011", f"'{name}' is empty", hint=hint)
 
 
 def check_name(code: str, what: str, path: str | Path) -> None:

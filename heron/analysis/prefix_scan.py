@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from heron.hlo.instruction import Instruction
 from heron.hlo.window import WindowDim
 
-#: scans of at least this many elements are done in one pass where that is possible; GPU threads do shorter ones alone
-LONG = 32
+#: scans of more elements than this are done in one pass, or cut up where that is not possible; GPU threads do shorter
+#: ones alone
+SHORT = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,8 @@ def scan_of(i: Instruction) -> Scan | None:
     delay = w.pad_low - w.size + 1
     if m and w.pad_low >= m - 1 and delay >= 0:
         return Scan(d, False, delay, n, m)
-    if m and w.size - w.pad_low >= n and w.pad_low <= 0:
+    # the last result must not have more than one element, or a pass from the end would have to skip results
+    if m and w.size - w.pad_low >= n and w.pad_low <= 0 and m - w.pad_low >= n:
         return Scan(d, True, -w.pad_low, n, m)
     return None
 
@@ -55,7 +57,7 @@ def scan_of(i: Instruction) -> Scan | None:
 def is_long_scan(i: Instruction) -> bool:
     """Whether a reduce-window is a scan that is better done in one pass."""
     found = scan_of(i)
-    return found is not None and min(found.source, found.results) >= LONG
+    return found is not None and min(found.source, found.results) > SHORT
 
 
 def _is_trivial(w: WindowDim) -> bool:

@@ -3,6 +3,9 @@
 Exit codes: 0 fine, 1 values differ, 2 bad input or usage, 3 a bug in heron, 130 interrupted.
 """
 
-from heron.cli.main import main
+try:
+    from heron.cli.main import main
+except KeyboardInterrupt:  # Ctrl-C this early is no traceback either
+    raise SystemExit(130) from None
 
 __all__ = ["main"]

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from heron import files
-from heron.errors import HeronError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -45,25 +44,23 @@ def examples(*lines: str) -> str:
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
-def read_source(file: str) -> tuple[str, str]:
-    """Text of FILE and the name to call it by; ``-`` is standard input. Raises CLI010, CLI011."""
+def read_source(file: str) -> tuple[bytes, str]:
+    """Content of FILE and the name to call it by; ``-`` is standard input. Raises CLI010."""
     if file != "-":
-        return files.read_text(file), file
+        return files.read_bytes(file), file
     if sys.stdin is None:
-        raise HeronError("CLI010", "cannot read standard input", why="it is closed")
+        raise files.unreadable("<stdin>", "it is closed")
     if sys.stdin.isatty():
-        click.echo("reading HLO text from standard input, end with Ctrl-D", err=True)
+        click.echo("reading a program from standard input, end with Ctrl-D", err=True)
     return files.read_stream(sys.stdin.buffer, "<stdin>"), "<stdin>"
 
 
 def load_module(file: str) -> Module:
-    """Parse and verify FILE. Raises a located HeronError for anything wrong with it."""
-    text, name = read_source(file)
-    if not text.strip():
-        raise HeronError("CLI011", f"'{name}' is empty", hint="a program begins with a line `HloModule NAME`")
-    from heron.hlo.text import parse
+    """Read and verify FILE, in any form `heron.frontends` knows. Raises a located HeronError for anything wrong."""
+    data, name = read_source(file)
+    from heron.frontends import from_bytes
 
-    return parse(text, filename=name, verify=True)
+    return from_bytes(data, name, verify=True)
 
 
 def make_options(settings: tuple[str, ...]) -> Options:

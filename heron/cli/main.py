@@ -71,6 +71,8 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 
 def invoke(argv: Sequence[str]) -> int:
     """Run a command line; gives its exit code and never raises."""
+    if sys.stdout is None:  # closed by the caller
+        sys.stdout = open(os.devnull, "w")
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a terminal that lacks a character gets '?', not a crash
             stream.reconfigure(errors="replace")  # type: ignore[union-attr]
@@ -105,11 +107,12 @@ def _run(argv: list[str]) -> int:
     except MemoryError as error:
         hint = "a smaller program or smaller inputs"
         return _fail(HeronError("CLI003", "out of memory", why=str(error) or None, hint=hint), argv)
-    except BrokenPipeError:
-        raise
+    except SystemExit:  # click's answer to a closed pipe, with the code that here means other values
+        raise BrokenPipeError from None
     except OSError as error:
-        place = f"'{error.filename}'" if error.filename else "a file"
-        return _fail(files.os_error("CLI010", f"cannot use {place}", error), argv)
+        if error.filename is None:  # not a file that was named: writing to standard output
+            raise
+        return _fail(files.os_error("CLI010", f"cannot use '{error.filename}'", error), argv)
     except Exception as error:  # a bug: still one message, not a page of Python
         if os.environ.get("HERON_TRACEBACK"):
             raise

@@ -1,4 +1,4 @@
-"""Whether a program's arrays fit in memory: asked before they are made, because a kernel out of memory kills silently."""
+"""Whether a program's arrays fit in memory, asked before they are made: a system out of memory kills without a word."""
 
 from __future__ import annotations
 

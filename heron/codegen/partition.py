@@ -1,9 +1,11 @@
 """Partitioner: cuts a fused computation into functions, so that no value is computed twice at one place.
 
 A function computes its root at a given index. An instruction belongs to the function of its users as long as all of
-them read it at the same index in the same region; one that is read at several indices becomes the root of a function of
-its own, called once an index. ``log -> transpose -> add(log, transpose)`` gives two functions: ``log``, called twice,
-and the entry. Instructions that cost next to nothing (constants, broadcasts of parameters, …) are repeated instead.
+them read it at the same index in the same region; one that a function reads at several indices becomes the root of a
+function of its own, called once an index. ``log -> transpose -> add(log, transpose)`` gives two functions: ``log``,
+called twice, and the entry. Instructions that cost next to nothing (constants, broadcasts of parameters, …) are
+repeated instead. What a few functions share, each at one index, is repeated in each: if it were a function too, so would
+be what it shares with the next one, and calls would double with every step of a chain such as a random number's rounds.
 
 Source: the idea of XLA's computation partitioner (https://openxla.org/xla/emitters).
 """
@@ -14,7 +16,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from heron.analysis.indexing.expr import Dim, Expr, dims
+from heron.analysis.indexing.expr import Const, Dim, Expr, dims
 from heron.analysis.indexing.hlo_maps import moves_elements, operand_index
 from heron.analysis.indexing.simplify import simplifier
 from heron.hlo.instruction import Instruction
@@ -26,6 +28,10 @@ Access: TypeAlias = tuple[object, tuple[Expr, ...]]
 
 #: how many cheap elementwise ops a repeated instruction may cost
 _REPEAT_LIMIT = 2
+#: how many functions may each have their own copy of what they share
+_COPIES = 4
+#: stands for any further index an operand is read at
+_AGAIN: tuple[Expr, ...] = (Const(-1),)
 _LEAVES = frozenset({"parameter", "constant", "iota", "partition-id", "replica-id"})
 _EXPENSIVE = frozenset({"divide", "remainder", "power", "sqrt", "rsqrt", "cbrt", "atan2", "map"})
 
@@ -87,14 +93,14 @@ def partition(
         found = accesses[i]
         if i in provided or i in cheap:
             continue
-        space, index = found[0]
-        if len(found) > 1 or i in boundaries:
+        if i in boundaries or len(found) > min(_COPIES, len({space for space, _ in found})):
             sizes = index_sizes(i.shape)
             functions[i] = Function("", i, sizes)
-            space, index = (i, sizes), dims(len(sizes))
-        for n, operand in enumerate(i.operands):
-            for access in _operand_accesses(i, n, space, index):
-                _add(accesses, operand, access)
+            found = [((i, sizes), dims(len(sizes)))]
+        for space, index in found:
+            for n, operand in enumerate(i.operands):
+                for access in _operand_accesses(i, n, space, index):
+                    _add(accesses, operand, access)
     return _describe(roots, order, functions, accesses, provided)
 
 
@@ -149,9 +155,9 @@ def _operand_accesses(i: Instruction, n: int, space: object, index: tuple[Expr, 
     sizes = index_sizes(operand.shape)
     own = ((i, n), sizes)
     if i.opcode == "gather" and n == 1 and len(i.start_index_map) > 1:  # one read for each part of the index vector
-        return [(own, dims(len(sizes))), ((i, n, "again"), dims(len(sizes)))]
+        return [(own, dims(len(sizes))), (own, _AGAIN)]
     if n and i.opcode == "call":
-        return [(own, dims(len(sizes))), ((i, n, "again"), dims(len(sizes)))]
+        return [(own, dims(len(sizes))), (own, _AGAIN)]
     return [(own, tuple(Dim(d) for d in range(len(sizes))))]
 
 

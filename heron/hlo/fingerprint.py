@@ -7,6 +7,7 @@ literals and called computations do. Kernels are reused by it, so it is made for
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from typing import Any
 
 from heron.hlo.compare import reachable
@@ -31,6 +32,19 @@ def fingerprint(c: Computation) -> str:
 def digest(c: Computation) -> str:
     """A short name for the fingerprint: 128 bits in hex."""
     return _hash(fingerprint(c).encode())
+
+
+def digests(computations: Iterable[Computation]) -> dict[Computation, str]:
+    """The digests of computations that stand callees first, with all those they call."""
+    known: dict[Computation, str] = {}
+    for c in computations:
+        known[c] = _hash(_text(c, known).encode())
+    return known
+
+
+def digest_of(texts: Iterable[str]) -> str:
+    """One digest of several texts."""
+    return _hash("\n".join(texts).encode())
 
 
 def _hash(data: bytes) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from heron.errors import HeronError
 from heron.hlo import op as ops
 from heron.hlo.op import AttrKind, Op, Trait
+from heron.hlo.operators import Operators
 from heron.hlo.shape import Shape
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class Metadata:
     extra: tuple[tuple[str, str], ...] = ()
 
 
-class Instruction:
+class Instruction(Operators):
     """An op applied to operands. Attributes of the op (`i.dimensions`, `i.to_apply`, …) read like fields.
 
     ``users`` maps each using instruction to its number of uses. ``extras`` holds what any instruction may carry

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from heron.errors import HeronError
-from heron.hlo.computation import Computation
+from heron.hlo.computation import Computation, remap_calls
 from heron.hlo.instruction import Instruction
 from heron.hlo.shape import Shape
 
@@ -17,6 +17,9 @@ class Module:
     ``entry_layout``: parameter shapes and result shape, with layouts, as callers see them; None until known (then the
     entry computation's own shapes count). ``header``: the other fields of the ``HloModule`` line, parsed where heron
     uses them. ``schedule``: execution order per computation once a scheduler ran. ``filename``: where it came from.
+
+    What only protocol buffers tell: ``spmd_parameter_shardings`` and ``spmd_output_sharding`` after partitioning (as
+    text), ``cross_program_prefetches`` (parameter, index, offset), ``carried``: fields kept as they came, unread.
     """
 
     def __init__(self, name: str) -> None:
@@ -27,8 +30,17 @@ class Module:
         self.entry_layout: tuple[tuple[Shape, ...], Shape] | None = None
         self.header: dict[str, Any] = {}
         self.schedule: dict[Computation, list[Instruction]] | None = None
+        self.spmd_parameter_shardings: tuple[str, ...] | None = None
+        self.spmd_output_sharding: str | None = None
+        self.cross_program_prefetches: tuple[tuple[int, tuple[int, ...], int], ...] = ()
+        self.carried = b""
         self._names: dict[str, int] = {}
         self._computation_names: dict[str, int] = {}
+
+    def __reduce__(self) -> tuple[object, ...]:
+        from heron.hlo.proto import from_proto, to_proto
+
+        return from_proto, (to_proto(self), self.filename)
 
     def __str__(self) -> str:
         from heron.hlo.text.printer import print_module
@@ -57,6 +69,59 @@ class Module:
 
     def instruction_count(self) -> int:
         return sum(map(len, self._computations))
+
+    def computation_count(self) -> int:
+        return len(self._computations)
+
+    def embedded_computations(self) -> list[Computation]:
+        """All but the entry."""
+        return [c for c in self._computations if c is not self.entry]
+
+    @property
+    def parameter_shapes(self) -> tuple[Shape, ...]:
+        """The entry's parameters as callers see them."""
+        return self.entry_layout[0] if self.entry_layout else tuple(p.shape for p in self.entry.parameters)
+
+    @property
+    def result_shape(self) -> Shape:
+        """The entry's result as callers see it."""
+        return self.entry_layout[1] if self.entry_layout else self.entry.root.shape
+
+    @property
+    def replica_count(self) -> int:
+        """How many replicas run the program, each on data of its own."""
+        return self.header.get("replica_count", 1)
+
+    @property
+    def num_partitions(self) -> int:
+        """How many devices a replica is spread over."""
+        return self.header.get("num_partitions", 1)
+
+    @property
+    def dynamic_parameter_bindings(self) -> str | None:
+        """Which parameters tell sizes of others, as the text of old programs; None without."""
+        return self.header.get("dynamic_parameter_binding")
+
+    @property
+    def is_scheduled(self) -> bool:
+        return self.schedule is not None
+
+    def unique_ids(self) -> dict[Instruction, int]:
+        """A number for each instruction, as XLA counts: the computation's place in the upper half, its own below."""
+        return {i: (n << 32) + k for n, c in enumerate(self._computations) for k, i in enumerate(c._instructions)}
+
+    def content_order(self) -> list[Computation]:
+        """Computations by size, then by content: the same order whatever their names and places."""
+        from heron.hlo.fingerprint import digests
+
+        found = digests(self.post_order())
+        return sorted(found, key=lambda c: (len(c), found[c]))
+
+    def structural_hash(self) -> str:
+        """128 bits in hex that are the same for structurally equal modules (`compare.equal`), names aside."""
+        from heron.hlo.fingerprint import digest, digest_of
+
+        return digest_of([digest(self.entry), *map(str, self.parameter_shapes), str(self.result_shape)])
 
     def post_order(self) -> list[Computation]:
         """Computations, callees before callers; those nobody calls from the entry come too."""
@@ -139,6 +204,64 @@ class Module:
         """Drop a computation nobody calls."""
         del self._computations[c]
         c.module = None
+        if self.schedule is not None:
+            self.schedule.pop(c, None)
+
+    def replace_computations(self, replacements: dict[Computation, Computation]) -> None:
+        """Call the new computations (added already) instead of the old ones, and drop those; the entry counts too."""
+        for i in self.instructions():
+            if i.attrs:
+                remap_calls(i, replacements)
+        if self.entry in replacements:
+            self.replace_entry(replacements[self.entry])
+        for c in replacements:
+            if c in self._computations:
+                self.remove_computation(c)
+
+    def replace_entry(self, c: Computation) -> None:
+        """Make a computation of the module the entry; the layouts callers see are its own from now on."""
+        self.entry, self.entry_layout = c, None
+
+    def set_counts(self, replica_count: int = 1, num_partitions: int = 1) -> None:
+        """Say how many devices run the program. Raises HLO025 for less than one."""
+        for name, count in (("replica_count", replica_count), ("num_partitions", num_partitions)):
+            if count < 1:
+                raise HeronError("HLO025", f"{name} is {count}", why="a program runs on at least one device")
+            self.header.pop(name, None)
+            if count > 1:
+                self.header[name] = count
+
+    def set_schedule(self, schedule: dict[Computation, list[Instruction]]) -> None:
+        """Fix the execution order. Raises HLO110 when it is none, and leaves things as they were then."""
+        before, self.schedule = self.schedule, {c: list(order) for c, order in schedule.items()}
+        try:
+            self.verify_schedule()
+        except HeronError:
+            self.schedule = before
+            raise
+
+    def clear_schedule(self) -> None:
+        """Forget the execution order."""
+        self.schedule = None
+
+    def verify_schedule(self) -> None:
+        """Raises HLO110 when the schedule is no order of the instructions that keeps their dependencies."""
+        from heron.hlo.verifier import schedules_are_orders
+
+        for problem in schedules_are_orders(self):
+            raise problem.error()
+
+    def cleanup(self) -> None:
+        """Put computations and instructions in the order they print, and free the names nobody has any more."""
+        from heron.hlo.text.printer import computation_order, print_order
+
+        self._computations = dict.fromkeys(computation_order(self))
+        self._names, self._computation_names = {}, {}
+        for c in self._computations:
+            c.reorder(print_order(c))
+            _unique(self._computation_names, c.name)
+            for i in c._instructions:
+                _unique(self._names, i.name)
 
     def remove_unused_computations(self) -> bool:
         """Drop what cannot be reached from the entry; tells whether anything was dropped."""
@@ -158,6 +281,9 @@ class Module:
         """A deep copy with the same names."""
         copy = Module(self.name)
         copy.filename, copy.entry_layout, copy.header = self.filename, self.entry_layout, dict(self.header)
+        copy.spmd_parameter_shardings = self.spmd_parameter_shardings
+        copy.spmd_output_sharding = self.spmd_output_sharding
+        copy.cross_program_prefetches, copy.carried = self.cross_program_prefetches, self.carried
         clones: dict[Computation, Computation] = {}
         for c in self.post_order():
             clones[c] = c.clone(calls=clones)

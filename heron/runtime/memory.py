@@ -9,6 +9,7 @@ import numpy as np
 
 from heron.errors import HeronError
 from heron.hlo.shape import ShapeIndex
+from heron.runtime import recycle
 
 if TYPE_CHECKING:
     from heron.buffers.assignment import BufferAssignment
@@ -80,7 +81,7 @@ class HostMemory:
         for a in self.allocations:
             if a.kind == "parameter":
                 argument = arguments[self._positions[a.parameter, a.index]]
-                bases[a.number] = argument.copy() if a.number in donated else argument
+                bases[a.number] = recycle.copy(argument) if a.number in donated else argument
             elif a.kind == "constant":
                 bases[a.number] = self.constants[a.number]
             elif a.kind == "temp":
@@ -91,6 +92,6 @@ class HostMemory:
                 results.append(bases[n].reshape(-1).view(dtype).reshape(dims))
                 continue
             if n not in fresh:
-                fresh[n] = bases[n] = np.empty(dims, dtype)
+                fresh[n] = bases[n] = recycle.empty(dims, dtype)
             results.append(fresh[n])
         return bases, results

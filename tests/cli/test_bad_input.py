@@ -224,7 +224,21 @@ def test_full_disk_behind_standard_output() -> None:
             [sys.executable, "-m", "heron", "targets"], stdout=full, stderr=subprocess.PIPE, text=True
         )
     assert done.returncode == 2
-    assert "disk is full" in done.stderr and "Traceback" not in done.stderr
+    assert "cannot write to standard output" in done.stderr and "disk is full" in done.stderr
+
+
+def test_reader_gone_before_anything_was_written() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "heron", "targets"]
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_closed_standard_output() -> None:
+    done = subprocess.run(f"{sys.executable} -m heron targets >&-", shell=True, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_interrupt_stops_cleanly() -> None:

@@ -1,15 +1,20 @@
 """Random programs: a Hypothesis strategy for small valid modules with inputs, for tests of passes, codegen and text.
 
-The programs are well-behaved: no division by chance zeros, no overflow to infinity, so results of different backends
-can be compared with the usual tolerances. Structure is what varies: shapes (with size-1 and odd dimensions), fan-out,
-ranks, element types, reductions over any dimensions.
+What the results of two backends may differ by is known for every output, so that a comparison needs no tolerance that
+could hide a fault. Most float values are integers small enough for all arithmetic on them to be exact whatever its
+order; only these are compared, rounded or made integers. Values from functions such as tanh carry a bound of their
+error along. Structure is what varies: shapes (with size-1 and odd dimensions), fan-out, ranks, element types, loops.
+
+This file has the state and the ops that compute; the steps that move elements are in `generate_moves`, those that
+call computations in `generate_calls`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from hypothesis import strategies as st
@@ -18,44 +23,123 @@ from heron.hlo.builder import Builder
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
 from heron.hlo.shape import row_major
-from heron.hlo.types import BF16, F32, PRED, S32, ElementType
+from heron.hlo.types import BF16, F16, F32, F64, PRED, S8, S16, S32, S64, U8, U32, ElementType
 
-Program = tuple[Module, list[np.ndarray]]
 Draw = Callable[[Any], Any]
 
 MAX_ELEMENTS = 4096
 SIZES = (1, 2, 3, 4, 5, 7, 8, 16, 33)
+ALL_TYPES = (F32, S32, BF16, F16, F64, PRED, S8, U8, S16, S64, U32)
+#: bits of integers a float type holds exactly
+_MANTISSA = {F64: 53, F32: 24, F16: 11, BF16: 8}
 
-FLOAT_UNARY = ("negate", "abs", "tanh", "logistic", "cosine", "sine", "floor", "sign", "round-nearest-even")
-FLOAT_BINARY = ("add", "subtract", "multiply", "maximum", "minimum")
+FLOAT_UNARY = ("negate", "abs", "floor", "ceil", "sign", "round-nearest-even", "round-nearest-afz")
 INT_UNARY = ("negate", "abs", "not", "sign", "popcnt", "count-leading-zeros")
 INT_BINARY = ("add", "subtract", "multiply", "maximum", "minimum", "and", "or", "xor")
 PRED_BINARY = ("and", "or", "xor")
 DIRECTIONS = ("EQ", "NE", "GE", "GT", "LE", "LT")
+#: functions with the largest slope and value on [-2, 2]
+SMOOTH = {
+    "tanh": (1.0, 1.0),
+    "logistic": (0.25, 1.0),
+    "cosine": (1.0, 1.0),
+    "sine": (1.0, 1.0),
+    "exponential": (7.5, 7.5),
+    "exponential-minus-one": (7.5, 6.5),
+    "erf": (1.2, 1.0),
+}
 
 
-@st.composite
-def programs(draw: Draw, types: tuple[ElementType, ...] = (F32, S32), max_ops: int = 12) -> Program:
-    """A module and inputs for its parameters. Add `BF16` to `types` for narrow floats."""
-    b = Builder("generated")
-    inputs: list[np.ndarray] = []
-    values: list[Instruction] = []
-    for n in range(draw(st.integers(1, 3))):
-        element_type = draw(st.sampled_from(types))
-        dims = draw(_dims())
-        values.append(b.parameter(n, row_major(element_type, *dims)))
-        inputs.append(_input(draw, element_type, dims))
-    for _ in range(draw(st.integers(1, max_ops))):
-        made = _STEPS[draw(st.sampled_from(sorted(_STEPS)))](draw, b, values)
-        if made is not None:
-            values.append(made)
-    outputs = [v for v in values if not v.users and v.opcode != "parameter"][-4:] or values[-1:]
-    root = outputs[0] if len(outputs) == 1 else b.tuple(*outputs)
-    return b.build(root), inputs
+class Program(NamedTuple):
+    """A module, arrays for its parameters, and by how much each output may be off."""
+
+    module: Module
+    inputs: list[np.ndarray]
+    errors: list[float]
 
 
-def _dims() -> st.SearchStrategy[tuple[int, ...]]:
-    return st.lists(st.sampled_from(SIZES), max_size=4).map(_bounded)
+@dataclass(frozen=True)
+class Facts:
+    """The largest magnitude a value can have and the largest error; without error a float is an integer."""
+
+    bound: float
+    error: float = 0.0
+
+
+@dataclass
+class State:
+    """A program being made."""
+
+    draw: Draw
+    b: Builder
+    types: tuple[ElementType, ...]
+    values: list[Instruction] = field(default_factory=list)
+    facts: dict[Instruction, Facts] = field(default_factory=dict)
+
+    def integer(self, low: int, high: int) -> int:
+        return self.draw(st.integers(low, high))
+
+    def one_of(self, choices: Any) -> Any:
+        return self.draw(st.sampled_from(choices))
+
+    def pick(self, kinds: str = "", exact: bool = False, fits: Callable[[Instruction], bool] | None = None) -> Any:
+        """A value of one of the kinds, favouring recent ones; None when there is none."""
+        found = [
+            v
+            for v in self.values
+            if (not kinds or v.shape.element_type.kind in kinds.split())
+            and not (exact and self.facts[v].error)
+            and (fits is None or fits(v))
+        ]
+        return self.one_of(found[::-1]) if found else None
+
+    def like(self, x: Instruction, exact: bool = False) -> Instruction:
+        """A value of the shape of `x`, often another one."""
+        return self.pick(exact=exact, fits=lambda v: v.shape is x.shape) or x
+
+    def keep(self, x: Instruction, bound: float, error: float = 0.0) -> Instruction:
+        """Note the facts of `x`, which is the outcome of a step."""
+        self.facts[x] = Facts(min(bound, top(x.shape.element_type)), error)
+        return x
+
+    def add(self, opcode: str, operands: list[Instruction], bound: float, error: float = 0.0, **attrs: Any) -> Any:
+        return self.keep(self.b.computation.add(opcode, operands, **attrs), bound, error)
+
+    def within(self, x: Instruction, limit: float) -> Instruction:
+        """`x`, clamped when its magnitude could be above `limit`."""
+        facts, element_type = self.facts[x], x.shape.element_type
+        if facts.bound <= limit:
+            return x
+        low = self.b.constant(-int(limit) if element_type.is_signed else 0, element_type)
+        high = self.b.constant(int(limit), element_type)
+        return self.add("clamp", [low, x, high], int(limit), facts.error)
+
+    def parameter(self, number: int) -> np.ndarray:
+        """Add a parameter; gives an array for it."""
+        element_type, dims = self.one_of(self.types), self.draw(dimensions())
+        p = self.b.parameter(number, row_major(element_type, *dims))
+        array = _input(np.random.default_rng(self.integer(0, 2**16)), element_type, dims)
+        self.values.append(self.keep(p, 1 if element_type is PRED else 20))
+        return array
+
+
+def top(element_type: ElementType) -> float:
+    """More than any magnitude of an integer type; of a float type infinity."""
+    return float("inf") if element_type.is_float else 2.0**element_type.bits
+
+
+def exact_limit(element_type: ElementType) -> float:
+    """Up to which magnitude integers are exact; integer types wrap, which is exact as well."""
+    return 2.0 ** _MANTISSA[element_type] if element_type in _MANTISSA else float("inf")
+
+
+def epsilon(element_type: ElementType) -> float:
+    """A few units in the last place of 1."""
+    return 8 * 2.0 ** (1 - _MANTISSA[element_type])
+
+
+def dimensions(max_rank: int = 4) -> st.SearchStrategy[tuple[int, ...]]:
+    return st.lists(st.sampled_from(SIZES), max_size=max_rank).map(_bounded)
 
 
 def _bounded(sizes: list[int]) -> tuple[int, ...]:
@@ -64,167 +148,166 @@ def _bounded(sizes: list[int]) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-def _input(draw: Draw, element_type: ElementType, dims: tuple[int, ...]) -> np.ndarray:
-    rng = np.random.default_rng(draw(st.integers(0, 2**16)))
+def _input(rng: np.random.Generator, element_type: ElementType, dims: tuple[int, ...]) -> np.ndarray:
     if element_type is PRED:
         return rng.random(dims) < 0.5
-    if element_type.is_integer:
-        return rng.integers(-20, 20, dims).astype(element_type.dtype)
-    return np.asarray(rng.uniform(-2, 2, dims)).astype(element_type.dtype)
+    low = -20 if element_type.is_signed else 0
+    return np.asarray(rng.integers(low, 21, dims)).astype(element_type.dtype)
 
 
-def _pick(draw: Draw, values: list[Instruction], kinds: str = "") -> Instruction | None:
-    """A value whose element type is of one of the kinds, favouring recent ones."""
-    fitting = [v for v in values if not kinds or v.shape.element_type.kind in kinds.split()]
-    return draw(st.sampled_from(fitting[::-1])) if fitting else None
+@st.composite
+def programs(draw: Draw, types: tuple[ElementType, ...] = ALL_TYPES, max_ops: int = 12) -> Program:
+    """A module with inputs for its parameters; its element types are some of `types`, and s32, pred and f32."""
+    some = tuple(draw(st.lists(st.sampled_from(types), min_size=1, max_size=3, unique=True)))
+    s = State(draw, Builder("generated"), some)
+    inputs = [s.parameter(n) for n in range(draw(st.integers(1, 3)))]
+    steps = _steps()
+    for _ in range(draw(st.integers(1, max_ops))):
+        made = steps[draw(st.sampled_from(sorted(steps)))](s)
+        if made is not None:
+            s.values.append(made)
+    found = [v for v in s.values if not v.users and v.opcode != "parameter"][-4:] or s.values[-1:]
+    module = s.b.build(found[0] if len(found) == 1 else s.b.tuple(*found))
+    return Program(module, inputs, [s.facts[v].error for v in found])
 
 
-def _ops(x: Instruction, floats: tuple[str, ...], ints: tuple[str, ...], preds: tuple[str, ...]) -> tuple[str, ...]:
-    kind = x.shape.element_type.kind
-    return floats if kind == "float" else preds if kind == "pred" else ints
+def _steps() -> dict[str, Callable[[State], Instruction | None]]:
+    from tests.hlo.generate_calls import CALLS
+    from tests.hlo.generate_moves import MOVES
+
+    return {**_COMPUTE, **MOVES, **CALLS}
 
 
-# -- steps: each adds one value, or gives up ------------------------------------------------------------------------
-def _unary(draw: Draw, b: Builder, values: list[Instruction]) -> Instruction | None:
-    x = _pick(draw, values)
-    assert x is not None
-    opcode = draw(st.sampled_from(_ops(x, FLOAT_UNARY, INT_UNARY, ("not",))))
-    return b.computation.add(opcode, [x])
+# -- steps: each makes one value from others, or gives up -------------------------------------------------------------
+def _unary(s: State) -> Instruction | None:
+    x = s.pick()
+    facts, element_type = s.facts[x], x.shape.element_type
+    if element_type is PRED:
+        return s.add("not", [x], 1)
+    if element_type.is_float:
+        return s.add(s.one_of(FLOAT_UNARY[:2] if facts.error else FLOAT_UNARY), [x], facts.bound, facts.error)
+    opcode = s.one_of(INT_UNARY if element_type.is_signed else ("not", "popcnt", "count-leading-zeros", "negate"))
+    same = opcode in ("abs", "sign") or (opcode == "negate" and element_type.is_signed)
+    return s.add(opcode, [x], facts.bound if same else top(element_type))
 
 
-def _binary(draw: Draw, b: Builder, values: list[Instruction]) -> Instruction | None:
-    x = _pick(draw, values)
-    assert x is not None
-    y = _pick(draw, [v for v in values if v.shape is x.shape])
-    opcode = draw(st.sampled_from(_ops(x, FLOAT_BINARY, INT_BINARY, PRED_BINARY)))
-    found = b.computation.add(opcode, [x, y or x])
-    # keeps repeated squaring from running off to infinity
-    return b.tanh(found) if opcode == "multiply" and x.shape.element_type.is_float else found
-
-
-def _compare(draw: Draw, b: Builder, values: list[Instruction]) -> Instruction | None:
-    x = _pick(draw, values, "float signed")
+def _smooth(s: State) -> Instruction | None:
+    x = s.pick("float")
     if x is None:
         return None
-    y = _pick(draw, [v for v in values if v.shape is x.shape])
-    return b.compare(x, y or x, direction=draw(st.sampled_from(DIRECTIONS)))
+    x = s.within(x, 2)
+    opcode = s.one_of(sorted(SMOOTH))
+    slope, bound = SMOOTH[opcode]
+    return s.add(opcode, [x], bound, slope * s.facts[x].error + epsilon(x.shape.element_type) * bound)
 
 
-def _select(draw: Draw, b: Builder, values: list[Instruction]) -> Instruction | None:
-    p = _pick(draw, values, "pred")
-    choices = [] if p is None else [v for v in values if v.shape.dims == p.shape.dims]
-    x = _pick(draw, choices)
-    y = None if x is None else _pick(draw, [v for v in choices if v.shape is x.shape])
-    return None if y is None else b.select(p, x, y)
-
-
-def _convert(draw: Draw, b: Builder, values: list[Instruction]) -> Instruction | None:
-    x = _pick(draw, values, "signed pred float")
-    if x is None:
-        return None
-    target = S32 if x.shape.element_type.is_float else F32
-    if x.shape.element_type is BF16:
-        target = F32
-    return b.convert(x, shape=x.shape.with_type(target))
-
-
-def _broadcast(draw: Draw, b: Builder, values: list[Instruction]) -> Instruction | None:
-    x = _pick(draw, values)
-    assert x is not None
-    extra = draw(st.lists(st.sampled_from(SIZES), min_size=1, max_size=2))
-    if prod(extra) * x.shape.num_elements > MAX_ELEMENTS or x.shape.rank > 4:
-        return None
-    rank = x.shape.rank + len(extra)
-    kept = sorted(draw(st.permutations(range(rank)))[: x.shape.rank])
-    added = iter(extra)
-    dims = [x.shape.dims[kept.index(n)] if n in kept else next(added) for n in range(rank)]
-    return b.broadcast(x, shape=row_major(x.shape.element_type, *dims), dimensions=kept)
-
-
-def _reshape(draw: Draw, b: Builder, values: list[Instruction]) -> Instruction | None:
-    x = _pick(draw, values)
-    assert x is not None
-    dims = list(x.shape.dims)
-    if len(dims) >= 2 and draw(st.booleans()):
-        at = draw(st.integers(0, len(dims) - 2))
-        dims[at : at + 2] = [dims[at] * dims[at + 1]]
+def _binary(s: State) -> Instruction | None:
+    x = s.pick()
+    y, element_type = s.like(x), x.shape.element_type
+    if element_type is PRED:
+        return s.add(s.one_of(PRED_BINARY), [x, y], 1)
+    opcode = s.one_of(INT_BINARY if element_type.is_integer else INT_BINARY[:5])
+    if element_type.is_float and opcode == "multiply":
+        most = min(exact_limit(element_type), 2.0**20)
+        x, y = s.within(x, most**0.5), s.within(y, most**0.5)
+    elif element_type.is_float:
+        x, y = s.within(x, exact_limit(element_type) / 2), s.within(y, exact_limit(element_type) / 2)
+    a, b = s.facts[x], s.facts[y]
+    if opcode in ("and", "or", "xor"):
+        return s.add(opcode, [x, y], top(element_type))
+    if opcode in ("maximum", "minimum"):
+        return s.add(opcode, [x, y], max(a.bound, b.bound), max(a.error, b.error))
+    if opcode == "multiply":
+        bound, error = a.bound * b.bound, a.bound * b.error + b.bound * a.error + a.error * b.error
     else:
-        dims.insert(draw(st.integers(0, len(dims))), 1)
-    return b.reshape(x, shape=row_major(x.shape.element_type, *dims))
+        bound, error = a.bound + b.bound, a.error + b.error
+    if element_type.is_integer:  # may wrap
+        fits = bound < 2.0 ** (element_type.bits - 1) and element_type.is_signed
+        return s.add(opcode, [x, y], bound if fits else top(element_type))
+    return s.add(opcode, [x, y], bound, error + epsilon(element_type) * bound if error else 0.0)
 
 
-def _transpose(draw: Draw, b: Builder, values: list[Instruction]) -> Instruction | None:
-    x = _pick(draw, values)
-    assert x is not None
-    return b.transpose(x, dimensions=draw(st.permutations(range(x.shape.rank)))) if x.shape.rank else None
-
-
-def _slice(draw: Draw, b: Builder, values: list[Instruction]) -> Instruction | None:
-    x = _pick(draw, values)
-    assert x is not None
-    pieces = []
-    for size in x.shape.dims:
-        start = draw(st.integers(0, size - 1))
-        pieces.append((start, draw(st.integers(start + 1, size)), draw(st.integers(1, 2))))
-    return b.slice(x, slice=pieces) if pieces else None
-
-
-def _reverse(draw: Draw, b: Builder, values: list[Instruction]) -> Instruction | None:
-    x = _pick(draw, values)
-    assert x is not None
-    return b.reverse(x, dimensions=[draw(st.integers(0, x.shape.rank - 1))]) if x.shape.rank else None
-
-
-def _concatenate(draw: Draw, b: Builder, values: list[Instruction]) -> Instruction | None:
-    x = _pick(draw, values)
-    assert x is not None
-    y = _pick(draw, [v for v in values if v.shape is x.shape])
-    if not x.shape.rank or 2 * x.shape.num_elements > MAX_ELEMENTS:
+def _divide(s: State) -> Instruction | None:
+    x = s.pick("signed unsigned")
+    if x is None:
         return None
-    return b.concatenate(x, y or x, dimensions=[draw(st.integers(0, x.shape.rank - 1))])
+    by = s.b.full(s.one_of((1, 2, 3, 7, 16)), x.shape)
+    return s.add(s.one_of(("divide", "remainder")), [x, by], s.facts[x].bound)
 
 
-def _pad(draw: Draw, b: Builder, values: list[Instruction]) -> Instruction | None:
-    x = _pick(draw, values)
-    assert x is not None
-    if not x.shape.rank or x.shape.num_elements > MAX_ELEMENTS // 8:
+def _shift(s: State) -> Instruction | None:
+    x = s.pick("signed unsigned")
+    if x is None:
         return None
-    padding = [(draw(st.integers(0, 2)), draw(st.integers(0, 1)), draw(st.integers(0, 1))) for _ in x.shape.dims]
-    return b.pad(x, 1, padding=padding)
+    by = s.b.full(s.integer(0, x.shape.element_type.bits + 1), x.shape)
+    opcode = s.one_of(("shift-left", "shift-right-logical", "shift-right-arithmetic"))
+    return s.add(opcode, [x, by], top(x.shape.element_type))
 
 
-def _reduce(draw: Draw, b: Builder, values: list[Instruction]) -> Instruction | None:
-    x = _pick(draw, values, "float signed pred")
-    if x is None or not x.shape.rank:
+def _compare(s: State) -> Instruction | None:
+    x = s.pick(exact=True)
+    return None if x is None else s.keep(s.b.compare(x, s.like(x, exact=True), direction=s.one_of(DIRECTIONS)), 1)
+
+
+def _select(s: State) -> Instruction | None:
+    p = s.pick("pred")
+    x = None if p is None else s.pick(fits=lambda v: v.shape.dims == p.shape.dims or not p.shape.rank)
+    if x is None:
         return None
-    over = draw(st.sets(st.integers(0, x.shape.rank - 1), min_size=1))
-    element_type = x.shape.element_type
-    choices = {"float": ("add", "maximum"), "signed": ("add", "minimum", "xor"), "pred": ("and", "or")}
-    opcode = draw(st.sampled_from(choices[element_type.kind]))
-    init = {"add": 0, "maximum": -1e4, "minimum": 10**6, "xor": 0, "and": True, "or": False}[opcode]
-    combined = b.reduce(x, init, dimensions=sorted(over), to_apply=b.reducer(opcode, element_type))
-    # keeps sums of sums in the range where tolerances mean something
-    return b.multiply(combined, 1 / 64) if opcode == "add" and element_type.is_float else combined
+    y = s.like(x)
+    a, b = s.facts[x], s.facts[y]
+    return s.add("select", [p, x, y], max(a.bound, b.bound), max(a.error, b.error))
 
 
-def _iota(draw: Draw, b: Builder, values: list[Instruction]) -> Instruction | None:
-    dims = draw(_dims())
-    return b.iota(row_major(S32, *dims), draw(st.integers(0, len(dims) - 1))) if dims else None
+def _clamp(s: State) -> Instruction | None:
+    x = s.pick("float signed unsigned")
+    return None if x is None else s.within(x, s.one_of((1, 3, 17)))
 
 
-_STEPS = {
+def _convert(s: State) -> Instruction | None:
+    x = s.pick()
+    origin, target = x.shape.element_type, s.one_of((*s.types, S32, F32, PRED))
+    if target is origin or (s.facts[x].error and not target.is_float):
+        return None
+    if origin.is_float and target.is_integer:  # what lies outside is not the same everywhere
+        x = s.within(x, 2.0 ** (target.bits - 1) - 1)
+        x = x if target.is_signed else s.add("abs", [x], s.facts[x].bound)
+    elif target.is_float:
+        x = s.within(x, min(exact_limit(target), exact_limit(origin)))
+    facts = s.facts[x]
+    error = facts.error + epsilon(target) * facts.bound if facts.error else 0.0
+    wraps = target.is_integer and facts.bound > 2.0 ** (target.bits - 1) - 1
+    bound = 1 if target is PRED else top(target) if wraps or not origin.is_signed else facts.bound
+    bound = facts.bound if target.is_float else bound
+    return s.keep(s.b.convert(x, shape=x.shape.with_type(target)), bound, error)
+
+
+def _iota(s: State) -> Instruction | None:
+    dims = s.draw(dimensions())
+    if not dims:
+        return None
+    element_type = s.one_of([t for t in (*s.types, S32) if t is not PRED])
+    return s.keep(s.b.iota(row_major(element_type, *dims), s.integer(0, len(dims) - 1)), max(SIZES))
+
+
+def _constant(s: State) -> Instruction | None:
+    element_type, dims = s.one_of(s.types), s.draw(dimensions(2))
+    if prod(dims) > 64:
+        return None
+    array = _input(np.random.default_rng(s.integer(0, 2**16)), element_type, dims)
+    return s.keep(s.b.constant(array, element_type), 1 if element_type is PRED else 20)
+
+
+_COMPUTE = {
     "unary": _unary,
+    "smooth": _smooth,
     "binary": _binary,
+    "divide": _divide,
+    "shift": _shift,
     "compare": _compare,
     "select": _select,
+    "clamp": _clamp,
     "convert": _convert,
-    "broadcast": _broadcast,
-    "reshape": _reshape,
-    "transpose": _transpose,
-    "slice": _slice,
-    "reverse": _reverse,
-    "concatenate": _concatenate,
-    "pad": _pad,
-    "reduce": _reduce,
     "iota": _iota,
+    "constant": _constant,
 }

@@ -23,6 +23,7 @@ def optimize() -> Pipeline:
             get("batchnorm-expander"),
             get("logistic-expander"),
             get("map-inliner"),
+            get("reduce-window-rewriter"),
             simplification(),
             get("while-loop-unroller"),
             get("dot-decomposer"),

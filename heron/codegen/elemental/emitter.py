@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import product
 from typing import Any, NamedTuple, TypeAlias
 
 from xdsl.dialects import arith, func, scf, tensor
@@ -54,6 +55,8 @@ class KernelEmitter:
         self.module.body.add_block(self.body)
         self.rules = registry.load()
         self.op_count = 0
+        #: straight code for small windows and selects for padding: what lets LLVM vectorise the loop around them
+        self.straight = False
         self.promoted: dict[Any, Any] = {}  # reducers with small floats as f32
         self._symbols: dict[Instruction, str] = {}
 
@@ -416,6 +419,18 @@ class FunctionEmitter:
         types = [v.type for v in values]
         op = scf.IfOp.create(operands=[condition], result_types=types, regions=[Region(yes), Region(no)])
         return list(self.b.add(op).results)
+
+    def box(
+        self,
+        sizes: Sequence[int],
+        inits: Sequence[SSAValue],
+        body: Callable[[Index, Sequence[SSAValue]], Sequence[SSAValue]],
+    ) -> list[SSAValue]:
+        """What `loop` gives, its iterations written out one after the other; variables are constants."""
+        values = list(inits)
+        for point in product(*(range(size) for size in sizes)):
+            values = list(body(tuple(Const(v) for v in point), values))
+        return values
 
     def map_loop(
         self,

@@ -11,10 +11,12 @@ from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index, moves_elements, operand_index, pad_index
 from heron.codegen.elemental.emitter import FunctionEmitter, Pair, Value
 from heron.codegen.elemental.floats import is_small, narrow
+from heron.codegen.elemental.logic import select
 from heron.codegen.elemental.registry import rule
 from heron.codegen.mlir_types import F32, I32, I64, INDEX, scalar_type, tensor_type
 from heron.hlo import types
 from heron.hlo.instruction import Instruction
+from heron.hlo.op import Trait
 from heron.hlo.types import ElementType
 
 #: elements of a constant that may stand in a kernel; larger ones are operands
@@ -129,7 +131,52 @@ def _pad(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
     inside = e.holds(constraints)
     if inside is None:
         return e.value(source, e.simplify(where))
+    safe = clamped(e, where, source)
+    if safe is not None:
+        return select(e, inside, e.value(source, safe), e.value(padding, ()))
     return e.if_(inside, i.shape, lambda: e.value(source, e.simplify(where)), lambda: e.value(padding, ()))
+
+
+def clamped(e: FunctionEmitter, where: Index, source: Instruction) -> Index | None:
+    """An index into `source` that is always inside and `where` it should be when that is; None to branch instead.
+
+    Reading somewhere else and throwing it away is straight code, which vectorises; but not where the index along
+    memory is clamped, nor where it is the dearer way.
+    """
+    dims = source.shape.dims
+    if not e.kernel.straight or not dims or 0 in dims or not is_plain(source):
+        return None
+    index = e.simplify(where)
+    ranges = [e.range_of(x) for x in index]
+    outside = [d for d, (size, (lo, hi)) in enumerate(zip(dims, ranges, strict=True)) if lo < 0 or hi >= size]
+    if len(dims) - 1 in outside:
+        return None
+    result = list(index)
+    for d in outside:
+        value = e.b.op(arith.MaxSIOp, e.index_value(index[d]), e.b.integer(0))
+        result[d] = e.variable(e.b.op(arith.MinSIOp, value, e.b.integer(dims[d] - 1)), 0, dims[d] - 1)
+    return tuple(result)
+
+
+#: instructions below a value that still make it cheap to compute in vain
+_PLAIN_LIMIT = 8
+
+
+def is_plain(i: Instruction) -> bool:
+    """Whether a value comes from memory by a few cheap ops."""
+    seen: set[Instruction] = set()
+    stack = [i]
+    while stack:
+        at = stack.pop()
+        if at in seen:
+            continue
+        seen.add(at)
+        if at.opcode in ("parameter", "constant"):
+            continue
+        if at.opcode != "pad" and (not moves_elements(at) or at.has(Trait.TRANSCENDENTAL)):
+            return False
+        stack.extend(at.operands)
+    return len(seen) <= _PLAIN_LIMIT
 
 
 @rule("concatenate")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 
 from xdsl.ir import SSAValue
 
@@ -11,6 +12,7 @@ from heron.analysis.indexing.map import Constraint
 from heron.codegen.elemental.control import apply, promoted, wide_shape
 from heron.codegen.elemental.convert import convert
 from heron.codegen.elemental.emitter import FunctionEmitter, Value
+from heron.codegen.elemental.movement import clamped
 from heron.codegen.elemental.registry import rule
 from heron.hlo.instruction import Instruction
 from heron.hlo.shape import scalar
@@ -69,7 +71,7 @@ def _reduce(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
         place = e.simplify(reduce_index(i, index, variables))
         return [e.value(a, place) for a in arrays]
 
-    return _accumulate(e, i, sizes, read)
+    return _accumulate(e, i, sizes, read, straight=_is_small(e, arrays, sizes))
 
 
 @rule("reduce-window")
@@ -84,7 +86,58 @@ def _reduce_window(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
     def inside(variables: Index) -> Sequence[Constraint]:
         return window_index(i.window, dims, index, variables)[1]
 
-    return _accumulate(e, i, [w.size for w in i.window], read, inside)
+    sizes = [w.size for w in i.window]
+    if _is_small(e, arrays, sizes):
+        return _straight_window(e, i, index, sizes)
+    return _accumulate(e, i, sizes, read, inside)
+
+
+#: elements and instructions of a window or a reduce that is written out rather than looped over
+_STRAIGHT_ELEMENTS = 32
+_STRAIGHT_COST = 256
+
+
+def _is_small(e: FunctionEmitter, arrays: Sequence[Instruction], sizes: Sequence[int]) -> bool:
+    """Whether to write the elements out: then the loop around them can be vectorised."""
+    elements = prod(sizes)
+    if not e.kernel.straight or not 0 < elements <= _STRAIGHT_ELEMENTS:
+        return False
+    seen: set[Instruction] = set()
+    stack = list(arrays)
+    while stack:
+        i = stack.pop()
+        if i in seen or i in e.kernel.functions:
+            continue
+        seen.add(i)
+        if len(seen) * elements > _STRAIGHT_COST or i.called or i.opcode in ("dot", "convolution"):
+            return False
+        stack.extend(i.operands)
+    return True
+
+
+def _straight_window(e: FunctionEmitter, i: Instruction, index: Index, sizes: Sequence[int]) -> Value:
+    """The window written out; elements of the padding are left out by a select where they can be read at all."""
+    reducer = Reducer(e, i)
+    arrays = i.operands[: len(i.operands) // 2]
+
+    def body(variables: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
+        where, constraints = window_index(i.window, arrays[0].shape.dims, index, variables)
+        condition = e.holds(constraints)
+
+        def combined(place: Index) -> list[SSAValue]:
+            values = reducer.enter([e.value(a, place) for a in arrays])
+            return reducer.pack(reducer.combine(reducer.unpack(carried), values))
+
+        if condition is None:
+            return combined(e.simplify(where))
+        safe = clamped(e, where, arrays[0]) if len(arrays) == 1 else None
+        if safe is None:
+            return e.guarded(condition, carried, lambda: combined(e.simplify(where)))
+        return [e.b.select(condition, new, old) for new, old in zip(combined(safe), carried, strict=True)]
+
+    values = reducer.unpack(e.box(sizes, reducer.pack(reducer.enter(initial_values(e, i))), body))
+    left = tuple(reducer.leave(values))
+    return left if i.shape.is_tuple else left[0]
 
 
 def _accumulate(
@@ -93,6 +146,7 @@ def _accumulate(
     sizes: Sequence[int],
     read: Callable[[Index], list[Value]],
     inside: Callable[[Index], Sequence[Constraint]] | None = None,
+    straight: bool = False,
 ) -> Value:
     """The initial values combined with every element of the box, outermost first."""
     reducer = Reducer(e, i)
@@ -101,6 +155,9 @@ def _accumulate(
     def body(variables: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
         return reducer.pack(reducer.combine(reducer.unpack(carried), reducer.enter(read(variables))))
 
-    final = inits if 0 in sizes else e.loop(sizes, inits, body, inside)
+    if straight:
+        final = e.box(sizes, inits, body)
+    else:
+        final = inits if 0 in sizes else e.loop(sizes, inits, body, inside)
     values = tuple(reducer.leave(reducer.unpack(final)))
     return values if i.shape.is_tuple else values[0]

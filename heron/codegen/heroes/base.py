@@ -231,6 +231,7 @@ def entry(fusion: Fusion, partition: Partition, name: str, target: Target, *, an
     if not any_layout and not row_major(fusion):
         raise HeronError("GEN004", f"kernel '{name}' would need row-major inputs and outputs", where=name)
     kernel = KernelEmitter(name, partition)
+    kernel.straight = target.kind == "cpu"
     arguments: list[Attribute] = [tensor_type(p.shape) for p in fusion.inputs]
     arguments += [tensor_type(o.shape) for o in fusion.outputs]
     cpu = target.kind == "cpu"

@@ -235,7 +235,7 @@ class _Emission:
 def phases(scan: Scan) -> tuple[int, int, int]:
     """How many results of a lane come before its first element, with a new element each, and after its last."""
     if scan.reverse:
-        before = min(max(scan.results + scan.delay - scan.source, 0), scan.results)
+        before = min(scan.results + scan.delay - scan.source, scan.results)
         return before, scan.results - before, 0
     before = min(scan.delay, scan.results)
     during = min(scan.results, scan.source + scan.delay) - before

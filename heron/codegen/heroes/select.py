@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from heron.analysis.prefix_scan import scan_of
-from heron.codegen.heroes import dus
+from heron.codegen.heroes import dus, transpose_form
 from heron.codegen.heroes.base import Fusion, HeroEmitter, load, row_major
 from heron.hlo.instruction import Instruction
 
@@ -42,6 +42,9 @@ def choose(fusion: Fusion, in_place: bool = True) -> Choice:
             return Choice("loop", wanted, f"{why}, but there is no {name} emitter")
     if in_place and dus.updates(fusion)[1]:
         return Choice("dus", fusion.outputs[0].instruction, "every output updates an input in place")
+    turned = transpose_form.candidate(fusion)
+    if turned is not None:
+        return Choice("transpose", turned, f"'{turned.name}' changes which dimension lies innermost")
     return Choice("loop", None, "each output element is computed by itself")
 
 
@@ -51,7 +54,7 @@ def emitter(choice: Choice) -> HeroEmitter:
 
 
 def find_hero(root: Instruction) -> tuple[Instruction, str] | None:
-    """The scatter, sort, scan or large reduce at `root`, or below elementwise ops of equal size, and what makes it one."""
+    """The scatter, sort, scan or large reduce at `root`, or below elementwise ops of equal size, and why it is one."""
     seen: set[Instruction] = set()
     stack = [root]
     while stack:

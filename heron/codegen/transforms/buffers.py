@@ -139,9 +139,11 @@ def offset(pointer: SSAValue, element: Attribute, index: int, place: Inserter) -
     """The address `index` elements of that type after `pointer`."""
     if not index:
         return pointer
-    properties = {**_gep_properties(element, GEP_USE_SSA_VAL)}
-    index_value = place.const(index, I64)
-    op = llvm.GEPOp.create(operands=(pointer, index_value), result_types=(pointer.type,), properties=properties)
+    op = llvm.GEPOp.create(
+        operands=(pointer, place.const(index, I64)),
+        result_types=(pointer.type,),
+        properties=_gep_properties(element, GEP_USE_SSA_VAL),
+    )
     return place.insert(op).results[0]
 
 

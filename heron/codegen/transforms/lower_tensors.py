@@ -226,10 +226,11 @@ class _Function:
     def _transpose(self, op: Operation, place: Inserter) -> None:
         assert isinstance(op, TransposeBlockOp)
         buffers = self.buffer(op.source), self.buffer(op.target)
-        indices = op.source_indices, op.target_indices
+        rank = len(buffers[0].type.get_shape())
+        indices = op.indices[:rank], op.indices[rank:]
         found = [self.address(b, b.type, at, place) for b, at in zip(buffers, indices, strict=True)]
         pointers, alignments = (found[0][0], found[1][0]), (found[0][1], found[1][1])
-        lower_transpose.lower(op, buffers, pointers, alignments, place)
+        lower_transpose.lower(op, buffers[0].element, pointers, alignments, place)
         replace(op, [op.target])
 
     # -- where tensors come from

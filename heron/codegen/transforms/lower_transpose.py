@@ -8,32 +8,45 @@ column. Elements travel as integers of their width.
 from __future__ import annotations
 
 from functools import lru_cache
+from math import gcd
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import DenseArrayBase, IntegerType, VectorType, i32
 from xdsl.ir import Attribute, SSAValue
 
 from heron.codegen.dialects.xla_gpu import TransposeBlockOp
-from heron.codegen.transforms.buffers import Buffer, byte_size, offset, raw_load, raw_store
+from heron.codegen.transforms.buffers import byte_size, offset, raw_load, raw_store
 from heron.codegen.transforms.build import Inserter
 
 
-def lower(op: TransposeBlockOp, buffers: tuple[Buffer, Buffer], pointers: tuple[SSAValue, SSAValue],
-          alignments: tuple[int, int], place: Inserter) -> None:  # fmt: skip
-    """Emits the block's transposition; the pairs are of source and target: where the block starts in each."""
+def lower(
+    op: TransposeBlockOp,
+    element: Attribute,
+    pointers: tuple[SSAValue, SSAValue],
+    alignments: tuple[int, int],
+    place: Inserter,
+) -> None:
+    """Emits the op.
+
+    Args:
+        element: the element type of both tensors.
+        pointers: where the block starts in source and target; `alignments`: of these addresses, in bytes.
+    """
     n, source_step, target_step = (p.value.data for p in (op.size, op.source_step, op.target_step))
-    element = IntegerType(8 * byte_size(buffers[0].element))
-    row_type = VectorType(element, [n])
+    bytes_ = byte_size(element)
+    integer = IntegerType(8 * bytes_)
+    row_type = VectorType(integer, [n])
+    alignment = gcd(alignments[0], source_step * bytes_)
     rows = [
-        raw_load(offset(pointers[0], element, k * source_step, place), row_type, alignments[0], place)
-        for k in range(n)
+        raw_load(offset(pointers[0], integer, k * source_step, place), row_type, alignment, place) for k in range(n)
     ]
     half = n // 2
     for _ in range(n.bit_length() - 1):
         pairs = [(rows[k], rows[k + half]) for k in range(half)]
         rows = [_interleave(a, b, part, row_type, place) for a, b in pairs for part in range(2)]
+    alignment = gcd(alignments[1], target_step * bytes_)
     for k, row in enumerate(rows):
-        raw_store(row, offset(pointers[1], element, k * target_step, place), alignments[1], place)
+        raw_store(row, offset(pointers[1], integer, k * target_step, place), alignment, place)
 
 
 def _interleave(a: SSAValue, b: SSAValue, part: int, type_: VectorType, place: Inserter) -> SSAValue:

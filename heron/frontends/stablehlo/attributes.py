@@ -16,9 +16,8 @@ from heron.errors import HeronError
 from heron.frontends.stablehlo import types
 from heron.frontends.stablehlo.constants import dense
 from heron.frontends.stablehlo.cursor import Cursor
-from heron.frontends.stablehlo.syntax import Symbol, Text
+from heron.frontends.stablehlo.syntax import FunctionType, Symbol, Text
 from heron.hlo import shape as shapes
-from heron.hlo.text.lexer import unquote
 from heron.hlo.window import ConvDims
 
 _NUMBER = re.compile(r"-?\d+(\.\d*)?([eE][+-]?\d+)?")
@@ -75,6 +74,8 @@ class Attributes(Cursor):
             return self._of_dialect()
         if first == "<":
             return self._structure(">", "<")
+        if first == "(":
+            return FunctionType(*self.signature())
         if first == "-" or first.isdigit():
             return self.number()
         if token[:6] == "dense<":

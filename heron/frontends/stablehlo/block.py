@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from heron.errors import HeronError, Span
 from heron.frontends.stablehlo.carried import carry
 from heron.frontends.stablehlo.constants import dense
-from heron.frontends.stablehlo.syntax import Operation, Region, base
+from heron.frontends.stablehlo.syntax import Operation, Region, base, plain
 from heron.hlo import literal as literals
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction, make
@@ -26,7 +26,7 @@ Rule = Callable[["Block", Operation, list[Instruction]], Results]
 
 RULES: dict[str, Rule] = {}
 
-RETURNS = frozenset({"return", "stablehlo.return", "sdy.return", "mhlo.return"})
+RETURNS = frozenset({"func.return", "stablehlo.return", "sdy.return", "mhlo.return"})
 
 
 def rule(*names: str) -> Callable[[Rule], Rule]:
@@ -138,7 +138,7 @@ class Block:
         self.values[name] = copy
         return copy
 
-    def _undefined(self, name: str, op: Operation) -> None:
+    def _undefined(self, name: str, op: Operation) -> NoReturn:
         known: set[str] = set()
         block: Block | None = self
         while block is not None:
@@ -197,16 +197,23 @@ class Block:
         """A block for a region of the operation being imported."""
         return Block(self.importer, self.importer.new_computation(name), self)
 
-    def region(self, op: Operation, n: int, name: str, packed: bool = True) -> Computation:
+    def region(self, op: Operation, n: int, name: str) -> Computation:
         """Region `n` as a computation of its own, one parameter an argument."""
         if n >= len(op.regions):
             op.fail("SHLO006", f"{op.name} needs a region", why=f"{len(op.regions)} given")
         region, block = op.regions[n], self.inner(name)
         for k, a in enumerate(region.arguments):
-            block.define(a.name, block.parameter(k, a.type, a.name.lstrip("%")), op)
-        results = block.run(region, region.at)
-        block.computation.root = block.packed(results) if packed else block.tuple(results)
-        return block.computation
+            block.define(a.name, block.parameter(k, a.type, plain(a.name)), op)
+        return block.finish(block.packed(block.run(region, region.at)))
+
+    def finish(self, root: Instruction) -> Computation:
+        """Set the root; drop what nothing needs, as XLA does when it takes a program in."""
+        computation = self.computation
+        computation.root = root
+        for i in reversed(computation.instructions):
+            if not i.users and i is not root and i.opcode != "parameter" and not i.has_side_effect:
+                computation.remove(i)
+        return computation
 
     def define(self, name: str, i: Instruction, op: Operation) -> None:
         """Let a name stand for an instruction."""
@@ -220,7 +227,7 @@ class Block:
         return self.constant(token, shape, lambda: dense(token, shape))
 
 
-def unknown(op: Operation) -> None:
+def unknown(op: Operation) -> NoReturn:
     """Raise SHLO002 for an operation without a rule."""
     prefix, dot, name = op.name.partition(".")
     near = difflib.get_close_matches(op.name, RULES, 1, 0.75)

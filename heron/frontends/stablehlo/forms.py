@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from heron.frontends.stablehlo.attributes import Attributes
-from heron.frontends.stablehlo.syntax import Argument, Operation, Region, Symbol
+from heron.frontends.stablehlo.syntax import Argument, Operation, Region, Symbol, Text
 from heron.hlo.shape import Shape
 
 Form = Callable[[Any, Operation], None]
@@ -32,6 +32,9 @@ class Forms(Attributes):
         raise NotImplementedError
 
     def location(self) -> int:
+        raise NotImplementedError
+
+    def arguments(self, attributes: bool) -> list[Argument]:
         raise NotImplementedError
 
     def need_dialect(self, op: Operation) -> None:
@@ -147,7 +150,7 @@ def _slice(p: Forms, op: Operation) -> None:
 
 
 # -- calls -----------------------------------------------------------------------------------------------------------
-@form("call")
+@form("func.call")
 def _call(p: Forms, op: Operation) -> None:
     """``call @f(%a) : types``."""
     callee = Symbol(p.symbol())
@@ -174,17 +177,27 @@ def _composite(p: Forms, op: Operation) -> None:
     op.attrs["name"] = name
 
 
-@form("return")
-def _return(p: Forms, op: Operation) -> None:
-    p.items(op)
-    p.ending(op)
-
-
 @form("sdy.sharding_constraint")
 def _sharding_constraint(p: Forms, op: Operation) -> None:
     """``sharding_constraint %a <@mesh, […]> : type``."""
     op.operands.append(p.value_name())
     op.attrs["sharding"] = p.balanced()
+    p.ending(op)
+
+
+@form("sdy.manual_computation")
+def _manual_computation(p: Forms, op: Operation) -> None:
+    """``manual_computation(%a) in_shardings=[…] out_shardings=[…] manual_axes={…} (%b: type) {…} : types``."""
+    op.operands = p.operands()
+    for name in ("in_shardings", "out_shardings", "manual_axes"):
+        p.expect(name)
+        p.expect("=")
+        if len(token := p.tokens[p.n]) > 1:  # an empty list, one token
+            p.n += 1
+            op.attrs[name] = Text(token)
+        else:
+            op.attrs[name] = p.balanced()
+    op.regions.append(p.region(p.arguments(attributes=False)))
     p.ending(op)
 
 

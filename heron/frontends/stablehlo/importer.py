@@ -1,4 +1,4 @@
-"""Importer: a `Program` as an `hlo.Module`: functions as computations, `main` as the entry, attributes as the header."""
+"""Importer: a `Program` as a `Module`: functions as computations, `main` as the entry, attributes as the header."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from heron.frontends.stablehlo.block import Block
 from heron.frontends.stablehlo.carried import extras
 from heron.frontends.stablehlo.locations import Locations
 from heron.frontends.stablehlo.reader import read
-from heron.frontends.stablehlo.syntax import Function, Operation, Program, as_text
+from heron.frontends.stablehlo.syntax import Function, Operation, Program, plain
+from heron.hlo import shape as shapes
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
@@ -41,8 +42,10 @@ class Importer:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.result = Module(program.name)
+        self.result = Module(plain(program.name))
         self.locations = Locations(program.source, program.aliases)
+        #: the program says that it is for one device
+        self.is_single = program.attrs.get("mhlo.num_partitions") == 1
         self._functions: dict[str, Computation] = {}
         self._reducers: dict[tuple[str, ElementType], Computation] = {}
 
@@ -53,6 +56,7 @@ class Importer:
             computation = self._function(function)
             self._functions[function.name] = computation
         self.result.entry = self._functions[main.name]
+        self.result.remove_unused_computations()
         self._header(main)
         return self.result
 
@@ -70,8 +74,6 @@ class Importer:
         """A computation of two scalars that applies a binary op, the same one when asked again."""
         found = self._reducers.get((opcode, element_type))
         if found is None:
-            from heron.hlo import shape as shapes
-
             found = self.new_computation(f"{opcode}_{element_type}")
             operands = [found.add_parameter(n, shapes.scalar(element_type)) for n in range(2)]
             found.root = found.add(opcode, operands)
@@ -123,12 +125,12 @@ class Importer:
         self.program.source.fail("SHLO008", f"there is no function '@{name[:40]}'", at, hint=hint)
 
     def _function(self, function: Function) -> Computation:
-        block = Block(self, self.new_computation(function.name))
+        block = Block(self, self.new_computation(plain(function.name)))
         source = self.program.source
         for n, argument in enumerate(function.arguments):
             if argument.name in block.values:
                 source.fail("SHLO003", f"'{argument.name}' is defined twice", function.at)
-            name = self.locations.origin(argument.place)[1] or argument.name.lstrip("%")
+            name = self.locations.origin(argument.place)[1] or plain(argument.name)
             i = block.values[argument.name] = block.parameter(n, argument.type, name)
             if argument.attrs:
                 i.extras.update(extras(argument.attrs))
@@ -139,8 +141,7 @@ class Importer:
             gives = ", ".join(str(i.shape.bare) for i in results)
             why = f"it returns ({gives}), the text says ({', '.join(map(str, stated))})"
             source.fail("SHLO004", f"the results of '@{function.name}' do not fit", function.at, why=why)
-        block.computation.root = self._root(block, results, function)
-        return block.computation
+        return block.finish(self._root(block, results, function))
 
     def _root(self, block: Block, results: list[Instruction], function: Function) -> Instruction:
         root = block.packed(results)
@@ -176,7 +177,7 @@ class Importer:
             if isinstance(count, int) and count != 1:
                 header[field] = count
         frontend = attrs.get("mhlo.frontend_attributes")
-        carried = {k: v if isinstance(v, str) else as_text(v) for k, v in frontend.items()} if isinstance(frontend, dict) else {}
+        carried = extras({"mhlo.frontend_attributes": frontend}).get("frontend_attributes", {})
         if self.program.meshes:
             meshes = ", ".join(f"{name} = #sdy.mesh{mesh}" for name, mesh in self.program.meshes.items())
             carried["xla.sdy.meshes"] = "{" + meshes + "}"

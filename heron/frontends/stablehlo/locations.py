@@ -6,15 +6,14 @@ operation. The file and line are those of the innermost frame. Places are read w
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 
 from heron.frontends.stablehlo.cursor import Cursor
 from heron.frontends.stablehlo.lexer import Source
+from heron.frontends.stablehlo.syntax import plain
 from heron.hlo.instruction import Metadata
 
 _MAX_FRAMES = 60
-_NO_NAME = re.compile(r"[^\w.\-]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,16 +104,24 @@ class Locations(Cursor):
             return self._alias(token, at, depth + 1)
         if token == "callsite":
             self.n += 1
-            self.expect("(")
-            callee = self._location(depth + 1)
-            self.expect("at")
-            caller = self._location(depth + 1)
-            self.expect(")")
-            return callee if callee.file else replace(caller, op_name=callee.op_name, op_type=callee.op_type)
+            return self._call_site(at + 1, depth)
         if token == "fused":
             return self._fused(depth)
         self.word("a location")
         return _NOWHERE  # unknown
+
+    def _call_site(self, opening: int, depth: int) -> Place:
+        """``callsite(callee at caller)``; callers, of which there may be many, count only if the callee has no file."""
+        self.expect("(")
+        callee = self._location(depth + 1)
+        if callee.file:
+            self.n = opening
+            self.balanced()
+            return callee
+        self.expect("at")
+        caller = self._location(depth + 1)
+        self.expect(")")
+        return replace(caller, op_name=callee.op_name, op_type=callee.op_type)
 
     def _named(self, depth: int) -> Place:
         """``"name"``, ``"name"(location)`` or ``"file":line:column to :column``."""
@@ -158,7 +165,7 @@ def _origin(place: Place) -> Origin:
     if place is _NOWHERE:
         return NO_ORIGIN
     last = (place.op_name.rpartition("/")[2] or place.op_type).rstrip(":")
-    name = _NO_NAME.sub("_", last)[:60]
+    name = plain(last[:60], "_") if last else ""
     if not place.file and "/" not in place.op_name and not place.op_type:
         return None, name  # the name of an argument
     metadata = Metadata(

@@ -7,10 +7,21 @@ from typing import Any
 
 from heron.frontends.stablehlo.forms import Forms
 from heron.frontends.stablehlo.lexer import END, Source
-from heron.frontends.stablehlo.syntax import Argument, Function, Operation, Program, Region, Symbol
+from heron.frontends.stablehlo.syntax import (
+    Argument,
+    Function,
+    FunctionType,
+    Operation,
+    Program,
+    Region,
+    Symbol,
+    as_text,
+)
 from heron.hlo.shape import Shape
 from heron.hlo.text.lexer import unquote
 
+#: operations of func that print without their dialect's name
+_SHORT = {"call": "func.call", "return": "func.return"}
 _CALLEES = ("callee", "decomposition", "called_computations")
 
 
@@ -25,7 +36,6 @@ class Reader(Forms):
     def __init__(self, source: Source) -> None:
         super().__init__(source)
         self.result = Program(source)
-        self._calls: dict[str, int] = {}
         self._scanned = False
 
     def aliases(self) -> dict[str, int]:
@@ -96,10 +106,43 @@ class Reader(Forms):
             if self.tokens[self.n] == "{":
                 self.dictionary()
             self.location()
-        elif token == '"builtin.module"' or token == '"func.func"':
-            self.fail("SHLO005", "modules and functions in the generic form are not read", hint="print in custom form")
+        elif token[:1] == '"':
+            self._generic_member(self.operation())
         else:
             self.unexpected("a function", hint="a module holds func.func operations")
+
+    def _generic_member(self, op: Operation) -> None:
+        """A module, function or mesh in the generic form, where all it says are attributes."""
+        if op.name == "builtin.module" and len(op.regions) == 1:
+            self.result.name = str(op.attrs.get("sym_name", self.result.name))
+            self.result.attrs = op.attrs
+            for member in op.regions[0].operations:
+                self._generic_member(member)
+        elif op.name == "func.func" and len(op.regions) == 1:
+            self._generic_function(op, op.regions[0])
+        elif op.name == "sdy.mesh":
+            self.result.meshes[str(op.find("sym_name"))] = as_text(op.find("mesh")).removeprefix("#sdy.mesh")
+        else:
+            op.fail("SHLO001", f"expected a function, found '{op.name[:40]}'")
+
+    def _generic_function(self, op: Operation, body: Region) -> None:
+        name, kind = op.word("sym_name"), op.find("function_type")
+        if not isinstance(kind, FunctionType):
+            op.wrong("function_type", "a function type")
+        if name in self.result.functions:
+            op.fail("SHLO003", f"function '@{name[:40]}' is defined twice")
+        if [a.type for a in body.arguments] != list(kind.operands):
+            op.fail("SHLO004", f"the arguments of '@{name[:40]}' are not those of its type")
+        given = op.find("arg_attrs") or ({},) * len(kind.operands)
+        for argument, attrs in zip(body.arguments, given, strict=False):
+            argument.attrs = attrs
+        result_attrs = op.find("res_attrs") or ({},) * len(kind.results)
+        results = list(zip(kind.results, result_attrs, strict=False))
+        public = op.find("sym_visibility") != "private"
+        calls: dict[str, int] = {}
+        _collect_calls(body, calls)
+        function = Function(name, public, body.arguments, results, body, op.at, calls, op.attrs)
+        self.result.functions[name] = function
 
     # -- functions ---------------------------------------------------------------------------------------------------
     def _function(self) -> None:
@@ -114,17 +157,18 @@ class Reader(Forms):
             self.fail("SHLO003", f"function '@{name[:40]}' is defined twice", at)
         if self.tokens[self.n] != "(":
             self.fail("SHLO008", f"'@{name[:40]}' has no body", at, hint="external functions cannot be called")
-        arguments = self._arguments(attributes=True)
+        arguments = self.arguments(attributes=True)
         results = self._results() if self.accept("->") else []
         attrs = self.dictionary() if self.accept("attributes") else {}
         if self.tokens[self.n] != "{":
             self.fail("SHLO008", f"'@{name[:40]}' has no body", at, hint="external functions cannot be called")
-        self._calls = {}
         body = self.region(arguments)
-        self.result.functions[name] = Function(name, public, arguments, results, body, at, self._calls, attrs)
+        calls: dict[str, int] = {}
+        _collect_calls(body, calls)
+        self.result.functions[name] = Function(name, public, arguments, results, body, at, calls, attrs)
         self.location()
 
-    def _arguments(self, attributes: bool) -> list[Argument]:
+    def arguments(self, attributes: bool) -> list[Argument]:
         """``(%a: type {attributes} loc(…), …)``."""
         self.expect("(")
         found: list[Argument] = []
@@ -159,7 +203,7 @@ class Reader(Forms):
         self.expect("{")
         if arguments is None and self.tokens[self.n][:1] == "^":
             self.n += 1
-            arguments = self._arguments(attributes=False) if self.tokens[self.n] == "(" else []
+            arguments = self.arguments(attributes=False) if self.tokens[self.n] == "(" else []
             self.expect(":")
         operations: list[Operation] = []
         tokens = self.tokens
@@ -198,8 +242,8 @@ class Reader(Forms):
             if not (name[0].isalpha() or name[0] == "_"):
                 self.n = at
                 self.unexpected("an operation")
-            if name[:5] == "func.":
-                name = name[5:]
+            if name in _SHORT:
+                name = _SHORT[name]
             op = Operation(self.source, at, name, results)
             form = self.custom_forms.get(name)
             if form is None:
@@ -207,15 +251,7 @@ class Reader(Forms):
             else:
                 form(self, op)
         op.place = self.location()
-        for key in _CALLEES:
-            if key in op.attrs:
-                self._note_calls(op.attrs[key], at)
         return op
-
-    def _note_calls(self, value: Any, at: int) -> None:
-        for one in value if isinstance(value, tuple) else (value,):
-            if isinstance(one, Symbol):
-                self._calls.setdefault(one, at)
 
     def _result_names(self) -> list[str]:
         found: list[str] = []
@@ -255,5 +291,18 @@ class Reader(Forms):
         """Raise SHLO002 for a name that cannot be an operation's, before its form is guessed."""
         if "." not in op.name and op.name not in self.custom_forms:
             near = difflib.get_close_matches(op.name, self.custom_forms, 1)
-            op.fail("SHLO002", f"unknown operation '{op.name[:40]}'", hint=f"did you mean '{near[0]}'?" if near else None)
+            hint = f"did you mean '{near[0]}'?" if near else None
+            op.fail("SHLO002", f"unknown operation '{op.name[:40]}'", hint=hint)
 
+
+def _collect_calls(region: Region, calls: dict[str, int]) -> None:
+    """Functions that operations of a region, or of regions inside, name."""
+    for op in region.operations:
+        for key in _CALLEES:
+            if key in op.attrs:
+                value = op.attrs[key]
+                for one in value if isinstance(value, tuple) else (value,):
+                    if isinstance(one, Symbol):
+                        calls.setdefault(one, op.at)
+        for inner in op.regions:
+            _collect_calls(inner, calls)

@@ -6,8 +6,9 @@ attribute (``dims`` for ``broadcast_dimensions``) both names are asked for.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -16,6 +17,8 @@ from heron.frontends.stablehlo.lexer import Source
 from heron.hlo.shape import Shape
 from heron.hlo.text.lexer import quote
 
+_NO_NAME = re.compile(r"[^\w.\-]", re.ASCII)
+
 
 class Symbol(str):
     """``@name``, without the sign."""
@@ -23,6 +26,13 @@ class Symbol(str):
 
 class Text(str):
     """An attribute kept as it is written."""
+
+
+class FunctionType(NamedTuple):
+    """``(operands) -> results`` as an attribute."""
+
+    operands: tuple[Shape, ...]
+    results: tuple[Shape, ...]
 
 
 class Operation:
@@ -184,6 +194,12 @@ class Program:
 def base(name: str) -> str:
     """``%0`` for ``%0#0``: the first result may be named either way when it is the only one."""
     return name[:-2] if name.endswith("#0") else name
+
+
+def plain(name: str, otherwise: str = "arg_") -> str:
+    """A name as HLO text takes it: letters, digits, ``_ . -``, not beginning with a digit, without MLIR's sign."""
+    word = _NO_NAME.sub("_", name.lstrip("%@"))
+    return word if word[:1].isalpha() or word[:1] == "_" else otherwise + word
 
 
 def as_text(value: Any) -> str:

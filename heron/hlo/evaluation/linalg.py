@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
 from heron.hlo.evaluation.numeric import precise
@@ -10,7 +12,7 @@ from heron.hlo.evaluation.numeric import precise
 def cholesky(a: np.ndarray, lower: bool) -> tuple[np.ndarray, np.ndarray]:
     """The Cholesky factor (all NaN on failure) and 0, or the order of the first bad minor, per matrix."""
     n = a.shape[-1]
-    flat = precise(a).reshape(-1, n, n)
+    flat = precise(a).reshape(prod(a.shape[:-2]), n, n)
     results, info = np.zeros_like(flat), np.zeros(len(flat), np.int32)
     for at, m in enumerate(flat):
         triangle = np.tril(m) if lower else np.tril(np.swapaxes(m, 0, 1).conj())

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -180,8 +179,9 @@ def _read_conv(p: Message, s: ShapeReader, o: Sequence[Instruction]) -> ConvDims
     if not p.HasField("convolution_dimension_numbers"):
         return None
     numbers = p.convolution_dimension_numbers
-    values = {name: getattr(numbers, field) for name, field in _CONV.items()}
-    found = ConvDims(**{n: tuple(v) if n.endswith("spatial") else v for n, v in values.items()})
+    values: dict[str, Any] = {name: getattr(numbers, field) for name, field in _CONV.items()}
+    plain: dict[str, Any] = {n: tuple(v) if n.endswith("spatial") else v for n, v in values.items()}
+    found = ConvDims(**plain)
     for side in ("input", "kernel", "output"):
         named = [v for n in values if n.startswith(side) for v in (values[n] if n.endswith("spatial") else [values[n]])]
         if sorted(named) != list(range(len(named))):
@@ -271,22 +271,15 @@ def _no_field(to: Message, v: Any, i: Instruction, s: ShapeWriter) -> None:
     raise HeronError("PROTO005", f"an attribute of '{i.opcode}' has no field in HloInstructionProto", where=i.name)
 
 
-@cache
-def _cross_program() -> Field:
-    field = "cross_program_prefetch_index"
-    return Field(
-        lambda to, v, i, s: setattr(to, field, v),
-        lambda p, s, o: getattr(p, field) if p.HasField(field) else None,
-    )
-
-
 _FIELDS: dict[str, Field] = {
     "number": _plain("parameter_number"),
     "index": _plain("tuple_index"),
     "kind": _plain("fusion_kind"),
     "direction": _plain("comparison_direction"),
     "type": Field(_write_comparison, _read_comparison, always=True),
-    "channel_id": _plain("channel_id"),
+    "channel_id": Field(
+        lambda to, v, i, s: setattr(to, "channel_id", v), lambda p, s, o: p.channel_id if p.channel_id > 0 else None
+    ),
     "use_global_device_ids": _plain("use_global_device_ids"),
     "constrain_layout": _plain("constrain_layout"),
     "is_host_transfer": _plain("is_host_transfer"),
@@ -346,7 +339,10 @@ _FIELDS: dict[str, Field] = {
     "left_side": _inside("triangular_solve_options", "left_side"),
     "unit_diagonal": _inside("triangular_solve_options", "unit_diagonal"),
     "lower": _inside("triangular_solve_options", "lower"),
-    "cross_program_prefetch_index": _cross_program(),
+    "cross_program_prefetch_index": Field(
+        lambda to, v, i, s: setattr(to, "cross_program_prefetch_index", v),
+        lambda p, s, o: p.cross_program_prefetch_index if p.HasField("cross_program_prefetch_index") else None,
+    ),
     "domain": Field(_write_domain, _read_domain),
     "replica_groups": Field(lambda to, v, i, s: write_groups(v, to), lambda p, s, o: read_groups(p), always=True),
     "source_target_pairs": Field(
@@ -390,6 +386,9 @@ for _name in (
 _BY_OP: dict[tuple[str, str], Field] = {
     ("rng-bit-generator", "algorithm"): _enum("rng_algorithm", enums.RNG_ALGORITHM),
     ("cholesky", "lower"): _inside("cholesky_options", "lower"),
+    ("all-to-all", "dimensions"): Field(
+        lambda to, v, i, s: to.dimensions.extend(v), lambda p, s, o: tuple(p.dimensions) or None
+    ),
     ("gather", "slice_sizes"): _ints("gather_slice_sizes"),
     ("gather", "index_vector_dim"): _inside("gather_dimension_numbers", "index_vector_dim"),
     ("scatter", "index_vector_dim"): _inside("scatter_dimension_numbers", "index_vector_dim"),

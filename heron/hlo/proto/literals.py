@@ -70,7 +70,8 @@ def _elements(proto: Message, shape: Shape) -> np.ndarray:
     bits = element_type.bits
     found = len(data) if element_type.name in _LISTS or bits < 8 else len(data) / element_type.byte_size
     if found != count:
-        raise HeronError("PROTO004", f"a literal has {found:g} elements instead of {count}", why=f"its shape is {shape}")
+        what = f"a literal has {found:g} elements instead of {count}"
+        raise HeronError("PROTO004", what, why=f"its shape is {shape}")
     if element_type.name in _LISTS:
         return np.fromiter(data, element_type.dtype, count)
     if element_type.kind == "pred":

@@ -1,15 +1,16 @@
-"""Device meshes and their axes, as named shardings and replica groups write them: ``mesh['x'=2,'y'=4]``, ``'y':(1)2``."""
+"""Device meshes and axes, as named shardings and replica groups write them: ``mesh['x'=2,'y'=4]``, ``'y':(1)2``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from heron.hlo.proto.schema import Message
 from heron.hlo.proto.words import Words
 from heron.hlo.text.lexer import quote
 
 
-def write_iota(w: Words, dims, perm) -> None:  # noqa: ANN001
+def write_iota(w: Words, dims: Any, perm: Any) -> None:
     """``[2,4]T(1,0)``: the sizes of an iota and how it is transposed (not at all when that is left out)."""
     w.expect("[")
     sizes = w.integers("]")
@@ -79,7 +80,7 @@ def write_axis(w: Words, mesh: Message, to: Message) -> None:
         to.sub_axis_info.size = w.integer()
 
 
-def write_axes(w: Words, mesh: Message, add) -> bool:  # noqa: ANN001
+def write_axes(w: Words, mesh: Message, add: Callable[[], Message]) -> bool:
     """``{'x', 'y':(1)2, ?}``; tells whether there was a question mark."""
     w.expect("{")
     is_open, first = False, True

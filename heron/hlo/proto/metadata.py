@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from heron.hlo.instruction import Metadata
 from heron.hlo.proto.schema import Message
 from heron.hlo.proto.words import Words
@@ -83,7 +85,7 @@ def write_metadata_words(w: Words, to: Message) -> None:
             w.fail("a field of metadata")
 
 
-def write_metadata_list(w: Words, add) -> None:  # noqa: ANN001
+def write_metadata_list(w: Words, add: Callable[[], Message]) -> None:
     """``{...}`` or ``{{...}, {...}}``: one or several, each into what `add` makes."""
     if w.tokens[w.n + 1] != "{":
         write_metadata_words(w, add())

@@ -22,15 +22,14 @@ from heron.hlo.proto.metadata import read_metadata, read_stack_frames
 from heron.hlo.proto.schema import MESSAGES, Message
 from heron.hlo.proto.shapes import ShapeReader
 from heron.hlo.proto.writer import CALLS
-from heron.hlo.shape import Shape
 from heron.hlo.text.cursor import Cursor
 from heron.hlo.text.header import read_header
 from heron.hlo.text.lexer import Source
 
 _NO_NAME = re.compile(r"[^A-Za-z0-9_.\-]")
 
-#: attribute, default, whether it must be there, reader
-_Plan = list[tuple[str, Any, bool, Read]]
+#: attribute, default, whether the default is kept, whether it must be there, reader
+_Plan = list[tuple[str, Any, bool, bool, Read]]
 
 
 def parse_message(kind: str, data: bytes) -> Message:
@@ -79,7 +78,6 @@ class _Reader:
         if entry is None:
             raise _broken(f"the entry computation, number {proto.entry_computation_id}, is missing", module.name)
         module.entry = entry
-        self._drop_implied_threads()
         self._header()
         return module
 
@@ -105,7 +103,10 @@ class _Reader:
 
     def _instruction(self, p: Message, known: dict[int, Instruction], c: Computation) -> Instruction:
         name = _name(p.name, "instruction")
-        op = ops.get(p.opcode)
+        try:
+            op = ops.get(p.opcode)
+        except HeronError as error:
+            raise error.located(f"{c.name}: {name}") from None
         try:
             operands = [known[n] for n in p.operand_ids]
             before = [known[n] for n in p.control_predecessor_ids] if p.control_predecessor_ids else ()
@@ -136,14 +137,13 @@ class _Reader:
         if plan is None:
             plan = self._plans[op] = _plan(op)
         attrs: dict[str, Any] = {}
-        for name, default, required, read in plan:
+        for name, default, kept, required, read in plan:
             value = read(p, self._shapes, operands)
-            if required:
-                if value is None:
-                    raise HeronError("PROTO002", f"{op.name} needs the attribute '{name}'")
-                attrs[name] = value
-            elif value is not None and value != default and (value or default is not None or value is not _absent(value)):
-                attrs[name] = value
+            if value is not None:
+                if kept or value != default:
+                    attrs[name] = value
+            elif required:
+                raise HeronError("PROTO002", f"{op.name} needs the attribute '{name}'")
         if op.name == "convolution" and p.sparsity_config:
             raise HeronError("PROTO005", "a convolution with structured sparsity is not supported")
         return attrs
@@ -166,14 +166,6 @@ class _Reader:
                 raise _broken(f"{op.name} needs the attribute '{name}', a computation to call")
         if called:
             raise _broken(f"{op.name} calls {len(called)} computations too many")
-
-    def _drop_implied_threads(self) -> None:
-        """A computation says nothing of the thread on which its async-start runs it: that says so itself."""
-        for i in self._module.instructions():
-            if i.opcode == "async-start":
-                for c in i.called:
-                    if c.extras.get("execution_thread") == i.async_execution_thread:
-                        del c.extras["execution_thread"]
 
     # -- the header --------------------------------------------------------------------------------------------------
     def _header(self) -> None:
@@ -236,17 +228,12 @@ def _needs_calls(op: Op) -> bool:
     return any(spec.required and spec.kind in CALLS for spec in op.attributes.values())
 
 
-def _absent(value: Any) -> Any:
-    """The value itself when it is one that means nothing is there."""
-    return value if value == () or value == "" or value == 0 and not isinstance(value, bool) else None
-
-
 def _plan(op: Op) -> _Plan:
     plan: _Plan = []
     for name, spec in op.attributes.items():
         field = field_of(op, name)
         if field is not None and spec.kind not in CALLS:
-            plan.append((name, spec.default, spec.required, field.read))
+            plan.append((name, spec.default, spec.required or spec.shown, spec.required, field.read))
     return plan
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from heron.errors import HeronError
 from heron.hlo import layout as layouts
@@ -91,7 +92,7 @@ def _write_splits(text: str, to: Message) -> None:
         to.split_configs.add(dimension=int(dimension), split_indices=map(int, indices.split(",")))
 
 
-def _set(field: str, read=int):  # noqa: ANN001, ANN202
+def _set(field: str, read: Callable[[str], int] = int) -> Callable[[str, Message], None]:
     return lambda text, to: setattr(to, field, read(text))
 
 

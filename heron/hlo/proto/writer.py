@@ -35,7 +35,11 @@ _Plan = list[tuple[str, Any, Write, bool]]
 
 def to_message(module: Module) -> Message:
     """The HloModuleProto. Raises PROTO005 or PROTO006 for what it has no field for."""
-    return _Writer(module).module()
+    try:
+        return _Writer(module).module()
+    except KeyError as missing:
+        why = f"{missing} is used but not in it"
+        raise HeronError("PROTO005", f"module '{module.name}' is not whole", why=why) from None
 
 
 def serialize(message: Message) -> bytes:

@@ -117,6 +117,8 @@ def _simplify_state(loop: Instruction) -> bool:
         for read in after.pop(n, ()):
             caller.replace(read, init.operands[n])
             changed = True
+    if loop.parent is None:  # nothing was read but what never changes
+        return True
     used = {n for n, instructions in after.items() if any(i.users or i.is_root for i in instructions)}
     live = _live_elements(loop, used)
     if len(live) == len(loop.shape.tuple_shapes or ()):

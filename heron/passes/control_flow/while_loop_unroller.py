@@ -131,9 +131,7 @@ def _unroll(loop: Instruction, counter: Counter) -> None:
         caller.remove(loop)
 
 
-def _round(
-    caller: Computation, body: Computation, elements: list[Instruction], loop: Instruction
-) -> list[Instruction]:
+def _round(caller: Computation, body: Computation, elements: list[Instruction], loop: Instruction) -> list[Instruction]:
     """One copy of the body in `caller`, given the state's elements; the elements after it."""
     parameter = body.parameters[0]
     copies: dict[Instruction, Instruction] = {}

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from heron.hlo.instruction import Instruction
 from heron.passes.expand.expander import Expander
+from heron.passes.expand.whole_arrays import apply_to_arrays, is_elementwise
 from heron.passes.registry import register
 
 
@@ -31,20 +32,8 @@ class MapInliner(Expander):
     opcodes = frozenset({"map"})
 
     def matches(self, i: Instruction) -> bool:
-        return all(k.op.is_elementwise or k.opcode in ("parameter", "constant") for k in i.to_apply.instructions)
+        return is_elementwise(i.to_apply)
 
     def expand(self, i: Instruction) -> Instruction:
-        c = i.parent
-        assert c is not None
-        whole: dict[Instruction, Instruction] = {}
-        for k in i.to_apply.post_order():
-            if k.opcode == "parameter":
-                whole[k] = i.operands[k.attrs["number"]]
-                continue
-            shape = k.shape.with_dims(i.shape.dims).with_default_layout()
-            if k.opcode == "constant":
-                scalar = c.attach(k.clone())
-                whole[k] = c.add("broadcast", [scalar], shape, dimensions=()) if shape.rank else scalar
-            else:
-                whole[k] = c.add(k.opcode, [whole[o] for o in k.operands], shape, like=i, **k.attrs)
-        return whole[i.to_apply.root]
+        assert i.parent is not None
+        return apply_to_arrays(i.parent, i.to_apply, i.operands, like=i)[0]

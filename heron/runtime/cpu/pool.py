@@ -24,6 +24,7 @@ PARALLEL_FOR = "heron_parallel_for"
 _MOST_THREADS = 1024
 _POOLS: dict[int, Pool] = {}
 _LOCK = threading.Lock()
+_ENDING = False
 #: seconds the interpreter's exit waits for a worker that is in the middle of a job
 _PATIENCE = 1.0
 #: raised by an instruction of the thread itself: to block them would hide where a crash came from
@@ -92,7 +93,7 @@ class Pool:
     def start(self) -> None:
         """Start the workers unless they run. Fewer than wanted is no error: the caller does what nobody else does."""
         with _LOCK:
-            if self.started:
+            if self.started or _ENDING:
                 return
             libc = _libc()
             worker = _code().address("heron_worker")
@@ -154,7 +155,9 @@ class Pool:
         self.started = False
 
 
-def _stop_all() -> None:
+def _end() -> None:
+    global _ENDING
+    _ENDING = True
     for each in list(_POOLS.values()):
         each.stop()
 
@@ -166,6 +169,6 @@ def _after_fork() -> None:
         each._forget()
 
 
-atexit.register(_stop_all)
+atexit.register(_end)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)

@@ -4,10 +4,12 @@
 ranges that cover ``[0, items)``, cut at multiples of ``grain``, on the calling thread and the pool's workers, and
 returns when all are done. Whoever finds the pool in use (a fork inside a fork, a second Python thread) works alone.
 
-One 64-bit word, the ticket, holds a job's number (high half) and how many of its ranges nobody has taken (low half).
-A range is taken by a compare-and-swap that counts the ticket down. The job's fields are read before it; if it succeeds
-they were that job's, since they change only when no range is left and then the job's number is another one. So a worker
-that comes late finds nothing to do, and nobody waits for workers, only for ranges that were taken.
+One 64-bit word, the ticket, holds a job's number (high half), its first range that nobody has taken and how many such
+ranges there are (16 bits each). A range is taken by a compare-and-swap of the ticket: the caller takes the first one,
+workers the last one, so that from job to job a thread meets data that is in its caches. The job's fields are read
+before; if the swap succeeds they were that job's, since they change only when no range is left and then the job's
+number is another one. So a worker that comes late finds nothing to do, and nobody waits for workers, only for ranges
+that were taken.
 
 Idle workers look at the ticket for a few microseconds, then sleep on its high half (Linux: futex), so they are out of
 the way of other threads, a BLAS library's for example.
@@ -60,7 +62,7 @@ def text() -> str:
 ; line 0: i64 ticket, i32 sleepers | line 1: i32 ranges under way, i32 whether the caller sleeps
 ; line 2: i32 workers, i32 stop    | line 3: i32 in use | line 4: the job
 %State = type {{ i64, i32, [13 x i32], i32, i32, [14 x i32], i32, i32, [14 x i32], i32, [15 x i32], %Job }}
-%Job = type {{ ptr, ptr, i64, i64, i64 }} ; fn, args, items, items of a range, ranges
+%Job = type {{ ptr, ptr, i64, i64 }} ; fn, args, items, items of a range
 
 {declaration}
 declare i64 @syscall(i64, ...)
@@ -78,7 +80,7 @@ define internal void @futex_wake(ptr %word, i32 %threads) nounwind noinline {{
 }}
 
 ; take ranges and do them until none is left
-define internal void @work(ptr %pool) nounwind {{
+define internal void @work(ptr %pool, i1 %from_end) nounwind {{
 entry:
   %under_way = getelementptr %State, ptr %pool, i32 0, i32 3
   %sleeps = getelementptr %State, ptr %pool, i32 0, i32 4
@@ -86,12 +88,11 @@ entry:
   %args_at = getelementptr %Job, ptr %job, i32 0, i32 1
   %items_at = getelementptr %Job, ptr %job, i32 0, i32 2
   %size_at = getelementptr %Job, ptr %job, i32 0, i32 3
-  %ranges_at = getelementptr %Job, ptr %job, i32 0, i32 4
   br label %look
 
 look:
   %ticket = load atomic i64, ptr %pool acquire, align 64
-  %left = and i64 %ticket, 4294967295
+  %left = and i64 %ticket, 65535
   %none = icmp eq i64 %left, 0
   br i1 %none, label %done, label %read
 
@@ -100,14 +101,19 @@ read:
   %args = load atomic ptr, ptr %args_at monotonic, align 8
   %items = load atomic i64, ptr %items_at monotonic, align 8
   %size = load atomic i64, ptr %size_at monotonic, align 8
-  %ranges = load atomic i64, ptr %ranges_at monotonic, align 8
-  %fewer = sub i64 %ticket, 1
+  ; from the start: one more is gone there, one less is left; from the end: one less is left
+  %step = select i1 %from_end, i64 -1, i64 65535
+  %fewer = add i64 %ticket, %step
   %exchange = cmpxchg ptr %pool, i64 %ticket, i64 %fewer acq_rel monotonic, align 64
   %taken = extractvalue {{ i64, i1 }} %exchange, 1
   br i1 %taken, label %run, label %look
 
 run:
-  %number = sub i64 %ranges, %left
+  %ticket_up = lshr i64 %ticket, 16
+  %first = and i64 %ticket_up, 65535
+  %last_up = add i64 %first, %left
+  %last0 = sub i64 %last_up, 1
+  %number = select i1 %from_end, i64 %last0, i64 %first
   %lo = mul i64 %number, %size
   %end = add i64 %lo, %size
   %hi = call i64 @llvm.umin.i64(i64 %end, i64 %items)
@@ -147,7 +153,7 @@ look:
 
 open:
   %ticket = load atomic i64, ptr %pool acquire, align 64
-  %left = and i64 %ticket, 4294967295
+  %left = and i64 %ticket, 65535
   %any = icmp ne i64 %left, 0
   br i1 %any, label %busy, label %pause
 
@@ -160,7 +166,7 @@ pause:
 sleep:
   atomicrmw add ptr %sleepers, i32 1 seq_cst, align 8
   %again = load atomic i64, ptr %pool seq_cst, align 64
-  %again_left = and i64 %again, 4294967295
+  %again_left = and i64 %again, 65535
   %again_any = icmp ne i64 %again_left, 0
   br i1 %again_any, label %up, label %wait
 
@@ -175,7 +181,7 @@ up:
   br label %idle
 
 busy:
-  call void @work(ptr %pool)
+  call void @work(ptr %pool, i1 true)
   br label %idle
 
 end:
@@ -193,7 +199,6 @@ entry:
   %args_at = getelementptr %Job, ptr %job, i32 0, i32 1
   %items_at = getelementptr %Job, ptr %job, i32 0, i32 2
   %size_at = getelementptr %Job, ptr %job, i32 0, i32 3
-  %ranges_at = getelementptr %Job, ptr %job, i32 0, i32 4
   %workers = load atomic i32, ptr %workers_at monotonic, align 64
   %threads = add i32 %workers, 1
   %wanted32 = mul i32 %threads, {_RANGES}
@@ -229,7 +234,6 @@ publish:
   store atomic ptr %args, ptr %args_at monotonic, align 8
   store atomic i64 %items, ptr %items_at monotonic, align 8
   store atomic i64 %size, ptr %size_at monotonic, align 8
-  store atomic i64 %ranges, ptr %ranges_at monotonic, align 8
   %ranges32 = trunc i64 %ranges to i32
   store atomic i32 0, ptr %sleeps monotonic, align 4
   store atomic i32 %ranges32, ptr %under_way monotonic, align 64
@@ -249,7 +253,7 @@ wake:
   br label %join
 
 join:
-  call void @work(ptr %pool)
+  call void @work(ptr %pool, i1 false)
   br label %look
 
 look:

@@ -100,3 +100,11 @@ def test_a_state_used_as_a_whole_stays() -> None:
     module = simplified(text)
     (loop,) = (i for i in module.instructions() if i.opcode == "while")
     assert len(loop.shape.tuple_shapes or ()) == 6
+
+
+def test_a_loop_read_only_for_what_never_changes_goes() -> None:
+    text = TEXT.replace("TRIPS", "3").replace("INDEX", "2")
+    module = parse(text.replace("get-tuple-element(loop), index=1", "get-tuple-element(loop), index=2"))
+    PassContext(Options(check="values")).run_pass(registry.get("while-loop-simplifier"), module)
+    verify(module)
+    assert not [i for i in module.instructions() if i.opcode == "while"]

@@ -13,4 +13,5 @@ from heron.frontends.stablehlo.lower import (  # noqa: F401
     movement,
     products,
     reductions,
+    sharding,
 )

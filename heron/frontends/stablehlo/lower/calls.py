@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from heron.frontends.stablehlo.block import Block, rule
-from heron.frontends.stablehlo.syntax import Operation, Symbol, Text, as_text
+from heron.frontends.stablehlo.syntax import Operation, as_text
 from heron.hlo import shape as shapes
 from heron.hlo.instruction import Instruction
-from heron.hlo.layout import Layout
+from heron.hlo.layout import layout
 from heron.hlo.shape import Shape
 
 _API = {
@@ -22,13 +22,10 @@ _API = {
 }
 
 
-@rule("call", "func.call")
+@rule("func.call")
 def _call(b: Block, op: Operation, operands: list[Instruction]) -> list[Instruction]:
     body = b.importer.called(op.word("callee"), op)
     return b.unpacked(b.add("call", operands, to_apply=body), len(op.types))
-
-
-rule("call")(_call)  # JAX's `call` and `func.call` are one
 
 
 @rule("composite")
@@ -47,6 +44,8 @@ def _composite(b: Block, op: Operation, operands: list[Instruction]) -> list[Ins
 @rule("custom_call")
 def _custom_call(b: Block, op: Operation, operands: list[Instruction]) -> list[Instruction]:
     target = op.word("call_target_name")
+    if target == "Sharding" and b.importer.is_single and len(operands) == 1:
+        return operands  # a sharding of one partition says nothing
     results = _laid_out(op, "result_layouts", list(op.types))
     attrs: dict[str, Any] = {"custom_call_target": target}
     if op.find("operand_layouts") is not None:
@@ -87,7 +86,7 @@ def _laid_out(op: Operation, name: str, given: list[Shape]) -> list[Shape]:
             continue
         if len(order) == 1 and shape.rank > 1 or sorted(order) != list(range(shape.rank)):
             op.wrong(name, f"an order of the dimensions of {shape.bare}")
-        found.append(shape.with_layout(Layout(order)))
+        found.append(shape.with_layout(layout(order)))
     return found
 
 
@@ -99,16 +98,3 @@ def _aliases(op: Operation) -> tuple[tuple[tuple[int, ...], int, tuple[int, ...]
         output, index = alias.get("output_tuple_indices", ()), alias.get("operand_tuple_indices", ())
         found.append((tuple(output), int(alias.get("operand_index", 0)), tuple(index)))
     return tuple(found)
-
-
-# -- sharding --------------------------------------------------------------------------------------------------------
-@rule("sdy.sharding_constraint")
-def _sharding_constraint(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
-    """The custom call XLA knows Shardy's constraints by."""
-    (x,) = operands
-    sharding = op.find("sharding")
-    i = b.add("custom-call", operands, x.shape, custom_call_target="xla.sdy.ShardingConstraint")
-    text = as_text(sharding) if isinstance(sharding, (Text, Symbol)) else str(sharding)
-    body = text.removeprefix("#sdy.sharding")
-    i.extras["frontend_attributes"] = {"xla.sdy.sharding": f"#sdy.sharding_per_value<[{body}]>"}
-    return i

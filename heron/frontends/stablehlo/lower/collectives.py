@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from heron.frontends.stablehlo.block import Block, rule
+from heron.frontends.stablehlo.lower.reductions import combiner
 from heron.frontends.stablehlo.syntax import Operation
 from heron.hlo.instruction import Instruction
 from heron.hlo.shape import Shape, tuple_
@@ -16,7 +17,7 @@ def _groups(op: Operation) -> str:
     return "{" + ",".join("{" + ",".join(str(n) for n in row if n >= 0) + "}" for row in rows) + "}"
 
 
-def _channel(op: Operation) -> dict[str, int]:
+def _channel(op: Operation) -> dict[str, Any]:
     handle = op.fields("channel_handle").get("handle", 0)
     return {"channel_id": handle} if isinstance(handle, int) and handle > 0 else {}
 
@@ -34,7 +35,7 @@ def _stated(op: Operation) -> Shape:
 
 @rule("all_reduce")
 def _all_reduce(b: Block, op: Operation, operands: list[Instruction]) -> list[Instruction]:
-    i = b.add("all-reduce", operands, to_apply=b.region(op, 0, "reducer"), **_common(op))
+    i = b.add("all-reduce", operands, to_apply=combiner(b, op, 0), **_common(op))
     return b.unpacked(i, len(operands))
 
 
@@ -47,7 +48,7 @@ def _all_gather(b: Block, op: Operation, operands: list[Instruction]) -> list[In
 
 @rule("reduce_scatter")
 def _reduce_scatter(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
-    dims, body = (op.integer("scatter_dimension"),), b.region(op, 0, "reducer")
+    dims, body = (op.integer("scatter_dimension"),), combiner(b, op, 0)
     return b.checked("reduce-scatter", operands, op.types[0], dimensions=dims, to_apply=body, **_common(op))
 
 
@@ -73,7 +74,7 @@ def _all_to_all(b: Block, op: Operation, operands: list[Instruction]) -> list[In
     x = b.add("reshape", (x,), x.shape.with_dims(tuple(apart)))
     x = b.add("all-to-all", (x,), dimensions=(split,), **attrs)
     order = [d for d in range(len(apart)) if d != split]
-    order.insert(concat if concat < split else concat, split)
+    order.insert(concat, split)
     x = b.add("transpose", (x,), dimensions=tuple(order))
     return [b.checked("reshape", (x,), op.types[0])]
 

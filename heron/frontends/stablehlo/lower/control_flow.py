@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from heron.frontends.stablehlo.block import Block, rule
-from heron.frontends.stablehlo.syntax import Operation, Region
+from heron.frontends.stablehlo.syntax import Operation, Region, plain
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
 from heron.hlo.shape import Shape, tuple_
@@ -27,7 +27,7 @@ def _pack(shapes: Sequence[Shape]) -> Shape:
 
 def _enter(block: Block, op: Operation, names: Sequence[str], shapes: Sequence[Shape]) -> list[Instruction]:
     """Let names stand for the parts of a region's only parameter."""
-    parameter = block.parameter(0, _pack(shapes), "arg_tuple" if len(shapes) != 1 else names[0].lstrip("%"))
+    parameter = block.parameter(0, _pack(shapes), "arg_tuple" if len(shapes) != 1 else plain(names[0]))
     parts = block.unpacked(parameter, len(shapes))
     for name, part in zip(names, parts, strict=True):
         block.define(name, part, op)
@@ -59,10 +59,8 @@ def _loop_part(
     if n == 0:
         if len(results) != 1:
             op.fail("SHLO004", "the condition returns one value", why=f"{len(results)} given")
-        block.computation.root = results[0]
-    else:
-        block.computation.root = block.packed([*results, *parts[len(stated) :]])
-    return block.computation
+        return block.finish(results[0])
+    return block.finish(block.packed([*results, *parts[len(stated) :]]))
 
 
 # -- branches --------------------------------------------------------------------------------------------------------
@@ -80,8 +78,7 @@ def _branches(b: Block, op: Operation, operands: list[Instruction]) -> list[Inst
         results = block.run(region, region.at)
         if len(results) != count:
             op.fail("SHLO004", f"branch {n} returns {len(results)} values", why=f"{op.name} has {count} results")
-        block.computation.root = block.packed(results)
-        computations.append(block.computation)
+        computations.append(block.finish(block.packed(results)))
         passed.append(b.packed([*captured.values()]))
     i = b.add("conditional", [*operands, *passed], branch_computations=tuple(computations))
     return b.unpacked(i, count)

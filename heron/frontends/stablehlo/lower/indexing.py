@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from heron.frontends.stablehlo.block import Block, rule
+from heron.frontends.stablehlo.lower.reductions import combiner
 from heron.frontends.stablehlo.syntax import Operation
 from heron.hlo.instruction import Instruction
 
@@ -67,5 +68,5 @@ def _scatter(b: Block, op: Operation, operands: list[Instruction]) -> list[Instr
     for name in ("indices_are_sorted", "unique_indices"):
         if op.flag(name):
             attrs[name] = True
-    body = b.region(op, 0, "scatter")
+    body = combiner(b, op, 0)
     return b.unpacked(b.add("scatter", operands, to_apply=body, **attrs), len(operands) // 2)

@@ -12,12 +12,13 @@ from heron.hlo.shape import tuple_
 
 @rule("cholesky")
 def _cholesky(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
-    return b.add("cholesky", operands, **({"lower": True} if op.flag("lower") else {}))
+    attrs: dict[str, Any] = {"lower": True} if op.flag("lower") else {}
+    return b.add("cholesky", operands, **attrs)
 
 
 @rule("triangular_solve")
 def _triangular_solve(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
-    flags = {name: True for name in ("left_side", "lower", "unit_diagonal") if op.flag(name)}
+    flags: dict[str, Any] = {name: True for name in ("left_side", "lower", "unit_diagonal") if op.flag(name)}
     transpose = op.word("transpose_a", default="NO_TRANSPOSE")
     return b.add("triangular-solve", operands, transpose_a=transpose, **flags)
 

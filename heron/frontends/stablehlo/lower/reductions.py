@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from heron.frontends.stablehlo.block import Block, rule
+from typing import Any
+
+from heron.frontends.stablehlo.block import RETURNS, Block, rule
 from heron.frontends.stablehlo.lower.elementwise import opcode
 from heron.frontends.stablehlo.syntax import Operation
 from heron.hlo import op as ops
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
+from heron.hlo.ops.binary import Binary
 from heron.hlo.window import Window, WindowDim
 
 
@@ -20,11 +23,30 @@ def _reduce(b: Block, op: Operation, operands: list[Instruction]) -> list[Instru
 def _reducer(b: Block, op: Operation, operands: list[Instruction]) -> Computation:
     """The region, or ``applies stablehlo.add``."""
     if not op.words:
-        return b.region(op, 0, "reducer")
+        return combiner(b, op, 0)
     code = opcode(op.words[0])
-    if code not in ops.REGISTRY or len(ops.get(code).operands) != 2:
+    if not _is_binary(code):
         op.fail("SHLO002", f"'{op.words[0][:40]}' cannot be applied by a reduction", hint="name a binary operation")
     return b.importer.reducer(code, operands[-1].shape.element_type)
+
+
+def combiner(b: Block, op: Operation, n: int) -> Computation:
+    """Region `n`; those that only apply a binary op to their arguments are shared between operations."""
+    if n < len(op.regions):
+        region = op.regions[n]
+        arguments = [a.name for a in region.arguments]
+        if len(region.operations) == 2 and len(arguments) == 2 and not region.arguments[0].type.rank:
+            first, last = region.operations
+            code = opcode(first.name)
+            plain = first.operands == arguments and last.operands == first.results and last.name in RETURNS
+            if plain and not first.attrs and _is_binary(code) and first.types == (region.arguments[1].type,):
+                return b.importer.reducer(code, region.arguments[0].type.element_type)
+    return b.region(op, n, "reducer")
+
+
+def _is_binary(code: str) -> bool:
+    found = ops.REGISTRY.get(code)
+    return isinstance(found, Binary)
 
 
 def _window(op: Operation, rank: int) -> Window:
@@ -38,20 +60,20 @@ def _window(op: Operation, rank: int) -> Window:
         op.ints("window_dilations", default=ones),
         strict=True,
     )
-    return tuple(WindowDim(size, stride, low, high, base, spread) for size, stride, (low, high), base, spread in columns)
+    return tuple(WindowDim(size, step, low, high, base, wide) for size, step, (low, high), base, wide in columns)
 
 
 @rule("reduce_window")
 def _reduce_window(b: Block, op: Operation, operands: list[Instruction]) -> list[Instruction]:
     window = _window(op, operands[0].shape.rank)
-    i = b.add("reduce-window", operands, window=window, to_apply=b.region(op, 0, "reducer"))
+    i = b.add("reduce-window", operands, window=window, to_apply=combiner(b, op, 0))
     return b.unpacked(i, len(operands) // 2)
 
 
 @rule("select_and_scatter")
 def _select_and_scatter(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
     window = _window(op, operands[0].shape.rank)
-    select, scatter = b.region(op, 0, "select"), b.region(op, 1, "scatter")
+    select, scatter = b.region(op, 0, "select"), combiner(b, op, 1)
     return b.add("select-and-scatter", operands, window=window, select=select, scatter=scatter)
 
 
@@ -59,7 +81,7 @@ def _select_and_scatter(b: Block, op: Operation, operands: list[Instruction]) ->
 def _sort(b: Block, op: Operation, operands: list[Instruction]) -> list[Instruction]:
     rank = operands[0].shape.rank
     dim = op.integer("dimension", default=-1)
-    attrs = {"is_stable": True} if op.flag("is_stable") else {}
+    attrs: dict[str, Any] = {"is_stable": True} if op.flag("is_stable") else {}
     comparator = b.region(op, 0, "comparator")
     i = b.add("sort", operands, dimensions=(dim + rank if dim < 0 else dim,), to_apply=comparator, **attrs)
     return b.unpacked(i, len(operands))

@@ -1,0 +1,208 @@
+"""Reductions on the CPU whose last dimension stays: results lie beside each other, as source elements do.
+
+Columns: a work item is 64 neighbouring results. Neighbouring items that one thread does are done together: each source
+row is added to a tile of up to 2,048 partial results, so that memory is read in long stretches while the tile stays in
+the first-level cache. A few columns (vectors of 3): all results of a row are kept in registers while the loop over the
+reduced elements runs innermost, and what the columns share is computed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.dialects import arith, scf, tensor
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Block, Region, SSAValue
+
+from heron.analysis.indexing.expr import Const, Expr
+from heron.analysis.indexing.hlo_maps import Index, delinearize
+from heron.analysis.indexing.map import Constraint
+from heron.codegen.heroes.base import Entry
+from heron.codegen.heroes.iteration import item_loop
+from heron.codegen.heroes.reduction_form import Axis, Reduction
+from heron.codegen.heroes.reduction_tiles import get, put, source_index
+from heron.codegen.kernel import Kernel, Launch
+from heron.codegen.mlir_types import INDEX
+
+#: results of a work item, and partial results that are kept at once
+ITEM = 64
+TILE = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """The loops: ``outer`` kept axes, the ``inner`` reduced ones, and the ``last`` kept one."""
+
+    outer: tuple[Axis, ...]
+    inner: tuple[Axis, ...]
+    last: Axis
+
+    @staticmethod
+    def of(axes: Sequence[Axis]) -> _Shape:
+        return _Shape(
+            tuple(a for a in axes[:-1] if not a.reduced), tuple(a for a in axes if a.reduced), axes[-1]
+        )
+
+    @property
+    def outer_items(self) -> int:
+        return prod(a.length for a in self.outer)
+
+
+def columns(frame: Entry, reduction: Reduction, axes: Sequence[Axis]) -> Kernel:
+    """The kernel of a reduction along columns; `axes`: the loops over the source, outermost first."""
+    e, shape = frame.e, _Shape.of(axes)
+    length = shape.last.length
+    tiles = -(-length // ITEM)
+    items = tiles * shape.outer_items
+    work = _Columns(frame, reduction, shape, min(length, TILE))
+    inits = [frame.outputs[n] for n in (*reduction.side, *reduction.after)]
+    if tiles == 1:
+
+        def whole(item: Expr, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            return work.emit(work.place(item), Const(0), None, carried)
+
+        results = item_loop(frame, items, 0, items, inits, whole)
+    else:
+        # the items of one outer position at a time; of those, as many as a tile of partial results holds
+        assert frame.lo is not None and frame.hi is not None
+        per_tile = TILE // ITEM
+        first, end = _bounds(frame, frame.lo, frame.hi, tiles)
+
+        def position(outer: SSAValue, carried: Sequence[SSAValue]) -> list[SSAValue]:
+            start = e.b.op(arith.MuliOp, outer, e.b.integer(tiles))
+            lo = e.b.op(arith.MaxSIOp, e.b.op(arith.SubiOp, frame.lo, start), e.b.integer(0))
+            hi = e.b.op(arith.MinSIOp, e.b.op(arith.SubiOp, frame.hi, start), e.b.integer(tiles))
+            place = work.place(e.variable(outer, 0, shape.outer_items - 1))
+
+            def tile(item: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                column = e.b.op(arith.MuliOp, item, e.b.integer(ITEM))
+                ends = e.b.op(arith.MinSIOp, e.b.op(arith.MuliOp, hi, e.b.integer(ITEM)), e.b.integer(length))
+                left = e.b.op(arith.SubiOp, ends, column)
+                width = e.b.op(arith.MinSIOp, left, e.b.integer(work.tile))
+                variables = e.variable(column, 0, length - 1), e.variable(width, 0, work.tile)
+                return work.emit(place, *variables, carried)
+
+            return _for(frame, lo, hi, per_tile, carried, tile)
+
+        results = _for(frame, first, end, 1, inits, position)
+    return _finish(frame, reduction, results, items, f"columns of {reduction.row}, up to {work.tile} at a time")
+
+
+def narrow_columns(frame: Entry, reduction: Reduction, axes: Sequence[Axis]) -> Kernel:
+    """The kernel of a reduction with a few columns; `axes`: the loops over the source, outermost first."""
+    e, shape = frame.e, _Shape.of(axes)
+    count, n = shape.last.length, reduction.accumulators
+    sides = len(reduction.side)
+
+    def row(item: Expr, carried: Sequence[SSAValue]) -> list[SSAValue]:
+        place = e.simplify(delinearize(item, [a.length for a in shape.outer]))
+
+        def index_at(column: int, reduced: Sequence[Expr]) -> Index:
+            axes = [*shape.outer, shape.last, *shape.inner]
+            return e.simplify(tuple(source_index(reduction, axes, [*place, Const(column), *reduced])))
+
+        def element(variables: Index, values: Sequence[SSAValue]) -> list[SSAValue]:
+            sums: list[SSAValue] = []
+            side = values[count * n :]
+            for column in range(count):
+                before = values[column * n : (column + 1) * n]
+                results = reduction.element(frame, index_at(column, variables), [*before, *side])
+                sums += results[:n]
+                side = results[n:]
+            return [*sums, *side]
+
+        starts = [v for _ in range(count) for v in reduction.start(frame)]
+        results = e.loop([a.length for a in shape.inner], [*starts, *carried[:sides]], element)
+        after = carried[sides:]
+        for column in range(count):
+            index = index_at(column, [Const(0)] * len(shape.inner))
+            kept = tuple(index[d] for d in reduction.kept)
+            after = reduction.epilogue(frame, kept, results[column * n : (column + 1) * n], after)
+        return [*results[count * n :], *after]
+
+    items = shape.outer_items
+    inits = [frame.outputs[k] for k in (*reduction.side, *reduction.after)]
+    results = item_loop(frame, items, 0, items, inits, row)
+    return _finish(frame, reduction, results, items, f"{count} columns of {reduction.row} in registers")
+
+
+class _Columns:
+    """Emits the sums of neighbouring columns; ``tile``: most that are kept at once."""
+
+    def __init__(self, frame: Entry, reduction: Reduction, shape: _Shape, tile: int) -> None:
+        self.frame, self.reduction, self.shape, self.tile = frame, reduction, shape, tile
+
+    def place(self, item: Expr) -> Index:
+        """The position along the outer axes."""
+        return self.frame.e.simplify(delinearize(item, [a.length for a in self.shape.outer]))
+
+    def emit(
+        self, place: Index, first: Expr, width: Expr | None, carried: Sequence[SSAValue]
+    ) -> Sequence[SSAValue]:
+        """The columns from `first` on: `width` of them, or a whole tile. Carries side outputs, then the others."""
+        e, frame, reduction = self.frame.e, self.frame, self.reduction
+        types = [t for r in reduction.reducers for t in r.packed_types]
+        sums = [e.b.op(tensor.EmptyOp, type=TensorType(t, [self.tile])) for t in types]
+        n, sides = len(sums), len(reduction.side)
+        axes = [*self.shape.outer, self.shape.last, *self.shape.inner]
+
+        def index_at(column: Expr, reduced: Sequence[Expr]) -> Index:
+            index = source_index(reduction, axes, [*place, first + column, *reduced])
+            return e.simplify(tuple(index))
+
+        def within(variables: Index) -> list[Constraint]:
+            return [] if width is None else [(variables[-1] - width, -self.tile, -1)]
+
+        def clear(variables: Index, tensors: Sequence[SSAValue]) -> list[SSAValue]:
+            return [put(frame, v, t, variables) for v, t in zip(reduction.start(frame), tensors, strict=True)]
+
+        def element(variables: Index, values: Sequence[SSAValue]) -> list[SSAValue]:
+            read = [get(frame, t, variables[-1:]) for t in values[:n]]
+            results = reduction.element(frame, index_at(variables[-1], variables[:-1]), [*read, *values[n:]])
+            stored = [put(frame, v, t, variables[-1:]) for v, t in zip(results, values[:n], strict=False)]
+            return [*stored, *results[n:]]
+
+        def finish(variables: Index, tensors: Sequence[SSAValue]) -> list[SSAValue]:
+            read = [get(frame, t, variables) for t in sums]
+            index = index_at(variables[0], [Const(0)] * len(self.shape.inner))
+            return reduction.epilogue(frame, tuple(index[d] for d in reduction.kept), read, tensors)
+
+        sums = e.loop([self.tile], sums, clear, within)
+        lengths = [*(a.length for a in self.shape.inner), self.tile]
+        walked = e.loop(lengths, [*sums, *carried[:sides]], element, within)
+        sums = walked[:n]
+        return [*walked[n:], *e.loop([self.tile], carried[sides:], finish, within)]
+
+
+def _bounds(frame: Entry, lo: SSAValue, hi: SSAValue, tiles: int) -> tuple[SSAValue, SSAValue]:
+    """The outer positions that the work items `lo` to `hi` touch."""
+    b = frame.e.b
+    count = b.integer(tiles)
+    last = b.op(arith.AddiOp, hi, b.integer(tiles - 1))
+    return b.op(arith.DivUIOp, lo, count), b.op(arith.DivUIOp, last, count)
+
+
+def _for(
+    frame: Entry,
+    lo: SSAValue,
+    hi: SSAValue,
+    step: int,
+    inits: Sequence[SSAValue],
+    body: Callable[[SSAValue, Sequence[SSAValue]], Sequence[SSAValue]],
+) -> list[SSAValue]:
+    e = frame.e
+    block = Block(arg_types=[INDEX, *(v.type for v in inits)])
+    with e.region(block):
+        e.b.terminate(scf.YieldOp, body(block.args[0], block.args[1:]))
+    operands = [lo, hi, e.b.integer(step), *inits]
+    op = scf.ForOp.create(operands=operands, result_types=[v.type for v in inits], regions=[Region(block)])
+    return list(e.b.add(op).results)
+
+
+def _finish(frame: Entry, reduction: Reduction, results: Sequence[SSAValue], items: int, form: str) -> Kernel:
+    n = len(reduction.side)
+    reduction.store(frame, reduction.side, results[:n])
+    reduction.store(frame, reduction.after, results[n:])
+    return frame.finish(Launch(work_items=items), "reduce", {"form": form})

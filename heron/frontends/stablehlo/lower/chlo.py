@@ -1,0 +1,121 @@
+"""CHLO, the client dialect: functions HLO has an op for become that op, the others are written out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from heron.frontends.stablehlo.block import Block, Rule, rule
+from heron.frontends.stablehlo.lower.elementwise import opcode
+from heron.frontends.stablehlo.special.bessel import bessel_i1e
+from heron.frontends.stablehlo.special.error import erf_inv, erfc
+from heron.frontends.stablehlo.special.expression import Expression
+from heron.frontends.stablehlo.special.gamma import digamma, lgamma
+from heron.frontends.stablehlo.special.next_after import next_after
+from heron.frontends.stablehlo.special.zeta import polygamma, zeta
+from heron.frontends.stablehlo.syntax import Operation
+from heron.hlo.instruction import Instruction
+from heron.hlo.shape import Shape
+
+Function = Callable[..., Expression]
+
+
+def _op(code: str) -> Rule:
+    return lambda b, op, operands: b.add(code, operands)
+
+
+for _name in ("acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", "mulhi", "sinh", "tan"):
+    rule(f"chlo.{_name}")(_op(_name))
+
+
+def _formula(function: Function) -> Rule:
+    return lambda b, op, operands: function(*(Expression(b, x) for x in operands)).i
+
+
+def _atan(x: Expression) -> Expression:
+    return x.apply("atan2", 1.0)
+
+
+def _is_pos_inf(x: Expression) -> Expression:
+    return x.equals(math.inf)
+
+
+def _is_neg_inf(x: Expression) -> Expression:
+    return x.equals(-math.inf)
+
+
+def _is_inf(x: Expression) -> Expression:
+    return abs(x).equals(math.inf)
+
+
+def _square(x: Expression) -> Expression:
+    return x * x
+
+
+def _conj(x: Expression) -> Expression:
+    if not x.type.is_complex:
+        return x
+    return x.named("real").apply("complex", -x.named("imag"))
+
+
+_FORMULAS: dict[str, Function] = {
+    "atan": _atan,
+    "bessel_i1e": bessel_i1e,
+    "conj": _conj,
+    "digamma": digamma,
+    "erf_inv": erf_inv,
+    "erfc": erfc,
+    "is_inf": _is_inf,
+    "is_neg_inf": _is_neg_inf,
+    "is_pos_inf": _is_pos_inf,
+    "lgamma": lgamma,
+    "next_after": next_after,
+    "polygamma": polygamma,
+    "square": _square,
+    "zeta": zeta,
+}
+for _name, _function in _FORMULAS.items():
+    rule(f"chlo.{_name}")(_formula(_function))
+
+
+@rule("chlo.top_k")
+def _top_k(b: Block, op: Operation, operands: list[Instruction]) -> list[Instruction]:
+    return b.parts(b.add("topk", operands, k=op.integer("k"), largest=True))
+
+
+@rule("chlo.constant_like")
+def _constant_like(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
+    value = op.find("value")
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        op.wrong("value", "a number")
+    return b.full(value, op.types[0])
+
+
+# -- binary operations with NumPy's broadcasting ---------------------------------------------------------------------
+def _broadcasting(code: str) -> Rule:
+    def lower(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
+        to = op.types[0]
+        x, y = (_stretched(b, op, o, to) for o in operands)
+        if code == "compare":
+            return b.add(code, (x, y), direction=op.word("comparison_direction"))
+        return b.add(code, (x, y))
+
+    return lower
+
+
+def _stretched(b: Block, op: Operation, x: Instruction, to: Shape) -> Instruction:
+    """`x` with the result's dimensions: trailing ones match, those of size 1 stretch."""
+    from heron.frontends.stablehlo.lower.movement import broadcast_in_dim
+
+    if op.find("broadcast_dimensions") is not None and x.shape.rank < to.rank:
+        dims = op.ints("broadcast_dimensions")
+    else:
+        dims = tuple(range(to.rank - x.shape.rank, to.rank))
+    return broadcast_in_dim(b, op, x, to.with_type(x.shape.element_type), dims)
+
+
+for _name in (
+    "add and atan2 compare complex divide maximum minimum multiply or power remainder shift_left"
+    " shift_right_arithmetic shift_right_logical subtract xor"
+).split():
+    rule(f"chlo.broadcast_{_name}")(_broadcasting(opcode(_name)))

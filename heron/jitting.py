@@ -1,0 +1,173 @@
+"""``heron.jit``: a JAX function compiled by heron when first called, and once more for every new kind of arguments."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from heron.errors import HeronError
+from heron.frontends.jax import Lowering, Names, Static, lower, need_jax
+
+if TYPE_CHECKING:
+    from heron.hlo.module import Module
+    from heron.options import Options
+    from heron.runtime.executable import Executable
+
+
+def jit(
+    function: Callable[..., Any] | None = None,
+    *,
+    target: str = "cpu",
+    options: Options | None = None,
+    static_argnums: Static = None,
+    static_argnames: Names = None,
+    donate_argnums: Static = None,
+) -> Any:
+    """Compile a JAX function with heron; also a decorator, with or without arguments.
+
+    Args:
+        function: what `jax.jit` takes: arrays and trees of arrays in and out.
+        target: the machine, as for `heron.compile`.
+        options: compile options, as for `heron.compile`.
+        static_argnums, static_argnames, donate_argnums: as for `jax.jit`; static arguments must be hashable.
+
+    Returns:
+        A `Jitted`: call it like the function; it gives NumPy arrays in the tree the function returns.
+
+    Example:
+        >>> @heron.jit
+        ... def step(w, x):
+        ...     return jnp.tanh(x @ w)
+    """
+    if function is None:
+        return functools.partial(
+            jit,
+            target=target,
+            options=options,
+            static_argnums=static_argnums,
+            static_argnames=static_argnames,
+            donate_argnums=donate_argnums,
+        )
+    return Jitted(function, target, options, static_argnums, static_argnames, donate_argnums)
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    lowering: Lowering
+    executable: Executable
+
+
+class Jitted:
+    """A function with its executables, one for each kind of arguments (trees, shapes, types, static values)."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        target: str,
+        options: Options | None,
+        static_argnums: Static,
+        static_argnames: Names,
+        donate_argnums: Static,
+    ) -> None:
+        self._function, self.target, self._options = function, target, options
+        self._numbers, self._names = _static(function, static_argnums, static_argnames)
+        self._donated = donate_argnums
+        self._cache: dict[Hashable, _Compiled] = {}
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run, compiling first where needed. Raises RUN0xx as the executable does."""
+        jax = need_jax()
+        compiled = self._find(args, kwargs)
+        shapes = compiled.executable.signature.parameters
+        leaves = jax.tree_util.tree_leaves(self._dynamic(args, kwargs))
+        arrays = [_array(x, s.element_type.dtype) for x, s in zip(leaves, shapes, strict=True)]
+        outputs = compiled.executable.run(arrays)
+        return jax.tree_util.tree_unflatten(compiled.lowering.out_tree, outputs)
+
+    def module(self, *args: Any, **kwargs: Any) -> Module:
+        """The module these arguments lead to, before any pass."""
+        return self._lower(args, kwargs).module
+
+    def executable(self, *args: Any, **kwargs: Any) -> Executable:
+        """The executable a call with these arguments runs: its kernels, memory, trace and stages."""
+        return self._find(args, kwargs).executable
+
+    # -- cache -------------------------------------------------------------------------------------------------------
+    def _find(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Compiled:
+        key = self._key(args, kwargs)
+        found = self._cache.get(key)
+        if found is None:
+            from heron import backends
+
+            lowering = self._lower(args, kwargs)
+            executable = backends.compile(lowering.module, target=self.target, options=self._options)
+            found = self._cache[key] = _Compiled(lowering, executable)
+        return found
+
+    def _lower(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Lowering:
+        return lower(
+            self._function,
+            args,
+            kwargs,
+            static_argnums=self._numbers,
+            static_argnames=self._names,
+            donate_argnums=self._donated,
+            platform="cpu" if self.target.startswith("cpu") else "cuda",
+        )
+
+    def _dynamic(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        fixed = {n % len(args) for n in self._numbers if args and -len(args) <= n < len(args)}
+        positional = tuple(a for n, a in enumerate(args) if n not in fixed)
+        return positional, {k: v for k, v in kwargs.items() if k not in self._names}
+
+    def _key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Hashable:
+        leaves, tree = need_jax().tree_util.tree_flatten(self._dynamic(args, kwargs))
+        static = [args[n] for n in self._numbers if -len(args) <= n < len(args)]
+        named = [(k, v) for k, v in sorted(kwargs.items()) if k in self._names]
+        key = (tree, tuple(map(_kind, leaves)), len(args), tuple(static), tuple(named))
+        try:
+            hash(key)
+        except TypeError as error:
+            raise HeronError("JAX002", "static arguments must be hashable", why=str(error)) from None
+        return key
+
+
+def _static(function: Callable[..., Any], numbers: Static, names: Names) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Static arguments by position and by name: an argument given either way counts for both."""
+    positions = tuple(_listed(numbers, int))
+    words = tuple(_listed(names, str))
+    try:
+        known = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return positions, words
+    plain = [p.name for p in known if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+    both = {*words, *(plain[n] for n in positions if -len(plain) <= n < len(plain))}
+    places = {*positions, *(n for n, name in enumerate(plain) if name in words)}
+    return tuple(sorted(places)), tuple(sorted(both))
+
+
+def _listed(value: Any, one: type) -> Iterable[Any]:
+    if value is None:
+        return ()
+    return (value,) if isinstance(value, one) else value
+
+
+def _kind(leaf: Any) -> Hashable:
+    """What of an argument decides the program: type and shape, and whether JAX takes the type as a suggestion only."""
+    if isinstance(leaf, (bool, int, float, complex)):
+        return type(leaf)
+    return getattr(leaf, "dtype", type(leaf)), np.shape(leaf), getattr(leaf, "weak_type", False)
+
+
+def _array(leaf: Any, dtype: np.dtype) -> np.ndarray:
+    """An argument as the array the program takes; JAX narrows 64-bit types unless told otherwise, and so does this."""
+    jax = need_jax()
+    if isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        leaf = jax.random.key_data(leaf)
+    return np.asarray(leaf).astype(dtype, copy=False)

@@ -1,0 +1,123 @@
+"""Which kernels threads share, and that values do not depend on how many threads there are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import heron
+from heron import HeronError, Options
+from heron.backends import compile
+from heron.backends.cpu import parallel
+from heron.cli import values
+from heron.runtime.cpu import share
+from heron.runtime.cpu.executable import CpuExecutable
+from heron.runtime.cpu.pool_code import supported
+from heron.runtime.library.fft import Transform
+from tests.support import golden_values, program
+
+pytestmark = pytest.mark.skipif(not supported(), reason="the pool needs Linux on x86-64 or AArch64")
+
+
+def _tanh(rows: int, columns: int, threads: int = 2) -> CpuExecutable:
+    shape = f"f32[{rows},{columns}]{{1,0}}"
+    text = f"HloModule m\n\nENTRY e {{\n  x = {shape} parameter(0)\n  ROOT y = {shape} tanh(x)\n}}\n"
+    made = compile(heron.parse(text), "cpu", Options(threads=threads))
+    assert isinstance(made, CpuExecutable)
+    return made
+
+
+def test_large_kernels_are_shared_and_the_trace_says_why() -> None:
+    made = _tanh(1000, 1000)
+    (decision,) = [d for d in made.trace.decisions if d.rule == "parallel-task-assigner"]
+    assert decision and "portions" in decision.reason and decision.cost_before
+    assert "portions" in made.kernels[0].notes["threads"]
+    assert "heron_parallel_for" in made.stage("llvm")
+
+
+def test_small_kernels_are_not() -> None:
+    made = _tanh(10, 10)
+    (decision,) = [d for d in made.trace.decisions if d.rule == "parallel-task-assigner"]
+    assert not decision and "µs of work" in decision.reason
+    assert made.kernels[0].notes["threads"].startswith("one: ")
+    assert "heron_parallel_for" not in made.stage("llvm")
+
+
+def test_one_thread_needs_no_pool() -> None:
+    made = _tanh(1000, 1000, threads=1)
+    assert "heron_parallel_for" not in made.stage("llvm")
+    assert "threads" not in made.kernels[0].notes
+
+
+def test_more_threads_than_cpus() -> None:
+    x = np.linspace(-2, 2, 10**6, dtype=np.float32).reshape(1000, 1000)
+    assert _tanh(1000, 1000, threads=64)(x).tobytes() == _tanh(1000, 1000, threads=1)(x).tobytes()
+
+
+@pytest.mark.parametrize(
+    ("items", "cost", "expected"),
+    [(100, 1.0, 1), (100, 40e-6, 10), (10**6, 1.0, 256), (10**6, 1e-3, 4096), (5000, 1.0, 256), (4, 40e-6, 1)],
+)
+def test_portions(items: int, cost: float, expected: int) -> None:
+    assert parallel.grain(items, cost) == expected
+
+
+def test_bad_counts() -> None:
+    for bad in (-1, True, "2", 1.5):
+        with pytest.raises(HeronError):
+            Options(threads=bad)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "name", ["softmax", "layernorm", "gather_scatter", "sort_topk", "heat_while", "dtype_zoo", "cumsum", "concat_pad_slice"]
+)
+def test_same_bits_whatever_the_number_of_threads(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel, "WORTH", 0.0)
+    monkeypatch.setattr(parallel, "PORTION", 0.0)
+    module = heron.parse(program(name).read_text())
+    inputs = values.read(str(golden_values(name))).inputs
+    alone = [a.tobytes() for a in compile(module, "cpu", Options(threads=1)).run(inputs)]
+    shared = 0
+    for threads in (2, 3, 8):
+        made = compile(module, "cpu", Options(threads=threads))
+        shared += sum(bool(d) for d in made.trace.decisions if d.rule == "parallel-task-assigner")
+        for _ in range(3):
+            assert [a.tobytes() for a in made.run(inputs)] == alone, threads
+    assert shared
+
+
+def test_large_copies_are_shared() -> None:
+    elements = share.COPY_BLOCK * share.COPY_BLOCKS // 4 + 1001
+    text = f"HloModule m\n\nENTRY e {{\n  x = f32[{elements}]{{0}} parameter(0)\n  ROOT y = f32[{elements}]{{0}} copy(x)\n}}\n"
+    made = compile(heron.parse(text), "cpu", Options(threads=3))
+    if "heron_copy" not in made.stage("llvm"):
+        pytest.skip("this copy is a kernel")
+    x = np.arange(elements, dtype=np.float32)
+    for _ in range(5):
+        assert made(x).tobytes() == x.tobytes()
+
+
+def test_a_failing_library_call_leaves_the_pool_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = """HloModule m
+
+ENTRY e {
+  x = f32[1000,512]{1,0} parameter(0)
+  y = f32[1000,512]{1,0} tanh(x)
+  c = c64[1000,257]{1,0} fft(y), fft_type=RFFT, fft_length={512}
+  r = f32[1000,257]{1,0} real(c)
+  ROOT z = f32[1000,257]{1,0} tanh(r)
+}
+"""
+    made = compile(heron.parse(text), "cpu", Options(threads=2))
+    x = np.ones((1000, 512), np.float32)
+    expected = made(x)
+    usual = Transform.__call__
+
+    def fails(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Transform, "__call__", fails)
+    with pytest.raises(ZeroDivisionError):
+        made(x)
+    monkeypatch.setattr(Transform, "__call__", usual)
+    assert made(x).tobytes() == expected.tobytes()

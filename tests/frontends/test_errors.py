@@ -1,0 +1,112 @@
+"""What is wrong with a StableHLO text is said once, with a code, at its place."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from heron.errors import HeronError, Span
+from heron.frontends.stablehlo.importer import parse
+from tests.support import WORKLOADS
+
+
+def body(lines: str, result: str = "%a") -> str:
+    kind = "tensor<4x6xf32>"
+    return f"func.func @main(%a: {kind}, %i: tensor<i32>) -> {kind} {{\n{lines}\n  return {result} : {kind}\n}}\n"
+
+
+CASES = [
+    ("SHLO001", body("%0 = stablehlo.add %a, %a tensor<4x6xf32>"), "expected ':'", 2),
+    ("SHLO001", "module @m {", "never closed", 1),
+    ("SHLO001", body('%0 = stablehlo.custom_call @"f'), "", 2),
+    ("SHLO002", body("%0 = stablehlo.addd %a, %a : tensor<4x6xf32>"), "did you mean 'stablehlo.add'?", 2),
+    ("SHLO002", body("%0 = arith.addf %a, %a : tensor<4x6xf32>"), "lower the program to StableHLO", 2),
+    ("SHLO003", body("%0 = stablehlo.add %a, %aa : tensor<4x6xf32>"), "did you mean '%a'?", 2),
+    ("SHLO003", body("%i = stablehlo.add %a, %a : tensor<4x6xf32>"), "defined twice", 2),
+    ("SHLO004", body("%0 = stablehlo.negate %a : (tensor<4x6xf32>) -> tensor<6x4xf32>"), "the text says f32[6,4]", 2),
+    ("SHLO004", body("%0 = stablehlo.reshape %a : (tensor<4x6xf32>) -> tensor<24xf32>", "%0"), "do not fit", 1),
+    (
+        "SHLO005",
+        body("%0 = stablehlo.convert %a : (tensor<4x6xf32>) -> tensor<4x6x!quant.uniform<i8:f32, 0.1>>"),
+        "",
+        2,
+    ),
+    ("SHLO005", body("%0 = stablehlo.convert %a : (tensor<4x6xf32>) -> memref<4xf32>"), "memref", 2),
+    (
+        "SHLO006",
+        body("%0 = stablehlo.transpose %a : (tensor<4x6xf32>) -> tensor<6x4xf32>"),
+        "'permutation' is missing",
+        2,
+    ),
+    ("SHLO008", body("%0 = call @mian(%a) : (tensor<4x6xf32>) -> tensor<4x6xf32>"), "did you mean '@main'?", 2),
+    ("SHLO008", body("%0 = call @main(%a, %i) : (tensor<4x6xf32>, tensor<i32>) -> tensor<4x6xf32>"), "circle", 2),
+    ("SHLO009", body("%0 = stablehlo.constant dense<[1, 2]> : tensor<3xi32>"), "2 values given, 3 needed", 2),
+    ("SHLO009", body("%0 = stablehlo.constant dense<300> : tensor<i8>"), "between -128 and 127", 2),
+    ("SHLO009", body('%0 = stablehlo.constant dense<"0x00zz"> : tensor<3xi32>'), "", 2),
+    (
+        "SHLO011",
+        "func.func @main(%a: tensor<?x4xf32>) -> tensor<?x4xf32> {\n return %a : tensor<?x4xf32>\n}",
+        "bounds",
+        1,
+    ),
+    ("HLO010", body("%0 = stablehlo.add %a, %i : (tensor<4x6xf32>, tensor<i32>) -> tensor<4x6xf32>"), "", 2),
+    (
+        "SHLO010",
+        body(
+            """  %s = stablehlo.convert %i : (tensor<i32>) -> tensor<f32>
+  %0 = "stablehlo.reduce"(%a, %s) <{dimensions = array<i64: 1>}> ({
+  ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+    %z = stablehlo.add %x, %s : tensor<f32>
+    stablehlo.return %z : tensor<f32>
+  }) : (tensor<4x6xf32>, tensor<f32>) -> tensor<4xf32>"""
+        ),
+        "from outside this region",
+        5,
+    ),
+    ("SHLO007", body("%0 = stablehlo.custom_call @f(%a) {x = " + "[" * 100 + "a"), "nested too deeply", 2),
+    ("SHLO007", body('%0 = "stablehlo.if"(%a) ({ ' * 100), "nested too deeply", 0),
+]
+
+
+@pytest.mark.parametrize(("code", "source", "says", "line"), CASES)
+def test_error(code: str, source: str, says: str, line: int) -> None:
+    with pytest.raises(HeronError) as caught:
+        parse(source, "model.mlir", verify=True)
+    error = caught.value
+    assert error.code == code, error
+    assert says in str(error)
+    assert isinstance(error.where, Span) and error.where.filename == "model.mlir"
+    assert not line or error.where.line == line, error
+
+
+def test_a_single_function_is_the_entry_whatever_its_name() -> None:
+    assert parse("func.func @f(%a: tensor<f32>) -> tensor<f32> {\n return %a : tensor<f32>\n}").entry.name == "f"
+
+
+def test_no_function_at_all() -> None:
+    with pytest.raises(HeronError, match="SHLO008"):
+        parse("module {}")
+
+
+SEEDS = [
+    (WORKLOADS / "stablehlo" / f"{name}.small.mlir").read_text()
+    for name in ("conv_variants", "cond_switch", "heat_while", "embedding_grad", "fft", "sort_topk")
+]
+PIECES = ["%0", "%arg0", ")", "(", "{", "}", "<", ">", "[", "]", ",", ":", "->", '"', "dense<>", "tensor<?xf32>", "-1"]
+PIECES += ["[0, 1]", "x", "tensor<4xi1>", "loc(#loc)", "#", "99999999999999999999", "tensor<0x0xf32>", "\n", "é", "="]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_damaged_text_is_a_module_or_an_error(data: st.DataObject) -> None:
+    text = data.draw(st.sampled_from(SEEDS))
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(text) - 1))
+        end = min(len(text), at + data.draw(st.integers(0, 40)))
+        piece = data.draw(st.sampled_from(["", text[end : end + 20], *PIECES]))
+        text = text[:at] + piece + text[end:]
+    try:
+        parse(text, verify=True)
+    except HeronError as error:
+        assert error.code[:4] in ("SHLO", "HLO0", "HLO1"), error

@@ -1,0 +1,114 @@
+"""`heron.load` and the command line take every form a program comes in, by its content."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import heron
+from heron.errors import HeronError
+from heron.frontends.loading import is_stablehlo
+from heron.hlo.compare import difference
+from tests.support import WORKLOADS, golden_values, program
+from tests.support import heron as command
+
+MLIR = WORKLOADS / "stablehlo" / "softmax.small.mlir"
+
+
+@pytest.fixture(scope="module")
+def jaxlib_module() -> Any:
+    """The softmax program in jaxlib's MLIR."""
+    pytest.importorskip("jaxlib")
+    from heron.frontends.stablehlo.bytecode import _mlir
+
+    mlir = _mlir()
+    return mlir.ir.Module.parse(MLIR.read_text(), mlir.context)
+
+
+def test_texts_and_paths() -> None:
+    want = heron.load(MLIR)
+    for source in (str(MLIR), MLIR.read_text(), MLIR.read_bytes(), "// a comment\n" + MLIR.read_text()):
+        assert difference(heron.load(source, verify=True), want) is None
+    assert heron.load(program("softmax")).entry.parameters
+    assert heron.load(program("softmax").read_text()).entry.parameters
+    assert want.filename == str(MLIR)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("module @m {}", True),
+        ("module attributes {a} {}", True),
+        ("#loc = loc(unknown)\nmodule {}", True),
+        ("// c\n\nfunc.func @main() {}", True),
+        ('"builtin.module"() ({}) : () -> ()', True),
+        ("HloModule module", False),
+        ("module.1 { x = f32[] parameter(0) }", False),
+        ("ENTRY e { ROOT x = f32[] parameter(0) }", False),
+    ],
+)
+def test_what_is_stablehlo(text: str, expected: bool) -> None:
+    assert is_stablehlo(text) is expected
+
+
+def test_bytecode_portable_artifacts_and_vhlo(jaxlib_module: Any, tmp_path: Path) -> None:
+    from jaxlib.mlir.dialects import stablehlo
+
+    want = heron.load(MLIR)
+    out = io.BytesIO()
+    jaxlib_module.operation.write_bytecode(out)
+    artifact = stablehlo.serialize_portable_artifact_str(str(jaxlib_module), stablehlo.get_minimum_version())
+    for data in (out.getvalue(), artifact):
+        assert difference(heron.load(data, verify=True), want) is None
+        path = tmp_path / "model.mlirbc"
+        path.write_bytes(data)
+        assert command("fmt", path).code == 0
+
+
+def test_damaged_bytecode(jaxlib_module: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    out = io.BytesIO()
+    jaxlib_module.operation.write_bytecode(out)
+    with pytest.raises(HeronError, match="SHLO021"):
+        heron.load(out.getvalue()[:200])
+    assert capfd.readouterr().err == ""
+
+
+def test_without_jaxlib(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    from heron.frontends.stablehlo import bytecode
+
+    bytecode._mlir.cache_clear()
+    monkeypatch.setitem(sys.modules, "jaxlib.mlir", None)
+    with pytest.raises(HeronError, match=r"pip install 'heron\[jax\]'") as caught:
+        heron.load(b"ML\xefR\r")
+    assert caught.value.code == "SHLO020"
+
+
+@pytest.mark.parametrize("name", ["softmax", "heat_while"])
+def test_generic_form_reads_the_same(name: str) -> None:
+    pytest.importorskip("jaxlib")
+    from heron.frontends.stablehlo.bytecode import _mlir
+
+    mlir = _mlir()
+    path = WORKLOADS / "stablehlo" / f"{name}.small.mlir"
+    module = mlir.ir.Module.parse(path.read_text(), mlir.context)
+    generic = module.operation.get_asm(print_generic_op_form=True)
+    assert generic.startswith('"builtin.module"')
+    assert difference(heron.load(generic, verify=True), heron.load(path)) is None
+
+
+def test_verbs_take_stablehlo(tmp_path: Path) -> None:
+    golden = golden_values("softmax")
+    assert command("eval", MLIR, "--inputs", golden, "--expect", golden).code == 0
+    assert command("run", MLIR, "--inputs", golden, "--expect", golden).code == 0
+    formatted = tmp_path / "softmax.hlo"
+    assert command("fmt", MLIR, "-o", formatted).code == 0
+    assert command("fmt", formatted).out == formatted.read_text()
+    bad = tmp_path / "bad.mlir"
+    bad.write_text(MLIR.read_text().replace("stablehlo.exponential", "stablehlo.exponentail"))
+    result = command("fmt", bad)
+    assert result.code == 2 and "did you mean 'stablehlo.exponential'?" in result.err and "bad.mlir:" in result.err

@@ -1,0 +1,92 @@
+"""Looks for programs that mean something else compiled: ``python -m tests.fuzz --count 5000``.
+
+Each program is compiled and run on every target and compared with the evaluator; the first that differs, or fails to
+compile, is made as small as it goes and written to the output folder, with its inputs and the command that shows the
+fault. The program being tried is in ``last.hlo`` there, in case it ends the process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+from heron.errors import HeronError
+from tests.backends.agreement import TARGETS, check, text
+from tests.hlo.generate import ALL_TYPES, Program, programs
+
+
+def main() -> int:
+    p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    p.add_argument("--count", type=int, default=1000, help="programs to try")
+    p.add_argument("--seed", type=int, default=0)
+    p.add_argument("--ops", type=int, default=14, help="steps of a program, at most")
+    p.add_argument("--target", action="append", help=f"default: {' '.join(TARGETS)}")
+    p.add_argument("--types", help=f"of {','.join(t.name for t in ALL_TYPES)}")
+    p.add_argument("--checks", action="store_true", help="also after every pass, and inside the assigned buffers")
+    p.add_argument("--allow", default="", help="error codes that are no fault, such as GEN001,GEN002")
+    p.add_argument("--out", type=Path, default=Path("fuzz"))
+    a = p.parse_args()
+    types = tuple(t for t in ALL_TYPES if not a.types or t.name in a.types.split(","))
+    a.out.mkdir(parents=True, exist_ok=True)
+    tried, refused, start = 0, 0, time.perf_counter()
+    failing: Program | None = None
+
+    @seed(a.seed)
+    @settings(
+        max_examples=a.count,
+        deadline=None,
+        database=None,
+        phases=(Phase.generate, Phase.shrink),
+        suppress_health_check=list(HealthCheck),
+        print_blob=False,
+        report_multiple_bugs=False,
+    )
+    @given(programs(types, a.ops))
+    def search(program: Program) -> None:
+        nonlocal tried, refused, failing
+        tried += 1
+        if tried % 100 == 0 and failing is None:
+            print(f"{tried} programs, {time.perf_counter() - start:.0f} s", flush=True)
+        (a.out / "last.hlo").write_text(text(program))
+        try:
+            check(program, a.target or TARGETS, buffers=a.checks, passes=a.checks)
+        except HeronError as error:
+            if error.code in a.allow.split(","):
+                refused += 1
+                return
+            failing = program
+            raise
+        except BaseException:
+            failing = program
+            raise
+
+    try:
+        search()
+    except Exception as error:
+        return _report(failing, error, a.out, a.seed)
+    print(f"{tried} programs agree, {refused} of them not compiled, {time.perf_counter() - start:.0f} s")
+    return 0
+
+
+def _report(program: Program | None, error: Exception, out: Path, number: int) -> int:
+    print(f"{type(error).__name__}: {error}")
+    if program is None:
+        raise error
+    path = out / f"found_{number}.hlo"
+    path.write_text(text(program))
+    np.savez(path.with_suffix(".npz"), *[_plain(x) for x in program.inputs])
+    print(f"{text(program)}\nheron run {path} --inputs {path.with_suffix('.npz')} --target …")
+    return 1
+
+
+def _plain(array: np.ndarray) -> np.ndarray:
+    return array if array.dtype.isbuiltin == 1 else array.view(f"u{array.itemsize}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,272 @@
+"""What a module answers and how it is changed: computations, copies, hashes, outlining, aliases, schedules, names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from heron.errors import HeronError
+from heron.hlo import aliasing
+from heron.hlo.aliasing import Alias, Donor
+from heron.hlo.builder import Builder
+from heron.hlo.cloning import CloneContext
+from heron.hlo.compare import difference, equal
+from heron.hlo.evaluator import evaluate
+from heron.hlo.instruction import Instruction
+from heron.hlo.module import Module
+from heron.hlo.outline import outline
+from heron.hlo.shape import row_major
+from heron.hlo.text import parse, print_module
+from heron.hlo.types import F32
+from heron.hlo.verifier import verify
+
+TEXT = """HloModule m, entry_computation_layout={(f32[4]{0}, (f32[4]{0}, f32[]))->(f32[4]{0}, f32[])}
+
+inner { x = f32[] parameter(0)
+ ROOT n = f32[] negate(x) }
+
+add { a = f32[] parameter(0)
+ b = f32[] parameter(1)
+ c = f32[] call(b), to_apply=inner
+ ROOT s = f32[] subtract(a, c) }
+
+max { a = f32[] parameter(0)
+ b = f32[] parameter(1)
+ ROOT m = f32[] maximum(a, b) }
+
+unused { ROOT x = f32[] parameter(0) }
+
+ENTRY main {
+ x = f32[4] parameter(0)
+ p = (f32[4], f32[]) parameter(1)
+ y = f32[4] get-tuple-element(p), index=0
+ z = f32[] get-tuple-element(p), index=1
+ d = f32[4] multiply(x, y)
+ e = f32[4] add(d, x)
+ f = f32[4] exponential(e)
+ t = f32[] reduce(f, z), dimensions={0}, to_apply=add
+ ROOT r = (f32[4], f32[]) tuple(f, t)
+}
+"""
+
+
+@pytest.fixture
+def module() -> Module:
+    return parse(TEXT)
+
+
+def named(module: Module) -> Callable[[str], Instruction]:
+    return {i.name: i for i in module.instructions()}.__getitem__
+
+
+def values(module: Module) -> list[np.ndarray]:
+    x = np.arange(4, dtype=np.float32) / 4
+    return evaluate(module, x, x + 1, np.float32(0))
+
+
+def refused(code: str, act: Callable[[], object]) -> str:
+    with pytest.raises(HeronError) as caught:
+        act()
+    assert caught.value.code == code
+    return str(caught.value)
+
+
+# -- questions -------------------------------------------------------------------------------------------------------
+def test_counts_and_shapes(module: Module) -> None:
+    assert module.computation_count() == 5
+    assert module.instruction_count() == 19
+    assert [c.name for c in module.embedded_computations()] == ["inner", "add", "max", "unused"]
+    assert str(module.result_shape) == "(f32[4]{0}, f32[])"
+    assert [str(s) for s in module.parameter_shapes] == ["f32[4]{0}", "(f32[4]{0}, f32[])"]
+    module.replace_entry(module.entry)
+    assert module.entry_layout is None
+    assert str(module.result_shape) == "(f32[4]{0}, f32[])"
+
+
+def test_config() -> None:
+    head = "HloModule m, replica_count=2, dynamic_parameter_binding={(0, {}): (1, {}, 0)}"
+    module = parse(head + "\nENTRY e { ROOT x = f32[] parameter(0) }")
+    assert (module.replica_count, module.num_partitions) == (2, 1)
+    assert module.dynamic_parameter_bindings == "{(0, {}): (1, {}, 0)}"
+    assert module.clone().dynamic_parameter_bindings == module.dynamic_parameter_bindings
+    module.set_counts(num_partitions=8)
+    assert (module.replica_count, module.num_partitions) == (1, 8)
+    assert "num_partitions=8" in print_module(module) and "replica_count" not in print_module(module)
+    assert "num_partitions is 0" in refused("HLO025", lambda: module.set_counts(num_partitions=0))
+
+
+def test_unique_ids(module: Module) -> None:
+    ids = module.unique_ids()
+    assert len(set(ids.values())) == module.instruction_count()
+    assert ids[module.computation("add").root] == (1 << 32) + 3
+
+
+def test_content_order() -> None:
+    """The same whatever the names, and the order in the text."""
+    one = "a { x = f32[] parameter(0)\n ROOT y = f32[] negate(x) }\n"
+    two = "b { x = f32[] parameter(0)\n ROOT y = f32[] abs(x) }\n"
+    entry = "ENTRY e { x = f32[] parameter(0)\n p = f32[] call(x), to_apply=a\n ROOT q = f32[] call(p), to_apply=b }"
+    first, second = (parse("HloModule m\n" + bodies + entry).content_order() for bodies in (one + two, two + one))
+    assert [c.name for c in first] == [c.name for c in second]
+    assert first[-1].name == "e"
+
+
+def test_structural_hash(module: Module) -> None:
+    other = parse(TEXT.replace("subtract(a, c)", "subtract(a, c), metadata={op_name=\"s\"}").replace("max {", "most {"))
+    assert equal(module, other)
+    assert module.structural_hash() == other.structural_hash() == module.clone().structural_hash()
+    changed = {
+        parse(TEXT.replace("exponential", "negate")).structural_hash(),
+        parse(TEXT.replace("subtract(a, c)", "subtract(c, a)")).structural_hash(),
+        parse(TEXT.replace("(f32[4]{0}, (f32[4]", "(f32[4]{0:S(1)}, (f32[4]")).structural_hash(),
+    }
+    assert len(changed | {module.structural_hash()}) == 4
+
+
+# -- computations ----------------------------------------------------------------------------------------------------
+def test_replace_computations(module: Module) -> None:
+    expected = parse(TEXT.replace("to_apply=add", "to_apply=max"))
+    module.replace_computations({module.computation("add"): module.computation("max")})
+    assert [c.name for c in module.computations] == ["inner", "max", "unused", "main"]
+    np.testing.assert_equal(values(module)[1], values(expected)[1])
+    verify(module)
+
+
+def test_replace_the_entry(module: Module) -> None:
+    copy = CloneContext(module, "new").computation(module.entry)
+    module.replace_computations({module.entry: copy})
+    assert module.entry is copy and copy.name == "main.new"
+    module.remove_unused_computations()
+    assert sorted(c.name for c in module.computations) == ["add.new", "inner.new", "main.new"]
+    verify(module)
+
+
+def test_removed_computations_are_not_scheduled(module: Module) -> None:
+    module.set_schedule({c: c.post_order() for c in module.computations})
+    assert module.remove_unused_computations()
+    assert module.schedule is not None and set(module.schedule) == set(module.computations)
+
+
+# -- copies ----------------------------------------------------------------------------------------------------------
+def test_clone_context(module: Module) -> None:
+    context = CloneContext(module)
+    copy = context.computation(module.computation("add"))
+    assert context.computation(module.computation("add")) is copy
+    assert [c.name for c in module.computations][-2:] == ["inner.clone", "add.clone"]
+    assert copy.root.operands[1].to_apply is module.computation("inner.clone")
+    assert context.instructions[module.computation("add").root] is copy.root
+    names = [i.name for i in module.instructions()]
+    assert len(set(names)) == len(names)
+    verify(module)
+
+
+def test_clone_an_instruction_with_what_it_calls(module: Module) -> None:
+    reduce = named(module)("t")
+    context = CloneContext(module, "twin")
+    copy = module.entry.attach(context.instruction(reduce))
+    assert (copy.name, copy.to_apply.name, copy.operands) == ("t.twin", "add.twin", reduce.operands)
+    verify(module)
+
+
+def test_clone_into_another_module(module: Module) -> None:
+    other = Module("other")
+    other.entry = CloneContext(other, "").computation(module.entry)
+    other.entry_layout = module.entry_layout
+    module.remove_unused_computations()
+    module.name = "other"
+    assert difference(module, other, names=True) is None
+
+
+# -- outlining -------------------------------------------------------------------------------------------------------
+def test_outline(module: Module) -> None:
+    before, find = values(module), named(module)
+    find("d").add_control_predecessor(find("z"))
+    call = outline([find("e"), find("f"), find("d")], "expression")
+    assert str(call) == "%f.2 = f32[4]{0} call(%x.2, %y), to_apply=%expression, control-predecessors={%z}"
+    assert [i.opcode for i in call.to_apply.instructions][2:] == ["multiply", "add", "exponential"]
+    assert "d" not in [i.name for i in module.entry.instructions]
+    verify(module)
+    for a, b in zip(values(module), before, strict=True):
+        np.testing.assert_equal(a, b)
+
+
+def test_outline_the_root(module: Module) -> None:
+    call = outline([named(module)("t"), named(module)("r")], "tail")
+    assert module.entry.root is call
+    assert call.to_apply.root.operands[1].to_apply is module.computation("add")
+    verify(module)
+
+
+def test_what_cannot_be_outlined(module: Module) -> None:
+    find = named(module)
+    assert "it is: z, d" in refused("HLO023", lambda: outline([find("d"), find("z")], "two"))
+    assert "'e' stands between" in refused("HLO023", lambda: outline([find("d"), find("f")], "gap"))
+    aside = module.entry.add("negate", (find("y"),), name="aside")
+    aside.add_control_predecessor(find("d"))
+    find("e").add_control_predecessor(aside)
+    assert "'aside' stands between" in refused("HLO023", lambda: outline([find("d"), find("e")], "order"))
+    refused("HLO023", lambda: outline([find("x"), find("d")], "parameter"))
+    refused("HLO023", lambda: outline([find("d"), module.computation("add").root], "two homes"))
+    refused("HLO023", lambda: outline([], "nothing"))
+    assert len(module.computations) == 5
+
+
+# -- schedules -------------------------------------------------------------------------------------------------------
+def test_schedule(module: Module) -> None:
+    order = {c: c.post_order() for c in module.computations}
+    assert not module.is_scheduled
+    module.set_schedule(order)
+    assert module.is_scheduled
+    assert "is_scheduled=true" in print_module(module)
+    backwards = {**order, module.entry: order[module.entry][::-1]}
+    refused("HLO110", lambda: module.set_schedule(backwards))
+    assert module.schedule == order
+    module.entry.add("negate", (module.entry.parameters[0],))
+    refused("HLO110", module.verify_schedule)
+    module.clear_schedule()
+    module.verify_schedule()
+
+
+# -- aliases ---------------------------------------------------------------------------------------------------------
+def test_aliases(module: Module) -> None:
+    aliasing.add_donor(module, 1, (0,))
+    aliasing.add_donor(module, 0)
+    aliasing.add_alias(module, (0,), 1, (0,), "must-alias")
+    assert aliasing.aliases(module) == (Alias((0,), 1, (0,), "must-alias"),)
+    assert aliasing.donors(module) == (Donor(0, ()),)  # what is aliased is no donor
+    assert aliasing.is_donor(module, 0) and not aliasing.is_donor(module, 1, (0,))
+    assert aliasing.aliased_parameter(module, (0,)) == aliasing.aliased_output(module, 1, (0,))
+    assert aliasing.aliased_parameter(module, (1,)) is None
+    verify(module)
+    again = parse(print_module(module))
+    assert aliasing.aliases(again) == aliasing.aliases(module) and aliasing.donors(again) == aliasing.donors(module)
+    aliasing.remove_alias(module, (0,))
+    aliasing.remove_donor(module, 0)
+    assert module.header == {}
+
+
+def test_aliases_that_cannot_be(module: Module) -> None:
+    aliasing.add_alias(module, (0,), 0)
+    refused("HLO024", lambda: aliasing.add_alias(module, (0,), 1, (0,)))
+    refused("HLO024", lambda: aliasing.add_donor(module, 0))
+    assert "of one size" in refused("HLO024", lambda: aliasing.add_alias(module, (1,), 1, (0,)))
+    assert "no parameter 2" in refused("HLO024", lambda: aliasing.add_donor(module, 2))
+    assert "no part (5,)" in refused("HLO024", lambda: aliasing.add_alias(module, (5,), 1, (0,)))
+
+
+# -- tidying up ------------------------------------------------------------------------------------------------------
+def test_cleanup() -> None:
+    b = Builder("m")
+    x = b.parameter(0, row_major(F32, 4))
+    dropped = b.negate(x)
+    root = b.abs(b.negate(x, name="kept"), name="root")
+    module = b.build(root)
+    module.entry.remove(dropped)
+    module.entry.reorder(module.entry.instructions[::-1])
+    text = print_module(module)
+    module.cleanup()
+    assert print_module(module) == text
+    assert [i.name for i in module.entry.instructions] == ["param_0", "kept", "root"]
+    assert b.negate(x).name == "negate"  # the name is free again

@@ -1,0 +1,132 @@
+"""Large outputs: ordinary arrays, the memory of dead ones used again."""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+import platform
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import heron
+from heron import HeronError
+from heron.runtime import recycle
+
+F32 = np.dtype(np.float32)
+linux = pytest.mark.skipif(platform.system() != "Linux", reason="memory is recycled on Linux only")
+
+
+def test_arrays_are_ordinary() -> None:
+    for dims in ((), (0,), (3, 4), (1 << 18,), (1 << 11, 1 << 10), (1 << 22,)):
+        a = recycle.empty(dims, F32)
+        assert a.shape == dims and a.dtype == F32
+        assert a.flags.owndata and a.flags.c_contiguous and a.flags.writeable and a.base is None
+        a[...] = 3
+        assert (pickle.loads(pickle.dumps(a)) == a).all()
+
+
+@linux
+def test_large_arrays_are_aligned() -> None:
+    assert recycle.empty((recycle.LARGE // 4,), F32).ctypes.data % 64 == 0
+    assert recycle.empty((1 << 21,), F32).ctypes.data % (1 << 21) == 0
+
+
+@linux
+def test_memory_comes_back() -> None:
+    before = recycle.kept_bytes()
+    a = recycle.empty((1 << 20, 3), F32)
+    place, view = a.ctypes.data, a[5:]
+    del a
+    assert recycle.empty((1 << 20, 3), F32).ctypes.data != place  # a view keeps it alive
+    view[...] = 1
+    del view
+    assert recycle.kept_bytes() >= before + 2 * 12 * 2**20
+    first, second = recycle.empty((1 << 20, 3), F32), recycle.empty((3 << 20,), F32)
+    assert place in (first.ctypes.data, second.ctypes.data)
+
+
+@linux
+def test_blocks_nobody_wants_go() -> None:
+    odd = np.dtype(np.int8)
+    stale = recycle.empty((recycle.LARGE + 12345,), odd)
+    del stale
+    for _ in range(500):
+        recycle.empty((recycle.LARGE + 1,), odd)
+    gc.collect()
+    assert recycle.kept_bytes() == recycle.LARGE + 1
+
+
+def test_resize() -> None:
+    a = recycle.empty((1 << 20,), F32)
+    a[:] = np.arange(1 << 20)
+    a.resize((1 << 21,), refcheck=False)
+    assert (a[: 1 << 20] == np.arange(1 << 20)).all()
+    assert not a[1 << 20 :].any()
+    a.resize((10,), refcheck=False)
+    assert (a == np.arange(10)).all()
+
+
+def test_numpys_own_allocator_is_left_alone() -> None:
+    recycle.empty((1 << 20,), F32)
+    from numpy._core.multiarray import get_handler_name  # pyright: ignore
+
+    assert get_handler_name() == get_handler_name(np.empty(1 << 20, F32)) != "heron"
+
+
+def test_no_memory() -> None:
+    for dims in ((1 << 60,), (1 << 62, 1 << 62)):
+        with pytest.raises(HeronError) as caught:
+            recycle.empty(dims, F32)
+        assert caught.value.code == "RUN010"
+
+
+def test_threads() -> None:
+    def work(seed: int) -> None:
+        for n in range(200):
+            a = recycle.empty((recycle.LARGE + n % 3,), np.dtype(np.int8))
+            a[::4096] = seed
+            assert (a[::4096] == seed).all()
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_arrays_outlive_the_interpreter_and_forks() -> None:
+    text = """
+import os, sys
+import numpy as np
+from heron.runtime import recycle
+kept = [recycle.empty((1 << 20,), np.dtype('f4')) for _ in range(3)]
+kept.append(kept)  # a cycle: dies when the interpreter does, if at all
+sys.modules["kept"] = kept
+child = os.fork()
+if not child:
+    kept[0][:] = 1
+    del kept[0]
+    recycle.empty((1 << 20,), np.dtype('f4'))[:] = 2
+    sys.exit(0)
+assert os.waitpid(child, 0)[1] == 0
+"""
+    root = Path(__file__).parents[2]
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", text], cwd=root, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@linux
+def test_a_programs_results_do_not_change_under_the_user() -> None:
+    text = "HloModule m\n\nENTRY e {\n  x = f32[600,1000]{1,0} parameter(0)\n  ROOT y = f32[600,1000]{1,0} negate(x)\n}\n"
+    program = heron.compile(heron.parse(text))
+    x = np.arange(600000, dtype=np.float32).reshape(600, 1000)
+    results = [program(x + n) for n in range(4)]
+    for n, result in enumerate(results):
+        np.testing.assert_array_equal(result, -(x + n))
