@@ -17,9 +17,10 @@ def names() -> list[str]:
     return sorted(p.stem for p in FOLDER.glob("*.hlo") if not p.stem.endswith(".small"))
 
 
-def path(name: str, small: bool = False) -> Path:
-    """The HLO text of a program. Raises CLI010 for an unknown name."""
-    found = FOLDER / f"{name}{'.small' if small else ''}.hlo"
+def path(name: str, small: bool = False, platform: str = "cpu") -> Path:
+    """The HLO text of a program, as JAX lowers it for ``cpu`` or ``cuda``. Raises CLI010 for an unknown name."""
+    folder = FOLDER.with_name("hlo_cuda") if platform == "cuda" else FOLDER
+    found = folder / f"{name}{'.small' if small else ''}.hlo"
     if not found.exists():
         raise HeronError("CLI010", f"no benchmark program '{name}'", hint=", ".join(names()))
     return found

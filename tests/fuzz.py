@@ -1,8 +1,8 @@
 """Looks for programs that mean something else compiled: ``python -m tests.fuzz --count 5000``.
 
 Each program is compiled and run on every target and compared with the evaluator; the first that differs, or fails to
-compile, is made as small as it goes and written to the output folder, with its inputs and the command that shows the
-fault. The program being tried is in ``last.hlo`` there, in case it ends the process.
+compile, is written to the output folder with its inputs, and made as small as it goes. The program being tried is in
+``last.hlo`` there, in case it ends the process.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ def main() -> int:
         (a.out / "last.hlo").write_text(text(program))
         try:
             check(program, a.target or TARGETS, buffers=a.checks, passes=a.checks)
-        except HeronError as error:
-            if error.code in a.allow.split(","):
+        except Exception as error:
+            if isinstance(error, HeronError) and error.code in a.allow.split(","):
                 refused += 1
                 return
+            if failing is None:
+                print(f"found one after {tried} programs, making it smaller", flush=True)
             failing = program
-            raise
-        except BaseException:
-            failing = program
+            _save(program, a.out / f"found_{a.seed}.hlo")
             raise
 
     try:
@@ -78,10 +78,13 @@ def _report(program: Program | None, error: Exception, out: Path, number: int) -
     if program is None:
         raise error
     path = out / f"found_{number}.hlo"
-    path.write_text(text(program))
-    np.savez(path.with_suffix(".npz"), *[_plain(x) for x in program.inputs])
     print(f"{text(program)}\nheron run {path} --inputs {path.with_suffix('.npz')} --target …")
     return 1
+
+
+def _save(program: Program, path: Path) -> None:
+    path.write_text(text(program))
+    np.savez(path.with_suffix(".npz"), *[_plain(x) for x in program.inputs])
 
 
 def _plain(array: np.ndarray) -> np.ndarray:

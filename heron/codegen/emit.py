@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from heron.codegen.heroes import select
 from heron.codegen.heroes.base import as_fusion
+from heron.codegen.heroes.products import as_reduction
 from heron.codegen.kernel import Kernel
 from heron.hlo.instruction import Instruction
 from heron.targets import Target
@@ -23,6 +24,8 @@ def emit_fusion(i: Instruction, name: str, target: Target, *, in_place: bool = T
             inputs.
     """
     fusion = as_fusion(i)
+    if i.opcode == "dot" and target.kind == "cpu":
+        fusion = as_reduction(fusion)
     choice = select.choose(fusion, in_place)
     kernel = select.emitter(choice).emit(fusion, name, target)
     kernel.notes.setdefault("reason", choice.reason)

@@ -11,7 +11,7 @@ from heron.codegen.kernel import Kernel
 
 
 def merge(kernels: Iterable[Kernel]) -> ModuleOp:
-    """Move the functions of all kernels into one module. Kernel names must differ; helpers are renamed where they clash.
+    """Move the functions of all kernels into one module. Kernel names must differ; helpers are renamed on a clash.
 
     The kernels' own modules are empty afterwards.
     """

@@ -102,7 +102,7 @@ def _handler() -> Any:
     from heron.codegen.llvm.jit import Jit
 
     limit = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // _SHARE
-    jit = Jit(level=1)
+    jit = Jit(level=0)  # straight code already: the optimiser takes longer than it will ever save
     code = jit.add(_text(limit), "recycle")
     made = _Handler(b"heron", 1, ctypes.addressof(_state()), *(code.addresses[f"heron_mem_{n}"] for n in _FUNCTIONS))
     for lasting in (jit, code, made, _state()):

@@ -46,10 +46,13 @@ def test_kernels(variant: tuple[str, str, str, str], target: str, monkeypatch: p
     assert exe.kernels
 
 
-@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
-def test_matrix_products(variant: tuple[str, str, str, str], prefer_products: None) -> None:
-    exe = assert_agrees(convolution(*variant), "cpu")
-    assert "convolution" in exe.stage("thunks") and not exe.kernels
+@pytest.mark.parametrize("name", VARIANTS)
+def test_matrix_products(name: str, prefer_products: None) -> None:
+    exe = assert_agrees(convolution(*VARIANTS[name]), "cpu")
+    if name == "features first":  # neither features run through the kernel's memory without gaps
+        assert not any(d.ok for d in exe.trace.decisions if d.rule == "convolution")
+    else:
+        assert "convolution" in exe.stage("thunks") and not exe.kernels
 
 
 @pytest.mark.parametrize("t", ["f64", "c64", "bf16", "f16", "s32"])

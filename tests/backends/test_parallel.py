@@ -10,13 +10,12 @@ from heron import HeronError, Options
 from heron.backends import compile
 from heron.backends.cpu import parallel
 from heron.cli import values
-from heron.runtime.cpu import share
+from heron.runtime.cpu import pool_code, share
 from heron.runtime.cpu.executable import CpuExecutable
-from heron.runtime.cpu.pool_code import supported
 from heron.runtime.library.fft import Transform
 from tests.support import golden_values, program
 
-pytestmark = pytest.mark.skipif(not supported(), reason="the pool needs Linux on x86-64 or AArch64")
+pytestmark = pytest.mark.skipif(not pool_code.supported(), reason="the pool needs Linux on x86-64 or AArch64")
 
 
 def _tanh(rows: int, columns: int, threads: int = 2) -> CpuExecutable:
@@ -49,6 +48,13 @@ def test_one_thread_needs_no_pool() -> None:
     assert "threads" not in made.kernels[0].notes
 
 
+def test_a_machine_without_a_pool_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool_code, "supported", lambda: False)
+    made = _tanh(1000, 1000)
+    assert any("one thread" in note for note in made.trace.notes)
+    assert "heron_parallel_for" not in made.stage("llvm")
+
+
 def test_more_threads_than_cpus() -> None:
     x = np.linspace(-2, 2, 10**6, dtype=np.float32).reshape(1000, 1000)
     assert _tanh(1000, 1000, threads=64)(x).tobytes() == _tanh(1000, 1000, threads=1)(x).tobytes()
@@ -69,7 +75,8 @@ def test_bad_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["softmax", "layernorm", "gather_scatter", "sort_topk", "heat_while", "dtype_zoo", "cumsum", "concat_pad_slice"]
+    "name",
+    ["softmax", "layernorm", "gather_scatter", "sort_topk", "heat_while", "dtype_zoo", "cumsum", "concat_pad_slice"],
 )
 def test_same_bits_whatever_the_number_of_threads(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallel, "WORTH", 0.0)
@@ -88,10 +95,10 @@ def test_same_bits_whatever_the_number_of_threads(name: str, monkeypatch: pytest
 
 def test_large_copies_are_shared() -> None:
     elements = share.COPY_BLOCK * share.COPY_BLOCKS // 4 + 1001
-    text = f"HloModule m\n\nENTRY e {{\n  x = f32[{elements}]{{0}} parameter(0)\n  ROOT y = f32[{elements}]{{0}} copy(x)\n}}\n"
+    shape = f"f32[{elements}]{{0}}"
+    text = f"HloModule m\n\nENTRY e {{\n  x = {shape} parameter(0)\n  ROOT y = {shape} copy(x)\n}}\n"
     made = compile(heron.parse(text), "cpu", Options(threads=3))
-    if "heron_copy" not in made.stage("llvm"):
-        pytest.skip("this copy is a kernel")
+    assert "heron_copy" in made.stage("llvm")
     x = np.arange(elements, dtype=np.float32)
     for _ in range(5):
         assert made(x).tobytes() == x.tobytes()

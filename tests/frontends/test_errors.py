@@ -110,3 +110,11 @@ def test_damaged_text_is_a_module_or_an_error(data: st.DataObject) -> None:
         parse(text, verify=True)
     except HeronError as error:
         assert error.code[:4] in ("SHLO", "HLO0", "HLO1"), error
+
+
+@pytest.mark.parametrize(
+    "text", ["module {}" + " " * 300_000, "module {" + "tensor<" * 20_000, "module {" + "(" * 50_000]
+)
+def test_long_lines_take_no_long_time(text: str) -> None:
+    with pytest.raises(HeronError, match="SHLO00[18]"):
+        parse(text)

@@ -172,7 +172,7 @@ def test_loops_carry_what_they_use_from_outside_and_repeat_constants() -> None:
     (loop,) = (i for i in module.instructions() if i.opcode == "while")
     assert str(loop.shape.bare) == "(s32[], f32[4], s32[], f32[4])"  # and not the constant one
     assert "constant" in [i.opcode for i in loop.body.instructions]
-    (result,) = evaluate(module, np.ones(4, np.float32), np.int32(3))
+    (result,) = evaluate(module, np.ones(4, np.float32), np.array(3, np.int32))
     assert result.tolist() == [4.0] * 4
 
 
@@ -241,3 +241,13 @@ def test_bounded_dimensions() -> None:
     kind = "tensor<?x4xf32, #stablehlo.bounds<8, ?>>"
     source = f"func.func @main(%a: {kind}) -> {kind} {{\n %0 = stablehlo.add %a, %a : {kind}\n return %0 : {kind}\n}}"
     assert str(parse(source, verify=True).entry.root.shape.bare) == "f32[<=8,4]"
+
+
+@pytest.mark.parametrize("results", ["tensor<2xi32>", "(tensor<2xi32>)", '(tensor<2xi32> {jax.result_info = "x"})'])
+def test_functions_without_arguments(results: str) -> None:
+    source = f"""func.func @main() -> {results} {{
+      %0 = stablehlo.constant dense<[1, 2]> : tensor<2xi32>
+      return %0 : tensor<2xi32>
+    }}"""
+    (value,) = evaluate(parse(source, verify=True))
+    assert value.tolist() == [1, 2]

@@ -114,13 +114,14 @@ class State:
         high = self.b.constant(int(limit), element_type)
         return self.add("clamp", [low, x, high], int(limit), facts.error)
 
-    def parameter(self, number: int) -> np.ndarray:
-        """Add a parameter; gives an array for it."""
-        element_type, dims = self.one_of(self.types), self.draw(dimensions())
+    def parameter(self, number: int, index: ElementType | None = None) -> np.ndarray:
+        """Add a parameter, or a small scalar of the type `index`; gives an array for it."""
+        element_type, dims = index or self.one_of(self.types), () if index else self.draw(dimensions())
         p = self.b.parameter(number, row_major(element_type, *dims))
-        array = _input(np.random.default_rng(self.integer(0, 2**16)), element_type, dims)
         self.values.append(self.keep(p, 1 if element_type is PRED else 20))
-        return array
+        if index:
+            return np.asarray(self.integer(-2, 6), index.dtype)
+        return _input(np.random.default_rng(self.integer(0, 2**16)), element_type, dims)
 
 
 def top(element_type: ElementType) -> float:
@@ -161,6 +162,8 @@ def programs(draw: Draw, types: tuple[ElementType, ...] = ALL_TYPES, max_ops: in
     some = tuple(draw(st.lists(st.sampled_from(types), min_size=1, max_size=3, unique=True)))
     s = State(draw, Builder("generated"), some)
     inputs = [s.parameter(n) for n in range(draw(st.integers(1, 3)))]
+    if draw(st.booleans()):  # what indices and branches may depend on
+        inputs.append(s.parameter(len(inputs), S32))
     steps = _steps()
     for _ in range(draw(st.integers(1, max_ops))):
         made = steps[draw(st.sampled_from(sorted(steps)))](s)

@@ -124,7 +124,8 @@ assert os.waitpid(child, 0)[1] == 0
 
 @linux
 def test_a_programs_results_do_not_change_under_the_user() -> None:
-    text = "HloModule m\n\nENTRY e {\n  x = f32[600,1000]{1,0} parameter(0)\n  ROOT y = f32[600,1000]{1,0} negate(x)\n}\n"
+    shape = "f32[600,1000]{1,0}"
+    text = f"HloModule m\n\nENTRY e {{\n  x = {shape} parameter(0)\n  ROOT y = {shape} negate(x)\n}}\n"
     program = heron.compile(heron.parse(text))
     x = np.arange(600000, dtype=np.float32).reshape(600, 1000)
     results = [program(x + n) for n in range(4)]

@@ -9,10 +9,9 @@ from heron.backends.lower import KernelUse
 from heron.backends.machine import Machine, lowered_text
 from heron.errors import HeronError
 from heron.hlo.types import ElementType
-from heron.runtime.cpu import blas
+from heron.runtime.cpu import blas, pool_code
 from heron.runtime.cpu.executable import CpuExecutable, HostCalls
 from heron.runtime.cpu.pool import Pool, pool
-from heron.runtime.cpu.pool_code import supported
 from heron.runtime.cpu.program import ENTRY, ProgramWriter
 from heron.runtime.executable import Executable, Signature
 from heron.runtime.memory import HostMemory
@@ -46,7 +45,7 @@ class CpuMachine(Machine):
         self.pool = pool(options.threads)
         if self.pool is not None:
             parallel.assign(((use.kernel, use.instruction) for use in uses.values()), trace)
-        elif not supported():
+        elif not pool_code.supported():
             trace.note("one thread: the thread pool needs Linux on x86-64 or AArch64")
 
     def writer(self, uses: dict[str, KernelUse], host_address: Callable[[HostThunk], int]) -> ProgramWriter:

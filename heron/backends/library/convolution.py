@@ -33,7 +33,8 @@ def convolution(lowering: Lowering, i: Instruction) -> list[Thunk]:
     reason = f"{products.products} products of {size}"
     if not lowering.trace.decide(Decision(after < before, reason, "convolution", i.name, "blas", before, after)):
         return lowering.alone(i)
-    return [ConvolutionThunk(*map(lowering.slice, (lhs, rhs, i)), products, t, i.name)]
+    out = lowering.slice(i)
+    return [ConvolutionThunk(lowering.slice(lhs), lowering.slice(rhs), out, products, t, i.name)]
 
 
 def select_and_scatter(lowering: Lowering, i: Instruction) -> list[Thunk]:

@@ -1,6 +1,7 @@
 """From a convolution to matrix products in place: no patches are copied, padding is never touched.
 
-A convolution sums over input features and the window, for each batch element, output position and output feature. One of
+A convolution sums over input features and the window, for each batch element, output position and output feature.
+One of
 batch and output positions becomes the rows of a product, one of features and window the summed dimension, output
 features its columns; what is left are loops. The choice with the least estimated time wins.
 """
@@ -58,7 +59,8 @@ class _Axis:
             line = np.flatnonzero(meets[fixed])
             gaps |= set(zip(np.diff(line).tolist(), np.diff(places[fixed, line]).tolist(), strict=True))
             pair = (int(fixed), int(line[0]))
-            steps.append(self.step(*(pair if over_window else pair[::-1]), len(line)))
+            outer, inner = pair if over_window else pair[::-1]
+            steps.append(self.step(outer, inner, len(line)))
         if len(gaps) > 1 or len(steps) > MAX_STEPS:
             return None
         position, place = gaps.pop() if gaps else (1, 1)
@@ -90,7 +92,8 @@ def _axes(i: Instruction) -> list[_Axis] | None:
     dims, (x, k) = i.dim_labels, (o.shape for o in i.operands)
     out_s, x_s, k_s = _strides(i.shape), _strides(x), _strides(k)
     axes: list[_Axis] = []
-    for w, at_out, at_x, at_k in zip(i.window, dims.output_spatial, dims.input_spatial, dims.kernel_spatial, strict=True):
+    spatial = dims.output_spatial, dims.input_spatial, dims.kernel_spatial
+    for w, at_out, at_x, at_k in zip(i.window, *spatial, strict=True):
         outputs = i.shape.dims[at_out]
         if outputs * w.size > MAX_PAIRS:
             return None

@@ -65,7 +65,7 @@ def _float_to_float(e: FunctionEmitter, a: SSAValue, source: ElementType, target
         return e.b.op(arith.ExtFOp, widen(e, a, source), type=scalar_type(target))
     if target is types.F16 and source is types.F64:
         return e.b.op(arith.TruncFOp, a, type=scalar_type(target))  # one rounding, not two
-    return narrow(e, to_f32(e, a, source), target)
+    return narrow(e, to_f32(e, a, source), target, computed=False)
 
 
 def _to_float(e: FunctionEmitter, a: SSAValue, source: ElementType, target: ElementType) -> SSAValue:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from xdsl.dialects import arith
+from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import SSAValue
 
 from heron.codegen.elemental.emitter import FunctionEmitter
@@ -23,11 +24,19 @@ def widen(e: FunctionEmitter, value: SSAValue, element_type: ElementType) -> SSA
     return e.once(("wide", value), lambda: e.b.op(arith.ExtFOp, value, type=F32))
 
 
-def narrow(e: FunctionEmitter, value: SSAValue, element_type: ElementType) -> SSAValue:
-    """A value of the arithmetic type, rounded to `element_type`."""
+def narrow(e: FunctionEmitter, value: SSAValue, element_type: ElementType, *, computed: bool = True) -> SSAValue:
+    """A value of the arithmetic type, rounded to `element_type`.
+
+    ``computed``: it was computed from values of that type, so that a NaN has nothing in the bits that are dropped and
+    bf16 is reached without a test for one (`heron.computed`).
+    """
     if not is_small(element_type):
         return value
-    return e.b.op(arith.TruncFOp, value, type=scalar_type(element_type))
+    result = e.b.op(arith.TruncFOp, value, type=scalar_type(element_type))
+    if computed and element_type is types.BF16:
+        assert isinstance(result.owner, arith.TruncFOp)
+        result.owner.attributes["heron.computed"] = UnitAttr()
+    return result
 
 
 def to_f32(e: FunctionEmitter, value: SSAValue, element_type: ElementType) -> SSAValue:

@@ -74,4 +74,4 @@ def _sum_of_products(
 
     total = zero if 0 in sizes else e.loop(sizes, zero, body, inside)
     value = e.unpack(iter(total), shape)
-    return value if wide is t else narrow(e, value, t)
+    return value if wide is t else narrow(e, value, t, computed=False)

@@ -177,6 +177,12 @@ class Entry:
     def is_gpu(self) -> bool:
         return self.target.kind == "gpu"
 
+    @property
+    def items(self) -> tuple[SSAValue, SSAValue]:
+        """The range of work items a CPU kernel does."""
+        assert self.lo is not None and self.hi is not None
+        return self.lo, self.hi
+
     def thread_id(self, axis: str = "x") -> SSAValue:
         """`gpu.thread_id`."""
         return self._id(gpu.ThreadIdOp, axis)

@@ -121,8 +121,7 @@ def item_loop(
 
 def _item_range(entry: Entry, items: int, first: int, total: int) -> tuple[SSAValue, SSAValue]:
     """The part of [lo, hi) that lies in [first, first + items), counted from `first`."""
-    lo, hi, b = entry.lo, entry.hi, entry.e.b
-    assert lo is not None and hi is not None
+    (lo, hi), b = entry.items, entry.e.b
     if items == total:
         return lo, hi
 

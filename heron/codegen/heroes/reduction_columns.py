@@ -66,14 +66,14 @@ def columns(frame: Entry, reduction: Reduction, axes: Sequence[Axis]) -> Kernel:
         results = item_loop(frame, items, 0, items, inits, whole)
     else:
         # the items of one outer position at a time; of those, as many as a tile of partial results holds
-        assert frame.lo is not None and frame.hi is not None
         per_tile = TILE // ITEM
-        first, end = _bounds(frame, frame.lo, frame.hi, tiles)
+        from_item, to_item = frame.items
+        first, end = _bounds(frame, from_item, to_item, tiles)
 
         def position(outer: SSAValue, carried: Sequence[SSAValue]) -> list[SSAValue]:
             start = e.b.op(arith.MuliOp, outer, e.b.integer(tiles))
-            lo = e.b.op(arith.MaxSIOp, e.b.op(arith.SubiOp, frame.lo, start), e.b.integer(0))
-            hi = e.b.op(arith.MinSIOp, e.b.op(arith.SubiOp, frame.hi, start), e.b.integer(tiles))
+            lo = e.b.op(arith.MaxSIOp, e.b.op(arith.SubiOp, from_item, start), e.b.integer(0))
+            hi = e.b.op(arith.MinSIOp, e.b.op(arith.SubiOp, to_item, start), e.b.integer(tiles))
             place = work.place(e.variable(outer, 0, shape.outer_items - 1))
 
             def tile(item: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:

@@ -18,8 +18,8 @@ from heron.analysis.indexing.hlo_maps import Index, delinearize
 from heron.analysis.indexing.map import Constraint
 from heron.codegen.dialects.xla_gpu import AllocateSharedOp, ShuffleReduceOp, SyncThreadsOp
 from heron.codegen.heroes.base import Entry
-from heron.codegen.heroes.reduction_tiles import get, put
 from heron.codegen.heroes.reduction_form import Axis, Reduction
+from heron.codegen.heroes.reduction_tiles import get, put
 from heron.codegen.kernel import Kernel, Launch
 
 WARP = 32

@@ -6,7 +6,7 @@ from xdsl.dialects import arith, complex, math, vector
 from xdsl.dialects.builtin import ComplexType, IndexType, VectorType
 from xdsl.ir import Attribute, Operation
 
-from heron.codegen.llvm.emit import Emitter, rule, unsupported
+from heron.codegen.llvm.emit import Emitter, is_set, rule, unsupported
 from heron.codegen.llvm.types import SMALL_FLOATS, constant_text, float_text, short_name, text_of
 
 _INTEGER: dict[type, str] = {
@@ -150,6 +150,10 @@ def _cast(e: Emitter, op: Operation) -> None:
 def _convert_float(e: Emitter, op: Operation) -> None:
     """A conversion the target lacks is a call of the inline library (`inline/convert.py`)."""
     operand, result = op.operands[0], op.results[0]
+    if is_set(op, "heron.computed") and e.bf16 == "i16":
+        arguments = [(e.type(operand.type), e.names[operand])]
+        e.names[result] = e.library("heron.round.f32.bf16bits", e.type(result.type), arguments)
+        return
     e.names[result] = convert_float(e, e.names[operand], operand.type, result.type)
 
 

@@ -31,7 +31,8 @@ _TOKEN = (
     r"|-?\d++(?:\.\d*+)?(?:[eE][+-]?\d++)?"
     r"|->|\S"
 )
-_MASTER = re.compile(rf"{_SKIPPED}({_TOKEN})", re.DOTALL)
+#: the end is a token, too: blanks before it would else be tried from each of them
+_MASTER = re.compile(rf"{_SKIPPED}({_TOKEN}|\Z)", re.DOTALL)
 
 
 class Source(hlo_lexer.Source):

@@ -155,10 +155,15 @@ class Reader(Forms):
         name = self.symbol()
         if name in self.result.functions:
             self.fail("SHLO003", f"function '@{name[:40]}' is defined twice", at)
-        if self.tokens[self.n] != "(":
+        arguments: list[Argument] = []
+        results: list[tuple[Shape, dict[str, Any]]] = []
+        if self.tokens[self.n].startswith("() ->"):  # one token
+            results = [(shape, {}) for shape in self.signature()[1]]
+        elif self.tokens[self.n] != "(":
             self.fail("SHLO008", f"'@{name[:40]}' has no body", at, hint="external functions cannot be called")
-        arguments = self.arguments(attributes=True)
-        results = self._results() if self.accept("->") else []
+        else:
+            arguments = self.arguments(attributes=True)
+            results = self._results() if self.accept("->") else []
         attrs = self.dictionary() if self.accept("attributes") else {}
         if self.tokens[self.n] != "{":
             self.fail("SHLO008", f"'@{name[:40]}' has no body", at, hint="external functions cannot be called")

@@ -27,8 +27,8 @@ def target(*names: str) -> Callable[[Function], Function]:
 
     def register(function: Function) -> Function:
         for name in names:
-            for letter in "sdcz" if "?" in name else "-":
-                _TARGETS[name.replace("?", letter)] = function
+            for prefix in "sdcz" if "?" in name else "-":
+                _TARGETS[name.replace("?", prefix)] = function
         return function
 
     return register

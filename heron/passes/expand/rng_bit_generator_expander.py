@@ -40,7 +40,7 @@ class RngBitGeneratorExpander(Expander):
     x1 = (u32[2], u32[2], u32[2], u32[2], u32[], u32[]) call(x), to_apply=philox
     x2 = (u32[2], u32[2], u32[2], u32[2], u32[], u32[]) call(x1), to_apply=philox
     ...
-    bits = u32[2,4] concatenate(a, b, c, d), dimensions={1}
+    bits = u32[2,4] select(first, a, others)
     ROOT r = (u64[2], u32[8]) tuple(after, flat_bits)
     """
 
@@ -49,7 +49,7 @@ class RngBitGeneratorExpander(Expander):
     constraints = (Constraint("rng-bit-generator-expander", "call-inliner", "it makes calls of its rounds"),)
 
     def matches(self, i: Instruction) -> bool:
-        state, bits = i.shape.tuple_shapes or ()
+        state, bits = i.shape.at((0,)), i.shape.at((1,))
         return state.element_type in (U32, U64) and bits.element_type.bits >= 8
 
     def expand(self, i: Instruction) -> Instruction:
@@ -90,7 +90,7 @@ def _as_computation(module: Module, name: str, state: Shape, body: Callable[[Wor
     return module.add_computation(c)
 
 
-# -- Threefry: words (key, counter) -------------------------------------------------------------------------------------
+# -- Threefry: words (key, counter) ------------------------------------------------------------------------------------
 def _threefry(w: Words, words: State, dims: tuple[int, ...], width: int) -> Bits:
     """One counter a 64-bit element, or one for two 32-bit elements next to each other along one dimension."""
     key, counter = words
@@ -108,9 +108,7 @@ def _threefry(w: Words, words: State, dims: tuple[int, ...], width: int) -> Bits
         return after, w.whole(a, b)
     if split is None:
         return after, a
-    pairs = [reshape(x, (*counted[: split + 1], 1, *counted[split + 1 :])) for x in (a, b)]
-    merged = reshape(w.concatenate(pairs, split + 1), (*dims[:split], 2 * counted[split], *dims[split + 1 :]))
-    return after, w.first(merged, dims)
+    return after, w.first(w.interleaved([a, b], split), dims)
 
 
 def _threefry_group(turns: tuple[int, ...], w: Words, state: State) -> State:
@@ -132,7 +130,7 @@ def _split_dimension(dims: tuple[int, ...]) -> int | None:
     return even[0] if even else max(range(len(dims)), key=lambda d: dims[d])
 
 
-# -- Philox: words (key, counter) or (key, low counter, high counter) -----------------------------------------------------
+# -- Philox: words (key, counter) or (key, low counter, high counter) --------------------------------------------------
 def _philox(w: Words, words: State, dims: tuple[int, ...], width: int) -> Bits:
     """One counter for four 32-bit or two 64-bit elements, next to each other."""
     key, low, high = words if len(words) == 3 else (words[0], words[1], words[0])
@@ -144,7 +142,7 @@ def _philox(w: Words, words: State, dims: tuple[int, ...], width: int) -> Bits:
     x = _rounds(w, "philox", [*w.halves(lows), *w.halves(highs), *w.halves(key)], [_philox_round], 10)[:4]
     if width == 64:
         x = [w.whole(x[0], x[1]), w.whole(x[2], x[3])]
-    bits = reshape(w.concatenate([reshape(v, (count, 1)) for v in x], 1), (count * len(x),))
+    bits = w.interleaved(x, 0)
     end = w.add(low, w.constant(low, count))
     after = [key, end]
     if len(words) == 3:

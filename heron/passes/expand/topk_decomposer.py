@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from heron.hlo import shape
 from heron.hlo.computation import Computation
@@ -73,6 +74,8 @@ def _comparator(t: ElementType, largest: bool) -> Computation:
     values = [c.add_parameter(n, shape.scalar(t)) for n in range(2)]
     for n in range(2, 4):
         c.add_parameter(n, shape.scalar(S32))
-    order = {"type": "TOTALORDER"} if t.is_float else {}
-    c.root = c.add("compare", values, PRED_SCALAR, direction="GT" if largest else "LT", **order)
+    attrs: dict[str, Any] = {"direction": "GT" if largest else "LT"}
+    if t.is_float:
+        attrs["type"] = "TOTALORDER"
+    c.root = c.add("compare", values, PRED_SCALAR, **attrs)
     return c

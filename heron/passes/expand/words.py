@@ -69,6 +69,22 @@ class Words:
     def iota(self, t: ElementType, size: int) -> Instruction:
         return self.c.add("iota", [], array(t, (size,)), like=self.like, iota_dimension=0)
 
+    def interleaved(self, parts: Sequence[Instruction], d: int) -> Instruction:
+        """Equal arrays merged along a dimension: one element of each in turn.
+
+        By selects, not a concatenate: all parts are then computed at one index, and what they share only once.
+        """
+        dims, count, t = parts[0].shape.dims, len(parts), parts[0].shape.element_type
+        wide = array(t, (*dims[: d + 1], count, *dims[d + 1 :]))
+        kept = tuple(n for n in range(wide.rank) if n != d + 1)
+        spread = [self.c.add("broadcast", [p], wide, like=self.like, dimensions=kept) for p in parts]
+        which = self.c.add("iota", [], array(U32, wide.dims), like=self.like, iota_dimension=d + 1)
+        merged = spread[-1]
+        for n in reversed(range(count - 1)):
+            here = self.less(which, self.constant(which, n + 1))
+            merged = self.c.add("select", [here, spread[n], merged], wide, like=self.like)
+        return reshape(merged, (*dims[:d], dims[d] * count, *dims[d + 1 :]))
+
     def concatenate(self, parts: Sequence[Instruction], d: int) -> Instruction:
         if len(parts) == 1:
             return parts[0]

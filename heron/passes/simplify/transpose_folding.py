@@ -16,8 +16,8 @@ from heron.passes.registry import register
 class TransposeFolding(Pass):
     """Folds transposes of a dot's operands and of its result into the dot, which libraries do for free.
 
-    A transposed result is the product of the operands in the other order. Operands fold where batch dimensions keep their places and at most one free dimension is left, so that the result does
-    not change order.
+    A transposed result is the product of the operands in the other order. Operands fold where batch dimensions keep
+    their places and at most one free dimension is left, so that the result does not change order.
 
     t = f32[4,5] transpose(f32[5,4] y), dimensions={1,0}
     ROOT r = f32[3,5] dot(f32[3,4] x, t), lhs_contracting_dims={1}, rhs_contracting_dims={0}

@@ -8,7 +8,9 @@ Source: https://docs.scipy.org/doc/scipy/reference/linalg.cython_blas.html
 from __future__ import annotations
 
 import ctypes
+import os
 from functools import cache
+from typing import Any
 
 from heron.errors import HeronError
 from heron.hlo.types import C64, C128, F32, F64, ElementType
@@ -16,14 +18,32 @@ from heron.hlo.types import C64, C128, F32, F64, ElementType
 #: element type → BLAS prefix
 PREFIX: dict[ElementType, str] = {F32: "s", F64: "d", C64: "c", C128: "z"}
 LIMIT = 2**31 - 1
+#: the exponent of the cycles an idle OpenBLAS thread stays awake
+_PATIENCE = "OPENBLAS_THREAD_TIMEOUT"
+
+
+@cache
+def _routines() -> dict[str, Any]:
+    """SciPy's table of BLAS routines.
+
+    OpenBLAS's threads look for more work for 2**26 cycles after each product, on the CPUs our own threads want. They
+    are told to give up earlier, which is possible only while the library is being loaded.
+    """
+    unset = _PATIENCE not in os.environ
+    if unset:
+        os.environ[_PATIENCE] = "15"
+    try:
+        from scipy.linalg import cython_blas  # pyright: ignore[reportAttributeAccessIssue]
+    finally:
+        if unset:
+            del os.environ[_PATIENCE]
+    return cython_blas.__pyx_capi__
 
 
 @cache
 def address(routine: str) -> int:
     """The address of a BLAS routine, e.g. ``"sgemm"``. Raises RUN020 when SciPy has no such routine."""
-    from scipy.linalg import cython_blas  # pyright: ignore[reportAttributeAccessIssue]
-
-    capsule = cython_blas.__pyx_capi__.get(routine)
+    capsule = _routines().get(routine)
     if capsule is None:
         raise HeronError("RUN020", f"SciPy's BLAS has no '{routine}'", hint="upgrade scipy")
     api = ctypes.pythonapi

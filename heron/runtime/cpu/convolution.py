@@ -61,7 +61,9 @@ class _Nest:
     def table(self, walk: Walk) -> str:
         """The address of a walk's steps, offsets in bytes."""
         size = self.t.element_type.byte_size
-        steps = [f"{_STEP} {{ i64 {s.out * size}, i64 {s.lhs * size}, i64 {s.rhs * size}, i32 {s.count} }}" for s in walk]
+        steps = [
+            f"{_STEP} {{ i64 {s.out * size}, i64 {s.lhs * size}, i64 {s.rhs * size}, i32 {s.count} }}" for s in walk
+        ]
         symbol = self.w.label("@heron_steps_")
         self.w.declarations[symbol] = (
             f"{symbol} = private unnamed_addr constant [{len(walk)} x {_STEP}] [{', '.join(steps)}]"

@@ -47,8 +47,8 @@ def view(address: int | None, dtype: np.dtype, dims: tuple[int, ...]) -> np.ndar
     count = int(np.prod(dims, dtype=np.int64))
     if not count or not address:
         return np.empty(dims, dtype)
-    raw = (ctypes.c_uint8 * (count * dtype.itemsize)).from_address(address)
-    return np.frombuffer(raw, dtype=dtype, count=count).reshape(dims)
+    raw: Any = (ctypes.c_uint8 * (count * dtype.itemsize)).from_address(address)
+    return np.frombuffer(memoryview(raw), dtype=dtype, count=count).reshape(dims)
 
 
 class CpuExecutable(Executable):

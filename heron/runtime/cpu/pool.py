@@ -61,7 +61,7 @@ def pool(wanted: int) -> Pool | None:
 def _code() -> Any:
     from heron.codegen.llvm.jit import Jit
 
-    jit = Jit(level=1)
+    jit = Jit(level=0)  # straight code already: the optimiser takes longer than it will ever save
     jit.add(pool_code.text(), "pool", exports=[PARALLEL_FOR, "heron_worker"])
     return jit
 

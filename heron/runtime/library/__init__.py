@@ -1,1 +1,1 @@
-"""Routines of host libraries as `HostThunk` calls them: frozen dataclasses, called on views of operands, then results."""
+"""Routines of host libraries as `HostThunk` calls them: dataclasses, called on views of operands, then results."""

@@ -87,7 +87,7 @@ def test_against_the_evaluator(shapes: list[str], body: str, gpu: bool) -> None:
     check(source(shapes, body), [array(s) for s in shapes], parts=3, gpu=gpu)
 
 
-@pytest.mark.parametrize("t", ["pred", "s4", "u8", "s16", "bf16", "f16", "f8e4m3fn", "s32", "f64", "s64", "c64", "c128"])
+@pytest.mark.parametrize("t", "pred s4 u8 s16 bf16 f16 f8e4m3fn s32 f64 s64 c64 c128".split())
 @pytest.mark.parametrize("gpu", [False, True])
 @pytest.mark.parametrize("sizes", [(64, 80), (70, 50)])
 def test_every_width(t: str, gpu: bool, sizes: tuple[int, int]) -> None:

@@ -130,6 +130,12 @@ def to_bf16_bits(f: Body, x: Value) -> Value:
     return f.select(x.is_nan(), quiet, rounded).cast("trunc", "i16")
 
 
+def computed_to_bf16_bits(f: Body, x: Value) -> Value:
+    """The same for what was computed from bf16 values: the low half of a NaN is 0 then, and rounding keeps it one."""
+    bits = x.bits()
+    return (bits + ((bits.shr(16) & 1) + 0x7FFF)).shr(16).cast("trunc", "i16")
+
+
 def from_bf16_bits(f: Body, x: Value) -> Value:
     """The bits of bf16 to f32."""
     return (x.cast("zext", "i32") << 16).as_float("f32")
@@ -154,6 +160,9 @@ def to_e8m0(f: Body, x: Value) -> Value:
     rounded = f.select(bits < 0x800000, denormal, (bits + 0x400000).shr(23))
     bad = f.either(f.invert(x > 0.0), rounded > 254)
     return f.select(bad, f.value(255, "i32"), rounded).cast("trunc", "i8")
+
+
+REGISTRY["heron.round.f32.bf16bits"] = Definition("heron.round.f32.bf16bits", ("f32",), "i16", computed_to_bf16_bits)
 
 
 def _register() -> None:
