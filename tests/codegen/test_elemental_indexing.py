@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from heron import targets
+from heron.codegen.emit import emit_fusion
 from heron.hlo import types
-from tests.codegen.run_kernel import check
+from tests.codegen.run_kernel import check, root_fusion
 
 RNG = np.random.default_rng(7)
 REDUCERS = """
@@ -16,6 +18,13 @@ add { a = f32[] parameter(0)
 add16 { a = bf16[] parameter(0)
   b = bf16[] parameter(1)
   ROOT c = bf16[] add(a, b) }
+two { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  c = f32[] parameter(2)
+  d = f32[] parameter(3)
+  x = f32[] add(a, c)
+  y = f32[] maximum(b, d)
+  ROOT t = (f32[], f32[]) tuple(x, y) }
 max { a = f32[] parameter(0)
   b = f32[] parameter(1)
   ROOT c = f32[] maximum(a, b) }
@@ -175,6 +184,27 @@ CASES: dict[str, tuple[list[str], str]] = {
         ["f32[7]", "f32[]"],
         "ROOT r = f32[11] reduce-window(p0, p1), window={size=3 pad=1_1 lhs_dilate=2 rhs_dilate=2}, to_apply=max",
     ),
+    "pooling of an interior pad": (
+        ["f32[2,4,5,8]", "f32[]"],
+        "p = f32[2,9,11,8] pad(p0, p1), padding=0_0_0x1_1_1x1_1_1x0_0_0\n"
+        " ROOT r = f32[2,8,10,8] reduce-window(p, p1), window={size=1x2x2x1}, to_apply=add",
+    ),
+    "pooling with padding on all sides": (
+        ["f32[2,6,8]", "f32[]"],
+        "ROOT r = f32[2,6,8] reduce-window(p0, p1), window={size=1x3x3 pad=0_0x1_1x1_1}, to_apply=max",
+    ),
+    "pooling of two arrays": (
+        ["f32[6,8]", "f32[6,8]", "f32[]"],
+        "a = (f32[6,8], f32[6,8]) reduce-window(p0, p1, p2, p2), window={size=3x1 pad=1_1x0_0}, to_apply=two\n"
+        " g = f32[6,8] get-tuple-element(a), index=0\n h = f32[6,8] get-tuple-element(a), index=1\n"
+        " ROOT r = f32[6,8] add(g, h)",
+    ),
+    "reduce of a few": (
+        ["f32[5,3]", "f32[7,3]", "f32[]"],
+        "a = f32[5,7,3] broadcast(p0), dimensions={0,2}\n b = f32[5,7,3] broadcast(p1), dimensions={1,2}\n"
+        " d = f32[5,7,3] subtract(a, b)\n m = f32[5,7,3] multiply(d, d)\n"
+        " ROOT r = f32[5,7] reduce(m, p2), dimensions={2}, to_apply=add",
+    ),
     "cumulative sum": (
         ["f32[9]", "f32[]"],
         "ROOT r = f32[9] reduce-window(p0, p1), window={size=9 pad=8_0}, to_apply=add",
@@ -277,3 +307,11 @@ def test_out_of_range_starts_are_clamped() -> None:
         values = [array(s) for s in shapes]
         values[1:] = [np.array(start, np.int32), np.array(start, np.int32)]
         check(source(shapes, body), values)
+
+
+@pytest.mark.parametrize("name", ["pooling of an interior pad", "reduce of a few"])
+def test_small_windows_are_straight_code(name: str) -> None:
+    """Neither loops nor branches inside the innermost loop, so that LLVM vectorises it."""
+    kernel = emit_fusion(root_fusion(source(*CASES[name])), "k", targets.get("cpu"))
+    text = str(kernel.module)
+    assert "scf.if" not in text and text.count("xla_gpu.loop") == 1

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 from heron.hlo import types
 from heron.hlo.types import ElementType
 from tests.codegen.run_kernel import compare, evaluate, root_fusion, run_instruction, run_instruction_sim
+from tests.codegen.test_elemental_indexing import source
 
 INTEGERS = ["s4", "u4", "s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64"]
 FLOATS = ["f16", "bf16", "f32", "f64"]
@@ -221,3 +223,19 @@ def test_power_and_atan2(t: str) -> None:
     tolerance = {"bf16": 1.6e-2, "f32": 2e-6, "f64": 1e-13}[t]
     inputs = [np.repeat(values, len(values)), np.tile(values, len(values))]
     check_lines(t, inputs, [(t, "power(p0, p1)"), (t, "atan2(p0, p1)")], tolerance)
+
+
+@pytest.mark.parametrize("op", ["negate", "tanh", "exponential", "sqrt", "cosine"])
+def test_every_bf16_nan_stays_one(op: str) -> None:
+    """Computed bf16 is rounded without a test for NaN: no input may show it."""
+    values = np.arange(1 << 16, dtype=np.uint16).view(ml_dtypes.bfloat16)
+    root = root_fusion(source([f"bf16[{1 << 16}]"], f"ROOT r = bf16[{1 << 16}] {op}(p0)"))
+    (got,) = run_instruction(root, [values])
+    (want,) = evaluate(root, [values])
+    np.testing.assert_array_equal(np.isnan(got.astype(np.float32)), np.isnan(want.astype(np.float32)))
+
+
+def test_a_bf16_nan_from_f32_stays_one() -> None:
+    values = np.array([0x7FFFFFFF, 0xFFFFFFFF, 0x7F800001, 0x7FC00000], np.uint32).view(np.float32)
+    root = root_fusion(source(["f32[4]"], "ROOT r = bf16[4] convert(p0)"))
+    assert np.isnan(run_instruction(root, [values])[0].astype(np.float32)).all()

@@ -39,7 +39,8 @@ d0 + s0 in [0, 6]" iter_args(%acc = %o) -> (tensor<4xf32>) {
       %d = arith.addf %current, %current : f32
       xla_gpu.yield %d : f32
     }
-    func.return %t : tensor<4xf32>
+    %b = xla_gpu.transpose_block %a[%i, %i], %t[%i] size 2 steps (8, 2) : tensor<4x8xf32>, tensor<4xf32>
+    func.return %b : tensor<4xf32>
   }
 }"""
 
@@ -83,6 +84,9 @@ def test_loop_build() -> None:
          "takes the symbols"),
         ("%t = xla_gpu.atomic_rmw %o[%i] : tensor<4xf32> {\n^bb0(%c: f32):\n xla_gpu.yield %i : index }",
          "yields the new element"),
+        ("%t = xla_gpu.transpose_block %o[%i], %o[%i] size 3 steps (1, 1) : tensor<4xf32>, tensor<4xf32>", "halving"),
+        ("%t = xla_gpu.transpose_block %o[%i], %o[%i, %i] size 2 steps (1, 1) : tensor<4xf32>, tensor<4xf32>",
+         "an index for each dimension"),
     ],
 )  # fmt: skip
 def test_rules(line: str, why: str) -> None:

@@ -33,6 +33,8 @@ SHAPES = [
     ((5, 6, 70, 9), [0, 2]),
     ((65, 16, 5), [1, 2]),
     ((3, 200, 3), [1]),
+    ((12, 5), [0]),
+    ((3, 6, 200), [1]),
 ]
 
 
@@ -48,6 +50,33 @@ def test_gpu(shape: tuple[int, ...], dims: list[int]) -> None:
     x = RNG.normal(size=shape).astype(np.float32)
     kernel = check_sim(program(shape, dims, init="2.5"), [x], rtol=1e-5, atol=1e-4)
     assert kernel.emitter == "reduce"
+
+
+@pytest.mark.parametrize("parts", [1, 4, 7])
+@pytest.mark.parametrize(("shape", "dims"), [((3, 4500), [0]), ((2, 3, 2500), [1]), ((3, 5, 130), [1])])
+def test_any_range_of_column_items(shape: tuple[int, ...], dims: list[int], parts: int) -> None:
+    """Ranges begin and end anywhere: within a tile of columns, within an outer position."""
+    x = RNG.integers(-9, 9, shape).astype(np.float32)
+    check(program(shape, dims), [x], parts=parts)
+
+
+def test_a_few_columns_share_what_is_computed_once() -> None:
+    """Vectors of 3: one power an element, and the reduced loop is the innermost."""
+    source = """HloModule m
+r { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
+f { d = f32[9,70] parameter(0) x = f32[70,3] parameter(1) z = f32[] constant(0)
+  s = f32[9,70] sqrt(d)
+  w = f32[9,70,3] broadcast(s), dimensions={0,1}
+  y = f32[9,70,3] broadcast(x), dimensions={1,2}
+  p = f32[9,70,3] multiply(w, y)
+  ROOT q = f32[9,3] reduce(p, z), dimensions={1}, to_apply=r }
+ENTRY e { d = f32[9,70] parameter(0) x = f32[70,3] parameter(1)
+  ROOT k = f32[9,3] fusion(d, x), kind=kInput, calls=f }"""
+    kernel = emit_fusion(root_fusion(source), "k", targets.get("cpu"))
+    assert kernel.notes["form"] == "3 columns of 70 in registers" and kernel.launch.work_items == 9
+    assert str(kernel.module).count("math.sqrt") == 1
+    inputs = [np.abs(RNG.normal(size=(9, 70))).astype(np.float32), RNG.normal(size=(70, 3)).astype(np.float32)]
+    check(source, inputs, rtol=1e-5, atol=1e-4, parts=2)
 
 
 TYPES = [
@@ -134,12 +163,19 @@ f { x = f32[SIZES] parameter(0)
 ENTRY e { x = f32[SIZES] parameter(0) ROOT k = s32[KEPT] fusion(x), kind=kInput, calls=f }"""
 
 
-@pytest.mark.parametrize(("sizes", "kept", "dim"), [("9,400", 9, 1), ("80,37", 37, 0)])
+@pytest.mark.parametrize(("sizes", "kept", "dim"), [("9,400", 9, 1), ("80,37", 37, 0), ("5,128", 5, 1), ("3,90", 3, 1)])
 def test_argmax(sizes: str, kept: int, dim: int) -> None:
     source = ARGMAX.replace("SIZES", sizes).replace("KEPT", str(kept)).replace("DIM", str(dim))
     x = RNG.integers(0, 20, [int(n) for n in sizes.split(",")]).astype(np.float32)
     check(source, [x])
     assert check_sim(source, [x]).emitter == "reduce"
+
+
+def test_positions_of_maxima_are_kept_in_lanes() -> None:
+    """LLVM cannot reassociate a choice by comparisons: partial results lie beside each other instead."""
+    source = ARGMAX.replace("SIZES", "9,400").replace("KEPT", "9").replace("DIM", "1")
+    kernel = emit_fusion(root_fusion(source), "k", targets.get("cpu"))
+    assert kernel.notes["form"] == "rows of 400, 32 partial results"
 
 
 def test_bare_variadic_reduce_has_two_outputs() -> None:
