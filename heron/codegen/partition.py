@@ -5,7 +5,8 @@ them read it at the same index in the same region; one that a function reads at 
 function of its own, called once an index. ``log -> transpose -> add(log, transpose)`` gives two functions: ``log``,
 called twice, and the entry. Instructions that cost next to nothing (constants, broadcasts of parameters, …) are
 repeated instead. What a few functions share, each at one index, is repeated in each: if it were a function too, so
-would be what it shares with the next one, and calls would double with every step of a chain such as a random number's rounds.
+would be what it shares with the next one, and calls would double with every step of a chain such as a random number's
+rounds.
 
 Source: the idea of XLA's computation partitioner (https://openxla.org/xla/emitters).
 """

@@ -19,13 +19,14 @@ _TOLERANCE = {"f32": 2e-5, "f64": 1e-12, "c64": 2e-5, "c128": 1e-12, "bf16": 2e-
 def program(parameters: Sequence[str], result: str, op: str, extra: str = "") -> Module:
     """``ROOT r = RESULT OP`` where OP speaks of parameters p0, p1, …; `extra` holds other computations."""
     lines = [f"  p{n} = {shape} parameter({n})" for n, shape in enumerate(parameters)]
-    return heron.parse(f"HloModule m\n\n{extra}\nENTRY main {{\n" + "\n".join(lines) + f"\n  ROOT r = {result} {op}\n}}\n")
+    return heron.parse(
+        f"HloModule m\n\n{extra}\nENTRY main {{\n" + "\n".join(lines) + f"\n  ROOT r = {result} {op}\n}}\n"
+    )
 
 
 def random_inputs(module: Module, seed: int = 1) -> list[np.ndarray]:
     rng = np.random.default_rng(seed)
     return [random_array(p.shape.element_type, p.shape.dims, rng) for p in module.entry.parameters]
-
 
 
 def assert_agrees(module: Module, target: str, inputs: list[np.ndarray] | None = None) -> Executable:

@@ -111,7 +111,9 @@ def test_singular_values_as_cusolver_gives_them(routine: str, full: bool) -> Non
     u, v = ((5, 5), (4, 4)) if full else ((5, 4), (4, 4))
     flags = f"compute_uv = true, full_matrices = {str(full).lower()}" + (", transposed = false" * (routine != "gesvdj"))
     shapes = [f"f32[{m},{n}]" for m, n in (u, v)]
-    module = program(["f32[5,4]"], f"(f32[5,4], f32[4], {', '.join(shapes)}, s32[])", custom(f"cusolver_{routine}_ffi", flags))
+    module = program(
+        ["f32[5,4]"], f"(f32[5,4], f32[4], {', '.join(shapes)}, s32[])", custom(f"cusolver_{routine}_ffi", flags)
+    )
     (a,) = random_inputs(module)
     exe = compile(module, "sim:sm_90")
     _, values, left, right, info = exe.run([a])

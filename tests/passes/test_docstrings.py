@@ -52,7 +52,9 @@ def test_pass_example(cls: type[Pass]) -> None:
 @pytest.mark.parametrize("rule", RULES, ids=lambda r: r.name)
 def test_rule_example(rule: Rule) -> None:
     doc = doc_of(rule.apply)
-    assert rule.law and doc.example is not None and doc.example.after is not None, f"rule {rule.name} needs a law and an example"
+    assert rule.law and doc.example is not None and doc.example.after is not None, (
+        f"rule {rule.name} needs a law and an example"
+    )
     module, wanted = parse(doc.example.before), parse(doc.example.after)
     verify(module)
     original = module.clone()

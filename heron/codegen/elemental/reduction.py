@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import prod
 
-from xdsl.ir import SSAValue
+from xdsl.dialects import arith
+from xdsl.dialects.utils import FastMathFlag
+from xdsl.ir import Attribute, SSAValue
 
 from heron.analysis.indexing.hlo_maps import Index, reduce_index, window_index
 from heron.analysis.indexing.map import Constraint
@@ -16,6 +18,14 @@ from heron.codegen.elemental.movement import clamped
 from heron.codegen.elemental.registry import rule
 from heron.hlo.instruction import Instruction
 from heron.hlo.shape import scalar
+
+_REASSOCIATE: dict[str, Attribute] = {"fastmath": arith.FastMathFlagsAttr([FastMathFlag.REASSOC])}
+
+
+def reassociate(value: Value) -> None:
+    """Let LLVM sum in another order, when `value` is a float sum or product: several vectors of partial results."""
+    if isinstance(value, SSAValue) and isinstance(value.owner, (arith.AddfOp, arith.MulfOp)):
+        value.owner.properties.update(_REASSOCIATE)
 
 
 class Reducer:
@@ -31,6 +41,12 @@ class Reducer:
         self.stored = [scalar(s.element_type) for s in parts]
         same = self.computation is i.to_apply
         self.wide = self.stored if same else [wide_shape(s) for s in self.stored]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is one op on the accumulator and the element."""
+        operands = set(self.computation.root.operands)
+        return len(self.wide) == 1 and len(operands) == 2 and all(o.opcode == "parameter" for o in operands)
 
     def enter(self, values: Sequence[Value]) -> list[Value]:
         """Values of the operands' types as accumulators."""
@@ -153,7 +169,10 @@ def _accumulate(
     inits = reducer.pack(reducer.enter(initial_values(e, i)))
 
     def body(variables: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
-        return reducer.pack(reducer.combine(reducer.unpack(carried), reducer.enter(read(variables))))
+        values = reducer.combine(reducer.unpack(carried), reducer.enter(read(variables)))
+        if reducer.is_plain:
+            reassociate(values[0])
+        return reducer.pack(values)
 
     if straight:
         final = e.box(sizes, inits, body)

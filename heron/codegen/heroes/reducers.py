@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from xdsl.dialects import arith, func
-from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from heron.codegen.elemental import FunctionEmitter, Value
@@ -21,6 +20,7 @@ from heron.codegen.elemental.arithmetic import binary
 from heron.codegen.elemental.control import apply
 from heron.codegen.elemental.floats import is_small, narrow, widen
 from heron.codegen.elemental.movement import scalar_constant
+from heron.codegen.elemental.reduction import reassociate
 from heron.codegen.mlir_types import scalar_type
 from heron.hlo import types
 from heron.hlo.instruction import Instruction
@@ -29,7 +29,6 @@ from heron.hlo.types import ElementType
 
 _ARITHMETIC = frozenset({"add", "multiply", "minimum", "maximum"})
 _BITWISE: dict[str, type[Operation]] = {"and": arith.AndIOp, "or": arith.OrIOp, "xor": arith.XOrIOp}
-_REASSOCIATE: dict[str, Attribute] = {"fastmath": arith.FastMathFlagsAttr([FastMathFlag.REASSOC])}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +108,7 @@ class Reducer:
         if self.opcode in _BITWISE:
             return e.b.op(_BITWISE[self.opcode], a, b)
         value = binary(e, self.opcode, a, b, self.types[0])
-        if isinstance(value, SSAValue) and isinstance(value.owner, (arith.AddfOp, arith.MulfOp)):
-            value.owner.properties.update(_REASSOCIATE)
+        reassociate(value)
         return value
 
     def _unpack(self, e: FunctionEmitter, values: Sequence[SSAValue]) -> list[Value]:

@@ -119,7 +119,7 @@ def test_golden(target: str, golden: Callable[[Path, str], None]) -> None:
     body = "t = f32[96,64] transpose(p0), dimensions={1,0}\n ROOT r = f32[96,64] add(t, p1)"
     kernel = emitted(target, ["f32[64,96]", "f32[96,64]"], body)
     assert kernel.emitter == "transpose"
-    golden(GOLDEN / f"transpose_{target}.mlir", f"// {kernel.launch}\n// {kernel.notes}\n{kernel.module}\n")
+    golden(GOLDEN / f"transpose_{target}.mlir", f"// {kernel.launch.grid} x {kernel.launch.block}: {kernel.notes['tile']}\n{kernel.module}\n")
 
 
 def tiling_of(shapes: list[str], body: str) -> Tiling | str:

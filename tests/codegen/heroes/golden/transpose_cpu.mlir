@@ -1,5 +1,4 @@
-// Launch(grid=(1, 1, 1), block=(1, 1, 1), shared_bytes=0, work_items=6, grain=0)
-// {'tile': '32x32 in 16x16 blocks', 'reason': "'t.1' changes which dimension lies innermost"}
+// (1, 1, 1) x (1, 1, 1): 32x32 in 16x16 blocks
 ModuleOp(
 	builtin.module {
 	  func.func @k(%in: tensor<64x96xf32>, %in_1: tensor<96x64xf32>, %out: tensor<96x64xf32>, %lo: index, %hi: index) -> tensor<96x64xf32> attributes {xla_gpu.entry} {

@@ -1,5 +1,4 @@
-// Launch(grid=(6, 1, 1), block=(256, 1, 1), shared_bytes=4220, work_items=1, grain=0)
-// {'tile': '32x32', 'vector': '1', 'staged': '1', 'reason': "'t.1' changes which dimension lies innermost"}
+// (6, 1, 1) x (256, 1, 1): 32x32
 ModuleOp(
 	builtin.module {
 	  func.func @k(%in: tensor<64x96xf32>, %in_1: tensor<96x64xf32>, %out: tensor<96x64xf32>) -> tensor<96x64xf32> attributes {xla_gpu.entry} {
