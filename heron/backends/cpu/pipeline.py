@@ -61,3 +61,9 @@ def schedule() -> Pipeline:
             get("memory-scheduler"),
         ],
     )
+
+
+@named_pipeline("cpu")
+def whole() -> Pipeline:
+    """All of the above in one: from a program as given to what buffers and code are made for."""
+    return Pipeline("cpu", [optimize(), fuse(), schedule()])

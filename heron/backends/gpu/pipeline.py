@@ -62,3 +62,9 @@ def schedule() -> Pipeline:
             get("memory-scheduler"),
         ],
     )
+
+
+@named_pipeline("gpu")
+def whole() -> Pipeline:
+    """All of the above in one: from a program as given to what buffers and code are made for."""
+    return Pipeline("gpu", [optimize(), fuse(), schedule()])
