@@ -1,0 +1,1 @@
+"""Conformance: what every op means, the evaluator against XLA:CPU, corner by corner. See docs/conformance.md."""
