@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 import ml_dtypes
@@ -58,40 +59,73 @@ def dot(x: np.ndarray, y: np.ndarray, dims: DotDims, t: ElementType) -> np.ndarr
 
 
 def rounded_for(algorithm: str, x: np.ndarray) -> np.ndarray:
-    """An f32 operand with the precision a dot algorithm reads it in."""
-    if x.dtype != np.float32:
+    """An operand with the precision a dot algorithm reads it in; those of several terms (x3…) read f32."""
+    if x.dtype != np.float32 and x.dtype != np.float64:
         return x
-    if algorithm == "dot_bf16_bf16_f32":
-        return x.astype(ml_dtypes.bfloat16).astype(np.float32)
-    if algorithm == "dot_f16_f16_f32" or algorithm == "dot_f16_f16_f16":
-        return x.astype(np.float16).astype(np.float32)
-    return reduce_precision(x, F32, 8, 10) if algorithm == "dot_tf32_tf32_f32" else x
+    if algorithm in ("dot_bf16_bf16_f32", "dot_bf16_bf16_bf16"):
+        return x.astype(ml_dtypes.bfloat16).astype(x.dtype)
+    if algorithm in ("dot_f16_f16_f32", "dot_f16_f16_f16"):
+        return x.astype(np.float16).astype(x.dtype)
+    return reduce_precision(x.astype(np.float32), F32, 8, 10) if algorithm == "dot_tf32_tf32_f32" else x
 
 
 def ragged_dot(
     x: np.ndarray, y: np.ndarray, sizes: np.ndarray, dims: DotDims, ragged: int, group_dim: int | None, shape: Shape
 ) -> np.ndarray:
-    """One dot a group; rows no group covers are zero."""
-    result = np.zeros(shape.dims, shape.element_type.dtype)
+    """One dot a group; elements no group covers are zero (a free ragged dimension) or not summed (a contracting one).
+
+    The last dimension of `sizes` counts groups, the others run along lhs dimensions outside the ragged one.
+    """
     x_batch, x_contracted, y_batch, y_contracted = dims
-    start, size = 0, x.shape[ragged]
-    for g, count in enumerate(np.asarray(sizes, np.int64)):
-        stop = min(start + int(count), size)
-        part = np.take(x, range(start, stop), ragged)
+    result = np.zeros(shape.dims, shape.element_type.dtype)
+    outer = outer_dims(dims, ragged)[: sizes.ndim - 1]
+    ends = np.cumsum(np.asarray(sizes, np.int64), -1)
+    line = np.arange(x.shape[ragged])
+    covered = (line >= (ends - sizes)[..., None]) & (line < ends[..., None])  # (outer..., group, position)
+    for g in range(sizes.shape[-1]):
+        inside = covered[..., g, :]
+        found = np.flatnonzero(inside.reshape(-1, line.size).any(0))
+        if not found.size:
+            continue
+        run = slice(found[0], found[-1] + 1)
+        inside, part = inside[..., run], x[_at(ragged, run)]
         if group_dim is None:
-            partner = y_contracted[x_contracted.index(ragged)]
-            other = np.take(y, range(start, stop), partner)
+            pairs = dict(zip((*x_batch, *x_contracted), (*y_batch, *y_contracted), strict=True))
+            other = y[_at(pairs[ragged], run)]
+            part = np.where(_along(inside, (*outer, ragged), x.ndim), part, part.dtype.type(0))
+            other = np.where(_along(inside, [pairs[d] for d in (*outer, ragged)], y.ndim), other, other.dtype.type(0))
             result[g] = dot(part, other, dims, shape.element_type)
-        else:
-            without = [tuple(d - (d > group_dim) for d in numbers) for numbers in (y_batch, y_contracted)]
-            numbers = (x_batch, x_contracted, without[0], without[1])
-            value = dot(part, np.take(y, g, group_dim), numbers, shape.element_type)
-            free = [d for d in range(x.ndim) if d not in x_batch and d not in x_contracted]
-            at = [slice(None)] * result.ndim
-            at[len(x_batch) + free.index(ragged)] = slice(start, stop)
-            result[tuple(at)] = value
-        start = stop
+            continue
+        y_numbers = [tuple(d - (d > group_dim) for d in numbers) for numbers in (y_batch, y_contracted)]
+        value = dot(part, np.take(y, g, group_dim), (x_batch, x_contracted, *y_numbers), shape.element_type)
+        free = [d for d in range(x.ndim) if d not in x_batch and d not in x_contracted]
+        places = {d: n for n, d in enumerate((*x_batch, *free))}
+        rows = _at(places[ragged], run)
+        result[rows] = np.where(_along(inside, [places[d] for d in (*outer, ragged)], value.ndim), value, result[rows])
     return result
+
+
+def outer_dims(dims: DotDims, ragged: int) -> list[int]:
+    """The lhs dimensions group sizes may differ along: batch ones, then those of the ragged one's kind before it."""
+    x_batch, x_contracted, _, _ = dims
+    if ragged in x_batch:
+        return list(x_batch[: x_batch.index(ragged)])
+    if ragged in x_contracted:
+        return [*x_batch, *x_contracted[: x_contracted.index(ragged)]]
+    return [*x_batch, *(d for d in range(ragged) if d not in x_batch and d not in x_contracted)]
+
+
+def _at(dim: int, run: slice) -> tuple[slice, ...]:
+    return (*(slice(None),) * dim, run)
+
+
+def _along(a: np.ndarray, dims: Sequence[int], rank: int) -> np.ndarray:
+    """`a`, whose dimension n is dimension ``dims[n]`` of arrays of that rank, ready to be broadcast with those."""
+    order = np.argsort(dims)
+    sizes = [1] * rank
+    for n, d in enumerate(dims):
+        sizes[d] = a.shape[n]
+    return a.transpose(order).reshape(sizes)
 
 
 def scaled(x: np.ndarray, scale: np.ndarray) -> np.ndarray:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from heron.errors import HeronError
 from heron.hlo.evaluation import products
 from heron.hlo.op import Attr, AttrKind, Op, op, reject
 from heron.hlo.ops.rules import array, need_arrays, need_dims, need_rank
@@ -131,6 +130,10 @@ class RaggedDot(Op):
                 reject(i, f"rhs dimension {d} is a group and a batch or contracting dimension")
             if y.dims[d] != groups:
                 reject(i, f"rhs dimension {d} has size {y.dims[d]}", f"there are {groups} groups")
+        numbers = (i.lhs_batch_dims, i.lhs_contracting_dims, i.rhs_batch_dims, i.rhs_contracting_dims)
+        outer = [x.dims[d] for d in products.outer_dims(numbers, ragged)]
+        if sizes.rank > 1 and [*sizes.dims[:-1]] != outer:
+            reject(i, "group_sizes must be one vector or one for each place outside", f"{outer} before the last")
         dims = [groups] if ragged in i.lhs_contracting_dims else []
         dims += batch
         gone = (*i.lhs_batch_dims, *i.lhs_contracting_dims)
@@ -144,8 +147,6 @@ class RaggedDot(Op):
         t, ragged = i.shape.element_type, i.lhs_ragged_dims[0]
         if ragged in i.lhs_batch_dims:
             return products.dot(x, y, dims, t)
-        if sizes.ndim != 1:
-            raise HeronError("EVAL001", "the evaluator knows ragged-dot with one vector of group sizes only")
         group_dim = i.rhs_group_dims[0] if i.rhs_group_dims else None
         return products.ragged_dot(x, y, sizes, dims, ragged, group_dim, i.shape)
 
