@@ -96,8 +96,9 @@ def ragged_dot(
             other = np.where(_along(inside, [pairs[d] for d in (*outer, ragged)], y.ndim), other, other.dtype.type(0))
             result[g] = dot(part, other, dims, shape.element_type)
             continue
-        y_numbers = [tuple(d - (d > group_dim) for d in numbers) for numbers in (y_batch, y_contracted)]
-        value = dot(part, np.take(y, g, group_dim), (x_batch, x_contracted, *y_numbers), shape.element_type)
+        without = [tuple(d - (d > group_dim) for d in numbers) for numbers in (y_batch, y_contracted)]
+        numbers = (x_batch, x_contracted, without[0], without[1])
+        value = dot(part, np.take(y, g, group_dim), numbers, shape.element_type)
         free = [d for d in range(x.ndim) if d not in x_batch and d not in x_contracted]
         places = {d: n for n, d in enumerate((*x_batch, *free))}
         rows = _at(places[ragged], run)
@@ -154,7 +155,7 @@ def convolution(
     if batch_groups > 1:
         x = x.reshape(parts, batch, *x.shape[1:])
     else:
-        x = np.moveaxis(x.reshape(*x.shape[:-1], parts, -1), -2, 0)
+        x = np.moveaxis(x.reshape(*x.shape[:-1], parts, x.shape[-1] // parts), -2, 0)
     k = np.moveaxis(k.reshape(*k.shape[:-1], parts, features_out // parts), -2, 0)
     total = np.zeros((parts, batch * prod(spatial), features_out // parts), x.dtype)
     for offset in np.ndindex(*(w.size for w in window)):
@@ -164,7 +165,7 @@ def convolution(
             start = o * w.window_dilation
             at.append(slice(start, start + (n - 1) * w.stride + 1 if n else start, w.stride))
         patch = x[tuple(at)]
-        total += np.matmul(patch.reshape(parts, -1, patch.shape[-1]), k[(slice(None), *offset)])
+        total += np.matmul(patch.reshape(parts, total.shape[1], patch.shape[-1]), k[(slice(None), *offset)])
     value = np.moveaxis(total.reshape(parts, batch, *spatial, features_out // parts), 0, -2)
     value = value.reshape(batch, *spatial, features_out)
     order = [dims.output_batch, *dims.output_spatial, dims.output_feature]
