@@ -11,7 +11,11 @@ if TYPE_CHECKING:
 
 def options(i: Instruction) -> dict[str, Any]:
     """The call's backend_config, ``{uplo = 76 : ui8, lower = true}``: integers as int, flags as bool."""
-    text = str(i.extras.get("backend_config", ""))
+    return parse_options(str(i.extras.get("backend_config", "")))
+
+
+def parse_options(text: str) -> dict[str, Any]:
+    """`options` of a backend_config's text."""
     found: dict[str, Any] = {}
     for name, value in re.findall(r"(\w+)\s*=\s*([^,}\s]+)", text):
         if value in ("true", "false"):

@@ -186,7 +186,7 @@ def total_order(x: np.ndarray, t: ElementType) -> np.ndarray:
     """Integers ordered as IEEE's totalOrder has the floats: -NaN < -inf < ... < -0 < 0 < ... < inf < NaN."""
     if not t.is_float:
         return working(x)
-    bits = np.ascontiguousarray(x).view(f"i{t.byte_size}")
+    bits = np.asarray(x, order="C").view(f"i{t.byte_size}")
     if t.bits < 8:  # sign and magnitude in the low bits
         bits = np.where(bits & (1 << (t.bits - 1)), bits | -(1 << t.bits), bits).astype(np.int8)
     return np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits)
@@ -198,7 +198,7 @@ def reduce_precision(x: np.ndarray, t: ElementType, exponent_bits: int, mantissa
         return reduce_precision(x.astype(np.float32), F32, exponent_bits, mantissa_bits).astype(x.dtype)
     unsigned = np.uint64 if t is F64 else np.uint32
     mantissa, exponent = (52, 11) if t is F64 else (23, 8)
-    x = np.ascontiguousarray(x)
+    x = np.asarray(x, order="C")
     bits = x.view(unsigned)
     if mantissa_bits < mantissa:
         last = mantissa - mantissa_bits

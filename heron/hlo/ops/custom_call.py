@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import heron.hlo.evaluation.spectral  # noqa: F401  (fills the table of targets)
 from heron.errors import HeronError
 from heron.hlo.evaluation import libraries
 from heron.hlo.op import Attr, AttrKind, Op, op, reject

@@ -9,6 +9,7 @@ import numpy as np
 from heron.frontends.stablehlo.block import Block, rule
 from heron.frontends.stablehlo.syntax import Operation, as_text
 from heron.hlo import shape as shapes
+from heron.hlo.custom_calls import parse_options
 from heron.hlo.instruction import Instruction
 from heron.hlo.layout import layout
 from heron.hlo.shape import Shape
@@ -44,6 +45,9 @@ def _composite(b: Block, op: Operation, operands: list[Instruction]) -> list[Ins
 @rule("custom_call")
 def _custom_call(b: Block, op: Operation, operands: list[Instruction]) -> list[Instruction]:
     target = op.word("call_target_name")
+    config = _config(op)
+    if target == "ApproxTopK" and (given := parse_options(config)).get("is_fallback"):
+        return _sorted_top_k(b, op, operands, given)
     if target == "Sharding" and b.importer.is_single and len(operands) == 1:
         return operands  # a sharding of one partition says nothing
     results = _laid_out(op, "result_layouts", list(op.types))
@@ -57,18 +61,35 @@ def _custom_call(b: Block, op: Operation, operands: list[Instruction]) -> list[I
     called = op.find("called_computations") or ()
     if called:
         attrs["called_computations"] = tuple(b.importer.called(name, op) for name in called)
-    typed = op.find("mhlo.backend_config")
-    config = typed if typed is not None else op.find("backend_config")
-    version = 4 if typed is not None else op.integer("api_version", default=1)
+    version = 4 if op.find("mhlo.backend_config") is not None else op.integer("api_version", default=1)
     if _API.get(version, _API[1]) != _API[1]:
         attrs["api_version"] = _API[version]
     i = b.add("custom-call", operands, results[0] if len(results) == 1 else shapes.tuple_(results), **attrs)
     i.op.shape(i, *[o.shape for o in operands])
-    if isinstance(config, str) and config and config != "{}":
-        i.extras["backend_config"] = str(config)
-    elif isinstance(config, dict) and config:
-        i.extras["backend_config"] = as_text(config)
+    if config:
+        i.extras["backend_config"] = config
     return b.unpacked(i, len(results))
+
+
+def _config(op: Operation) -> str:
+    """The text of either kind of backend_config; an empty one says nothing."""
+    typed = op.find("mhlo.backend_config")
+    found = typed if typed is not None else op.find("backend_config")
+    text = as_text(found) if isinstance(found, dict) else str(found or "")
+    return "" if text == "{}" else text
+
+
+def _sorted_top_k(b: Block, op: Operation, operands: list[Instruction], given: dict[str, Any]) -> list[Instruction]:
+    """What XLA makes of an approximate top-k on machines without one: sort all, take the first."""
+    count = len(operands) // 2
+    (name,) = op.find("called_computations")
+    dim = given["reduction_dim"]
+    attrs = {"dimensions": (dim,), "is_stable": True, "to_apply": b.importer.called(name, op)}
+    found = []
+    for i, to in zip(b.unpacked(b.add("sort", operands[:count], **attrs), count), op.types, strict=True):
+        ranges = tuple((0, to.dims[d] if d == dim else n, 1) for d, n in enumerate(i.shape.dims))
+        found.append(b.add("slice", (i,), slice=ranges))
+    return found
 
 
 def _laid_out(op: Operation, name: str, given: list[Shape]) -> list[Shape]:
