@@ -57,7 +57,7 @@ def test_same(name: str) -> None:
     assert difference(a, b) is None
     assert equal_computations(a.entry, b.entry)
     assert fingerprint(a.entry) == fingerprint(b.entry)
-    canonical = PrintOptions.canonical()
+    canonical = PrintOptions.module_fingerprint()
     assert print_module(a, canonical) == print_module(b, canonical)
 
 

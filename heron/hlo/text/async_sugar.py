@@ -46,9 +46,9 @@ def wrap(start: Start, operands: list[Instruction], shape: Shape | None, attrs: 
     """The computation of the one op, for an async-start with that result shape; takes the op's own `attrs`."""
     parts = shape.tuple_shapes if shape is not None else None
     c = Computation("async_computation")
-    parameters = [c.add_parameter(n, o.shape, f"async_param_{n}") for n, o in enumerate(operands)]
+    parameters = [c.add_parameter(n, o.shape, "async_param") for n, o in enumerate(operands)]
     result = parts[1] if parts is not None and len(parts) > 1 else None
-    c.root = c.attach(Instruction(start.inner, parameters, result, attrs, "async_op"))
+    c.root = c.attach(Instruction(start.inner, parameters, result, attrs, start.inner.name))
     return c
 
 

@@ -71,8 +71,10 @@ def _metadata_value(p: Cursor) -> str:
     return token
 
 
-def print_metadata(m: Metadata) -> str:
+def print_metadata(m: Metadata, op_name_only: bool = False) -> str:
     """The braces and what is in them; empty when there is nothing to say."""
+    if op_name_only:
+        return f"{{op_name={quote(m.op_name)}}}" if m.op_name else ""
     parts = [f"{name}={quote(value)}" for name in _STRINGS if (value := getattr(m, name))]
     parts += [f"{name}={value}" for name in _NUMBERS if (value := getattr(m, name))]
     parts += [f"{name}={value}" for name, value in m.extra]

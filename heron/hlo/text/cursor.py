@@ -42,6 +42,8 @@ class Cursor:
             self.fail("TXT002", f"expected {wanted}, but the text ends here", hint=hint or "is the file cut off?")
         if token == '"':
             self.fail("TXT001", "a string without its closing quote")
+        if token[:2] == "/*":
+            self.fail("TXT001", "a comment without its end")
         shown = token if len(token) <= 40 else token[:37] + "..."
         self.fail("TXT002", f"expected {wanted}, found '{shown}'", hint=hint)
 

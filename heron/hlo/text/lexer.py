@@ -39,9 +39,9 @@ _TOKEN = (
     r"|-?\d++_-?\d++(?:_-?\d++)?(?:x-?\d++_-?\d++(?:_-?\d++)?)*+"  # padding
     r"|\d++(?:x\d++)++"  # window sizes
     r"|-?\d++(?:\.\d*+)?(?:[eE][+-]?\d++)?|-(?:inf|nan)"
-    r"|->|<=|\S"
+    r"|->|<=|/\*.*+|\S"  # a comment that does not end is one token
 )
-_MASTER = re.compile(rf"{_SKIPPED}({_TOKEN})", re.DOTALL)
+_MASTER = re.compile(rf"{_SKIPPED}({_TOKEN}|\Z)", re.DOTALL)
 
 WORD = re.compile(r"%?[A-Za-z_][\w.\-]*|%[\w.\-]+")
 INTEGER = re.compile(r"-?\d{1,19}")
@@ -84,7 +84,8 @@ class Source:
         line_end = text.find("\n", offset)
         line = text[line_start : line_end if line_end >= 0 else len(text)]
         number = text.count("\n", 0, offset) + 1
-        return Span(self.filename, number, offset - line_start + 1, max(length, 1), line)
+        column = offset - line_start + 1
+        return Span(self.filename, number, column, max(min(length, len(line) - column + 1), 1), line)
 
     def span(self, first: int, last: int | None = None) -> Span:
         """The place of tokens `first` to `last` (by default one token)."""

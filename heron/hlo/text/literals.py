@@ -20,6 +20,8 @@ from heron.hlo.types import ElementType
 ELIDED = "{...}"
 #: literals with more elements are printed as ``{...}`` when large ones are elided
 LARGE = 10
+#: integers that count as essential
+_ESSENTIAL = 500_000
 #: dimension comments such as ``/*i0=0*/`` are printed from this rank on, in all but the two innermost dimensions
 COMMENTED_RANK = 4
 
@@ -257,6 +259,19 @@ def print_literal(literal: Literal, elide_large: bool = False) -> str:
     if not shape.dims:
         return _print_scalar(shape.element_type, literal.array.tobytes())
     return _nest(_words(shape, literal.array), shape.dims)
+
+
+def print_essential(literal: Literal) -> str:
+    """``0`` or ``1`` for all zeros or ones, integers in full, ``{...}`` for the values a model happens to have."""
+    shape = literal.shape
+    if shape.is_tuple:
+        return ELIDED
+    for value in (0, 1):
+        if bool((literal.array == value).all()):
+            return str(value)
+    if not shape.element_type.is_integer or shape.num_elements > _ESSENTIAL:
+        return ELIDED
+    return print_literal(literal)
 
 
 @lru_cache(maxsize=1024)

@@ -6,14 +6,16 @@ depend on the order in which passes inserted things.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from heron.hlo.op import Op
+from heron.hlo.op import AttrKind, Op
 from heron.hlo.text import async_sugar, common, header
 from heron.hlo.text.attributes import PRINT
-from heron.hlo.text.literals import print_literal
+from heron.hlo.text.groups import full_groups
+from heron.hlo.text.literals import print_essential, print_literal
+from heron.hlo.text.options import PrintOptions
+from heron.hlo.text.order import computation_order, print_order
 from heron.hlo.types import PRED
 
 if TYPE_CHECKING:
@@ -24,31 +26,8 @@ if TYPE_CHECKING:
 
 #: a comment with the index stands before every fifth operand
 INDEX_INTERVAL = 5
-
-
-@dataclass(frozen=True, slots=True)
-class PrintOptions:
-    """What to show. The default is XLA's long form with constants in full, which parses back to an equal module."""
-
-    percent: bool = True  # %name
-    signatures: bool = True  # (a: f32[2]) -> f32[2] after a computation's name
-    operand_shapes: bool = False  # add(f32[2]{0} %a, ...)
-    layouts: bool = True
-    metadata: bool = True
-    backend_config: bool = True
-    elide_large_constants: bool = False  # {...} for more than 10 elements
-    canonical_names: bool = False  # names are numbers in print order: equal programs print the same text
-
-    @staticmethod
-    def short() -> PrintOptions:
-        """Without percent signs and signatures."""
-        return PrintOptions(percent=False, signatures=False)
-
-    @staticmethod
-    def canonical() -> PrintOptions:
-        """Independent of names and of where the program came from."""
-        return PrintOptions(percent=False, signatures=False, metadata=False, canonical_names=True)
-
+#: operands shown when they are compact
+SHOWN_OPERANDS = 4
 
 DEFAULT = PrintOptions()
 _BRIEF = PrintOptions(elide_large_constants=True)
@@ -60,7 +39,7 @@ def print_module(module: Module, options: PrintOptions = DEFAULT) -> str:
 
 
 def print_computation(c: Computation, options: PrintOptions = DEFAULT) -> str:
-    """The text of a computation, without those it calls."""
+    """The text of a computation, without those it calls unless `options.calls` is ``body``."""
     return Printer(options).computation(c)
 
 
@@ -69,89 +48,20 @@ def print_instruction(i: Instruction, options: PrintOptions = _BRIEF) -> str:
     return Printer(options).instruction(i)
 
 
-# -- order -----------------------------------------------------------------------------------------------------------
-def print_order(c: Computation) -> list[Instruction]:
-    """Post-order from the instructions nobody uses: control predecessors, then operands from first to last."""
-    done: set[Instruction] = set()
-    order: list[Instruction] = []
-    for sink in c.instructions:
-        if sink.users or sink in done:
-            continue
-        stack: list[Instruction | None] = [sink]
-        while stack:
-            i = stack.pop()
-            if i is None:  # what follows has all its operands out
-                i = stack.pop()
-                assert i is not None
-                if i not in done:
-                    done.add(i)
-                    order.append(i)
-                continue
-            if i in done:
-                continue
-            waiting = [o for o in reversed(i.operands) if o not in done]
-            if i.control_predecessors:
-                waiting += [o for o in i.control_predecessors if o not in done]
-            if not waiting:
-                done.add(i)
-                order.append(i)
-                continue
-            stack += (i, None)
-            stack += waiting
-    return order
-
-
-def computation_order(module: Module) -> list[Computation]:
-    """Callees first, in the order in which the callers' instructions stand."""
-    called = {callee for c in module.computations for i in c.instructions for callee in i.called}
-    done: set[Computation] = set()
-    order: list[Computation] = []
-
-    def visit(c: Computation) -> None:
-        stack = [(c, iter(c.instructions))]
-        while stack:
-            current, rest = stack[-1]
-            fresh: list[Computation] = []
-            for i in rest:
-                fresh = [callee for callee in _called(i) if callee not in done]
-                if fresh:
-                    break
-            if not fresh:
-                stack.pop()
-                order.append(current)
-                continue
-            done.update(fresh)
-            stack += [(callee, iter(callee.instructions)) for callee in reversed(fresh)]
-
-    for c in module.computations:
-        if c not in called:
-            done.add(c)
-            visit(c)
-    order += [c for c in module.computations if c not in done]  # reached by nothing but a cycle
-    return order
-
-
-def _called(i: Instruction) -> list[Computation]:
-    """Called computations in XLA's order, each once: the body of a loop before its condition."""
-    called = i.called
-    if len(called) < 2:
-        return called
-    return list(dict.fromkeys(reversed(called) if i.opcode == "while" else called))
-
-
 # -- attributes by op ------------------------------------------------------------------------------------------------
-_Plan = list[tuple[str, Callable[[Any, "Printer"], str], Any, bool]]
+_Plan = list[tuple[str, AttrKind, Callable[[Any, "Printer"], str], Any, bool]]
 _PLANS: dict[Op, _Plan] = {}
 _LATE = ("result_accuracy",)  # printed among what any instruction may carry
 _ASYNC = frozenset(("async-start", "async-update", "async-done"))
 _INSIDE = {"parameter": "number", "constant": "literal"}  # printed between the parentheses
+_CALLS = (AttrKind.COMPUTATION, AttrKind.COMPUTATIONS)
 
 
 def _plan(op: Op) -> _Plan:
     found = _PLANS.get(op)
     if found is None:
         found = _PLANS[op] = [
-            (name, PRINT[spec.kind], spec.default, spec.shown or spec.required)
+            (name, spec.kind, PRINT[spec.kind], spec.default, spec.shown or spec.required)
             for name, spec in op.attributes.items()
             if name not in _LATE and name != _INSIDE.get(op.name)
         ]
@@ -159,26 +69,34 @@ def _plan(op: Op) -> _Plan:
 
 
 class Printer:
-    """One run; remembers canonical names."""
+    """One run; remembers canonical names and how deep it is."""
 
     def __init__(self, options: PrintOptions) -> None:
         self.options = options
         self._sign = "%" if options.percent else ""
-        self._names: dict[Instruction, str] = {}
-        self._computations: dict[Computation, str] = {}
+        self._plain = options.ids and not options.canonical_names  # names print as they are
+        self._nested = options.nested
+        self._indent = options.indent
+        self._numbers: dict[Instruction, int] = {}  # of the computation that is being printed
 
     # -- names -------------------------------------------------------------------------------------------------------
     def name(self, i: Instruction) -> str:
         """An instruction's name as printed."""
-        if not self.options.canonical_names:
+        if self._plain:
             return self._sign + i.name
-        return self._sign + self._names.setdefault(i, f"i{len(self._names)}")
+        if self.options.canonical_names and self._nested:
+            return f"tmp_{self._numbers.setdefault(i, len(self._numbers))}"
+        return self._own_name(i)
+
+    def _own_name(self, i: Instruction) -> str:
+        return self._sign + self._without_id(i.name)
 
     def computation_name(self, c: Computation) -> str:
         """A computation's name as printed."""
-        if not self.options.canonical_names:
-            return self._sign + c.name
-        return self._sign + self._computations.setdefault(c, f"c{len(self._computations)}")
+        return self._sign + self._without_id(c.name)
+
+    def _without_id(self, name: str) -> str:
+        return name if self.options.ids else name.partition(".")[0]
 
     def shape(self, shape: Shape) -> str:
         """A shape as printed."""
@@ -187,107 +105,179 @@ class Printer:
     # -- module and computations -------------------------------------------------------------------------------------
     def module(self, module: Module) -> str:
         """Header, tables of source places, computations."""
+        options = self.options
         fields = dict(module.header)
         fields["is_scheduled"] = module.schedule is not None
         fields["entry_computation_layout"] = module.entry_layout or _own_layout(module.entry)
-        name = "module" if self.options.canonical_names else module.name
-        parts = [f"HloModule {name}{header.print_header(fields)}"]
-        if "stack_frames" in fields and self.options.metadata:
+        tab = "  " * self._indent
+        parts = [f"{tab}HloModule {module.name if options.ids else ''}{header.print_header(fields)}"]
+        if "stack_frames" in fields and options.metadata:
             parts.append(header.print_stack_frames(fields["stack_frames"]))
         parts.append("\n\n")
-        inlined = _inlined(module)
-        for c in computation_order(module):
+        inlined = _inlined(module) if options.async_sugar else set()
+        for c in module.post_order() if options.canonical_order else computation_order(module):
             if c in inlined:
                 continue
             scheduled = module.schedule.get(c) if module.schedule is not None else None
-            parts.append("ENTRY " if c is module.entry else "")
-            parts.append(self.computation(c, scheduled))
+            text = self.computation(c, scheduled)
+            parts += (tab, "ENTRY ", text[len(tab) :]) if c is module.entry else (text,)
             parts.append("\n\n")
         return "".join(parts)
 
-    def computation(self, c: Computation, order: list[Instruction] | None = None) -> str:
+    def computation(self, c: Computation, order: Sequence[Instruction] | None = None) -> str:
         """Name, signature, instructions in braces."""
-        head = self.computation_name(c)
-        if self.options.signatures:
-            inner = ", ".join(f"{self.name(p).removeprefix('%')}: {p.shape.bare.text}" for p in c.parameters)
-            head += f" ({inner}) -> {c.root.shape.bare.text}"
-        lines = [head + " {"]
+        options = self.options
+        tab = "  " * self._indent
+        head = tab
+        if not self._nested:
+            head += self._sign
+            if options.ids:
+                head += c.name + " "
+        if options.signatures:
+            inner = ", ".join(f"{self._without_id(p.name)}: {p.shape.bare.text}" for p in c.parameters)
+            head += f"({inner}) -> {c.root.shape.bare.text} "
+        lines = [head + "{"]
         root = c.root
+        saved = self._nested, self._numbers
+        self._nested, self._numbers = True, {}
+        self._indent += 1
         for i in print_order(c) if order is None else order:
-            lines.append(("  ROOT " if i is root else "  ") + self.instruction(i))
+            lines.append(f"{tab}  ROOT {self.instruction(i)}" if i is root else f"{tab}  {self.instruction(i)}")
+        self._indent -= 1
+        self._nested, self._numbers = saved
         thread = c.extras.get("execution_thread")
-        lines.append("}" if thread is None else f'}}, execution_thread="{thread}"')
+        end = tab + "}"
+        if thread is not None and options.ids:
+            end += f', execution_thread="{thread}"'
+        if options.name_after_brace and len(c) > SHOWN_OPERANDS:
+            end += f" // {c.name}"
+        lines.append(end)
         return "\n".join(lines)
 
     # -- instructions ------------------------------------------------------------------------------------------------
     def instruction(self, i: Instruction) -> str:
-        """One line."""
-        if self.options.canonical_names:
-            self.name(i)
-        shape = i.shape
-        shown = "" if shape is None else (shape.text if self.options.layouts else self.shape(shape)) + " "
+        """One line, unless called computations are printed in place."""
+        options = self.options
         opcode = i.opcode
-        if opcode in _ASYNC and (inner := async_sugar.wrapped(i)) is not None:
+        if opcode in _ASYNC and options.async_sugar and (inner := async_sugar.wrapped(i)) is not None:
             opcode = inner.opcode + opcode.removeprefix("async")
-        text = f"{self.name(i)} = {shown}{opcode}({self._operands(i)})"
+        text = f"{self.name(i)} = " if self._nested or not options.canonical_names else ""
+        if options.result_shapes and (shape := i.shape) is not None:
+            text += (shape.text if options.layouts else shape.bare.text) + " "
+        text += f"{opcode}({self._operands(i)})"
         if i.attrs or i.extras or i.metadata is not None or i.control_predecessors:
             text += self._attributes(i)
         return text
 
     def _operands(self, i: Instruction) -> str:
+        options = self.options
         if i.opcode == "parameter":
-            return str(i.attrs.get("number", "?"))
+            return str(i.attrs.get("number", "?")) if options.parameter_numbers else ""
         if i.opcode == "constant":
-            literal = i.attrs.get("literal")
-            return "?" if literal is None else print_literal(literal, self.options.elide_large_constants)
+            return self._constant(i)
         operands = i.operands
-        if self.options.operand_shapes:
-            names = [f"{self.shape(o.shape)} {self.name(o)}" for o in operands]
-        elif self.options.canonical_names:
-            names = [self.name(o) for o in operands]
-        else:
+        left = 0
+        if options.compact_operands and len(operands) > SHOWN_OPERANDS:
+            left = len(operands) - SHOWN_OPERANDS
+            operands = operands[:SHOWN_OPERANDS]
+        named = options.operand_names or (options.canonical_names and self._nested)
+        if self._plain and not options.operand_shapes and named:
             sign = self._sign
             names = [sign + o.name for o in operands]
-        for n in range(INDEX_INTERVAL, len(names), INDEX_INTERVAL):
-            names[n] = f"/*index={n}*/{names[n]}"
-        return ", ".join(names)
+        else:
+            names = [self._operand(o, named) for o in operands]
+        if options.index_comments:
+            for n in range(INDEX_INTERVAL, len(names), INDEX_INTERVAL):
+                names[n] = f"/*index={n}*/{names[n]}"
+        return ", ".join(names) + (f", ...(+{left})" if left else "")
 
+    def _operand(self, operand: Instruction, named: bool) -> str:
+        parts = [self.shape(operand.shape)] if self.options.operand_shapes else []
+        return " ".join([*parts, self.name(operand)] if named else parts)
+
+    def _constant(self, i: Instruction) -> str:
+        literal = i.attrs.get("literal")
+        if literal is None:
+            return "?"
+        if self.options.essential_constants:
+            return print_essential(literal)
+        return print_literal(literal, self.options.elide_large_constants)
+
+    # -- attributes --------------------------------------------------------------------------------------------------
     def _attributes(self, i: Instruction) -> str:
+        options = self.options
         parts: list[str] = []
         extras, attrs = i.extras, i.attrs
         if "parameter_replication" in extras:
             self._extra(extras, "parameter_replication", parts)
         plan = _plan(i.op)
-        if i.opcode == "async-start" and (inner := async_sugar.wrapped(i)) is not None:
-            plan = [*plan[:1], *_plan(inner.op)]
-            attrs = {async_sugar.THREAD: i.async_execution_thread, **inner.attrs}
-        for name, show, default, shown in plan:
+        if i.opcode in _ASYNC:
+            plan, attrs = self._async(i, plan)
+        for name, kind, show, default, shown in plan:
             value = attrs.get(name, default)
             if value is None or (value == default and not shown):
                 continue
-            if name == "branch_computations" and len(value) == 2 and _chooses_by_pred(i):
-                parts.append("true_computation=" + self.computation_name(value[0]))
-                parts.append("false_computation=" + self.computation_name(value[1]))
+            if kind in _CALLS:
+                self._calls(i, name, kind, value, parts)
+            elif not options.attributes:
                 continue
-            parts.append(f"{name}={show(value, self)}")
+            elif name in ("infeed_config", "outfeed_config") and not options.feed_config:
+                continue
+            elif kind is AttrKind.REPLICA_GROUPS and options.full_replica_groups:
+                parts.append(f"{name}={full_groups(value)}")
+            else:
+                parts.append(f"{name}={show(value, self)}")
         if extras or i.control_predecessors or i.metadata is not None or "result_accuracy" in attrs:
             self._common(i, parts)
         return ", " + ", ".join(parts) if parts else ""
 
+    def _async(self, i: Instruction, plan: _Plan) -> tuple[_Plan, dict[str, Any]]:
+        """An async-start says what it runs, in the form of the options; what follows it need not repeat that."""
+        if i.opcode != "async-start":
+            return [], {}
+        inner = async_sugar.wrapped(i) if self.options.async_sugar and self.options.calls != "body" else None
+        if inner is None:
+            return plan, i.attrs
+        return [*plan[:1], *_plan(inner.op)], {async_sugar.THREAD: i.async_execution_thread, **inner.attrs}
+
+    def _calls(self, i: Instruction, name: str, kind: AttrKind, value: Any, parts: list[str]) -> None:
+        """Called computations, by name or in place."""
+        if self.options.calls == "off":
+            return
+        if name == "branch_computations" and len(value) == 2 and _chooses_by_pred(i):
+            self._calls(i, "true_computation", AttrKind.COMPUTATION, value[0], parts)
+            self._calls(i, "false_computation", AttrKind.COMPUTATION, value[1], parts)
+        elif self.options.calls == "name":
+            parts.append(f"{name}={PRINT[kind](value, self)}")
+        elif kind is AttrKind.COMPUTATION:
+            parts.append(f"{name}=\n{self._body(value)}")
+        else:
+            bodies = ",\n".join(map(self._body, value))
+            parts.append(f"{name}={{\n{bodies}\n}}")
+
+    def _body(self, c: Computation) -> str:
+        saved, self._nested = self._nested, True
+        text = self.computation(c)
+        self._nested = saved
+        return text
+
     def _common(self, i: Instruction, parts: list[str]) -> None:
-        extras = i.extras
+        extras, options = i.extras, self.options
         self._extra(extras, "sharding", parts)
-        self._extra(extras, "frontend_attributes", parts)
-        if i.control_predecessors:
-            names = ", ".join(map(self.name, i.control_predecessors))
+        if options.frontend_attributes:
+            self._extra(extras, "frontend_attributes", parts)
+        if i.control_predecessors and options.control_predecessors:
+            names = ", ".join(map(self._own_name, i.control_predecessors))
             parts.append(f"control-predecessors={{{names}}}")
         self._extra(extras, "statistics", parts)
         self._extra({**extras, **i.attrs}, "result_accuracy", parts)
-        if self.options.metadata:
+        if options.origin:
             self._extra(extras, "origin", parts)
-            if i.metadata is not None and (text := common.print_metadata(i.metadata)):
+        if options.metadata and i.metadata is not None:
+            text = common.print_metadata(i.metadata, options.op_names_only)
+            if text:
                 parts.append("metadata=" + text)
-        if self.options.backend_config and extras.get("backend_config"):
+        if options.backend_config and extras.get("backend_config"):
             self._extra(extras, "backend_config", parts)
 
     @staticmethod

@@ -1,0 +1,79 @@
+"""In which order computations and their instructions print: callees and operands first, as in XLA."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from heron.hlo.computation import Computation
+    from heron.hlo.instruction import Instruction
+    from heron.hlo.module import Module
+
+
+def print_order(c: Computation) -> list[Instruction]:
+    """Post-order from the instructions nobody uses: control predecessors, then operands from first to last."""
+    done: set[Instruction] = set()
+    order: list[Instruction] = []
+    for sink in c.instructions:
+        if sink.users or sink in done:
+            continue
+        stack: list[Instruction | None] = [sink]
+        while stack:
+            i = stack.pop()
+            if i is None:  # what follows has all its operands out
+                i = stack.pop()
+                assert i is not None
+                if i not in done:
+                    done.add(i)
+                    order.append(i)
+                continue
+            if i in done:
+                continue
+            waiting = [o for o in reversed(i.operands) if o not in done]
+            if i.control_predecessors:
+                waiting += [o for o in i.control_predecessors if o not in done]
+            if not waiting:
+                done.add(i)
+                order.append(i)
+                continue
+            stack += (i, None)
+            stack += waiting
+    return order
+
+
+def computation_order(module: Module) -> list[Computation]:
+    """Callees first, in the order in which the callers' instructions stand."""
+    called = {callee for c in module.computations for i in c.instructions for callee in i.called}
+    done: set[Computation] = set()
+    order: list[Computation] = []
+
+    def visit(c: Computation) -> None:
+        stack = [(c, iter(c.instructions))]
+        while stack:
+            current, rest = stack[-1]
+            fresh: list[Computation] = []
+            for i in rest:
+                fresh = [callee for callee in _called(i) if callee not in done]
+                if fresh:
+                    break
+            if not fresh:
+                stack.pop()
+                order.append(current)
+                continue
+            done.update(fresh)
+            stack += [(callee, iter(callee.instructions)) for callee in reversed(fresh)]
+
+    for c in module.computations:
+        if c not in called:
+            done.add(c)
+            visit(c)
+    order += [c for c in module.computations if c not in done]  # reached by nothing but a cycle
+    return order
+
+
+def _called(i: Instruction) -> list[Computation]:
+    """Called computations in XLA's order, each once: the body of a loop before its condition."""
+    called = i.called
+    if len(called) < 2:
+        return called
+    return list(dict.fromkeys(reversed(called) if i.opcode == "while" else called))
