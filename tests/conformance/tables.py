@@ -27,11 +27,15 @@ SUMS = {
     "f8e4m3fn": Closeness(ulps=1, zeros=False),
     "f8e5m2": Closeness(ulps=1, zeros=False),
 }
+#: sums in steps: XLA rounds after each step to the type itself
+STEPS = {**SUMS, "f16": Closeness(ulps=4, floor=4e-3, zeros=False), "bf16": Closeness(ulps=4, floor=2e-2, zeros=False)}
 MOVES: dict[str, Closeness] = {}
 
 
 def of_type(text: str, element_type: str) -> str:
-    """`text` with that type for each ``T``."""
+    """`text` with that type for each ``T``; its scalar constants become complex where that is."""
+    if element_type in COMPLEX:
+        text = re.sub(r"(\bT\[\] constant)\(([^()]*)\)", r"\1((\2, 0))", text)
     return re.sub(r"\bT\b", element_type, text)
 
 
