@@ -3,11 +3,16 @@
 A `Simplifier` is made for the ranges of a map's variables and memoises; expressions are brought to linear form
 (`sum of coefficient * atom + constant`, atoms being variables, `floordiv`s and `mod`s), and each rule below carries its
 law. Canonical: sums are flat, left-associated and sorted (`Expr.sort_key`), the constant last; no `floordiv` or `mod`
-holds a multiple of its divisor; `(x mod ab) floordiv a` is written `(x floordiv a) mod b`.
+holds a multiple of its divisor; `(x mod ab) floordiv a` is written `(x floordiv a) mod b`; what is left over by a
+division is a `mod`, and a division of a division is one division.
+
+A simplifier may also be given facts: bounds on expressions that hold wherever the result is used (the constraints of a
+map). They sharpen the ranges of expressions, and with them every rule.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from math import gcd
 from typing import TypeAlias
@@ -16,6 +21,7 @@ from heron.analysis.indexing.expr import Add, BinaryExpr, Const, Dim, Expr, Floo
 
 Range: TypeAlias = tuple[int, int]  # inclusive
 Terms: TypeAlias = dict[Expr, int]  # atom -> coefficient, no zeros
+Fact: TypeAlias = tuple[Expr, int, int]  # lo <= canonical expression <= hi
 
 
 class Simplifier:
@@ -23,21 +29,27 @@ class Simplifier:
 
     Args:
         dims: range of each `Dim`; syms: range of each `Sym` (range variables, then runtime variables).
+        facts: bounds on expressions in canonical form, without a constant term.
     """
 
-    __slots__ = ("_memo", "_ranges", "dims", "syms")
+    __slots__ = ("_facts", "_memo", "_ranges", "dims", "syms")
 
-    def __init__(self, dims: tuple[Range, ...], syms: tuple[Range, ...] = ()) -> None:
+    def __init__(self, dims: tuple[Range, ...], syms: tuple[Range, ...] = (), facts: Iterable[Fact] = ()) -> None:
         self.dims, self.syms = dims, syms
         self._memo: dict[Expr, Expr] = {}
         self._ranges: dict[Expr, Range] = {}
+        self._facts: list[tuple[Terms, Range]] = []
+        for e, lo, hi in facts:
+            known = self._range(e)
+            self._ranges[e] = max(known[0], lo), min(known[1], hi)
+            self._facts.append((linear_terms(e)[0], self._ranges[e]))
 
     def simplify(self, e: Expr) -> Expr:
         """The canonical form of `e`; equal to `e` at every point in the ranges."""
         known = self._memo.get(e)
         if known is None:
             if isinstance(e, BinaryExpr):
-                known = _build(*self._linear(e))
+                known = build_sum(*self._linear(e))
             else:
                 known = self._atom_or_constant(e)
             self._memo[e] = known
@@ -61,6 +73,8 @@ class Simplifier:
             return table[e.index]  # pyright: ignore[reportAttributeAccessIssue]
         lo, hi = self.range_of(e.lhs)
         if isinstance(e, Add):
+            if self._facts:
+                return self._sum_range(*linear_terms(e))
             lo2, hi2 = self.range_of(e.rhs)
             return lo + lo2, hi + hi2
         if isinstance(e, Mul):
@@ -81,6 +95,12 @@ class Simplifier:
                 lo, hi = lo + a * k, hi + b * k
             else:
                 lo, hi = lo + b * k, hi + a * k
+        for fact, bounds in self._facts:
+            factor = _multiple(terms, fact)
+            if factor and len(fact) > 1:
+                a, b = self._sum_range({x: k for x, k in terms.items() if x not in fact}, constant)
+                low, high = (bounds[0], bounds[1]) if factor > 0 else (bounds[1], bounds[0])
+                lo, hi = max(lo, a + factor * low), min(hi, b + factor * high)
         return lo, hi
 
     # -- linear form
@@ -93,7 +113,12 @@ class Simplifier:
         """`e` as simplified atoms with coefficients, and a constant."""
         terms: Terms = {}
         constant = self._collect(e, 1, terms)
-        return _drop_zeros(self._join_div_and_mod(terms)), constant
+        terms = self._join_div_and_mod(terms)
+        for atom in terms:
+            if isinstance(atom, FloorDiv):
+                terms, constant = self._remainders(terms, constant)
+                break
+        return _drop_zeros(terms), constant
 
     def _collect(self, e: Expr, factor: int, terms: Terms) -> int:
         """Adds `factor * e` to `terms`; returns its constant part."""
@@ -153,22 +178,41 @@ class Simplifier:
             return self._join_div_and_mod(terms)
         return terms
 
+    def _remainders(self, terms: Terms, constant: int) -> tuple[Terms, int]:
+        """`x * k - (x floordiv c) * kc == (x mod c) * k`."""
+        for atom in [a for a in terms if isinstance(a, FloorDiv)]:
+            assert isinstance(atom, FloorDiv) and isinstance(atom.rhs, Const)
+            c = atom.rhs.value
+            factor, odd = divmod(-terms.get(atom, 0), c)
+            if odd or not factor:
+                continue
+            inner, inner_constant = linear_terms(atom.lhs)
+            if not all(_covers(terms.get(a, 0), k * factor) for a, k in inner.items()):
+                continue
+            terms = dict(terms)
+            del terms[atom]
+            for a, k in inner.items():
+                terms[a] -= k * factor
+            constant -= inner_constant * factor
+            constant += self._add_canonical(self._mod(dict(inner), inner_constant, c), factor, terms)
+        return terms, constant
+
     # -- floordiv and mod by a constant
 
     def _floordiv(self, terms: Terms, constant: int, c: int) -> Expr:
         """Canonical `(terms + constant) floordiv c`; `terms` is consumed."""
         if c == 1:
-            return _build(terms, constant)
+            return build_sum(terms, constant)
         whole, rest = _split_multiples(terms, c)  # (cq + r) floordiv c == q + r floordiv c
         offset, constant = divmod(constant, c)
         lo, hi = self._sum_range(rest, constant)
         if lo // c == hi // c:
-            return _build(whole, offset + lo // c)
+            return build_sum(whole, offset + lo // c)
         rest, constant, c = _divide_by_gcd(rest, constant, c)
         rest, constant, c = self._drop_small_part(rest, constant, c)
         quotient = self._floordiv_atom(rest, constant, c)
         offset += self._add_canonical(quotient, 1, whole)
-        return _build(_drop_zeros(whole), offset)
+        return build_sum(_drop_zeros(whole), offset)
 
     def _drop_small_part(self, rest: Terms, constant: int, c: int) -> tuple[Terms, int, int]:
         """`(g a + b) floordiv g c == a floordiv c` where `0 <= b < g`."""
@@ -194,20 +238,24 @@ class Simplifier:
 
     def _floordiv_atom(self, rest: Terms, constant: int, c: int) -> Expr:
         if c == 1:
-            return _build(rest, constant)
+            return build_sum(rest, constant)
         lo, hi = self._sum_range(rest, constant)
         if lo // c == hi // c:
             return Const(lo // c)
+        divisions = [a for a in rest if isinstance(a, FloorDiv)]
+        if len(divisions) == 1 and rest[divisions[0]] == 1 and isinstance(divisions[0].rhs, Const):
+            # (x floordiv a + y) floordiv b == (x + ya) floordiv ab
+            atom, a = divisions[0], divisions[0].rhs.value
+            inner = {x: k * a for x, k in rest.items() if x is not atom}
+            inner_constant = self._add_canonical(atom.lhs, 1, inner)
+            return self._floordiv(_drop_zeros(inner), constant * a + inner_constant, c * a)
         if constant == 0 and len(rest) == 1:
             ((atom, k),) = rest.items()
-            if k == 1 and isinstance(atom, FloorDiv) and isinstance(atom.rhs, Const):
-                inner, inner_constant = self._linear(atom.lhs)  # (x floordiv a) floordiv b == x floordiv ab
-                return self._floordiv(inner, inner_constant, c * atom.rhs.value)
             if k == 1 and isinstance(atom, Mod) and isinstance(atom.rhs, Const) and atom.rhs.value % c == 0:
                 inner, inner_constant = self._linear(atom.lhs)  # (x mod ab) floordiv a == (x floordiv a) mod b
                 quotient = self._floordiv(inner, inner_constant, c)
                 return self._mod(*self._linear(quotient), atom.rhs.value // c)
-        return FloorDiv(_build(rest, constant), Const(c))
+        return FloorDiv(build_sum(rest, constant), Const(c))
 
     def _mod(self, terms: Terms, constant: int, c: int) -> Expr:
         """Canonical `(terms + constant) mod c`; `terms` is consumed."""
@@ -215,13 +263,13 @@ class Simplifier:
             return Const(0)
         lo, hi = self._sum_range(terms, constant)
         if lo // c == hi // c:  # x mod c == x - kc where kc <= x < (k + 1) c
-            return _build(terms, constant - lo // c * c)
+            return build_sum(terms, constant - lo // c * c)
         rest = self._without_inner_mods(terms, c)
         _, rest = _split_multiples(rest, c)  # (cq + r) mod c == r mod c
         constant %= c
         lo, hi = self._sum_range(rest, constant)
         if lo // c == hi // c:
-            return _build(rest, constant - lo // c * c)
+            return build_sum(rest, constant - lo // c * c)
         g = _common_divisor(rest, c)
         if g > 1:  # (g r + k) mod g c == (r mod c) * g + k, 0 <= k < g
             extra = constant % g
@@ -229,11 +277,11 @@ class Simplifier:
             return self.simplify(self._mod(scaled, constant // g, c // g) * g + extra)
         split = self._small_part(rest, constant, c)
         if split is None:
-            return Mod(_build(rest, constant), Const(c))
+            return Mod(build_sum(rest, constant), Const(c))
         g, big, small, big_constant, small_constant = split  # (g a + b) mod g c == (a mod c) * g + b
         high = self._mod({a: k // g for a, k in big.items()}, big_constant // g, c // g)
         small_constant += self._add_canonical(high, g, small)
-        return _build(_drop_zeros(self._join_div_and_mod(small)), small_constant)
+        return build_sum(_drop_zeros(self._join_div_and_mod(small)), small_constant)
 
     def _without_inner_mods(self, terms: Terms, c: int) -> Terms:
         """`((x mod ac) k + y) mod c == (x k + y) mod c`."""
@@ -248,6 +296,43 @@ class Simplifier:
                 return terms  # rare: keep the mod rather than carry its constant
             out[atom] = out.get(atom, 0) + k
         return _drop_zeros(out)
+
+
+def linear_terms(e: Expr) -> tuple[Terms, int]:
+    """A canonical expression as atoms with coefficients, and its constant."""
+    terms: Terms = {}
+    constant = 0
+    while isinstance(e, Add):
+        constant += _add_term(e.rhs, terms)
+        e = e.lhs
+    constant += _add_term(e, terms)
+    return terms, constant
+
+
+def _add_term(e: Expr, terms: Terms) -> int:
+    if isinstance(e, Const):
+        return e.value
+    if isinstance(e, Mul) and isinstance(e.rhs, Const):
+        terms[e.lhs] = terms.get(e.lhs, 0) + e.rhs.value
+    else:
+        terms[e] = terms.get(e, 0) + 1
+    return 0
+
+
+def _multiple(terms: Terms, fact: Terms) -> int:
+    """How often `fact` is in `terms`, with all of its atoms; 0 when it is not."""
+    factor = 0
+    for atom, k in fact.items():
+        count, odd = divmod(terms.get(atom, 0), k)
+        if odd or not count or (factor and count != factor):
+            return 0
+        factor = count
+    return factor
+
+
+def _covers(coefficient: int, part: int) -> bool:
+    """Whether `coefficient` can give `part` away without changing sign."""
+    return 0 < part <= coefficient if part > 0 else coefficient <= part < 0
 
 
 def _drop_zeros(terms: Terms) -> Terms:
@@ -274,7 +359,7 @@ def _divide_by_gcd(terms: Terms, constant: int, c: int) -> tuple[Terms, int, int
     return {a: k // g for a, k in terms.items()}, constant // g, c // g
 
 
-def _build(terms: Terms, constant: int) -> Expr:
+def build_sum(terms: Terms, constant: int) -> Expr:
     """The flat, sorted sum of canonical atoms."""
     if not terms:
         return Const(constant)
@@ -293,9 +378,9 @@ def _sort_key(e: Expr) -> tuple[object, ...]:
 
 
 @lru_cache(maxsize=4096)
-def simplifier(dims: tuple[Range, ...], syms: tuple[Range, ...] = ()) -> Simplifier:
-    """The shared, memoising `Simplifier` of these ranges."""
-    return Simplifier(dims, syms)
+def simplifier(dims: tuple[Range, ...], syms: tuple[Range, ...] = (), facts: tuple[Fact, ...] = ()) -> Simplifier:
+    """The shared, memoising `Simplifier` of these ranges and facts."""
+    return Simplifier(dims, syms, facts)
 
 
 def simplify(e: Expr, dims: tuple[Range, ...], syms: tuple[Range, ...] = ()) -> Expr:
