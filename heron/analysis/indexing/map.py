@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from typing import Any, NamedTuple, TypeAlias
 
-from heron.analysis.indexing.expr import Add, Const, Dim, Expr, ExprLike, FloorDiv, Mul, Sym, as_expr
+from heron.analysis.indexing.expr import Const, Dim, Expr, ExprLike, Sym, as_expr
 from heron.analysis.indexing.simplify import Range, Simplifier, simplifier
 from heron.errors import HeronError
 
@@ -51,7 +51,8 @@ class IndexingMap:
         self.dims: tuple[Var, ...] = _vars(dims)
         self.syms: tuple[Var, ...] = _vars(syms)
         self.rt_vars: tuple[Var, ...] = _vars(rt_vars)
-        self.constraints: tuple[Constraint, ...] = tuple(constraints)
+        given = tuple(constraints)
+        self.constraints: tuple[Constraint, ...] = given if len(given) < 2 else tuple(sorted(given, key=_order))
         self._hash = hash((self.results, self.dims, self.syms, self.rt_vars, self.constraints))
         self._simplified: IndexingMap | None = None
 
@@ -135,10 +136,21 @@ class IndexingMap:
         """The shared simplifier of this map's variable ranges."""
         return simplifier(_ranges(self.dims), _ranges(self.syms + self.rt_vars))
 
+    @property
+    def domain_simplifier(self) -> Simplifier:
+        """The shared simplifier that also takes the constraints for granted."""
+        return simplifier(_ranges(self.dims), _ranges(self.syms + self.rt_vars), self.constraints)
+
     def range_of(self, e: Expr) -> Range:
-        """An inclusive range holding every value of `e` over this map's variables."""
+        """An inclusive range holding every value of `e` over this map's variables, constraints or not."""
         s = self.simplifier
         return s.range_of(s.simplify(e))
+
+    @property
+    def result_ranges(self) -> tuple[Range, ...]:
+        """For each result an inclusive range holding its values over the domain."""
+        s = self.domain_simplifier
+        return tuple(s.range_of(s.simplify(r)) for r in self.results)
 
     def evaluate(
         self, dims: Sequence[Any] = (), syms: Sequence[Any] = (), rt_vars: Sequence[Any] = ()
@@ -194,10 +206,12 @@ class IndexingMap:
         With `keep_dims` the ranges of dimensions stay, and so do constraints on them: for code that is given its
         dimensions and has to test the constraints.
         """
+        from heron.analysis.indexing.constraints import simplify_map
+
         if keep_dims:
-            return _simplify(self, keep_dims=True)
+            return simplify_map(self, keep_dims=True)
         if self._simplified is None:
-            self._simplified = _simplify(self)
+            self._simplified = simplify_map(self)
             self._simplified._simplified = self._simplified
         return self._simplified
 
@@ -249,65 +263,13 @@ def compose(first: IndexingMap, second: IndexingMap) -> IndexingMap:
     return IndexingMap(results, first.dims, second.syms + first.syms, constraints, rt_vars)
 
 
+def _order(c: Constraint) -> tuple[object, ...]:
+    return (c[0].sort_key, c[1], c[2])
+
+
 def _vars(vs: Iterable[Var | Range]) -> tuple[Var, ...]:
     return tuple(v if isinstance(v, Var) else Var(v[0], v[1]) for v in vs)
 
 
 def _ranges(vs: Iterable[Var]) -> tuple[Range, ...]:
     return tuple((v.lo, v.hi) for v in vs)
-
-
-def _simplify(m: IndexingMap, keep_dims: bool = False) -> IndexingMap:
-    while True:
-        s = m.simplifier
-        if m.is_known_empty:
-            return IndexingMap.empty(m.dims, len(m.results)).replace(syms=m.syms, rt_vars=m.rt_vars)
-        results = [s.simplify(r) for r in m.results]
-        constraints, tightened = _simplify_constraints(m, s, keep_dims)
-        if tightened is None:
-            return IndexingMap.empty(m.dims, len(m.results)).replace(syms=m.syms, rt_vars=m.rt_vars)
-        n, k = len(m.dims), len(m.dims) + len(m.syms)
-        dims, syms, rt_vars = tightened[:n], tightened[n:k], tightened[k:]
-        new = IndexingMap(results, dims, syms, constraints, rt_vars)
-        if new == m:
-            return m
-        m = new
-
-
-def _simplify_constraints(m: IndexingMap, s: Simplifier, keep_dims: bool) -> tuple[list[Constraint], list[Var] | None]:
-    """The constraints that still say something, and the variables' tightened ranges (None: nothing satisfies them)."""
-    variables = [*m.dims, *m.syms, *m.rt_vars]
-    merged: dict[Expr, Range] = {}
-    for e, lo, hi in m.constraints:
-        e, lo, hi = _normalize(s.simplify(e), lo, hi)
-        have_lo, have_hi = s.range_of(e)
-        if lo > have_hi or hi < have_lo or lo > hi:
-            return [], None
-        if lo <= have_lo and have_hi <= hi:
-            continue
-        if isinstance(e, Sym) or (isinstance(e, Dim) and not keep_dims):
-            at = e.index if isinstance(e, Dim) else len(m.dims) + e.index
-            v = variables[at]
-            variables[at] = Var(max(v.lo, lo), min(v.hi, hi), v.name)
-            continue
-        old = merged.get(e, (lo, hi))
-        merged[e] = max(lo, old[0], have_lo), min(hi, old[1], have_hi)
-    if any(v.lo > v.hi for v in variables) or any(lo > hi for lo, hi in merged.values()):
-        return [], None
-    ordered = sorted(merged, key=lambda e: e.sort_key)
-    return [(e, *merged[e]) for e in ordered], variables
-
-
-def _normalize(e: Expr, lo: int, hi: int) -> Constraint:
-    """An equivalent constraint without outer constant, factor or `floordiv`."""
-    while True:
-        if isinstance(e, Add) and isinstance(e.rhs, Const):  # x + c in [lo, hi]
-            e, lo, hi = e.lhs, lo - e.rhs.value, hi - e.rhs.value
-        elif isinstance(e, Mul) and isinstance(e.rhs, Const) and e.rhs.value:  # x * c in [lo, hi]
-            c = e.rhs.value
-            lo, hi = (lo, hi) if c > 0 else (-hi, -lo)
-            e, lo, hi = e.lhs, -(-lo // abs(c)), hi // abs(c)
-        elif isinstance(e, FloorDiv) and isinstance(e.rhs, Const):  # x floordiv c in [lo, hi]
-            e, lo, hi = e.lhs, lo * e.rhs.value, hi * e.rhs.value + e.rhs.value - 1
-        else:
-            return e, lo, hi

@@ -21,7 +21,7 @@ from heron.analysis.indexing.expr import Add, BinaryExpr, Const, Dim, Expr, Floo
 
 Range: TypeAlias = tuple[int, int]  # inclusive
 Terms: TypeAlias = dict[Expr, int]  # atom -> coefficient, no zeros
-Fact: TypeAlias = tuple[Expr, int, int]  # lo <= canonical expression <= hi
+Fact: TypeAlias = tuple[Expr, int, int]  # lo <= expression <= hi
 
 
 class Simplifier:
@@ -29,7 +29,7 @@ class Simplifier:
 
     Args:
         dims: range of each `Dim`; syms: range of each `Sym` (range variables, then runtime variables).
-        facts: bounds on expressions in canonical form, without a constant term.
+        facts: bounds on expressions; those in canonical form are made use of.
     """
 
     __slots__ = ("_facts", "_memo", "_ranges", "dims", "syms")
@@ -42,7 +42,8 @@ class Simplifier:
         for e, lo, hi in facts:
             known = self._range(e)
             self._ranges[e] = max(known[0], lo), min(known[1], hi)
-            self._facts.append((linear_terms(e)[0], self._ranges[e]))
+            terms, constant = linear_terms(e)
+            self._facts.append((terms, (self._ranges[e][0] - constant, self._ranges[e][1] - constant)))
 
     def simplify(self, e: Expr) -> Expr:
         """The canonical form of `e`; equal to `e` at every point in the ranges."""
@@ -157,7 +158,8 @@ class Simplifier:
             terms, constant = self._linear(e.lhs)
             assert isinstance(e.rhs, Const)
             rule = self._floordiv if isinstance(e, FloorDiv) else self._mod
-            return rule(terms, constant, e.rhs.value)
+            found = rule(terms, constant, e.rhs.value)
+            return self._atom_or_constant(found) if self._facts else found
         return self._atom_or_constant(e)
 
     def _join_div_and_mod(self, terms: Terms) -> Terms:
@@ -264,7 +266,7 @@ class Simplifier:
         lo, hi = self._sum_range(terms, constant)
         if lo // c == hi // c:  # x mod c == x - kc where kc <= x < (k + 1) c
             return build_sum(terms, constant - lo // c * c)
-        rest = self._without_inner_mods(terms, c)
+        rest, constant = self._without_inner_mods(terms, constant, c)
         _, rest = _split_multiples(rest, c)  # (cq + r) mod c == r mod c
         constant %= c
         lo, hi = self._sum_range(rest, constant)
@@ -283,19 +285,22 @@ class Simplifier:
         small_constant += self._add_canonical(high, g, small)
         return build_sum(_drop_zeros(self._join_div_and_mod(small)), small_constant)
 
-    def _without_inner_mods(self, terms: Terms, c: int) -> Terms:
+    def _without_inner_mods(self, terms: Terms, constant: int, c: int) -> tuple[Terms, int]:
         """`((x mod ac) k + y) mod c == (x k + y) mod c`."""
-        if not any(isinstance(a, Mod) for a in terms):
-            return terms
-        out: Terms = {}
-        for atom, k in terms.items():
-            if isinstance(atom, Mod) and isinstance(atom.rhs, Const) and atom.rhs.value * k % c == 0:
-                constant = self._add_canonical(atom.lhs, k, out)
-                if constant % c == 0:
-                    continue
-                return terms  # rare: keep the mod rather than carry its constant
-            out[atom] = out.get(atom, 0) + k
-        return _drop_zeros(out)
+        while any(_vanishes(a, k, c) for a, k in terms.items()):
+            out: Terms = {}
+            for atom, k in terms.items():
+                if isinstance(atom, Mod) and _vanishes(atom, k, c):
+                    constant += self._add_canonical(atom.lhs, k, out)
+                else:
+                    out[atom] = out.get(atom, 0) + k
+            terms = _drop_zeros(out)
+        return terms, constant
+
+
+def _vanishes(atom: Expr, k: int, c: int) -> bool:
+    """Whether `atom` is a `mod` that its multiple `k` inside `mod c` makes needless."""
+    return isinstance(atom, Mod) and isinstance(atom.rhs, Const) and atom.rhs.value * k % c == 0
 
 
 def linear_terms(e: Expr) -> tuple[Terms, int]:

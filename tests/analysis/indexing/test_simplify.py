@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
-
+import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from heron.analysis.indexing import Const, Dim, Expr, Simplifier, Sym, simplify
+from heron.analysis.indexing import Dim, Expr, IndexingMap, Simplifier, Sym, simplify
+from heron.analysis.indexing.simplify import Range
+
+from .strategies import expressions, grid, ranges
 
 d0, d1, d2, s0 = Dim(0), Dim(1), Dim(2), Sym(0)
 DIMS = ((0, 15), (0, 31), (0, 2))
@@ -38,6 +39,14 @@ SYMS = ((0, 3),)
         ((d0 * 12 + d2 * 4 + s0) // 4, "d0 * 3 + d2"),
         ((d0 * 12 + d2 * 4 + s0) // 12, "d0"),
         ((d0 * 12 + d2 * 4 + s0) % 12 // 4, "d2"),
+        (d1 - d1 // 5 * 5, "d1 mod 5"),
+        (d0 + d1 * 7 - d1 // 5 * 20, "d0 + d1 * 3 + (d1 mod 5) * 4"),
+        (d0 - (d1 * 2 + 3) // 5 * 5 + d1 * 2, "d0 + (d1 * 2 + 3) mod 5 - 3"),
+        ((d0 * 3 + d1 // 5) // 4, "(d0 * 15 + d1) floordiv 20"),
+        ((d0 // 2 + 3) // 4, "(d0 + 6) floordiv 8"),
+        ((d0 // 3 + d1 // 3) // 4, "(d0 floordiv 3 + d1 floordiv 3) floordiv 4"),
+        ((d0 + d1 // 6) // 7 * 14 + (d0 + d1 // 6) % 7 * 2, "d0 * 2 + (d1 floordiv 6) * 2"),
+        (((d0 + s0 * 8 + d1 % 6) % 12) % 3, "(d0 + d1 + s0 * 8) mod 3"),
     ],
 )
 def test_forms(expr: Expr, text: str) -> None:
@@ -57,30 +66,15 @@ def test_range_of() -> None:
     assert s.range_of(d1 // 5) == (0, 6)
 
 
-def expressions() -> st.SearchStrategy[Expr]:
-    leaves = st.sampled_from([d0, d1, s0, Const(-3), Const(1), Const(6)])
-
-    def grow(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
-        divisors = st.sampled_from([2, 3, 4, 6, 8, 16])
-        return st.one_of(
-            st.builds(lambda a, b: a + b, inner, inner),
-            st.builds(lambda a, c: a * c, inner, st.sampled_from([-3, -1, 2, 4, 5, 8])),
-            st.builds(lambda a, c: a // c, inner, divisors),
-            st.builds(lambda a, c: a % c, inner, divisors),
-        )
-
-    return st.recursive(leaves, grow, max_leaves=8)
-
-
-@settings(max_examples=300, deadline=None)
-@given(expressions(), st.sampled_from([1, 4, 7, 8]), st.sampled_from([-2, 0]))
-def test_random(e: Expr, size: int, low: int) -> None:
-    dims, syms = ((0, size - 1), (low, 5)), ((0, 3),)
+@settings(max_examples=400, deadline=None)
+@given(expressions(), ranges(), ranges(), ranges(4))
+def test_random(e: Expr, a: Range, b: Range, c: Range) -> None:
+    dims, syms = (a, b), (c,)
     s = Simplifier(dims, syms)
     f = s.simplify(e)
     lo, hi = s.range_of(f)
-    for a, b, c in itertools.product(range(size), range(low, 6), range(4)):
-        value = e.evaluate((a, b), (c,))
-        assert f.evaluate((a, b), (c,)) == value
-        assert lo <= value <= hi
+    at = grid(IndexingMap([], dims, syms))
+    value = np.broadcast_to(e.evaluate(*at), at[0][0].shape)
+    np.testing.assert_array_equal(np.broadcast_to(f.evaluate(*at), value.shape), value)
+    assert lo <= value.min() and value.max() <= hi
     assert Simplifier(dims, syms).simplify(f) is f
