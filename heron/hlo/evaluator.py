@@ -14,6 +14,8 @@ import numpy as np
 from heron.errors import HeronError
 from heron.hlo.computation import Computation
 from heron.hlo.evaluation import batched
+from heron.hlo.evaluation.devices import Device, World
+from heron.hlo.evaluation.host import Host
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
 from heron.hlo.shape import Shape
@@ -30,15 +32,28 @@ class Evaluator:
         module: the program; None to run single computations or instructions.
         on_value: called with each instruction and its value as it is computed, in called computations too.
         seed: of the numbers `rng` draws.
-
-    A single device takes part: replica 0 of partition 0.
+        host: what infeeds get, and where outfeeds go.
+        world: the devices that take part, `device` the one this evaluator is; alone when left out.
     """
 
-    def __init__(self, module: Module | None = None, on_value: Watcher | None = None, seed: int = 0) -> None:
+    def __init__(
+        self,
+        module: Module | None = None,
+        on_value: Watcher | None = None,
+        seed: int = 0,
+        host: Host | None = None,
+        world: World | None = None,
+        device: Device | None = None,
+    ) -> None:
         self.module = module
+        self.host = host or Host()
+        self.world = world or World()
+        self.device = device or self.world.devices[0]
         self.on_value = on_value
         self.random = np.random.default_rng(seed)
         self.rng_state = seed
+        #: every recv begun, with what it waits for
+        self.transfers: list[tuple[Instruction, Any]] = []
         self._orders: dict[Computation, list[Instruction]] = {}
         self._steps: dict[Computation, list[tuple[Instruction, list[Instruction]]]] = {}
         self._batchable: dict[Computation, bool] = {}
@@ -83,6 +98,10 @@ class Evaluator:
             raise e.located(str(i)) from None
         return value if value is None or isinstance(value, (tuple, np.ndarray)) else np.asarray(value)
 
+    def from_host(self, shape: Shape, arrays: Sequence[np.ndarray]) -> Value:
+        """What the host gives as a value of `shape`. Raises EVAL002, EVAL003 when it does not fit."""
+        return bind([shape], arrays, "the host")[0]
+
     # -- facts about computations, kept ------------------------------------------------------------------------------
     def order(self, computation: Computation) -> list[Instruction]:
         """Instructions, operands first."""
@@ -102,9 +121,45 @@ class Evaluator:
 def evaluate(module: Module, *arrays: np.ndarray) -> list[np.ndarray]:
     """The outputs of `module` (tuples flattened, tokens left out) on inputs with its parameters' dtypes and shapes.
 
-    Raises EVAL001 (an op cannot be evaluated), EVAL002 (wrong number of inputs), EVAL003 (wrong dtype or shape).
+    It runs on one device; `evaluate_devices` runs it on several. Raises EVAL001 (an op cannot be evaluated), EVAL002
+    (wrong number of inputs), EVAL003 (wrong dtype or shape), EVAL004 (an op needs devices that are not there).
     """
     return flatten(Evaluator(module).run(*arrays))
+
+
+def evaluate_devices(
+    module: Module,
+    inputs: Sequence[Sequence[np.ndarray]],
+    replicas: int | None = None,
+    partitions: int | None = None,
+    hosts: Sequence[Host] | None = None,
+    on_value: Callable[[Device, Instruction, Value], None] | None = None,
+) -> list[list[np.ndarray]]:
+    """Each device's outputs of `module` run on ``replicas × partitions`` devices (default: the module's own counts).
+
+    Device ``r * partitions + p`` is partition p of replica r. `inputs`: one list of arrays for each device, or a single
+    one for all; `hosts`: one for each device.
+
+    Raises EVAL001 to EVAL004 as `evaluate` does, EVAL005 (a number of devices, inputs or hosts that cannot be),
+    EVAL006 (devices wait for each other for ever), EVAL007 (a host has nothing to give).
+    """
+    world = World(
+        module.replica_count if replicas is None else replicas,
+        module.num_partitions if partitions is None else partitions,
+    )
+    count = len(world.devices)
+    given = list(inputs) * count if len(inputs) == 1 else list(inputs)
+    talking = list(hosts) if hosts is not None else [Host() for _ in world.devices]
+    for what, number in (("inputs", len(given)), ("hosts", len(talking))):
+        if number != count:
+            raise HeronError("EVAL005", f"{what} for {number} devices given", why=f"the program runs on {count}")
+
+    def run(device: Device) -> list[np.ndarray]:
+        watch = None if on_value is None else lambda i, value: on_value(device, i, value)
+        ev = Evaluator(module, watch, host=talking[device.number], world=world, device=device)
+        return flatten(ev.run(*given[device.number]))
+
+    return world.run(run)
 
 
 def flatten(value: Value) -> list[np.ndarray]:
@@ -116,14 +171,15 @@ def flatten(value: Value) -> list[np.ndarray]:
     return [np.asarray(value)]
 
 
-def bind(shapes: Sequence[Shape], arrays: Sequence[np.ndarray]) -> list[Value]:
-    """Flat `arrays` as values of `shapes`, checked.
+def bind(shapes: Sequence[Shape], arrays: Sequence[np.ndarray], source: str = "") -> list[Value]:
+    """Flat `arrays` (of `source`, when they are not the program's inputs) as values of `shapes`, checked.
 
     Raises EVAL002 (wrong number), EVAL003 (wrong dtype or shape), with the numbers.
     """
     leaves = [(n, index, s) for n, shape in enumerate(shapes) for index, s in shape.leaves() if s.is_array]
     if len(leaves) != len(arrays):
-        raise HeronError("EVAL002", f"the program takes {len(leaves)} inputs, {len(arrays)} given")
+        told = f"{source} gives {len(arrays)}" if source else f"{len(arrays)} given"
+        raise HeronError("EVAL002", f"the program takes {len(leaves)} inputs, {told}")
     checked: list[np.ndarray] = []
     for (n, index, s), given in zip(leaves, arrays, strict=True):
         a = np.asarray(given)
@@ -131,7 +187,7 @@ def bind(shapes: Sequence[Shape], arrays: Sequence[np.ndarray]) -> list[Value]:
             part = "".join(f"[{k}]" for k in index)
             raise HeronError(
                 "EVAL003",
-                f"input {n}{part} is {a.dtype}{list(a.shape)}",
+                f"input {n}{part}{source and ' from ' + source} is {a.dtype}{list(a.shape)}",
                 why=f"the program takes {s.element_type.dtype}{list(s.dims)} ({s})",
             )
         checked.append(a)

@@ -168,9 +168,18 @@ def top_k(i: Instruction, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return sorting.top_k(x, i.operands[0].shape.element_type, i.shape.at((0,)).dims[-1], True)
 
 
-@target("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape")
-def sharding(i: Instruction, x: np.ndarray) -> np.ndarray:
-    """An annotation: the operand itself, as long as one device holds all of it."""
+@target("SPMDFullToShardShape", "SPMDShardToFullShape")
+def reshard(i: Instruction, x: np.ndarray) -> np.ndarray:
+    """The border of a program part written for one shard: the operand itself, when one device holds all of it."""
     if x.shape != i.shape.dims:
         raise HeronError("EVAL004", f"'{i.custom_call_target}' from {x.shape} to {i.shape.dims} needs several devices")
+    return x
+
+
+@target(
+    "Sharding", "LayoutConstraint", "MoveToHost", "MoveToDevice", "PinToDevice", "PinToDeviceSram", "Pin", "Unpin",
+    "annotate_device_placement", "AssumeGatherIndicesInBound", "xla.sdy.FuncResultSharding",
+)  # fmt: skip
+def marker(i: Instruction, x: Any) -> Any:
+    """An annotation: where or how to keep the operand; the value is the operand itself."""
     return x

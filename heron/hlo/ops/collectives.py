@@ -1,4 +1,8 @@
-"""Ops in which several devices take part. The evaluator is a single device: groups of one."""
+"""Ops in which several devices take part.
+
+What one does is said by ``exchanged(ev, i, members, operands)``: the results of this device, after all members brought
+their operands. The -start op does the work, -done hands the results on.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heron.errors import HeronError
+from heron.hlo.evaluation import groups
+from heron.hlo.evaluation.combine import Combiner
+from heron.hlo.evaluation.groups import Members
 from heron.hlo.op import Attr, AttrKind, Op, Trait, op, reject
 from heron.hlo.ops.rules import attr, default, given, need_arrays, need_dim, need_dims
 from heron.hlo.shape import Shape, scalar, tuple_
@@ -15,6 +22,8 @@ from heron.hlo.types import U32
 if TYPE_CHECKING:
     from heron.hlo.evaluator import Evaluator
     from heron.hlo.instruction import Instruction
+
+Arrays = tuple[np.ndarray, ...]
 
 CHANNEL = {"channel_id": Attr(AttrKind.INT)}
 GROUPS_ALONE = {**CHANNEL, "replica_groups": Attr(AttrKind.REPLICA_GROUPS, "{}", shown=True)}
@@ -42,25 +51,29 @@ class Collective(Op):
         return _one_or_tuple(tuple(map(default, operands)))
 
     def evaluate(self, ev: Evaluator, i: Instruction, *operands: Any) -> Any:
-        alone(i, [o.shape for o in i.operands])
-        return operands[0] if len(operands) == 1 else operands
+        results = self.exchanged(ev, i, groups.needed(ev, i), operands)
+        return results if i.shape.is_tuple else results[0]
+
+    def exchanged(self, ev: Evaluator, i: Instruction, members: Members, operands: Arrays) -> Arrays:
+        """This device's results, one an operand."""
+        raise NotImplementedError(self.name)
 
 
 def _one_or_tuple(shapes: tuple[Shape, ...]) -> Shape:
     return shapes[0] if len(shapes) == 1 else tuple_(shapes)
 
 
-def alone(i: Instruction, wanted: list[Shape]) -> None:
-    """Raises EVAL004 unless a device on its own gives results shaped as `wanted` and groups have one member."""
-    parts = i.shape.tuple_shapes or (i.shape,)
-    groups = i.attrs.get("replica_groups", "{}").replace(" ", "")
-    single = groups in ("{}", "{{0}}", "[1,1]<=[1]")
-    if not single or any(p.bare is not w.bare for p, w in zip(parts, wanted, strict=False)):
-        raise HeronError(
-            "EVAL004",
-            f"'{i.opcode}' needs several devices",
-            why="the evaluator is one device: replica 0 of partition 0",
-        )
+def need_shapes(i: Instruction, results: Arrays, wanted: tuple[Shape, ...]) -> Arrays:
+    """Raises EVAL004 unless `results` have the sizes the program states: it was written for other groups."""
+    for r, s in zip(results, wanted, strict=True):
+        if r.shape != s.dims and not any(s.dynamic):
+            raise HeronError(
+                "EVAL004",
+                f"'{i.opcode}' needs several devices, or groups of another size",
+                why=f"the program states {s.bare}, this group gives {list(r.shape)}",
+                hint="`evaluate_devices` (`heron eval --devices N`) runs a program on several",
+            )
+    return results
 
 
 def need_stated(i: Instruction, operands: tuple[Shape, ...], dim: int, grows: bool) -> Shape:
@@ -94,19 +107,33 @@ class AllGather(Collective):
 
     attributes = {**GROUPS, **DIMENSIONS, **GLOBAL_IDS}
 
+    def exchanged(self, ev: Evaluator, i: Instruction, members: Members, operands: Arrays) -> Arrays:
+        (dim,) = i.dimensions
+
+        def join(brought: list[Arrays]) -> Arrays:
+            return tuple(np.concatenate(parts, dim) for parts in zip(*brought, strict=True))
+
+        return need_shapes(i, groups.exchange(ev, i, members, operands, join), _results(i))
+
     def shape(self, i: Instruction, *operands: Shape) -> Shape:
         super().shape(i, *operands)
         return need_stated(i, operands, need_one_dimension(i, operands[0].rank), grows=True)
 
 
+def _results(i: Instruction) -> tuple[Shape, ...]:
+    """The stated shapes of the results, in the value of a -start op as well."""
+    parts = i.shape
+    if i.opcode in ("all-gather-start", "collective-permute-start"):
+        parts = i.shape.at((1,))
+    return parts.tuple_shapes if parts.tuple_shapes is not None else (parts,)
+
+
 @op("all-gather-start")
-class AllGatherStart(Collective):
+class AllGatherStart(AllGather):
     """Begins an all-gather; the value is (operands, results)."""
 
-    attributes = AllGather.attributes
-
     def shape(self, i: Instruction, *operands: Shape) -> Shape:
-        super().shape(i, *operands)
+        Collective.shape(self, i, *operands)
         need_one_dimension(i, operands[0].rank)
         to = given(i, "the result shape must be given: it depends on the number of devices")
         if to.tuple_shapes is None or len(to.tuple_shapes) < 2:
@@ -114,9 +141,8 @@ class AllGatherStart(Collective):
         return to
 
     def evaluate(self, ev: Evaluator, i: Instruction, *operands: Any) -> Any:
-        alone(i, [_one_or_tuple(tuple(o.shape for o in i.operands))] * 2)
-        value = operands[0] if len(operands) == 1 else operands
-        return value, value
+        results = self.exchanged(ev, i, groups.needed(ev, i), operands)
+        return tuple(v if s.is_tuple else v[0] for v, s in zip((operands, results), i.shape.tuple_shapes, strict=False))
 
 
 class Done(Op):
@@ -150,6 +176,18 @@ class AllReduce(Collective):
         attr(i, "to_apply")
         return super().shape(i, *operands)
 
+    def exchanged(self, ev: Evaluator, i: Instruction, members: Members, operands: Arrays) -> Arrays:
+        return groups.exchange(ev, i, members, operands, lambda brought: _combined(ev, i, brought))
+
+
+def _combined(ev: Evaluator, i: Instruction, brought: list[Arrays]) -> Arrays:
+    """Each operand's values reduced over the group."""
+    results: list[np.ndarray] = []
+    for o, parts in zip(i.operands, zip(*brought, strict=True), strict=True):
+        combine = Combiner(ev, i.to_apply, (o.shape.element_type,))
+        results += combine.leave(combine.fold(combine.enter((np.stack(parts),))))
+    return tuple(results)
+
 
 @op("all-reduce-start")
 class AllReduceStart(AllReduce):
@@ -179,6 +217,21 @@ class ReduceScatter(Collective):
         attr(i, "to_apply")
         return need_stated(i, operands, need_one_dimension(i, operands[0].rank), grows=False)
 
+    def exchanged(self, ev: Evaluator, i: Instruction, members: Members, operands: Arrays) -> Arrays:
+        whole = groups.exchange(ev, i, members, operands, lambda brought: _combined(ev, i, brought))
+        mine = members.index(ev.device.number)
+        return need_shapes(i, tuple(_pieces(i, x, len(members))[mine] for x in whole), _results(i))
+
+
+def _pieces(i: Instruction, x: np.ndarray, count: int) -> list[np.ndarray]:
+    """`x` cut into equal parts along the op's dimension."""
+    (dim,) = i.dimensions
+    if x.shape[dim] % count:
+        raise HeronError(
+            "EVAL004", f"'{i.opcode}' among {count} devices", why=f"{count} does not divide {x.shape[dim]}"
+        )
+    return np.split(x, count, dim)
+
 
 @op("all-to-all")
 class AllToAll(Collective):
@@ -193,6 +246,16 @@ class AllToAll(Collective):
             if len(operands) != 1:
                 reject(i, "with dimensions, one operand is split", f"{len(operands)} operands given")
         return result if i.shape is None or i.shape.bare is result.bare else _need_tuple(i, operands)
+
+    def exchanged(self, ev: Evaluator, i: Instruction, members: Members, operands: Arrays) -> Arrays:
+        if i.dimensions is None and len(operands) != len(members):
+            why = f"{len(operands)} operands for a group of {len(members)}"
+            raise HeronError("EVAL004", "'all-to-all' needs one operand for each device of the group", why=why)
+        pieces = operands if i.dimensions is None else _pieces(i, operands[0], len(members))
+        brought = groups.exchange(ev, i, members, pieces, list)
+        mine = members.index(ev.device.number)
+        received = tuple(parts[mine] for parts in brought)
+        return received if i.dimensions is None else (np.concatenate(received, i.dimensions[0]),)
 
 
 def _need_tuple(i: Instruction, operands: tuple[Shape, ...]) -> Shape:
@@ -221,21 +284,41 @@ class RaggedAllToAll(Op):
         return default(output)
 
     def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray, output: np.ndarray, *vectors: np.ndarray) -> Any:
-        if vectors[0].ndim != 1 or vectors[0].size != 1:
-            alone(i, [])
-            raise HeronError("EVAL004", "'ragged-all-to-all' with several pieces needs several devices")
-        alone(i, [i.operands[1].shape])
-        start, size, to, _ = (int(v[0]) for v in vectors)
+        members = groups.needed(ev, i)
+        if vectors[0].ndim != 1 or vectors[0].size % len(members):
+            why = f"{list(vectors[0].shape)} offsets among {len(members)} devices"
+            raise HeronError("EVAL004", "'ragged-all-to-all' needs the same number of pieces for each device", why=why)
+        starts, sizes, targets, _ = (v.tolist() for v in vectors)
+        pieces = [(to, _span(i, x, start, size)) for start, size, to in zip(starts, sizes, targets, strict=True)]
+        brought = groups.exchange(ev, i, members, pieces, list)
+        each, mine = len(pieces) // len(members), members.index(ev.device.number)
         result = output.copy()
-        result[to : to + size] = x[start : start + size]
+        for sent in brought:
+            for to, piece in sent[mine * each : (mine + 1) * each]:
+                _span(i, result, to, len(piece))[...] = piece
         return result
+
+
+def _span(i: Instruction, x: np.ndarray, start: int, size: int) -> np.ndarray:
+    """Rows of `x`. Raises EVAL008 for a span outside."""
+    if size < 0 or start < 0 or start + size > len(x):
+        raise HeronError("EVAL008", f"'{i.opcode}' names rows {start} to {start + size}", why=f"there are {len(x)}")
+    return x[start : start + size]
 
 
 @op("collective-broadcast")
 class CollectiveBroadcast(Collective):
-    """Everyone gets the operand of the group's first device."""
+    """Everyone gets the operand of the group's first device; who is in no group gets zeros."""
 
     attributes = GROUPS_ALONE
+
+    def evaluate(self, ev: Evaluator, i: Instruction, *operands: Any) -> Any:
+        members = groups.members(ev, i)
+        if members is None:
+            results = tuple(map(np.zeros_like, operands))
+        else:
+            results = groups.exchange(ev, i, members, operands, lambda brought: brought[0])
+        return results if i.shape.is_tuple else results[0]
 
 
 @op("collective-permute")
@@ -249,9 +332,21 @@ class CollectivePermute(Collective):
         need_pairs(i)
         return result
 
-    def evaluate(self, ev: Evaluator, i: Instruction, *operands: Any) -> Any:
-        moved = tuple(_permuted(i, x) for x in operands)
-        return moved[0] if len(moved) == 1 else moved
+    def exchanged(self, ev: Evaluator, i: Instruction, members: Members, operands: Arrays) -> Arrays:
+        sources = permuted_sources(ev, i)
+        brought = groups.exchange(ev, i, members, operands, list)
+        source = sources.get(ev.device.number)
+        return tuple(map(np.zeros_like, operands)) if source is None else brought[members.index(source)]
+
+
+def permuted_sources(ev: Evaluator, i: Instruction) -> dict[int, int]:
+    """Target device → source device, among the replicas of this partition or the partitions of this replica."""
+    across = groups.crosses_partitions(i)
+    what, count = ("partition", ev.world.partitions) if across else ("replica", ev.world.replicas)
+    pairs = [tuple(p) for p in i.source_target_pairs]
+    groups.need_ids(i, tuple(n for p in pairs for n in p), count, what)
+    devices = (groups.to_devices(ev, pair, across) for pair in pairs)
+    return {target: source for source, target in devices}
 
 
 def need_pairs(i: Instruction) -> None:
@@ -262,21 +357,12 @@ def need_pairs(i: Instruction) -> None:
             reject(i, f"source_target_pairs name a {name} twice", f"{name}s {ids}")
 
 
-def _permuted(i: Instruction, x: np.ndarray) -> np.ndarray:
-    pairs = [tuple(p) for p in i.source_target_pairs]
-    if any(p != (0, 0) for p in pairs):
-        raise HeronError("EVAL004", f"'{i.opcode}' needs several devices", why=f"it sends {pairs}")
-    return x if pairs else np.zeros_like(x)
-
-
 @op("collective-permute-start")
-class CollectivePermuteStart(Collective):
+class CollectivePermuteStart(CollectivePermute):
     """Begins a collective-permute; the value is (operand, result, context...)."""
 
-    attributes = PAIRS
-
     def shape(self, i: Instruction, *operands: Shape) -> Shape:
-        x = super().shape(i, *operands)
+        x = Collective.shape(self, i, *operands)
         need_pairs(i)
         if i.shape is None:
             return tuple_((x, x))
@@ -286,7 +372,7 @@ class CollectivePermuteStart(Collective):
         return i.shape
 
     def evaluate(self, ev: Evaluator, i: Instruction, *operands: Any) -> Any:
-        moved = tuple(_permuted(i, x) for x in operands)
+        moved = self.exchanged(ev, i, groups.needed(ev, i), operands)
         parts = (i.shape.tuple_shapes or ())[2:]
         context = [np.zeros(s.dims, s.element_type.dtype) for s in parts]
         if len(operands) == 1:
@@ -303,15 +389,18 @@ class DeviceNumber(Op):
     def shape(self, i: Instruction) -> Shape:
         return scalar(U32)
 
-    def evaluate(self, ev: Evaluator, i: Instruction) -> np.ndarray:
-        return np.zeros((), np.uint32)
-
 
 @op("partition-id")
 class PartitionId(DeviceNumber):
     """This device's number among the partitions of its replica."""
 
+    def evaluate(self, ev: Evaluator, i: Instruction) -> np.ndarray:
+        return np.array(ev.device.partition, np.uint32)
+
 
 @op("replica-id")
 class ReplicaId(DeviceNumber):
     """This device's number among the replicas."""
+
+    def evaluate(self, ev: Evaluator, i: Instruction) -> np.ndarray:
+        return np.array(ev.device.replica, np.uint32)

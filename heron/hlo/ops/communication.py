@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from heron.hlo.evaluation import transfers
 from heron.hlo.op import Attr, AttrKind, Op, Trait, op, reject
 from heron.hlo.ops.rules import attr, given
 from heron.hlo.shape import Shape, scalar, token, tuple_
@@ -95,6 +98,9 @@ class Infeed(Op):
             reject(i, "the result must be (data, token)", f"it is {to}")
         return to
 
+    def evaluate(self, ev: Evaluator, i: Instruction, after: None) -> tuple[Any, None]:
+        return ev.from_host(i.shape.at((0,)), ev.host.next_infeed()), None
+
 
 @op("outfeed")
 class Outfeed(Op):
@@ -110,6 +116,9 @@ class Outfeed(Op):
             reject(i, "outfeed_shape is not the operand's shape", f"{i.outfeed_shape} and {x}")
         return token()
 
+    def evaluate(self, ev: Evaluator, i: Instruction, x: Any, after: None) -> None:
+        ev.host.outfeed.append(x)
+
 
 @op("send")
 class Send(Op):
@@ -123,6 +132,10 @@ class Send(Op):
         need_token(i, 1, after)
         return tuple_((x, scalar(U32), token()))
 
+    def evaluate(self, ev: Evaluator, i: Instruction, x: Any, after: None) -> tuple[Any, np.ndarray, None]:
+        transfers.send(ev, i, x)
+        return x, np.zeros((), np.uint32), None
+
 
 @op("send-done")
 class SendDone(Op):
@@ -133,6 +146,9 @@ class SendDone(Op):
     def shape(self, i: Instruction, sent: Shape) -> Shape:
         need_transfer(i, sent)
         return token()
+
+    def evaluate(self, ev: Evaluator, i: Instruction, sent: Any) -> None:
+        return None
 
 
 @op("recv")
@@ -149,6 +165,9 @@ class Recv(Op):
         need_transfer(i, to)
         return to
 
+    def evaluate(self, ev: Evaluator, i: Instruction, after: None) -> tuple[Any, np.ndarray, None]:
+        return zeros(i.shape.at((0,))), transfers.begin(ev, i), None
+
 
 @op("recv-done")
 class RecvDone(Op):
@@ -160,6 +179,16 @@ class RecvDone(Op):
 
     def shape(self, i: Instruction, received: Shape) -> Shape:
         return tuple_((need_transfer(i, received), token()))
+
+    def evaluate(self, ev: Evaluator, i: Instruction, received: Any) -> tuple[Any, None]:
+        return transfers.finish(ev, i, received[1], received[0]), None
+
+
+def zeros(s: Shape) -> Any:
+    """Zeros of that shape, tuples and tokens too."""
+    if s.tuple_shapes is not None:
+        return tuple(map(zeros, s.tuple_shapes))
+    return np.zeros(s.dims, s.element_type.dtype) if s.is_array else None
 
 
 def need_transfer(i: Instruction, s: Shape) -> Shape:
