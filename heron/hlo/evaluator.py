@@ -7,6 +7,7 @@ Each op brings its own meaning (`Op.evaluate` in heron/hlo/ops); this file walks
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -155,7 +156,7 @@ def evaluate_devices(
             raise HeronError("EVAL005", f"{what} for {number} devices given", why=f"the program runs on {count}")
 
     def run(device: Device) -> list[np.ndarray]:
-        watch = None if on_value is None else lambda i, value: on_value(device, i, value)
+        watch = None if on_value is None else partial(on_value, device)
         ev = Evaluator(module, watch, host=talking[device.number], world=world, device=device)
         return flatten(ev.run(*given[device.number]))
 

@@ -50,4 +50,4 @@ def _next(supply: Any, what: str, hint: str) -> Arrays:
     given = next(supply, None)
     if given is None:
         raise HeronError("EVAL007", f"{what} has nothing to give", why="the program asks for more", hint=hint)
-    return [given] if isinstance(given, (np.ndarray, np.generic)) else given
+    return [np.asarray(given)] if isinstance(given, (np.ndarray, np.generic)) else given

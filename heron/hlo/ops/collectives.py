@@ -142,7 +142,8 @@ class AllGatherStart(AllGather):
 
     def evaluate(self, ev: Evaluator, i: Instruction, *operands: Any) -> Any:
         results = self.exchanged(ev, i, groups.needed(ev, i), operands)
-        return tuple(v if s.is_tuple else v[0] for v, s in zip((operands, results), i.shape.tuple_shapes, strict=False))
+        parts = i.shape.tuple_shapes or ()
+        return tuple(v if s.is_tuple else v[0] for v, s in zip((operands, results), parts, strict=False))
 
 
 class Done(Op):

@@ -44,7 +44,7 @@ class Scan(Op):
     def evaluate(self, ev: Evaluator, i: Instruction, *operands: Any) -> Any:
         (dim,) = i.dimensions
         arrays, carries = operands[: len(operands) - i.num_carries], operands[len(operands) - i.num_carries :]
-        parts = i.shape.tuple_shapes if i.shape.is_tuple else (i.shape,)
+        parts = i.shape.tuple_shapes or (i.shape,)
         count = len(parts) - i.num_carries
         outputs = [np.empty(s.dims, s.element_type.dtype) for s in parts[:count]]
         steps = range(arrays[0].shape[dim]) if arrays else range(outputs[0].shape[dim] if outputs else 0)
