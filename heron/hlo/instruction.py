@@ -14,6 +14,7 @@ from heron.hlo.shape import Shape
 
 if TYPE_CHECKING:
     from heron.hlo.computation import Computation
+    from heron.hlo.sharding import Sharding
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +134,23 @@ class Instruction(Operators):
                 seen.update(fresh)
                 work.extend(fresh)
         return False
+
+    @property
+    def sharding(self) -> Sharding | None:
+        """How the value is spread over devices, if that is said. Raises HLO027 when the text of it is no sharding."""
+        text = self.extras.get("sharding")
+        if text is None:
+            return None
+        from heron.hlo.sharding import parse
+
+        return parse(text)
+
+    @sharding.setter
+    def sharding(self, sharding: Sharding | None) -> None:
+        if sharding is None:
+            self.extras.pop("sharding", None)
+        else:
+            self.extras["sharding"] = str(sharding)
 
     def has(self, trait: Trait) -> bool:
         return trait in self.op.traits

@@ -34,7 +34,8 @@ def to_proto(module: Module) -> bytes:
     """The bytes of an HloModuleProto; the same for the same module.
 
     What the header says and HloModuleProto has no field for (replica and partition counts, flags) goes into a field of
-    heron's own, which XLA skips. Raises PROTO005 and PROTO006 for attributes that have no form there.
+    heron's own, which XLA skips. Raises PROTO005 and PROTO006 for attributes that have no form there, HLO027 for
+    shardings that are none.
     """
     from heron.hlo.proto.writer import serialize, to_message
 

@@ -9,7 +9,7 @@ from heron.hlo.instruction import Instruction
 from heron.hlo.proto.origins import read_origin, write_origin
 from heron.hlo.proto.schema import MESSAGES, Message
 from heron.hlo.proto.sharding import read_sharding, write_sharding
-from heron.hlo.proto.words import Words
+from heron.hlo.words import Words
 
 _OpSharding = MESSAGES["OpSharding"]
 _ACCURACY_MODES = ("default", "highest")

@@ -21,8 +21,8 @@ from heron.hlo.proto.literals import read_literal, write_literal
 from heron.hlo.proto.schema import Message
 from heron.hlo.proto.shapes import ShapeReader, ShapeWriter
 from heron.hlo.proto.sharding import read_sharding, write_sharding
-from heron.hlo.proto.words import Words
 from heron.hlo.window import ConvDims, WindowDim
+from heron.hlo.words import Words
 
 Write = Callable[[Message, Any, Instruction, ShapeWriter], None]
 Read = Callable[[Message, ShapeReader, Sequence[Instruction]], Any]
@@ -238,8 +238,7 @@ def _write_aliasing(to: Message, v: Any, i: Instruction, s: ShapeWriter) -> None
 
 def _read_aliasing(p: Message, s: ShapeReader, o: Sequence[Instruction]) -> Any:
     return tuple(
-        (tuple(a.output_shape_index), a.operand_index, tuple(a.operand_shape_index))
-        for a in p.output_operand_aliasing
+        (tuple(a.output_shape_index), a.operand_index, tuple(a.operand_shape_index)) for a in p.output_operand_aliasing
     )
 
 
@@ -314,9 +313,7 @@ _FIELDS: dict[str, Field] = {
     "fft_length": _ints("fft_length"),
     "iota_dimension": _first("dimensions"),
     "inferred_dimension": _first("dimensions"),
-    "slice": Field(
-        _write_slices, lambda p, s, o: tuple((d.start, d.limit, d.stride or 1) for d in p.slice_dimensions)
-    ),
+    "slice": Field(_write_slices, lambda p, s, o: tuple((d.start, d.limit, d.stride or 1) for d in p.slice_dimensions)),
     "padding": Field(_write_padding, _read_padding),
     "window": Field(_write_window, _read_window),
     "dim_labels": Field(_write_conv, _read_conv),

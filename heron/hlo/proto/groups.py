@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from heron.hlo.proto.meshes import axes_text, iota_text, mesh_text, write_axes, write_iota, write_mesh
+from heron.hlo.proto.meshes import read_axes, read_iota, read_mesh, write_axes, write_iota, write_mesh
 from heron.hlo.proto.schema import Message
-from heron.hlo.proto.words import Words
+from heron.hlo.sharding import text as sharding_text
+from heron.hlo.words import Words
 
 
 def write_groups(text: str, to: Message) -> None:
     """``{{0,1},{2,3}}``, ``[2,4]<=[8]`` or ``mesh['x'=2] {'x'}`` into an HloInstructionProto. Raises PROTO006."""
     w = Words(text, "replica_groups")
     if w.next == "mesh":
-        found = to.mesh_axes_replica_group_list
-        write_mesh(w, found.mesh)
-        write_axes(w, found.mesh, found.axes.add)
+        found, mesh = to.mesh_axes_replica_group_list, sharding_text.read_mesh(w)
+        write_mesh(mesh, found.mesh)
+        write_axes(sharding_text.read_axes(w, mesh), found.axes.add)
     elif w.next == "[":
         _write_iota_groups(w, to.iota_collective_device_list)
     else:
@@ -36,7 +37,7 @@ def _write_iota_groups(w: Words, to: Message) -> None:
     to.num_devices_per_group = w.integer()
     w.expect("]")
     w.expect("<=")
-    write_iota(w, to.iota_reshape_dims, to.iota_transpose_perm)
+    write_iota(sharding_text.read_iota(w), to.iota_reshape_dims, to.iota_transpose_perm)
 
 
 def read_groups(proto: Message) -> str:
@@ -44,10 +45,11 @@ def read_groups(proto: Message) -> str:
     if proto.HasField("iota_collective_device_list"):
         iota = proto.iota_collective_device_list
         sizes = f"[{iota.num_replica_groups},{iota.num_devices_per_group}]"
-        return f"{sizes}<={iota_text(iota.iota_reshape_dims, iota.iota_transpose_perm)}"
+        return f"{sizes}<={read_iota(iota.iota_reshape_dims, iota.iota_transpose_perm)}"
     if proto.HasField("mesh_axes_replica_group_list"):
         found = proto.mesh_axes_replica_group_list
-        return f"{mesh_text(found.mesh)} {{{axes_text(found.axes, found.mesh, spaced=False)}}}"
+        mesh = read_mesh(found.mesh)
+        return f"{mesh} {{{','.join(a.text(mesh) for a in read_axes(found.axes))}}}"
     if proto.HasField("collective_device_list"):
         return _lists(proto.collective_device_list.replica_groups)
     return _lists(proto.replica_groups)  # where programs of older versions have them

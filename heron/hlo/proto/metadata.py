@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from heron.hlo.instruction import Metadata
 from heron.hlo.proto.schema import Message
-from heron.hlo.proto.words import Words
 from heron.hlo.text.header import StackFrames
 from heron.hlo.text.lexer import quote
+from heron.hlo.words import Words
 
-_STRINGS = ("op_type", "op_name", "source_file")
 _NUMBERS = ("source_line", "source_end_line", "source_column", "source_end_column", "stack_frame_id")
 _EXTRA_STRINGS = ("deduplicated_name", "scheduling_name")
 
@@ -69,33 +66,6 @@ def read_metadata(proto: Message) -> Metadata | None:
 
 
 _NONE = Metadata()
-
-
-def write_metadata_words(w: Words, to: Message) -> None:
-    """``{op_name="x" ...}`` inside a sharding, into an OpMetadata."""
-    w.expect("{")
-    while not w.accept("}"):
-        name = w.word()
-        w.expect("=")
-        if name in _STRINGS or name in _EXTRA_STRINGS:
-            setattr(to, name, w.string())
-        elif name in _NUMBERS:
-            setattr(to, name, w.integer())
-        else:
-            w.fail("a field of metadata")
-
-
-def write_metadata_list(w: Words, add: Callable[[], Message]) -> None:
-    """``{...}`` or ``{{...}, {...}}``: one or several, each into what `add` makes."""
-    if w.tokens[w.n + 1] != "{":
-        write_metadata_words(w, add())
-        return
-    w.expect("{")
-    while True:
-        write_metadata_words(w, add())
-        if w.accept("}"):
-            return
-        w.expect(",")
 
 
 # -- stack frames ----------------------------------------------------------------------------------------------------

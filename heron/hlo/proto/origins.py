@@ -6,8 +6,8 @@ from typing import Any
 
 from heron.errors import HeronError
 from heron.hlo.proto.schema import Message
-from heron.hlo.proto.words import Words
 from heron.hlo.text.lexer import quote
+from heron.hlo.words import Words
 
 _SYNTHETIC = "[synthetic_call]"
 _DEPTH = 60

@@ -1,187 +1,119 @@
-"""Sharding text ↔ OpSharding: tiles as lists and as iotas, maximal, manual, tuples, groups, named axes of a mesh."""
+"""Sharding ↔ OpSharding."""
 
 from __future__ import annotations
 
-from heron.errors import HeronError
-from heron.hlo.proto.meshes import axes_text, iota_text, mesh_text, write_axes, write_iota, write_mesh
-from heron.hlo.proto.metadata import read_metadata, write_metadata_list
-from heron.hlo.proto.schema import Message
-from heron.hlo.proto.words import Words
-from heron.hlo.text.common import print_metadata
+from collections.abc import Iterable
 
-_TYPES = ("replicated", "maximal", "tuple", "devices", "manual", "unknown", "unreduced")
-_REPLICATED, _MAXIMAL, _TUPLE, _OTHER = range(4)
-_GROUPS = ("shard_as", "shard_like")
+from heron.errors import HeronError
+from heron.hlo.instruction import Metadata
+from heron.hlo.proto.meshes import read_axes, read_iota, read_mesh, write_axes, write_iota, write_mesh
+from heron.hlo.proto.metadata import read_metadata, write_metadata
+from heron.hlo.proto.schema import Message
+from heron.hlo.sharding import Kind, NamedSharding, ShardGroup, Sharding, Split, TileAssignment, parse
+
+_KINDS = tuple(Kind)
 _NAMED_AXES = ("replicated", "unreduced", "manual")
-_DEPTH = 60
+_SHARD_AS, _SHARD_LIKE = range(2)
 
 
 def write_sharding(text: str, to: Message) -> None:
-    """Fill an empty OpSharding from XLA's text. Raises PROTO006."""
-    w = Words(text, "sharding")
-    _write(w, to)
-    w.end()
+    """Fill an empty OpSharding from XLA's text. Raises HLO027."""
+    _write(parse(text), to)
 
 
-def _write(w: Words, to: Message) -> None:
+def _write(s: Sharding, to: Message) -> None:
     to.SetInParent()
-    w.enter()
-    w.expect("{")
-    if w.next in ("{", "}"):
-        _write_tuple(w, to)
-    elif w.next in ("mesh", "maximal_mesh"):
-        _write_named(w, to.named_sharding)
-    else:
-        _write_plain(w, to)
-    w.leave()
-
-
-def _write_tuple(w: Words, to: Message) -> None:
-    to.type = _TUPLE
-    while not w.accept("}"):
-        if to.tuple_shardings:
-            w.expect(",")
-        _write(w, to.tuple_shardings.add())
-
-
-def _write_plain(w: Words, to: Message) -> None:
-    kind = w.word()
-    if kind not in _TYPES or kind == "tuple":
-        w.n -= 1
-        w.fail("replicated, maximal, manual, unknown, unreduced, devices= or a mesh")
-    to.type = _TYPES.index(kind)
-    if to.type == _MAXIMAL:
-        w.expect("device")
-        w.expect("=")
-        to.tile_assignment_devices.append(w.integer())
-    elif to.type == _OTHER:
-        w.expect("=")
-        _write_tiles(w, to)
-    while not w.accept("}"):
-        name = w.word()
-        if name in _GROUPS:
-            to.is_shard_group, to.shard_group_type = True, _GROUPS.index(name)
-            to.shard_group_id = w.integer()
-        elif name == "metadata":
-            w.expect("=")
-            write_metadata_list(w, to.metadata.add)
-        elif name == "last_tile_dim_replicate":
-            to.replicate_on_last_tile_dim = True
-        elif name == "last_tile_dims":
-            _write_last_dims(w, to)
-        else:
-            w.n -= 1
-            w.fail("'}'")
-
-
-def _write_tiles(w: Words, to: Message) -> None:
-    w.expect("[")
-    to.tile_assignment_dimensions.extend(w.integers("]"))
-    if w.accept("<="):
-        write_iota(w, to.iota_reshape_dims, to.iota_transpose_perm)
+    if s.named is not None:
+        _write_named(s.named, s.metadata, to.named_sharding)
         return
-    to.tile_assignment_devices.append(w.integer())
-    while w.accept(","):
-        to.tile_assignment_devices.append(w.integer())
-
-
-def _write_last_dims(w: Words, to: Message) -> None:
-    w.expect("=")
-    w.expect("{")
-    while not w.accept("}"):
-        if to.last_tile_dims:
-            w.expect(",")
-        name = w.word()
-        if name not in _TYPES:
-            w.fail("a kind of sharding")
-        to.last_tile_dims.append(_TYPES.index(name))
-
-
-def _write_named(w: Words, to: Message) -> None:
-    if w.accept("maximal_mesh"):
-        for token in ("[", "device_id", "="):
-            w.expect(token)
-        to.mesh.device_ids.append(w.integer())
-        w.expect("]")
+    to.type = _KINDS.index(s.kind)
+    for element in s.elements:
+        _write(element, to.tuple_shardings.add())
+    if s.kind is Kind.MAXIMAL:
+        to.tile_assignment_devices.append(s.device)
+    if s.tiles is not None:
+        to.tile_assignment_dimensions.extend(s.tiles.dims)
+        to.tile_assignment_devices.extend(s.tiles.listed)
+        if s.tiles.iota is not None:
+            write_iota(s.tiles.iota, to.iota_reshape_dims, to.iota_transpose_perm)
+    if s.subgroups == (Kind.REPLICATED,):
+        to.replicate_on_last_tile_dim = True
     else:
-        write_mesh(w, to.mesh)
-    while w.accept(","):
-        if w.accept("["):
-            while not w.accept("]"):
-                if to.dim_shardings:
-                    w.expect(",")
-                dim = to.dim_shardings.add()
-                dim.is_closed = not write_axes(w, to.mesh, dim.axes.add)
-            continue
-        name = w.word()
-        if name == "replicated" and w.next == "}":
-            break
-        w.expect("=")
-        if name in _NAMED_AXES:
-            write_axes(w, to.mesh, getattr(to, name + "_axes").add)
-        elif name == "metadata":
-            write_metadata_list(w, to.metadata.add)
-        else:
-            w.fail("axes or metadata")
-    w.expect("}")
+        to.last_tile_dims.extend(map(_KINDS.index, s.subgroups))
+    if s.group is not None:
+        to.is_shard_group, to.shard_group_id = True, s.group.number
+        to.shard_group_type = _SHARD_AS if s.group.exactly else _SHARD_LIKE
+    _write_metadata(s.metadata, to)
+
+
+def _write_named(named: NamedSharding, metadata: Iterable[Metadata], to: Message) -> None:
+    write_mesh(named.mesh, to.mesh)
+    for split in named.splits:
+        dim = to.dim_shardings.add()
+        dim.is_closed = not split.is_open
+        write_axes(split.axes, dim.axes.add)
+    for name in _NAMED_AXES:
+        write_axes(getattr(named, name), getattr(to, f"{name}_axes").add)
+    _write_metadata(metadata, to)
+
+
+def _write_metadata(metadata: Iterable[Metadata], to: Message) -> None:
+    for m in metadata:
+        write_metadata(m, to.metadata.add())
 
 
 # -- reading ---------------------------------------------------------------------------------------------------------
-def read_sharding(proto: Message, depth: int = 0) -> str:
-    """XLA's text of an OpSharding. Raises PROTO003 for kinds nobody knows."""
-    if depth > _DEPTH:
-        raise HeronError("PROTO003", "a sharding is nested too deeply", why=f"the limit is {_DEPTH} levels")
+def read_sharding(proto: Message) -> str:
+    """XLA's text of an OpSharding. Raises PROTO003 for what is none."""
+    try:
+        return str(_read(proto))
+    except HeronError as error:
+        raise HeronError("PROTO003", error.what, why=error.why) from None
+
+
+def _read(proto: Message) -> Sharding:
     if proto.HasField("named_sharding"):
-        return "{" + _named_text(proto.named_sharding) + "}"
-    if not 0 <= proto.type < len(_TYPES):
-        raise HeronError("PROTO003", f"sharding type {proto.type} is unknown")
-    if proto.type == _TUPLE:
-        return "{" + ", ".join(read_sharding(s, depth + 1) for s in proto.tuple_shardings) + "}"
-    text = _TYPES[proto.type]
-    if proto.type == _MAXIMAL:
-        text += f" device={proto.tile_assignment_devices[0] if proto.tile_assignment_devices else 0}"
-    elif proto.type == _OTHER:
-        text += "=" + _tiles_text(proto)
+        return _read_named(proto.named_sharding)
+    kind = _kind(proto.type)
+    group = None
     if proto.is_shard_group:
-        group = proto.shard_group_type
-        text += f" {_GROUPS[group] if 0 <= group < len(_GROUPS) else _GROUPS[0]} {proto.shard_group_id}"
-    if proto.metadata:
-        text += " metadata=" + _metadata_text(proto.metadata, several_braces=False)
-    return "{" + text + "}"
-
-
-def _tiles_text(proto: Message) -> str:
-    text = "[" + ",".join(map(str, proto.tile_assignment_dimensions)) + "]"
-    if proto.iota_reshape_dims:
-        text += "<=" + iota_text(proto.iota_reshape_dims, proto.iota_transpose_perm)
-    else:
-        text += ",".join(map(str, proto.tile_assignment_devices))
+        group = ShardGroup(proto.shard_group_id, proto.shard_group_type != _SHARD_LIKE)
+    metadata = _read_metadata(proto)
+    if kind is Kind.TUPLE:
+        if any(p.type == _KINDS.index(Kind.TUPLE) for p in proto.tuple_shardings):
+            raise HeronError("PROTO003", "an element of a tuple sharding is a tuple")
+        return Sharding.tuple(map(_read, proto.tuple_shardings))
+    if kind is Kind.MAXIMAL:
+        device = proto.tile_assignment_devices[0] if proto.tile_assignment_devices else 0
+        return Sharding(kind, device, group=group, metadata=metadata)
+    if kind is not Kind.TILED:
+        return Sharding(kind, group=group, metadata=metadata)
+    subgroups = tuple(map(_kind, proto.last_tile_dims))
     if proto.replicate_on_last_tile_dim:
-        text += " last_tile_dim_replicate"
-    if proto.last_tile_dims:
-        names = [_TYPES[d] if 0 <= d < len(_TYPES) else str(d) for d in proto.last_tile_dims]
-        text += " last_tile_dims={" + ", ".join(names) + "}"
-    return text
+        subgroups += (Kind.REPLICATED,)
+    return Sharding(kind, tiles=_read_tiles(proto), subgroups=subgroups, group=group, metadata=metadata)
 
 
-def _named_text(proto: Message) -> str:
-    mesh = proto.mesh
-    parts = [mesh_text(mesh)]
-    axes = [(name, getattr(proto, name + "_axes")) for name in _NAMED_AXES]
-    dims = [
-        "{" + axes_text(d.axes, mesh) + ("" if d.is_closed else ", ?" if d.axes else "?") + "}"
-        for d in proto.dim_shardings
-    ]
-    if dims or any(found for _, found in axes):
-        parts.append("[" + ", ".join(dims) + "]")
-    elif mesh.axes or not mesh.device_ids:
-        parts.append("replicated")
-    parts += [f"{name}={{{axes_text(found, mesh)}}}" for name, found in axes if found]
-    if proto.metadata:
-        parts.append("metadata=" + _metadata_text(proto.metadata, several_braces=True))
-    return ", ".join(parts)
+def _kind(number: int) -> Kind:
+    if not 0 <= number < len(_KINDS):
+        raise HeronError("PROTO003", f"sharding type {number} is unknown")
+    return _KINDS[number]
 
 
-def _metadata_text(several: list[Message], several_braces: bool) -> str:
-    texts = [print_metadata(found) if (found := read_metadata(m)) is not None else "{}" for m in several]
-    return texts[0] if len(texts) == 1 and not several_braces else "{" + ", ".join(texts) + "}"
+def _read_tiles(proto: Message) -> TileAssignment:
+    dims = tuple(proto.tile_assignment_dimensions)
+    if proto.iota_reshape_dims:
+        return TileAssignment(dims, read_iota(proto.iota_reshape_dims, proto.iota_transpose_perm))
+    return TileAssignment(dims, None, tuple(proto.tile_assignment_devices))
+
+
+def _read_named(proto: Message) -> Sharding:
+    splits = tuple(Split(read_axes(d.axes), not d.is_closed) for d in proto.dim_shardings)
+    others = {name: read_axes(getattr(proto, f"{name}_axes")) for name in _NAMED_AXES}
+    return Sharding.of_axes(NamedSharding(read_mesh(proto.mesh), splits, **others)).with_metadata(
+        *_read_metadata(proto)
+    )
+
+
+def _read_metadata(proto: Message) -> tuple[Metadata, ...]:
+    return tuple(read_metadata(m) or Metadata() for m in proto.metadata)

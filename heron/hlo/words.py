@@ -22,10 +22,10 @@ _DEPTH = 60
 
 
 class Words:
-    """Tokens of one text; every failure is a PROTO006 that shows it."""
+    """Tokens of one text; every failure is a HeronError with `code` that shows it."""
 
-    def __init__(self, text: str, what: str) -> None:
-        self.text, self.what = text, what
+    def __init__(self, text: str, what: str, code: str = "PROTO006") -> None:
+        self.text, self.what, self.code = text, what, code
         self.tokens = [*_TOKEN.findall(text), "", ""]
         self.n = 0
         self.depth = 0
@@ -38,7 +38,7 @@ class Words:
     def fail(self, wanted: str) -> NoReturn:
         """Raise: this is not what was expected."""
         found = f"'{self.next[:40]}'" if self.next else "the end"
-        raise HeronError("PROTO006", f"{self.what}: expected {wanted}, found {found}", where=self.text[:200])
+        raise HeronError(self.code, f"{self.what}: expected {wanted}, found {found}", where=self.text[:200])
 
     def accept(self, token: str) -> bool:
         """Step over `token` if it is next."""
