@@ -359,7 +359,7 @@ class Sharding:
         kept = tuple(k for k in SUBGROUPS if sizes[k] > 1)
         tiles = plain.tiles if order == sorted(order) else plain.tiles.transpose(order)
         data = dims[:rank]
-        alike = kept if kept == (Kind.REPLICATED,) else tuple(set(plain.subgroups))
+        alike = kept if kept in ((Kind.REPLICATED,), (Kind.MANUAL,)) else tuple(set(plain.subgroups))
         if len(alike) == 1 and prod(data) == 1:
             return replace(_PLAIN[alike[0]], group=self.group, metadata=self.metadata)
         tiles = tiles.reshape((*data, *(sizes[k] for k in kept)) or (1,)).canonical()
