@@ -10,9 +10,10 @@ from __future__ import annotations
 from functools import lru_cache
 from math import gcd
 
-from heron.analysis.indexing.expr import Const, Dim, Expr, FloorDiv, Mod, Sym
+from heron.analysis.indexing.expr import BinaryExpr, Const, Dim, Expr, FloorDiv, Mod, Sym
 from heron.analysis.indexing.map import Constraint, IndexingMap, Var
 from heron.analysis.indexing.simplify import Range, Simplifier, build_sum, linear_terms
+from heron.errors import HeronError
 
 #: how often ranges are tightened by constraints; contradictory sums could take as many rounds as they have values
 _ROUNDS = 8
@@ -23,23 +24,38 @@ def simplify_map(m: IndexingMap, keep_dims: bool = False) -> IndexingMap:
     """See `IndexingMap.simplify`."""
     for tightening in range(_ROUNDS, -1, -1):
         if m.is_known_empty:
-            return _empty(m)
+            return IndexingMap.empty(len(m.results), m.dims, m.syms, m.rt_vars)
         found = _simplify_domain(m, keep_dims, tighten=tightening > 0)
         if found is None:
-            return _empty(m)
+            return IndexingMap.empty(len(m.results), m.dims, m.syms, m.rt_vars)
         constraints, variables = found
         n, k = len(m.dims), len(m.dims) + len(m.syms)
         new = IndexingMap(m.results, variables[:n], variables[n:k], constraints, variables[k:])
         ranges = new.domain_simplifier
         new = new.replace(results=[ranges.simplify(e) for e in m.results])
         if new == m:
-            return m
+            break
         m = new
+    _require_int64(m)
     return m
 
 
-def _empty(m: IndexingMap) -> IndexingMap:
-    return IndexingMap.empty(m.dims, len(m.results)).replace(syms=m.syms, rt_vars=m.rt_vars)
+def _require_int64(m: IndexingMap) -> None:
+    """Every value met on the way to a result must be a 64-bit integer: that is what programs compute with."""
+    ranges = m.simplifier
+    seen: set[Expr] = set()
+    stack = [*m.results, *(e for e, _, _ in m.constraints)]
+    while stack:
+        e = stack.pop()
+        if e in seen or not isinstance(e, (BinaryExpr, Const)):
+            continue
+        seen.add(e)
+        lo, hi = ranges.range_of(e)
+        if lo < -(2**63) or hi >= 2**63:
+            why = f"its values lie in [{lo}, {hi}]"
+            raise HeronError("GEN106", "an index does not fit in 64 bits", where=f"{e} of {m}", why=why)
+        if isinstance(e, BinaryExpr):
+            stack += (e.lhs, e.rhs)
 
 
 def _simplify_domain(m: IndexingMap, keep_dims: bool, tighten: bool) -> tuple[list[Constraint], list[Var]] | None:
@@ -121,7 +137,7 @@ class _Domain:
     """The variables of a map while constraints tighten their ranges."""
 
     def __init__(self, m: IndexingMap, keep_dims: bool) -> None:
-        self.variables = [*m.dims, *m.syms, *m.rt_vars]
+        self.variables = list(m.variables)
         self.num_dims, self.keep_dims = len(m.dims), keep_dims
 
     def is_free(self, e: Expr) -> bool:

@@ -286,7 +286,8 @@ def mul(a: Expr, b: Expr) -> Expr:
     return Mul(a, b)
 
 
-def _divisor(b: Expr, what: str) -> int:
+def divisor(b: Expr, what: str) -> int:
+    """The value of `b` as the divisor of `what`. Raises GEN102 when it is not a positive constant."""
     if not isinstance(b, Const) or b.value <= 0:
         raise HeronError("GEN102", f"the divisor of {what} must be a positive constant", where=str(b))
     return b.value
@@ -298,7 +299,7 @@ def floordiv(a: Expr, b: Expr) -> Expr:
     Raises:
         HeronError: GEN102 when `b` is not a positive constant.
     """
-    c = _divisor(b, "floordiv")
+    c = divisor(b, "floordiv")
     if isinstance(a, Const):
         return Const(a.value // c)
     if c == 1:
@@ -314,7 +315,7 @@ def mod(a: Expr, b: Expr) -> Expr:
     Raises:
         HeronError: GEN102 when `b` is not a positive constant.
     """
-    c = _divisor(b, "mod")
+    c = divisor(b, "mod")
     if isinstance(a, Const):
         return Const(a.value % c)
     if c == 1:

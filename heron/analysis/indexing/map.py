@@ -72,9 +72,15 @@ class IndexingMap:
         return IndexingMap.from_sizes([Dim(i) for i in range(len(sizes))], sizes)
 
     @staticmethod
-    def empty(dims: Iterable[Var | Range], rank: int) -> IndexingMap:
-        """A map that reads nothing: its domain is known to be empty."""
-        return IndexingMap([Const(0)] * rank, dims, (), ((Const(1), 0, 0),))
+    def empty(
+        rank: int,
+        dims: Iterable[Var | Range] = (),
+        syms: Iterable[Var | Range] = (),
+        rt_vars: Iterable[Var | Range] = (),
+    ) -> IndexingMap:
+        """The map of these variables, whatever their ranges, that reads nothing: its domain is known to be empty."""
+        nothing = [[Var(0, -1, v.name) for v in _vars(vs)] for vs in (dims, syms, rt_vars)]
+        return IndexingMap([Const(0)] * rank, nothing[0], nothing[1], ((Const(0), 1, 1),), nothing[2])
 
     def replace(self, **changes: Any) -> IndexingMap:
         """The same map with some of results, dims, syms, constraints, rt_vars replaced."""
@@ -105,6 +111,11 @@ class IndexingMap:
         return format_map(self)
 
     @property
+    def variables(self) -> tuple[Var, ...]:
+        """Dimensions, symbols, runtime variables."""
+        return self.dims + self.syms + self.rt_vars
+
+    @property
     def num_dims(self) -> int:
         return len(self.dims)
 
@@ -120,7 +131,7 @@ class IndexingMap:
     @property
     def is_known_empty(self) -> bool:
         """No point satisfies the ranges and constraints (certain once simplified)."""
-        if any(v.lo > v.hi for v in (*self.dims, *self.syms, *self.rt_vars)):
+        if any(v.lo > v.hi for v in self.variables):
             return True
         return any(isinstance(e, Const) and not lo <= e.value <= hi for e, lo, hi in self.constraints)
 
@@ -162,8 +173,7 @@ class IndexingMap:
     def contains(self, dims: Sequence[int] = (), syms: Sequence[int] = (), rt_vars: Sequence[int] = ()) -> bool:
         """Whether the point lies in the domain (ranges and constraints)."""
         values = (*dims, *syms, *rt_vars)
-        variables = (*self.dims, *self.syms, *self.rt_vars)
-        if not all(v.lo <= x <= v.hi for v, x in zip(variables, values, strict=True)):
+        if not all(v.lo <= x <= v.hi for v, x in zip(self.variables, values, strict=True)):
             return False
         symbols = (*syms, *rt_vars)
         return all(lo <= e.evaluate(dims, symbols) <= hi for e, lo, hi in self.constraints)
@@ -205,6 +215,9 @@ class IndexingMap:
 
         With `keep_dims` the ranges of dimensions stay, and so do constraints on them: for code that is given its
         dimensions and has to test the constraints.
+
+        Raises:
+            HeronError: GEN106 when a value on the way to a result does not fit in 64 bits.
         """
         from heron.analysis.indexing.constraints import simplify_map
 

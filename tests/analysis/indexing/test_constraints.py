@@ -8,6 +8,7 @@ from hypothesis import given, settings
 
 from heron.analysis.indexing import IndexingMap, format_map, parse_map
 from heron.analysis.indexing.constraints import simplify_map
+from heron.errors import HeronError
 
 from .strategies import grid, inside, maps
 
@@ -83,6 +84,22 @@ def test_slow_contradictions_end() -> None:
         "d0 - d1 in [1, 999999999], d1 - d2 in [1, 999999999], d0 - d2 in [-999999999, 0]"
     )
     assert not parse_map(text).simplify().is_known_empty
+
+
+@pytest.mark.parametrize(
+    ("expr", "what"),
+    [
+        ("(d0 * 4611686018427387904 + 1) floordiv 3", "[1, 36893488147419103233]"),
+        ("d0 * 4611686018427387904 * -4", "[-147573952589676412928, 0]"),
+        ("d0 + 9223372036854775800", "[9223372036854775800, 9223372036854775808]"),
+    ],
+)
+def test_overflow(expr: str, what: str) -> None:
+    with pytest.raises(HeronError, match="GEN106") as caught:
+        parse_map(f"(d0) -> ({expr}), domain: d0 in [0, 8]").simplify()
+    assert what in str(caught.value)
+    m = parse_map("(d0) -> ((d0 * 4611686018427387904) floordiv 4611686018427387904), domain: d0 in [0, 8]")
+    assert m.simplify().is_identity
 
 
 def test_result_ranges() -> None:
