@@ -1,7 +1,8 @@
 """Stable sorting by a comparator computation, in whole-array steps.
 
-A comparator that compares one function of each side (``f(a) < f(b)``) sorts by that key. Any other comparator goes
-through a bitonic network: all comparisons of one stage at once, ties broken by position, so that it is stable too.
+A comparator that compares one function of each side (``f(a) < f(b)``), and where they are equal another one, sorts by
+those keys. Any other comparator goes through a bitonic network: all comparisons of one stage at once, ties broken by
+position, so that it is stable too.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
 
 def order(ev: Evaluator, comparator: Computation, operands: tuple[np.ndarray, ...], dim: int) -> np.ndarray:
     """The positions along `dim`, in sorted order."""
-    key = sort_key(ev, comparator, operands)
-    if key is not None:
-        return np.argsort(key, axis=dim, kind="stable")
+    keys = sort_keys(ev, comparator, operands)
+    if keys is not None:
+        return np.argsort(keys[0], dim, "stable") if len(keys) == 1 else np.lexsort(keys[::-1], dim)
     lines = tuple(np.moveaxis(x, dim, -1) for x in operands)
     return np.moveaxis(_network(ev, comparator, lines), -1, dim)
 
@@ -36,29 +37,67 @@ def top_k(x: np.ndarray, t: ElementType, k: int, largest: bool) -> tuple[np.ndar
     return np.take_along_axis(x, positions, -1), positions.astype(np.int32)
 
 
-def sort_key(ev: Evaluator, comparator: Computation, operands: tuple[np.ndarray, ...]) -> np.ndarray | None:
-    """Numbers whose ascending stable order is the comparator's; None when it is no comparison of one key."""
-    root = comparator.root
-    if root.opcode != "compare" or root.direction not in ("LT", "GT") or not ev.is_batchable(comparator):
+def sort_keys(ev: Evaluator, comparator: Computation, operands: tuple[np.ndarray, ...]) -> list[np.ndarray] | None:
+    """Numbers whose ascending stable order, the first ones counting most, is the comparator's; None where none are."""
+    if not ev.is_batchable(comparator):
         return None
-    left, right = root.operands
-    if _sides(left) != {0} or _sides(right) != {1}:
+    comparisons = _comparisons(comparator.root)
+    if comparisons is None:
         return None
     both = tuple(x for x in operands for _ in range(2))
+    keys = [_key(ev, c, both) for c in comparisons]
+    return None if any(k is None for k in keys) else [k for k in keys if k is not None]
+
+
+def _comparisons(i: Instruction) -> list[Instruction] | None:
+    """The comparisons `i` goes through, each asked where the ones before find both sides equal."""
+    if i.opcode == "compare":
+        return [i] if i.direction in ("LT", "GT") and {*map(_side, i.operands)} == {0, 1} else None
+    for first, equal, rest in _chains(i):
+        if first.opcode != "compare" or equal.opcode != "compare" or equal.direction != "EQ":
+            continue
+        if {*first.operands} == {*equal.operands} and first.type == equal.type:
+            head, tail = _comparisons(first), _comparisons(rest)
+            return None if head is None or tail is None else head + tail
+    return None
+
+
+def _chains(i: Instruction) -> list[tuple[Instruction, Instruction, Instruction]]:
+    """Readings of `i` as: the first value, or where the second one holds the third."""
+    if i.opcode == "select":
+        equal, rest, first = i.operands
+        return [(first, equal, rest)]
+    if i.opcode != "or":
+        return []
+    a, b = i.operands
+    pairs = [(x, both) for x, both in ((a, b), (b, a)) if both.opcode == "and"]
+    return [(x, both.operands[n], both.operands[1 - n]) for x, both in pairs for n in (0, 1)]
+
+
+def _key(ev: Evaluator, compare: Instruction, both: tuple[np.ndarray, ...]) -> np.ndarray | None:
+    """Numbers that ascend as `compare` says; None where its sides are other functions or no numbers give its order."""
+    left, right = compare.operands
     values = [_value(ev, side, both) for side in (left, right)]
     if values[0].tobytes() != values[1].tobytes():  # another function of each side
         return None
-    t, value = left.shape.element_type, np.broadcast_to(values[0], operands[0].shape)
+    descending = (compare.direction == "GT") == (_side(left) == 0)
+    t, value = left.shape.element_type, np.broadcast_to(values[0], both[0].shape)
     if t.is_complex:
         return None
-    if t.is_float and root.type != "TOTALORDER":
+    if t.is_float and compare.type != "TOTALORDER":
         value = working(value)
         if np.isnan(value).any():
             return None
         value = np.where(value == 0, value.dtype.type(0), value)  # zeros are equal
-        return -value if root.direction == "GT" else value
+        return -value if descending else value
     key = total_order(value, t)
-    return ~key if root.direction == "GT" else key
+    return ~key if descending else key
+
+
+def _side(i: Instruction) -> int | None:
+    """The side (0: a, 1: b) a value depends on; None when on both or none."""
+    found = _sides(i)
+    return next(iter(found)) if len(found) == 1 else None
 
 
 def _sides(i: Instruction) -> set[int]:
