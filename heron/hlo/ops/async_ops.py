@@ -27,7 +27,10 @@ ATTRIBUTES = {
 
 @op("async-start")
 class AsyncStart(Op):
-    """Begins to run `calls`; the value is ((operands), result, context)."""
+    """Begins to run `calls`; the value is ((operands), result, context).
+
+    Shape: a tuple: the tuple of the operands' shapes, the computation's result, and contexts where stated.
+    """
 
     operands = ("operands*",)
     attributes = ATTRIBUTES
@@ -49,7 +52,10 @@ class AsyncStart(Op):
 
 @op("async-update")
 class AsyncUpdate(Op):
-    """A point at which the work goes on; the value is the operand."""
+    """A point at which the work goes on; the value is the operand.
+
+    Shape: the operand's.
+    """
 
     operands = ("started",)
     attributes = ATTRIBUTES
@@ -64,7 +70,10 @@ class AsyncUpdate(Op):
 
 @op("async-done")
 class AsyncDone(Op):
-    """The result of the work, when it is finished."""
+    """The result of the work, when it is finished.
+
+    Shape: the second element of the operand's.
+    """
 
     operands = ("started",)
     attributes = ATTRIBUTES

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 @op("parameter")
 class Parameter(Op):
-    """An input of the computation; `number` prints inside the parentheses."""
+    """An input of the computation; `number` prints inside the parentheses.
+
+    Shape: as stated.
+    """
 
     attributes = {"number": Attr(AttrKind.INT, required=True)}
 
@@ -30,7 +33,10 @@ class Parameter(Op):
 
 @op("constant")
 class Constant(Op):
-    """`literal` prints inside the parentheses."""
+    """A value the program states; `literal` prints inside the parentheses.
+
+    Shape: the literal's.
+    """
 
     attributes = {"literal": Attr(AttrKind.LITERAL, required=True)}
 
@@ -52,7 +58,10 @@ def _value(literal: Any) -> Any:
 
 @op("iota")
 class Iota(Op):
-    """Each element's index in `iota_dimension`."""
+    """Each element's index in `iota_dimension`.
+
+    Shape: as stated.
+    """
 
     attributes = {"iota_dimension": Attr(AttrKind.INT, required=True)}
 
@@ -72,6 +81,11 @@ class Iota(Op):
 
 @op("tuple")
 class Tuple(Op):
+    """Its operands as one value.
+
+    Shape: the tuple of the operands' shapes.
+    """
+
     operands = ("elements*",)
     traits = {Trait.BITCAST_LIKE}
 
@@ -84,6 +98,11 @@ class Tuple(Op):
 
 @op("get-tuple-element")
 class GetTupleElement(Op):
+    """Element `index` of a tuple.
+
+    Shape: that element's.
+    """
+
     operands = ("tuple",)
     attributes = {"index": Attr(AttrKind.INT, required=True)}
     traits = {Trait.BITCAST_LIKE}
@@ -102,7 +121,10 @@ class GetTupleElement(Op):
 
 @op("copy")
 class Copy(Op):
-    """The same value in memory of its own, maybe in another layout."""
+    """The same value in memory of its own, maybe in another layout.
+
+    Shape: the operand's.
+    """
 
     operands = ("operand",)
     traits = {Trait.ELEMENTWISE}
@@ -116,7 +138,10 @@ class Copy(Op):
 
 @op("copy-start")
 class CopyStart(Op):
-    """Begins a copy; the value is (destination, source, context)."""
+    """Begins a copy; the value is (destination, source, context).
+
+    Shape: a tuple: the operand's shape twice and a u32[], unless stated.
+    """
 
     operands = ("operand",)
     attributes = {"cross_program_prefetch_index": Attr(AttrKind.INT)}
@@ -135,7 +160,10 @@ class CopyStart(Op):
 
 @op("copy-done")
 class CopyDone(Op):
-    """The destination of a finished copy."""
+    """The destination of a finished copy.
+
+    Shape: the first element of the operand's.
+    """
 
     operands = ("started",)
 

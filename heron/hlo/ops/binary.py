@@ -23,7 +23,10 @@ LATTICE = {Trait.ELEMENTWISE, Trait.COMMUTATIVE, Trait.ASSOCIATIVE}
 
 
 class Binary(Op):
-    """Two operands of one shape; `compute` gets them in their working type."""
+    """Two operands; `compute` gets them in their working type.
+
+    Shape: the operands', which must be the same.
+    """
 
     operands = ("lhs", "rhs")
     traits = {Trait.ELEMENTWISE}
@@ -51,7 +54,7 @@ class Binary(Op):
 # -- arithmetic -----------------------------------------------------------------------------------------------------
 @op("add")
 class Add(Binary):
-    """For preds: or."""
+    """The sum; integers wrap. For preds: or."""
 
     traits = LATTICE
 
@@ -61,6 +64,8 @@ class Add(Binary):
 
 @op("subtract")
 class Subtract(Binary):
+    """The difference; integers wrap."""
+
     kinds = NUMBER
 
     def compute(self, t: ElementType, x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -69,7 +74,7 @@ class Subtract(Binary):
 
 @op("multiply")
 class Multiply(Binary):
-    """For preds: and."""
+    """The product; integers wrap. For preds: and."""
 
     traits = LATTICE
 
@@ -90,7 +95,7 @@ class MultiplyHigh(Binary):
 
 @op("divide")
 class Divide(Binary):
-    """Integers: towards zero, ``x / 0 == -1``, ``INT_MIN / -1 == INT_MIN``."""
+    """The quotient. Integers: towards zero, ``x / 0 == -1``, ``INT_MIN / -1 == INT_MIN``."""
 
     kinds = NUMBER
 
@@ -114,7 +119,7 @@ def _complex_divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 @op("remainder")
 class Remainder(Binary):
-    """The dividend's sign; integers: ``x % 0 == x``."""
+    """What division leaves, with the dividend's sign; integers: ``x % 0 == x``."""
 
     kinds = INTEGER | FLOAT
 
@@ -124,6 +129,8 @@ class Remainder(Binary):
 
 @op("power")
 class Power(Binary):
+    """``lhs`` to the power of ``rhs``; of integers, wrapping, and by negative powers 0 unless lhs is 1 or -1."""
+
     traits = {Trait.ELEMENTWISE, Trait.TRANSCENDENTAL}
     kinds = NUMBER
 
@@ -152,7 +159,10 @@ def _complex_atan2(y: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 @op("complex")
 class Complex(Binary):
-    """Real and imaginary part."""
+    """Complex numbers of a real and an imaginary part.
+
+    Shape: the operands', with the complex element type.
+    """
 
     kinds = FLOAT
 
@@ -172,7 +182,7 @@ class Complex(Binary):
 # -- order ----------------------------------------------------------------------------------------------------------
 @op("maximum")
 class Maximum(Binary):
-    """NaN when either is. Complex numbers: by their real parts, the first of equals."""
+    """The larger one; NaN when either is. Complex numbers: by their real parts, the first of equals."""
 
     traits = LATTICE
 
@@ -182,7 +192,7 @@ class Maximum(Binary):
 
 @op("minimum")
 class Minimum(Binary):
-    """NaN when either is. Complex numbers: by their real parts, the first of equals."""
+    """The smaller one; NaN when either is. Complex numbers: by their real parts, the first of equals."""
 
     traits = LATTICE
 
@@ -193,6 +203,8 @@ class Minimum(Binary):
 # -- bits -----------------------------------------------------------------------------------------------------------
 @op("and")
 class And(Binary):
+    """Both, bit by bit; for preds, logically."""
+
     traits = LATTICE
     kinds = LOGICAL
 
@@ -202,6 +214,8 @@ class And(Binary):
 
 @op("or")
 class Or(Binary):
+    """Either, bit by bit; for preds, logically."""
+
     traits = LATTICE
     kinds = LOGICAL
 
@@ -211,6 +225,8 @@ class Or(Binary):
 
 @op("xor")
 class Xor(Binary):
+    """Just one, bit by bit; for preds, logically."""
+
     traits = LATTICE
     kinds = LOGICAL
 
@@ -220,7 +236,7 @@ class Xor(Binary):
 
 @op("shift-left")
 class ShiftLeft(Binary):
-    """Zero when the amount reaches the width (likewise below; negative amounts count as huge)."""
+    """``lhs`` shifted by ``rhs`` bits; zero when the amount reaches the width (negative amounts count as huge)."""
 
     kinds = INTEGER
 
@@ -230,7 +246,7 @@ class ShiftLeft(Binary):
 
 @op("shift-right-arithmetic")
 class ShiftRightArithmetic(Binary):
-    """Copies of the sign bit come in."""
+    """``lhs`` shifted down by ``rhs`` bits; copies of the sign bit come in."""
 
     kinds = INTEGER
 
@@ -240,7 +256,7 @@ class ShiftRightArithmetic(Binary):
 
 @op("shift-right-logical")
 class ShiftRightLogical(Binary):
-    """Zeros come in."""
+    """``lhs`` shifted down by ``rhs`` bits; zeros come in."""
 
     kinds = INTEGER
 

@@ -103,7 +103,10 @@ def need_one_dimension(i: Instruction, rank: int) -> int:
 
 @op("all-gather")
 class AllGather(Collective):
-    """The group's operands one behind the other along a dimension."""
+    """The group's operands one behind the other along a dimension.
+
+    Shape: as stated: the operand's, with that dimension as many times larger as the group has members.
+    """
 
     attributes = {**GROUPS, **DIMENSIONS, **GLOBAL_IDS}
 
@@ -130,7 +133,10 @@ def _results(i: Instruction) -> tuple[Shape, ...]:
 
 @op("all-gather-start")
 class AllGatherStart(AllGather):
-    """Begins an all-gather; the value is (operands, results)."""
+    """Begins an all-gather; the value is (operands, results).
+
+    Shape: as stated.
+    """
 
     def shape(self, i: Instruction, *operands: Shape) -> Shape:
         Collective.shape(self, i, *operands)
@@ -164,12 +170,20 @@ class Done(Op):
 
 @op("all-gather-done")
 class AllGatherDone(Done):
+    """The result of a finished all-gather.
+
+    Shape: the second element of the operand's.
+    """
+
     pass
 
 
 @op("all-reduce")
 class AllReduce(Collective):
-    """The group's operands combined elementwise by `to_apply`."""
+    """The group's operands combined elementwise by `to_apply`.
+
+    Shape: the operand's; a tuple of the operands' for several.
+    """
 
     attributes = {**GROUPS, **GLOBAL_IDS, **TO_APPLY}
 
@@ -192,11 +206,19 @@ def _combined(ev: Evaluator, i: Instruction, brought: list[Arrays]) -> Arrays:
 
 @op("all-reduce-start")
 class AllReduceStart(AllReduce):
-    """Begins an all-reduce; the value stands for the results."""
+    """Begins an all-reduce; the value stands for the results.
+
+    Shape: that of the all-reduce.
+    """
 
 
 @op("all-reduce-done")
 class AllReduceDone(Op):
+    """The result of a finished all-reduce.
+
+    Shape: the operand's.
+    """
+
     operands = ("started",)
     traits = {Trait.COLLECTIVE}
 
@@ -209,7 +231,10 @@ class AllReduceDone(Op):
 
 @op("reduce-scatter")
 class ReduceScatter(Collective):
-    """Each device's share, along a dimension, of the group's operands combined."""
+    """Each device's share, along a dimension, of the group's operands combined.
+
+    Shape: as stated: the operand's, with that dimension as many times smaller as the group has members.
+    """
 
     attributes = {**GROUPS, **GLOBAL_IDS, **DIMENSIONS, **TO_APPLY}
 
@@ -236,7 +261,10 @@ def _pieces(i: Instruction, x: np.ndarray, count: int) -> list[np.ndarray]:
 
 @op("all-to-all")
 class AllToAll(Collective):
-    """Device n gets piece n of everyone: pieces of one operand along `dimensions`, or one operand each."""
+    """Device n gets piece n of everyone: pieces of one operand along `dimensions`, or one operand each.
+
+    Shape: the operand's; without `dimensions`, a tuple of the operands'.
+    """
 
     attributes = {**GROUPS, "dimensions": Attr(AttrKind.INTS)}
 
@@ -269,7 +297,10 @@ def _need_tuple(i: Instruction, operands: tuple[Shape, ...]) -> Shape:
 
 @op("ragged-all-to-all")
 class RaggedAllToAll(Op):
-    """All-to-all of pieces of differing length, written into `output` at the offsets the receivers expect."""
+    """All-to-all of pieces of differing length, written into `output` at the offsets the receivers expect.
+
+    Shape: that of `output`.
+    """
 
     operands = ("operand", "output", "input_offsets", "send_sizes", "output_offsets", "receive_sizes")
     attributes = GROUPS_ALONE
@@ -309,7 +340,10 @@ def _span(i: Instruction, x: np.ndarray, start: int, size: int) -> np.ndarray:
 
 @op("collective-broadcast")
 class CollectiveBroadcast(Collective):
-    """Everyone gets the operand of the group's first device; who is in no group gets zeros."""
+    """Everyone gets the operand of the group's first device; who is in no group gets zeros.
+
+    Shape: the operand's.
+    """
 
     attributes = GROUPS_ALONE
 
@@ -324,7 +358,10 @@ class CollectiveBroadcast(Collective):
 
 @op("collective-permute")
 class CollectivePermute(Collective):
-    """Sends each source's operand to its target; who is no target gets zeros."""
+    """Sends each source's operand to its target; who is no target gets zeros.
+
+    Shape: the operand's.
+    """
 
     attributes = PAIRS
 
@@ -360,7 +397,10 @@ def need_pairs(i: Instruction) -> None:
 
 @op("collective-permute-start")
 class CollectivePermuteStart(CollectivePermute):
-    """Begins a collective-permute; the value is (operand, result, context...)."""
+    """Begins a collective-permute; the value is (operand, result, context...).
+
+    Shape: a tuple: the operand's shape twice, and contexts where stated.
+    """
 
     def shape(self, i: Instruction, *operands: Shape) -> Shape:
         x = Collective.shape(self, i, *operands)
@@ -383,6 +423,11 @@ class CollectivePermuteStart(CollectivePermute):
 
 @op("collective-permute-done")
 class CollectivePermuteDone(Done):
+    """The result of a finished collective-permute.
+
+    Shape: the second element of the operand's.
+    """
+
     pass
 
 
@@ -393,7 +438,10 @@ class DeviceNumber(Op):
 
 @op("partition-id")
 class PartitionId(DeviceNumber):
-    """This device's number among the partitions of its replica."""
+    """This device's number among the partitions of its replica.
+
+    Shape: u32[].
+    """
 
     def evaluate(self, ev: Evaluator, i: Instruction) -> np.ndarray:
         return np.array(ev.device.partition, np.uint32)
@@ -401,7 +449,10 @@ class PartitionId(DeviceNumber):
 
 @op("replica-id")
 class ReplicaId(DeviceNumber):
-    """This device's number among the replicas."""
+    """This device's number among the replicas.
+
+    Shape: u32[].
+    """
 
     def evaluate(self, ev: Evaluator, i: Instruction) -> np.ndarray:
         return np.array(ev.device.replica, np.uint32)

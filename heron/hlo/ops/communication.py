@@ -27,7 +27,10 @@ def need_token(i: Instruction, n: int, s: Shape) -> None:
 
 @op("after-all")
 class AfterAll(Op):
-    """A token that comes when all its operands have come."""
+    """A token that comes when all its operands have come.
+
+    Shape: token[].
+    """
 
     operands = ("tokens*",)
 
@@ -55,7 +58,10 @@ class Identity(Op):
 
 @op("add-dependency")
 class AddDependency(Identity):
-    """The operand, not before the token."""
+    """The operand, not before the token.
+
+    Shape: the first operand's.
+    """
 
     operands = ("operand", "token")
 
@@ -69,12 +75,18 @@ class AddDependency(Identity):
 
 @op("opt-barrier")
 class OptBarrier(Identity):
-    """The operand; no optimisation looks or moves through."""
+    """The operand; no optimisation looks or moves through.
+
+    Shape: the operand's.
+    """
 
 
 @op("domain")
 class Domain(Identity):
-    """The operand, where one sharding domain ends and another begins."""
+    """The operand, where one sharding domain ends and another begins.
+
+    Shape: the operand's.
+    """
 
     attributes = {"domain": Attr(AttrKind.RAW, required=True)}
 
@@ -85,7 +97,10 @@ class Domain(Identity):
 
 @op("infeed")
 class Infeed(Op):
-    """(data from the host, token)."""
+    """(data from the host, token).
+
+    Shape: as stated: a tuple of the data's shape and token[].
+    """
 
     operands = ("token",)
     attributes = {"infeed_config": Attr(AttrKind.STRING, "")}
@@ -104,7 +119,10 @@ class Infeed(Op):
 
 @op("outfeed")
 class Outfeed(Op):
-    """Data to the host."""
+    """Data to the host.
+
+    Shape: token[].
+    """
 
     operands = ("operand", "token")
     attributes = {"outfeed_shape": Attr(AttrKind.SHAPE), "outfeed_config": Attr(AttrKind.STRING, "")}
@@ -122,7 +140,10 @@ class Outfeed(Op):
 
 @op("send")
 class Send(Op):
-    """Begins to send data over a channel; the value is (data, context, token)."""
+    """Begins to send data over a channel; the value is (data, context, token).
+
+    Shape: a tuple: the operand's shape, u32[] and token[].
+    """
 
     operands = ("operand", "token")
     attributes = TRANSFER
@@ -139,6 +160,11 @@ class Send(Op):
 
 @op("send-done")
 class SendDone(Op):
+    """The end of a send.
+
+    Shape: token[].
+    """
+
     operands = ("sent",)
     attributes = TRANSFER
     traits = EFFECT
@@ -153,7 +179,10 @@ class SendDone(Op):
 
 @op("recv")
 class Recv(Op):
-    """Begins to receive data over a channel; the value is (data, context, token)."""
+    """Begins to receive data over a channel; the value is (data, context, token).
+
+    Shape: as stated.
+    """
 
     operands = ("token",)
     attributes = TRANSFER
@@ -171,7 +200,10 @@ class Recv(Op):
 
 @op("recv-done")
 class RecvDone(Op):
-    """(data, token)."""
+    """(data, token).
+
+    Shape: a tuple: the first and the last element of the operand's.
+    """
 
     operands = ("received",)
     attributes = TRANSFER

@@ -28,7 +28,12 @@ COMPARISONS = {
 
 @op("compare")
 class Compare(Op):
-    """``type`` TOTALORDER ranks floats -NaN < -inf < … < -0 < 0 < … < inf < NaN; otherwise NaN is unequal to all."""
+    """Whether ``lhs`` stands in ``direction`` to ``rhs``.
+
+    ``type`` TOTALORDER ranks floats -NaN < -inf < … < -0 < 0 < … < inf < NaN; otherwise NaN is unequal to all.
+
+    Shape: the operands', of preds.
+    """
 
     operands = ("lhs", "rhs")
     attributes = {
@@ -58,7 +63,10 @@ class Compare(Op):
 
 @op("select")
 class Select(Op):
-    """``pred`` is a scalar or has the operands' dimensions."""
+    """Where ``pred`` holds, the element of ``on_true``, elsewhere that of ``on_false``.
+
+    Shape: that of the last two operands, which must be the same; ``pred`` is a scalar or has their dimensions.
+    """
 
     operands = ("pred", "on_true", "on_false")
     traits = {Trait.ELEMENTWISE}
@@ -82,7 +90,10 @@ class Select(Op):
 
 @op("clamp")
 class Clamp(Op):
-    """``minimum(max, maximum(min, operand))``; the bounds are scalars or have the operand's dimensions."""
+    """``minimum(max, maximum(min, operand))``.
+
+    Shape: the operand's; the bounds are scalars or have its dimensions.
+    """
 
     operands = ("min", "operand", "max")
     traits = {Trait.ELEMENTWISE}

@@ -21,6 +21,11 @@ FUSION_KINDS = ("kLoop", "kInput", "kOutput", "kCustom")
 
 @op("call")
 class Call(Op):
+    """Runs a computation on the operands.
+
+    Shape: the computation's result.
+    """
+
     operands = ("operands*",)
     attributes = {
         "to_apply": Attr(AttrKind.COMPUTATION, required=True),
@@ -39,7 +44,10 @@ class Call(Op):
 
 @op("while")
 class While(Op):
-    """``value = init; while condition(value): value = body(value)``."""
+    """``value = init; while condition(value): value = body(value)``.
+
+    Shape: the operand's.
+    """
 
     operands = ("init",)
     attributes = {
@@ -65,6 +73,8 @@ class Conditional(Op):
     """Runs the branch the index names, the last one for an index out of range.
 
     A pred index chooses between ``(true, false)``; the text then says true_computation= and false_computation=.
+
+    Shape: the branches' result, which must be the same.
     """
 
     operands = ("branch_index", "branch_operands*")
@@ -94,7 +104,10 @@ class Conditional(Op):
 
 @op("map")
 class Map(Op):
-    """A scalar computation on each element."""
+    """A scalar computation on each element.
+
+    Shape: the operands' dimensions, with the computation's element type.
+    """
 
     operands = ("operands*",)
     attributes = {
@@ -124,7 +137,10 @@ class Map(Op):
 
 @op("fusion")
 class Fusion(Op):
-    """A computation compiled as one kernel; to the evaluator, a call."""
+    """A computation compiled as one kernel; to the evaluator, a call.
+
+    Shape: the computation's result.
+    """
 
     operands = ("operands*",)
     attributes = {

@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 
 @op("convert")
 class Convert(Op):
-    """Integers wrap, floats round to nearest even, floats to integers truncate and saturate (NaN gives 0)."""
+    """The same values as another type.
+
+    Integers wrap, floats round to nearest even, floats to integers truncate and saturate (NaN gives 0).
+
+    Shape: as stated, with the operand's dimensions.
+    """
 
     operands = ("operand",)
     traits = {Trait.ELEMENTWISE}
@@ -38,7 +43,10 @@ class Convert(Op):
 
 @op("bitcast-convert")
 class BitcastConvert(Op):
-    """The same bits as another type; a width k times smaller adds a minor dimension k, and the reverse."""
+    """The same bits as another type.
+
+    Shape: as stated: the operand's dimensions; a width k times smaller adds a minor dimension k, and the reverse.
+    """
 
     operands = ("operand",)
     traits = {Trait.ELEMENTWISE}
@@ -66,7 +74,10 @@ class BitcastConvert(Op):
 
 @op("stochastic-convert")
 class StochasticConvert(Op):
-    """Float to signed integer, rounded up in magnitude when `random` (uniform bits) is below the fraction."""
+    """Float to signed integer, rounded up in magnitude when `random` (uniform bits) is below the fraction.
+
+    Shape: as stated, with the operands' dimensions.
+    """
 
     operands = ("operand", "random")
     traits = {Trait.ELEMENTWISE}
@@ -97,7 +108,10 @@ class StochasticConvert(Op):
 
 @op("reduce-precision")
 class ReducePrecision(Op):
-    """Rounded to a float of `exponent_bits` and `mantissa_bits`, kept in the operand's type."""
+    """Rounded to a float of `exponent_bits` and `mantissa_bits`, kept in the operand's type.
+
+    Shape: the operand's.
+    """
 
     operands = ("operand",)
     attributes = {
@@ -123,7 +137,10 @@ class ReducePrecision(Op):
 
 @op("bitcast")
 class Bitcast(Op):
-    """The same bytes in memory, under another shape and layout."""
+    """The same bytes in memory, under another shape and layout.
+
+    Shape: as stated, of as many bytes.
+    """
 
     operands = ("operand",)
     traits = {Trait.BITCAST_LIKE}

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 @op("convolution")
 class Convolution(Op):
-    """Sums of products over a window (a correlation, unless the window is reversed), as machine learning has it."""
+    """Sums of products over a window (a correlation, unless the window is reversed), as machine learning has it.
+
+    Shape: batch and output features by `dim_labels`, and along each spatial dimension as many elements as windows fit.
+    """
 
     operands = ("input", "kernel")
     attributes = {

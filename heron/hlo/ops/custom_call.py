@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 @op("custom-call")
 class CustomCall(Op):
-    """The stated result of a function outside the program. The evaluator knows those `libraries` lists."""
+    """The stated result of a function outside the program. The evaluator knows those `libraries` lists.
+
+    Shape: as stated.
+    """
 
     operands = ("operands*",)
     attributes = {

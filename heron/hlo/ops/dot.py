@@ -28,9 +28,11 @@ DIMENSION_NUMBERS = {
 
 @op("dot")
 class Dot(Op):
-    """Result dimensions: batch, then the lhs's free ones, then the rhs's; sums run in at least f32 (s32).
+    """Sums of products over contracting dimensions, for each index of the batch dimensions; run in at least f32 (s32).
 
     The program may state another result type than the operands' (s8 operands with an s32 result).
+
+    Shape: batch dimensions, then the lhs's free ones, then the rhs's.
     """
 
     operands = ("lhs", "rhs")
@@ -102,6 +104,8 @@ class RaggedDot(Op):
 
     A free ragged dimension: each group of lhs rows meets its own rhs (``rhs_group_dims``). A contracting one: each
     group gives a result of its own, stacked in front. A batch one: an ordinary dot.
+
+    Shape: that of the dot without the group dimension; with a ragged contraction, the groups' number before it.
     """
 
     operands = ("lhs", "rhs", "group_sizes")
@@ -153,7 +157,10 @@ class RaggedDot(Op):
 
 @op("scaled-dot")
 class ScaledDot(Op):
-    """A dot of operands multiplied by block scales: a scale's dimension divides the operand's; a scalar is no scale."""
+    """A dot of operands multiplied by block scales: a scale's dimension divides the operand's; a scalar is no scale.
+
+    Shape: that of the dot.
+    """
 
     operands = ("lhs", "rhs", "lhs_scale", "rhs_scale")
     attributes = {**DIMENSION_NUMBERS, "operand_precision": PRECISION, "algorithm": ALGORITHM}

@@ -45,6 +45,11 @@ def need_bound(size: int, bound: int, d: int) -> None:
 
 @op("get-dimension-size")
 class GetDimensionSize(Op):
+    """The size that a dimension, the one in `dimensions`, has at run time.
+
+    Shape: s32[].
+    """
+
     operands = ("operand",)
     attributes = DIMENSIONS
 
@@ -58,6 +63,11 @@ class GetDimensionSize(Op):
 
 @op("set-dimension-size")
 class SetDimensionSize(Op):
+    """The operand with the dimension in `dimensions` cut to `size` elements.
+
+    Shape: the operand's, with that dimension bounded (``<=``).
+    """
+
     operands = ("operand", "size")
     attributes = DIMENSIONS
 
@@ -77,7 +87,10 @@ class SetDimensionSize(Op):
 
 @op("dynamic-reshape")
 class DynamicReshape(Op):
-    """A reshape to sizes computed at run time, bounded by the stated ones."""
+    """A reshape to sizes computed at run time, bounded by the stated ones.
+
+    Shape: as stated.
+    """
 
     operands = ("operand", "sizes*")
 

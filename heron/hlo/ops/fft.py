@@ -21,7 +21,10 @@ KINDS = ("FFT", "IFFT", "RFFT", "IRFFT")
 
 @op("fft")
 class Fft(Op):
-    """Discrete Fourier transforms of the last 1 to 3 dimensions; inverse ones divide by the number of elements."""
+    """Discrete Fourier transforms of the last 1 to 3 dimensions; inverse ones divide by the number of elements.
+
+    Shape: the operand's; RFFT gives ``n / 2 + 1`` elements in the last dimension, IRFFT takes as many.
+    """
 
     operands = ("operand",)
     attributes = {

@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 
 @op("gather")
 class Gather(Op):
-    """Slices of the operand at the start indices, which are moved until each slice lies inside."""
+    """Slices of the operand at the start indices, which are moved until each slice lies inside.
+
+    Shape: `offset_dims` have the sizes of a slice without its collapsed dimensions, the others those of the indices
+    without `index_vector_dim`.
+    """
 
     operands = ("operand", "start_indices")
     attributes = {
@@ -74,6 +78,8 @@ class Scatter(Op):
     """N arrays with updates combined into them at the indices; windows that do not lie inside are dropped whole.
 
     Operands: N arrays, the indices, N arrays of updates.
+
+    Shape: the array's; a tuple of the arrays' when N > 1.
     """
 
     operands = ("operands_indices_updates*",)

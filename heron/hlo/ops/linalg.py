@@ -32,6 +32,8 @@ class Cholesky(Op):
     """The triangle L with ``L @ L^H == a`` (upper: ``L^H @ L``), NaN where `a` is not positive definite.
 
     Only the named triangle of `a` is read; the other one of the result is unspecified (here zero).
+
+    Shape: the operand's: square matrices.
     """
 
     operands = ("a",)
@@ -47,7 +49,10 @@ class Cholesky(Op):
 
 @op("triangular-solve")
 class TriangularSolve(Op):
-    """x with ``op(a) @ x == b`` (or ``x @ op(a) == b``), reading one triangle of `a`."""
+    """x with ``op(a) @ x == b`` (or ``x @ op(a) == b``), reading one triangle of `a`.
+
+    Shape: that of b.
+    """
 
     operands = ("a", "b")
     attributes = {

@@ -19,7 +19,10 @@ DIMENSIONS = {"dimensions": Attr(AttrKind.INTS, required=True)}
 
 @op("broadcast")
 class Broadcast(Op):
-    """Operand dimension n becomes result dimension ``dimensions[n]``; along the others the operand repeats."""
+    """Operand dimension n becomes result dimension ``dimensions[n]``; along the others the operand repeats.
+
+    Shape: as stated; it has the operand's sizes in those dimensions.
+    """
 
     operands = ("operand",)
     attributes = DIMENSIONS
@@ -47,7 +50,10 @@ class Broadcast(Op):
 
 @op("reshape")
 class Reshape(Op):
-    """The same elements in row-major order, under other dimensions."""
+    """The same elements in row-major order, under other dimensions.
+
+    Shape: as stated, with as many elements.
+    """
 
     operands = ("operand",)
     attributes = {"inferred_dimension": Attr(AttrKind.INT)}
@@ -67,7 +73,10 @@ class Reshape(Op):
 
 @op("transpose")
 class Transpose(Op):
-    """Result dimension n is operand dimension ``dimensions[n]``."""
+    """Result dimension n is operand dimension ``dimensions[n]``.
+
+    Shape: the operand's sizes in that order.
+    """
 
     operands = ("operand",)
     attributes = DIMENSIONS
@@ -88,6 +97,11 @@ class Transpose(Op):
 
 @op("reverse")
 class Reverse(Op):
+    """The operand turned around along `dimensions`.
+
+    Shape: the operand's.
+    """
+
     operands = ("operand",)
     attributes = DIMENSIONS
 
@@ -102,6 +116,11 @@ class Reverse(Op):
 
 @op("concatenate")
 class Concatenate(Op):
+    """The operands one behind the other along the one dimension in `dimensions`.
+
+    Shape: the operands' sizes summed in that dimension; in the others they must be the same.
+    """
+
     operands = ("operands*",)
     attributes = DIMENSIONS
 
@@ -128,7 +147,12 @@ class Concatenate(Op):
 
 @op("pad")
 class Pad(Op):
-    """``padding``: (low, high, interior) a dimension; interior counts between elements, negative edges cut."""
+    """The operand with ``padding_value`` around and between its elements.
+
+    ``padding``: (low, high, interior) a dimension; interior counts between elements, negative edges cut.
+
+    Shape: each size n becomes ``low + n + interior * (n - 1) + high``.
+    """
 
     operands = ("operand", "padding_value")
     attributes = {"padding": Attr(AttrKind.PADDING, required=True)}

@@ -43,7 +43,10 @@ def _spread(i: Instruction, x: np.ndarray, *vectors: np.ndarray) -> tuple[tuple[
 
 @op("batch-norm-training")
 class BatchNormTraining(Op):
-    """(normalised, mean, variance), by the batch's own mean and (biased) variance."""
+    """(normalised, mean, variance), by the batch's own mean and (biased) variance.
+
+    Shape: a tuple: the operand's, and twice one dimension of features.
+    """
 
     operands = ("operand", "scale", "offset")
     attributes = ATTRIBUTES
@@ -63,7 +66,10 @@ class BatchNormTraining(Op):
 
 @op("batch-norm-inference")
 class BatchNormInference(Op):
-    """Normalised by the mean and variance given."""
+    """Normalised by the mean and variance given.
+
+    Shape: the operand's.
+    """
 
     operands = ("operand", "scale", "offset", "mean", "variance")
     attributes = ATTRIBUTES
@@ -79,7 +85,10 @@ class BatchNormInference(Op):
 
 @op("batch-norm-grad")
 class BatchNormGrad(Op):
-    """Gradients of batch-norm-training: (operand's, scale's, offset's)."""
+    """Gradients of batch-norm-training: (operand's, scale's, offset's).
+
+    Shape: a tuple: the operand's, and twice one dimension of features.
+    """
 
     operands = ("operand", "scale", "mean", "variance", "grad_output")
     attributes = ATTRIBUTES

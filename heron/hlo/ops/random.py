@@ -24,6 +24,8 @@ class Rng(Op):
     """Draws from a distribution: uniform in [a, b), or normal with mean a and standard deviation b.
 
     Which numbers come is open; the evaluator's depend on its seed.
+
+    Shape: as stated.
     """
 
     operands = ("a", "b")
@@ -54,7 +56,10 @@ class Rng(Op):
 
 @op("rng-bit-generator")
 class RngBitGenerator(Op):
-    """Random bits from a counter-based generator: (new state, bits)."""
+    """Random bits from a counter-based generator: (new state, bits).
+
+    Shape: as stated: a tuple of the state's shape and that of the bits.
+    """
 
     operands = ("state",)
     attributes = {"algorithm": Attr(AttrKind.ENUM, required=True, choices=ALGORITHMS)}
@@ -79,7 +84,10 @@ class RngBitGenerator(Op):
 
 @op("rng-get-and-update-state")
 class RngGetAndUpdateState(Op):
-    """The module's 128-bit random state, which then advances by `delta`."""
+    """The module's 128-bit random state, which then advances by `delta`.
+
+    Shape: u64[2].
+    """
 
     attributes = {"delta": Attr(AttrKind.INT, required=True)}
     traits = {Trait.SIDE_EFFECT, Trait.RANDOM}

@@ -72,7 +72,12 @@ def reduction_inputs(i: Instruction, operands: tuple[np.ndarray, ...]) -> tuple[
 
 @op("reduce")
 class Reduce(Op):
-    """Any number of arrays, then as many initial values; the order of combining is open."""
+    """Elements along `dimensions` combined by `to_apply`, beginning with the initial value.
+
+    Any number of arrays, then as many initial values; the order of combining is open.
+
+    Shape: the operand's without `dimensions`; a tuple of such for several arrays.
+    """
 
     operands = ("operands_and_init_values*",)
     attributes = {

@@ -22,6 +22,8 @@ class Scan(Op):
     Operands: arrays, then `num_carries` initial carries. `to_apply` takes a slice of each array, the dimension dropped,
     and the carries, and returns a slice of each output, then the next carries. The value is the outputs, then the last
     carries. `is_associative` allows other orders; the evaluator always goes step by step.
+
+    Shape: a tuple: as stated for the outputs, then the carries' shapes.
     """
 
     operands = ("operands*",)

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 @op("slice")
 class Slice(Op):
-    """``slice``: (start, limit, stride) a dimension."""
+    """The elements from `start` to `limit` by `stride`: ``slice`` has the three for each dimension.
+
+    Shape: ``ceil((limit - start) / stride)`` in each dimension.
+    """
 
     operands = ("operand",)
     attributes = {"slice": Attr(AttrKind.SLICES, required=True)}
@@ -44,7 +47,10 @@ class Slice(Op):
 
 @op("dynamic-slice")
 class DynamicSlice(Op):
-    """Starts are moved until the slice lies inside the operand."""
+    """A part of the operand that begins at the start indices, which are moved until it lies inside.
+
+    Shape: `dynamic_slice_sizes`.
+    """
 
     operands = ("operand", "start_indices*")
     attributes = {"dynamic_slice_sizes": Attr(AttrKind.INTS, required=True)}
@@ -66,7 +72,10 @@ class DynamicSlice(Op):
 
 @op("dynamic-update-slice")
 class DynamicUpdateSlice(Op):
-    """The operand with a part replaced; starts are moved until the update lies inside."""
+    """The operand with a part replaced by the update; starts are moved until it lies inside.
+
+    Shape: the operand's.
+    """
 
     operands = ("operand", "update", "start_indices*")
 

@@ -22,6 +22,8 @@ class Sort(Op):
     """Sorts along one dimension, all operands by the same order; ``to_apply(a0, b0, a1, b1…)`` says a before b.
 
     The evaluator always sorts stably.
+
+    Shape: the operand's; a tuple of the operands' for several.
     """
 
     operands = ("operands*",)
@@ -55,7 +57,10 @@ class Sort(Op):
 
 @op("topk")
 class TopK(Op):
-    """The k largest (or smallest) elements of the last dimension and their positions; of equals, earlier ones first."""
+    """The k largest (or smallest) elements of the last dimension and their positions; of equals, earlier ones first.
+
+    Shape: a tuple: the operand's with k in the last dimension, and the same of s32.
+    """
 
     operands = ("operand",)
     attributes = {

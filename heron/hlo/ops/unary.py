@@ -25,7 +25,10 @@ LOGICAL = INTEGER | {"pred"}
 
 
 class Unary(Op):
-    """Same shape out as in; `compute` gets the operand in its working type."""
+    """One operand; `compute` gets it in its working type.
+
+    Shape: the operand's.
+    """
 
     operands = ("operand",)
     traits = {Trait.ELEMENTWISE}
@@ -64,6 +67,11 @@ class Transcendental(Unary):
 # -- rounding and sign ----------------------------------------------------------------------------------------------
 @op("abs")
 class Abs(Unary):
+    """The magnitude; of complex numbers, a real. The least signed integer stays as it is.
+
+    Shape: the operand's; of complex numbers, with the real element type.
+    """
+
     def shape(self, i: Instruction, x: Shape) -> Shape:
         self.check(i, x)
         return default(x.with_type(x.element_type.component))
@@ -74,6 +82,8 @@ class Abs(Unary):
 
 @op("negate")
 class Negate(Unary):
+    """The operand with its sign turned; integers wrap."""
+
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return np.negative(x)
 
@@ -90,6 +100,8 @@ class Sign(Unary):
 
 @op("ceil")
 class Ceil(Unary):
+    """The least whole number that is not below."""
+
     kinds = FLOAT
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
@@ -98,6 +110,8 @@ class Ceil(Unary):
 
 @op("floor")
 class Floor(Unary):
+    """The greatest whole number that is not above."""
+
     kinds = FLOAT
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
@@ -117,6 +131,8 @@ class RoundNearestAfz(Unary):
 
 @op("round-nearest-even")
 class RoundNearestEven(Unary):
+    """To the nearest whole number, halves to the even one."""
+
     kinds = FLOAT
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
@@ -126,6 +142,8 @@ class RoundNearestEven(Unary):
 # -- bits and parts -------------------------------------------------------------------------------------------------
 @op("not")
 class Not(Unary):
+    """Each bit turned; for preds, the other truth value."""
+
     kinds = LOGICAL
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
@@ -134,6 +152,8 @@ class Not(Unary):
 
 @op("popcnt")
 class PopulationCount(Unary):
+    """How many bits are set."""
+
     kinds = INTEGER
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
@@ -142,6 +162,8 @@ class PopulationCount(Unary):
 
 @op("count-leading-zeros")
 class CountLeadingZeros(Unary):
+    """How many bits above the highest set one are zero; the width for 0."""
+
     kinds = INTEGER
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
@@ -150,6 +172,11 @@ class CountLeadingZeros(Unary):
 
 @op("is-finite")
 class IsFinite(Unary):
+    """Whether an element is neither infinite nor NaN.
+
+    Shape: the operand's, of preds.
+    """
+
     kinds = FLOAT
 
     def shape(self, i: Instruction, x: Shape) -> Shape:
@@ -162,6 +189,11 @@ class IsFinite(Unary):
 
 @op("real")
 class Real(Unary):
+    """The real part; the operand itself for reals.
+
+    Shape: the operand's, with the real element type.
+    """
+
     kinds = FRACTION
 
     def shape(self, i: Instruction, x: Shape) -> Shape:
@@ -174,6 +206,11 @@ class Real(Unary):
 
 @op("imag")
 class Imag(Real):
+    """The imaginary part; 0 for reals.
+
+    Shape: the operand's, with the real element type.
+    """
+
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return np.imag(x)
 
@@ -181,18 +218,24 @@ class Imag(Real):
 # -- roots, exponentials, logarithms --------------------------------------------------------------------------------
 @op("sqrt")
 class Sqrt(Transcendental):
+    """The square root."""
+
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return np.sqrt(x)
 
 
 @op("rsqrt")
 class Rsqrt(Transcendental):
+    """``1 / sqrt(x)``."""
+
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return 1.0 / np.sqrt(x)
 
 
 @op("cbrt")
 class Cbrt(Transcendental):
+    """The cube root, also of negative numbers."""
+
     kinds = FLOAT
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
@@ -201,36 +244,48 @@ class Cbrt(Transcendental):
 
 @op("exponential")
 class Exponential(Transcendental):
+    """e to the power of the operand."""
+
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return np.exp(x)
 
 
 @op("exponential-minus-one")
 class ExponentialMinusOne(Transcendental):
+    """``exp(x) - 1``, exact for small x too."""
+
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return np.expm1(x)
 
 
 @op("log")
 class Log(Transcendental):
+    """The natural logarithm."""
+
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return np.log(x)
 
 
 @op("log-plus-one")
 class LogPlusOne(Transcendental):
+    """``log(1 + x)``, exact for small x too."""
+
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return np.log1p(x)
 
 
 @op("logistic")
 class Logistic(Transcendental):
+    """``1 / (1 + exp(-x))``."""
+
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return 1.0 / (1.0 + np.exp(-x))
 
 
 @op("erf")
 class Erf(Transcendental):
+    """The error function."""
+
     kinds = FLOAT
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
@@ -242,65 +297,87 @@ class Erf(Transcendental):
 # -- circular and hyperbolic functions ------------------------------------------------------------------------------
 @op("sine")
 class Sine(Transcendental):
+    """The sine."""
+
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return np.sin(x)
 
 
 @op("cosine")
 class Cosine(Transcendental):
+    """The cosine."""
+
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return np.cos(x)
 
 
 @op("tan")
 class Tan(Transcendental):
+    """The tangent."""
+
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return np.tan(x)
 
 
 @op("sinh")
 class Sinh(Transcendental):
+    """The hyperbolic sine."""
+
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return np.sinh(x)
 
 
 @op("cosh")
 class Cosh(Transcendental):
+    """The hyperbolic cosine."""
+
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return np.cosh(x)
 
 
 @op("tanh")
 class Tanh(Transcendental):
+    """The hyperbolic tangent."""
+
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return np.tanh(x)
 
 
 @op("acos")
 class Acos(Transcendental):
+    """The inverse cosine."""
+
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return np.arccos(x)
 
 
 @op("asin")
 class Asin(Transcendental):
+    """The inverse sine."""
+
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return np.arcsin(x)
 
 
 @op("acosh")
 class Acosh(Transcendental):
+    """The inverse hyperbolic cosine."""
+
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return np.arccosh(x)
 
 
 @op("asinh")
 class Asinh(Transcendental):
+    """The inverse hyperbolic sine."""
+
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return np.arcsinh(x)
 
 
 @op("atanh")
 class Atanh(Transcendental):
+    """The inverse hyperbolic tangent."""
+
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return np.arctanh(x)

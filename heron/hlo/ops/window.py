@@ -38,6 +38,8 @@ class ReduceWindow(Op):
     """Each window's elements reduced; padding counts for nothing.
 
     Any number of arrays, then as many initial values.
+
+    Shape: as many elements along each dimension as windows fit; a tuple of such for several arrays.
     """
 
     operands = ("operands_and_init_values*",)
@@ -63,7 +65,10 @@ class ReduceWindow(Op):
 
 @op("select-and-scatter")
 class SelectAndScatter(Op):
-    """Each window of the operand selects one element; the window's source value is scattered to its place."""
+    """Each window of the operand selects one element; the window's source value is scattered to its place.
+
+    Shape: the operand's.
+    """
 
     operands = ("operand", "source", "init_value")
     attributes = {
