@@ -159,6 +159,16 @@ def transpose(x: Instruction, permutation: Sequence[int]) -> Instruction:
     return x.parent.add("transpose", [x], array(x.shape.element_type, dims), like=x, dimensions=tuple(permutation))
 
 
+def own_body(i: Instruction) -> None:
+    """Give a copied fusion a body of its own, and so the fusions in that: a body belongs to one fusion."""
+    if i.opcode != "fusion":
+        return
+    assert i.parent is not None and i.parent.module is not None
+    body = i.attrs["calls"] = i.parent.module.add_computation(i.attrs["calls"].clone())
+    for inner in body.instructions:
+        own_body(inner)
+
+
 def inline(at: Instruction, callee: Computation, arguments: Sequence[Instruction]) -> Instruction:
     """Copy `callee`'s body in place of `at`, its parameters being `arguments`; return what stands for `at` now."""
     caller = at.parent

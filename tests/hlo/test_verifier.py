@@ -1,4 +1,4 @@
-"""Each rule of the verifier, broken once."""
+"""The structure's rules, each broken once by damage to a module, and how problems are reported."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ BROKEN: list[tuple[Callable[[Module], None], str, str]] = [
     (schedule_out_of_order, "HLO110", "which it needs"),
     (alias_of_nothing, "HLO111", "no part {2}"),
     (alias_twice, "HLO111", "aliased twice"),
-    (donor_of_nothing, "HLO111", "no parameter 7"),
+    (donor_of_nothing, "HLO115", "no parameter 7"),
 ]
 
 

@@ -11,6 +11,7 @@ from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
 from heron.hlo.shape import ShapeIndex
 from heron.passes.base import Constraint, Pass
+from heron.passes.building import own_body
 from heron.passes.context import PassContext
 from heron.passes.copies.coalesce import Plan, coalesce, last_readers, order_edges
 from heron.passes.copies.flatten_call_graph import FlattenCallGraph
@@ -182,7 +183,9 @@ def _another(source: Instruction) -> Instruction:
     home = source.parent
     assert home is not None
     if _is_generator(source):
-        return home.attach(source.clone())
+        again = home.attach(source.clone())
+        own_body(again)
+        return again
     return home.add("copy", [source], source.shape, "copy", like=source)
 
 

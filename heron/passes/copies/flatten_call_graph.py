@@ -9,6 +9,7 @@ from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
 from heron.passes.base import Pass
+from heron.passes.building import own_body
 from heron.passes.context import PassContext
 from heron.passes.registry import register
 
@@ -63,6 +64,8 @@ def _own_callees(module: Module, i: Instruction, taken: set[Computation]) -> boo
         for c in mine:
             if c in taken:
                 c = module.add_computation(c.clone())
+                for inner in c.instructions:
+                    own_body(inner)
                 changed = True
             taken.add(c)
             new.append(c)

@@ -1,0 +1,77 @@
+"""Verifier: the rules a module keeps between any two passes, each a small function with its own code.
+
+Rules run in three stages (`Stage`); a stage runs only when the ones before it found nothing. `VerifierOptions` switches
+the rules that hold from some point of a compile on: layouts after layout assignment, orders after scheduling.
+docs/verifier.md lists all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from heron.hlo.attributes import misfits
+from heron.hlo.instruction import Instruction
+from heron.hlo.module import Module
+from heron.hlo.verifier import asynchronous as _asynchronous  # noqa: F401  each file registers its rules
+from heron.hlo.verifier import calls as _calls  # noqa: F401
+from heron.hlo.verifier import channels as _channels  # noqa: F401
+from heron.hlo.verifier import collectives as _collectives  # noqa: F401
+from heron.hlo.verifier import extras as _extras  # noqa: F401
+from heron.hlo.verifier import header as _header  # noqa: F401
+from heron.hlo.verifier import layouts as _layouts  # noqa: F401
+from heron.hlo.verifier import numbers as _numbers  # noqa: F401
+from heron.hlo.verifier import shapes as _shapes  # noqa: F401
+from heron.hlo.verifier import structure as _structure  # noqa: F401
+from heron.hlo.verifier.rules import RULES, Plan, Problem, Rule, Stage, VerifierOptions, plans
+from heron.hlo.verifier.schedules import schedules_are_orders
+
+__all__ = ["RULES", "Problem", "Rule", "Stage", "VerifierOptions", "problems", "schedules_are_orders", "verify"]
+
+RULES.sort(key=lambda r: r.code)
+DEFAULT = VerifierOptions()
+
+
+def verify(module: Module, options: VerifierOptions = DEFAULT) -> None:
+    """Raise the first broken rule as a HeronError (HLO1xx and HLO2xx, or HLO010 from a shape rule)."""
+    for problem in problems(module, options):
+        raise problem.error()
+
+
+def problems(module: Module, options: VerifierOptions = DEFAULT) -> Iterator[Problem]:
+    """Every broken rule, as far as the stages go."""
+    for plan in plans(options):
+        found = False
+        for problem in _run(plan, module):
+            found = True
+            yield problem
+        if found:
+            return
+
+
+def _run(plan: Plan, module: Module) -> Iterator[Problem]:
+    for rule in plan.module:
+        yield from rule.check(module)
+    by_opcode, by_extra = plan.opcodes, plan.extras
+    if not by_opcode and not by_extra:
+        return
+    for c in module.computations:
+        for i in c._instructions:
+            rules = by_opcode.get(i.opcode)
+            if rules is not None:
+                for rule in rules:
+                    yield from _checked(rule, i)
+            if i.extras:
+                for name in i.extras:
+                    for rule in by_extra.get(name, ()):
+                        yield from _checked(rule, i)
+
+
+def _checked(rule: Rule, i: Instruction) -> Iterator[Problem]:
+    """The rule's findings; attributes of the wrong Python type are blamed, instead of stumbled over."""
+    try:
+        yield from rule.check(i)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        wrong = misfits(i)
+        if not wrong:
+            raise
+        yield Problem("HLO104", f"attribute '{wrong[0]}' of '{i.name}' has the wrong type", i)

@@ -1,0 +1,225 @@
+"""Extras: what instructions carry beside their op's attributes: shardings, origins, accuracies, configurations.
+
+They are kept as text, so the first rule for each is that it can be read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+from heron.errors import HeronError
+from heron.hlo.instruction import Instruction
+from heron.hlo.module import Module
+from heron.hlo.verifier.rules import Problem, rule
+
+#: ops that can be computed more or less accurately
+ACCURACY = (
+    "cbrt",
+    "cosine",
+    "erf",
+    "exponential",
+    "exponential-minus-one",
+    "log",
+    "log-plus-one",
+    "logistic",
+    "rsqrt",
+    "sine",
+    "sqrt",
+    "tan",
+    "tanh",
+)
+
+
+# -- sharding --------------------------------------------------------------------------------------------------------
+@rule("HLO150", carrying="sharding")
+def shardings_can_be_read(i: Instruction) -> Iterator[Problem]:
+    """A sharding is written as XLA writes shardings."""
+    try:
+        _sharding(i.extras["sharding"])
+    except HeronError as error:
+        yield Problem("HLO150", f"the sharding of '{i.name}' cannot be read", i, why=error.what)
+
+
+@rule("HLO151", carrying="sharding")
+def shardings_fit_shapes(i: Instruction) -> Iterator[Problem]:
+    """A tuple's sharding has a part for each leaf, and a tiled one a number of tiles for each dimension."""
+    found = _readable(i)
+    if found is None or i.shape.is_token:
+        return
+    leaves = [s for _, s in i.shape.leaves()]
+    parts = list(found.tuple_shardings) if _is_tuple(found) else [found] * len(leaves)
+    if not i.shape.is_tuple and _is_tuple(found):
+        yield Problem("HLO151", f"'{i.name}' is no tuple, its sharding is one", i, why=f"it is {i.shape}")
+        return
+    if len(parts) != len(leaves) and not (not leaves and len(parts) == 1):
+        why = f"{len(parts)} parts, {len(leaves)} leaves in {i.shape}"
+        yield Problem("HLO151", f"the sharding of '{i.name}' needs a part for each leaf", i, why=why)
+        return
+    for part, shape in zip(parts, leaves, strict=False):
+        rank = _tiled_rank(part)
+        if rank is not None and shape.is_array and rank != shape.rank:
+            why = f"it splits {rank} dimensions, the shape is {shape}"
+            yield Problem("HLO151", f"the sharding of '{i.name}' has another rank", i, why=why)
+
+
+@rule("HLO152", carrying="sharding")
+def shardings_name_devices_once(i: Instruction) -> Iterator[Problem]:
+    """A tiled sharding has more than one tile, and each on a device of its own that there is."""
+    found = _readable(i)
+    if found is None:
+        return
+    assert i.parent is not None and i.parent.module is not None
+    limit = i.parent.module.num_partitions
+    for part in list(found.tuple_shardings) if _is_tuple(found) else [found]:
+        devices = list(part.tile_assignment_devices)
+        tiles = _product(part.tile_assignment_dimensions)
+        outside = [d for d in devices if d < 0 or (limit > 1 and d >= limit)]
+        if len(set(devices)) != len(devices):
+            yield Problem(
+                "HLO152", f"the sharding of '{i.name}' names a device twice", i, why=f"devices {devices[:20]}"
+            )
+        elif outside:
+            why = f"device {outside[0]}" + (f", there are {limit}" if limit > 1 else "")
+            yield Problem("HLO152", f"the sharding of '{i.name}' names a device that does not exist", i, why=why)
+        if part.tile_assignment_dimensions:
+            count = _product(part.iota_reshape_dims) if part.iota_reshape_dims else len(devices)
+            if count != tiles:
+                why = f"{tiles} tiles, {count} devices"
+                yield Problem("HLO152", f"the sharding of '{i.name}' needs a device for each tile", i, why=why)
+            elif tiles == 1:
+                hint = "{replicated} or {maximal device=0}"
+                yield Problem("HLO152", f"the sharding of '{i.name}' has a single tile", i, hint=hint)
+
+
+@rule("HLO153", on=("while", "conditional"))
+def loops_keep_their_sharding(i: Instruction) -> Iterator[Problem]:
+    """A loop, its parameters and its body's result have one sharding if they have any; so have branches' results."""
+    if i.opcode == "while":
+        body, condition = i.attrs["body"], i.attrs["condition"]
+        alike = [i, body.root, *body.parameters, *condition.parameters]
+    else:
+        alike = [i, *(branch.root for branch in i.attrs["branch_computations"])]
+    stated = [k for k in alike if "sharding" in k.extras]
+    for other in stated[1:]:
+        first = stated[0]
+        if not _same_sharding(first, other):
+            why = f"{first.extras['sharding']} and {other.extras['sharding']}"
+            yield Problem("HLO153", f"'{first.name}' and '{other.name}' must have one sharding", i, why=why)
+
+
+@lru_cache(maxsize=1024)
+def _sharding(text: str) -> Any:
+    """The OpSharding of a text. Raises PROTO006."""
+    from heron.hlo.proto.schema import MESSAGES
+    from heron.hlo.proto.sharding import write_sharding
+
+    message = MESSAGES["OpSharding"]()
+    write_sharding(text, message)
+    return message
+
+
+def _readable(i: Instruction) -> Any:
+    try:
+        return _sharding(i.extras["sharding"])
+    except HeronError:
+        return None  # HLO150
+
+
+def _same_sharding(a: Instruction, b: Instruction) -> bool:
+    x, y = _readable(a), _readable(b)
+    return x is None or y is None or x == y
+
+
+def _is_tuple(sharding: Any) -> bool:
+    return sharding.type == 2
+
+
+def _tiled_rank(sharding: Any) -> int | None:
+    """How many dimensions a sharding splits; None where that does not matter."""
+    if sharding.HasField("named_sharding"):
+        return len(sharding.named_sharding.dim_shardings) or None
+    if not sharding.tile_assignment_dimensions:
+        return None
+    kept = len(sharding.tile_assignment_dimensions) - len(sharding.last_tile_dims)
+    return kept - sharding.replicate_on_last_tile_dim
+
+
+def _product(numbers: Any) -> int:
+    product = 1
+    for n in numbers:
+        product *= n
+    return product
+
+
+# -- the rest --------------------------------------------------------------------------------------------------------
+@rule("HLO154", carrying="origin")
+def origins_have_the_tuples_shape(i: Instruction) -> Iterator[Problem]:
+    """An origin is written as XLA writes origins and has a part for each leaf of the shape."""
+    from heron.hlo.proto.origins import write_origin
+    from heron.hlo.proto.schema import MESSAGES
+
+    message = MESSAGES["OriginalValueProto"]()
+    try:
+        write_origin(i.extras["origin"], message)
+    except HeronError as error:
+        yield Problem("HLO154", f"the origin of '{i.name}' cannot be read", i, why=error.what)
+        return
+    if message.is_synthetic_call:
+        return
+    has = {tuple(e.shape_index) for e in message.elements}
+    wants = {index for index, _ in i.shape.leaves()}
+    if has != wants:
+        why = f"it has the parts {_indices(has)}, the shape {_indices(wants)}"
+        yield Problem("HLO154", f"the origin of '{i.name}' has other parts than its shape", i, why=why)
+
+
+def _indices(found: set[tuple[int, ...]]) -> str:
+    return ", ".join("{" + ",".join(map(str, index)) + "}" for index in sorted(found)[:8]) or "none"
+
+
+@rule("HLO155", carrying="result_accuracy")
+def accuracies_are_of_functions(i: Instruction) -> Iterator[Problem]:
+    """Only the transcendental functions of one operand have a result accuracy."""
+    if i.opcode not in ACCURACY:
+        yield Problem(
+            "HLO155", f"{i.opcode} has no result accuracy to choose", i, why=f"{', '.join(ACCURACY)} have one"
+        )
+
+
+@rule("HLO156", carrying="parameter_replication")
+def replications_cover_leaves(i: Instruction) -> Iterator[Problem]:
+    """parameter_replication stands on parameters and has a flag for each leaf."""
+    flags, leaves = i.extras["parameter_replication"], sum(1 for _ in i.shape.leaves())
+    if i.opcode != "parameter":
+        yield Problem("HLO156", f"'{i.name}' is no parameter, but has parameter_replication", i)
+    elif len(flags) != leaves:
+        why = f"{len(flags)} flags, {leaves} leaves in {i.shape}"
+        yield Problem("HLO156", f"parameter_replication of '{i.name}' needs a flag for each leaf", i, why=why)
+
+
+@rule("HLO157", carrying="backend_config")
+def configurations_are_json(i: Instruction) -> Iterator[Problem]:
+    """A backend configuration in braces is JSON, but on custom calls, which read their own."""
+    text = i.extras["backend_config"]
+    if i.opcode == "custom-call" or text[:1] != "{":
+        return
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError) as error:
+        yield Problem("HLO157", f"the backend configuration of '{i.name}' is no JSON", i, why=str(error)[:200])
+
+
+@rule("HLO158")
+def stack_frames_exist(module: Module) -> Iterator[Problem]:
+    """A stack frame that metadata name is in the module's table, if it has one."""
+    table = module.header.get("stack_frames")
+    if table is None:
+        return
+    count = len(table.frames)
+    for i in module.instructions():
+        if i.metadata is not None and not 0 <= i.metadata.stack_frame_id <= count:
+            why = f"frame {i.metadata.stack_frame_id}, the table has {count}"
+            yield Problem("HLO158", f"'{i.name}' comes from a stack frame that is not there", i, why=why)
