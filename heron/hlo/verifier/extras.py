@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from functools import lru_cache
-from typing import Any
 
 from heron.errors import HeronError
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
+from heron.hlo.sharding import Kind, Sharding
 from heron.hlo.verifier.rules import Problem, rule
 
 #: ops that can be computed more or less accurately
@@ -38,9 +37,10 @@ ACCURACY = (
 def shardings_can_be_read(i: Instruction) -> Iterator[Problem]:
     """A sharding is written as XLA writes shardings."""
     try:
-        _sharding(i.extras["sharding"])
+        _ = i.sharding
     except HeronError as error:
-        yield Problem("HLO150", f"the sharding of '{i.name}' cannot be read", i, why=error.what)
+        why = error.what + (f": {error.why}" if error.why else "")
+        yield Problem("HLO150", f"the sharding of '{i.name}' cannot be read", i, why=why)
 
 
 @rule("HLO151", carrying="sharding")
@@ -50,16 +50,16 @@ def shardings_fit_shapes(i: Instruction) -> Iterator[Problem]:
     if found is None or i.shape.is_token:
         return
     leaves = [s for _, s in i.shape.leaves()]
-    parts = list(found.tuple_shardings) if _is_tuple(found) else [found] * len(leaves)
-    if not i.shape.is_tuple and _is_tuple(found):
+    if found.is_tuple and not i.shape.is_tuple:
         yield Problem("HLO151", f"'{i.name}' is no tuple, its sharding is one", i, why=f"it is {i.shape}")
         return
-    if len(parts) != len(leaves) and not (not leaves and len(parts) == 1):
+    parts = found.elements if found.is_tuple else (found,) * len(leaves)
+    if len(parts) != len(leaves) and (leaves or len(parts) > 1):
         why = f"{len(parts)} parts, {len(leaves)} leaves in {i.shape}"
         yield Problem("HLO151", f"the sharding of '{i.name}' needs a part for each leaf", i, why=why)
         return
     for part, shape in zip(parts, leaves, strict=False):
-        rank = _tiled_rank(part)
+        rank = _rank(part)
         if rank is not None and shape.is_array and rank != shape.rank:
             why = f"it splits {rank} dimensions, the shape is {shape}"
             yield Problem("HLO151", f"the sharding of '{i.name}' has another rank", i, why=why)
@@ -73,25 +73,18 @@ def shardings_name_devices_once(i: Instruction) -> Iterator[Problem]:
         return
     assert i.parent is not None and i.parent.module is not None
     limit = i.parent.module.num_partitions
-    for part in list(found.tuple_shardings) if _is_tuple(found) else [found]:
-        devices = list(part.tile_assignment_devices)
-        tiles = _product(part.tile_assignment_dimensions)
-        outside = [d for d in devices if d < 0 or (limit > 1 and d >= limit)]
+    for part in found.elements if found.is_tuple else (found,):
+        plain = part.plain
+        devices = (plain.device,) if plain.kind is Kind.MAXIMAL else _listed(plain)
+        largest = plain.tiles.size - 1 if plain.tiles is not None and not devices else max(devices, default=0)
         if len(set(devices)) != len(devices):
-            yield Problem(
-                "HLO152", f"the sharding of '{i.name}' names a device twice", i, why=f"devices {devices[:20]}"
-            )
-        elif outside:
-            why = f"device {outside[0]}" + (f", there are {limit}" if limit > 1 else "")
+            yield Problem("HLO152", f"the sharding of '{i.name}' names a device twice", i, why=f"it is {part}"[:200])
+        elif largest < 0 or min(devices, default=0) < 0 or (limit > 1 and largest >= limit):
+            why = f"the devices are 0 to {limit - 1}" if limit > 1 else f"it is {part}"[:200]
             yield Problem("HLO152", f"the sharding of '{i.name}' names a device that does not exist", i, why=why)
-        if part.tile_assignment_dimensions:
-            count = _product(part.iota_reshape_dims) if part.iota_reshape_dims else len(devices)
-            if count != tiles:
-                why = f"{tiles} tiles, {count} devices"
-                yield Problem("HLO152", f"the sharding of '{i.name}' needs a device for each tile", i, why=why)
-            elif tiles == 1:
-                hint = "{replicated} or {maximal device=0}"
-                yield Problem("HLO152", f"the sharding of '{i.name}' has a single tile", i, hint=hint)
+        elif plain.tiles is not None and plain.tiles.size == 1:
+            hint = "{replicated} or {maximal device=0}"
+            yield Problem("HLO152", f"the sharding of '{i.name}' has a single tile", i, hint=hint)
 
 
 @rule("HLO153", on=("while", "conditional"))
@@ -102,56 +95,35 @@ def loops_keep_their_sharding(i: Instruction) -> Iterator[Problem]:
         alike = [i, body.root, *body.parameters, *condition.parameters]
     else:
         alike = [i, *(branch.root for branch in i.attrs["branch_computations"])]
-    stated = [k for k in alike if "sharding" in k.extras]
-    for other in stated[1:]:
-        first = stated[0]
-        if not _same_sharding(first, other):
-            why = f"{first.extras['sharding']} and {other.extras['sharding']}"
+    stated = [(k, found) for k in alike if (found := _readable(k)) is not None]
+    for other, sharding in stated[1:]:
+        first, wanted = stated[0]
+        if sharding != wanted:
+            why = f"{wanted} and {sharding}"[:200]
             yield Problem("HLO153", f"'{first.name}' and '{other.name}' must have one sharding", i, why=why)
 
 
-@lru_cache(maxsize=1024)
-def _sharding(text: str) -> Any:
-    """The OpSharding of a text. Raises PROTO006."""
-    from heron.hlo.proto.schema import MESSAGES
-    from heron.hlo.proto.sharding import write_sharding
-
-    message = MESSAGES["OpSharding"]()
-    write_sharding(text, message)
-    return message
-
-
-def _readable(i: Instruction) -> Any:
-    try:
-        return _sharding(i.extras["sharding"])
-    except HeronError:
-        return None  # HLO150
-
-
-def _same_sharding(a: Instruction, b: Instruction) -> bool:
-    x, y = _readable(a), _readable(b)
-    return x is None or y is None or x == y
-
-
-def _is_tuple(sharding: Any) -> bool:
-    return sharding.type == 2
-
-
-def _tiled_rank(sharding: Any) -> int | None:
-    """How many dimensions a sharding splits; None where that does not matter."""
-    if sharding.HasField("named_sharding"):
-        return len(sharding.named_sharding.dim_shardings) or None
-    if not sharding.tile_assignment_dimensions:
+def _readable(i: Instruction) -> Sharding | None:
+    """The sharding, if there is one and HLO150 found no fault with it."""
+    if "sharding" not in i.extras:
         return None
-    kept = len(sharding.tile_assignment_dimensions) - len(sharding.last_tile_dims)
-    return kept - sharding.replicate_on_last_tile_dim
+    try:
+        return i.sharding
+    except HeronError:
+        return None
 
 
-def _product(numbers: Any) -> int:
-    product = 1
-    for n in numbers:
-        product *= n
-    return product
+def _rank(sharding: Sharding) -> int | None:
+    """How many dimensions a sharding splits; None where that does not matter."""
+    if sharding.named is not None:
+        return len(sharding.named.splits) or None
+    return None if sharding.tiles is None else len(sharding.data_dims)
+
+
+def _listed(sharding: Sharding) -> tuple[int, ...]:
+    """The devices of tiles where they are listed; an iota names each once, and may name millions."""
+    tiles = sharding.tiles
+    return () if tiles is None or tiles.iota is not None else tiles.devices
 
 
 # -- the rest --------------------------------------------------------------------------------------------------------
