@@ -14,7 +14,7 @@ import numpy as np
 
 from heron.errors import HeronError
 from heron.hlo.computation import Computation
-from heron.hlo.evaluation import batched
+from heron.hlo.evaluation import batched, dynamic
 from heron.hlo.evaluation.devices import Device, World
 from heron.hlo.evaluation.host import Host
 from heron.hlo.instruction import Instruction
@@ -24,6 +24,8 @@ from heron.hlo.shape import Shape
 #: an array, None for a token, or a tuple of values
 Value = Any
 Watcher = Callable[[Instruction, Value], None]
+#: an instruction, the values nobody needs after it, and whether its sizes are dynamic
+Step = tuple[Instruction, list[Instruction], bool]
 
 
 class Evaluator:
@@ -56,7 +58,7 @@ class Evaluator:
         #: every recv begun, with what it waits for
         self.transfers: list[tuple[Instruction, Any]] = []
         self._orders: dict[Computation, list[Instruction]] = {}
-        self._steps: dict[Computation, list[tuple[Instruction, list[Instruction]]]] = {}
+        self._steps: dict[Computation, list[Step]] = {}
         self._batchable: dict[Computation, bool] = {}
 
     # -- running -----------------------------------------------------------------------------------------------------
@@ -78,8 +80,10 @@ class Evaluator:
         known: dict[Instruction, Value] = {}
         on_value = self.on_value
         with np.errstate(all="ignore"):
-            for i, last_used in steps:
-                if i.opcode == "parameter":
+            for i, last_used, is_sized in steps:
+                if is_sized:
+                    value = dynamic.run(self, i, [known[o] for o in i.operands])
+                elif i.opcode == "parameter":
                     value = values[i.attrs["number"]]
                 else:
                     value = self.run_instruction(i, [known[o] for o in i.operands])
@@ -122,8 +126,12 @@ class Evaluator:
 def evaluate(module: Module, *arrays: np.ndarray) -> list[np.ndarray]:
     """The outputs of `module` (tuples flattened, tokens left out) on inputs with its parameters' dtypes and shapes.
 
-    It runs on one device; `evaluate_devices` runs it on several. Raises EVAL001 (an op cannot be evaluated), EVAL002
-    (wrong number of inputs), EVAL003 (wrong dtype or shape), EVAL004 (an op needs devices that are not there).
+    A dynamic dimension (``<=N``) of an input may have any size up to its bound, and outputs have their actual sizes.
+    The program runs on one device; `evaluate_devices` runs it on several.
+
+    Raises EVAL001 (an op cannot be evaluated), EVAL002 (wrong number of inputs), EVAL003 (wrong dtype or shape),
+    EVAL004 (an op needs devices that are not there), EVAL007 (the host gives nothing), EVAL008 (elements beyond an
+    array's actual size), EVAL009 (a size beyond its bound).
     """
     return flatten(Evaluator(module).run(*arrays))
 
@@ -184,7 +192,7 @@ def bind(shapes: Sequence[Shape], arrays: Sequence[np.ndarray], source: str = ""
     checked: list[np.ndarray] = []
     for (n, index, s), given in zip(leaves, arrays, strict=True):
         a = np.asarray(given)
-        if a.shape != s.dims or a.dtype != s.element_type.dtype:
+        if not _fits(a.shape, s) or a.dtype != s.element_type.dtype:
             part = "".join(f"[{k}]" for k in index)
             raise HeronError(
                 "EVAL003",
@@ -196,14 +204,22 @@ def bind(shapes: Sequence[Shape], arrays: Sequence[np.ndarray], source: str = ""
     return [_assemble(shape, supply) for shape in shapes]
 
 
+def _fits(dims: tuple[int, ...], s: Shape) -> bool:
+    """Whether an array of those sizes is a value of `s`: a dynamic dimension may be smaller than its bound."""
+    if dims == s.dims:
+        return True
+    sizes = zip(dims, s.dims, s.dynamic, strict=False)
+    return len(dims) == s.rank == len(s.dynamic) and all(n <= bound if dyn else n == bound for n, bound, dyn in sizes)
+
+
 def _assemble(shape: Shape, supply: Any) -> Value:
     if shape.tuple_shapes is not None:
         return tuple(_assemble(s, supply) for s in shape.tuple_shapes)
     return next(supply) if shape.is_array else None
 
 
-def _plan(order: list[Instruction], root: Instruction) -> list[tuple[Instruction, list[Instruction]]]:
-    """Each instruction with the values nobody needs after it."""
+def _plan(order: list[Instruction], root: Instruction) -> list[Step]:
+    """Each instruction with the values nobody needs after it, and whether its sizes are dynamic."""
     last: dict[Instruction, Instruction] = {}
     for i in order:
         last[i] = i
@@ -213,4 +229,4 @@ def _plan(order: list[Instruction], root: Instruction) -> list[tuple[Instruction
     for value, user in last.items():
         if value is not root:
             dead[user].append(value)
-    return [(i, dead[i]) for i in order]
+    return [(i, dead[i], dynamic.is_dynamic(i)) for i in order]

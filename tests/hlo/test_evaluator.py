@@ -219,21 +219,6 @@ ENTRY e {
     assert evaluate(parse(text), np.array([1, 2], np.float32))[0].tolist() == [-1, -2]
 
 
-def test_dynamic_sizes_must_be_the_bound() -> None:
-    text = """HloModule m
-ENTRY e {
-  p = f32[4] parameter(0)
-  n = s32[] parameter(1)
-  d = f32[<=4] set-dimension-size(p, n), dimensions={0}
-  ROOT s = s32[] get-dimension-size(d), dimensions={0}
-}
-"""
-    p = np.zeros(4, np.float32)
-    assert evaluate(parse(text), p, np.array(4, np.int32))[0] == 4
-    with pytest.raises(HeronError, match="3 elements at run time"):
-        evaluate(parse(text), p, np.array(3, np.int32))
-
-
 def test_bitcast_reads_memory_in_the_layouts_given() -> None:
     text = """HloModule m
 ENTRY e {

@@ -13,7 +13,7 @@ import numpy as np
 
 from heron.errors import HeronError
 from heron.hlo.custom_calls import is_lower, letter, options
-from heron.hlo.evaluation import linalg, sorting
+from heron.hlo.evaluation import dynamic, linalg, sorting
 
 if TYPE_CHECKING:
     from heron.hlo.instruction import Instruction
@@ -166,6 +166,19 @@ def pivots_to_permutation(i: Instruction, pivots: np.ndarray) -> np.ndarray:
 def top_k(i: Instruction, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The largest elements of each line and their positions."""
     return sorting.top_k(x, i.operands[0].shape.element_type, i.shape.at((0,)).dims[-1], True)
+
+
+@target("SliceToDynamic")
+def slice_to_dynamic(i: Instruction, x: np.ndarray, *sizes: np.ndarray) -> np.ndarray:
+    """The first elements: a size for each dimension, known at run time."""
+    bounds = i.shape.dims
+    return dynamic.trimmed(x, [dynamic.need_size(int(n), bounds[d], d) for d, n in enumerate(sizes)])
+
+
+@target("PadToStatic")
+def pad_to_static(i: Instruction, x: np.ndarray) -> tuple[np.ndarray, ...]:
+    """(the array filled up to its bound with zeros, the size of each dimension)."""
+    return dynamic.trimmed(x, i.shape.at((0,)).dims), *(np.array(n, np.int32) for n in x.shape)
 
 
 @target("SPMDFullToShardShape", "SPMDShardToFullShape")

@@ -1,16 +1,15 @@
-"""Sizes known only at run time (bounded dynamic dimensions).
-
-The evaluator works on whole, static arrays: a dimension's size is its bound, other sizes are refused.
-"""
+"""Sizes known only at run time (bounded dynamic dimensions). In the evaluator, arrays have their actual sizes."""
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from heron.errors import HeronError
 from heron.hlo import shape as shapes
+from heron.hlo.evaluation import dynamic
 from heron.hlo.op import Attr, AttrKind, Op, op, reject
 from heron.hlo.ops.rules import attr, default, given, need_arrays, need_dims, need_same_type, need_scalar_index
 from heron.hlo.shape import Shape, scalar
@@ -31,16 +30,6 @@ def need_one_dimension(i: Instruction, x: Shape) -> int:
         reject(i, "dimensions must name one dimension", f"{len(dims)} given")
     need_dims(i, "dimensions", dims, x.rank)
     return dims[0]
-
-
-def need_bound(size: int, bound: int, d: int) -> None:
-    """Raises EVAL004 when a dimension is smaller than its bound."""
-    if size != bound:
-        raise HeronError(
-            "EVAL004",
-            f"dimension {d} has {size} elements at run time",
-            why=f"the evaluator works with arrays of the full bound, {bound}, only",
-        )
 
 
 @op("get-dimension-size")
@@ -65,6 +54,8 @@ class GetDimensionSize(Op):
 class SetDimensionSize(Op):
     """The operand with the dimension in `dimensions` cut to `size` elements.
 
+    What a larger size than before brings in is open; the evaluator brings in zeros.
+
     Shape: the operand's, with that dimension bounded (``<=``).
     """
 
@@ -74,15 +65,17 @@ class SetDimensionSize(Op):
     def shape(self, i: Instruction, x: Shape, size: Shape) -> Shape:
         d = need_one_dimension(i, x)
         need_scalar_index(i, size, 1)
-        dynamic = list(x.dynamic or (False,) * x.rank)
-        dynamic[d] = True
+        marks = list(x.dynamic or (False,) * x.rank)
+        marks[d] = True
         if i.shape is not None and i.shape.dims == x.dims and i.shape.dynamic == x.dynamic:
             return default(x)  # a constant size equal to the bound stays static
-        return shapes.array(x.element_type, x.dims, x.layout, tuple(dynamic)).with_default_layout()
+        return shapes.array(x.element_type, x.dims, x.layout, tuple(marks)).with_default_layout()
 
     def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray, size: np.ndarray) -> np.ndarray:
-        need_bound(int(size), x.shape[i.dimensions[0]], i.dimensions[0])
-        return x
+        (d,) = i.dimensions
+        bound = i.shape.dims[d]
+        least = 0 if i.shape.dynamic and i.shape.dynamic[d] else bound
+        return dynamic.resized(x, d, dynamic.need_size(int(size), bound, d, least))
 
 
 @op("dynamic-reshape")
@@ -107,6 +100,10 @@ class DynamicReshape(Op):
         return default(to)
 
     def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray, *sizes: np.ndarray) -> np.ndarray:
-        for d, (size, bound) in enumerate(zip(sizes, i.shape.dims, strict=True)):
-            need_bound(int(size), bound, d)
-        return x.reshape(i.shape.dims)
+        dims = tuple(
+            dynamic.need_size(int(n), bound, d) for d, (n, bound) in enumerate(zip(sizes, i.shape.dims, strict=True))
+        )
+        if prod(dims) != x.size:
+            why = f"{list(dims)} has {prod(dims)} elements, the operand {x.size}"
+            raise HeronError("EVAL009", f"'dynamic-reshape' to {list(dims)}", why=why)
+        return x.reshape(dims)
