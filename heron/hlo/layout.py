@@ -29,9 +29,7 @@ class Layout:
     def _text(self) -> str:
         tail = ""
         if self.tiles:
-            tail += "T" + "".join(
-                "(" + ",".join("*" if d < 0 else str(d) for d in tile) + ")" for tile in self.tiles
-            )
+            tail += "T" + "".join("(" + ",".join("*" if d < 0 else str(d) for d in tile) + ")" for tile in self.tiles)
         tail += self.extra
         if self.element_size:
             tail += f"E({self.element_size})"

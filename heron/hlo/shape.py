@@ -61,10 +61,7 @@ class Shape:
 
     def _text(self) -> str:
         if self.tuple_shapes is not None:
-            parts = [
-                (f"/*index={n}*/" if n and n % 5 == 0 else "") + s.text
-                for n, s in enumerate(self.tuple_shapes)
-            ]
+            parts = [(f"/*index={n}*/" if n and n % 5 == 0 else "") + s.text for n, s in enumerate(self.tuple_shapes)]
             return "(" + ", ".join(parts) + ")"
         dims = self.dims
         if any(self.dynamic):

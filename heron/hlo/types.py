@@ -66,14 +66,14 @@ class ElementType:
 
 
 PRED = ElementType("pred", "pred", 8, np.bool_, 1)
-S1 = ElementType("s1", "signed", 1, ml_dtypes.int2, 30)
+S1 = ElementType("s1", "signed", 1, ml_dtypes.int1, 30)
 S2 = ElementType("s2", "signed", 2, ml_dtypes.int2, 26)
 S4 = ElementType("s4", "signed", 4, ml_dtypes.int4, 21)
 S8 = ElementType("s8", "signed", 8, np.int8, 2)
 S16 = ElementType("s16", "signed", 16, np.int16, 3)
 S32 = ElementType("s32", "signed", 32, np.int32, 4)
 S64 = ElementType("s64", "signed", 64, np.int64, 5)
-U1 = ElementType("u1", "unsigned", 1, ml_dtypes.uint2, 31)
+U1 = ElementType("u1", "unsigned", 1, ml_dtypes.uint1, 31)
 U2 = ElementType("u2", "unsigned", 2, ml_dtypes.uint2, 27)
 U4 = ElementType("u4", "unsigned", 4, ml_dtypes.uint4, 22)
 U8 = ElementType("u8", "unsigned", 8, np.uint8, 6)
@@ -100,7 +100,7 @@ OPAQUE = ElementType("opaque", "opaque", 0, None, 14)
 
 ALL: tuple[ElementType, ...] = tuple(v for v in globals().values() if isinstance(v, ElementType))
 _BY_NAME = {t.name: t for t in ALL}
-_BY_DTYPE = {t.dtype: t for t in ALL if t.byte_size and t not in (S1, U1)}
+_BY_DTYPE = {t.dtype: t for t in ALL if t.byte_size}
 
 
 def by_name(name: str) -> ElementType:

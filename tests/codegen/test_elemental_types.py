@@ -33,6 +33,14 @@ def specials(t: ElementType) -> np.ndarray:
     if t.is_integer:
         low, high = (-(1 << (t.bits - 1)), (1 << (t.bits - 1)) - 1) if t.is_signed else (0, (1 << t.bits) - 1)
         wanted = [0, 1, 2, 3, 5, 7, 8, 15, 31, 32, 63, 64, 100, -1, -2, -3, -7, low, low + 1, high, high - 1]
+        wanted += [
+            16842753,
+            -16842753,
+            16842752,
+            16908289,
+            0x0101_0000_0000_0001,
+            0x0101_0000_0000_0000,
+        ]  # bf16's halves
         return (
             np.array([v for v in wanted if low <= v <= high], dtype=object)
             .astype(np.int64 if t.is_signed else np.uint64)
@@ -40,6 +48,8 @@ def specials(t: ElementType) -> np.ndarray:
         )
     wanted = [0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, 3.0, 0.1, -7.3, 100.0, 239.0, 60000.0, -129.0, 1e-3]
     wanted += [1e-7, 3e9, -3e9, 1e30, np.inf, -np.inf, np.nan]
+    wanted += [-94.65625000000001, -15.250000000000002, 15.25, 53248.00000000001] if t is types.F64 else []
+    wanted += [6e-8, 3e-5, 5.9e-5] if t is types.F16 else []
     with np.errstate(over="ignore"):
         return np.array(wanted).astype(t.dtype)
 
@@ -132,15 +142,18 @@ def test_float_binary(t: str) -> None:
     check_lines(t, pairs(types.by_name(t)), [(t, f"{op}(p0, p1)") for op in ARITHMETIC] + compares + totals)
 
 
+@pytest.mark.parametrize("t", ["f8e4m3fnuz", "f8e4m3b11fnuz", "f8e5m2fnuz", "f8e3m4"])
+def test_total_order(t: str) -> None:
+    lines = [("pred", f"compare(p0, p1), direction={d}, type=TOTALORDER") for d in ("EQ", "LT", "GE")]
+    check_lines(t, pairs(types.by_name(t)), lines)
+
+
 @pytest.mark.parametrize("t", [*FLOATS, *TINY[:2]])
 def test_float_unary(t: str) -> None:
     ops = EXACT_UNARY if t in FLOATS else ["negate", "abs", "sign", "floor"]
     lines = [(t, f"{op}(p0)") for op in ops] + [("pred", "is-finite(p0)")]
-    if t in FLOATS:
-        lines += [
-            (t, f"reduce-precision(p0), exponent_bits={a}, mantissa_bits={b}")
-            for a, b in ((5, 10), (4, 3), (8, 7), (5, 2))
-        ]  # noqa: E501
+    formats = ((5, 10), (4, 3), (8, 7), (5, 2))
+    lines += [(t, f"reduce-precision(p0), exponent_bits={a}, mantissa_bits={b}") for a, b in formats]
     check_lines(t, [specials(types.by_name(t))], lines)
 
 

@@ -5,7 +5,7 @@ Float to integer truncates, saturates and maps NaN to 0. To pred: x != 0. Small 
 
 from __future__ import annotations
 
-from xdsl.dialects import arith
+from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import SSAValue
 
@@ -17,6 +17,8 @@ from heron.codegen.mlir_types import F32, scalar_type
 from heron.hlo import types
 from heron.hlo.instruction import Instruction
 from heron.hlo.types import ElementType
+
+F16 = scalar_type(types.F16)
 
 
 @rule("convert")
@@ -63,15 +65,44 @@ def _nonzero(e: FunctionEmitter, a: SSAValue, source: ElementType) -> SSAValue:
 def _float_to_float(e: FunctionEmitter, a: SSAValue, source: ElementType, target: ElementType) -> SSAValue:
     if target is types.F64:
         return e.b.op(arith.ExtFOp, widen(e, a, source), type=scalar_type(target))
-    if target is types.F16 and source is types.F64:
+    if source is types.F64 and target is types.F16:
         return e.b.op(arith.TruncFOp, a, type=scalar_type(target))  # one rounding, not two
-    return narrow(e, to_f32(e, a, source), target, computed=False)
+    wide = _to_odd(e, a) if source is types.F64 and is_small(target) else to_f32(e, a, source)
+    return narrow(e, wide, target, computed=False)
+
+
+def _to_odd(e: FunctionEmitter, a: SSAValue) -> SSAValue:
+    """f64 as f32, inexact values to the neighbour with an odd last bit: narrowing that again rounds only once."""
+    b, bits = e.b, IntegerType(32)
+    near = b.op(arith.TruncFOp, a, type=F32)
+    back = b.op(arith.ExtFOp, near, type=a.type)
+    size, back_size = (b.op(math.AbsFOp, x, type=a.type) for x in (a, back))
+    further = b.op(arith.ExtUIOp, b.cmpf("ogt", back_size, size), type=bits)
+    below = b.op(arith.SubiOp, b.op(arith.BitcastOp, near, type=bits), further)
+    odd = b.op(arith.BitcastOp, b.op(arith.OrIOp, below, b.integer(1, bits)), type=F32)
+    return b.select(b.cmpf("one", back, a), odd, near)
 
 
 def _to_float(e: FunctionEmitter, a: SSAValue, source: ElementType, target: ElementType) -> SSAValue:
     kind = arith.SIToFPOp if source.is_signed else arith.UIToFPOp
-    wide = e.b.op(kind, a, type=scalar_type(target) if not is_small(target) else F32)
-    return narrow(e, wide, target)
+    if not is_small(target):
+        return e.b.op(kind, a, type=scalar_type(target))
+    if source.bits >= 32:
+        a = _sticky(e, a, source)
+    return narrow(e, e.b.op(kind, a, type=F32), target)
+
+
+def _sticky(e: FunctionEmitter, a: SSAValue, source: ElementType) -> SSAValue:
+    """Integers beyond f32's digits with fewer of them, the last one set if others were: rounded twice as if once."""
+    b, t, size = e.b, a.type, a
+    if source.is_signed:
+        size = b.op(arith.XOrIOp, a, b.op(arith.ShRSIOp, a, b.integer(source.bits - 1, t)))
+    for start, dropped in ((24, 15), (38, 29), (52, 43))[: 1 if source.bits == 32 else 3]:
+        some = b.cmpi("ne", b.op(arith.AndIOp, a, b.integer((1 << dropped) - 1, t)), b.integer(0, t))
+        cut = b.op(arith.AndIOp, a, b.integer(-(1 << dropped), t))
+        marked = b.op(arith.OrIOp, cut, b.select(some, b.integer(1 << (dropped - 1), t), b.integer(0, t)))
+        a = b.select(b.cmpi("uge", size, b.integer(1 << start, t)), marked, a)
+    return a
 
 
 def _saturate(e: FunctionEmitter, a: SSAValue, source: ElementType, target: ElementType) -> SSAValue:
@@ -110,15 +141,19 @@ def _bitcast_convert(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
 
 @rule("reduce-precision")
 def _reduce_precision(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
-    t = i.shape.element_type
-    wide = widen(e, e.operand(i, 0, index), t)
-    return narrow(e, reduce_precision(e, wide, i.exponent_bits, i.mantissa_bits), t)
+    """f16 by its own bits, where denormals stay when the exponent does; the 8-bit types as f16."""
+    t, a = i.shape.element_type, e.operand(i, 0, index)
+    if not is_small(t) or t in (types.BF16, types.F8E8M0FNU):
+        return narrow(e, reduce_precision(e, widen(e, a, t), i.exponent_bits, i.mantissa_bits), t)
+    half = a if t is types.F16 else e.b.op(arith.TruncFOp, widen(e, a, t), type=F16)
+    half = reduce_precision(e, half, i.exponent_bits, i.mantissa_bits)
+    return half if t is types.F16 else narrow(e, e.b.op(arith.ExtFOp, half, type=F32), t)
 
 
 def reduce_precision(e: FunctionEmitter, x: SSAValue, exponent: int, mantissa: int) -> SSAValue:
-    """`x` (f32 or f64) rounded to a float of that many exponent and mantissa bits, by its bits; NaN stays NaN."""
+    """`x` (f16, f32 or f64) rounded to a float of that many exponent and mantissa bits, by its bits; NaN stays NaN."""
     b = e.b
-    width, fraction = (32, 23) if x.type == F32 else (64, 52)
+    width, fraction = {F16: (16, 10), F32: (32, 23)}.get(x.type, (64, 52))
     exponent_width = width - 1 - fraction
     bits = IntegerType(width)
     value = b.op(arith.BitcastOp, x, type=bits)

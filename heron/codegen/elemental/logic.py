@@ -16,7 +16,7 @@ from heron.codegen.elemental.floats import widen
 from heron.codegen.elemental.registry import rule
 from heron.hlo import types
 from heron.hlo.instruction import Instruction
-from heron.hlo.types import ElementType
+from heron.hlo.types import F8E8M0FNU, ElementType
 
 _BITWISE = {"and": arith.AndIOp, "or": arith.OrIOp, "xor": arith.XOrIOp}
 
@@ -72,7 +72,8 @@ def compare(e: FunctionEmitter, direction: str, a: Value, b: Value, t: ElementTy
         return _compare_complex(e, d, a, b)
     if t.is_float:
         if total:
-            return e.b.cmpi(d if d in ("eq", "ne") else f"s{d}", _total_key(e, a, t), _total_key(e, b, t))
+            sign = "u" if t is F8E8M0FNU else "s"
+            return e.b.cmpi(d if d in ("eq", "ne") else sign + d, _total_key(e, a, t), _total_key(e, b, t))
         return e.b.cmpf("une" if d == "ne" else f"o{d}", widen(e, a, t), widen(e, b, t))
     if d in ("eq", "ne"):
         return e.b.cmpi(d, a, b)
@@ -85,12 +86,21 @@ def _compare_complex(e: FunctionEmitter, d: str, a: Pair, b: Pair) -> SSAValue:
 
 
 def _total_key(e: FunctionEmitter, value: SSAValue, t: ElementType) -> SSAValue:
-    """An integer that orders as the float's bits do: all bits but the sign flipped when negative."""
+    """An integer that orders as the float's bits do: all bits but the sign flipped when negative.
+
+    f8e8m0fnu has no sign; the one NaN of the fnuz types comes first.
+    """
     bits = IntegerType(t.bits)
     as_int = e.b.op(arith.BitcastOp, value, type=bits)
+    if t is F8E8M0FNU:
+        return as_int
     sign = e.b.op(arith.ShRSIOp, as_int, e.b.integer(t.bits - 1, bits))
     mask = e.b.op(arith.ShRUIOp, sign, e.b.integer(1, bits))
-    return e.b.op(arith.XOrIOp, as_int, mask)
+    key = e.b.op(arith.XOrIOp, as_int, mask)
+    if not t.name.endswith("fnuz"):
+        return key
+    nan = e.b.integer(-(1 << (t.bits - 1)), bits)
+    return e.b.select(e.b.cmpi("eq", as_int, nan), nan, key)
 
 
 @rule("select")

@@ -1,8 +1,8 @@
 """Reducing, sliding and scattering with a reducer computation, a few whole-array steps each.
 
 A `Combiner` merges tuples of arrays elementwise. One-op reducers become NumPy ufuncs with sums and products of floats
-accumulated in f64 and rounded once at the end; any other reducer is applied to halves of the data (a balanced tree that
-keeps the order of elements).
+accumulated in f64 and rounded once at the end, minima and maxima of floats found among integers of their order; any
+other reducer is applied to halves of the data (a balanced tree that keeps the order of elements).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from heron.hlo.evaluation import batched
-from heron.hlo.evaluation.numeric import precise, settle, working
+from heron.hlo.evaluation.numeric import precise, ranked, settle, unranked, working
 from heron.hlo.types import ElementType
 from heron.hlo.window import Window, WindowDim
 
@@ -50,10 +50,13 @@ class Combiner:
         t = self.types[0]
         if (t.is_float or t.is_complex) and self.opcode in ("add", "multiply"):
             return (precise(arrays[0]),)
-        return (working(arrays[0]),)
+        x = working(arrays[0])
+        return (ranked(x, self.opcode == "maximum") if t.is_float else x,)
 
     def leave(self, arrays: Arrays) -> Arrays:
         """Accumulated values in the result types."""
+        if self.ufunc is not None and self.types[0].is_float and self.opcode in ("maximum", "minimum"):
+            arrays = (unranked(arrays[0]),)
         return tuple(settle(a, t) for a, t in zip(arrays, self.types, strict=True))
 
     def __call__(self, a: Arrays, b: Arrays) -> Arrays:

@@ -13,7 +13,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from heron.hlo.types import F32, F64, S1, U1, ElementType
+from heron.hlo.evaluation.rounding import rounded
+from heron.hlo.types import F8E8M0FNU, ElementType
 
 #: stored dtypes NumPy computes with as they are
 _NATIVE = frozenset(
@@ -24,8 +25,8 @@ _NATIVE = frozenset(
     )
 )  # fmt: skip
 _WORKING: dict[np.dtype, np.dtype] = {
-    **{np.dtype(t): np.dtype(np.int8) for t in (ml_dtypes.int2, ml_dtypes.int4)},
-    **{np.dtype(t): np.dtype(np.uint8) for t in (ml_dtypes.uint2, ml_dtypes.uint4)},
+    **{np.dtype(t): np.dtype(np.int8) for t in (ml_dtypes.int1, ml_dtypes.int2, ml_dtypes.int4)},
+    **{np.dtype(t): np.dtype(np.uint8) for t in (ml_dtypes.uint1, ml_dtypes.uint2, ml_dtypes.uint4)},
 }
 _PRECISE = {np.dtype(np.float64): np.dtype(np.float64), np.dtype(np.complex64): np.dtype(np.complex128)}
 _PRECISE[np.dtype(np.complex128)] = np.dtype(np.complex128)
@@ -44,11 +45,11 @@ def precise(x: np.ndarray) -> np.ndarray:
 
 def settle(x: np.ndarray, t: ElementType) -> np.ndarray:
     """A result computed in a working type, rounded or wrapped to type `t`."""
-    if x.dtype is t.dtype and t is not S1 and t is not U1:
+    if x.dtype is t.dtype:
         return x
-    if t.bits < 8 and t.is_integer:
-        return wrap(x, t)
-    return x.astype(t.dtype)
+    if t.is_float:
+        return rounded(x, t)
+    return wrap(x, t) if t.bits < 8 else x.astype(t.dtype)
 
 
 def wrap(x: np.ndarray, t: ElementType) -> np.ndarray:
@@ -68,8 +69,8 @@ def lift(fn: Callable[..., Any], t: ElementType, *arrays: np.ndarray) -> np.ndar
 
 
 def lift_precise(fn: Callable[..., Any], t: ElementType, *arrays: np.ndarray) -> np.ndarray:
-    """``fn`` in f64 (c128), rounded once to `t`: the correctly rounded value but for double rounding."""
-    return np.asarray(fn(*map(precise, arrays))).astype(t.dtype)
+    """``fn`` in f64 (c128), rounded once to `t`: the correctly rounded value, but for the error of ``fn``."""
+    return settle(np.asarray(fn(*map(precise, arrays))), t)
 
 
 # -- integers --------------------------------------------------------------------------------------------------------
@@ -156,6 +157,58 @@ def leading_zeros(a: np.ndarray, t: ElementType) -> np.ndarray:
     return (t.bits - np.bitwise_count(pattern).astype(np.int64)).astype(a.dtype)
 
 
+# -- order -----------------------------------------------------------------------------------------------------------
+def maximum(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The greater; NaN when either is; 0 is greater than -0."""
+    result = np.maximum(a, b)
+    return result if a.dtype.kind != "f" else _zeros(a, b, result, a + b)
+
+
+def minimum(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The lesser; NaN when either is; -0 is less than 0."""
+    result = np.minimum(a, b)
+    return result if a.dtype.kind != "f" else _zeros(a, b, result, -(-a - b))
+
+
+def _zeros(a: np.ndarray, b: np.ndarray, result: np.ndarray, zero: np.ndarray) -> np.ndarray:
+    """`result`, but `zero` where both operands are."""
+    return np.where((a == 0) & (b == 0), zero, result)
+
+
+def ranked(x: np.ndarray, nan_last: bool) -> np.ndarray:
+    """f32 or f64 as integers in the order of `maximum` (NaN last) or `minimum` (NaN first)."""
+    x = np.where(np.isnan(x), np.copysign(x.dtype.type(np.nan), 1 if nan_last else -1), x)
+    return _ranks(x.view(f"i{x.itemsize}"))
+
+
+def unranked(ranks: np.ndarray) -> np.ndarray:
+    """The floats whose ranks these are."""
+    return _ranks(ranks).view(f"f{ranks.itemsize}")
+
+
+def _ranks(bits: np.ndarray) -> np.ndarray:
+    """Sign and magnitude as two's complement, and the reverse."""
+    return np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits)
+
+
+def total_order(x: np.ndarray, t: ElementType) -> np.ndarray:
+    """Integers ordered as IEEE's totalOrder has the floats: -NaN < -inf < ... < -0 < 0 < ... < inf < NaN.
+
+    The one NaN of the fnuz types has the sign bit set, so it comes first; f8e8m0fnu has no sign.
+    """
+    if not t.is_float:
+        return working(x)
+    x = np.asarray(x, order="C")
+    if t is F8E8M0FNU:
+        return x.view(np.uint8)
+    bits = x.view(f"i{t.byte_size}")
+    if t.bits < 8:  # sign and magnitude in the low bits
+        bits = np.where(bits & (1 << (t.bits - 1)), bits | -(1 << t.bits), bits).astype(np.int8)
+    if t.name.endswith("fnuz"):
+        return np.where(bits == np.int8(-128), bits, _ranks(bits))
+    return _ranks(bits)
+
+
 # -- conversions -----------------------------------------------------------------------------------------------------
 def convert(x: np.ndarray, source: ElementType, to: ElementType) -> np.ndarray:
     """Values of type `source` as type `to`: integers wrap, floats round, float to integer truncates and saturates."""
@@ -169,7 +222,7 @@ def convert(x: np.ndarray, source: ElementType, to: ElementType) -> np.ndarray:
         return saturate(np.trunc(precise(x)), to)
     if to.is_integer:
         return wrap(working(x), to)
-    return working(x).astype(to.dtype)
+    return rounded(working(x), to) if to.is_float else working(x).astype(to.dtype)
 
 
 def saturate(x: np.ndarray, t: ElementType) -> np.ndarray:
@@ -180,36 +233,3 @@ def saturate(x: np.ndarray, t: ElementType) -> np.ndarray:
     inside = np.where(under | over | np.isnan(x), 0.0, x).astype(holder)
     result = np.where(under, np.array(low, holder), np.where(over, np.array(high, holder), inside))
     return result.astype(t.dtype)
-
-
-def total_order(x: np.ndarray, t: ElementType) -> np.ndarray:
-    """Integers ordered as IEEE's totalOrder has the floats: -NaN < -inf < ... < -0 < 0 < ... < inf < NaN."""
-    if not t.is_float:
-        return working(x)
-    bits = np.asarray(x, order="C").view(f"i{t.byte_size}")
-    if t.bits < 8:  # sign and magnitude in the low bits
-        bits = np.where(bits & (1 << (t.bits - 1)), bits | -(1 << t.bits), bits).astype(np.int8)
-    return np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits)
-
-
-def reduce_precision(x: np.ndarray, t: ElementType, exponent_bits: int, mantissa_bits: int) -> np.ndarray:
-    """`x` rounded to a float of fewer bits (to nearest even; too large: infinity; too small: zero), type kept."""
-    if t is not F64 and t is not F32:
-        return reduce_precision(x.astype(np.float32), F32, exponent_bits, mantissa_bits).astype(x.dtype)
-    unsigned = np.uint64 if t is F64 else np.uint32
-    mantissa, exponent = (52, 11) if t is F64 else (23, 8)
-    x = np.asarray(x, order="C")
-    bits = x.view(unsigned)
-    if mantissa_bits < mantissa:
-        last = mantissa - mantissa_bits
-        half = unsigned((1 << last >> 1) - 1)
-        bits = bits + ((bits >> unsigned(last)) & unsigned(1)) + half
-        bits = bits & ~unsigned((1 << last) - 1)
-    if exponent_bits < exponent:
-        bias, small = (1 << (exponent - 1)) - 1, (1 << (exponent_bits - 1)) - 1
-        sign = bits & unsigned(1 << (t.bits - 1))
-        mask = unsigned(((1 << exponent) - 1) << mantissa)
-        magnitude = bits & mask
-        bits = np.where(magnitude > unsigned((bias + small) << mantissa), sign | mask, bits)
-        bits = np.where(magnitude <= unsigned((bias - small) << mantissa), sign, bits)
-    return np.where(np.isnan(x), x, bits.view(x.dtype))

@@ -9,7 +9,8 @@ import ml_dtypes
 import numpy as np
 
 from heron.hlo.evaluation.combine import pad_axis
-from heron.hlo.evaluation.numeric import precise, reduce_precision, settle, working
+from heron.hlo.evaluation.numeric import precise, settle, working
+from heron.hlo.evaluation.rounding import reduce_precision
 from heron.hlo.shape import Shape
 from heron.hlo.types import F32, ElementType
 from heron.hlo.window import ConvDims, Window

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from heron.hlo.evaluation import numeric
+from heron.hlo.evaluation import complex_math, numeric
 from heron.hlo.evaluation.numeric import lift, lift_precise
 from heron.hlo.op import Op, Trait, op, reject
 from heron.hlo.ops.rules import default, need_arrays, need_kind, need_same_dims, need_same_type
@@ -78,8 +78,9 @@ class Multiply(Binary):
 
     traits = LATTICE
 
-    def compute(self, t: ElementType, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return np.multiply(x, y)
+    def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        t = i.shape.element_type
+        return (lift_precise if t.is_complex else lift)(np.multiply, t, x, y)
 
 
 @op("mulhi")
@@ -99,22 +100,11 @@ class Divide(Binary):
 
     kinds = NUMBER
 
-    def compute(self, t: ElementType, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        if t.is_integer:
-            return numeric.divide(x, y)
-        return _complex_divide(x, y) if t.is_complex else np.divide(x, y)
-
-
-def _complex_divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """By zero: each part of the dividend times an infinity with the sign of the divisor's real part."""
-    result = np.divide(x, y)
-    zero = np.broadcast_to(y == 0, result.shape)
-    if zero.any():
-        infinity = np.copysign(np.inf, np.real(y))
-        by_zero = np.empty(result.shape, result.dtype)
-        by_zero.real, by_zero.imag = infinity * np.real(x), infinity * np.imag(x)
-        result = np.where(zero, by_zero, result)
-    return result
+    def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        t = i.shape.element_type
+        if t.is_complex:
+            return lift_precise(complex_math.divide, t, x, y)
+        return lift(numeric.divide if t.is_integer else np.divide, t, x, y)
 
 
 @op("remainder")
@@ -138,7 +128,7 @@ class Power(Binary):
         t = i.shape.element_type
         if t.is_integer:
             return lift(lambda a, b: numeric.power(a, b, t.bits), t, x, y)
-        return lift_precise(np.power, t, x, y)
+        return lift_precise(complex_math.power if t.is_complex else np.power, t, x, y)
 
 
 @op("atan2")
@@ -150,11 +140,7 @@ class Atan2(Binary):
 
     def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         t = i.shape.element_type
-        return lift_precise(_complex_atan2 if t.is_complex else np.arctan2, t, x, y)
-
-
-def _complex_atan2(y: np.ndarray, x: np.ndarray) -> np.ndarray:
-    return -1j * np.log((x + 1j * y) / np.sqrt(x * x + y * y))
+        return lift_precise(complex_math.arctan2 if t.is_complex else np.arctan2, t, x, y)
 
 
 @op("complex")
@@ -182,22 +168,22 @@ class Complex(Binary):
 # -- order ----------------------------------------------------------------------------------------------------------
 @op("maximum")
 class Maximum(Binary):
-    """The larger one; NaN when either is. Complex numbers: by their real parts, the first of equals."""
+    """The larger one; NaN when either is; 0 is above -0. Complex numbers: by their real parts, the first of equals."""
 
     traits = LATTICE
 
     def compute(self, t: ElementType, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return np.where(np.real(x) >= np.real(y), x, y) if t.is_complex else np.maximum(x, y)
+        return np.where(np.real(x) >= np.real(y), x, y) if t.is_complex else numeric.maximum(x, y)
 
 
 @op("minimum")
 class Minimum(Binary):
-    """The smaller one; NaN when either is. Complex numbers: by their real parts, the first of equals."""
+    """The smaller one; NaN when either is; -0 is below 0. Complex numbers: by their real parts, the first of equals."""
 
     traits = LATTICE
 
     def compute(self, t: ElementType, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return np.where(np.real(x) <= np.real(y), x, y) if t.is_complex else np.minimum(x, y)
+        return np.where(np.real(x) <= np.real(y), x, y) if t.is_complex else numeric.minimum(x, y)
 
 
 # -- bits -----------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from heron.hlo.evaluation.numeric import lift, total_order, working
+from heron.hlo.evaluation.numeric import lift, maximum, minimum, total_order, working
 from heron.hlo.op import Attr, AttrKind, Op, Trait, op, reject
 from heron.hlo.ops.rules import attr, default, need_arrays, need_same_dims, need_same_type
 from heron.hlo.shape import Shape
@@ -109,4 +109,4 @@ class Clamp(Op):
         return default(x)
 
     def evaluate(self, ev: Evaluator, i: Instruction, low: np.ndarray, x: np.ndarray, high: np.ndarray) -> np.ndarray:
-        return lift(lambda a, v, b: np.minimum(b, np.maximum(a, v)), i.shape.element_type, low, x, high)
+        return lift(lambda a, v, b: minimum(b, maximum(a, v)), i.shape.element_type, low, x, high)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from heron.errors import HeronError
-from heron.hlo.evaluation import bits, numeric
+from heron.hlo.evaluation import bits, numeric, rounding
 from heron.hlo.op import Attr, AttrKind, Op, Trait, op, reject
 from heron.hlo.ops.rules import array, attr, default, given, need_arrays, need_kind, need_same_dims
 from heron.hlo.ops.unary import FLOAT
@@ -132,7 +132,7 @@ class ReducePrecision(Op):
         return default(x)
 
     def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray) -> np.ndarray:
-        return numeric.reduce_precision(x, i.shape.element_type, i.exponent_bits, i.mantissa_bits)
+        return rounding.reduce_precision(x, i.shape.element_type, i.exponent_bits, i.mantissa_bits)
 
 
 @op("bitcast")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from heron.hlo.evaluation import numeric
+from heron.hlo.evaluation import complex_math, numeric
 from heron.hlo.evaluation.numeric import lift, lift_precise
 from heron.hlo.op import Attr, AttrKind, Op, Trait, op
 from heron.hlo.ops.rules import default, need_arrays, need_kind
@@ -94,7 +94,7 @@ class Sign(Unary):
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         if t.is_complex:
-            return np.where(x == 0, x, x / np.abs(x))
+            return complex_math.sign(x.astype(np.complex128))
         return np.where(x == 0, x, np.sign(x))
 
 
@@ -229,7 +229,7 @@ class Rsqrt(Transcendental):
     """``1 / sqrt(x)``."""
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
-        return 1.0 / np.sqrt(x)
+        return complex_math.reciprocal_sqrt(x) if t.is_complex else 1.0 / np.sqrt(x)
 
 
 @op("cbrt")
@@ -255,7 +255,7 @@ class ExponentialMinusOne(Transcendental):
     """``exp(x) - 1``, exact for small x too."""
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
-        return np.expm1(x)
+        return complex_math.exponential_minus_one(x) if t.is_complex else np.expm1(x)
 
 
 @op("log")
@@ -271,7 +271,7 @@ class LogPlusOne(Transcendental):
     """``log(1 + x)``, exact for small x too."""
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
-        return np.log1p(x)
+        return complex_math.log_plus_one(x) if t.is_complex else np.log1p(x)
 
 
 @op("logistic")
@@ -279,7 +279,10 @@ class Logistic(Transcendental):
     """``1 / (1 + exp(-x))``."""
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
-        return 1.0 / (1.0 + np.exp(-x))
+        if t.is_complex:
+            return complex_math.logistic(x)
+        e = np.exp(-np.abs(x))  # cannot overflow
+        return np.where(x < 0, e, 1.0) / (1.0 + e)
 
 
 @op("erf")
