@@ -20,10 +20,14 @@ def pair(real: np.ndarray, imaginary: np.ndarray) -> np.ndarray:
     return result
 
 
+def _parts(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return np.real(z), np.imag(z)
+
+
 def divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """By zero: each part of the dividend times an infinity with the sign of the divisor's real part."""
     x, y = np.broadcast_arrays(x, y)
-    a, b, c, d = x.real, x.imag, y.real, y.imag
+    (a, b), (c, d) = _parts(x), _parts(y)
     result = np.divide(x, y)
     infinity = np.copysign(np.inf, c)
     result = np.where((y == 0) & ~np.isnan(a + b), pair(infinity * a, infinity * b), result)
@@ -43,9 +47,10 @@ def _infinite_as_one(x: np.ndarray) -> np.ndarray:
 
 def sign(z: np.ndarray) -> np.ndarray:
     """``z / |z|``, part by part; zeros stay."""
-    size = np.maximum(np.abs(z.real), np.abs(z.imag))
+    x, y = _parts(z)
+    size = np.maximum(np.abs(x), np.abs(y))
     by = -np.frexp(np.where(np.isfinite(size), size, 1.0))[1]  # so that the square of the modulus is in range
-    real, imaginary = np.ldexp(z.real, by), np.ldexp(z.imag, by)
+    real, imaginary = np.ldexp(x, by), np.ldexp(y, by)
     modulus = np.hypot(real, imaginary)
     return np.where(z == 0, z, pair(real / modulus, imaginary / modulus))
 
@@ -57,15 +62,16 @@ def reciprocal_sqrt(z: np.ndarray) -> np.ndarray:
 def power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """``x ** 0`` and ``1 ** y`` are 1; a real positive infinity to a real power is itself or 0."""
     x, y = np.broadcast_arrays(x, y)
+    (a, b), (c, d) = _parts(x), _parts(y)
     result = np.power(x, y)
-    endless = np.isposinf(x.real) & (x.imag == 0) & (y.imag == 0)
-    result = np.where(endless & (y.real > 0), x, result)
-    result = np.where(endless & (y.real < 0), 0.0, result)
+    endless = np.isposinf(a) & (b == 0) & (d == 0)
+    result = np.where(endless & (c > 0), x, result)
+    result = np.where(endless & (c < 0), 0.0, result)
     return np.where((x == 1) | (y == 0), 1.0, result)
 
 
 def exponential_minus_one(z: np.ndarray) -> np.ndarray:
-    x, y = z.real, z.imag
+    x, y = _parts(z)
     half = np.sin(y / 2)
     near = pair(np.expm1(x) * np.cos(y) - 2 * half * half, np.exp(x) * np.sin(y))
     result = np.where(np.isfinite(y) & (x < 700), near, np.exp(z) - 1)  # exp is in range there
@@ -74,7 +80,7 @@ def exponential_minus_one(z: np.ndarray) -> np.ndarray:
 
 def log_plus_one(z: np.ndarray) -> np.ndarray:
     """The logarithm of the modulus from ``|1+z|**2 - 1``, summed in twice the digits."""
-    x, y = z.real, z.imag
+    x, y = _parts(z)
     near = np.abs(x) + np.abs(y) < _LARGE
     a, b = np.where(near, x, 0.0), np.where(near, y, 0.0)
     (p, p_low), (q, q_low) = _square(a), _square(b)
@@ -103,7 +109,7 @@ def _sum(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def logistic(z: np.ndarray) -> np.ndarray:
     """``1 / (1 + exp(-z))``, from the exponential that does not overflow."""
-    left = z.real < 0
+    left = np.real(z) < 0
     e = np.exp(np.where(left, z, -z))
     return divide(np.where(left, e, 1.0), 1 + e)
 
