@@ -26,12 +26,12 @@ def dump(module: Module, folder: str, number: int, pass_name: str) -> None:
     files.write_text(Path(folder) / f"{number:03}.{pass_name}.hlo", str(module))
 
 
-def verify_after(pass_name: str, module: Module) -> None:
-    """Raise PASS007 when `module` does not verify."""
-    from heron.hlo.verifier import verify
+def verify_after(pass_name: str, module: Module, has_layouts: bool = False) -> None:
+    """Raise PASS007 when `module` does not verify: its layouts too once it has some, its order once it is scheduled."""
+    from heron.hlo.verifier import VerifierOptions, verify
 
     try:
-        verify(module)
+        verify(module, VerifierOptions(layout_sensitive=has_layouts, scheduled=module.is_scheduled))
     except HeronError as error:
         raise HeronError(
             "PASS007",

@@ -2,7 +2,7 @@
 
 Rules run in three stages (`Stage`); a stage runs only when the ones before it found nothing. `VerifierOptions` switches
 the rules that hold from some point of a compile on: layouts after layout assignment, orders after scheduling.
-docs/verifier.md lists all of them.
+docs/verifier.md and `heron verify --rules` list all of them.
 """
 
 from __future__ import annotations
@@ -22,10 +22,21 @@ from heron.hlo.verifier import layouts as _layouts  # noqa: F401
 from heron.hlo.verifier import numbers as _numbers  # noqa: F401
 from heron.hlo.verifier import shapes as _shapes  # noqa: F401
 from heron.hlo.verifier import structure as _structure  # noqa: F401
-from heron.hlo.verifier.rules import RULES, Plan, Problem, Rule, Stage, VerifierOptions, plans
+from heron.hlo.verifier.rules import RULES, Plan, Problem, Rule, Stage, VerifierOptions, in_modes, modes, plans
 from heron.hlo.verifier.schedules import schedules_are_orders
 
-__all__ = ["RULES", "Problem", "Rule", "Stage", "VerifierOptions", "problems", "schedules_are_orders", "verify"]
+__all__ = [
+    "RULES",
+    "Problem",
+    "Rule",
+    "Stage",
+    "VerifierOptions",
+    "in_modes",
+    "modes",
+    "problems",
+    "schedules_are_orders",
+    "verify",
+]
 
 RULES.sort(key=lambda r: r.code)
 DEFAULT = VerifierOptions()

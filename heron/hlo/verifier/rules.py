@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import enum
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any
@@ -91,8 +91,19 @@ class Rule:
     waived_by: str
 
     @property
-    def name(self) -> str:
-        return self.check.__name__.replace("_", " ")
+    def theme(self) -> str:
+        """What the file it stands in is about."""
+        return (inspect.getdoc(inspect.getmodule(self.check)) or "").partition("\n\n")[0].replace("\n", " ")
+
+    @property
+    def looks_at(self) -> str:
+        """What it is asked about: opcodes, an extra of instructions, or the module."""
+        return ", ".join(self.opcodes) or self.carrying or "the module"
+
+    @property
+    def switch(self) -> str:
+        """The mode it counts in, by its name on the command line; empty for always."""
+        return next((name for name, field in modes().items() if field == (self.mode or self.waived_by)), "")
 
     @property
     def summary(self) -> str:
@@ -104,6 +115,17 @@ class Rule:
         if self.waived_by and getattr(options, self.waived_by):
             return False
         return not self.mode or getattr(options, self.mode)
+
+
+def modes() -> dict[str, str]:
+    """What each mode is called on the command line, and the field of `VerifierOptions` it turns around."""
+    return {f.name.replace("_", "-").replace("allow-", "no-"): f.name for f in fields(VerifierOptions)}
+
+
+def in_modes(names: Iterable[str]) -> VerifierOptions:
+    """The options with these modes on, by their names in `modes`."""
+    known = modes()
+    return VerifierOptions(**{known[n]: not getattr(VerifierOptions(), known[n]) for n in names})
 
 
 RULES: list[Rule] = []
