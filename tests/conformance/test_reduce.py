@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 
 from tests.conformance.case import Case
@@ -180,6 +182,12 @@ def select_cases() -> list[Case]:
         cases.append(
             Case("select-and-scatter", "f32", body, [tied, source], f"ties by {select}", of_type(BEFORE, "f32"))
         )
+    tied = np.array([[0, 1, 0, 1], [1, 0, 0, 1], [1, 1, 0, 0]], np.float32)
+    source = np.arange(1, 5, dtype=np.float32).reshape(2, 2)
+    for select, pad in product(("ge", "gt"), ("0_1x0_1", "1_0x1_0")):
+        body = of_type(_select("3,4", "2,2", f"size=3x4 pad={pad}", select), "f32")
+        label = f"ties by {select}, padding {pad}"
+        cases.append(Case("select-and-scatter", "f32", body, [tied, source], label, of_type(BEFORE, "f32")))
     return cases
 
 

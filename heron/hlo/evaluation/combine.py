@@ -137,7 +137,7 @@ def _slide(combine: Combiner, arrays: Arrays, valid: np.ndarray, axis: int, w: W
     outputs = n - (w.size - 1) * w.window_dilation
     if outputs <= 0 or w.size == 0:
         none = tuple(np.take(a, [], axis) for a in arrays)
-        return none, np.take(np.broadcast_to(valid, arrays[0].shape), [], axis)
+        return none, np.ones((*valid.shape[:axis], 0, *valid.shape[axis + 1 :]), bool)
     if w.size == 1 and w.stride == 1:
         return arrays, valid
     if valid.shape[axis] == 1:

@@ -94,8 +94,10 @@ class SelectAndScatter(Op):
     def evaluate(
         self, ev: Evaluator, i: Instruction, x: np.ndarray, source: np.ndarray, init: np.ndarray
     ) -> np.ndarray:
-        place = _selected(ev, i, x, source.shape)
         base = np.full(x.size, init, source.dtype)
+        if not x.size:  # every window lies in the padding
+            return base.reshape(x.shape)
+        place = _selected(ev, i, x, source.shape)
         found = place >= 0
         combiner = combine.Combiner(ev, i.scatter, (i.operands[1].shape.element_type,))
         (result,) = combine.scatter(combiner, (base,), place[found], (source[found],))
