@@ -168,9 +168,12 @@ def select_and_scatter(d: Draw) -> Instruction:
     sizes = d.sizes(d.number(1, 3))
     window = d.window(sizes, dilation=False)
     source = [w.output_size(n) for w, n in zip(window, sizes, strict=True)]
-    choice = _comparison(d, str(d.random.choice(["GE", "LE"])))  # of equals the first one
+    choice = _comparison(d, str(d.random.choice(["GE", "GT", "LE", "LT"])))
+    x = d.array(sizes)  # no two equal: XLA takes now this one, now that
+    different = d.random.permutation(d.arrays[-1].size) - (0 if d.t.is_unsigned else 60)
+    d.arrays[-1] = different.reshape(sizes).astype(d.t.dtype)
     return d.b.select_and_scatter(
-        d.array(sizes),
+        x,
         d.array(source),
         0,
         window=window,
@@ -190,7 +193,7 @@ class _Indices:
         self.batching = roles[: d.number(0, 1) if rank > 1 else 0]
         others = [k for k in range(rank) if k not in self.batching]
         self.collapsed = sorted(k for k in others if d.chance(0.4) and self.sizes[k])
-        self.mapped = d.some(others, 0.7)
+        self.mapped = d.some(others, 0.7) or others[:1]
         self.window_dims = [k for k in others if k not in self.collapsed]
         self.slice_sizes = [
             min(1, n) if k not in self.window_dims else d.number(min(1, n), n) for k, n in enumerate(self.sizes)

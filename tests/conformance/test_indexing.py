@@ -169,6 +169,12 @@ SCATTERS = {
         "2,2,3",
         "update_window_dims={1,2}, inserted_window_dims={}, scatter_dims_to_operand_dims={}, index_vector_dim=1",
     ),
+    "no index entries, vectors in front": _scatter(
+        "2",
+        "0,4 {}",
+        "4",
+        "update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={}, index_vector_dim=0",
+    ),
     "batching dimensions": _scatter(
         "2,4,3",
         "3,2,1 {{{0},{2}},{{1},{1}},{{-2},{7}}}",

@@ -195,8 +195,8 @@ def scatter(combine: Combiner, bases: Arrays, index: np.ndarray, updates: Arrays
     ranked = index[order]
     first = np.searchsorted(ranked, ranked, "left")
     turn = np.arange(ranked.size) - first  # how many updates of the same element come before
-    for t in range(int(turn.max(initial=-1)) + 1):
-        now = order[turn == t]
+    by_turn = order[np.argsort(turn, kind="stable")]
+    for now in np.split(by_turn, np.cumsum(np.bincount(turn))[:-1]):
         at = index[now]
         merged = combine(tuple(b[at] for b in bases), tuple(u[now] for u in updates))
         for b, m in zip(bases, merged, strict=True):
