@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -75,6 +75,17 @@ class Job:
         self, arrays: Sequence[np.ndarray], outputs: list[np.ndarray], document: dict[str, Any], as_json: bool
     ) -> int:
         """Save, compare and print; gives the exit code: 1 when values differ."""
+        rows = self.settle(arrays, outputs, document)
+        if as_json:
+            print_json(document)
+        else:
+            self.show(outputs, rows)
+        return exit_code(rows)
+
+    def settle(
+        self, arrays: Sequence[np.ndarray], outputs: list[np.ndarray], document: dict[str, Any]
+    ) -> list[Comparison]:
+        """Save and compare, and tell `document` about it; gives the comparisons, if any were asked for."""
         from heron.cli import compare, report, values
 
         rows: list[Comparison] = []
@@ -84,19 +95,31 @@ class Job:
             expected = values.read(self.expect)
             wanted = expected.inputs if expected.plain else expected.outputs
             rows = compare.compare_all(outputs, wanted, self.rtol, self.atol, self.expect)
-        same = all(c.ok for c in rows)
-        if as_json:
-            document["outputs"] = [report.facts(o) for o in outputs]
-            if self.expect is not None:
-                document["expect"] = {"file": self.expect, "same": same, "outputs": [c.to_json() for c in rows]}
-            print_json(document)
-            return 0 if same else 1
+        document["outputs"] = [report.facts(o) for o in outputs]
+        if self.expect is not None:
+            same = exit_code(rows) == 0
+            document["expect"] = {"file": self.expect, "same": same, "outputs": [c.to_json() for c in rows]}
+        return rows
+
+    def show(self, outputs: list[np.ndarray], rows: list[Comparison]) -> None:
+        """Print what came out, or how it compares."""
+        from heron.cli import report
+
         print_table(report.output_table(outputs) if not rows else report.comparison_table(rows))
         if self.expect is not None:
             click.echo(report.verdict(rows, self.expect))
         if self.save is not None:
             click.echo(f"saved to {self.save}")
-        return 0 if same else 1
+
+    def for_device(self, number: int) -> Job:
+        """The same with that device's files: ``{}`` in their names stands for its number."""
+        names = {name: getattr(self, name) for name in ("inputs", "expect", "save")}
+        return replace(self, **{name: v and v.replace("{}", str(number)) for name, v in names.items()})
+
+
+def exit_code(rows: Sequence[Comparison]) -> int:
+    """1 when values differ."""
+    return 0 if all(c.ok for c in rows) else 1
 
 
 def job_options(command: F) -> F:

@@ -102,7 +102,7 @@ def fit(arrays: Sequence[np.ndarray], module: Module, source: str) -> list[np.nd
         if array.dtype != dtype:
             what = f"{place} has dtype {array.dtype}, the program takes {shape.element_type}"
             raise HeronError("RUN002", what, hint=f"save it as {dtype.name}")
-        if array.shape != shape.dims:
+        if not shape.fits(array.shape):
             raise HeronError("RUN003", f"{place} has shape {list(array.shape)}, the program takes {shape.bare}")
         fitted.append(array)
     return fitted

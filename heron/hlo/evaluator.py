@@ -24,8 +24,9 @@ from heron.hlo.shape import Shape
 #: an array, None for a token, or a tuple of values
 Value = Any
 Watcher = Callable[[Instruction, Value], None]
-#: an instruction, the values nobody needs after it, and whether its sizes are dynamic
-Step = tuple[Instruction, list[Instruction], bool]
+#: an instruction, its meaning (None: a parameter), and the values nobody needs after it
+Step = tuple[Instruction, Callable[..., Value] | None, list[Instruction]]
+_VALUES = (np.ndarray, tuple, type(None))
 
 
 class Evaluator:
@@ -59,6 +60,7 @@ class Evaluator:
         self.transfers: list[tuple[Instruction, Any]] = []
         self._orders: dict[Computation, list[Instruction]] = {}
         self._steps: dict[Computation, list[Step]] = {}
+        self._is_quiet = False  # whether NumPy's warnings are off already
         self._batchable: dict[Computation, bool] = {}
 
     # -- running -----------------------------------------------------------------------------------------------------
@@ -74,24 +76,40 @@ class Evaluator:
 
     def call(self, computation: Computation, *values: Value) -> Value:
         """The value of `computation` on those parameters."""
+        if self._is_quiet:
+            return self._call(computation, values)
+        with np.errstate(all="ignore"):
+            self._is_quiet = True
+            try:
+                return self._call(computation, values)
+            except RecursionError:
+                what = f"computations called by '{computation.name}' call others too deeply to be evaluated"
+                raise HeronError("EVAL010", what, hint="inline calls: `heron opt -p call-inliner`") from None
+            finally:
+                self._is_quiet = False
+
+    def _call(self, computation: Computation, values: Sequence[Value]) -> Value:
         steps = self._steps.get(computation)
         if steps is None:
             steps = self._steps[computation] = _plan(self.order(computation), computation.root)
         known: dict[Instruction, Value] = {}
         on_value = self.on_value
-        with np.errstate(all="ignore"):
-            for i, last_used, is_sized in steps:
-                if is_sized:
-                    value = dynamic.run(self, i, [known[o] for o in i.operands])
-                elif i.opcode == "parameter":
+        i = computation.root
+        try:
+            for i, evaluate, last_used in steps:
+                if evaluate is None:
                     value = values[i.attrs["number"]]
                 else:
-                    value = self.run_instruction(i, [known[o] for o in i.operands])
+                    value = evaluate(self, i, *[known[o] for o in i.operands])
+                    if not isinstance(value, _VALUES):
+                        value = np.asarray(value)
                 known[i] = value
                 if on_value is not None:
                     on_value(i, value)
                 for dead in last_used:
                     del known[dead]
+        except HeronError as e:
+            raise e.located(str(i)) from None
         return known[computation.root]
 
     def run_instruction(self, i: Instruction, values: Sequence[Value]) -> Value:
@@ -101,7 +119,7 @@ class Evaluator:
                 value = i.op.evaluate(self, i, *values)
         except HeronError as e:
             raise e.located(str(i)) from None
-        return value if value is None or isinstance(value, (tuple, np.ndarray)) else np.asarray(value)
+        return value if isinstance(value, _VALUES) else np.asarray(value)
 
     def from_host(self, shape: Shape, arrays: Sequence[np.ndarray]) -> Value:
         """What the host gives as a value of `shape`. Raises EVAL002, EVAL003 when it does not fit."""
@@ -192,7 +210,7 @@ def bind(shapes: Sequence[Shape], arrays: Sequence[np.ndarray], source: str = ""
     checked: list[np.ndarray] = []
     for (n, index, s), given in zip(leaves, arrays, strict=True):
         a = np.asarray(given)
-        if not _fits(a.shape, s) or a.dtype != s.element_type.dtype:
+        if not s.fits(a.shape) or a.dtype != s.element_type.dtype:
             part = "".join(f"[{k}]" for k in index)
             raise HeronError(
                 "EVAL003",
@@ -204,14 +222,6 @@ def bind(shapes: Sequence[Shape], arrays: Sequence[np.ndarray], source: str = ""
     return [_assemble(shape, supply) for shape in shapes]
 
 
-def _fits(dims: tuple[int, ...], s: Shape) -> bool:
-    """Whether an array of those sizes is a value of `s`: a dynamic dimension may be smaller than its bound."""
-    if dims == s.dims:
-        return True
-    sizes = zip(dims, s.dims, s.dynamic, strict=False)
-    return len(dims) == s.rank == len(s.dynamic) and all(n <= bound if dyn else n == bound for n, bound, dyn in sizes)
-
-
 def _assemble(shape: Shape, supply: Any) -> Value:
     if shape.tuple_shapes is not None:
         return tuple(_assemble(s, supply) for s in shape.tuple_shapes)
@@ -219,7 +229,7 @@ def _assemble(shape: Shape, supply: Any) -> Value:
 
 
 def _plan(order: list[Instruction], root: Instruction) -> list[Step]:
-    """Each instruction with the values nobody needs after it, and whether its sizes are dynamic."""
+    """What to do, operands first."""
     last: dict[Instruction, Instruction] = {}
     for i in order:
         last[i] = i
@@ -229,4 +239,10 @@ def _plan(order: list[Instruction], root: Instruction) -> list[Step]:
     for value, user in last.items():
         if value is not root:
             dead[user].append(value)
-    return [(i, dead[i], dynamic.is_dynamic(i)) for i in order]
+    return [(i, _meaning(i), dead[i]) for i in order]
+
+
+def _meaning(i: Instruction) -> Callable[..., Value] | None:
+    if i.opcode == "parameter":
+        return None
+    return dynamic.run if dynamic.is_dynamic(i) else i.op.evaluate

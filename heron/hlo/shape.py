@@ -126,6 +126,13 @@ class Shape:
             shape = shape.tuple_shapes[n]
         return shape
 
+    def fits(self, dims: tuple[int, ...]) -> bool:
+        """Whether an array of those sizes is a value of this: a dynamic dimension may be smaller than its bound."""
+        if dims == self.dims:
+            return True
+        sizes = zip(dims, self.dims, self.dynamic, strict=False)
+        return len(dims) == len(self.dynamic) and all(n <= most if dyn else n == most for n, most, dyn in sizes)
+
     # -- variants ----------------------------------------------------------------------------------------------------
     def with_layout(self, layout: Layout | None) -> Shape:
         return array(self.element_type, self.dims, layout, self.dynamic)

@@ -234,3 +234,12 @@ def test_evaluating_a_hand_built_computation() -> None:
     i = c.add("iota", (), shapes.row_major(S32, 3), iota_dimension=0)
     c.root = c.add("multiply", [i, i])
     assert Evaluator().call(c).tolist() == [0, 1, 4]
+
+
+def test_calls_too_deep_are_refused() -> None:
+    inner = "f0 {\n ROOT p0 = f32[] parameter(0)\n}\n"
+    for n in range(1, 2000):
+        inner += f"f{n} {{\n p{n} = f32[] parameter(0)\n ROOT r{n} = f32[] call(p{n}), to_apply=f{n - 1}\n}}\n"
+    text = f"HloModule m\n{inner}ENTRY e {{\n p = f32[] parameter(0)\n ROOT r = f32[] call(p), to_apply=f1999\n}}\n"
+    with pytest.raises(HeronError, match="EVAL010"):
+        evaluate(parse(text), np.array(1, np.float32))

@@ -37,7 +37,7 @@ def is_dynamic(i: Instruction) -> bool:
     return any(s.dynamic for o in (i, *i.operands) for _, s in o.shape.leaves())
 
 
-def run(ev: Evaluator, i: Instruction, values: Sequence[Any]) -> Any:
+def run(ev: Evaluator, i: Instruction, *values: Any) -> Any:
     """The value of `i` on operands of their actual sizes.
 
     Raises HLO010 when such operands do not go together, EVAL004 where no rule tells the result's size, EVAL008 when
