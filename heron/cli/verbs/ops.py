@@ -1,57 +1,95 @@
-"""``heron ops``: the ops of the language, from their declarations."""
+"""`heron ops`: what HLO ops there are, from their declarations."""
 
 from __future__ import annotations
 
-import inspect
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from heron.cli.common import examples, json_option, print_json, print_table, print_text
 
+if TYPE_CHECKING:
+    from heron.hlo.op import Op
 
-@click.command(short_help="List the HLO ops.", epilog=examples("heron ops", "heron ops clamp", "heron ops --json"))
+
+@click.command(
+    short_help="List the HLO ops.",
+    epilog=examples("heron ops", "heron ops clamp", "heron ops --json", "heron ops --markdown > ops.md"),
+)
 @click.argument("name", required=False)
+@click.option("--markdown", is_flag=True, help="Print the page of all ops, docs/ops.md.")
 @json_option
-def command(name: str | None, as_json: bool) -> None:
+def command(name: str | None, markdown: bool, as_json: bool) -> None:
     """List the HLO ops heron knows; with NAME, tell all about that one."""
+    from heron.cli import op_page
     from heron.hlo import ops as _declarations  # noqa: F401  fills the registry
-    from heron.hlo.op import Op, all_ops, get
+    from heron.hlo.op import all_ops, get
     from heron.trace.summary import table
 
-    def facts(op: Op) -> dict[str, object]:
-        return {
-            "name": op.name,
-            "operands": list(op.operands),
-            "attributes": {
-                key: {"kind": a.kind.name.lower(), "required": a.required, "choices": list(a.choices)}
-                for key, a in op.attributes.items()
-            },
-            "traits": sorted(t.name.lower() for t in op.traits),
-            "doc": inspect.getdoc(type(op)) or "",
-            "source": op.source,
-        }
-
+    if markdown:
+        print_text(op_page.markdown())
+        return
     if name is not None:
         op = get(name)
         if as_json:
-            print_json(facts(op))
-            return
-        lines = [f"{op.name}({', '.join(op.operands)})"]
-        for key, a in op.attributes.items():
-            choices = f", one of {', '.join(a.choices)}" if a.choices else ""
-            lines.append(f"  {key}: {a.kind.value}{', required' if a.required else ''}{choices}")
-        lines += [f"  {t.name.lower().replace('_', '-')}: {t.value}" for t in sorted(op.traits, key=lambda t: t.name)]
-        print_text("\n".join([*lines, f"  defined at {op.source}", "", inspect.getdoc(type(op)) or ""]).rstrip())
+            print_json({**_facts(op), "runs_on": op_page.runs_on(op)})
+        else:
+            print_text(_text(op))
         return
     if as_json:
-        print_json([facts(op) for op in all_ops()])
+        print_json([_facts(op) for op in all_ops()])
         return
     rows = table("op", "operands", "attributes", "traits")
     for op in all_ops():
-        rows.add_row(
-            op.name,
-            ", ".join(op.operands),
-            ", ".join(op.attributes),
-            ", ".join(sorted(t.name.lower().replace("_", "-") for t in op.traits)),
-        )
+        rows.add_row(op.name, ", ".join(op.operands), ", ".join(op.attributes), ", ".join(_traits(op)))
     print_table(rows)
+
+
+def _traits(op: Op) -> list[str]:
+    return sorted(t.name.lower().replace("_", "-") for t in op.traits)
+
+
+def _facts(op: Op) -> dict[str, Any]:
+    from heron.cli import op_page
+    from heron.hlo.ops.examples import element_types, line
+
+    return {
+        "name": op.name,
+        "operands": list(op.operands),
+        "attributes": {
+            key: {
+                "kind": a.kind.name.lower(),
+                "required": a.required,
+                "default": op_page.default_text(a),
+                "choices": list(a.choices),
+            }
+            for key, a in op.attributes.items()
+        },
+        "traits": sorted(t.name.lower() for t in op.traits),
+        "meaning": op_page.meaning(op),
+        "shape": op_page.shape_rule(op),
+        "element_types": [t.name for t in element_types(op.name)],
+        "example": line(op.name),
+        "source": op.source,
+    }
+
+
+def _text(op: Op) -> str:
+    from heron.cli import op_page
+    from heron.hlo.ops.examples import element_types, line
+
+    lines = [f"{op.name}({', '.join(op.operands)})", "", op_page.meaning(op), ""]
+    for key, a in op.attributes.items():
+        choices = f", one of {', '.join(a.choices)}" if a.choices else ""
+        default = op_page.default_text(a)
+        lines.append(f"  {key}: {a.kind.value}, {default if a.required else f'default {default}'}{choices}")
+    lines += [f"  {t.name.lower().replace('_', '-')}: {t.value}" for t in sorted(op.traits, key=lambda t: t.name)]
+    lines += [
+        f"  shape: {op_page.shape_rule(op)}",
+        f"  element types: {op_page.types_text(element_types(op.name))}",
+        f"  runs on: {op_page.runs_on_text(op) or 'nothing yet'}",
+        f"  defined at {op.source}",
+        "",
+        "For example:",
+    ]
+    return "\n".join([*lines, *(f"  {text}" for text in line(op.name).split("\n"))])
