@@ -44,7 +44,6 @@ _LINES: dict[str, str] = {
     "tuple": "(T[4], s32[]) tuple(T[4] x, s32[] n)",
     "get-tuple-element": "T[4] get-tuple-element((T[4], s32[]) t), index=0",
     "copy": "T[2,3]{0,1} copy(T[2,3] x)",
-    "copy-start": "(T[4], T[4], u32[]) copy-start(T[4] x)",
     "copy-done": "s = (T[4], T[4], u32[]) copy-start(T[4] x)\nT[4] copy-done(s)",
     # comparison and choice
     "compare": "pred[4] compare(T[4] x, T[4] y), direction=EQ",
@@ -117,11 +116,9 @@ _LINES: dict[str, str] = {
     " api_version=API_VERSION_TYPED_FFI, backend_config={uplo = 76 : ui8}",
     # devices
     "all-gather": "T[4] all-gather(T[4] x), replica_groups={{0}}, dimensions={0}",
-    "all-gather-start": "(T[4], T[4]) all-gather-start(T[4] x), replica_groups={{0}}, dimensions={0}",
     "all-gather-done": "s = (T[4], T[4]) all-gather-start(T[4] x), replica_groups={{0}}, dimensions={0}\n"
     "T[4] all-gather-done(s)",
     "all-reduce": "T[4] all-reduce(T[4] x), replica_groups={{0}}, to_apply=sum",
-    "all-reduce-start": "T[4] all-reduce-start(T[4] x), replica_groups={{0}}, to_apply=sum",
     "all-reduce-done": "s = T[4] all-reduce-start(T[4] x), replica_groups={{0}}, to_apply=sum\nT[4] all-reduce-done(s)",
     "reduce-scatter": "T[4] reduce-scatter(T[4] x), replica_groups={{0}}, dimensions={0}, to_apply=sum",
     "all-to-all": "T[4] all-to-all(T[4] x), replica_groups={{0}}, dimensions={0}",
@@ -129,7 +126,6 @@ _LINES: dict[str, str] = {
     " replica_groups={{0}}",
     "collective-broadcast": "T[4] collective-broadcast(T[4] x), replica_groups={{0}}",
     "collective-permute": "T[4] collective-permute(T[4] x), source_target_pairs={{0,0}}",
-    "collective-permute-start": "(T[4], T[4]) collective-permute-start(T[4] x), source_target_pairs={{0,0}}",
     "collective-permute-done": "s = (T[4], T[4]) collective-permute-start(T[4] x), source_target_pairs={{0,0}}\n"
     "T[4] collective-permute-done(s)",
     "partition-id": "u32[] partition-id()",
@@ -141,13 +137,16 @@ _LINES: dict[str, str] = {
     "domain": 'T[4] domain(T[4] x), domain={kind="sharding", entry={maximal device=0}, exit={replicated}}',
     "infeed": "(T[4], token[]) infeed(token[] t)",
     "outfeed": "token[] outfeed(T[4] x, token[] t), outfeed_shape=T[4]",
-    "send": "(T[4], u32[], token[]) send(T[4] x, token[] t), channel_id=1",
     "send-done": "s = (T[4], u32[], token[]) send(T[4] x, token[] t), channel_id=1\ntoken[] send-done(s), channel_id=1",
-    "recv": "(T[4], u32[], token[]) recv(token[] t), channel_id=1",
     "recv-done": "s = (T[4], u32[], token[]) recv(token[] t), channel_id=1\n(T[4], token[]) recv-done(s), channel_id=1",
-    "async-start": "((T[4]), T[4], u32[]) async-start(T[4] x), calls=twice",
-    "async-update": "s = ((T[4]), T[4], u32[]) async-start(T[4] x), calls=twice\n((T[4]), T[4], u32[]) async-update(s)",
-    "async-done": "s = ((T[4]), T[4], u32[]) async-start(T[4] x), calls=twice\nT[4] async-done(s)",
+    "async-done": "s = ((T[4]), T[4], u32[]) async-start(T[4] x), calls=twice\n"
+    "u = ((T[4]), T[4], u32[]) async-update(s)\nT[4] async-done(u)",
+}
+
+#: what is only whole with another op, whose example shows both
+_BEGUN = {
+    **{f"{name}-start": f"{name}-done" for name in ("all-gather", "all-reduce", "async", "collective-permute", "copy")},
+    **{"async-update": "async-done", "recv": "recv-done", "send": "send-done"},
 }
 
 #: an operand with its type: a tuple's one level deep
@@ -155,18 +154,18 @@ _TYPED = re.compile(r"(\([^()]*\)|\w+\[[^\]]*\](?:\{[^}]*\})?) (\w+)(?=[,)])")
 
 
 def line(opcode: str) -> str:
-    """The op as the example uses it, with ``T`` for the element type. Raises HLO003 for an unknown op."""
+    """The op's example, with ``T`` for the element type; its last line is the root. Raises HLO003 for an unknown op."""
     from heron.hlo.op import get
 
     op = get(opcode)
-    found = _LINES.get(opcode)
+    found = _LINES.get(_BEGUN.get(opcode, opcode))
     if found is not None:
         return found
     return (_PAIRS if op.max_operands == 2 else _ELEMENTWISE).replace("{0}", opcode)
 
 
 def program(opcode: str, element_type: ElementType) -> str:
-    """A module that uses the op as its root, in HLO text. Not every op takes every type: `element_types` tells."""
+    """A module that uses the op, in HLO text. Not every op takes every type: `element_types` tells."""
     lines = line(opcode).split("\n")
     parameters: dict[str, str] = {}
     body: list[str] = []
