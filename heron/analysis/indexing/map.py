@@ -170,13 +170,23 @@ class IndexingMap:
         symbols = (*syms, *rt_vars)
         return tuple(r.evaluate(dims, symbols) for r in self.results)
 
-    def contains(self, dims: Sequence[int] = (), syms: Sequence[int] = (), rt_vars: Sequence[int] = ()) -> bool:
-        """Whether the point lies in the domain (ranges and constraints)."""
-        values = (*dims, *syms, *rt_vars)
-        if not all(v.lo <= x <= v.hi for v, x in zip(self.variables, values, strict=True)):
-            return False
-        symbols = (*syms, *rt_vars)
-        return all(lo <= e.evaluate(dims, symbols) <= hi for e, lo, hi in self.constraints)
+    def contains(self, dims: Sequence[Any] = (), syms: Sequence[Any] = (), rt_vars: Sequence[Any] = ()) -> Any:
+        """Whether the point lies in the domain (ranges and constraints); arrays give an array of answers.
+
+        Raises:
+            HeronError: GEN109 when the point does not have one value for each variable.
+        """
+        values, symbols = (*dims, *syms, *rt_vars), (*syms, *rt_vars)
+        if len(values) != len(self.variables):
+            why = f"{len(values)} values for {len(self.variables)} variables"
+            raise HeronError("GEN109", "this is not a point of the map", where=repr(self), why=why)
+        holds: Any = True
+        for v, x in zip(self.variables, values, strict=True):
+            holds = holds & (v.lo <= x) & (x <= v.hi)
+        for e, lo, hi in self.constraints:
+            x = e.evaluate(dims, symbols)
+            holds = holds & (lo <= x) & (x <= hi)
+        return holds
 
     def points(self) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
         """Every `(dims, syms)` of the domain, symbols innermost; for tests and small maps without runtime variables."""
@@ -229,19 +239,10 @@ class IndexingMap:
         return self._simplified
 
     def remove_unused_syms(self) -> IndexingMap:
-        """Drops symbols and runtime variables that no result and no constraint reads; the others are renumbered."""
-        used: set[Expr] = set()
-        for e in (*self.results, *(c[0] for c in self.constraints)):
-            used |= e.variables()
-        n = len(self.syms)
-        keep = [i for i in range(n + len(self.rt_vars)) if Sym(i) in used]
-        if len(keep) == n + len(self.rt_vars):
-            return self
-        renumber: list[Expr | None] = [Const(0)] * (n + len(self.rt_vars))
-        for new, old in enumerate(keep):
-            renumber[old] = Sym(new)
-        syms = [self.syms[i] for i in keep if i < n]
-        return self.substitute((), renumber, None, syms, [self.rt_vars[i - n] for i in keep if i >= n])
+        """Drops symbols and runtime variables that are not needed: see `variables.remove_unused`."""
+        from heron.analysis.indexing.variables import remove_unused
+
+        return remove_unused(self)
 
 
 def compose(first: IndexingMap, second: IndexingMap) -> IndexingMap:

@@ -114,7 +114,7 @@ class Simplifier:
         """`e` as simplified atoms with coefficients, and a constant."""
         terms: Terms = {}
         constant = self._collect(e, 1, terms)
-        terms = self._join_div_and_mod(terms)
+        terms, constant = self._join_div_and_mod(_drop_zeros(terms), constant)
         for atom in terms:
             if isinstance(atom, FloorDiv):
                 terms, constant = self._remainders(terms, constant)
@@ -162,23 +162,40 @@ class Simplifier:
             return self._atom_or_constant(found) if self._facts else found
         return self._atom_or_constant(e)
 
-    def _join_div_and_mod(self, terms: Terms) -> Terms:
-        """`(x floordiv c) * kc + (x mod c) * k == x * k`."""
+    def _join_div_and_mod(self, terms: Terms, constant: int) -> tuple[Terms, int]:
+        """`(x floordiv c) * kc + (x mod c) * k == x * k`, and `((x floordiv c) mod b) * kc + (x mod c) * k`."""
         for atom in [a for a in terms if isinstance(a, Mod)]:
-            k = terms.get(atom, 0)
-            if k == 0 or not isinstance(atom.rhs, Const):
+            assert isinstance(atom, Mod) and isinstance(atom.rhs, Const)
+            k, c = terms[atom], atom.rhs.value
+            partners = [a for a, factor in terms.items() if factor == k * c]
+            if not partners:
                 continue
-            inner, constant = self._linear(atom.lhs)
-            quotient = self._floordiv(dict(inner), constant, atom.rhs.value)
+            inner, inner_constant = self._linear(atom.lhs)
+            quotient = self._floordiv(dict(inner), inner_constant, c)
             if isinstance(quotient, (Const, Add, Mul)):
                 continue
-            if terms.get(quotient) != k * atom.rhs.value or constant != 0:
-                continue
-            del terms[atom], terms[quotient]
-            for a, coefficient in inner.items():
-                terms[a] = terms.get(a, 0) + coefficient * k
-            return self._join_div_and_mod(terms)
-        return terms
+            if quotient in partners:
+                partner, joined = quotient, build_sum(inner, inner_constant)
+            else:
+                partner = next((a for a in partners if _is_quotient_mod(a, quotient)), None)
+                if partner is None:
+                    continue
+                joined = self._joined_mod(partner, quotient, inner, inner_constant, c)
+            terms = dict(terms)
+            del terms[atom], terms[partner]
+            constant += self._add_canonical(joined, k, terms)
+            return self._join_div_and_mod(_drop_zeros(terms), constant)
+        return terms, constant
+
+    def _joined_mod(self, partner: Expr, quotient: Expr, inner: Terms, constant: int, c: int) -> Expr:
+        """`((y + x floordiv c) mod b) * c + x mod c == (yc + x) mod bc`; `partner` is the first `mod`."""
+        assert isinstance(partner, Mod) and isinstance(partner.rhs, Const)
+        terms, partner_constant = linear_terms(partner.lhs)
+        del terms[quotient]
+        whole = dict(inner)
+        for a, factor in terms.items():
+            whole[a] = whole.get(a, 0) + factor * c
+        return self._mod(_drop_zeros(whole), constant + partner_constant * c, partner.rhs.value * c)
 
     def _remainders(self, terms: Terms, constant: int) -> tuple[Terms, int]:
         """`x * k - (x floordiv c) * kc == (x mod c) * k`."""
@@ -283,7 +300,7 @@ class Simplifier:
         g, big, small, big_constant, small_constant = split  # (g a + b) mod g c == (a mod c) * g + b
         high = self._mod({a: k // g for a, k in big.items()}, big_constant // g, c // g)
         small_constant += self._add_canonical(high, g, small)
-        return build_sum(_drop_zeros(self._join_div_and_mod(small)), small_constant)
+        return build_sum(*self._join_div_and_mod(_drop_zeros(small), small_constant))
 
     def _without_inner_mods(self, terms: Terms, constant: int, c: int) -> tuple[Terms, int]:
         """`((x mod ac) k + y) mod c == (x k + y) mod c`."""
@@ -296,6 +313,11 @@ class Simplifier:
                     out[atom] = out.get(atom, 0) + k
             terms = _drop_zeros(out)
         return terms, constant
+
+
+def _is_quotient_mod(e: Expr, quotient: Expr) -> bool:
+    """Whether `e` is `(… + quotient) mod b`."""
+    return isinstance(e, Mod) and linear_terms(e.lhs)[0].get(quotient) == 1
 
 
 def _vanishes(atom: Expr, k: int, c: int) -> bool:
