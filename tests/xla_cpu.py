@@ -23,17 +23,24 @@ def _jax() -> Any:
 
 def run(text: str, *arrays: np.ndarray) -> list[np.ndarray]:
     """The outputs (a tuple flattened) of the module in `text`, compiled and run by XLA:CPU."""
-    jax = _jax()
-    from jax._src import compiler
-    from jax._src.interpreters import mlir
+    _jax()
     from jax._src.lib import _jax as lib
     from jaxlib import _hlo
 
     proto = _hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto()
-    stablehlo = lib.mlir.hlo_to_stablehlo(proto)
+    return run_stablehlo(lib.mlir.hlo_to_stablehlo(proto), *arrays)
+
+
+def run_stablehlo(source: str | bytes, *arrays: np.ndarray) -> list[np.ndarray]:
+    """The outputs of a StableHLO module, text or bytecode, compiled and run by XLA:CPU."""
+    jax = _jax()
+    from jax._src import compiler
+    from jax._src.interpreters import mlir
+    from jax._src.lib import _jax as lib
+
     device = jax.devices("cpu")[0]
     with mlir.make_ir_context():
-        module = mlir.ir.Module.parse(stablehlo)
+        module = mlir.ir.Module.parse(source)
         executable = device.client.compile_and_load(
             module, lib.DeviceList((device,)), compiler.get_compile_options(1, 1, env_options_overrides=QUICK)
         )

@@ -25,6 +25,10 @@ def extras(attrs: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+#: instructions that only hand on what another one computes
+_PARTS = frozenset({"get-tuple-element", "send-done", "recv-done"})
+
+
 def carry(op: Operation, results: Sequence[Instruction]) -> None:
     """Hand an operation's shardings and frontend attributes to what stands for it."""
     if not any("." in name for name in op.attrs):
@@ -34,5 +38,6 @@ def carry(op: Operation, results: Sequence[Instruction]) -> None:
         return
     for i in results:
         i.extras.update(given)
-        if i.opcode == "get-tuple-element":
-            i.operands[0].extras.update(given)
+        while i.opcode in _PARTS:  # XLA has them on the start of a transfer, too
+            i = i.operands[0]
+            i.extras.update(given)

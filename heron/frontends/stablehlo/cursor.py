@@ -7,11 +7,10 @@ from typing import NoReturn
 
 from heron.errors import HeronError
 from heron.frontends.stablehlo import types
-from heron.frontends.stablehlo.lexer import END, Source
+from heron.frontends.stablehlo.lexer import END, Source, unquote
 from heron.frontends.stablehlo.syntax import Text
 from heron.hlo import shape as shapes
 from heron.hlo.shape import Shape
-from heron.hlo.text.lexer import unquote
 
 MAX_DEPTH = 60
 
@@ -148,6 +147,10 @@ class Cursor:
             found = shapes.token()
         elif token == "tuple":
             return self._tuple()
+        elif token == "!stablehlo.future":
+            self.n += 1
+            parts = self._bracketed_types()
+            return parts[0] if len(parts) == 1 else shapes.tuple_(parts)
         elif token in ("memref", "vector", "none") or token[:1] == "!":
             self.fail("SHLO005", f"the type '{token[:40]}' is not supported", hint="programs are made of tensors")
         else:
@@ -163,8 +166,12 @@ class Cursor:
             raise error.located(self.source.span(self.n)) from None
 
     def _tuple(self) -> Shape:
-        self.enter()
         self.n += 1
+        return shapes.tuple_(self._bracketed_types())
+
+    def _bracketed_types(self) -> list[Shape]:
+        """``<type, type>``."""
+        self.enter()
         self.expect("<")
         parts: list[Shape] = []
         while not self.accept(">"):
@@ -172,7 +179,7 @@ class Cursor:
                 self.expect(",")
             parts.append(self.type())
         self.leave()
-        return shapes.tuple_(parts)
+        return parts
 
     def type_list(self) -> Types:
         """``type, type``, at least one."""

@@ -6,8 +6,18 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from heron.frontends.stablehlo.attributes import Attributes
+from heron.frontends.stablehlo.lexer import END
 from heron.frontends.stablehlo.syntax import Argument, Operation, Region, Symbol, Text
 from heron.hlo.shape import Shape
+
+#: operations Shardy writes when it partitions a program
+BY_PARTITIONER = tuple(
+    f"sdy.{name}"
+    for name in (
+        "all_gather all_reduce all_slice all_to_all collective_permute func_data_flow_edge reduce_scatter"
+        " replicated_to_unreduced sharded_to_unreduced"
+    ).split()
+)
 
 Form = Callable[[Any, Operation], None]
 _FORMS: dict[str, Form] = {}
@@ -76,12 +86,18 @@ class Forms(Attributes):
         """A value, or two joined by ``x``."""
         if name in op.attrs:
             self.fail("SHLO001", f"'{name[:40]}' is given twice", self.n - 2)
-        first = self.tokens[self.n][:1]
-        value = self.number(typed=False) if first == "-" or first.isdigit() else self.value()
+        value = self.untyped()
         if self.accept("x"):
             op.attrs[name] = (value, self.value())
         else:
             op.attrs[name] = value
+
+    def untyped(self) -> Any:
+        """A value; a colon behind it belongs to the operation."""
+        first = self.tokens[self.n][:1]
+        if first == '"':
+            return self.string()
+        return self.number(typed=False) if first == "-" or first.isdigit() else self.value()
 
     def ending(self, op: Operation) -> None:
         """Attributes and types."""
@@ -100,7 +116,7 @@ class Forms(Attributes):
         listed = self.type_list()
         if self.accept("->"):
             return self.results()
-        return listed[-1:] if count == 1 else listed
+        return listed[len(listed) - count :] if count < 2 else listed
 
     def operands(self) -> list[str]:
         """``(%a, %b)``."""
@@ -114,7 +130,7 @@ class Forms(Attributes):
 
 
 # -- constants and slices --------------------------------------------------------------------------------------------
-@form("stablehlo.constant", "chlo.constant")
+@form("stablehlo.constant", "chlo.constant", "sdy.constant")
 def _constant(p: Forms, op: Operation) -> None:
     """``constant {…} dense<…> : type``; the value stays text, with its type it is one token's worth of caching."""
     if p.tokens[p.n] == "{":
@@ -185,19 +201,83 @@ def _sharding_constraint(p: Forms, op: Operation) -> None:
     p.ending(op)
 
 
+@form("sdy.reshard")
+def _reshard(p: Forms, op: Operation) -> None:
+    """``reshard %a <@mesh, […]> : type``."""
+    _sharding_constraint(p, op)
+
+
+@form("sdy.sharding_group", "sdy.propagation_barrier", "sdy.data_flow_edge")
+def _one_pair(p: Forms, op: Operation) -> None:
+    """``sharding_group %a group_id=3 : type``, without a comma; of a structure its text is kept."""
+    op.operands.append(p.value_name())
+    if p.tokens[p.n] not in (":", "{"):
+        name = p.word("an attribute")
+        p.expect("=")
+        op.attrs[name] = p.balanced() if p.tokens[p.n] == "<" else p.untyped()
+    p.ending(op)
+
+
+@form(*BY_PARTITIONER)
+def _by_partitioner(p: Forms, op: Operation) -> None:
+    """``all_gather […] %a out_sharding=<…> : type``, which only needs to be stepped over."""
+    while p.tokens[p.n] != ":":
+        if p.tokens[p.n] in ("[", "{", "<", "("):
+            p.balanced()
+        elif p.tokens[p.n] == END:
+            p.unexpected("':' and the types")
+        else:
+            p.n += 1
+    p.ending(op)
+
+
+@form("sdy.named_computation")
+def _named_computation(p: Forms, op: Operation) -> None:
+    """``named_computation<"name">(%a) in_shardings=[…] out_shardings=[…] (%b: type) {…} : types``."""
+    p.expect("<")
+    op.attrs["name"] = p.string()
+    p.expect(">")
+    op.operands = p.operands()
+    _shardings(p, op, "in_shardings", "out_shardings")
+    op.regions.append(p.region(p.arguments(attributes=False)))
+    p.ending(op)
+
+
 @form("sdy.manual_computation")
 def _manual_computation(p: Forms, op: Operation) -> None:
     """``manual_computation(%a) in_shardings=[…] out_shardings=[…] manual_axes={…} (%b: type) {…} : types``."""
     op.operands = p.operands()
-    for name in ("in_shardings", "out_shardings", "manual_axes"):
-        p.expect(name)
+    _shardings(p, op, "in_shardings", "out_shardings", "manual_axes")
+    op.regions.append(p.region(p.arguments(attributes=False)))
+    p.ending(op)
+
+
+def _shardings(p: Forms, op: Operation, *names: str) -> None:
+    """``name=[…]`` after each other, those that are there."""
+    for name in names:
+        if not p.accept(name):
+            continue
         p.expect("=")
         if len(token := p.tokens[p.n]) > 1:  # an empty list, one token
             p.n += 1
             op.attrs[name] = Text(token)
         else:
             op.attrs[name] = p.balanced()
-    op.regions.append(p.region(p.arguments(attributes=False)))
+
+
+@form("chlo.scan")
+def _scan(p: Forms, op: Operation) -> None:
+    """``scan(%a) inits (%b) dimension=0 [attributes {…}] {…} : types``."""
+    inputs = p.operands()
+    p.expect("inits")
+    inits = p.operands()
+    op.operands = inputs + inits
+    p.expect("dimension")
+    p.expect("=")
+    dimension = p.integer()
+    op.attrs = p.dictionary() if p.accept("attributes") else {}
+    op.attrs |= {"dimension": dimension, "operandSegmentSizes": (len(inputs), len(inits))}
+    op.regions.append(p.region())
     p.ending(op)
 
 

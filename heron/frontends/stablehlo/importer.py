@@ -7,6 +7,7 @@ import heron.hlo.ops  # noqa: F401  (fills the registry)
 from heron.errors import HeronError
 from heron.frontends.stablehlo.block import Block
 from heron.frontends.stablehlo.carried import extras
+from heron.frontends.stablehlo.header import set_header
 from heron.frontends.stablehlo.locations import Locations
 from heron.frontends.stablehlo.reader import read
 from heron.frontends.stablehlo.syntax import Function, Operation, Program, plain
@@ -57,7 +58,7 @@ class Importer:
             self._functions[function.name] = computation
         self.result.entry = self._functions[main.name]
         self.result.remove_unused_computations()
-        self._header(main)
+        set_header(self.result, self.program, main)
         return self.result
 
     def new_computation(self, name: str) -> Computation:
@@ -152,34 +153,3 @@ class Importer:
                 root = block.add("copy", (root,))
             root.extras["sharding"] = texts[0] if len(texts) == 1 else "{" + ", ".join(texts) + "}"
         return root
-
-    # -- header ------------------------------------------------------------------------------------------------------
-    def _header(self, main: Function) -> None:
-        """Aliases and donors of the entry's arguments, device counts, meshes."""
-        header, attrs = self.result.header, self.program.attrs
-        single = len(main.results) == 1
-        aliases, donors = [], []
-        for n, argument in enumerate(main.arguments):
-            output = argument.attrs.get("tf.aliasing_output")
-            if isinstance(output, int) and not isinstance(output, bool):
-                if not 0 <= output < len(main.results):
-                    what = f"argument {n} is aliased to result {output}, which does not exist"
-                    self.program.source.fail("SHLO006", what, main.at)
-                aliases.append((() if single else (output,), n, (), "may-alias"))
-            elif argument.attrs.get("jax.buffer_donor") is True:
-                donors.append((n, ()))
-        if aliases:
-            header["input_output_alias"] = tuple(sorted(aliases))
-        if donors:
-            header["buffer_donor"] = tuple(donors)
-        for name, field in (("mhlo.num_replicas", "replica_count"), ("mhlo.num_partitions", "num_partitions")):
-            count = attrs.get(name)
-            if isinstance(count, int) and count != 1:
-                header[field] = count
-        frontend = attrs.get("mhlo.frontend_attributes")
-        carried = extras({"mhlo.frontend_attributes": frontend}).get("frontend_attributes", {})
-        if self.program.meshes:
-            meshes = ", ".join(f"{name} = #sdy.mesh{mesh}" for name, mesh in self.program.meshes.items())
-            carried["xla.sdy.meshes"] = "{" + meshes + "}"
-        if carried:
-            header["frontend_attributes"] = carried

@@ -35,6 +35,23 @@ _TOKEN = (
 _MASTER = re.compile(rf"{_SKIPPED}({_TOKEN}|\Z)", re.DOTALL)
 
 
+#: what a string escapes: a letter's control character, two hexadecimal digits of a byte, or the character itself
+_ESCAPE = re.compile(r"\\([0-9A-Fa-f]{2}|.)", re.DOTALL)
+_CONTROL = {"n": "\n", "t": "\t"}
+
+
+def unquote(token: str) -> str:
+    """The string a quoted token stands for; bytes beyond ASCII are UTF-8, or else taken one by one."""
+    body = token[1:-1]
+    if "\\" not in body:
+        return body
+    raw = _ESCAPE.sub(lambda m: chr(int(m[1], 16)) if len(m[1]) == 2 else _CONTROL.get(m[1], m[1]), body)
+    try:
+        return raw.encode("latin-1").decode("utf-8")
+    except UnicodeError:
+        return raw
+
+
 class Source(hlo_lexer.Source):
     """A StableHLO text, its tokens, and where they are."""
 

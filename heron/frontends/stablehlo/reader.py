@@ -6,7 +6,7 @@ import difflib
 from typing import Any
 
 from heron.frontends.stablehlo.forms import Forms
-from heron.frontends.stablehlo.lexer import END, Source
+from heron.frontends.stablehlo.lexer import END, Source, unquote
 from heron.frontends.stablehlo.syntax import (
     Argument,
     Function,
@@ -18,7 +18,6 @@ from heron.frontends.stablehlo.syntax import (
     as_text,
 )
 from heron.hlo.shape import Shape
-from heron.hlo.text.lexer import unquote
 
 #: operations of func that print without their dialect's name
 _SHORT = {"call": "func.call", "return": "func.return"}

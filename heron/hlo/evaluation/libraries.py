@@ -192,6 +192,7 @@ def reshard(i: Instruction, x: np.ndarray) -> np.ndarray:
 @target(
     "Sharding", "LayoutConstraint", "MoveToHost", "MoveToDevice", "PinToDevice", "PinToDeviceSram", "Pin", "Unpin",
     "annotate_device_placement", "AssumeGatherIndicesInBound", "xla.sdy.FuncResultSharding",
+    "xla.sdy.ShardingConstraint", "xla.sdy.PropagationBarrier",
 )  # fmt: skip
 def marker(i: Instruction, x: Any) -> Any:
     """An annotation: where or how to keep the operand; the value is the operand itself."""

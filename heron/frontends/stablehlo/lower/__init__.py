@@ -7,6 +7,7 @@ from heron.frontends.stablehlo.lower import (  # noqa: F401
     communication,
     control_flow,
     dynamic,
+    einsum,
     elementwise,
     indexing,
     linalg,

@@ -50,10 +50,10 @@ def _custom_call(b: Block, op: Operation, operands: list[Instruction]) -> list[I
         return _sorted_top_k(b, op, operands, given)
     if target == "Sharding" and b.importer.is_single and len(operands) == 1:
         return operands  # a sharding of one partition says nothing
-    results = _laid_out(op, "result_layouts", list(op.types))
+    results = laid_out(op, "result_layouts", list(op.types))
     attrs: dict[str, Any] = {"custom_call_target": target}
     if op.find("operand_layouts") is not None:
-        attrs["operand_layout_constraints"] = tuple(_laid_out(op, "operand_layouts", [o.shape for o in operands]))
+        attrs["operand_layout_constraints"] = tuple(laid_out(op, "operand_layouts", [o.shape for o in operands]))
     if op.flag("has_side_effect"):
         attrs["custom_call_has_side_effect"] = True
     if aliases := _aliases(op):
@@ -92,7 +92,7 @@ def _sorted_top_k(b: Block, op: Operation, operands: list[Instruction], given: d
     return found
 
 
-def _laid_out(op: Operation, name: str, given: list[Shape]) -> list[Shape]:
+def laid_out(op: Operation, name: str, given: list[Shape]) -> list[Shape]:
     """Shapes with the layouts an attribute lists, minor dimensions first."""
     layouts = op.find(name)
     if layouts is None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from heron.frontends.stablehlo.block import Block, Rule, rule
-from heron.frontends.stablehlo.lower.elementwise import opcode
+from heron.frontends.stablehlo.lower.elementwise import compared, opcode
 from heron.frontends.stablehlo.special.bessel import bessel_i1e
 from heron.frontends.stablehlo.special.error import erf_inv, erfc
 from heron.frontends.stablehlo.special.expression import Expression
@@ -97,10 +97,31 @@ def _broadcasting(code: str) -> Rule:
         to = op.types[0]
         x, y = (_stretched(b, op, o, to) for o in operands)
         if code == "compare":
-            return b.add(code, (x, y), direction=op.word("comparison_direction"))
+            return compared(b, op, x, y)
         return b.add(code, (x, y))
 
     return lower
+
+
+def _broadcasting_formula(function: Function) -> Rule:
+    def lower(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
+        return function(*(Expression(b, _stretched(b, op, o, op.types[0])) for o in operands)).i
+
+    return lower
+
+
+for _name in ("next_after", "polygamma", "zeta"):
+    rule(f"chlo.broadcast_{_name}")(_broadcasting_formula(_FORMULAS[_name]))
+
+
+@rule("chlo.broadcast_select")
+def _broadcast_select(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
+    return b.add("select", [_stretched(b, op, o, op.types[0]) for o in operands])
+
+
+@rule("chlo._asin_acos_kernel")
+def _asin_acos_kernel(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
+    op.fail("SHLO005", f"{op.name} is not supported", why="it is a step inside XLA's own expansion of asin and acos")
 
 
 def _stretched(b: Block, op: Operation, x: Instruction, to: Shape) -> Instruction:

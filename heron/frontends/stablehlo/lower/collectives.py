@@ -39,6 +39,12 @@ def _all_reduce(b: Block, op: Operation, operands: list[Instruction]) -> list[In
     return b.unpacked(i, len(operands))
 
 
+@rule("cross-replica-sum")
+def _cross_replica_sum(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
+    body = b.importer.reducer("add", operands[0].shape.element_type)
+    return b.add("all-reduce", operands, to_apply=body, replica_groups=_groups(op))
+
+
 @rule("all_gather")
 def _all_gather(b: Block, op: Operation, operands: list[Instruction]) -> list[Instruction]:
     dims = (op.integer("all_gather_dim"),)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from heron.frontends.stablehlo.block import Block, rule
+from heron.frontends.stablehlo.lower.calls import laid_out
 from heron.frontends.stablehlo.syntax import Operation
 from heron.hlo.instruction import Instruction
 from heron.hlo.shape import scalar, token, tuple_
@@ -20,6 +21,10 @@ def _transfer(op: Operation) -> dict[str, Any]:
     attrs: dict[str, Any] = {"channel_id": op.fields("channel_handle").get("handle", 1)}
     if op.flag("is_host_transfer"):
         attrs["is_host_transfer"] = True
+    if op.find("source_target_pairs") is not None:  # HLO has no attribute for them
+        pairs = "{" + ",".join(f"{{{','.join(map(str, row))}}}" for row in op.table("source_target_pairs")) + "}"
+        frontend = dict(op.fields("mhlo.frontend_attributes"))
+        op.attrs["mhlo.frontend_attributes"] = {**frontend, "_xla_send_recv_source_target_pairs": pairs}
     return attrs
 
 
@@ -43,7 +48,7 @@ def _recv(b: Block, op: Operation, operands: list[Instruction]) -> list[Instruct
 
 @rule("infeed")
 def _infeed(b: Block, op: Operation, operands: list[Instruction]) -> list[Instruction]:
-    shape = tuple_((tuple_(op.types[:-1]), token()))
+    shape = tuple_((tuple_(laid_out(op, "layout", list(op.types[:-1]))), token()))
     i = b.checked("infeed", operands, shape, infeed_config=op.word("infeed_config", default=""))
     value, after = b.parts(i)
     return [*b.parts(value), after]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from heron.frontends.stablehlo.block import Block, rule
 from heron.frontends.stablehlo.syntax import Operation, Region, plain
@@ -32,6 +33,43 @@ def _enter(block: Block, op: Operation, names: Sequence[str], shapes: Sequence[S
     for name, part in zip(names, parts, strict=True):
         block.define(name, part, op)
     return parts
+
+
+# -- at the same time as others --------------------------------------------------------------------------------------
+@rule("async_start")
+def _async_start(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
+    """The value of a future holds the operands, too: HLO has no type that hides them."""
+    i = b.add("async-start", operands, calls=b.region(op, 0, "async_computation"))
+    if len(op.types) != 1 or i.shape.at((1,)).bare is not op.types[0].bare:
+        op.fail("SHLO004", "the future is not of what the region returns", why=f"that is {i.shape.at((1,)).bare}")
+    op.types = (i.shape,)
+    return i
+
+
+@rule("async_done")
+def _async_done(b: Block, op: Operation, operands: list[Instruction]) -> list[Instruction]:
+    return b.unpacked(b.add("async-done", operands), len(op.types))
+
+
+# -- scans -----------------------------------------------------------------------------------------------------------
+@rule("chlo.scan")
+def _scan(b: Block, op: Operation, operands: list[Instruction]) -> list[Instruction]:
+    """The region takes a slice of each input, then the carries, and gives slices of the outputs, then the carries."""
+    sizes = op.ints("operandSegmentSizes")
+    if len(sizes) != 2 or sum(sizes) != len(operands):
+        op.wrong("operandSegmentSizes", "how many operands are inputs and how many carries")
+    flags: dict[str, Any] = {name: True for name in ("is_reverse", "is_associative") if op.flag(name)}
+    i = b.add(
+        "scan",
+        operands,
+        tuple_(list(op.types)),
+        dimensions=(op.integer("dimension"),),
+        num_carries=sizes[1],
+        to_apply=b.region(op, 0, "scanned"),
+        **flags,
+    )
+    i.op.shape(i, *[o.shape for o in operands])
+    return b.parts(i)
 
 
 # -- while -----------------------------------------------------------------------------------------------------------

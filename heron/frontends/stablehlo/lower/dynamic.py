@@ -7,6 +7,7 @@ from typing import Any
 from heron.frontends.stablehlo.block import Block, rule
 from heron.frontends.stablehlo.lower.indexing import gather
 from heron.frontends.stablehlo.lower.movement import broadcast_in_dim
+from heron.frontends.stablehlo.lower.products import convolution
 from heron.frontends.stablehlo.syntax import Operation
 from heron.hlo.instruction import Instruction
 
@@ -48,6 +49,13 @@ def _dynamic_reshape(b: Block, op: Operation, operands: list[Instruction]) -> In
 @rule("dynamic_gather")
 def _dynamic_gather(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
     return gather(b, op, operands[:2], _known(op, operands[2], "slice_sizes"))
+
+
+@rule("dynamic_conv")
+def _dynamic_conv(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
+    padding = _known(op, operands[2], "padding")
+    op.attrs["padding"] = tuple(zip(padding[::2], padding[1::2], strict=True))
+    return convolution(b, op, operands[:2])
 
 
 @rule("real_dynamic_slice")

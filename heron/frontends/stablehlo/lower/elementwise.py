@@ -53,7 +53,7 @@ def _accuracy(op: Operation) -> str | None:
     return None if mode == "default" else "{mode=" + mode + "}"
 
 
-@rule("constant", "chlo.constant")
+@rule("constant", "chlo.constant", "sdy.constant")
 def _constant(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
     if op.words:
         return b.dense(op)
@@ -104,12 +104,17 @@ def _plain_kind(t: ElementType) -> str:
 
 @rule("compare")
 def _compare(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
-    """``compare LT, %a, %b, SIGNED``; the kind stays only where it is not the element type's own."""
+    """``compare LT, %a, %b, SIGNED``."""
+    return compared(b, op, *operands)
+
+
+def compared(b: Block, op: Operation, x: Instruction, y: Instruction) -> Instruction:
+    """A comparison; its kind stays only where it is not the element type's own."""
     attrs: dict[str, Any] = {"direction": op.words[0] if op.words else op.word("comparison_direction")}
     kind = op.words[1] if len(op.words) > 1 else op.word("compare_type", default="NOTYPE")
-    if kind != "NOTYPE" and kind != _plain_kind(operands[0].shape.element_type):
+    if kind != "NOTYPE" and kind != _plain_kind(x.shape.element_type):
         attrs["type"] = kind
-    return b.add("compare", operands, **attrs)
+    return b.add("compare", (x, y), **attrs)
 
 
 @rule("select")

@@ -53,6 +53,27 @@ def gather(b: Block, op: Operation, operands: list[Instruction], sizes: tuple[in
     return b.add("gather", operands, slice_sizes=sizes, **attrs)
 
 
+@rule("torch_index_select")
+def _torch_index_select(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
+    """Slices of one dimension, an index each; leading batch dimensions go together."""
+    x, index = (o.shape for o in operands)
+    dim, batch = op.integer("dim"), op.integer("batch_dims", default=0)
+    if not 0 <= batch <= min(dim, index.rank) or dim >= x.rank:
+        op.fail("SHLO006", f"{op.name} has no dimension {dim} behind {batch} batch dimensions", why=str(x.bare))
+    inner = index.rank - batch
+    together = tuple(range(batch))
+    attrs: dict[str, Any] = {
+        "offset_dims": (*range(batch, dim), *range(dim + inner, x.rank + inner - 1)),
+        "collapsed_slice_dims": (dim,),
+        "start_index_map": (dim,),
+        "index_vector_dim": index.rank,
+    }
+    if batch:
+        attrs |= {"operand_batching_dims": together, "start_indices_batching_dims": together}
+    sizes = tuple(1 if d == dim or d < batch else n for d, n in enumerate(x.dims))
+    return b.add("gather", operands, slice_sizes=sizes, **attrs)
+
+
 _SCATTER = {
     "update_window_dims": "update_window_dims",
     "inserted_window_dims": "inserted_window_dims",

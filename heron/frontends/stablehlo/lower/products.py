@@ -91,7 +91,8 @@ def _ragged_dot(b: Block, op: Operation, operands: list[Instruction]) -> Instruc
 
 # -- convolutions ----------------------------------------------------------------------------------------------------
 @rule("convolution")
-def _convolution(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
+def convolution(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
+    """A convolution; its windows are attributes."""
     dims = op.find("dimension_numbers")
     if not isinstance(dims, ConvDims):
         op.wrong("dimension_numbers", "[b, 0, f]x[0, i, o]->[b, 0, f]")

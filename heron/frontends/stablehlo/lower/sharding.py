@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from heron.frontends.stablehlo.block import Block, rule
+from heron.frontends.stablehlo.forms import BY_PARTITIONER
 from heron.frontends.stablehlo.syntax import Operation, as_text
 from heron.hlo.instruction import Instruction
 from heron.hlo.shape import Shape, tuple_
 
 
-@rule("sdy.sharding_constraint")
+@rule("sdy.sharding_constraint", "sdy.reshard")
 def _sharding_constraint(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
     """Nothing to say for a program of one partition."""
     (x,) = operands
     if b.importer.is_single:
         return x
-    i = b.add("custom-call", operands, x.shape, custom_call_target="xla.sdy.ShardingConstraint")
     sharding = as_text(op.find("sharding")).removeprefix("#sdy.sharding")
-    i.extras["frontend_attributes"] = {"xla.sdy.sharding": f"#sdy.sharding_per_value<[{sharding}]>"}
+    return _annotation(b, x, "ShardingConstraint", "xla.sdy.sharding", f"#sdy.sharding_per_value<[{sharding}]>")
+
+
+def _annotation(b: Block, x: Instruction, target: str, name: str, text: str) -> Instruction:
+    """The value itself, with something said about it."""
+    i = b.add("custom-call", (x,), x.shape, custom_call_target=f"xla.sdy.{target}")
+    i.extras["frontend_attributes"] = {name: text}
     return i
 
 
@@ -25,6 +31,8 @@ def _manual_computation(b: Block, op: Operation, operands: list[Instruction]) ->
     """A call of the body on each device's part, between the changes from whole values to parts and back."""
     axes = {"xla.sdy.manual_axes": _wrapped("#sdy<manual_axes", op.find("manual_axes"))}
     body = b.region(op, 0, "xla.sdy.manual_computation_body")
+    if b.importer.is_single:  # the part is the whole
+        return b.unpacked(b.add("call", operands, to_apply=body), len(op.types))
     inputs = _turned(b, op, operands, [p.shape for p in body.parameters], "GlobalToLocalShape", "in_shardings", axes)
     results = b.unpacked(b.add("call", inputs, to_apply=body), len(op.types))
     return _turned(b, op, results, list(op.types), "LocalToGlobalShape", "out_shardings", axes)
@@ -53,3 +61,43 @@ def _wrapped(prefix: str, value: object) -> str:
     """An attribute with its dialect's name, which only the generic form gives."""
     text = as_text(value)
     return text if text.startswith("#") else f"{prefix}{text}>"
+
+
+# -- what is said about values ---------------------------------------------------------------------------------------
+@rule("sdy.propagation_barrier")
+def _propagation_barrier(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
+    (x,) = operands
+    if b.importer.is_single:
+        return x
+    direction = op.word("allowed_direction")
+    return _annotation(b, x, "PropagationBarrier", "xla.sdy.allowed_direction", direction)
+
+
+@rule("sdy.sharding_group")
+def _sharding_group(b: Block, op: Operation, operands: list[Instruction]) -> list[Instruction]:
+    """A call for its effect: values of one group are sharded alike."""
+    if not b.importer.is_single:
+        group = f"{op.integer('group_id')} : i64"
+        i = b.add("custom-call", operands, tuple_(()), custom_call_target="xla.sdy.ShardingGroup")
+        i.attrs["custom_call_has_side_effect"] = True
+        i.extras["frontend_attributes"] = {"xla.sdy.sharding_group_id": group}
+    return []
+
+
+@rule("sdy.data_flow_edge")
+def _data_flow_edge(b: Block, op: Operation, operands: list[Instruction]) -> list[Instruction]:
+    """Where a value goes, which HLO shows by itself."""
+    return operands
+
+
+@rule("sdy.named_computation")
+def _named_computation(b: Block, op: Operation, operands: list[Instruction]) -> list[Instruction]:
+    body = b.region(op, 0, op.word("name"))
+    return b.unpacked(b.add("call", operands, to_apply=body), len(op.types))
+
+
+@rule(*BY_PARTITIONER)
+def _by_partitioner(b: Block, op: Operation, operands: list[Instruction]) -> list[Instruction]:
+    op.fail(
+        "SHLO005", f"{op.name} is not supported", why="Shardy writes it when it partitions; give the program before"
+    )

@@ -1,0 +1,89 @@
+"""What the attributes of a module and of its main function say in the header of an HLO module."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from heron.errors import HeronError
+from heron.frontends.stablehlo.carried import extras
+from heron.frontends.stablehlo.syntax import Function, Program
+from heron.hlo import layout as layouts
+from heron.hlo.module import Module
+from heron.hlo.shape import Shape, tuple_
+from heron.hlo.text.shapes import parse_array
+
+_COUNTS = (("mhlo.num_replicas", "replica_count"), ("mhlo.num_partitions", "num_partitions"))
+#: memory kinds that live in the host's memory, and XLA's number for it
+_ON_HOST = frozenset({"pinned_host", "unpinned_host"})
+_HOST_MEMORY = 5
+
+
+def set_header(module: Module, program: Program, main: Function) -> None:
+    """Device counts, aliases and donors, frontend attributes and meshes, and layouts callers ask for.
+
+    Raises SHLO006 for an alias with a result that does not exist, and for a layout that is none of the type.
+    """
+    header, attrs = module.header, program.attrs
+    for name, field in _COUNTS:
+        count = attrs.get(name)
+        if isinstance(count, int) and count != 1:
+            header[field] = count
+    _set_donations(header, program, main)
+    frontend = attrs.get("mhlo.frontend_attributes")
+    carried = extras({"mhlo.frontend_attributes": frontend}).get("frontend_attributes", {})
+    if program.meshes:
+        meshes = ", ".join(f"{name} = #sdy.mesh{mesh}" for name, mesh in program.meshes.items())
+        carried["xla.sdy.meshes"] = "{" + meshes + "}"
+    if carried:
+        header["frontend_attributes"] = carried
+    _set_layouts(module, program, main)
+
+
+def _set_donations(header: dict[str, Any], program: Program, main: Function) -> None:
+    single = len(main.results) == 1
+    aliases, donors = [], []
+    for n, argument in enumerate(main.arguments):
+        output = argument.attrs.get("tf.aliasing_output")
+        if isinstance(output, int) and not isinstance(output, bool):
+            if not 0 <= output < len(main.results):
+                what = f"argument {n} is aliased to result {output}, which does not exist"
+                program.source.fail("SHLO006", what, main.at)
+            aliases.append((() if single else (output,), n, (), "may-alias"))
+        elif argument.attrs.get("jax.buffer_donor") is True:
+            donors.append((n, ()))
+    if aliases:
+        header["input_output_alias"] = tuple(sorted(aliases))
+    if donors:
+        header["buffer_donor"] = tuple(donors)
+
+
+def _set_layouts(module: Module, program: Program, main: Function) -> None:
+    """The entry's layouts, if any argument or result asks for one or for memory of the host."""
+    arguments = [(a.type, a.attrs) for a in main.arguments]
+    if not any(_asks(attrs) for _, attrs in (*arguments, *main.results)):
+        return
+    given, gives = ([_as_asked(program, main, *one) for one in side] for side in (arguments, main.results))
+    module.entry_layout = tuple(given), gives[0] if len(gives) == 1 else tuple_(gives)
+
+
+def _asks(attrs: dict[str, Any]) -> bool:
+    return attrs.get("mhlo.layout_mode", "default") not in ("default", "auto") or _is_on_host(attrs)
+
+
+def _is_on_host(attrs: dict[str, Any]) -> bool:
+    return attrs.get("mhlo.memory_kind") in _ON_HOST
+
+
+def _as_asked(program: Program, main: Function, shape: Shape, attrs: dict[str, Any]) -> Shape:
+    if not shape.is_array or not _asks(attrs):
+        return shape
+    mode = attrs.get("mhlo.layout_mode", "default")
+    if mode not in ("default", "auto"):
+        try:
+            shape = parse_array(f"{shape.bare}{mode}")
+        except HeronError as error:
+            program.source.fail("SHLO006", f"'{mode!s:.40}' is no layout of {shape.bare}", main.at, why=error.what)
+    if not _is_on_host(attrs):
+        return shape
+    own = shape.layout or layouts.default(shape.rank)
+    return shape.with_layout(layouts.layout(own.minor_to_major, own.tiles, own.element_size, _HOST_MEMORY))
