@@ -15,7 +15,6 @@ QUICK = {"xla_backend_optimization_level": "0"}
 @lru_cache(maxsize=1)
 def _jax() -> Any:
     jax = pytest.importorskip("jax")
-    jax.config.update("jax_enable_x64", True)  # inputs keep their 64-bit types
     a = np.eye(2, dtype=np.float32)
     jax.block_until_ready((jax.numpy.linalg.cholesky(a), jax.numpy.linalg.qr(a)))  # binds LAPACK
     return jax
@@ -44,5 +43,6 @@ def run_stablehlo(source: str | bytes, *arrays: np.ndarray) -> list[np.ndarray]:
         executable = device.client.compile_and_load(
             module, lib.DeviceList((device,)), compiler.get_compile_options(1, 1, env_options_overrides=QUICK)
         )
-    outputs = executable.execute([jax.device_put(a, device) for a in arrays])
-    return [np.asarray(o) for o in outputs]
+    with jax.enable_x64(True):  # inputs keep their 64-bit types
+        outputs = executable.execute([jax.device_put(a, device) for a in arrays])
+        return [np.asarray(o) for o in outputs]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,13 @@ from heron.errors import HeronError
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
+
+
+@pytest.fixture(autouse=True)
+def narrow() -> Iterator[None]:
+    """Whatever tests before this one asked of JAX, here its 64-bit types are off."""
+    with jax.enable_x64(False):
+        yield
 
 
 def layer(x, params, scale, key):  # noqa: ANN001, ANN201
