@@ -91,6 +91,10 @@ def _ragged_dot(b: Block, op: Operation, operands: list[Instruction]) -> Instruc
 
 # -- convolutions ----------------------------------------------------------------------------------------------------
 @rule("convolution")
+def _convolution(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
+    return convolution(b, op, operands)
+
+
 def convolution(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
     """A convolution; its windows are attributes."""
     dims = op.find("dimension_numbers")
