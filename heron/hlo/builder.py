@@ -7,12 +7,15 @@ Every declared op is a method: operands in order, attributes by keyword::
     total = b.reduce(b.multiply(x, x), 0, dimensions=[1], to_apply=b.reducer("add", F32))
     module = b.build(b.sqrt(total))
 
-Methods are named after the opcodes, ``-`` written ``_``, with a ``_`` behind Python's keywords (`and_`, `while_`).
+Any op also takes metadata, a sharding, frontend attributes and a backend configuration by keyword. Elementwise ops
+spread their operands by NumPy's rules, and numbers take the type and dimensions of what they stand beside. Errors point
+at the line of Python that makes the op. Methods are named after the opcodes, ``-`` written ``_``, with a ``_`` behind
+Python's keywords (`and_`, `while_`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +25,8 @@ from heron.errors import HeronError
 from heron.hlo import literal as literals
 from heron.hlo import op as ops
 from heron.hlo import shape as shapes
+from heron.hlo.broadcasting import broadcast_to, broadcast_together, common_dims
+from heron.hlo.callers import at_caller
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
@@ -34,6 +39,12 @@ Value = Instruction | bool | int | float | complex | np.ndarray | np.generic
 
 #: ops whose operands after these positions are indices, so numbers there become s32
 _INDEX_OPERANDS = {"dynamic-slice": 1, "dynamic-update-slice": 2}
+
+#: what any op takes beside its attributes; a sharding as value or text
+CARRIED = frozenset({"metadata", "sharding", "frontend_attributes", "backend_config"})
+
+#: elementwise ops that take scalars beside arrays
+_SCALAR_OPERANDS = {"select", "clamp"}
 
 
 class Builder:
@@ -51,8 +62,18 @@ class Builder:
         return self.computation.add_parameter(number, _with_layout(shape), name)
 
     def constant(self, value: Any, element_type: ElementType | None = None) -> Instruction:
-        """A constant from a number or array; without `element_type`, of the array's own type."""
-        array = np.asarray(value)
+        """A constant from a number or array; without `element_type`, of the array's own type.
+
+        Raises HLO002 for what is no array of numbers.
+        """
+        try:
+            return self._constant(np.asarray(value), element_type)
+        except HeronError as error:
+            raise at_caller(error) from None
+        except (TypeError, ValueError) as error:
+            raise at_caller(HeronError("HLO002", f"{value!r:.60} is no constant", why=str(error))) from None
+
+    def _constant(self, array: np.ndarray, element_type: ElementType | None) -> Instruction:
         if element_type is not None:
             literal = literals.Literal(shapes.row_major(element_type, *array.shape), array.astype(element_type.dtype))
         else:
@@ -69,6 +90,24 @@ class Builder:
     def iota(self, shape: Shape, dimension: int = 0) -> Instruction:
         """Counts along a dimension."""
         return self.computation.add("iota", (), _with_layout(shape), iota_dimension=dimension)
+
+    # -- broadcasting ------------------------------------------------------------------------------------------------
+    def broadcast_to(self, x: Value, dims: Iterable[int]) -> Instruction:
+        """`x` repeated to these dimensions, as NumPy does. Raises HLO026 when it does not broadcast to them."""
+        try:
+            return broadcast_to(self.computation, self._operand(x), tuple(dims))
+        except HeronError as error:
+            raise at_caller(error) from None
+
+    def broadcast_together(self, *operands: Value) -> list[Instruction]:
+        """The operands with the dimensions they have in common. Raises HLO026 when they have none."""
+        try:
+            return broadcast_together(self.computation, [self._operand(x) for x in operands])
+        except HeronError as error:
+            raise at_caller(error) from None
+
+    def _operand(self, x: Value) -> Instruction:
+        return x if isinstance(x, Instruction) else self.constant(x)
 
     # -- computations ------------------------------------------------------------------------------------------------
     def nested(self, name: str) -> Builder:
@@ -115,8 +154,19 @@ class Builder:
     ) -> Instruction:
         """An instruction of any op. Numbers among the operands become constants, lists among attributes tuples.
 
-        Raises HLO004 (operand count), HLO005 (attributes), HLO010 (shape rule).
+        `CARRIED` names what any op takes. Raises HLO004 (operand count), HLO005 (attributes), HLO006 (operands from elsewhere), HLO010 (shape rule), at
+        the line of Python that asked for it.
         """
+        try:
+            return self._apply(op, operands, shape, name, attrs)
+        except HeronError as error:
+            raise at_caller(error) from None
+
+    def _apply(
+        self, op: Op, operands: Sequence[Value], shape: Shape | None, name: str, attrs: dict[str, Any]
+    ) -> Instruction:
+        carried = {n: v for n, v in attrs.items() if n in CARRIED and n not in op.attributes}
+        attrs = {n: v for n, v in attrs.items() if n not in carried}
         for attribute in attrs:
             if attribute not in op.attributes:
                 known = ", ".join(op.attributes) or "none"
@@ -124,9 +174,31 @@ class Builder:
         for attribute, spec in op.attributes.items():
             if spec.required and attribute not in attrs:
                 raise HeronError("HLO005", f"{op.name} needs the attribute '{attribute}'")
+        for n, o in enumerate(operands):
+            if isinstance(o, Instruction) and o.parent is not self.computation:
+                home = "no computation" if o.parent is None else f"'{o.parent.name}'"
+                raise HeronError(
+                    "HLO006",
+                    f"operand {n} of {op.name} stands in {home}",
+                    why=f"the op is added to '{self.computation.name}'",
+                    hint="computations share no values: pass it as a parameter",
+                )
         plain = {n: _plain(op, n, v) for n, v in attrs.items()}
         given = None if shape is None else _with_layout(shape)
-        return self.computation.add(op.name, self._values(op, operands), given, name, **plain)
+        made = self.computation.add(op.name, self._spread(op, self._values(op, operands)), given, name, **plain)
+        made.metadata = carried.pop("metadata", None)
+        made.extras.update({n: str(v) if n == "sharding" else v for n, v in carried.items()})
+        return made
+
+    def _spread(self, op: Op, operands: list[Instruction]) -> list[Instruction]:
+        """Operands of an elementwise op in their common dimensions; a scalar choice or bound stays one."""
+        if not op.is_elementwise or len({o.shape.dims for o in operands}) < 2:
+            return operands
+        to = common_dims(*(o.shape.dims for o in operands))
+        if to is None:
+            return operands  # the shape rule tells what is wrong
+        scalars = op.name in _SCALAR_OPERANDS
+        return [o if scalars and not o.shape.rank else broadcast_to(self.computation, o, to) for o in operands]
 
     def _values(self, op: Op, operands: Sequence[Value]) -> list[Instruction]:
         known = [o for o in operands if isinstance(o, Instruction)]

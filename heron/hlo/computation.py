@@ -36,6 +36,11 @@ class Computation:
     def __repr__(self) -> str:
         return f"<computation {self.name}>"
 
+    def _repr_html_(self) -> str:
+        from heron.hlo.module import as_html
+
+        return as_html(str(self))
+
     def __len__(self) -> int:
         return len(self._instructions)
 

@@ -50,6 +50,9 @@ class Module:
     def __repr__(self) -> str:
         return f"<module {self.name}: {len(self._computations)} computations>"
 
+    def _repr_html_(self) -> str:
+        return as_html(str(self))
+
     # -- questions ---------------------------------------------------------------------------------------------------
     @property
     def computations(self) -> list[Computation]:
@@ -300,6 +303,16 @@ class Module:
                 clones[c]: [instructions[i] for i in order] for c, order in self.schedule.items() if c in clones
             }
         return copy
+
+
+def as_html(text: str, lines: int = 200) -> str:
+    """HLO text for a notebook, its beginning at most."""
+    import html
+
+    shown = text.splitlines()
+    if len(shown) > lines:
+        shown = [*shown[:lines], f"… {len(shown) - lines} more lines"]
+    return f"<pre>{html.escape(chr(10).join(shown))}</pre>"
 
 
 def _callees(c: Computation) -> list[Computation]:

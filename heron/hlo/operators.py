@@ -1,12 +1,14 @@
 """Python's operators on instructions: ``(x * 2 + y) @ w[0, :, ::2]`` adds what it says to the computation of `x`.
 
-Numbers and scalars spread over the other side's shape, and numbers take its element type. ``==`` stays identity, for
-instructions are keys of tables everywhere: comparisons are the methods `eq`, `ne`, `lt`, `le`, `gt`, `ge`. Meanings are
-HLO's: ``/`` and ``%`` of integers truncate towards zero, ``>>`` keeps the sign of signed integers.
+Operands spread over each other by NumPy's rules, and numbers take the other side's element type. ``==`` stays identity,
+for instructions are keys of tables everywhere: comparisons are the methods `eq`, `ne`, `lt`, `le`, `gt`, `ge`. Meanings
+are HLO's: ``/`` and ``%`` of integers truncate towards zero, ``>>`` keeps the sign of signed integers. Errors point at
+the line of Python.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +16,24 @@ import numpy as np
 
 from heron.errors import HeronError
 from heron.hlo import literal as literals
+from heron.hlo.broadcasting import broadcast_together, common_dims
+from heron.hlo.callers import at_caller
 from heron.hlo.shape import Shape, row_major
 
 if TYPE_CHECKING:
     from heron.hlo.computation import Computation
     from heron.hlo.instruction import Instruction
+
+
+def _located(operator: Callable[..., Instruction]) -> Callable[..., Instruction]:
+    @functools.wraps(operator)
+    def apply(*operands: Any) -> Instruction:
+        try:
+            return operator(*operands)
+        except HeronError as error:
+            raise at_caller(error) from None
+
+    return apply
 
 
 def _home(x: Instruction) -> Computation:
@@ -39,17 +54,13 @@ def _constant(home: Computation, value: Any, like: Shape) -> Instruction:
     return home.add("constant", (), literal.shape, literal=literal)
 
 
-def _spread(home: Computation, x: Instruction, like: Shape) -> Instruction:
-    if x.shape.rank or not like.rank or not x.shape.is_array:
-        return x
-    to = like.with_type(x.shape.element_type).with_default_layout()
-    return home.add("broadcast", (x,), to, dimensions=())
-
-
 def _pair(x: Instruction, other: Any) -> tuple[Computation, Instruction, Instruction]:
     home = _home(x)
     y = other if not isinstance(other, _OTHERS) else _constant(home, other, x.shape)
-    return home, _spread(home, x, y.shape), _spread(home, y, x.shape)
+    if common_dims(x.shape.dims, y.shape.dims) is None:
+        return home, x, y  # the shape rule tells what is wrong
+    a, b = broadcast_together(home, (x, y))
+    return home, a, b
 
 
 def _binary(opcode: str, swapped: bool = False) -> Callable[[Any, Any], Instruction]:
@@ -60,7 +71,7 @@ def _binary(opcode: str, swapped: bool = False) -> Callable[[Any, Any], Instruct
         return home.add(opcode, (b, a) if swapped else (a, b))
 
     apply.__doc__ = f"``{opcode}``."
-    return apply
+    return _located(apply)
 
 
 def _compare(direction: str) -> Callable[[Any, Any], Instruction]:
@@ -69,7 +80,7 @@ def _compare(direction: str) -> Callable[[Any, Any], Instruction]:
         return home.add("compare", (a, b), direction=direction)
 
     apply.__doc__ = f"``compare``, direction={direction}."
-    return apply
+    return _located(apply)
 
 
 def _unary(opcode: str) -> Callable[[Any], Instruction]:
@@ -77,7 +88,7 @@ def _unary(opcode: str) -> Callable[[Any], Instruction]:
         return _home(self).add(opcode, (self,))
 
     apply.__doc__ = f"``{opcode}``."
-    return apply
+    return _located(apply)
 
 
 class Operators:
@@ -101,12 +112,14 @@ class Operators:
     __iter__ = None  # or Python would iterate by indexing, without end
     __array_ufunc__ = None  # NumPy arrays on the left leave the operator to us
 
+    @_located
     def __rshift__(self: Instruction, other: Any) -> Instruction:  # type: ignore[misc]
         """``shift-right-arithmetic`` for signed integers, else ``shift-right-logical``."""
         signed = self.shape.element_type.is_signed
         home, a, b = _pair(self, other)
         return home.add("shift-right-arithmetic" if signed else "shift-right-logical", (a, b))
 
+    @_located
     def __matmul__(self: Instruction, other: Instruction) -> Instruction:  # type: ignore[misc]
         """``dot`` of the last dimension with the other's last but one (its only one); those before are batches."""
         if not isinstance(other, Operators):
@@ -124,6 +137,7 @@ class Operators:
             rhs_contracting_dims=(max(y - 2, 0),),
         )
 
+    @_located
     def __getitem__(self: Instruction, index: Any) -> Instruction:  # type: ignore[misc]
         """``slice``, and a ``reshape`` that drops dimensions indexed by a number. Steps must be positive."""
         bounds, kept = _bounds(self.shape, index if isinstance(index, tuple) else (index,))
