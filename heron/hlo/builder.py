@@ -154,8 +154,8 @@ class Builder:
     ) -> Instruction:
         """An instruction of any op. Numbers among the operands become constants, lists among attributes tuples.
 
-        `CARRIED` names what any op takes. Raises HLO004 (operand count), HLO005 (attributes), HLO006 (operands from elsewhere), HLO010 (shape rule), at
-        the line of Python that asked for it.
+        `CARRIED` names what any op takes. Raises HLO004 (operand count), HLO005 (attributes), HLO006 (operands from
+        elsewhere), HLO010 (shape rule), at the line of Python that asked for it.
         """
         try:
             return self._apply(op, operands, shape, name, attrs)
