@@ -366,11 +366,16 @@ class CollectivePermute(Collective):
     attributes = PAIRS
 
     def shape(self, i: Instruction, *operands: Shape) -> Shape:
+        if i.slice_sizes is not None:
+            need_in_place(i, operands)
+            return operands[1]
         result = super().shape(i, *operands)
         need_pairs(i)
         return result
 
     def exchanged(self, ev: Evaluator, i: Instruction, members: Members, operands: Arrays) -> Arrays:
+        if i.slice_sizes is not None:
+            raise HeronError("EVAL001", f"the evaluator does not know '{i.opcode}' with slice_sizes", where=str(i))
         sources = permuted_sources(ev, i)
         brought = groups.exchange(ev, i, members, operands, list)
         source = sources.get(ev.device.number)
@@ -395,6 +400,30 @@ def need_pairs(i: Instruction) -> None:
             reject(i, f"source_target_pairs name a {name} twice", f"{name}s {ids}")
 
 
+def need_in_place(i: Instruction, operands: tuple[Shape, ...]) -> None:
+    """Checks the form that writes slices into a buffer: input, output, and where the slices begin in each.
+
+    Input and output are arrays with a tuple of scalars for offsets (or a tuple of such, for several slices), or tuples
+    of arrays with a tuple of those.
+    """
+    if len(operands) != 4:
+        reject(i, "with slice_sizes, it takes input, output and the offsets in both", f"{len(operands)} operands given")
+    for buffers, offsets in zip(operands[:2], operands[2:], strict=True):
+        if buffers.is_tuple != operands[0].is_tuple:
+            reject(i, "input and output must both be arrays or both tuples", f"{operands[0]} and {operands[1]}")
+        pairs = ((buffers, offsets),)
+        if buffers.tuple_shapes is not None:
+            parts = offsets.tuple_shapes or ()
+            if len(parts) != len(buffers.tuple_shapes) or len(parts) != len(operands[0].tuple_shapes or ()):
+                reject(i, "each array needs its offsets", f"{offsets} for {buffers}")
+            pairs = tuple(zip(buffers.tuple_shapes, parts, strict=True))
+        for buffer, at in pairs:
+            starts = at.tuple_shapes or ()
+            several = starts if starts and all(s.is_tuple for s in starts) else (at,)
+            if any(len(s.tuple_shapes or ()) != buffer.rank for s in several) or not buffer.is_array:
+                reject(i, "offsets need one index a dimension of their array", f"{at} for {buffer}")
+
+
 @op("collective-permute-start")
 class CollectivePermuteStart(CollectivePermute):
     """Begins a collective-permute; the value is (operand, result, context...).
@@ -403,10 +432,14 @@ class CollectivePermuteStart(CollectivePermute):
     """
 
     def shape(self, i: Instruction, *operands: Shape) -> Shape:
-        x = Collective.shape(self, i, *operands)
-        need_pairs(i)
+        if i.slice_sizes is not None:
+            need_in_place(i, operands)
+            want = operands[:2]
+        else:
+            want = (Collective.shape(self, i, *operands),) * 2
+            need_pairs(i)
         if i.shape is None:
-            return tuple_((x, x))
+            return tuple_(want)
         parts = i.shape.tuple_shapes
         if parts is None or len(parts) < 2:
             reject(i, "the result must be (operand, result, context...)", f"it is {i.shape}")

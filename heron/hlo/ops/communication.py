@@ -226,6 +226,6 @@ def zeros(s: Shape) -> Any:
 def need_transfer(i: Instruction, s: Shape) -> Shape:
     """The data's shape in (data, context, token); rejects anything else."""
     parts = s.tuple_shapes
-    if parts is None or len(parts) != 3 or not parts[2].is_token:
+    if parts is None or len(parts) != 3 or parts[1].bare is not scalar(U32).bare or not parts[2].is_token:
         reject(i, "a transfer is (data, context, token)", f"it is {s}")
     return parts[0]

@@ -11,7 +11,7 @@ from heron.errors import HeronError
 from heron.hlo import shape as shapes
 from heron.hlo.evaluation import dynamic
 from heron.hlo.op import Attr, AttrKind, Op, op, reject
-from heron.hlo.ops.rules import attr, default, given, need_arrays, need_dims, need_same_type, need_scalar_index
+from heron.hlo.ops.rules import attr, default, given, need_arrays, need_dims, need_same_type
 from heron.hlo.shape import Shape, scalar
 from heron.hlo.types import S32
 
@@ -30,6 +30,12 @@ def need_one_dimension(i: Instruction, x: Shape) -> int:
         reject(i, "dimensions must name one dimension", f"{len(dims)} given")
     need_dims(i, "dimensions", dims, x.rank)
     return dims[0]
+
+
+def need_size(i: Instruction, s: Shape, n: int) -> None:
+    """Rejects an operand that is no s32 scalar: all sizes at run time are."""
+    if s.bare is not scalar(S32).bare:
+        reject(i, f"operand {n}, a size, must be s32[]", f"it is {s}")
 
 
 @op("get-dimension-size")
@@ -64,7 +70,7 @@ class SetDimensionSize(Op):
 
     def shape(self, i: Instruction, x: Shape, size: Shape) -> Shape:
         d = need_one_dimension(i, x)
-        need_scalar_index(i, size, 1)
+        need_size(i, size, 1)
         marks = list(x.dynamic or (False,) * x.rank)
         marks[d] = True
         if i.shape is not None and i.shape.dims == x.dims and i.shape.dynamic == x.dynamic:
@@ -92,7 +98,7 @@ class DynamicReshape(Op):
         need_arrays(i, x, to, *sizes)
         need_same_type(i, x, to)
         for n, s in enumerate(sizes, 1):
-            need_scalar_index(i, s, n)
+            need_size(i, s, n)
         if len(sizes) != to.rank:
             reject(i, "needs one size a result dimension", f"{len(sizes)} given for {to}")
         if x.num_elements != to.num_elements:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -58,6 +60,7 @@ class Gather(Op):
         window = [size for d, size in enumerate(sizes) if d not in gone]
         rank = len(window) + len(batch)
         need_dims(i, "offset_dims", offset_dims, rank)
+        _need_order(i, "offset_dims", offset_dims)
         if len(offset_dims) != len(window):
             reject(i, "offset_dims must place each slice dimension kept", f"{len(offset_dims)} for {len(window)}")
         rest, inside = iter(batch), iter(window)
@@ -123,6 +126,7 @@ class Scatter(Op):
         window = [n for d, n in enumerate(x.dims) if d not in gone]
         rank = len(window_dims) + len(batch)
         need_dims(i, "update_window_dims", window_dims, rank)
+        _need_order(i, "update_window_dims", window_dims)
         if len(window_dims) != len(window):
             reject(i, "update_window_dims must place each window dimension", f"{len(window_dims)} for {len(window)}")
         for n, (s, u) in enumerate(zip(arrays, updates, strict=True)):
@@ -205,6 +209,8 @@ def need_index_dims(
     need_dims(i, map_name, mapped, x.rank)
     need_dims(i, gone_name, gone, x.rank)
     need_dims(i, batching, x_batch, x.rank)
+    _need_order(i, gone_name, gone)
+    _need_order(i, batching, x_batch)
     need_dims(i, start_batching, starts_batch, starts.rank)
     if set(x_batch) & ({*gone} | {*mapped}):
         reject(i, f"{batching} overlaps {gone_name} or {map_name}")
@@ -214,3 +220,9 @@ def need_index_dims(
         if x.dims[a] != starts.dims[b]:
             reject(i, f"batching dimensions {a} and {b} differ in size", f"{x.dims[a]} and {starts.dims[b]}")
     return [n for d, n in enumerate(starts.dims) if d != vector]
+
+
+def _need_order(i: Instruction, name: str, dims: Sequence[int]) -> None:
+    """Rejects dimension numbers that do not go up: their order says nothing here, so it is fixed."""
+    if any(a >= b for a, b in itertools.pairwise(dims)):
+        reject(i, f"{name} must go up", f"it is {list(dims)}")

@@ -43,6 +43,8 @@ class Rng(Op):
             reject(i, f"distribution={i.distribution} is neither rng_uniform nor rng_normal")
         if i.distribution == "rng_normal" and not to.element_type.is_float:
             reject(i, "normal numbers are floats", f"the result is {to}")
+        if to.element_type.is_complex:
+            reject(i, "uniform numbers are floats, integers or pred", f"the result is {to}")
         return default(to)
 
     def evaluate(self, ev: Evaluator, i: Instruction, a: np.ndarray, b: np.ndarray) -> np.ndarray:

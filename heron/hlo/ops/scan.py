@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heron.hlo.op import Attr, AttrKind, Op, op, reject
-from heron.hlo.ops.rules import attr, given
+from heron.hlo.ops.rules import array, attr, given, need_arrays, need_dim, need_signature
 from heron.hlo.shape import Shape
 
 if TYPE_CHECKING:
@@ -37,11 +37,34 @@ class Scan(Op):
 
     def shape(self, i: Instruction, *operands: Shape) -> Shape:
         carries = attr(i, "num_carries")
-        attr(i, "dimensions")
-        attr(i, "to_apply")
+        dims = attr(i, "dimensions")
+        body = attr(i, "to_apply")
         if not 0 <= carries <= len(operands):
             reject(i, f"num_carries={carries} is more than the operands", f"{len(operands)} given")
-        return given(i)
+        if len(dims) != 1:
+            reject(i, "dimensions must name one dimension", f"{len(dims)} given")
+        split = len(operands) - carries
+        scanned, initial = operands[:split], operands[split:]
+        need_arrays(i, *scanned)
+        slices = [_slice(i, dims[0], s) for s in scanned]
+        need_signature(i, "to_apply", body, [*slices, *initial])
+        to = given(i)
+        gives = body.root.shape.tuple_shapes or (body.root.shape,)
+        parts = to.tuple_shapes or (to,)
+        if len(gives) != len(parts) or len(gives) < carries:
+            reject(i, "needs one result for each of to_apply", f"{len(parts)} and {len(gives)}")
+        made = len(parts) - carries
+        sizes = {s.dims[dims[0]] for s in scanned}
+        for n, (part, give) in enumerate(zip(parts, gives, strict=True)):
+            want = initial[n - made] if n >= made else _slice(i, dims[0], part)
+            if give.bare is not want.bare:
+                reject(i, f"to_apply returns {give} as result {n}", f"{want} is needed for {part}")
+            if n >= made and part.bare is not want.bare:
+                reject(i, f"result {n} is a carry", f"{part}, it begins as {want}")
+        sizes |= {s.dims[dims[0]] for s in parts[:made]}
+        if len(sizes) > 1:
+            reject(i, "all that is scanned has one size along the dimension", f"sizes {sorted(sizes)}")
+        return to
 
     def evaluate(self, ev: Evaluator, i: Instruction, *operands: Any) -> Any:
         (dim,) = i.dimensions
@@ -58,3 +81,11 @@ class Scan(Op):
                 output[(*at, n)] = slice_
             carries = results[count:]
         return (*outputs, *carries) if i.shape.is_tuple else (*outputs, *carries)[0]
+
+
+def _slice(i: Instruction, d: int, s: Shape) -> Shape:
+    """The shape without dimension `d`, which must be there."""
+    if not s.is_array:
+        reject(i, "what is scanned must be arrays", f"it is {s}")
+    need_dim(i, "dimensions", d, s.rank)
+    return array(s.element_type, (*s.dims[:d], *s.dims[d + 1 :]))

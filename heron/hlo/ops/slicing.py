@@ -100,6 +100,8 @@ def _need_starts(i: Instruction, x: Shape, starts: tuple[Shape, ...], first: int
     for n, s in enumerate(starts, first):
         if not s.element_type.is_integer or s.rank > 1 or (s.rank == 1 and len(starts) != 1):
             reject(i, f"operand {n} must be an integer scalar", f"it is {s}")
+        if s.element_type is not starts[0].element_type:
+            reject(i, "start indices must be of one type", f"{starts[0].element_type} and {s.element_type}")
     count = starts[0].dims[0] if len(starts) == 1 and starts[0].rank else len(starts)
     if count != x.rank:
         reject(i, "needs one start index a dimension", f"{count} given for {x}")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 from heron.errors import HeronError
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
-from heron.hlo.verifier.groups import Groups, Mode, available, group_size, mode, read
+from heron.hlo.replica_groups import Groups
+from heron.hlo.verifier.groups import Mode, available, group_size, mode, read
 from heron.hlo.verifier.rules import Problem, rule
 
 #: groups may differ in size: the result does not depend on it
@@ -28,16 +30,17 @@ PERMUTES = ("collective-permute", "collective-permute-start")
 def groups_can_be_read(i: Instruction) -> Iterator[Problem]:
     """replica_groups is a list of lists, an iota or axes of a mesh."""
     try:
-        read(i.attrs.get("replica_groups", "{}"))
+        read(i)
     except HeronError as error:
         hint = "they look like {{0,1},{2,3}}, [2,2]<=[4] or mesh['x'=2,'y'=2] {'x'}"
-        yield Problem("HLO140", f"the groups of '{i.name}' cannot be read", i, why=error.what, hint=hint)
+        why = error.what + (f": {error.why}" if error.why else "")
+        yield Problem("HLO140", f"the groups of '{i.name}' cannot be read", i, why=why, hint=hint)
 
 
 def groups_of(i: Instruction) -> Groups | None:
     """The groups; None where HLO140 found fault with them."""
     try:
-        return read(i.attrs.get("replica_groups", "{}"))
+        return read(i)
     except HeronError:
         return None
 
@@ -46,14 +49,15 @@ def groups_of(i: Instruction) -> Groups | None:
 def groups_name_each_once(i: Instruction) -> Iterator[Problem]:
     """Groups have members, and name each of 0 to n - 1 exactly once."""
     groups = groups_of(i)
-    if groups is None or not groups.count:
+    if not groups:
         return
-    if 0 in groups.sizes:
+    text = i.attrs["replica_groups"].replace(" ", "")
+    if text[0] == "{" and "{}" in text:
         yield Problem("HLO141", f"'{i.name}' has an empty group", i)
-    total = groups.total
+    total = sum(map(len, groups))
     seen: set[int] = set()
-    for n in groups.ids or ():
-        if n in seen or n >= total:
+    for n in itertools.chain(*groups):
+        if n in seen or not 0 <= n < total:
             how = "twice" if n in seen else f"among {total} ids, so one below {total} is missing"
             yield Problem("HLO141", f"the groups of '{i.name}' name {n} {how}", i)
             return
@@ -64,9 +68,10 @@ def groups_name_each_once(i: Instruction) -> Iterator[Problem]:
 def groups_cover_the_devices(i: Instruction) -> Iterator[Problem]:
     """Groups, if there are any, have as many members as the module has replicas, partitions or devices."""
     groups, wanted = groups_of(i), available(i)
-    if groups is None or not groups.count or wanted == 1 or groups.total == wanted:
+    total = sum(map(len, groups or ()))
+    if not groups or wanted == 1 or total == wanted:
         return
-    what = f"the groups of '{i.name}' have {groups.total} members"
+    what = f"the groups of '{i.name}' have {total} members"
     yield Problem("HLO142", what, i, why=f"they count {mode(i).value}, of which there are {wanted}")
 
 
@@ -74,8 +79,9 @@ def groups_cover_the_devices(i: Instruction) -> Iterator[Problem]:
 def groups_are_of_one_size(i: Instruction) -> Iterator[Problem]:
     """All groups have as many members; only all-reduce may have larger and smaller ones."""
     groups = groups_of(i)
-    if groups is not None and not groups.uniform:
-        yield Problem("HLO143", f"the groups of '{i.name}' differ in size", i, why=f"sizes {list(groups.sizes)[:20]}")
+    sizes = list(map(len, groups or ()))
+    if len(set(sizes)) > 1:
+        yield Problem("HLO143", f"the groups of '{i.name}' differ in size", i, why=f"sizes {sizes[:20]}")
 
 
 @rule("HLO144", on=GROUPED)
@@ -87,7 +93,7 @@ def global_ids_are_grouped(i: Instruction) -> Iterator[Problem]:
         why = "without a channel, groups count replicas"
         yield Problem("HLO144", f"'{i.name}' has global ids but no channel_id", i, why=why)
     groups = groups_of(i)
-    if mode(i) is Mode.DEVICES and groups is not None and not groups.count:
+    if mode(i) is Mode.DEVICES and groups is not None and not groups:
         yield Problem(
             "HLO144", f"'{i.name}' has global ids but no groups", i, hint="name all devices in replica_groups"
         )
@@ -99,7 +105,7 @@ def shards_are_as_many_as_members(i: Instruction) -> Iterator[Problem]:
     groups = groups_of(i)
     if groups is None:
         return  # HLO140
-    size, (d,) = group_size(i), i.attrs["dimensions"]
+    size, (d,) = group_size(i, groups), i.attrs["dimensions"]
     given, result = i.operands[0].shape, i.shape
     if i.opcode == "all-gather-start":
         result = result.at((1,))
@@ -115,9 +121,10 @@ def shards_are_as_many_as_members(i: Instruction) -> Iterator[Problem]:
 @rule("HLO146", on=("all-to-all",))
 def exchanged_pieces_are_as_many_as_members(i: Instruction) -> Iterator[Problem]:
     """An all-to-all has one piece for each member of a group: operands, or equal parts of its one operand."""
-    if groups_of(i) is None:
+    groups = groups_of(i)
+    if groups is None:
         return  # HLO140
-    size, dims = group_size(i), i.attrs.get("dimensions")
+    size, dims = group_size(i, groups), i.attrs.get("dimensions")
     if dims is None:
         if len(i.operands) != size:
             why = f"{len(i.operands)} operands, groups of {size}"
