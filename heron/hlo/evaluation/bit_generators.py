@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from heron.hlo.evaluation.numeric import wrap
 from heron.hlo.shape import Shape
 
 _THREEFRY_TURNS = ((13, 15, 26, 6), (17, 29, 16, 24))
@@ -23,6 +24,8 @@ def generate(algorithm: str, state: np.ndarray, shape: Shape) -> tuple[np.ndarra
     make = _threefry_bits if algorithm == "rng_three_fry" else _philox_bits
     after, bits = make(words, shape.dims, 64 if shape.element_type.bits == 64 else 32)
     t = shape.element_type
+    if t.bits < 8:
+        return after.view(state.dtype), wrap(bits, t)
     if bits.dtype.itemsize > t.dtype.itemsize:
         bits = bits.astype(f"u{t.dtype.itemsize}")
     return after.view(state.dtype), bits.view(t.dtype)

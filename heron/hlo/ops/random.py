@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from heron.hlo.evaluation import bit_generators
+from heron.hlo.evaluation.numeric import wrap
 from heron.hlo.op import Attr, AttrKind, Op, Trait, op, reject
 from heron.hlo.ops.rules import attr, default, given, need_arrays, need_same_type
 from heron.hlo.shape import Shape, row_major, tuple_
@@ -49,11 +50,15 @@ class Rng(Op):
 
     def evaluate(self, ev: Evaluator, i: Instruction, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         t, dims = i.shape.element_type, i.shape.dims
-        if i.distribution == "rng_normal":
-            return ev.random.normal(float(a), float(b), dims).astype(t.dtype)
         if t.is_integer:
-            return ev.random.integers(int(a), int(b), dims).astype(t.dtype)
-        return ev.random.uniform(float(a), float(b), dims).astype(t.dtype)
+            span = int(b) - int(a)
+            drawn = ev.random.integers(0, max(span, 1), dims, np.uint64)
+            return wrap(np.asarray(drawn + np.uint64(int(a) % (1 << 64))), t)
+        low, by = float(a), float(b)
+        if i.distribution == "rng_normal":
+            return (low + by * ev.random.standard_normal(dims)).astype(t.dtype)
+        drawn = np.asarray(low + (by - low) * ev.random.random(dims)).astype(t.dtype)
+        return np.where((drawn >= b) & (b > a), a, drawn)  # what rounds up to b is outside
 
 
 @op("rng-bit-generator")
