@@ -20,12 +20,11 @@ from typing import Any
 
 import click
 
-from benchmarks import programs
+from benchmarks import programs, sections
 from heron import files
 from heron.errors import HeronError
 
 SIDES = ("heron", "xla")
-PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 _COMPILE_BUDGET = 20.0  # seconds of compiling after which a program is not compiled again
 _RUN_BUDGET = 20.0
 
@@ -202,14 +201,13 @@ def report(rows: Sequence[Row]) -> str:
 
 
 def page(rows: Sequence[Row], small: bool, repeats: int) -> str:
-    """The table as a page of the docs, with what it was measured on."""
+    """The table as a section of the docs, with what it was measured on."""
     from heron import targets
 
     machine = targets.get("cpu").description.removeprefix("this machine: ")
     scale = "small" if small else "full"
-    return f"""# Figures
-
-heron against XLA:CPU (jaxlib), {scale} scale, {datetime.date.today()}, by `python -m benchmarks.compare --write`:
+    today = datetime.date.today()
+    return f"""heron against XLA:CPU (jaxlib), {scale} scale, {today}, by `python -m benchmarks.compare --write`:
 {machine}, both sides in turn, medians of up to {repeats} runs. A ratio below 1 means that heron is better; times alone
 mean little, since the machine may have been busy with other things, but with the same things for both. "error" is the
 largest difference between the two sides' outputs, over the largest magnitude of that output, on random inputs.
@@ -265,7 +263,7 @@ def main(
             worker.close()
     click.echo(report(rows))
     if write:
-        files.write_text(PAGE, page(rows, small, repeats))
+        sections.put("Compiled programs", page(rows, small, repeats))
     if output:
         ratios = ("compile", "run", "temp_bytes")
         figures = [{**asdict(r), "ratios": {w: _plain(r.ratio(w)) for w in ratios}} for r in rows]
