@@ -11,7 +11,7 @@ class Layout:
     ``minor_to_major[0]`` is the fastest-varying dimension.
     """
 
-    __slots__ = ("minor_to_major", "tiles", "element_size", "memory_space", "extra", "text")
+    __slots__ = ("minor_to_major", "tiles", "element_size", "memory_space", "extra", "tail", "text")
 
     def __init__(
         self,
@@ -20,10 +20,11 @@ class Layout:
         element_size: int,
         memory_space: int,
         extra: str,
+        tail: str,
     ) -> None:
         self.minor_to_major, self.tiles = minor_to_major, tiles
         self.element_size, self.memory_space = element_size, memory_space
-        self.extra = extra
+        self.extra, self.tail = extra, tail
         self.text = self._text()
 
     def _text(self) -> str:
@@ -35,6 +36,7 @@ class Layout:
             tail += f"E({self.element_size})"
         if self.memory_space:
             tail += f"S({self.memory_space})"
+        tail += self.tail
         return "{" + ",".join(map(str, self.minor_to_major)) + (":" + tail if tail else "") + "}"
 
     def __str__(self) -> str:
@@ -43,7 +45,7 @@ class Layout:
     __repr__ = __str__
 
     def __reduce__(self) -> tuple[object, ...]:
-        return layout, (self.minor_to_major, self.tiles, self.element_size, self.memory_space, self.extra)
+        return layout, (self.minor_to_major, self.tiles, self.element_size, self.memory_space, self.extra, self.tail)
 
     @property
     def is_default(self) -> bool:
@@ -62,9 +64,14 @@ def layout(
     element_size: int = 0,
     memory_space: int = 0,
     extra: str = "",
+    tail: str = "",
 ) -> Layout:
-    """The one Layout with these fields. ``extra`` keeps the fields heron only carries (dim level types, splits)."""
-    return _interned(tuple(minor_to_major), tuple(tiles), element_size, memory_space, extra)
+    """The one Layout with these fields.
+
+    ``extra`` and ``tail`` keep as text what heron only carries: padding and types of indices before the element size,
+    splits and prefixes after the memory space.
+    """
+    return _interned(tuple(minor_to_major), tuple(tiles), element_size, memory_space, extra, tail)
 
 
 @cache

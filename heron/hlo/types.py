@@ -103,6 +103,9 @@ _BY_NAME = {t.name: t for t in ALL}
 _BY_DTYPE = {t.dtype: t for t in ALL if t.byte_size}
 
 
+NAMES = frozenset(_BY_NAME)
+
+
 def by_name(name: str) -> ElementType:
     """The type of that HLO name. Raises HLO001 for an unknown one."""
     found = _BY_NAME.get(name)

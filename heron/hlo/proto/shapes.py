@@ -69,7 +69,7 @@ def _write_layout(layout: Layout, to: Message) -> None:
     to.element_size_in_bits = layout.element_size
     to.memory_space = layout.memory_space
     to.tail_padding_alignment_in_elements = 1
-    for key, values in _EXTRA.findall(layout.extra):
+    for key, values in _EXTRA.findall(layout.extra + layout.tail):
         write = _WRITE_EXTRA.get(key)
         try:
             if write is None:
@@ -153,24 +153,26 @@ def _read_layout(proto: Message, rank: int) -> Layout:
             why=f"minor to major, it must name each of the {rank} dimensions once",
         )
     tiles = tuple(tuple(-1 if d == _ANY_SIZE else d for d in t.dimensions) for t in proto.tiles)
-    return layouts.layout(order, tiles, proto.element_size_in_bits, proto.memory_space, _read_extra(proto))
+    return layouts.layout(order, tiles, proto.element_size_in_bits, proto.memory_space, *_read_extra(proto))
 
 
-def _read_extra(proto: Message) -> str:
+def _read_extra(proto: Message) -> tuple[str, str]:
+    """What stands before the element size in text, and what after the memory space."""
     text = _read_levels(proto)
     if proto.tail_padding_alignment_in_elements > 1:
         text += f"L({proto.tail_padding_alignment_in_elements})"
     for sign, number in (("#", proto.index_primitive_type), ("*", proto.pointer_primitive_type)):
         if number in _TYPES:
             text += f"{sign}({_TYPES[number].name})"
+    tail = ""
     if proto.split_configs:
         parts = [f"({s.dimension}:{','.join(map(str, s.split_indices))})" for s in proto.split_configs]
-        text += "SC" + "".join(parts)
+        tail += "SC" + "".join(parts)
     if proto.HasField("physical_shape"):
         raise HeronError("PROTO005", "a layout with a physical shape (of a sparse array) is not supported")
     if proto.dynamic_shape_metadata_prefix_bytes:
-        text += f"M({proto.dynamic_shape_metadata_prefix_bytes})"
-    return text
+        tail += f"M({proto.dynamic_shape_metadata_prefix_bytes})"
+    return text, tail
 
 
 def _read_levels(proto: Message) -> str:

@@ -15,7 +15,10 @@ from heron.hlo.shape import Shape
 
 _LEAVES = ("parameter", "constant")
 _FOLLOWING = {"-update": "async-update", "-done": "async-done"}
+FOLLOWING = tuple(_FOLLOWING.values())
 THREAD = "async_execution_thread"
+#: the thread that computations run on unless the text says otherwise
+MAIN = "main"
 
 
 class Start(Op):
@@ -52,6 +55,16 @@ def wrap(start: Start, operands: list[Instruction], shape: Shape | None, attrs: 
     return c
 
 
+def set_thread(c: Computation, thread: str) -> None:
+    """Let a computation, and all it calls, run on a thread."""
+    work = [c]
+    while work:
+        c = work.pop()
+        if c.extras.get("execution_thread") != thread:
+            c.extras["execution_thread"] = thread
+            work.extend(k for i in c.instructions for k in i.called)
+
+
 def single_op(c: Computation | None) -> Instruction | None:
     """The op of a computation that is just one op on all its parameters in order."""
     if c is None or c.root.opcode in _LEAVES or len(c) != len(c.root.operands) + 1:
@@ -59,6 +72,13 @@ def single_op(c: Computation | None) -> Instruction | None:
     numbers = [o.attrs.get("number") for o in c.root.operands]
     plain = not c.root.extras and not c.root.control_predecessors and c.root.metadata is None
     return c.root if plain and numbers == list(range(len(numbers))) else None
+
+
+def start_of(i: Instruction) -> Instruction | None:
+    """The async-start of a chain of updates, or None when there is none."""
+    while i.opcode == "async-update" and i.operands:
+        i = i.operands[0]
+    return i if i.opcode == "async-start" else None
 
 
 def wrapped(i: Instruction) -> Instruction | None:

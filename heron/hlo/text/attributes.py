@@ -6,13 +6,15 @@ attribute's declaration and its name; printers get the value and the printer.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from heron.hlo.literal import Literal
 from heron.hlo.op import Attr, AttrKind
+from heron.hlo.shape import tuple_
 from heron.hlo.text import structured
+from heron.hlo.text.cursor import nearest
 from heron.hlo.text.lexer import quote
 from heron.hlo.text.literals import LiteralError, parse_literal, print_literal
 
@@ -23,12 +25,6 @@ if TYPE_CHECKING:
 
 Read = Callable[["Parser", Attr, str], Any]
 Print = Callable[[Any, "Printer"], str]
-
-
-def nearest(word: str, known: Any) -> str | None:
-    """A hint naming the likely intended word, if there is one."""
-    near = difflib.get_close_matches(word, list(known), 1)
-    return f"did you mean '{near[0]}'?" if near else None
 
 
 # -- reading ---------------------------------------------------------------------------------------------------------
@@ -52,8 +48,17 @@ def _read_computations(p: Parser, _attr: Attr, _name: str) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def _read_literal(p: Parser, _attr: Attr, name: str) -> Any:
-    """A shape, then the value (custom-call)."""
+def _read_literal(p: Parser, attr: Attr, name: str) -> Any:
+    """A shape, then the value, or a tuple of those in parentheses (custom-call)."""
+    if p.accept("("):
+        p.enter()
+        parts: list[Literal] = []
+        while not p.accept(")"):
+            if parts:
+                p.expect(",")
+            parts.append(_read_literal(p, attr, name))
+        p.depth -= 1
+        return Literal(tuple_([part.shape for part in parts]), parts)
     shape: Shape = p.shape()
     first = p.n
     text = p.raw()
@@ -81,8 +86,8 @@ READ: dict[AttrKind, Read] = {
     AttrKind.SHAPE: lambda p, attr, name: p.shape(),
     AttrKind.SHAPES: lambda p, attr, name: p.braced(p.shape),
     AttrKind.WORDS: lambda p, attr, name: p.braced(lambda: p.word("a word")),
-    AttrKind.RAW: lambda p, attr, name: p.raw(),
-    AttrKind.REPLICA_GROUPS: lambda p, attr, name: p.raw(),
+    AttrKind.RAW: lambda p, attr, name: p.carried(name),
+    AttrKind.REPLICA_GROUPS: lambda p, attr, name: p.carried("replica_groups"),
     AttrKind.PAIRS: lambda p, attr, name: p.braced(lambda: structured.read_pair(p)),
     AttrKind.ALIASING: lambda p, attr, name: p.braced(lambda: structured.read_alias(p)),
 }
@@ -97,6 +102,12 @@ def print_ints(values: tuple[int, ...]) -> str:
 
 def _print_lists(values: tuple[tuple[int, ...], ...]) -> str:
     return "{" + ",".join(map(print_ints, values)) + "}"
+
+
+def _print_literal(literal: Literal, elide: bool) -> str:
+    if literal.shape.is_tuple:
+        return "( " + ", ".join(_print_literal(part, elide) for part in literal.parts) + " )"
+    return f"{literal.shape.text} {print_literal(literal, elide)}"
 
 
 def _print_float(value: float) -> str:
@@ -118,7 +129,7 @@ PRINT: dict[AttrKind, Print] = {
     AttrKind.PADDING: lambda v, p: structured.print_padding(v),
     AttrKind.WINDOW: lambda v, p: structured.print_window(v),
     AttrKind.DIM_LABELS: lambda v, p: structured.print_dim_labels(v),
-    AttrKind.LITERAL: lambda v, p: f"{v.shape.text} {print_literal(v, p.options.elide_large_constants)}",
+    AttrKind.LITERAL: lambda v, p: _print_literal(v, p.options.elide_large_constants),
     AttrKind.SHAPE: lambda v, p: v.text,
     AttrKind.SHAPES: lambda v, p: "{" + ", ".join(s.text for s in v) + "}",
     AttrKind.WORDS: lambda v, p: "{" + ",".join(v) + "}",

@@ -16,11 +16,10 @@ from heron.hlo.text.lexer import quote
 #: text name -> reader of the value
 READ: dict[str, Callable[[Cursor], Any]] = {
     "parameter_replication": lambda p: p.braced(p.boolean),
-    "sharding": lambda p: p.raw(),
+    "sharding": lambda p: p.carried("sharding"),
     "frontend_attributes": lambda p: read_frontend_attributes(p),
-    "statistics": lambda p: p.raw(),
-    "result_accuracy": lambda p: p.raw(),
-    "origin": lambda p: p.raw(),
+    "statistics": lambda p: p.carried("statistics"),
+    "origin": lambda p: p.carried("origin"),
     "backend_config": lambda p: read_config(p),
 }
 
@@ -127,7 +126,7 @@ def read_frontend_attributes(p: Cursor) -> dict[str, str]:
     found: dict[str, str] = {}
     p.expect("{")
     while True:
-        name = p.string() if p.tokens[p.n][:1] == '"' else p.word("the name of a frontend attribute")
+        name = p.word("the name of a frontend attribute")
         if name in found:
             p.fail("TXT006", f"'{name[:40]}' is given twice", p.n - 1)
         p.expect("=")

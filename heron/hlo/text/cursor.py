@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import difflib
+from collections.abc import Callable, Iterable
 from typing import NoReturn, TypeVar
 
 from heron.errors import HeronError
 from heron.hlo import shape as shapes
 from heron.hlo.shape import Shape
+from heron.hlo.text import carried
 from heron.hlo.text.lexer import END, INTEGER, WORD, Source, unquote
 from heron.hlo.text.shapes import parse_array
 
@@ -16,6 +18,12 @@ MAX_DEPTH = 60
 _T = TypeVar("_T")
 _OPENING = frozenset("{([")
 _CLOSING = frozenset("})]")
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """A hint naming the likely intended word, if there is one."""
+    near = difflib.get_close_matches(word[:100], list(known), 1)
+    return f"did you mean '{near[0]}'?" if near else None
 
 
 class Cursor:
@@ -98,12 +106,12 @@ class Cursor:
         return value
 
     def boolean(self) -> bool:
-        """``true`` or ``false`` (or 1, 0)."""
+        """``true`` or ``false``."""
         token = self.tokens[self.n]
-        if token not in ("true", "false", "1", "0"):
+        if token not in ("true", "false"):
             self.unexpected("true or false")
         self.n += 1
-        return token in ("true", "1")
+        return token == "true"
 
     def string(self) -> str:
         """A quoted string, without quotes and escapes."""
@@ -171,6 +179,16 @@ class Cursor:
         if self.n == first:
             self.unexpected("a value")
         return self.source.slice(first, self.n - 1)
+
+    def carried(self, name: str) -> str | None:
+        """A value kept as text, as XLA prints it."""
+        first = self.n
+        text = self.raw()
+        try:
+            return carried.normal(name, text)
+        except HeronError as error:
+            span = self.source.span(first, self.n - 1)
+            raise HeronError(error.code, error.what, where=span, why=error.why, hint=error.hint) from None
 
     def shape(self) -> Shape:
         """A shape; arrays without a layout get the default one."""

@@ -10,6 +10,8 @@ import numpy as np
 
 from heron.hlo.types import ElementType
 
+#: types with one NaN of each sign
+_SIGNED_NAN = ("f8e4m3fn",)
 _UINT = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
 
 
@@ -77,6 +79,10 @@ def make_nan(element_type: ElementType, negative: bool, payload: int | None) -> 
     one = np.full(1, np.nan).astype(element_type.dtype)
     quiet = quiet_payload(element_type)
     if quiet is None:
+        if payload is not None:
+            raise ValueError(f"{element_type} has one NaN only, without a payload")
+        if element_type.name in _SIGNED_NAN and negative:
+            one.view(np.uint8)[0] |= 0x80
         return one
     width = mantissa_bits(element_type)
     if payload is not None and not 0 < payload < 1 << width:

@@ -1,26 +1,32 @@
-"""Groups of devices in text: lists of them, ``{{0,1},{2,3}}``, or a reshaped and transposed count, ``[2,2]<=[4]``."""
+"""Groups of devices as text: lists, ``{{0,1},{2,3}}``; a reshaped count, ``[2,2]<=[4]``; axes of a mesh."""
 
 from __future__ import annotations
 
 import re
-from math import prod
 
-import numpy as np
+from heron.errors import HeronError
 
-_IOTA = re.compile(r"\[(\d+),(\d+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
-#: more devices than any machine has; a text may claim any number
-MAX_DEVICES = 1 << 20
+_BLANKS = re.compile(r"\s+")
+_LIST = r"\{(?:-?\d{1,19}(?:,-?\d{1,19})*)?\}"
+_GROUPS = re.compile(rf"\{{(?:{_LIST}(?:,{_LIST})*)?\}}")
+_SIZES = r"\d{1,19}(?:,\d{1,19})*"
+_COUNT = re.compile(rf"\[\d{{1,19}},\d{{1,19}}\]<=\[{_SIZES}\](?:T\({_SIZES}\))?")
 
 
-def full_groups(text: str) -> str:
-    """Groups as lists; text that is no count (or not a sound one) stays as it is."""
-    match = _IOTA.fullmatch(text.replace(" ", ""))
-    if match is None:
+def normal(text: str) -> str | None:
+    """The text as XLA prints it; None when these are no groups."""
+    if text[:4] == "mesh":
         return text
-    groups, size = int(match[1]), int(match[2])
-    dims = [int(d) for d in match[3].split(",") if d]
-    order = [int(d) for d in (match[4] or "").split(",") if d] or list(range(len(dims)))
-    if prod(dims) != groups * size or groups * size > MAX_DEVICES or sorted(order) != list(range(len(dims))):
+    bare = _BLANKS.sub("", text)
+    return bare if _GROUPS.fullmatch(bare) or _COUNT.fullmatch(bare) else None
+
+
+def full(text: str) -> str:
+    """Groups as lists; what does not fit together stays as it is."""
+    from heron.hlo import replica_groups
+
+    try:
+        found = replica_groups.parse(text)
+    except HeronError:
         return text
-    rows = np.arange(groups * size).reshape(dims).transpose(order).reshape(groups, size).tolist()
-    return "{" + ",".join("{" + ",".join(map(str, row)) + "}" for row in rows) + "}"
+    return "{" + ",".join("{" + ",".join(map(str, group)) + "}" for group in found) + "}"

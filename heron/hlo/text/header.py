@@ -13,7 +13,7 @@ from typing import Any
 
 from heron.hlo.shape import Shape
 from heron.hlo.text.common import print_frontend_attributes, read_frontend_attributes
-from heron.hlo.text.cursor import Cursor
+from heron.hlo.text.cursor import Cursor, nearest
 from heron.hlo.text.lexer import quote
 from heron.hlo.text.structured import print_index
 
@@ -78,8 +78,8 @@ def _read_donor(p: Cursor) -> Donor:
 
 _READ: dict[str, Callable[[Cursor], Any]] = {
     "is_scheduled": lambda p: p.boolean(),
-    "input_output_alias": lambda p: p.braced(lambda: _read_header_alias(p)),
-    "buffer_donor": lambda p: p.braced(lambda: _read_donor(p)),
+    "input_output_alias": lambda p: tuple(sorted(p.braced(lambda: _read_header_alias(p)))),
+    "buffer_donor": lambda p: tuple(sorted(p.braced(lambda: _read_donor(p)))),
     "alias_passthrough_params": lambda p: p.boolean(),
     "entry_computation_layout": lambda p: _read_entry_layout(p),
     "allow_spmd_sharding_propagation_to_parameters": lambda p: _read_flags(p),
@@ -87,6 +87,8 @@ _READ: dict[str, Callable[[Cursor], Any]] = {
     "replica_count": lambda p: p.integer(),
     "num_partitions": lambda p: p.integer(),
     "frontend_attributes": read_frontend_attributes,
+    "origin_recovery_table": lambda p: p.raw(),
+    "dynamic_parameter_binding": lambda p: p.raw(),
 }
 
 
@@ -117,9 +119,14 @@ def read_header(p: Cursor) -> dict[str, Any]:
             p.fail("TXT006", f"'{name[:40]}' is given twice", p.n - 1)
         p.expect("=")
         read = _READ.get(name)
-        fields[name] = read(p) if read is not None else p.raw()
+        if read is None:
+            why = "there are: " + ", ".join(_READ)
+            p.fail("TXT004", f"a module has no '{name[:40]}'", p.n - 2, why=why, hint=nearest(name, _READ))
+        fields[name] = read(p)
     if p.tokens[p.n] == "FileNames":
-        fields["stack_frames"] = _read_stack_frames(p)
+        frames = _read_stack_frames(p)
+        if frames.frames:
+            fields["stack_frames"] = frames
     return fields
 
 

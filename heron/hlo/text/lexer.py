@@ -41,9 +41,9 @@ _TOKEN = (
     r"|-?\d++(?:\.\d*+)?(?:[eE][+-]?\d++)?|-(?:inf|nan)"
     r"|->|<=|/\*.*+|\S"  # a comment that does not end is one token
 )
-_MASTER = re.compile(rf"{_SKIPPED}({_TOKEN}|\Z)", re.DOTALL)
+_MASTER = re.compile(rf"{_SKIPPED}({_TOKEN}|\Z)", re.DOTALL | re.ASCII)
 
-WORD = re.compile(r"%?[A-Za-z_][\w.\-]*|%[\w.\-]+")
+WORD = re.compile(r"%?[A-Za-z_][\w.\-]*", re.ASCII)
 INTEGER = re.compile(r"-?\d{1,19}")
 
 

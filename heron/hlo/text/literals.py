@@ -15,12 +15,12 @@ import numpy as np
 from heron.hlo.literal import Literal
 from heron.hlo.shape import Shape
 from heron.hlo.text.floats import format_all, make_nan
-from heron.hlo.types import ElementType
+from heron.hlo.types import U64, ElementType
 
 ELIDED = "{...}"
 #: literals with more elements are printed as ``{...}`` when large ones are elided
 LARGE = 10
-#: integers that count as essential
+#: how many integers count as essential
 _ESSENTIAL = 500_000
 #: dimension comments such as ``/*i0=0*/`` are printed from this rank on, in all but the two innermost dimensions
 COMMENTED_RANK = 4
@@ -30,10 +30,12 @@ _NOT_STRUCTURE = bytes(set(range(256)) - set(b"{},"))
 _COMPLEX = re.compile(r"\(([^(),]*),([^(),]*)\)")
 #: texts of these characters only hold nothing that Python's int and float read but XLA does not
 _PLAIN_FLOATS = re.compile(r"[0-9eE+\-.,\sinfa]*")
+#: and these, which Python's float reads and XLA does not: a bare sign, a point without a digit before it
+_PYTHON_FLOATS = re.compile(r"(?<![0-9])\.|(?<![eE])\+")
 _PLAIN_INTEGERS = re.compile(r"[0-9\-,\s]*")
 _NAN = re.compile(r"(-?)nan\((?:0x)?([0-9a-f]{1,16})\)")
 _DECIMAL = re.compile(r"-?\d+")
-_FLOAT = re.compile(r"[+-]?(?:\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|inf|nan)")
+_FLOAT = re.compile(r"-?(?:\d+\.?\d*(?:[eE][+-]?\d+)?|inf|nan)")
 
 
 class LiteralError(Exception):
@@ -125,7 +127,7 @@ def _parse_array(text: str, shape: Shape) -> np.ndarray:
 def _parse_plain(bare: str, words: list[str], element_type: ElementType) -> np.ndarray | None:
     """The fast way for numbers without surprises; None when there is one, to be found word by word."""
     try:
-        if element_type.is_float and _PLAIN_FLOATS.fullmatch(bare):
+        if element_type.is_float and _PLAIN_FLOATS.fullmatch(bare) and not _PYTHON_FLOATS.search(bare):
             wide = np.array(list(map(float, words)), dtype=np.float64)
             with np.errstate(over="ignore", invalid="ignore"):
                 found = wide.astype(element_type.dtype)
@@ -197,6 +199,8 @@ def _parse_integers(words: list[str], element_type: ElementType) -> np.ndarray:
         if not _DECIMAL.fullmatch(word):
             raise LiteralError(f"'{word[:40]}' is no integer", why=f"the constant is of type {element_type}")
         value = int(word) if len(word) <= 20 else high + 1
+        if element_type is U64 and -(2**63) <= value < 0:
+            value += 2**64  # as C's conversion does
         if not low <= value <= high:
             raise LiteralError(
                 f"{word[:40]} is out of range", why=f"{element_type} holds {low} to {high}", code="TXT010"
@@ -264,14 +268,13 @@ def print_literal(literal: Literal, elide_large: bool = False) -> str:
 def print_essential(literal: Literal) -> str:
     """``0`` or ``1`` for all zeros or ones, integers in full, ``{...}`` for the values a model happens to have."""
     shape = literal.shape
-    if shape.is_tuple:
-        return ELIDED
-    for value in (0, 1):
-        if bool((literal.array == value).all()):
-            return str(value)
-    if not shape.element_type.is_integer or shape.num_elements > _ESSENTIAL:
-        return ELIDED
-    return print_literal(literal)
+    if not shape.is_tuple:
+        with np.errstate(invalid="ignore"):
+            for value in (0, 1):
+                if bool((literal.array == value).all()):
+                    return str(value)
+    integers = all(s.element_type.is_integer and s.num_elements <= _ESSENTIAL for _, s in shape.leaves())
+    return print_literal(literal) if integers else ELIDED
 
 
 @lru_cache(maxsize=1024)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -44,16 +45,30 @@ def print_order(c: Computation) -> list[Instruction]:
 def computation_order(module: Module) -> list[Computation]:
     """Callees first, in the order in which the callers' instructions stand."""
     called = {callee for c in module.computations for i in c.instructions for callee in i.called}
+    roots = [c for c in module.computations if c not in called]
+    order = _callees_first(roots, _called)
+    done = set(order)
+    return order + [c for c in module.computations if c not in done]  # reached by nothing but a cycle
+
+
+def insertion_order(module: Module) -> list[Computation]:
+    """As the module has them, except that callees come first."""
+    return _callees_first(module.computations, lambda i: i.called)
+
+
+def _callees_first(roots: list[Computation], callees: Callable[[Instruction], list[Computation]]) -> list[Computation]:
     done: set[Computation] = set()
     order: list[Computation] = []
-
-    def visit(c: Computation) -> None:
-        stack = [(c, iter(c.instructions))]
+    for root in roots:
+        if root in done:
+            continue
+        done.add(root)
+        stack = [(root, iter(root.instructions))]
         while stack:
             current, rest = stack[-1]
             fresh: list[Computation] = []
             for i in rest:
-                fresh = [callee for callee in _called(i) if callee not in done]
+                fresh = [callee for callee in callees(i) if callee not in done]
                 if fresh:
                     break
             if not fresh:
@@ -62,12 +77,6 @@ def computation_order(module: Module) -> list[Computation]:
                 continue
             done.update(fresh)
             stack += [(callee, iter(callee.instructions)) for callee in reversed(fresh)]
-
-    for c in module.computations:
-        if c not in called:
-            done.add(c)
-            visit(c)
-    order += [c for c in module.computations if c not in done]  # reached by nothing but a cycle
     return order
 
 

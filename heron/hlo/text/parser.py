@@ -12,14 +12,15 @@ from typing import Any, NoReturn
 import heron.hlo.ops  # noqa: F401  (fills the registry)
 from heron.errors import HeronError, Span
 from heron.hlo import op as ops
+from heron.hlo import types
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction, Metadata, operand_count_text
 from heron.hlo.module import Module
 from heron.hlo.op import Attr, Op
 from heron.hlo.shape import Shape
-from heron.hlo.text import async_sugar, common, header
-from heron.hlo.text.attributes import READ, nearest
-from heron.hlo.text.cursor import Cursor
+from heron.hlo.text import async_sugar, carried, common, header, rules
+from heron.hlo.text.attributes import READ
+from heron.hlo.text.cursor import Cursor, nearest
 from heron.hlo.text.lexer import END, WORD, Source
 from heron.hlo.text.literals import LiteralError, parse_literal
 
@@ -29,6 +30,8 @@ SPELLINGS = {
     ("conditional", "false_computation"): ("branch_computations", 1),
     ("custom-call", "to_apply"): ("called_computations", 0),
 }
+#: attributes that say nothing beyond the others, and are dropped
+REDUNDANT = {"mode": "replica_groups"}
 
 _REQUIRED: dict[Op, tuple[str, ...]] = {}
 
@@ -58,29 +61,61 @@ class Parser(Cursor):
         self.result = Module("")
         self.computations: dict[str, Computation] = {}
         self.places: dict[Instruction, int] = {}  # the token each instruction begins at
+        self.scope: Computation | None = None  # that instructions in operands go to
+        self.free: Computation | None = None  # where an operand nobody defined is a parameter
 
     # -- module ------------------------------------------------------------------------------------------------------
     def module(self, verify: bool) -> Module:
-        """The whole text."""
-        if not self.accept("HloModule"):
-            self.unexpected("'HloModule'", hint="HLO text begins with a line: HloModule name")
+        """The whole text: a module, computations without its first line, or a single instruction."""
         module = self.result
-        module.name = self.name("the module's name")
         module.filename = self.source.filename
-        module.header = header.read_header(self)
+        single = self._is_instruction()
+        headed = self.accept("HloModule")
+        if headed:
+            module.name = self.name("the module's name")
+            self.accept(":")
+            module.header = header.read_header(self)
+        elif not single and not self._is_computation():
+            self.unexpected("'HloModule'", hint="HLO text begins with a line: HloModule name")
+        if single:
+            self._single()
         while self.tokens[self.n] != END:
             self._computation()
         if not len(module.computations):
             self.unexpected("a computation")
         if module.entry is None:
             module.entry = module.computations[-1]
+        if not module.name:
+            module.name = f"module_{module.entry.name}"
         module.entry_layout = module.header.pop("entry_computation_layout", None)
-        if module.header.pop("is_scheduled", False):
+        if module.header.pop("is_scheduled", single):
             fused = module.fusion_computations()
             module.schedule = {c: c.instructions for c in module.computations if c not in fused}
         if verify:
             self._verify()
         return module
+
+    def _is_computation(self) -> bool:
+        first, second = self.tokens[:2]
+        return first == "ENTRY" or (WORD.fullmatch(first) is not None and second[:1] in ("{", "("))
+
+    def _is_instruction(self) -> bool:
+        first, second = self.tokens[:2]
+        return second == "=" or first == "(" or "[" in first
+
+    def _single(self) -> None:
+        """``name = shape op(shape operand, ...)`` alone: its operands become parameters."""
+        self.result.name = "_"
+        self.scope = self.free = c = self.result.add_computation(Computation("_"), entry=True)
+        name = "_"
+        if self.tokens[1] == "=":
+            name = self.name("an instruction")
+            self.n += 1
+        c.root = c.attach(self._right_side(0, name, {}))
+        self.places[c.root] = 0
+        self.free = None
+        if self.tokens[self.n] != END:
+            self.unexpected("the end of the text", hint="several instructions belong into a computation: name { ... }")
 
     def _verify(self) -> None:
         from heron.hlo.verifier import problems
@@ -120,7 +155,9 @@ class Parser(Cursor):
             if self.name("execution_thread") != "execution_thread":
                 self.fail("TXT004", "only execution_thread may follow a computation", self.n - 1)
             self.expect("=")
-            c.extras["execution_thread"] = self.string()
+            thread = self.string()
+            if thread != async_sugar.MAIN:
+                c.extras["execution_thread"] = thread
 
     def _signature(self) -> Shape:
         """``(name: shape, ...) -> shape``; the parameters say it again, so only the result is handed on."""
@@ -142,7 +179,8 @@ class Parser(Cursor):
             self.fail("TXT015", f"computation '{name}' has no instructions")
         self.expect("{")
         self.enter()
-        c = Computation(name)
+        outer = self.scope
+        self.scope = c = Computation(name)
         names: dict[str, Instruction] = {}
         while self.tokens[self.n] != "}":
             self._instruction(c, names)
@@ -150,6 +188,7 @@ class Parser(Cursor):
             self.fail("TXT015", f"computation '{name}' has no instructions")
         self.n += 1
         self.depth -= 1
+        self.scope = outer
         if c.root is None:
             c.root = next(reversed(names.values()))
         return self.result.add_computation(c, entry)
@@ -190,9 +229,24 @@ class Parser(Cursor):
         token = tokens[first]
         if tokens[first + 1] != "=" or not WORD.fullmatch(token):
             self._no_instruction()
+        bare = token[1:] if token[0] == "%" else token
+        if bare in types.NAMES:
+            hint = f"call it {bare}_"
+            self.fail("TXT003", f"an instruction cannot be called '{bare}'", why="it names an element type", hint=hint)
         self.n = first + 2
+        i = self._right_side(first, bare, names)
+        c.attach(i)
+        self._define(bare, i, names, first)
+        if root:
+            c.root = i
+
+    def _right_side(self, first: int, name: str | None, names: dict[str, Instruction]) -> Instruction:
+        """``shape op(operands), attributes`` of the instruction that begins at token `first`.
+
+        One without a name stands among the operands of another, where attributes are out of place.
+        """
         shape = self._result_shape()
-        opcode = tokens[self.n]
+        opcode = self.tokens[self.n]
         if opcode[:9] == "constant(":
             op = ops.get("constant")
             operands: list[Instruction] = []
@@ -203,20 +257,29 @@ class Parser(Cursor):
             if op.name == "parameter":
                 operands, attrs = [], {"number": self._parameter_number()}
             else:
+                at = self.n
                 operands, attrs = self._operands(op, names), {}
-        i = self._finish(first, op, operands, shape, attrs, names)
-        c.attach(i)
-        self._define(token, i, names, first)
-        if root:
-            c.root = i
+                if op.name != opcode and op.name in async_sugar.FOLLOWING:
+                    self._check_wrapped(opcode, operands[0], at)
+        return self._finish(first, op, operands, shape, attrs, names, name)
+
+    def _check_wrapped(self, opcode: str, operand: Instruction, at: int) -> None:
+        """``y-done`` ends a ``y-start``, nothing else."""
+        start = async_sugar.start_of(operand)
+        if start is None:
+            self.fail(
+                "TXT016", f"{opcode} needs an asynchronous op as its operand", at + 1, why=f"it is {operand.opcode}"
+            )
+        inner = start.attrs["calls"].root.opcode
+        if inner != opcode.rpartition("-")[0]:
+            self.fail("TXT016", f"{opcode} cannot end {start.name}", at - 1, why=f"that runs {inner}")
 
     def _no_instruction(self) -> NoReturn:
         self.name("an instruction: name = shape op(operands)")
         self.unexpected("'=' after the instruction's name")
 
-    def _define(self, token: str, i: Instruction, names: dict[str, Instruction], n: int) -> None:
+    def _define(self, bare: str, i: Instruction, names: dict[str, Instruction], n: int) -> None:
         """Names are found with and without the percent sign."""
-        bare = token[1:] if token[0] == "%" else token
         if bare in names:
             self.fail("TXT006", f"'{bare[:60]}' is defined twice in this computation", n)
         names[bare] = i
@@ -270,7 +333,7 @@ class Parser(Cursor):
             while True:
                 token = tokens[n]
                 operand = names.get(token) or names.get(token[1:] if token[:1] == "%" else "")
-                if operand is None:
+                if operand is None or tokens[n + 1] == "(":
                     self.n = n
                     operand = self._typed_operand(names)
                     n = self.n - 1
@@ -295,10 +358,16 @@ class Parser(Cursor):
         raise HeronError("HLO004", f"{op.name} takes {operand_count_text(op)}, {count} given", where=span, why=why)
 
     def _typed_operand(self, names: dict[str, Instruction]) -> Instruction:
+        first = self.n
         shape: Shape | None = None
-        token = self.tokens[self.n]
+        token = self.tokens[first]
         if token == "(" or "[" in token:
             shape = self.shape()
+            token = self.tokens[self.n]
+        if token[:9] == "constant(" or (self.tokens[self.n + 1] == "(" and WORD.fullmatch(token)):
+            return self._nested(first, names)
+        if self.free is not None and self.scope is self.free:
+            return self._free_operand(shape, names)
         name = self.name("an operand")
         found = names.get(name)
         if found is None:
@@ -307,6 +376,28 @@ class Parser(Cursor):
             why = f"it is {found.shape.bare}, here it is called {shape.bare}"
             self.fail("TXT007", f"operand '{name[:60]}' has another shape", self.n - 1, why=why)
         return found
+
+    def _nested(self, first: int, names: dict[str, Instruction]) -> Instruction:
+        """An instruction among the operands of another: ``add(f32[] parameter(0), ...)``."""
+        assert self.scope is not None
+        self.n = first
+        self.enter()
+        i = self.scope.attach(self._right_side(first, None, names))
+        self.depth -= 1
+        self.places[i] = first
+        return i
+
+    def _free_operand(self, shape: Shape | None, names: dict[str, Instruction]) -> Instruction:
+        """An operand of an instruction that stands alone: a parameter, its shape given."""
+        assert self.free is not None
+        number = len(self.free)
+        name = self.name() if WORD.fullmatch(self.tokens[self.n]) else f"_{number}"
+        if name not in names:
+            if shape is None:
+                why = "an instruction that stands alone defines its operands"
+                self.fail("TXT007", f"operand '{name[:60]}' needs its shape", self.n - 1, why=why)
+            names[name] = self.free.add_parameter(number, shape, name)
+        return names[name]
 
     def _unknown_operand(self, name: str, names: dict[str, Instruction]) -> NoReturn:
         hint = nearest(name, names)
@@ -328,13 +419,16 @@ class Parser(Cursor):
         shape: Shape | None,
         attrs: dict[str, Any],
         names: dict[str, Instruction],
+        name: str | None,
     ) -> Instruction:
         """Read the attributes, then make the instruction."""
         extras: dict[str, Any] | None = None
         metadata: Metadata | None = None
         before: list[Instruction] = []
+        seen: rules.Seen = {}
+        label, name = name, ""
         tokens, declared = self.tokens, op.attributes
-        while tokens[self.n] == ",":
+        while tokens[self.n] == "," and label is not None:
             at = self.n + 1
             name = tokens[at]
             if tokens[at + 1] != "=":
@@ -342,35 +436,53 @@ class Parser(Cursor):
                 self.word("an attribute")
                 self.unexpected(f"'=' after '{name[:40]}'")
             self.n = at + 2
+            if name in seen:
+                self.fail("TXT006", f"'{name}' is given twice", at)
+            seen[name] = at
             spec = declared.get(name)
             if spec is not None:
-                if name in attrs:
-                    self.fail("TXT006", f"'{name}' is given twice", at)
                 attrs[name] = READ[spec.kind](self, spec, name)
             elif name == "metadata":
                 metadata = common.read_metadata(self)
             elif name in common.READ:
-                extras = {} if extras is None else extras
-                if name in extras:
-                    self.fail("TXT006", f"'{name}' is given twice", at)
-                extras[name] = common.READ[name](self)
+                value = common.READ[name](self)
+                if value is not None:
+                    extras = {} if extras is None else extras
+                    extras[name] = value
+            elif REDUNDANT.get(name, name) in declared:
+                self.raw()
             elif name == "control-predecessors":
                 before = list(self.braced(lambda: self._typed_operand(names)))
             else:
                 self._other_spelling(op, name, at, attrs)
+        rules.apply(op.name, self, operands, attrs, seen)
         self._check_required(first, op, attrs)
-        name = tokens[first]
-        name = name[1:] if name[0] == "%" else name
+        name = f"{op.name}.anon" if label is None else label
         try:
             if isinstance(op, async_sugar.Start):
                 op, attrs = self._unwrapped(op, operands, shape, attrs)
             i = Instruction(op, operands, shape, attrs, name, extras, metadata)
+            if shape is None:
+                i.shape = rules.inferred_shape(i)
         except HeronError as error:  # a shape that could not be inferred
             span = self._instruction_span(first)
             raise HeronError(error.code, error.what, where=span, why=error.why, hint=error.hint) from None
+        if extras:
+            self._check_extras(i, first)
         for predecessor in before:
             i.add_control_predecessor(predecessor)
         return i
+
+    def _check_extras(self, i: Instruction, first: int) -> None:
+        """One replication flag for each leaf; a sharding for all leaves of a tuple holds for each."""
+        replicated = i.extras.get("parameter_replication")
+        leaves = sum(1 for _ in i.shape.leaves())
+        if replicated is not None and len(replicated) != leaves:
+            span = self._instruction_span(first)
+            what = f"parameter_replication has {len(replicated)} flags for {leaves} buffers"
+            raise HeronError("TXT004", what, where=span, why=f"the shape is {i.shape.bare}")
+        if i.shape.is_tuple and "sharding" in i.extras:
+            i.extras["sharding"] = carried.spread(i.extras["sharding"], i.shape)
 
     def _unwrapped(
         self, start: async_sugar.Start, operands: list[Instruction], shape: Shape | None, attrs: dict[str, Any]
@@ -379,8 +491,9 @@ class Parser(Cursor):
         thread = attrs.pop(async_sugar.THREAD, None)
         c = self.result.add_computation(async_sugar.wrap(start, operands, shape, attrs))
         full: dict[str, Any] = {"calls": c}
-        if thread is not None:
-            full[async_sugar.THREAD] = c.extras["execution_thread"] = thread
+        if thread is not None and thread != async_sugar.MAIN:
+            full[async_sugar.THREAD] = thread
+            async_sugar.set_thread(c, thread)
         return ops.get("async-start"), full
 
     def _other_spelling(self, op: Op, name: str, at: int, attrs: dict[str, Any]) -> None:

@@ -10,12 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from heron.hlo.op import AttrKind, Op
-from heron.hlo.text import async_sugar, common, header
+from heron.hlo.text import async_sugar, carried, common, groups, header
 from heron.hlo.text.attributes import PRINT
-from heron.hlo.text.groups import full_groups
 from heron.hlo.text.literals import print_essential, print_literal
 from heron.hlo.text.options import PrintOptions
-from heron.hlo.text.order import computation_order, print_order
+from heron.hlo.text.order import computation_order, insertion_order, print_order
 from heron.hlo.types import PRED
 
 if TYPE_CHECKING:
@@ -54,6 +53,8 @@ _PLANS: dict[Op, _Plan] = {}
 _LATE = ("result_accuracy",)  # printed among what any instruction may carry
 _ASYNC = frozenset(("async-start", "async-update", "async-done"))
 _INSIDE = {"parameter": "number", "constant": "literal"}  # printed between the parentheses
+#: what a body in place is called where that is not the attribute's name
+_NAMES_OF_BODIES = {"reduce-scatter": "calls", "scan": "calls"}
 _CALLS = (AttrKind.COMPUTATION, AttrKind.COMPUTATIONS)
 
 
@@ -115,7 +116,7 @@ class Printer:
             parts.append(header.print_stack_frames(fields["stack_frames"]))
         parts.append("\n\n")
         inlined = _inlined(module) if options.async_sugar else set()
-        for c in module.post_order() if options.canonical_order else computation_order(module):
+        for c in insertion_order(module) if options.canonical_order else computation_order(module):
             if c in inlined:
                 continue
             scheduled = module.schedule.get(c) if module.schedule is not None else None
@@ -211,8 +212,9 @@ class Printer:
         if "parameter_replication" in extras:
             self._extra(extras, "parameter_replication", parts)
         plan = _plan(i.op)
+        body: Computation | None = None
         if i.opcode in _ASYNC:
-            plan, attrs = self._async(i, plan)
+            plan, attrs, body = self._async(i, plan)
         for name, kind, show, default, shown in plan:
             value = attrs.get(name, default)
             if value is None or (value == default and not shown):
@@ -224,21 +226,25 @@ class Printer:
             elif name in ("infeed_config", "outfeed_config") and not options.feed_config:
                 continue
             elif kind is AttrKind.REPLICA_GROUPS and options.full_replica_groups:
-                parts.append(f"{name}={full_groups(value)}")
+                parts.append(f"{name}={groups.full(value)}")
             else:
                 parts.append(f"{name}={show(value, self)}")
+        if body is not None:
+            self._calls(i, "calls", AttrKind.COMPUTATION, body, parts)
         if extras or i.control_predecessors or i.metadata is not None or "result_accuracy" in attrs:
             self._common(i, parts)
         return ", " + ", ".join(parts) if parts else ""
 
-    def _async(self, i: Instruction, plan: _Plan) -> tuple[_Plan, dict[str, Any]]:
-        """An async-start says what it runs, in the form of the options; what follows it need not repeat that."""
+    def _async(self, i: Instruction, plan: _Plan) -> tuple[_Plan, dict[str, Any], Computation | None]:
+        """An async-start says what it runs, in its own place or as a body; what follows it need not repeat that."""
         if i.opcode != "async-start":
-            return [], {}
-        inner = async_sugar.wrapped(i) if self.options.async_sugar and self.options.calls != "body" else None
+            return [], {}, None
+        inner = async_sugar.wrapped(i) if self.options.async_sugar else None
         if inner is None:
-            return plan, i.attrs
-        return [*plan[:1], *_plan(inner.op)], {async_sugar.THREAD: i.async_execution_thread, **inner.attrs}
+            return plan, i.attrs, None
+        own = [entry for entry in plan if entry[0] != "calls"]
+        body = i.attrs["calls"] if self.options.calls == "body" else None
+        return [*own, *_plan(inner.op)], {**i.attrs, **inner.attrs}, body
 
     def _calls(self, i: Instruction, name: str, kind: AttrKind, value: Any, parts: list[str]) -> None:
         """Called computations, by name or in place."""
@@ -250,7 +256,7 @@ class Printer:
         elif self.options.calls == "name":
             parts.append(f"{name}={PRINT[kind](value, self)}")
         elif kind is AttrKind.COMPUTATION:
-            parts.append(f"{name}=\n{self._body(value)}")
+            parts.append(f"{_NAMES_OF_BODIES.get(_running(i), name)}=\n{self._body(value)}")
         else:
             bodies = ",\n".join(map(self._body, value))
             parts.append(f"{name}={{\n{bodies}\n}}")
@@ -263,7 +269,10 @@ class Printer:
 
     def _common(self, i: Instruction, parts: list[str]) -> None:
         extras, options = i.extras, self.options
-        self._extra(extras, "sharding", parts)
+        sharding = extras.get("sharding")
+        if sharding is not None:
+            kept = options.metadata or "metadata=" not in sharding
+            parts.append(f"sharding={sharding if kept else carried.without_metadata(sharding)}")
         if options.frontend_attributes:
             self._extra(extras, "frontend_attributes", parts)
         if i.control_predecessors and options.control_predecessors:
@@ -293,6 +302,12 @@ def _inlined(module: Module) -> set[Computation]:
     if found:
         found -= {k for i in module.instructions() if i.opcode != "async-start" for k in i.called}
     return found
+
+
+def _running(i: Instruction) -> str:
+    """The op that an instruction shows the attributes of."""
+    inner = async_sugar.wrapped(i) if i.opcode == "async-start" else None
+    return i.opcode if inner is None else inner.opcode
 
 
 def _own_layout(entry: Computation) -> header.EntryLayout:

@@ -16,10 +16,18 @@ MAX_RANK = 254
 
 _TOKEN = re.compile(r"([a-z]\w*)\[([^\]]*)\](?:\{([^}]*)\})?")
 _DIM = re.compile(r"\s*(<=)?\s*(\d{1,19})\s*")
-_TILES = re.compile(r"T((?:\((?:\d{1,18}|\*)(?:,(?:\d{1,18}|\*))*\))+)")
-_ELEMENT_SIZE = re.compile(r"E\((\d{1,9})\)")
-_SPACE = re.compile(r"S\((\d{1,9})\)")
-_CARRIED = re.compile(r"(?:[A-Z#*]+\([^()]*(?:\([^()]*\)[^()]*)*\))*")
+_TILE = r"\((?:\d{1,18}|\*)(?:,(?:\d{1,18}|\*))*\)"
+_SPLIT = r"\(\d{1,9}:\d{1,18}(?:,\d{1,18})*\)"
+_LEVEL = r"[DCSH][~+]?[~+]?"
+#: what may follow the colon, in this order: dimension levels D, tiles T, padding L, types of indices # and pointers *,
+#: element size E, memory space S, splits SC, bytes before dynamic data M
+_FIELDS = re.compile(
+    rf"(?:D\((?P<levels>{_LEVEL}(?:,{_LEVEL})*)\))?(?:T(?P<tiles>(?:{_TILE})+))?"
+    r"(?:L\((?P<padding>\d{1,18})\))?(?P<types>(?:#\(\w+\))?(?:\*\(\w+\))?)"
+    r"(?:E\((?P<size>\d{1,9})\))?(?:S\((?P<space>\d{1,9})\))?"
+    rf"(?P<tail>(?:SC(?:{_SPLIT})+)?(?:M\(\d{{1,18}}\))?)"
+)
+_BLANKS = re.compile(r"\s+")
 
 
 def parse_array(token: str, default_layout: bool = True) -> Shape:
@@ -39,6 +47,8 @@ def parse_array(token: str, default_layout: bool = True) -> Shape:
         if dims:
             raise HeronError("TXT013", f"a {name} has no dimensions", why=f"found {token}")
         return shapes.array(element_type)
+    if layout_text == "" and not dims:
+        raise HeronError("TXT013", f"'{token}': a scalar has no dimensions to order", hint="leave the {} out")
     if layout_text is not None:
         layout = _parse_layout(layout_text, len(dims))
     elif default_layout:
@@ -86,18 +96,22 @@ def _parse_layout(text: str, rank: int) -> Layout:
 
 
 def _parse_layout_fields(order: tuple[int, ...], text: str) -> Layout:
-    """What follows the colon: tiles T, element size E, memory space S; other fields are only carried."""
-    if not _CARRIED.fullmatch(text.replace(")(", "")):
-        raise HeronError("TXT013", f"':{text}' is no layout", hint="fields look like T(8,128)(2,1)E(4)S(1)")
+    """What follows the colon. Levels are dropped as XLA does; padding, types, splits and prefixes are only carried."""
+    match = _FIELDS.fullmatch(_BLANKS.sub("", text))
+    if match is None:
+        raise HeronError(
+            "TXT013",
+            f"':{text[:60]}' is no layout",
+            why="fields come in this order: D T L # * E S SC M",
+            hint="fields look like T(8,128)(2,1)E(4)S(1)SC(1:200)",
+        )
+    levels, tiles_text, padding, kinds, size, space, tail = match.groups()
+    if levels is not None and len(levels.split(",")) != len(order):
+        raise HeronError("TXT013", f"D({levels}) is not one level for each of {len(order)} dimensions")
     tiles: tuple[tuple[int, ...], ...] = ()
-    if match := _TILES.search(text):
-        tiles = tuple(tuple(-1 if d == "*" else int(d) for d in tile.split(",")) for tile in match[1][1:-1].split(")("))
-        text = text.replace(match[0], "", 1)
-    size = space = 0
-    if match := _ELEMENT_SIZE.search(text):
-        size = int(match[1])
-        text = text.replace(match[0], "", 1)
-    if match := _SPACE.search(text):
-        space = int(match[1])
-        text = text.replace(match[0], "", 1)
-    return layouts.layout(order, tiles, size, space, text)
+    if tiles_text:
+        tiles = tuple(
+            tuple(-1 if d == "*" else int(d) for d in tile.split(",")) for tile in tiles_text[1:-1].split(")(")
+        )
+    carried = kinds if padding in (None, "1") else f"L({padding}){kinds}"
+    return layouts.layout(order, tiles, int(size or 0), int(space or 0), carried, tail)

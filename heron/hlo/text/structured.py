@@ -14,7 +14,7 @@ Alias = tuple[tuple[int, ...], int, tuple[int, ...]]
 
 _PAD = re.compile(r"-?\d{1,18}_-?\d{1,18}(_-?\d{1,18})?(x-?\d{1,18}_-?\d{1,18}(_-?\d{1,18})?)*")
 _SIZES = re.compile(r"\d{1,18}(x\d{1,18})*")
-_LABELS = re.compile(r"([0-9bf]+)_([0-9io]+)->([0-9bf]+)")
+_LABELS = re.compile(r"([0-9bf?]+)_([0-9io?]+)->([0-9bf?]+)")
 
 
 # -- slices ----------------------------------------------------------------------------------------------------------
@@ -79,6 +79,8 @@ def read_window(p: Cursor) -> Window:
         p.expect("=")
         if name == "pad":
             pads = read_padding(p)
+            if p.tokens[p.n - 1].count("_") != len(pads):
+                p.fail("TXT004", "a window has no interior padding", p.n - 1, hint="write pad=0_1x2_3: low_high each")
         else:
             fields[name] = _read_sizes(p)
     rank = len(fields.get("size", ()))
@@ -131,15 +133,15 @@ def print_window(window: Window) -> str:
 
 # -- convolution dimensions ------------------------------------------------------------------------------------------
 def read_dim_labels(p: Cursor) -> ConvDims:
-    """``b01f_01io->b01f``: batch, feature and spatial dimensions of input, kernel and output."""
+    """``b01f_01io->b01f``: batch, feature and spatial dimensions of input, kernel and output, ? for others."""
     token = p.tokens[p.n]
     match = _LABELS.fullmatch(token)
     if match is None:
         p.unexpected("dimension labels", hint="they look like b01f_01io->b01f")
     lhs, kernel, out = match.groups()
-    spatial = [str(n) for n in range(len(lhs) - 2)]
+    spatial = [str(n) for n in range(len(lhs.replace("?", "")) - 2)]
     for labels, letters in ((lhs, "bf"), (kernel, "io"), (out, "bf")):
-        if sorted(labels) != sorted([*spatial, *letters]):
+        if sorted(labels.replace("?", "")) != sorted([*spatial, *letters]):
             p.fail("TXT004", f"'{labels[:40]}' must name each of {letters} and 0 to {len(spatial) - 1} once")
     p.n += 1
     return ConvDims(
@@ -165,7 +167,7 @@ def print_dim_labels(dims: ConvDims) -> str:
 
 def _labels(letters: dict[int, str], spatial: tuple[int, ...]) -> str:
     named = {**letters, **{dim: str(n) for n, dim in enumerate(spatial)}}
-    return "".join(named[n] for n in sorted(named))
+    return "".join(named.get(n, "?") for n in range(max(named) + 1))  # ? for dimensions the op does not know
 
 
 # -- pairs and aliases -----------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ X = "x = f32[2]{0} parameter(0)"
 CASES = {
     # name: (text, code, line, underlined, part of the message)
     "empty": ("", "TXT002", 1, "", "expected 'HloModule'"),
-    "no-header": ("ENTRY e {\n}", "TXT002", 1, "ENTRY", "expected 'HloModule'"),
+    "no-header": ("PROGRAM e\n}", "TXT002", 1, "PROGRAM", "expected 'HloModule'"),
     "no-computation": (HEAD, "TXT002", 1, "", "expected a computation"),
     "empty-computation": (HEAD + "ENTRY e { }", "TXT015", 2, "{ }", "has no instructions"),
     "cut-off": (entry(X)[:-2], "TXT002", 3, "", "the text ends here"),
