@@ -33,7 +33,11 @@ class AsyncStart(Op):
     """
 
     operands = ("operands*",)
-    attributes = ATTRIBUTES
+    attributes = {
+        "async_execution_thread": ATTRIBUTES["async_execution_thread"],
+        "output_to_operand_aliasing": Attr(AttrKind.ALIASING, ()),
+        "calls": ATTRIBUTES["calls"],
+    }
 
     def shape(self, i: Instruction, *operands: Shape) -> Shape:
         body = attr(i, "calls")

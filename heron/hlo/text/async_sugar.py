@@ -29,8 +29,8 @@ class Start(Op):
         self.name = inner.name + "-start"  # type: ignore[misc]
         self.operands = inner.operands  # type: ignore[misc]
         self.min_operands, self.max_operands = inner.min_operands, inner.max_operands
-        thread: dict[str, Attr] = {THREAD: REGISTRY["async-start"].attributes[THREAD]}
-        self.attributes = {**thread, **inner.attributes}  # type: ignore[misc]
+        own = {name: spec for name, spec in REGISTRY["async-start"].attributes.items() if name != "calls"}
+        self.attributes: dict[str, Attr] = {**inner.attributes, **own}  # type: ignore[misc]
 
 
 @cache

@@ -8,11 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from heron.errors import HeronError
 from heron.hlo.shape import Shape
 from heron.hlo.text import groups
 from heron.hlo.text.lexer import quote
+
+if TYPE_CHECKING:
+    from heron.hlo.sharding import Sharding
 
 CODE = "TXT017"
 _STATISTIC = re.compile(r"\s*([\w.\-]+)\s*=\s*([^\s,]+)\s*")
@@ -23,7 +27,14 @@ _TOLERANCES = ("atol", "rtol", "ulps")
 def _sharding(text: str) -> str:
     from heron.hlo import sharding
 
-    return str(sharding.parse(text).canonical())
+    return str(_canonical(sharding.parse(text)))
+
+
+def _canonical(found: Sharding) -> Sharding:
+    """XLA's form of tiles; axes of a mesh stay as they are."""
+    if found.is_tuple:
+        return type(found).tuple(map(_canonical, found.elements))
+    return found if found.named is not None else found.canonical()
 
 
 def spread(text: str, shape: Shape) -> str:
@@ -38,10 +49,7 @@ def without_metadata(text: str) -> str:
     """A sharding without where it comes from."""
     from heron.hlo import sharding
 
-    found = sharding.parse(text)
-    if not found.is_tuple:
-        return str(found.with_metadata())
-    return str(sharding.Sharding.tuple([leaf.with_metadata() for leaf in found.elements or ()]))
+    return str(sharding.parse(text).with_metadata())
 
 
 def _groups(text: str) -> str:

@@ -1,7 +1,7 @@
 """The `HloModule` line and the tables of source places after it.
 
 Fields land in `Module.header` under their text name: alias and donor lists as tuples, numbers, flags and frontend
-attributes as Python values, fields of later XLA versions as text. The name, the entry layout and `is_scheduled` are the
+attributes as Python values, what heron only carries as text. The name, the entry layout and `is_scheduled` are the
 module's own.
 """
 

@@ -489,8 +489,11 @@ class Parser(Cursor):
     ) -> tuple[Op, dict[str, Any]]:
         """What ``y-start`` stands for: an async-start and the computation it calls."""
         thread = attrs.pop(async_sugar.THREAD, None)
+        aliasing = attrs.pop("output_to_operand_aliasing", None)
         c = self.result.add_computation(async_sugar.wrap(start, operands, shape, attrs))
         full: dict[str, Any] = {"calls": c}
+        if aliasing:
+            full["output_to_operand_aliasing"] = aliasing
         if thread is not None and thread != async_sugar.MAIN:
             full[async_sugar.THREAD] = thread
             async_sugar.set_thread(c, thread)

@@ -66,7 +66,7 @@ def test_every_attribute_has_a_field() -> None:
 def test_what_only_the_header_says() -> None:
     text = (
         "HloModule m, replica_count=2, num_partitions=4, alias_passthrough_params=true,"
-        " allow_spmd_sharding_propagation_to_output={true,false}, later={field}\n"
+        " allow_spmd_sharding_propagation_to_output={true,false}, origin_recovery_table={field}\n"
         "ENTRY e { ROOT x = f32[] parameter(0) }"
     )
     module = parse(text)
