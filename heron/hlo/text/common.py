@@ -20,7 +20,7 @@ READ: dict[str, Callable[[Cursor], Any]] = {
     "frontend_attributes": lambda p: read_frontend_attributes(p),
     "statistics": lambda p: p.carried("statistics"),
     "origin": lambda p: p.carried("origin"),
-    "backend_config": lambda p: read_config(p),
+    "backend_config": lambda p: read_config(p) or None,
 }
 
 PRINT: dict[str, Callable[[Any], str]] = {

@@ -123,6 +123,8 @@ def read_header(p: Cursor) -> dict[str, Any]:
             why = "there are: " + ", ".join(_READ)
             p.fail("TXT004", f"a module has no '{name[:40]}'", p.n - 2, why=why, hint=nearest(name, _READ))
         fields[name] = read(p)
+    for name in [name for name, show in _PRINT.items() if name in fields and not show(fields[name])]:
+        del fields[name]  # it says what holds anyway
     if p.tokens[p.n] == "FileNames":
         frames = _read_stack_frames(p)
         if frames.frames:

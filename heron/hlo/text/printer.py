@@ -209,7 +209,7 @@ class Printer:
         options = self.options
         parts: list[str] = []
         extras, attrs = i.extras, i.attrs
-        if "parameter_replication" in extras:
+        if "parameter_replication" in extras and options.ids and options.attributes:
             self._extra(extras, "parameter_replication", parts)
         plan = _plan(i.op)
         body: Computation | None = None

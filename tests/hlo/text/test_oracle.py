@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from heron.errors import HeronError
 from heron.hlo import types
 from heron.hlo.compare import difference
 from heron.hlo.text import PrintOptions, parse, print_module
@@ -17,26 +18,63 @@ xla = pytest.importorskip("jaxlib._hlo")
 ADD = "add { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] add(a, b) }\n"
 
 
-def by_xla(text: str) -> str:
-    options = xla.HloPrintOptions()
-    options.print_large_constants = True
+FORMS = {
+    "default": (xla.HloPrintOptions, PrintOptions),
+    "short": (xla.HloPrintOptions.short_parsable, PrintOptions.short),
+    "canonical": (xla.HloPrintOptions.canonical, PrintOptions.canonical),
+    "fingerprint": (xla.HloPrintOptions.fingerprint, PrintOptions.fingerprint),
+}
+
+
+def by_xla(text: str, form: str = "default") -> str:
+    options = FORMS[form][0]()
+    options.print_large_constants |= form == "default"
     return xla.hlo_module_from_text(text).to_string(options)
 
 
 def agree(text: str) -> None:
-    ours = print_module(parse(text))
-    assert ours == by_xla(text)
-    assert by_xla(ours) == ours
-    assert difference(parse(ours), parse(text)) is None
+    """XLA and we print it alike in every form; what we print, both read as the same."""
+    module = parse(text)
+    for form, (_, ours) in FORMS.items():
+        assert print_module(module, ours()) == by_xla(text, form), form
+    printed = print_module(module)
+    assert by_xla(printed) == printed
+    assert difference(parse(printed), module) is None
 
 
-SECTIONS = (Path(__file__).parent / "instructions.txt").read_text().split("\n== ")[1:]
-LINES = {name: body for name, _, body in (section.partition("\n") for section in SECTIONS)}
+def sections(name: str) -> dict[str, str]:
+    found = (Path(__file__).parent / name).read_text().split("\n== ")[1:]
+    return {title: body for title, _, body in (section.partition("\n") for section in found)}
+
+
+def entry(body: str) -> str:
+    return f"HloModule m\n{ADD}ENTRY e {{\n {body}\n}}\n"
+
+
+LINES = sections("instructions.txt")
+WHOLE = sections("modules.txt")
+REJECTED = sections("rejected.txt")
 
 
 @pytest.mark.parametrize("name", LINES)
 def test_instructions(name: str) -> None:
-    agree(f"HloModule m\n{ADD}ENTRY e {{\n {LINES[name]}\n}}\n")
+    agree(entry(LINES[name]))
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_modules(name: str) -> None:
+    agree(WHOLE[name])
+
+
+@pytest.mark.parametrize("name", REJECTED)
+def test_rejected(name: str) -> None:
+    body = REJECTED[name]
+    text = body.partition("\n")[2] if body.startswith("#text") else entry(body)
+    with pytest.raises(RuntimeError):
+        xla.hlo_module_from_text(text)
+    with pytest.raises(HeronError) as caught:
+        parse(text, verify=True)
+    assert caught.value.where is not None
 
 
 HEADERS = {
