@@ -1,6 +1,6 @@
 """The way of a program through the compiler, one method a stage; every stage has a text.
 
-    module → hlo → fused → scheduled → buffers → thunks → mlir → llvm → asm | ptx → Executable
+module → hlo → fused → scheduled → buffers → thunks → mlir → llvm → asm | ptx → Executable
 """
 
 from __future__ import annotations
@@ -81,9 +81,7 @@ class Compilation:
     def signature(self) -> Signature:
         entry = self.source.entry
         parameters = entry.parameters
-        return Signature(
-            tuple(p.shape for p in parameters), tuple(p.name for p in parameters), entry.root.shape
-        )
+        return Signature(tuple(p.shape for p in parameters), tuple(p.name for p in parameters), entry.root.shape)
 
     def executable(self) -> Executable:
         """The program, ready to call."""

@@ -49,7 +49,6 @@ class Machine(ABC):
     def text(self, stage: str, thunks: Sequence, uses: dict[str, KernelUse]) -> str:
         """The text of a code stage: mlir, llvm, ptx or asm. Raises TGT003 when the machine has no such stage."""
 
-
     def share_out(self, uses: dict[str, KernelUse], options: Options, trace: Trace) -> None:  # noqa: B027
         """Say in the launch of each kernel how threads share its work; a GPU's launches say it already."""
 
@@ -82,4 +81,3 @@ def machine_for(target: Target) -> Machine:
     from heron.backends.gpu.machine import GpuMachine
 
     return GpuMachine(target)
-

@@ -11,6 +11,7 @@ from heron.trace.summary import size
 if TYPE_CHECKING:
     from heron.hlo.module import Module
 
+
 def require(needed: int, what: str) -> None:
     """Raise CLI003 when `needed` bytes are more than this machine, or this container, has free."""
     free = available()

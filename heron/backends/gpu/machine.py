@@ -115,5 +115,3 @@ class CompiledOnly(Executable):
             why="heron has no CUDA runtime yet; it compiles for GPUs and simulates them",
             hint=f"compile for {simulated} to run the same kernels on the CPU",
         )
-
-

@@ -47,9 +47,7 @@ class _Shape:
 
     @staticmethod
     def of(axes: Sequence[Axis]) -> _Shape:
-        return _Shape(
-            tuple(a for a in axes[:-1] if not a.reduced), tuple(a for a in axes if a.reduced), axes[-1]
-        )
+        return _Shape(tuple(a for a in axes[:-1] if not a.reduced), tuple(a for a in axes if a.reduced), axes[-1])
 
     @property
     def outer_items(self) -> int:
@@ -153,9 +151,7 @@ class _Columns:
         """The position along the outer axes."""
         return self.frame.e.simplify(delinearize(item, [a.length for a in self.shape.outer]))
 
-    def emit(
-        self, place: Index, first: Expr, width: Expr | None, carried: Sequence[SSAValue]
-    ) -> Sequence[SSAValue]:
+    def emit(self, place: Index, first: Expr, width: Expr | None, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
         """The columns from `first` on: `width` of them, or a whole tile. Carries side outputs, then the others."""
         e, frame, reduction = self.frame.e, self.frame, self.reduction
         types = [t for r in reduction.reducers for t in r.packed_types]

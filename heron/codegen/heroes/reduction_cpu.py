@@ -70,7 +70,9 @@ def _rows(frame: Entry, reduction: Reduction, axes: Sequence[Axis]) -> Kernel:
     return frame.finish(Launch(work_items=reduction.rows), "reduce", {"form": form})
 
 
-def _in_lanes(frame: Entry, reduction: Reduction, sizes: Sequence[int], side: Sequence[SSAValue], element) -> list[SSAValue]:  # noqa: ANN001,E501
+def _in_lanes(
+    frame: Entry, reduction: Reduction, sizes: Sequence[int], side: Sequence[SSAValue], element
+) -> list[SSAValue]:  # noqa: ANN001,E501
     """The results of a row (and `side` after it), combined in a tile of partial results."""
     e = frame.e
     *outer, length = sizes

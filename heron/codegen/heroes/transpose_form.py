@@ -187,4 +187,3 @@ def candidate(fusion: Fusion) -> Instruction | None:
 
 def _turned(shape: Shape) -> bool:
     return shape.is_array and shape.layout is not None and not shape.layout.is_default
-

@@ -146,7 +146,7 @@ class Parser(Cursor):
         if name in self.computations:
             self.fail("TXT006", f"computation '{name}' is defined twice", at)
         result = self._signature() if self.tokens[self.n] == "(" else None
-        c = self._body(name, entry)
+        c = self._body(printable(name), entry)
         self.computations[name] = c
         if result is not None and result.bare is not c.root.shape.bare:
             why = f"the signature says {result.bare}, the root is {c.root.shape.bare}"
@@ -230,11 +230,8 @@ class Parser(Cursor):
         if tokens[first + 1] != "=" or not WORD.fullmatch(token):
             self._no_instruction()
         bare = token[1:] if token[0] == "%" else token
-        if bare in types.NAMES:
-            hint = f"call it {bare}_"
-            self.fail("TXT003", f"an instruction cannot be called '{bare}'", why="it names an element type", hint=hint)
         self.n = first + 2
-        i = self._right_side(first, bare, names)
+        i = self._right_side(first, printable(bare), names)
         c.attach(i)
         self._define(bare, i, names, first)
         if root:
@@ -532,6 +529,11 @@ class Parser(Cursor):
                 span = self._instruction_span(first)
                 hint = f"add {name}=" + _example(op.attributes[name])
                 raise HeronError("TXT005", f"{op.name} needs the attribute '{name}'", where=span, hint=hint)
+
+
+def printable(name: str) -> str:
+    """The name, or another one where XLA could not read it: names of element types get an underscore."""
+    return f"{name}_" if name in types.NAMES else name
 
 
 def _example(attr: Attr) -> str:

@@ -159,9 +159,7 @@ class ProgramWriter:
         if self.pool is not None and t.target.size >= COPY_BLOCK * COPY_BLOCKS:
             write_copy(self, target, origin, t.target.size)
             return
-        self.line(
-            f"call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {origin}, i64 {t.target.size}, i1 false)"
-        )
+        self.line(f"call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {origin}, i64 {t.target.size}, i1 false)")
 
     def loop(self, t: WhileThunk) -> None:
         if not self.in_loop:  # a function of its own, which is optimised: scalar work melts into it
@@ -211,9 +209,7 @@ class ProgramWriter:
     def gemm(self, t: GemmThunk) -> None:
         """Row-major C = A·B is column-major Cᵀ = Bᵀ·Aᵀ: operands swap, stored shapes stay."""
         if max(t.m, t.n, t.k) > blas.LIMIT:
-            raise HeronError(
-                "RUN021", f"matrix product too large for BLAS: {t.m}x{t.n}x{t.k}", where=t.source
-            )
+            raise HeronError("RUN021", f"matrix product too large for BLAS: {t.m}x{t.n}x{t.k}", where=t.source)
         if prod((t.batch, t.m, t.n)) == 0:
             return
         name = blas.PREFIX[t.element_type] + "gemm"
@@ -261,9 +257,7 @@ class ProgramWriter:
 
     def flag(self, letter: str) -> str:
         symbol = f"@heron_flag_{letter}"
-        self.declarations.setdefault(
-            symbol, f'{symbol} = private unnamed_addr constant [2 x i8] c"{letter}\\00"'
-        )
+        self.declarations.setdefault(symbol, f'{symbol} = private unnamed_addr constant [2 x i8] c"{letter}\\00"')
         return symbol
 
     def scalar(self, et: ElementType, value: float) -> str:

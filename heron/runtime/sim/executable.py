@@ -27,9 +27,7 @@ KernelRunner = Callable[[list[tuple[int, int]]], None]
 class SimExecutable(Executable):
     """Walks the thunk sequence as a GPU's stream would run it, one step after the other."""
 
-    def __init__(
-        self, sequence: Sequence, runners: dict[str, KernelRunner], memory: HostMemory, **facts: Any
-    ) -> None:
+    def __init__(self, sequence: Sequence, runners: dict[str, KernelRunner], memory: HostMemory, **facts: Any) -> None:
         super().__init__(**facts)
         self.sequence, self.runners, self._memory = sequence, runners, memory
 

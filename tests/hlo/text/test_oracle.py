@@ -51,7 +51,7 @@ def entry(body: str) -> str:
     return f"HloModule m\n{ADD}ENTRY e {{\n {body}\n}}\n"
 
 
-LINES = sections("instructions.txt")
+LINES = sections("instructions.txt") | sections("corners.txt")
 WHOLE = sections("modules.txt")
 REJECTED = sections("rejected.txt")
 
