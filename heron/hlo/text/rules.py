@@ -57,13 +57,11 @@ def _broadcast(_p: Cursor, operands: list[Instruction], attrs: dict[str, Any], _
 
 
 def _conditional(p: Cursor, operands: list[Instruction], _attrs: dict[str, Any], seen: Seen) -> None:
-    """A predicate chooses between two named branches, an integer out of a list."""
-    by_pred = operands[0].shape.element_type is PRED
-    wrong = "branch_computations" if by_pred else "true_computation"
-    if wrong in seen:
-        hint = "write true_computation=A, false_computation=B" if by_pred else "write branch_computations={A, B}"
+    """Only a predicate chooses between true and false; a list of branches also serves it."""
+    if "true_computation" in seen and operands[0].shape.element_type is not PRED:
         why = f"the first operand is {operands[0].shape}"
-        p.fail("TXT004", f"this conditional cannot have '{wrong}'", seen[wrong], why=why, hint=hint)
+        hint = "write branch_computations={A, B}"
+        p.fail("TXT004", "only a predicate chooses a true_computation", seen["true_computation"], why=why, hint=hint)
 
 
 def _follows(p: Cursor, operands: list[Instruction], attrs: dict[str, Any], seen: Seen) -> None:
