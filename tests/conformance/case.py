@@ -19,7 +19,7 @@ class Closeness:
     """How near XLA's result must be to ours; both fields zero: equal, the sign of zeros included, NaN with NaN.
 
     Attributes:
-        ulps: units in the last place of our value (of a complex number's modulus).
+        ulps: units in the last place of our value (of a complex number's larger part).
         floor: an absolute difference that is always allowed, for sums that cancel.
         bits: NaNs have the same bits, too.
         zeros: zeros have the same sign.
@@ -84,7 +84,7 @@ def agreement(ours: np.ndarray, theirs: np.ndarray, t: ElementType, close: Close
     wide = np.complex128 if t.is_complex else np.float64
     a, b = ours.astype(wide), theirs.astype(wide)
     if t.is_complex:
-        near = _near(a, b, np.abs(a), t.component, close)
+        near = _near(a, b, np.maximum(np.abs(a.real), np.abs(a.imag)), t.component, close)
         return near | (_equal(a.real, b.real, close) & _equal(a.imag, b.imag, close))
     return _near(a, b, np.abs(a), t, close) & _signs(a, b, close) | _equal(a, b, close)
 

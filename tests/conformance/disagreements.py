@@ -21,27 +21,28 @@ class Disagreement:
     """Cases (a pattern of names) in which XLA:CPU gives something else.
 
     Attributes:
-        case: a pattern of case names, as in a shell.
+        case: patterns of case names, as in a shell.
         ours: the evaluator's value in one of them.
         xla: XLA's value there.
         reason: why the evaluator's is the right one.
-        where: which elements; a name in `PLACES`, or "" for all. Elementwise cases only.
+        where: which elements; a name in `PLACES`, or "" for all.
     """
 
-    case: str
+    case: tuple[str, ...]
     ours: str
     xla: str
     reason: str
     where: str = ""
 
     def covers(self, case: Case) -> bool:
-        return fnmatchcase(case.name, self.case)
+        return any(fnmatchcase(case.name, pattern) for pattern in self.case)
 
-    def elements(self, case: Case, shape: tuple[int, ...]) -> np.ndarray:
-        """The elements of an output of `case` that may differ."""
+    def elements(self, case: Case, ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
+        """The elements of an output of `case` that may differ, from the operands and both results there."""
         if not self.where:
-            return np.ones(shape, bool)
-        return np.broadcast_to(PLACES[self.where](*case.inputs), shape)
+            return np.ones(ours.shape, bool)
+        operands = [x for x in case.inputs if x.shape == ours.shape]
+        return np.broadcast_to(PLACES[self.where](operands, [ours, theirs]), ours.shape)
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,12 @@ class Refusal:
 
 @cache
 def disagreements() -> tuple[Disagreement, ...]:
-    return tuple(Disagreement(**d) for d in _read("disagreements.toml").get("disagreement", []))
+    found = _read("disagreements.toml").get("disagreement", [])
+    return tuple(Disagreement(**{**d, "case": _patterns(d["case"])}) for d in found)
+
+
+def _patterns(case: str | list[str]) -> tuple[str, ...]:
+    return (case,) if isinstance(case, str) else tuple(case)
 
 
 @cache
@@ -75,33 +81,60 @@ def _read(name: str) -> dict:
 
 
 # -- which elements -------------------------------------------------------------------------------------------------
-Place = Callable[..., np.ndarray]
+Arrays = list[np.ndarray]
 
 
-def _any_part(test: Callable[[np.ndarray], np.ndarray]) -> Place:
-    """Elements for which an operand, or one of its parts, passes `test`."""
+def _parts(arrays: Arrays) -> Arrays:
+    """Real and imaginary parts, as f64, of what are floats or complex numbers."""
+    flat = [part for x in arrays for part in ((x.real, x.imag) if x.dtype.kind == "c" else (x,))]
+    return [x.astype(np.float64) for x in flat]
 
-    def found(*operands: np.ndarray) -> np.ndarray:
-        result = np.zeros((), bool)
-        for x in operands:
-            parts = (x.real, x.imag) if x.dtype.kind == "c" else (x,)
-            for part in parts:
-                result = result | test(part)
-        return result
+
+def _denormal(operands: Arrays, results: Arrays) -> np.ndarray:
+    """Denormals of f32 or f64 among operands or results, or what rounds to the smallest normal number."""
+    found = np.zeros((), bool)
+    for x in [*operands, *results]:
+        least = 2.0**-1022 if x.dtype in (np.float64, np.complex128) else 2.0**-126
+        for part in _parts([x]):
+            found = found | ((part != 0) & (np.abs(part) <= least))
+    return found
+
+
+def _any(test: Callable[[np.ndarray], np.ndarray]) -> Callable[[Arrays, Arrays], np.ndarray]:
+    """Elements for which an operand or a result, or one of its parts, passes `test`."""
+
+    def found(operands: Arrays, results: Arrays) -> np.ndarray:
+        return np.logical_or.reduce(np.broadcast_arrays(*[test(x) for x in _parts(operands + results)]))
 
     return found
 
 
-def _denormal(x: np.ndarray) -> np.ndarray:
-    import ml_dtypes
+def _last(test: Callable[[np.ndarray], np.ndarray]) -> Callable[[Arrays, Arrays], np.ndarray]:
+    """Elements for which the last operand passes `test`."""
+    return lambda operands, _: test(operands[-1])
 
-    return (x != 0) & (np.abs(x.astype(np.float64)) < float(ml_dtypes.finfo(x.dtype).smallest_normal))
+
+def _other_branch(_: Arrays, results: Arrays) -> np.ndarray:
+    """Where the results are a multiple of pi apart."""
+    apart = np.hypot.reduce(_parts([results[0] - results[1]])) / np.pi
+    return (apart > 0.5) & (np.abs(apart - np.rint(apart)) < 1e-6)
 
 
-PLACES: dict[str, Place] = {
-    "denormal": _any_part(_denormal),
-    "nan": _any_part(lambda x: np.isnan(x.astype(np.float64))),
-    "infinite": _any_part(lambda x: np.isinf(x.astype(np.float64))),
-    "not finite": _any_part(lambda x: ~np.isfinite(x.astype(np.float64))),
-    "zero": _any_part(lambda x: x == 0),
+def _cancel(y: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Where x*x + y*y is much smaller than its terms."""
+    y, x = y.astype(np.complex128), x.astype(np.complex128)
+    return np.abs(x * x + y * y) < 0.01 * (np.abs(x * x) + np.abs(y * y))
+
+
+PLACES: dict[str, Callable[[Arrays, Arrays], np.ndarray]] = {
+    "denormal": _denormal,
+    "not finite": _any(lambda x: ~np.isfinite(x)),
+    "exponent of 64 or more": _last(lambda x: x.astype(object) >= 64),
+    "large exponent": _last(lambda x: np.abs(x) >= 16),
+    "large or small": _any(lambda x: (x != 0) & ((np.abs(x) > 1e15) | (np.abs(x) < 1e-15))),
+    "pole": lambda _, results: np.hypot.reduce(_parts(results[:1])) >= 64,
+    "other branch": _other_branch,
+    "below -11": _last(lambda x: x < -11),
+    "squares cancel": lambda operands, _: _cancel(*operands),
+    "operand 6": _last(lambda x: np.abs(x.astype(np.float32)) == 6),
 }

@@ -99,6 +99,7 @@ def _total_key(e: FunctionEmitter, value: SSAValue, t: ElementType) -> SSAValue:
     key = e.b.op(arith.XOrIOp, as_int, mask)
     if not t.name.endswith("fnuz"):
         return key
+    key = e.b.op(arith.SubiOp, key, sign)  # there is no -0, whose rank is free
     nan = e.b.integer(-(1 << (t.bits - 1)), bits)
     return e.b.select(e.b.cmpi("eq", as_int, nan), nan, key)
 

@@ -204,8 +204,8 @@ def total_order(x: np.ndarray, t: ElementType) -> np.ndarray:
     bits = x.view(f"i{t.byte_size}")
     if t.bits < 8:  # sign and magnitude in the low bits
         bits = np.where(bits & (1 << (t.bits - 1)), bits | -(1 << t.bits), bits).astype(np.int8)
-    if t.name.endswith("fnuz"):
-        return np.where(bits == np.int8(-128), bits, _ranks(bits))
+    if t.name.endswith("fnuz"):  # no -0, whose rank is free
+        return np.where(bits == np.int8(-128), bits, _ranks(bits) + (bits < 0))
     return _ranks(bits)
 
 
