@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from heron.errors import HeronError
 from heron.hlo.custom_calls import is_lower, letter, options
 from heron.hlo.evaluation import dynamic, linalg, sorting
 
@@ -22,20 +21,24 @@ Function = Callable[..., Any]
 _TARGETS: dict[str, Function] = {}
 
 
-def target(*names: str) -> Callable[[Function], Function]:
-    """Register a function under custom-call targets; ``?`` stands for LAPACK's type letter."""
+def target(*names: str, with_evaluator: bool = False) -> Callable[[Function], Function]:
+    """Register a function under custom-call targets; ``?`` stands for LAPACK's type letter.
+
+    It gets the instruction and its operands' values, before them the evaluator where it needs that.
+    """
 
     def register(function: Function) -> Function:
+        called = function if with_evaluator else lambda _, *given: function(*given)
         for name in names:
             for prefix in "sdcz" if "?" in name else "-":
-                _TARGETS[name.replace("?", prefix)] = function
+                _TARGETS[name.replace("?", prefix)] = called
         return function
 
     return register
 
 
 def find(name: str) -> Function | None:
-    """The function of that target, or None."""
+    """The function of that target, of the evaluator, the instruction and its operands' values; or None."""
     return _TARGETS.get(name)
 
 
@@ -179,14 +182,6 @@ def slice_to_dynamic(i: Instruction, x: np.ndarray, *sizes: np.ndarray) -> np.nd
 def pad_to_static(i: Instruction, x: np.ndarray) -> tuple[np.ndarray, ...]:
     """(the array filled up to its bound with zeros, the size of each dimension)."""
     return dynamic.trimmed(x, i.shape.at((0,)).dims), *(np.array(n, np.int32) for n in x.shape)
-
-
-@target("SPMDFullToShardShape", "SPMDShardToFullShape")
-def reshard(i: Instruction, x: np.ndarray) -> np.ndarray:
-    """The border of a program part written for one shard: the operand itself, when one device holds all of it."""
-    if x.shape != i.shape.dims:
-        raise HeronError("EVAL004", f"'{i.custom_call_target}' from {x.shape} to {i.shape.dims} needs several devices")
-    return x
 
 
 @target(

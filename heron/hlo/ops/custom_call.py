@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import heron.hlo.evaluation.spectral  # noqa: F401  (fills the table of targets)
+import heron.hlo.evaluation.resharding
+import heron.hlo.evaluation.spectral  # noqa: F401  (both fill the table of targets)
 from heron.errors import HeronError
 from heron.hlo.evaluation import libraries
 from heron.hlo.op import Attr, AttrKind, Op, op, reject
@@ -75,4 +76,4 @@ class CustomCall(Op):
                 f"the evaluator does not know the custom call '{i.custom_call_target}'",
                 hint="it knows " + ", ".join(libraries.known()),
             )
-        return function(i, *operands)
+        return function(ev, i, *operands)
