@@ -23,7 +23,7 @@ DIMENSIONS = {
    rhs_contracting_dims={1}""",
     "two contracted in another order": """ p = T[4,2,3] parameter(0)
  q = T[3,5,4] parameter(1)
- ROOT r = T[2,5] dot(p, q), lhs_contracting_dims={2,0}, rhs_contracting_dims={0,2}""",
+ ROOT r = T[2,5] dot(p, q), lhs_contracting_dims={0,2}, rhs_contracting_dims={2,0}""",
     "vectors": """ p = T[7] parameter(0)
  q = T[7] parameter(1)
  ROOT r = T[] dot(p, q), lhs_contracting_dims={0}, rhs_contracting_dims={0}""",
