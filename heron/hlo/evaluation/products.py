@@ -56,7 +56,25 @@ def dot(x: np.ndarray, y: np.ndarray, dims: DotDims, t: ElementType) -> np.ndarr
     inner = prod(x.shape[d] for d in x_contracted)
     left = x.transpose(*x_batch, *x_free, *x_contracted).reshape(*batch, prod(rows), inner)
     right = y.transpose(*y_batch, *y_contracted, *y_free).reshape(*batch, inner, prod(columns))
-    return finish(np.matmul(left, right).reshape((*batch, *rows, *columns)), t)
+    return finish(_matmul(left, right, t).reshape((*batch, *rows, *columns)), t)
+
+
+def _matmul(left: np.ndarray, right: np.ndarray, t: ElementType) -> np.ndarray:
+    """Matrix products, right modulo the width of type `t` when that is an integer.
+
+    NumPy multiplies integer matrices slowly, so those for at most 32 bits go through f64 in halves of 16 bits.
+    """
+    if left.dtype.kind not in "iu" or not t.is_integer or t.bits > 32 or left.shape[-1] > 1 << 20:
+        return np.matmul(left, right)
+    (a, b), (c, d) = _halves(left), _halves(right)
+    crossed = (np.matmul(a, d) + np.matmul(b, c)).astype(np.int64) & 0xFFFF
+    return np.matmul(b, d).astype(np.int64) + (crossed << 16)
+
+
+def _halves(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Bits 16 to 31 and bits 0 to 15 of integers."""
+    bits = x.astype(np.int64)
+    return (bits >> 16 & 0xFFFF).astype(np.float64), (bits & 0xFFFF).astype(np.float64)
 
 
 def rounded_for(algorithm: str, x: np.ndarray) -> np.ndarray:
@@ -142,7 +160,7 @@ def scaled(x: np.ndarray, scale: np.ndarray) -> np.ndarray:
 def convolution(
     x: np.ndarray, k: np.ndarray, window: Window, dims: ConvDims, groups: int, batch_groups: int, shape: Shape
 ) -> np.ndarray:
-    """A convolution: one matrix product for each position in the kernel's window."""
+    """A convolution: matrix products, one for each position (or a few) in the kernel's window."""
     x, k = summing(x, k)
     x = x.transpose(dims.input_batch, *dims.input_spatial, dims.input_feature)
     k = k.transpose(*dims.kernel_spatial, dims.kernel_input, dims.kernel_output)
@@ -158,16 +176,30 @@ def convolution(
     else:
         x = np.moveaxis(x.reshape(*x.shape[:-1], parts, x.shape[-1] // parts), -2, 0)
     k = np.moveaxis(k.reshape(*k.shape[:-1], parts, features_out // parts), -2, 0)
-    total = np.zeros((parts, batch * prod(spatial), features_out // parts), x.dtype)
-    for offset in np.ndindex(*(w.size for w in window)):
-        at = [slice(None), slice(None)]
-        for w, o, n in zip(window, offset, spatial, strict=True):
-            o = w.size - 1 - o if w.reversal else o
-            start = o * w.window_dilation
-            at.append(slice(start, start + (n - 1) * w.stride + 1 if n else start, w.stride))
-        patch = x[tuple(at)]
-        total += np.matmul(patch.reshape(parts, total.shape[1], patch.shape[-1]), k[(slice(None), *offset)])
+    features_in, rows = x.shape[-1], batch * prod(spatial)
+    total = np.zeros((parts, rows, features_out // parts), x.dtype)
+    offsets = list(np.ndindex(*(w.size for w in window)))
+    # many outputs from few inputs: several positions to a product, since copies of inputs are cheap beside the sums
+    at_once = max(1, total.shape[-1] // max(1, 2 * features_in))
+    for start in range(0, len(offsets), at_once):
+        chunk = offsets[start : start + at_once]
+        patches = [_positions(x, window, o, spatial).reshape(parts, rows, features_in) for o in chunk]
+        kernels = [k[(slice(None), *o)] for o in chunk]
+        total += _matmul(_joined(patches, -1), _joined(kernels, 1), shape.element_type)
     value = np.moveaxis(total.reshape(parts, batch, *spatial, features_out // parts), 0, -2)
     value = value.reshape(batch, *spatial, features_out)
     order = [dims.output_batch, *dims.output_spatial, dims.output_feature]
     return finish(value.transpose(np.argsort(order)), shape.element_type)
+
+
+def _positions(x: np.ndarray, window: Window, offset: tuple[int, ...], spatial: tuple[int, ...]) -> np.ndarray:
+    """What each window of padded `x` (group, batch, spatial..., feature) has at one place."""
+    at = [slice(None), slice(None)]
+    for w, o, n in zip(window, offset, spatial, strict=True):
+        start = (w.size - 1 - o if w.reversal else o) * w.window_dilation
+        at.append(slice(start, start + (n - 1) * w.stride + 1 if n else start, w.stride))
+    return x[tuple(at)]
+
+
+def _joined(arrays: list[np.ndarray], dim: int) -> np.ndarray:
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays, dim)
