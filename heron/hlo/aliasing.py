@@ -6,6 +6,7 @@ A parameter *must* or *may* be aliased with an output (``input_output_alias``); 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal as OneOf
 from typing import NamedTuple
 
@@ -24,6 +25,11 @@ class Alias(NamedTuple):
     index: ShapeIndex
     kind: Kind = "may-alias"
 
+    @property
+    def must(self) -> bool:
+        """Whether the caller counts on it."""
+        return self.kind == "must-alias"
+
 
 class Donor(NamedTuple):
     """The part `index` of parameter number `parameter` is the program's to overwrite."""
@@ -32,70 +38,88 @@ class Donor(NamedTuple):
     index: ShapeIndex
 
 
-def aliases(module: Module) -> tuple[Alias, ...]:
-    """All aliases, as the header has them."""
-    return tuple(Alias(*a) for a in module.header.get("input_output_alias", ()))
+class InputOutputAliases:
+    """The aliases of a module, read and written in its header; iterates over `Alias`."""
+
+    _FIELD = "input_output_alias"
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+
+    def __iter__(self) -> Iterator[Alias]:
+        return (Alias(*a) for a in self.module.header.get(self._FIELD, ()))
+
+    def __len__(self) -> int:
+        return len(self.module.header.get(self._FIELD, ()))
+
+    def aliased_parameter(self, output: ShapeIndex = ()) -> Alias | None:
+        """The alias of a part of the result, if it has one."""
+        return next((a for a in self if a.output == output), None)
+
+    def aliased_output(self, parameter: int, index: ShapeIndex = ()) -> Alias | None:
+        """The alias of a part of a parameter, if it has one."""
+        return next((a for a in self if (a.parameter, a.index) == (parameter, index)), None)
+
+    def has_alias(self, output: ShapeIndex = ()) -> bool:
+        """Whether a part of the result is aliased."""
+        return self.aliased_parameter(output) is not None
+
+    def must_alias(self, parameter: int, index: ShapeIndex = ()) -> bool:
+        """Whether a part of a parameter must be aliased with an output."""
+        found = self.aliased_output(parameter, index)
+        return found is not None and found.must
+
+    def set_up(self, output: ShapeIndex, parameter: int, index: ShapeIndex = (), kind: Kind = "may-alias") -> Alias:
+        """Let a part of the result live in a part of a parameter, which is then no donor any more.
+
+        Raises HLO024 when there is no such part, one of them is aliased already, or they differ in size.
+        """
+        result, source = _part(self.module.result_shape, output), _parameter_part(self.module, parameter, index)
+        if result.byte_size != source.byte_size:
+            raise HeronError("HLO024", "aliased parts must be of one size", why=f"output {result}, parameter {source}")
+        if self.has_alias(output) or self.aliased_output(parameter, index):
+            raise HeronError("HLO024", f"output {output} or parameter {parameter} {index} is aliased already")
+        found = Alias(tuple(output), parameter, tuple(index), kind)
+        _set(self.module, self._FIELD, (*self.module.header.get(self._FIELD, ()), tuple(found)))
+        self.module.buffer_donors.remove(parameter, index)
+        return found
+
+    def remove(self, output: ShapeIndex) -> None:
+        """Forget the alias of a part of the result, if there is one."""
+        _set(self.module, self._FIELD, tuple(tuple(a) for a in self if a.output != output))
 
 
-def donors(module: Module) -> tuple[Donor, ...]:
-    """All donors, as the header has them."""
-    return tuple(Donor(*d) for d in module.header.get("buffer_donor", ()))
+class BufferDonors:
+    """The donors of a module, read and written in its header; iterates over `Donor`."""
 
+    _FIELD = "buffer_donor"
 
-def aliased_parameter(module: Module, output: ShapeIndex = ()) -> Alias | None:
-    """The alias of a part of the result, if it has one."""
-    return next((a for a in aliases(module) if a.output == output), None)
+    def __init__(self, module: Module) -> None:
+        self.module = module
 
+    def __iter__(self) -> Iterator[Donor]:
+        return (Donor(*d) for d in self.module.header.get(self._FIELD, ()))
 
-def aliased_output(module: Module, parameter: int, index: ShapeIndex = ()) -> Alias | None:
-    """The alias of a part of a parameter, if it has one."""
-    return next((a for a in aliases(module) if (a.parameter, a.index) == (parameter, index)), None)
+    def __len__(self) -> int:
+        return len(self.module.header.get(self._FIELD, ()))
 
+    def is_donor(self, parameter: int, index: ShapeIndex = ()) -> bool:
+        """Whether a part of a parameter may be overwritten, though no output must be there."""
+        return Donor(parameter, index) in set(self)
 
-def is_donor(module: Module, parameter: int, index: ShapeIndex = ()) -> bool:
-    """Whether a part of a parameter may be overwritten, though no output must be there."""
-    return Donor(parameter, index) in donors(module)
+    def add(self, parameter: int, index: ShapeIndex = ()) -> Donor:
+        """Let the program overwrite a part of a parameter. Raises HLO024 when there is none, or it is aliased."""
+        _parameter_part(self.module, parameter, index)
+        if self.module.input_output_aliases.aliased_output(parameter, index):
+            raise HeronError("HLO024", f"parameter {parameter} {index} is aliased already")
+        found = Donor(parameter, tuple(index))
+        if found not in set(self):
+            _set(self.module, self._FIELD, (*self.module.header.get(self._FIELD, ()), tuple(found)))
+        return found
 
-
-def add_alias(
-    module: Module, output: ShapeIndex, parameter: int, index: ShapeIndex = (), kind: Kind = "may-alias"
-) -> Alias:
-    """Let a part of the result live in a part of a parameter, which is then no donor any more.
-
-    Raises HLO024 when there is no such part, one of them is aliased already, or they differ in size.
-    """
-    result, source = _part(module.result_shape, output), _parameter_part(module, parameter, index)
-    if result.byte_size != source.byte_size:
-        raise HeronError("HLO024", "aliased parts must be of one size", why=f"output {result}, parameter {source}")
-    if aliased_parameter(module, output) or aliased_output(module, parameter, index):
-        raise HeronError("HLO024", f"output {output} or parameter {parameter} {index} is aliased already")
-    found = Alias(tuple(output), parameter, tuple(index), kind)
-    module.header["input_output_alias"] = (*module.header.get("input_output_alias", ()), tuple(found))
-    remove_donor(module, parameter, index)
-    return found
-
-
-def remove_alias(module: Module, output: ShapeIndex) -> None:
-    """Forget the alias of a part of the result, if there is one."""
-    kept = tuple(a for a in module.header.get("input_output_alias", ()) if a[0] != output)
-    _set(module, "input_output_alias", kept)
-
-
-def add_donor(module: Module, parameter: int, index: ShapeIndex = ()) -> Donor:
-    """Let the program overwrite a part of a parameter. Raises HLO024 when there is no such part or it is aliased."""
-    _parameter_part(module, parameter, index)
-    if aliased_output(module, parameter, index):
-        raise HeronError("HLO024", f"parameter {parameter} {index} is aliased already")
-    found = Donor(parameter, tuple(index))
-    if found not in donors(module):
-        module.header["buffer_donor"] = (*module.header.get("buffer_donor", ()), tuple(found))
-    return found
-
-
-def remove_donor(module: Module, parameter: int, index: ShapeIndex = ()) -> None:
-    """Keep the program from overwriting a part of a parameter."""
-    kept = tuple(d for d in module.header.get("buffer_donor", ()) if tuple(d) != (parameter, tuple(index)))
-    _set(module, "buffer_donor", kept)
+    def remove(self, parameter: int, index: ShapeIndex = ()) -> None:
+        """Keep the program from overwriting a part of a parameter."""
+        _set(self.module, self._FIELD, tuple(tuple(d) for d in self if d != (parameter, tuple(index))))
 
 
 def _set(module: Module, name: str, value: tuple[object, ...]) -> None:

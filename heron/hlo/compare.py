@@ -5,6 +5,7 @@ Instructions are matched by their place in the printed order, so neither names n
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from heron.hlo.computation import Computation
@@ -13,33 +14,43 @@ from heron.hlo.module import Module
 from heron.hlo.text.printer import computation_order, print_order
 
 
-def equal(a: Module, b: Module, *, names: bool = False, metadata: bool = False, layouts: bool = True) -> bool:
-    """Whether two modules are the same program.
+@dataclass(frozen=True, slots=True)
+class What:
+    """What counts beside structure: opcodes, element types and dimensions, attributes and called computations.
 
-    Args:
-        names: names of modules, computations and instructions must agree, too.
-        metadata: so must metadata and origins.
-        layouts: and layouts of shapes.
+    ``names`` of modules, computations and instructions; ``metadata`` and origins; ``layouts`` of shapes; ``sharding``;
+    ``backend_config``; ``channels``: the numbers of channels.
     """
-    return difference(a, b, names=names, metadata=metadata, layouts=layouts) is None
+
+    names: bool = False
+    metadata: bool = False
+    layouts: bool = True
+    sharding: bool = True
+    backend_config: bool = True
+    channels: bool = True
 
 
-def equal_computations(a: Computation, b: Computation, *, names: bool = False, layouts: bool = True) -> bool:
-    """Whether two computations, with all they call, are the same."""
-    comparison = _Comparison(names, False, layouts)
-    return comparison.called(a, b) is None
+def equal(a: Module, b: Module, **what: bool) -> bool:
+    """Whether two modules are the same program; `What` has the keywords that say what counts."""
+    return difference(a, b, **what) is None
 
 
-def difference(
-    a: Module, b: Module, *, names: bool = False, metadata: bool = False, layouts: bool = True
-) -> str | None:
-    """The first difference in words, or None."""
-    return _Comparison(names, metadata, layouts).modules(a, b)
+def equal_computations(a: Computation, b: Computation, **what: bool) -> bool:
+    """Whether two computations, with all they call, are the same; `What` has the keywords."""
+    return _Comparison(What(**what)).called(a, b) is None
+
+
+def difference(a: Module, b: Module, **what: bool) -> str | None:
+    """The first difference in words, or None; `What` has the keywords."""
+    return _Comparison(What(**what)).modules(a, b)
 
 
 class _Comparison:
-    def __init__(self, names: bool, metadata: bool, layouts: bool) -> None:
-        self.names, self.metadata, self.layouts = names, metadata, layouts
+    def __init__(self, what: What) -> None:
+        self.names, self.metadata, self.layouts = what.names, what.metadata, what.layouts
+        flags = {"origin": what.metadata, "sharding": what.sharding, "backend_config": what.backend_config}
+        self.ignored_extras = {name for name, counts in flags.items() if not counts}
+        self.ignored_attributes = set() if what.channels else {"channel_id"}
         self.computations: dict[Computation, Computation] = {}
         self.instructions: dict[Instruction, Instruction] = {}
 
@@ -113,6 +124,8 @@ class _Comparison:
 
     def _attributes_differ(self, i: Instruction, j: Instruction) -> bool:
         for name in {**i.attrs, **j.attrs}:
+            if name in self.ignored_attributes:
+                continue
             spec = i.op.attributes.get(name)
             default = None if spec is None else spec.default
             if self._mapped(i.attrs.get(name, default)) != j.attrs.get(name, default):
@@ -128,7 +141,7 @@ class _Comparison:
         return value
 
     def _extras(self, i: Instruction) -> dict[str, Any]:
-        return i.extras if self.metadata else {k: v for k, v in i.extras.items() if k != "origin"}
+        return {k: v for k, v in i.extras.items() if k not in self.ignored_extras} if i.extras else i.extras
 
 
 def _own_layout(module: Module) -> Any:

@@ -19,19 +19,22 @@ from heron.hlo.text.printer import print_order
 _SHORT_LITERAL = 64  # bytes up to which a literal stands in the text itself
 
 
-def fingerprint(c: Computation) -> str:
-    """The canonical text: parameters by number, then the other instructions, operands by position."""
+def fingerprint(c: Computation, *, layouts: bool = True) -> str:
+    """The canonical text: parameters by number, then the other instructions, operands by position.
+
+    Without `layouts`, none shows in it.
+    """
     known: dict[Computation, str] = {}
     text = ""
     for callee in reachable(c):  # ends with c itself
-        text = _text(callee, known)
+        text = _text(callee, known, layouts)
         known[callee] = _hash(text.encode())
     return text
 
 
-def digest(c: Computation) -> str:
+def digest(c: Computation, *, layouts: bool = True) -> str:
     """A short name for the fingerprint: 128 bits in hex."""
-    return _hash(fingerprint(c).encode())
+    return _hash(fingerprint(c, layouts=layouts).encode())
 
 
 def digests(computations: Iterable[Computation]) -> dict[Computation, str]:
@@ -51,16 +54,16 @@ def _hash(data: bytes) -> str:
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
-def _text(c: Computation, known: dict[Computation, str]) -> str:
+def _text(c: Computation, known: dict[Computation, str], layouts: bool = True) -> str:
     """`known`: the digests of all computations that `c` calls."""
     parameters = c.parameters
     positions: dict[Instruction, int] = {p: n for n, p in enumerate(parameters)}
-    lines = [p.shape.text for p in parameters]
+    lines = [(p.shape if layouts else p.shape.bare).text for p in parameters]
     for i in print_order(c):
         if i in positions:
             continue
         operands = ",".join([str(positions[o]) for o in i.operands])
-        line = f"{i.opcode}({operands}){i.shape.text}"
+        line = f"{i.opcode}({operands}){(i.shape if layouts else i.shape.bare).text}"
         if i.attrs:
             line += _attributes(i, known)
         if i.extras and "backend_config" in i.extras:

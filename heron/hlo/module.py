@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from heron.errors import HeronError
 from heron.hlo.computation import Computation, remap_calls
 from heron.hlo.instruction import Instruction
 from heron.hlo.shape import Shape
+
+if TYPE_CHECKING:
+    from heron.hlo.aliasing import BufferDonors, InputOutputAliases
+    from heron.hlo.dynamic_parameters import DynamicParameters
+    from heron.hlo.sharding import Sharding
 
 
 class Module:
@@ -60,10 +65,14 @@ class Module:
 
     def computation(self, name: str) -> Computation:
         """The computation of that name. Raises HLO021 when there is none."""
+        import difflib
+
         for c in self._computations:
             if c.name == name:
                 return c
-        raise HeronError("HLO021", f"no computation '{name}' in module '{self.name}'")
+        near = difflib.get_close_matches(name, [c.name for c in self._computations], 1)
+        hint = f"did you mean '{near[0]}'?" if near else None
+        raise HeronError("HLO021", f"no computation '{name}' in module '{self.name}'", hint=hint)
 
     def instructions(self) -> Iterator[Instruction]:
         """Every instruction of every computation."""
@@ -101,9 +110,42 @@ class Module:
         return self.header.get("num_partitions", 1)
 
     @property
-    def dynamic_parameter_bindings(self) -> str | None:
-        """Which parameters tell sizes of others, as the text of old programs; None without."""
-        return self.header.get("dynamic_parameter_binding")
+    def dynamic_parameters(self) -> DynamicParameters:
+        """Which parameters tell sizes of others. Raises HLO028 when the header's text of it is broken."""
+        from heron.hlo.dynamic_parameters import DynamicParameters
+
+        return DynamicParameters(self)
+
+    @property
+    def input_output_aliases(self) -> InputOutputAliases:
+        """Which parts of the result live in the memory of which parts of parameters."""
+        from heron.hlo.aliasing import InputOutputAliases
+
+        return InputOutputAliases(self)
+
+    @property
+    def buffer_donors(self) -> BufferDonors:
+        """Which parts of parameters may be overwritten."""
+        from heron.hlo.aliasing import BufferDonors
+
+        return BufferDonors(self)
+
+    @property
+    def parameter_shardings(self) -> tuple[Sharding | None, ...]:
+        """How the entry's parameters are spread over devices: after partitioning as it was before, else as they say."""
+        from heron.hlo.sharding import parse
+
+        if self.spmd_parameter_shardings is not None:
+            return tuple(map(parse, self.spmd_parameter_shardings))
+        return tuple(p.sharding for p in self.entry.parameters)
+
+    @property
+    def output_sharding(self) -> Sharding | None:
+        """How the result is spread over devices: after partitioning as it was before, else as the root says."""
+        from heron.hlo.sharding import parse
+
+        text = self.spmd_output_sharding
+        return self.entry.root.sharding if text is None else parse(text)
 
     @property
     def is_scheduled(self) -> bool:
@@ -120,11 +162,15 @@ class Module:
         found = digests(self.post_order())
         return sorted(found, key=lambda c: (len(c), found[c]))
 
-    def structural_hash(self) -> str:
-        """128 bits in hex that are the same for structurally equal modules (`compare.equal`), names aside."""
+    def structural_hash(self, *, layouts: bool = True) -> str:
+        """128 bits in hex that are the same for structurally equal modules (`compare.equal`), names aside.
+
+        Without `layouts`, also for those that differ in layouts.
+        """
         from heron.hlo.fingerprint import digest, digest_of
 
-        return digest_of([digest(self.entry), *map(str, self.parameter_shapes), str(self.result_shape)])
+        shapes = (*self.parameter_shapes, self.result_shape)
+        return digest_of([digest(self.entry, layouts=layouts), *(str(s if layouts else s.bare) for s in shapes)])
 
     def post_order(self) -> list[Computation]:
         """Computations, callees before callers; those nobody calls from the entry come too."""
@@ -204,7 +250,10 @@ class Module:
         return c
 
     def remove_computation(self, c: Computation) -> None:
-        """Drop a computation nobody calls."""
+        """Drop a computation nobody calls. Raises HLO021 when it is not of this module, or the entry."""
+        if c not in self._computations or c is self.entry:
+            why = "it is the entry" if c is self.entry else f"it is not in module '{self.name}'"
+            raise HeronError("HLO021", f"'{c.name}' cannot be removed", why=why)
         del self._computations[c]
         c.module = None
         if self.schedule is not None:
@@ -247,6 +296,15 @@ class Module:
         """Forget the execution order."""
         self.schedule = None
 
+    def update_schedule(self) -> None:
+        """Make the schedule whole again after changes: what is gone drops out, what is new comes as soon as it can.
+
+        What was scheduled before keeps its order as far as dependencies allow. Computations without an order of their
+        own stay so. Raises HLO020 when there is a cycle.
+        """
+        for c, order in (self.schedule or {}).items():
+            order[:] = _completed(c, order)
+
     def verify_schedule(self) -> None:
         """Raises HLO110 when the schedule is no order of the instructions that keeps their dependencies."""
         from heron.hlo.verifier import schedules_are_orders
@@ -266,8 +324,8 @@ class Module:
             for i in c._instructions:
                 _unique(self._names, i.name)
 
-    def remove_unused_computations(self) -> bool:
-        """Drop what cannot be reached from the entry; tells whether anything was dropped."""
+    def unused_computations(self) -> list[Computation]:
+        """What cannot be reached from the entry."""
         live: set[Computation] = set()
         work = [self.entry]
         while work:
@@ -275,14 +333,21 @@ class Module:
             if c not in live:
                 live.add(c)
                 work.extend(_callees(c))
-        dead = [c for c in self._computations if c not in live]
+        return [c for c in self._computations if c not in live]
+
+    def remove_unused_computations(self) -> bool:
+        """Drop what cannot be reached from the entry; tells whether anything was dropped."""
+        dead = self.unused_computations()
         for c in dead:
             self.remove_computation(c)
         return bool(dead)
 
-    def clone(self) -> Module:
-        """A deep copy with the same names."""
-        copy = Module(self.name)
+    def clone(self, suffix: str = "", instructions: dict[Instruction, Instruction] | None = None) -> Module:
+        """A deep copy with the same names, the module's with ``-suffix`` behind it where one is given.
+
+        `instructions`, where given, is filled with what each instruction became.
+        """
+        copy = Module(f"{self.name}-{suffix}" if suffix else self.name)
         copy.filename, copy.entry_layout, copy.header = self.filename, self.entry_layout, dict(self.header)
         copy.spmd_parameter_shardings = self.spmd_parameter_shardings
         copy.spmd_output_sharding = self.spmd_output_sharding
@@ -290,7 +355,7 @@ class Module:
         clones: dict[Computation, Computation] = {}
         for c in self.post_order():
             clones[c] = c.clone(calls=clones)
-        instructions: dict[Instruction, Instruction] = {}
+        instructions = {} if instructions is None else instructions
         for c in self._computations:
             new = clones[c]
             new.module = copy
@@ -313,6 +378,16 @@ def as_html(text: str, lines: int = 200) -> str:
     if len(shown) > lines:
         shown = [*shown[:lines], f"… {len(shown) - lines} more lines"]
     return f"<pre>{html.escape(chr(10).join(shown))}</pre>"
+
+
+def _completed(c: Computation, order: list[Instruction]) -> list[Instruction]:
+    """All instructions of `c`: those in `order` as they stand there, the others behind the last they depend on."""
+    place = {i: n for n, i in enumerate(order) if i.parent is c}
+    position = {i: n for n, i in enumerate(c.post_order())}
+    for i in position:
+        earliest = max((place[before] for before in (*i.operands, *i.control_predecessors)), default=-1)
+        place[i] = max(place.get(i, -1), earliest)
+    return sorted(place, key=lambda i: (place[i], position[i]))
 
 
 def _callees(c: Computation) -> list[Computation]:

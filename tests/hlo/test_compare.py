@@ -111,3 +111,24 @@ def test_long_chains_of_calls() -> None:
     assert equal(module, parse(print_module(module)))
     assert fingerprint(module.entry) == fingerprint(module.clone().entry)
     assert not module.entry.root.has_side_effect
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "option"),
+    [
+        ("sharding={replicated}", "sharding={manual}", "sharding"),
+        ('backend_config="a"', 'backend_config="b"', "backend_config"),
+        ("channel_id=1", "channel_id=2", "channels"),
+        ('origin={{"a"}}', 'origin={{"b"}}', "metadata"),
+    ],
+)
+def test_what_may_be_left_out(one: str, other: str, option: str) -> None:
+    text = (
+        "HloModule m\nadd { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] add(a, b) }\n"
+        "ENTRY e { x = f32[4] parameter(0)\n ROOT y = f32[4] all-reduce(x), WHAT, to_apply=add }"
+    )
+    a, b = parse(text.replace("WHAT", one)), parse(text.replace("WHAT", other))
+    assert not equal(a, b, **{option: True})
+    assert equal(a, b, **{option: False})
+    with pytest.raises(TypeError):
+        equal(a, b, shardings=False)

@@ -8,16 +8,18 @@ import numpy as np
 import pytest
 
 from heron.errors import HeronError
-from heron.hlo import aliasing
 from heron.hlo.aliasing import Alias, Donor
 from heron.hlo.builder import Builder
 from heron.hlo.cloning import CloneContext
 from heron.hlo.compare import difference, equal
+from heron.hlo.dynamic_parameters import DynamicDimension, SizeParameter
 from heron.hlo.evaluator import evaluate
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
 from heron.hlo.outline import outline
+from heron.hlo.proto import from_proto, to_proto
 from heron.hlo.shape import row_major
+from heron.hlo.sharding import Sharding
 from heron.hlo.text import parse, print_module
 from heron.hlo.types import F32
 from heron.hlo.verifier import verify
@@ -86,11 +88,9 @@ def test_counts_and_shapes(module: Module) -> None:
 
 
 def test_config() -> None:
-    head = "HloModule m, replica_count=2, dynamic_parameter_binding={(0, {}): (1, {}, 0)}"
+    head = "HloModule m, replica_count=2"
     module = parse(head + "\nENTRY e { ROOT x = f32[] parameter(0) }")
     assert (module.replica_count, module.num_partitions) == (2, 1)
-    assert module.dynamic_parameter_bindings == "{(0, {}): (1, {}, 0)}"
-    assert module.clone().dynamic_parameter_bindings == module.dynamic_parameter_bindings
     module.set_counts(num_partitions=8)
     assert (module.replica_count, module.num_partitions) == (1, 8)
     assert "num_partitions=8" in print_module(module) and "replica_count" not in print_module(module)
@@ -114,7 +114,7 @@ def test_content_order() -> None:
 
 
 def test_structural_hash(module: Module) -> None:
-    other = parse(TEXT.replace("subtract(a, c)", "subtract(a, c), metadata={op_name=\"s\"}").replace("max {", "most {"))
+    other = parse(TEXT.replace("subtract(a, c)", 'subtract(a, c), metadata={op_name="s"}').replace("max {", "most {"))
     assert equal(module, other)
     assert module.structural_hash() == other.structural_hash() == module.clone().structural_hash()
     changed = {
@@ -123,6 +123,10 @@ def test_structural_hash(module: Module) -> None:
         parse(TEXT.replace("(f32[4]{0}, (f32[4]", "(f32[4]{0:S(1)}, (f32[4]")).structural_hash(),
     }
     assert len(changed | {module.structural_hash()}) == 4
+    loose = parse(TEXT.replace("f32[4]", "f32[4]{0:S(1)}").replace("{0:S(1)}{0}", "{0:S(1)}"))
+    assert loose.structural_hash() != module.structural_hash()
+    assert loose.structural_hash(layouts=False) == module.structural_hash(layouts=False)
+    assert equal(loose, module, layouts=False) and not equal(loose, module)
 
 
 # -- computations ----------------------------------------------------------------------------------------------------
@@ -143,6 +147,16 @@ def test_replace_the_entry(module: Module) -> None:
     verify(module)
 
 
+def test_unused_computations(module: Module) -> None:
+    assert [c.name for c in module.unused_computations()] == ["max", "unused"]
+    gone = module.computation("unused")
+    module.remove_computation(gone)
+    assert gone.module is None
+    assert "not in module" in refused("HLO021", lambda: module.remove_computation(gone))
+    assert "the entry" in refused("HLO021", lambda: module.remove_computation(module.entry))
+    assert "did you mean 'inner'?" in refused("HLO021", lambda: module.computation("iner"))
+
+
 def test_removed_computations_are_not_scheduled(module: Module) -> None:
     module.set_schedule({c: c.post_order() for c in module.computations})
     assert module.remove_unused_computations()
@@ -160,6 +174,17 @@ def test_clone_context(module: Module) -> None:
     names = [i.name for i in module.instructions()]
     assert len(set(names)) == len(names)
     verify(module)
+
+
+def test_clone_a_module(module: Module) -> None:
+    became: dict[Instruction, Instruction] = {}
+    copy = module.clone("twin", became)
+    assert copy.name == "m-twin" and module.clone().name == "m"
+    assert len(became) == module.instruction_count()
+    assert all(new.parent is not None and new.parent.module is copy for new in became.values())
+    assert all(new.name == old.name and new is not old for old, new in became.items())
+    copy.name = "m"
+    assert difference(copy, module, names=True, metadata=True) is None
 
 
 def test_clone_an_instruction_with_what_it_calls(module: Module) -> None:
@@ -229,31 +254,97 @@ def test_schedule(module: Module) -> None:
     module.verify_schedule()
 
 
+def test_schedule_after_changes(module: Module) -> None:
+    module.set_schedule({c: c.post_order() for c in module.computations})
+    entry, find = module.entry, named(module)
+    before = module.schedule[entry][::] if module.schedule else []
+    new = entry.add("negate", (find("y"),), name="new")
+    late = entry.add("multiply", (new, find("d")), name="late")
+    find("e").replace_uses_with(late, only=[find("f")])
+    entry.remove(find("e"))
+    find("y").add_control_predecessor(find("z"))  # which stood behind it
+    module.update_schedule()
+    module.verify_schedule()
+    assert module.schedule is not None
+    after = [i.name for i in module.schedule[entry]]
+    assert [i.name for i in before if i.name in after and i.name != "y"] == [
+        n for n in after if n not in ("new", "late", "y")
+    ]
+    assert after.index("new") == after.index("y") + 1 and "e" not in after
+    entry.add("negate", (late,))
+    entry.remove_dead_from(entry.instructions[-1])
+    module.clear_schedule()
+    module.update_schedule()
+    assert module.schedule is None
+
+
 # -- aliases ---------------------------------------------------------------------------------------------------------
 def test_aliases(module: Module) -> None:
-    aliasing.add_donor(module, 1, (0,))
-    aliasing.add_donor(module, 0)
-    aliasing.add_alias(module, (0,), 1, (0,), "must-alias")
-    assert aliasing.aliases(module) == (Alias((0,), 1, (0,), "must-alias"),)
-    assert aliasing.donors(module) == (Donor(0, ()),)  # what is aliased is no donor
-    assert aliasing.is_donor(module, 0) and not aliasing.is_donor(module, 1, (0,))
-    assert aliasing.aliased_parameter(module, (0,)) == aliasing.aliased_output(module, 1, (0,))
-    assert aliasing.aliased_parameter(module, (1,)) is None
+    aliases, donors = module.input_output_aliases, module.buffer_donors
+    donors.add(1, (0,))
+    donors.add(0)
+    donors.add(0)
+    aliases.set_up((0,), 1, (0,), "must-alias")
+    assert list(aliases) == [Alias((0,), 1, (0,), "must-alias")] and len(aliases) == 1
+    assert list(donors) == [Donor(0, ())] and len(donors) == 1  # what is aliased is no donor
+    assert donors.is_donor(0) and not donors.is_donor(1, (0,))
+    assert aliases.aliased_parameter((0,)) == aliases.aliased_output(1, (0,))
+    assert aliases.has_alias((0,)) and not aliases.has_alias((1,))
+    assert aliases.must_alias(1, (0,)) and not aliases.must_alias(0)
     verify(module)
     again = parse(print_module(module))
-    assert aliasing.aliases(again) == aliasing.aliases(module) and aliasing.donors(again) == aliasing.donors(module)
-    aliasing.remove_alias(module, (0,))
-    aliasing.remove_donor(module, 0)
+    assert list(again.input_output_aliases) == list(aliases) and list(again.buffer_donors) == list(donors)
+    aliases.remove((0,))
+    donors.remove(0)
     assert module.header == {}
 
 
 def test_aliases_that_cannot_be(module: Module) -> None:
-    aliasing.add_alias(module, (0,), 0)
-    refused("HLO024", lambda: aliasing.add_alias(module, (0,), 1, (0,)))
-    refused("HLO024", lambda: aliasing.add_donor(module, 0))
-    assert "of one size" in refused("HLO024", lambda: aliasing.add_alias(module, (1,), 1, (0,)))
-    assert "no parameter 2" in refused("HLO024", lambda: aliasing.add_donor(module, 2))
-    assert "no part (5,)" in refused("HLO024", lambda: aliasing.add_alias(module, (5,), 1, (0,)))
+    aliases, donors = module.input_output_aliases, module.buffer_donors
+    aliases.set_up((0,), 0)
+    refused("HLO024", lambda: aliases.set_up((0,), 1, (0,)))
+    refused("HLO024", lambda: donors.add(0))
+    assert "of one size" in refused("HLO024", lambda: aliases.set_up((1,), 1, (0,)))
+    assert "no parameter 2" in refused("HLO024", lambda: donors.add(2))
+    assert "no part (5,)" in refused("HLO024", lambda: aliases.set_up((5,), 1, (0,)))
+
+
+def test_dynamic_parameters() -> None:
+    head = "HloModule m, dynamic_parameter_binding={(0, {}): (1, {0}, 1), (0, {}): (1, {0}, 0)}\n"
+    text = "ENTRY e { n = s32[] parameter(0)\n x = (f32[4,2]) parameter(1)\n ROOT y = f32[4,2] get-tuple-element(x), index=0 }"
+    module = parse(head + text)
+    found = module.dynamic_parameters
+    size = SizeParameter(0)
+    assert list(found) == [(DynamicDimension(1, (0,), 1), size), (DynamicDimension(1, (0,), 0), size)]
+    assert str(found) == module.header["dynamic_parameter_binding"]
+    found.verify()
+    found.unbind(DynamicDimension(1, (0,), 1))
+    assert found.size_of(DynamicDimension(1, (0,), 1)) is None
+    assert found.size_of(DynamicDimension(1, (0,), 0)) == size
+    assert "dynamic_parameter_binding={(0, {}): (1, {0}, 0)}" in print_module(module)
+    again = from_proto(to_proto(module)).dynamic_parameters
+    assert list(again) == list(found) == list(module.clone().dynamic_parameters)
+    assert "bound already" in refused("HLO028", lambda: found.bind(size, DynamicDimension(1, (0,), 0)))
+    assert "no dimension 2" in refused("HLO028", lambda: found.bind(size, DynamicDimension(1, (0,), 2)))
+    assert "no part [1] of parameter 1" in refused("HLO028", lambda: found.bind(size, DynamicDimension(1, (1,), 0)))
+    assert "integer scalar" in refused(
+        "HLO028", lambda: found.bind(SizeParameter(1, (0,)), DynamicDimension(1, (0,), 1))
+    )
+    refused("HLO028", lambda: found.bind(SizeParameter(-1), DynamicDimension(1, (0,), 1)))
+    found.unbind(DynamicDimension(1, (0,), 0))
+    assert len(found) == 0 and module.header == {}
+    refused("HLO028", lambda: parse(head.replace("(1, {0}, 1)", "(1, {0})") + text).dynamic_parameters)
+
+
+def test_shardings_of_parameters_and_output() -> None:
+    text = (
+        "HloModule m\nENTRY e {\n x = f32[4] parameter(0), sharding={devices=[2]<=[2]}\n"
+        " ROOT y = f32[4] negate(x), sharding={replicated}\n}"
+    )
+    module = parse(text)
+    assert module.parameter_shardings == (Sharding.tile((2,)),) and module.output_sharding == Sharding.replicated()
+    module.spmd_parameter_shardings, module.spmd_output_sharding = ("{manual}",), "{maximal device=1}"
+    assert module.parameter_shardings == (Sharding.manual(),) and module.output_sharding == Sharding.maximal(1)
 
 
 # -- tidying up ------------------------------------------------------------------------------------------------------
