@@ -55,11 +55,16 @@ def read_source(file: str) -> tuple[bytes, str]:
     return files.read_stream(sys.stdin.buffer, "<stdin>"), "<stdin>"
 
 
-def load_module(file: str) -> Module:
-    """Read and verify FILE, in any form `heron.frontends` knows. Raises a located HeronError for anything wrong."""
-    data, name = read_source(file)
-    from heron.frontends import from_bytes
+def load_module(file: str, target: str = "cpu") -> Module:
+    """Read and verify FILE, in any form `heron.frontends` knows; a JAX function in a file is lowered for `target`.
 
+    Raises a located HeronError for anything wrong.
+    """
+    from heron.frontends import from_bytes, load
+
+    if ".py:" in file or file.endswith(".py"):
+        return load(file, verify=True, platform="cpu" if target.startswith(("cpu", "x86")) else "cuda")
+    data, name = read_source(file)
     return from_bytes(data, name, verify=True)
 
 

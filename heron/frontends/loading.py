@@ -16,23 +16,30 @@ _MLIR = re.compile(
 _MAX_NAME = 4096
 
 
-def load(source: str | bytes | Path, *, filename: str = "<text>", verify: bool = False) -> Module:
+def load(
+    source: str | bytes | Path, *, filename: str = "<text>", verify: bool = False, platform: str | None = None
+) -> Module:
     """The module in a file, a text or bytes.
 
     Args:
         source: a path, HLO or StableHLO text, or the bytes of either, of MLIR bytecode, of a portable artifact or of a
             protocol buffer (HloModuleProto, HloProto, HloSnapshot). A `str` of one line that reads like no program
-            is a path.
+            is a path. ``model.py:function`` is a JAX function in a Python file (see `python_file`), which is run.
         filename: what errors call a text.
         verify: also run the verifier.
+        platform: what a JAX function is lowered for, as for `from_jax`.
 
     Raises:
-        HeronError: CLI010, CLI011 (file), and what the form's own reader raises.
+        HeronError: CLI010, CLI011 (file), JAX0xx (function), and what the form's own reader raises.
     """
     if isinstance(source, bytes):
         return from_bytes(source, filename, verify=verify)
     if isinstance(source, str) and not _is_path(source):
         return _from_text(source, filename, verify)
+    if isinstance(source, str) and ".py" in source:
+        module = _from_python(source, platform, verify)
+        if module is not None:
+            return module
     return from_bytes(files.read_bytes(source), str(source), verify=verify)
 
 
@@ -70,6 +77,20 @@ def _from_text(text: str, filename: str, verify: bool) -> Module:
     from heron.hlo.text import parse as parse_hlo
 
     return parse_hlo(text, filename, verify=verify)
+
+
+def _from_python(source: str, platform: str | None, verify: bool) -> Module | None:
+    from heron.frontends.python_file import from_python, named
+
+    wanted = named(source)
+    if wanted is None:
+        return None
+    module = from_python(wanted, platform)
+    if verify:
+        from heron.hlo.verifier import verify as check
+
+        check(module)
+    return module
 
 
 def _is_path(source: str) -> bool:

@@ -46,7 +46,7 @@ def command(
     if output is not None and stage is None and not wants_trace:
         raise HeronError("CLI034", f"nothing to write to '{output}'", hint="--to STAGE, or a name that ends in .trace")
     machine, options = targets.get(target), make_options(settings)
-    module = load_module(file)
+    module = load_module(file, target)
     trace = Trace(module.name, target)
     trace.options = options.changed()
     what = f"compiling {module.name} for {target}"

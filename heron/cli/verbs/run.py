@@ -22,6 +22,7 @@ from heron.cli.job import Job, job_options
     short_help="Compile a program, run it, show or check its outputs.",
     epilog=examples(
         "heron run model.hlo --random 0",
+        "heron run model.py:layer --random 0",
         "heron run model.hlo --inputs in.npz --save out.npz",
         "heron run model.hlo --target sim:sm_90 --expect golden.npz",
         "cat model.hlo | heron run - --random 0 --json",
@@ -44,7 +45,7 @@ def command(file: str, target: str, job: Job, settings: tuple[str, ...], as_json
     from heron.trace import Trace
 
     machine, options = targets.get(target), make_options(settings)
-    module = load_module(file)
+    module = load_module(file, target)
     arrays = job.arrays(module)
     from heron import backends
 
