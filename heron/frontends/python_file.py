@@ -70,10 +70,11 @@ def from_python(wanted: PythonFunction, platform: str | None = None) -> Module:
         return module
     if not callable(value):
         _no_function(wanted, value)
-    if hasattr(value, "module") and callable(value.module):  # heron.jit
+    of_jit: Any = getattr(value, "module", None)
+    if callable(of_jit):  # heron.jit
         args = _arguments(wanted, space, value)
         with _users(wanted, f"'{wanted.name}' cannot be lowered"):
-            return value.module(*args)
+            return of_jit(*args)
     return _of_function(wanted, space, value, platform)
 
 
