@@ -70,8 +70,8 @@ def from_python(wanted: PythonFunction, platform: str | None = None) -> Module:
         return module
     if not callable(value):
         _no_function(wanted, value)
-    of_jit: Any = getattr(value, "module", None)
-    if callable(of_jit):  # heron.jit
+    of_jit: Callable[..., Module] | None = getattr(value, "module", None)
+    if of_jit is not None:  # heron.jit
         args = _arguments(wanted, space, value)
         with _users(wanted, f"'{wanted.name}' cannot be lowered"):
             return of_jit(*args)
