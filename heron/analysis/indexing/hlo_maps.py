@@ -1,10 +1,8 @@
-"""Which elements of an operand an HLO op reads, and which elements of its result an operand's element reaches.
+"""A given index pushed from an op's result to its operand: the form code generation uses, as no map is made.
 
-Two forms. `operand_index` pushes a given index through an op that only moves elements (broadcast, reshape, transpose,
-slice, reverse, elementwise): the form code generation uses, as no intermediate map is made. `output_to_input` and
-`input_to_output` give whole `IndexingMap`s, also for ops that iterate (reduce, dot, windows: range symbols), that read
-conditionally (pad, concatenate: constraints) or at positions known only at run time (dynamic-slice, gather: runtime
-variables).
+`operand_index` serves ops that only move elements (broadcast, reshape, transpose, slice, reverse, elementwise); the
+others have a function each, which takes positions in what they iterate over and gives constraints where they read
+conditionally. Whole `IndexingMap`s, made of these, are in `operands.py`.
 
 Source: https://openxla.org/xla/indexing and https://openxla.org/xla/operation_semantics.
 """
@@ -17,8 +15,8 @@ from functools import lru_cache
 from math import prod
 from typing import TypeAlias
 
-from heron.analysis.indexing.expr import Const, Dim, Expr, Sym, add, dims, floordiv, mod, mul
-from heron.analysis.indexing.map import Constraint, IndexingMap
+from heron.analysis.indexing.expr import Const, Expr, add, floordiv, mod, mul
+from heron.analysis.indexing.map import Constraint
 from heron.hlo.instruction import Instruction
 from heron.hlo.shape import Shape
 from heron.hlo.window import WindowDim
@@ -30,13 +28,10 @@ Sizes: TypeAlias = tuple[int, ...]
 MOVES = frozenset({"broadcast", "reshape", "bitcast", "transpose", "slice", "reverse", "copy"})
 
 
-# -- pushing one index through -----------------------------------------------------------------------------------------
-
-
 def moves_elements(i: Instruction) -> bool:
     """Whether `operand_index` knows the op: each result element is one operand element at an affine place."""
     if i.op.is_elementwise:
-        return True
+        return i.opcode != "bitcast-convert" or i.operands[0].shape.dims == i.shape.dims
     if i.opcode not in MOVES:
         return False
     return i.opcode != "bitcast" or is_reshape_like(i)
@@ -178,41 +173,6 @@ def _common_runs(a: Sizes, b: Sizes) -> tuple[tuple[tuple[int, ...], tuple[int, 
     return tuple(runs)
 
 
-# -- whole maps, result to operand -------------------------------------------------------------------------------------
-
-
-def output_to_input(i: Instruction, n: int, output: int = 0) -> IndexingMap | None:
-    """The map from an index of `i`'s result (its `output`-th when a tuple) to the elements of operand `n` it reads.
-
-    None when it is not known (custom calls, sort, scatter, …): any element may be read. Simplified.
-    """
-    found = _output_to_input(i, n, output)
-    return None if found is None else found.simplify()
-
-
-def _result_dims(i: Instruction, output: int) -> Sizes:
-    parts = i.shape.tuple_shapes
-    return i.shape.dims if parts is None else parts[output].dims
-
-
-def _output_to_input(i: Instruction, n: int, output: int) -> IndexingMap | None:
-    sizes = _result_dims(i, output)
-    operand = i.operands[n].shape if i.operands else None
-    if operand is None or (not operand.is_array):
-        return None
-    if moves_elements(i):
-        return IndexingMap.from_sizes(operand_index(i, n, dims(len(sizes))), sizes)
-    build = _BUILDERS.get(i.opcode)
-    return None if build is None else build(i, n, sizes, operand)
-
-
-def _pad(i: Instruction, n: int, sizes: Sizes, operand: Shape) -> IndexingMap:
-    if n == 1:
-        return IndexingMap.from_sizes((), sizes)
-    results, constraints = pad_index(i, dims(len(sizes)))
-    return IndexingMap.from_sizes(results, sizes).replace(constraints=constraints)
-
-
 def pad_index(i: Instruction, index: Sequence[Expr]) -> tuple[Index, list[Constraint]]:
     """The operand index a pad's element `index` shows, and when it is not padding."""
     results: list[Expr] = []
@@ -228,40 +188,11 @@ def pad_index(i: Instruction, index: Sequence[Expr]) -> tuple[Index, list[Constr
     return tuple(results), constraints
 
 
-def _concatenate(i: Instruction, n: int, sizes: Sizes, operand: Shape) -> IndexingMap:
-    d = i.dimensions[0]
-    offset = sum(o.shape.dims[d] for o in i.operands[:n])
-    index = list(dims(len(sizes)))
-    index[d] = index[d] - offset
-    constraint = (Dim(d), offset, offset + operand.dims[d] - 1)
-    return IndexingMap.from_sizes(index, sizes).replace(constraints=(constraint,))
-
-
-def _reduce(i: Instruction, n: int, sizes: Sizes, operand: Shape) -> IndexingMap:
-    if n >= len(i.operands) // 2:
-        return IndexingMap.from_sizes((), sizes)
-    reduced = sorted(i.dimensions)
-    return IndexingMap.from_sizes(
-        reduce_index(i, dims(len(sizes)), [Sym(k) for k in range(len(reduced))]),
-        sizes,
-        [operand.dims[d] for d in reduced],
-    )
-
-
 def reduce_index(i: Instruction, index: Sequence[Expr], reduced: Sequence[Expr]) -> Index:
     """The operand index of a reduce: `index` for the dimensions kept, `reduced` for those summed over (in order)."""
     kept, summed = iter(index), iter(reduced)
     gone = set(i.dimensions)
     return tuple(next(summed) if d in gone else next(kept) for d in range(i.operands[0].shape.rank))
-
-
-def _reduce_window(i: Instruction, n: int, sizes: Sizes, operand: Shape) -> IndexingMap:
-    if n >= len(i.operands) // 2:
-        return IndexingMap.from_sizes((), sizes)
-    window = i.window
-    symbols = [Sym(k) for k in range(len(window))]
-    results, constraints = window_index(window, operand.dims, dims(len(sizes)), symbols)
-    return IndexingMap.from_sizes(results, sizes, [w.size for w in window]).replace(constraints=constraints)
 
 
 def window_index(
@@ -286,16 +217,8 @@ def window_index(
     return tuple(results), constraints
 
 
-def _dot(i: Instruction, n: int, sizes: Sizes, operand: Shape) -> IndexingMap | None:
-    if n > 1:
-        return None
-    contracted = _contracting(i, n)
-    symbols = [Sym(k) for k in range(len(contracted))]
-    index = dot_index(i, n, dims(len(sizes)), symbols)
-    return IndexingMap.from_sizes(index, sizes, [operand.dims[d] for d in contracted])
-
-
-def _contracting(i: Instruction, n: int) -> Sizes:
+def contracting_dims(i: Instruction, n: int) -> Sizes:
+    """The dimensions of operand `n` that a dot sums over."""
     return tuple(i.rhs_contracting_dims if n else i.lhs_contracting_dims or ())
 
 
@@ -304,7 +227,7 @@ def _batch(i: Instruction, n: int) -> Sizes:
 
 
 def _free(i: Instruction, n: int) -> list[int]:
-    taken = {*_contracting(i, n), *_batch(i, n)}
+    taken = {*contracting_dims(i, n), *_batch(i, n)}
     return [d for d in range(i.operands[n].shape.rank) if d not in taken]
 
 
@@ -317,28 +240,9 @@ def dot_index(i: Instruction, n: int, index: Sequence[Expr], contracted: Sequenc
     start = len(batch) + (len(_free(i, 0)) if n else 0)
     for at, d in enumerate(_free(i, n)):
         result[d] = index[start + at]
-    for at, d in enumerate(_contracting(i, n)):
+    for at, d in enumerate(contracting_dims(i, n)):
         result[d] = contracted[at]
     return tuple(result)
-
-
-def _dynamic_slice(i: Instruction, n: int, sizes: Sizes, operand: Shape) -> IndexingMap:
-    if n:
-        return IndexingMap.from_sizes((), sizes)
-    offsets = [max(a - b, 0) for a, b in zip(operand.dims, i.shape.dims, strict=True)]
-    results = [Dim(d) + Sym(d) for d in range(len(sizes))]
-    return IndexingMap.from_sizes(results, sizes, (), [o + 1 for o in offsets])
-
-
-def _dynamic_update_slice(i: Instruction, n: int, sizes: Sizes, operand: Shape) -> IndexingMap:
-    if n == 0:
-        return IndexingMap.identity(sizes)
-    if n > 1:
-        return IndexingMap.from_sizes((), sizes)
-    offsets = [a - b for a, b in zip(sizes, operand.dims, strict=True)]
-    results = [Dim(d) - Sym(d) for d in range(len(sizes))]
-    bounds = [(e, 0, size - 1) for e, size in zip(results, operand.dims, strict=True)]
-    return IndexingMap.from_sizes(results, sizes, (), [o + 1 for o in offsets]).replace(constraints=bounds)
 
 
 def gather_dims(i: Instruction) -> tuple[list[int], list[int]]:
@@ -357,15 +261,6 @@ def gather_start_index(i: Instruction, index: Sequence[Expr], component: Expr) -
     return tuple(start)
 
 
-def _gather(i: Instruction, n: int, sizes: Sizes, operand: Shape) -> IndexingMap:
-    index = dims(len(sizes))
-    if n == 1:
-        length = operand.dims[i.index_vector_dim] if i.index_vector_dim < operand.rank else 1
-        return IndexingMap.from_sizes(gather_start_index(i, index, Sym(0)), sizes, (length,))
-    results, runtime = gather_index(i, index, [Sym(k) for k in range(len(i.start_index_map))])
-    return IndexingMap.from_sizes(results, sizes, (), runtime)
-
-
 def gather_index(i: Instruction, index: Sequence[Expr], starts: Sequence[Expr]) -> tuple[Index, list[int]]:
     """The operand index of a gather, given its clamped start positions; and how many values each start can take."""
     operand = i.operands[0].shape.dims
@@ -382,16 +277,6 @@ def gather_index(i: Instruction, index: Sequence[Expr], starts: Sequence[Expr]) 
         results[d] = results[d] + start
         sizes.append(operand[d] - i.slice_sizes[d] + 1)
     return tuple(results), sizes
-
-
-def _convolution(i: Instruction, n: int, sizes: Sizes, operand: Shape) -> IndexingMap:
-    labels, window = i.dim_labels, i.window
-    features = i.operands[1].shape.dims[labels.kernel_input]
-    symbols = [Sym(k) for k in range(len(window) + 1)]
-    lhs, rhs, constraints = convolution_index(i, dims(len(sizes)), symbols[:-1], symbols[-1])
-    lengths = [*(w.size for w in window), features]
-    found = IndexingMap.from_sizes(rhs if n else lhs, sizes, lengths)
-    return found if n else found.replace(constraints=constraints)
 
 
 def convolution_index(
@@ -430,16 +315,3 @@ def convolution_index(
 
 def _without_reversal(w: WindowDim) -> WindowDim:
     return replace(w, reversal=False) if w.reversal else w
-
-
-_BUILDERS = {
-    "pad": _pad,
-    "concatenate": _concatenate,
-    "reduce": _reduce,
-    "reduce-window": _reduce_window,
-    "dot": _dot,
-    "dynamic-slice": _dynamic_slice,
-    "dynamic-update-slice": _dynamic_update_slice,
-    "gather": _gather,
-    "convolution": _convolution,
-}

@@ -1,4 +1,4 @@
-"""Questions about maps: the way back, strides, runs that lie side by side in memory, how many points.
+"""Questions about maps: strides, runs that lie side by side in memory, how many points.
 
 `sizes` is always the shape that a map's results index, outermost dimension in memory first.
 """
@@ -7,131 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TypeAlias
 
 import numpy as np
 
-from heron.analysis.indexing.expr import BinaryExpr, Const, Dim, Expr, FloorDiv, Mod, Sym, add, floordiv, mod, mul
+from heron.analysis.indexing.expr import Const, Dim, Expr, Sym, add, floordiv, mod, mul
+from heron.analysis.indexing.inverse import inverse
 from heron.analysis.indexing.map import IndexingMap, Var
-from heron.analysis.indexing.simplify import Simplifier, linear_terms, simplifier
 from heron.analysis.indexing.variables import remove_unused, symbols_to_dims, variable
 from heron.errors import HeronError
 
-Equation: TypeAlias = tuple[Expr, Expr]  # an expression over dimensions, and its value over results
-
 #: how many points are listed one by one
 MOST_POINTS = 1 << 22
-
-
-# -- the way back ------------------------------------------------------------------------------------------------------
-
-
-def inverse(m: IndexingMap) -> IndexingMap | None:
-    """The map from results to the point they come from: dimensions, then symbols. None when that cannot be told.
-
-    Its domain is the image of `m`, so `inverse(m) ∘ m` is the identity, and a slice gives the map with the residue
-    constraint. It is found when every variable can be put together from digits (`d0 floordiv 8`, `d0 mod 8`), each
-    read off a result that is a sum of digits in a mixed radix: transposes, reshapes, slices, reversals, paddings and
-    compositions of them. Runtime variables are offsets and stay what they are.
-    """
-    m = m.simplify()
-    spaces = [Var(lo, hi) for lo, hi in m.result_ranges]
-    if m.is_known_empty:
-        return IndexingMap.empty(len(m.dims) + len(m.syms), spaces, (), m.rt_vars)
-    flat = symbols_to_dims(m, range(len(m.syms)))
-    starts = [Dim(i) + v.lo for i, v in enumerate(flat.dims)]  # count from 0, so that digits are plain
-    from_zero = simplifier(tuple((0, v.hi - v.lo) for v in flat.dims), tuple((v.lo, v.hi) for v in flat.rt_vars))
-    equations = [(from_zero.simplify(r.substitute(starts)), Dim(at)) for at, r in enumerate(flat.results)]
-    known = _solve(_merge_divisions(equations, from_zero), from_zero)
-    if any(e is None for e in known):
-        return None
-    back = [e + v.lo for e, v in zip(known, flat.dims, strict=True) if e is not None]
-    constraints = [(e, v.lo, v.hi) for e, v in zip(back, flat.dims, strict=True)]
-    constraints += [(e.substitute(back), lo, hi) for e, lo, hi in flat.constraints]
-    constraints += [(r.substitute(back) - Dim(at), 0, 0) for at, r in enumerate(flat.results)]
-    return IndexingMap(back, spaces, (), constraints, m.rt_vars).simplify()
-
-
-def _merge_divisions(equations: list[Equation], ranges: Simplifier) -> list[Equation]:
-    """`x floordiv c` and `x mod c` of a larger `x` put together again, wherever that leaves fewer divisions."""
-    for a, (outer, outer_value) in enumerate(equations):
-        for b, (inner, inner_value) in enumerate(equations):
-            count = _divisions(outer) + _divisions(inner)
-            lo, hi = ranges.range_of(inner)
-            if a == b or count < 2 or lo:
-                continue
-            whole = ranges.simplify(outer * (hi + 1) + inner)
-            if _divisions(whole) < count:
-                left = [e for at, e in enumerate(equations) if at not in (a, b)]
-                return _merge_divisions([*left, (whole, outer_value * (hi + 1) + inner_value)], ranges)
-    return equations
-
-
-def _divisions(e: Expr) -> int:
-    if not isinstance(e, BinaryExpr):
-        return 0
-    return isinstance(e, (FloorDiv, Mod)) + _divisions(e.lhs) + _divisions(e.rhs)
-
-
-def _solve(equations: list[Equation], ranges: Simplifier) -> list[Expr | None]:
-    """Each dimension as an expression over the values; None for one that the equations do not give away."""
-    digits: list[dict[int, tuple[int, Expr]]] = [{} for _ in ranges.dims]  # by scale: size and digit
-    for e, value in equations:
-        for number, scale, size, digit in _read_digits(e, value, ranges):
-            digits[number].setdefault(scale, (size, digit))
-    return [_from_digits(found, hi) for found, (_, hi) in zip(digits, ranges.dims, strict=True)]
-
-
-def _read_digits(e: Expr, value: Expr, ranges: Simplifier) -> list[tuple[int, int, int, Expr]]:
-    """`(dimension, scale, size, digit)` for the digits that `value == e` gives away."""
-    terms, constant = linear_terms(e)
-    rest = value - constant
-    found: list[tuple[int, int, int, int]] = []  # factor, dimension, scale, size
-    for atom, factor in terms.items():
-        digit = _digit(atom, ranges)
-        if all(isinstance(v, Sym) for v in atom.variables()):
-            rest = rest - atom * factor
-        elif digit is None:
-            return []
-        else:
-            found.append((factor, *digit))
-    found.sort(key=lambda d: abs(d[0]))
-    for factor, _, _, size in found:
-        if factor < 0:  # a digit that counts down: x * -c == (size - 1 - x) * c - (size - 1) * c
-            rest = rest - factor * (size - 1)
-    digits = []
-    for at, (factor, number, scale, size) in enumerate(found):
-        digit = floordiv(rest, Const(abs(factor)))
-        if at + 1 < len(found):
-            radix, odd = divmod(abs(found[at + 1][0]), abs(factor))
-            if odd or radix < size:
-                return []
-            digit = mod(digit, Const(radix))
-        digits.append((number, scale, size, digit if factor > 0 else size - 1 - digit))
-    return digits
-
-
-def _digit(e: Expr, ranges: Simplifier) -> tuple[int, int, int] | None:
-    """`(dimension, scale, size)` when `e` is `(Dim floordiv scale) mod size`; otherwise None."""
-    size, scale = 0, 1
-    if isinstance(e, Mod) and isinstance(e.rhs, Const):
-        e, size = e.lhs, e.rhs.value
-    if isinstance(e, FloorDiv) and isinstance(e.rhs, Const):
-        e, scale = e.lhs, e.rhs.value
-    return (e.index, scale, size or ranges.dims[e.index][1] // scale + 1) if isinstance(e, Dim) else None
-
-
-def _from_digits(digits: dict[int, tuple[int, Expr]], most: int) -> Expr | None:
-    """The number up to `most` with these digits, by scale; None when some are missing."""
-    total: Expr = Const(0)
-    scale = 1
-    while scale <= most:
-        size, digit = digits.get(scale, (1, total))
-        if size <= 1:
-            return None
-        total = add(total, mul(digit, Const(scale)))
-        scale *= size
-    return total
 
 
 # -- strides and runs --------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The variables of a map changed: unused ones dropped, strided symbols rescaled, symbols made dimensions."""
+"""The variables of a map changed: those unused or decided dropped, strided ones rescaled, symbols made dimensions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from heron.analysis.indexing.expr import Const, Dim, Expr, Mod, Sym
 from heron.analysis.indexing.map import Constraint, IndexingMap, Var
-from heron.analysis.indexing.simplify import linear_terms
+from heron.analysis.indexing.simplify import build_sum, linear_terms
 
 #: how many points are tried to see that constraints on dropped variables can hold at all
 _SAMPLES = 1 << 16
@@ -107,6 +107,40 @@ def _numbers(count: int, kept: Sequence[int], kind: type[Dim] | type[Sym]) -> li
     for new, old in enumerate(kept):
         found[old] = kind(new)
     return found
+
+
+def eliminate_symbols(m: IndexingMap) -> IndexingMap:
+    """Range symbols that an equality of the constraints decides, replaced by what they equal; simplified.
+
+    `(d0)[s0] -> (s0), d0 - s0 in [2, 2]` becomes `(d0) -> (d0 - 2)`, with the range of `s0` as a constraint.
+    """
+    while True:
+        m = m.simplify()
+        found = next((r for c in m.constraints if (r := _equality(m, c)) is not None), None)
+        if found is None:
+            return remove_unused(m)
+        at, value, constraint = found
+        v = m.syms[at]
+        exprs: list[Expr | None] = [None] * len(m.syms)
+        exprs[at] = value
+        left = [c for c in m.constraints if c is not constraint]
+        m = m.replace(constraints=[*left, (value, v.lo, v.hi)]).substitute((), exprs)
+        m = m.replace(syms=[*m.syms[:at], Var(0, 0, v.name), *m.syms[at + 1 :]])  # no longer read
+
+
+def _equality(m: IndexingMap, constraint: Constraint) -> tuple[int, Expr, Constraint] | None:
+    """`(symbol, value, constraint)` of a constraint `symbol + … in [c, c]`."""
+    e, lo, hi = constraint
+    if lo != hi:
+        return None
+    terms, constant = linear_terms(e)
+    for x, factor in terms.items():
+        if not isinstance(x, Sym) or x.index >= len(m.syms) or abs(factor) != 1:
+            continue
+        rest = {a: -k * factor for a, k in terms.items() if a is not x}
+        if not any(x in a.variables() for a in rest):
+            return x.index, build_sum(rest, (lo - constant) * factor), constraint
+    return None
 
 
 def rescale_symbols(m: IndexingMap) -> IndexingMap:

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from heron.analysis.indexing import Dim, Expr, IndexingMap, Sym, format_map, parse_map
 from heron.analysis.indexing.hlo_maps import reshape_index
+from heron.analysis.indexing.inverse import inverse
 from heron.analysis.indexing.queries import (
     contiguous_run,
-    inverse,
     linear_index,
     linear_stride,
     num_distinct,

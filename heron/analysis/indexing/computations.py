@@ -1,0 +1,123 @@
+"""Whole computations: the maps from a root's index to everything the root needs, composed on the way up.
+
+An instruction that is read in several ways has several maps. `None` among them says that any element may be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from heron.analysis.indexing.map import IndexingMap
+from heron.analysis.indexing.operands import operand_indexing
+from heron.analysis.indexing.runtime import Indexing, compose_indexing
+from heron.errors import HeronError
+from heron.hlo.computation import Computation
+from heron.hlo.instruction import Instruction
+
+#: ways of reading one instruction that are told apart; with more, it counts as read anywhere
+MOST_WAYS = 64
+
+Ways = dict[Indexing | None, None]  # an ordered set
+Place = tuple[Instruction, int]  # an instruction and, if its value is a tuple, the part of it
+
+
+def computation_maps(
+    computation: Computation, root: Instruction | None = None
+) -> dict[Instruction, set[IndexingMap | None]]:
+    """For each instruction the root needs, parameters above all: the maps from a root index to what is read of it."""
+    found: dict[Instruction, set[IndexingMap | None]] = {}
+    for (i, _), ways in computation_indexings(root or computation.root).items():
+        found.setdefault(i, set()).update(way and way.map for way in ways)
+    return found
+
+
+def computation_indexings(root: Instruction, output: int = 0) -> dict[Place, Ways]:
+    """Like `computation_maps`, with the origins of runtime variables, and each part of a tuple for itself.
+
+    Args:
+        output: which part of the root's value to start from when it is a tuple.
+    """
+    shape = root.shape
+    start: Place = (root, output)
+    if shape.tuple_shapes is not None:
+        shape = shape.tuple_shapes[output]
+    if not shape.is_array:
+        raise HeronError("GEN112", "there are no maps from a value that is no array", where=str(root))
+    found: dict[Place, Ways] = {start: {Indexing(IndexingMap.identity(shape.dims)): None}}
+    for i in reversed(_below(root)):
+        for place in [p for p in _parts(i) if p in found]:
+            for n, operand in enumerate(i.operands):
+                _step(found, place, n, operand)
+    return found
+
+
+def parameter_indexings(i: Instruction, output: int = 0) -> list[Ways]:
+    """The ways in which a fusion or call reads each of its operands for its `output`-th result.
+
+    Operands that are tuples, and those read through instructions without a map, have `None` among their ways.
+    """
+    body = i.called[0]
+    found = computation_indexings(body.root, output)
+    ways: list[Ways] = []
+    for number in range(len(i.operands)):
+        p = body.parameters[number]
+        ways.append({w: None for place, known in found.items() if place[0] is p for w in known})
+    return ways
+
+
+def _parts(i: Instruction) -> list[Place]:
+    return [(i, k) for k in range(len(i.shape.tuple_shapes or (1,)))]
+
+
+def _step(found: dict[Place, Ways], place: Place, n: int, operand: Instruction) -> None:
+    """Adds how `operand` is read through operand `n` of the instruction at `place`."""
+    i, part = place
+    if i.opcode == "tuple":
+        if n == part:
+            _add(found, (operand, 0), found[place]) if operand.shape.is_array else _add_unknown(found, operand)
+        return
+    if i.opcode == "get-tuple-element":
+        if i.shape.is_array:
+            _add(found, (operand, i.index), found[place])
+        return
+    if not operand.shape.is_array:
+        return _add_unknown(found, operand)
+    if i.opcode in ("fusion", "call"):
+        steps = list(parameter_indexings(i, part)[n])
+    else:
+        steps = [operand_indexing(i, n, part)]
+    for step in steps:
+        if step is not None and step.map.is_known_empty:
+            continue
+        ways: Ways = {}
+        for way in found[place]:
+            ways[None if way is None or step is None else compose_indexing(way, step)] = None
+        _add(found, (operand, 0), ways)
+
+
+def _add(found: dict[Place, Ways], place: Place, ways: Ways) -> None:
+    known = found.setdefault(place, {})
+    known.update({w: None for w in ways if w is None or not w.map.is_known_empty})
+    if len(known) > MOST_WAYS:
+        found[place] = {None: None}
+
+
+def _add_unknown(found: dict[Place, Ways], operand: Instruction) -> None:
+    for place in _parts(operand):
+        _add(found, place, {None: None})
+
+
+def _below(root: Instruction) -> Sequence[Instruction]:
+    """What `root` needs, operands first."""
+    order: list[Instruction] = []
+    seen: set[Instruction] = set()
+    stack = [(root, False)]
+    while stack:
+        i, ready = stack.pop()
+        if ready:
+            order.append(i)
+        elif i not in seen:
+            seen.add(i)
+            stack.append((i, True))
+            stack.extend((o, False) for o in i.operands if o not in seen)
+    return order
