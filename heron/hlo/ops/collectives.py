@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heron.errors import HeronError
-from heron.hlo.evaluation import groups
+from heron.hlo.evaluation import groups, in_place
 from heron.hlo.evaluation.combine import Combiner
 from heron.hlo.evaluation.groups import Members
 from heron.hlo.op import Attr, AttrKind, Op, Trait, op, reject
@@ -374,22 +374,28 @@ class CollectivePermute(Collective):
         return result
 
     def exchanged(self, ev: Evaluator, i: Instruction, members: Members, operands: Arrays) -> Arrays:
+        pairs = permuted_pairs(ev, i)
         if i.slice_sizes is not None:
-            raise HeronError("EVAL001", f"the evaluator does not know '{i.opcode}' with slice_sizes", where=str(i))
-        sources = permuted_sources(ev, i)
+            return in_place.permute(ev, i, members, pairs, operands)
         brought = groups.exchange(ev, i, members, operands, list)
-        source = sources.get(ev.device.number)
+        source = next((s for s, t in pairs if t == ev.device.number), None)
         return tuple(map(np.zeros_like, operands)) if source is None else brought[members.index(source)]
 
+    def evaluate(self, ev: Evaluator, i: Instruction, *operands: Any) -> Any:
+        results = self.exchanged(ev, i, groups.needed(ev, i), operands)
+        return results if i.slice_sizes is not None or i.shape.is_tuple else results[0]
 
-def permuted_sources(ev: Evaluator, i: Instruction) -> dict[int, int]:
-    """Target device → source device, among the replicas of this partition or the partitions of this replica."""
+
+def permuted_pairs(ev: Evaluator, i: Instruction) -> list[tuple[int, int]]:
+    """(source, target) devices, among the replicas of this partition or the partitions of this replica."""
     across = groups.crosses_partitions(i)
     what, count = ("partition", ev.world.partitions) if across else ("replica", ev.world.replicas)
-    pairs = [tuple(p) for p in i.source_target_pairs]
-    groups.need_ids(i, tuple(n for p in pairs for n in p), count, what)
-    devices = (groups.to_devices(ev, pair, across) for pair in pairs)
-    return {target: source for source, target in devices}
+    found: list[tuple[int, int]] = []
+    for pair in i.source_target_pairs:
+        groups.need_ids(i, pair, count, what)
+        source, target = groups.to_devices(ev, pair, across)
+        found.append((source, target))
+    return found
 
 
 def need_pairs(i: Instruction) -> None:
@@ -449,6 +455,8 @@ class CollectivePermuteStart(CollectivePermute):
         moved = self.exchanged(ev, i, groups.needed(ev, i), operands)
         parts = (i.shape.tuple_shapes or ())[2:]
         context = [np.zeros(s.dims, s.element_type.dtype) for s in parts]
+        if i.slice_sizes is not None:
+            return operands[0], moved, *context
         if len(operands) == 1:
             return operands[0], moved[0], *context
         return operands, moved, *context

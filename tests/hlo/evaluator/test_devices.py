@@ -196,6 +196,38 @@ def test_ragged_all_to_all() -> None:
         run(RAGGED, 2, 1, x, out, starts + 3, sizes, to, got)
 
 
+IN_PLACE = """  a = f32[4] parameter(0)
+  b = f32[4] negate(a)
+  z = s32[] constant(0)
+  two = s32[] constant(2)
+  id = u32[] replica-id()
+  me = s32[] convert(id)
+  i = (s32[]) tuple(two)
+  j = (s32[]) tuple(me)
+"""
+ROWS = np.array([[1, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12]], np.float32)
+
+
+def test_permuting_slices_of_buffers() -> None:
+    one = "  ROOT r = f32[4] collective-permute(a, b, i, j), source_target_pairs={{0,1},{1,2}}, slice_sizes={{2}}"
+    assert run(IN_PLACE + one, 3, 1, ROWS) == [[[-1, -2, -3, -4]], [[-5, 3, 4, -8]], [[-9, -10, 7, 8]]]
+    several = """  ii = ((s32[]), (s32[])) tuple(i, j)
+  jj = ((s32[]), (s32[])) tuple(j, i)
+  s = (f32[4], f32[4], u32[]) collective-permute-start(a, b, ii, jj), source_target_pairs={{0,1},{2,1},{0,2},{1,2}}, slice_sizes={{1},{2}}
+  ROOT d = f32[4] collective-permute-done(s)"""
+    assert run(IN_PLACE + several, 3, 1, ROWS) == [[[-1, -2, -3, -4]], [[-5, 3, 11, -8]], [[-9, -10, 7, 2]]]
+    both = """  ab = (f32[4], f32[4]) tuple(a, b)
+  ii = ((s32[]), (s32[])) tuple(i, j)
+  c = (f32[4], f32[4]) collective-permute(ab, ab, ii, ii), source_target_pairs={{2,0}}, slice_sizes={{1},{2}}
+  ROOT r = f32[4] get-tuple-element(c), index=1"""
+    assert run(IN_PLACE + both, 3, 1, ROWS) == [[[-11, -12, -3, -4]], [[-5, -6, -7, -8]], [[-9, -10, -11, -12]]]
+
+    with pytest.raises(HeronError, match=r"EVAL008.*\[5\] do not fit"):
+        run(IN_PLACE + one.replace("{{2}}", "{{5}}"), 3, 1, ROWS)
+    with pytest.raises(HeronError, match="EVAL004.*has 1 slices"):
+        run(IN_PLACE + one.replace("{1,2}", "{0,2}"), 3, 1, ROWS)
+
+
 PIPELINE = """  p = f32[2] parameter(0)
   tok = token[] after-all()
   r = (f32[2], u32[], token[]) recv(tok), channel_id=1, frontend_attributes={_xla_send_recv_source_target_pairs="{{0,1},{1,2}}"}
