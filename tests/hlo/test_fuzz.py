@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import re
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from hypothesis import HealthCheck, given, settings
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 
 from heron.errors import HeronError, Span
 from heron.hlo.compare import difference
-from heron.hlo.text import parse, print_module
+from heron.hlo.text import PrintOptions, parse, print_module
 from heron.hlo.verifier import verify
 from tests.support import program
 
@@ -26,18 +28,34 @@ SMALL = (
     "gather_scatter",
 )
 
-FEATURES = (Path(__file__).parent / "text" / "features.hlo").read_text()
+TEXTS = Path(__file__).parent / "text"
+ADD = "add { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] add(a, b) }\n"
+
+
+@cache
+def _texts() -> list[str]:
+    """Programs, and the tables of small ones that have every attribute."""
+    lines = [s.partition("\n")[2] for f in ("instructions", "corners") for s in _sections(f)]
+    whole = [s.partition("\n")[2] for s in _sections("modules")]
+    entries = [f"HloModule m\n{ADD}ENTRY e {{\n{body}\n}}\n" for body in lines]
+    return [
+        *((TEXTS / f"{name}.hlo").read_text() for name in ("features", "options")),
+        *(program(name).read_text() for name in SMALL),
+        *entries,
+        *whole,
+    ]
+
+
+def _sections(name: str) -> list[str]:
+    return (TEXTS / f"{name}.txt").read_text().split("\n== ")[1:]
+
 
 _PIECE = re.compile(r"[\w.\-]+|\s+|.", re.DOTALL)
 _WORDS = (
     'ROOT ENTRY { } ( ) [ ] , = : -> %x x {} {0} {0,1} " \\ /* */ // HloModule f32[] f32[2]{0} (f32[]) s32[999999999] '
     "f32[<=3] f32[?] constant({...}) constant((1,2)) nan inf -1 99999999999999999999999 0_1x2 3x3 b01f_01io->b01f "
-    "dimensions= to_apply= metadata={ sharding={ parameter(0) add tuple while fusion é \x00"
+    "dimensions= to_apply= metadata={ sharding={ origin={ statistics={ {{0},{1}} [2,2]<=[4] T(1,0) <=[8] ? constant(1) parameter(0) add tuple while fusion é \x00"
 ).split(" ")
-
-
-def _texts() -> list[str]:
-    return [FEATURES, *(program(name).read_text() for name in SMALL)]
 
 
 def _damage(text: str, seed: int) -> str:
@@ -75,8 +93,13 @@ def _accepts_or_explains(text: str) -> None:
         assert isinstance(error.where, Span), error
         assert str(error)
         return
-    again = parse(print_module(module))
-    assert difference(module, again) is None
+    for options in (PrintOptions(), PrintOptions(operand_shapes=True, async_sugar=False, index_comments=False)):
+        again = parse(print_module(module, options))
+        assert difference(module, again) is None
+    short = print_module(module, PrintOptions.short())
+    assert print_module(parse(short), PrintOptions.short()) == short
+    for form in (PrintOptions.canonical(), replace(PrintOptions.module_fingerprint(), canonical_order=False)):
+        assert print_module(again, form) == print_module(module, form)
     try:
         verify(module)
     except HeronError as error:
@@ -84,9 +107,12 @@ def _accepts_or_explains(text: str) -> None:
 
 
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(which=st.integers(0, len(SMALL)), seed=st.integers(0, 2**32))
-def test_damaged_programs(which: int, seed: int) -> None:
-    _accepts_or_explains(_damage(_texts()[which], seed))
+@given(seed=st.integers(0, 2**32))
+def test_damaged_programs(seed: int) -> None:
+    texts = _texts()
+    rng = random.Random(seed)  # a third of them programs
+    which = rng.randrange(len(SMALL) + 2) if rng.random() < 0.3 else rng.randrange(len(texts))
+    _accepts_or_explains(_damage(texts[which], seed))
 
 
 @settings(max_examples=100, deadline=None)

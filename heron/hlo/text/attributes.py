@@ -14,9 +14,9 @@ from heron.hlo.literal import Literal
 from heron.hlo.op import Attr, AttrKind
 from heron.hlo.shape import tuple_
 from heron.hlo.text import structured
-from heron.hlo.text.cursor import nearest
 from heron.hlo.text.lexer import quote
 from heron.hlo.text.literals import LiteralError, parse_literal, print_literal
+from heron.hlo.text.nearest import nearest
 
 if TYPE_CHECKING:
     from heron.hlo.shape import Shape

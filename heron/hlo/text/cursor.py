@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
 from heron.errors import HeronError
 from heron.hlo import shape as shapes
 from heron.hlo.shape import Shape
 from heron.hlo.text import carried
-from heron.hlo.text.lexer import END, INTEGER, WORD, Source, unquote
+from heron.hlo.text.lexer import END, INTEGER, MAX_DEPTH, WORD, Source, unquote
 from heron.hlo.text.shapes import parse_array
-
-MAX_DEPTH = 60
 
 _T = TypeVar("_T")
 _OPENING = frozenset("{([")
 _CLOSING = frozenset("})]")
-
-
-def nearest(word: str, known: Iterable[str]) -> str | None:
-    """A hint naming the likely intended word, if there is one."""
-    near = difflib.get_close_matches(word[:100], list(known), 1)
-    return f"did you mean '{near[0]}'?" if near else None
 
 
 class Cursor:
@@ -50,6 +41,8 @@ class Cursor:
             self.fail("TXT002", f"expected {wanted}, but the text ends here", hint=hint or "is the file cut off?")
         if token == '"':
             self.fail("TXT001", "a string without its closing quote")
+        if len(token) > MAX_DEPTH and not token.strip("({["):
+            self._too_deep()
         if token[:2] == "/*":
             self.fail("TXT001", "a comment without its end")
         shown = token if len(token) <= 40 else token[:37] + "..."
@@ -223,4 +216,7 @@ class Cursor:
         """Go one level deeper. Raises TXT012 when that is too deep."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            self.fail("TXT012", "this is nested too deeply", why=f"the limit is {MAX_DEPTH} levels")
+            self._too_deep()
+
+    def _too_deep(self) -> NoReturn:
+        self.fail("TXT012", "this is nested too deeply", why=f"the limit is {MAX_DEPTH} levels")

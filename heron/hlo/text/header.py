@@ -13,8 +13,9 @@ from typing import Any
 
 from heron.hlo.shape import Shape
 from heron.hlo.text.common import print_frontend_attributes, read_frontend_attributes
-from heron.hlo.text.cursor import Cursor, nearest
+from heron.hlo.text.cursor import Cursor
 from heron.hlo.text.lexer import quote
+from heron.hlo.text.nearest import nearest
 from heron.hlo.text.structured import print_index
 
 EntryLayout = tuple[tuple[Shape, ...], Shape]

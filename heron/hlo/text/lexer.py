@@ -17,6 +17,8 @@ END = ""  # the tokens after the last
 _LOOKAHEAD = 4  # how many of them there are, so that looking ahead needs no care
 
 _LITERAL_DEPTH = 10
+#: brackets that may be open at a time
+MAX_DEPTH = 60
 
 
 def _balanced(depth: int) -> str:
@@ -33,13 +35,15 @@ _TOKEN = (
     r"|[0-9bf?]++_[0-9io?]++->[0-9bf?]++"  # convolution labels
     r"|%?[A-Za-z_](?:[\w.]|-(?!>))*+(?:\[[\d,<=?\s]*+\](?:\{[^{}\n]*+\})?+)?+"  # a word, a name or a shape
     r"|%[\w.\-]++"
+    r"|[({\[]{64,}+"  # more than may be open at a time
     r"|[(),=]"
     r"|\{[\d,\s\-]*+\}"  # integers
-    r'|"(?:[^"\\\n]|\\.)*+"'
+    r'|"(?:[^"\\\n]++|\\.)*+"'
     r"|-?\d++_-?\d++(?:_-?\d++)?(?:x-?\d++_-?\d++(?:_-?\d++)?)*+"  # padding
     r"|\d++(?:x\d++)++"  # window sizes
     r"|-?\d++(?:\.\d*+)?(?:[eE][+-]?\d++)?|-(?:inf|nan)"
-    r"|->|<=|/\*.*+|\S"  # a comment that does not end is one token
+    r"|->|<=|/\*.*+"  # a comment that does not end is one token
+    r"|[^\w\s%(){}\[\],=\"\-+:;<>/*?.]++|\S"  # what no token begins with
 )
 _MASTER = re.compile(rf"{_SKIPPED}({_TOKEN}|\Z)", re.DOTALL | re.ASCII)
 

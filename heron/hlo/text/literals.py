@@ -18,6 +18,8 @@ from heron.hlo.text.floats import format_all, make_nan
 from heron.hlo.types import U64, ElementType
 
 ELIDED = "{...}"
+#: dimensions a NumPy array may have
+MAX_RANK = 64
 #: literals with more elements are printed as ``{...}`` when large ones are elided
 LARGE = 10
 #: how many integers count as essential
@@ -65,12 +67,20 @@ def _parse(text: str, shape: Shape, elided_as_zero: bool) -> Literal:
                 "the value of this constant was left out when the text was printed",
                 hint="print with large constants in full, or parse with elided_as_zero=True",
             )
+        for _, leaf in shape.leaves():
+            _check_rank(leaf)
         return _zeros(shape)
     if shape.is_tuple:
         return _parse_tuple(text, shape, elided_as_zero)
     if not shape.is_array:
         raise LiteralError(f"a constant cannot have the shape {shape}")
+    _check_rank(shape)
     return Literal(shape, _parse_array(_COMMENT.sub("", text) if "/*" in text else text, shape))
+
+
+def _check_rank(shape: Shape) -> None:
+    if shape.rank > MAX_RANK:
+        raise LiteralError(f"a constant of rank {shape.rank}", why=f"the limit is {MAX_RANK}")
 
 
 def _zeros(shape: Shape) -> Literal:

@@ -20,9 +20,10 @@ from heron.hlo.op import Attr, Op
 from heron.hlo.shape import Shape
 from heron.hlo.text import async_sugar, carried, common, header, rules
 from heron.hlo.text.attributes import READ
-from heron.hlo.text.cursor import Cursor, nearest
+from heron.hlo.text.cursor import Cursor
 from heron.hlo.text.lexer import END, WORD, Source
 from heron.hlo.text.literals import LiteralError, parse_literal
+from heron.hlo.text.nearest import nearest
 
 #: other spellings of an attribute: op, text name -> attribute, place in its tuple
 SPELLINGS = {
@@ -297,7 +298,7 @@ class Parser(Cursor):
         if not WORD.fullmatch(opcode):
             self.unexpected("an op")
         try:
-            return ops.get(opcode)
+            return ops.get(opcode[:60])
         except HeronError as error:
             raise error.located(self.source.span(self.n)) from None
 

@@ -10,6 +10,7 @@ from heron.hlo import shape as shapes
 from heron.hlo import types
 from heron.hlo.layout import Layout
 from heron.hlo.shape import Shape
+from heron.hlo.text.nearest import nearest
 
 MAX_BYTES = 2**63 - 1
 MAX_RANK = 254
@@ -38,9 +39,12 @@ def parse_array(token: str, default_layout: bool = True) -> Shape:
     """
     match = _TOKEN.fullmatch(token)
     if match is None:
-        raise HeronError("TXT013", f"'{token}' is no shape", hint="shapes look like f32[2,3] or f32[2,3]{1,0}")
+        raise HeronError("TXT013", f"'{token[:60]}' is no shape", hint="shapes look like f32[2,3] or f32[2,3]{1,0}")
     name, inner, layout_text = match.groups()
-    element_type = types.by_name(name)
+    element_type = types.find(name)
+    if element_type is None:
+        hint = nearest(name, types.NAMES) or "one of " + ", ".join(sorted(types.NAMES))
+        raise HeronError("HLO001", f"unknown element type '{name[:60]}'", hint=hint)
     dims, dynamic = _parse_dims(token, inner)
     layout: Layout | None = None
     if element_type.byte_size == 0:
@@ -71,7 +75,9 @@ def _parse_dims(token: str, inner: str) -> tuple[tuple[int, ...], tuple[bool, ..
         match = _DIM.fullmatch(part)
         if match is None:
             hint = "unbounded dynamic dimensions are not supported; give a bound: <=N" if "?" in part else None
-            raise HeronError("TXT013", f"'{part.strip()}' is no dimension", why=f"in the shape {token}", hint=hint)
+            raise HeronError(
+                "TXT013", f"'{part.strip()[:60]}' is no dimension", why=f"in the shape {token[:60]}", hint=hint
+            )
         size = int(match[2])
         if size > MAX_BYTES:
             raise HeronError("TXT013", f"dimension {size} is too large", why="the limit is 2**63 - 1")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
 from heron.errors import HeronError, Span
@@ -131,7 +133,7 @@ CASES = {
         "is no dimension",
     ),
     "unbounded": (entry("x = f32[?,2] parameter(0)"), "TXT013", 3, "f32[?,2]", "give a bound"),
-    "deep": (entry("x = " + "(" * 5000), "TXT012", 3, "(", "nested too deeply"),
+    "deep": (entry("x = " + "(" * 5000), "TXT012", 3, None, "nested too deeply"),
     "deep-inline": (
         entry(X, "y = f32[2] call(x), to_apply=" + "{ a = f32[2] call(), to_apply=" * 500),
         "TXT012",
@@ -172,6 +174,119 @@ CASES = {
         "y = add(x, s)",
         "add",
     ),
+    "comment": (HEAD + "/* ENTRY e {", "TXT001", 2, "/* ENTRY e {", "a comment without its end"),
+    "module-field": (
+        "HloModule m, is_schedule=true",
+        "TXT004",
+        1,
+        "is_schedule",
+        "did you mean 'is_scheduled'?",
+    ),
+    "type": (entry("x = bf61[2] parameter(0)"), "HLO001", 3, "bf61[2]", "did you mean 'bf16'?"),
+    "scalar-layout": (entry("x = f32[]{} parameter(0)"), "TXT013", 3, "f32[]{}", "leave the {} out"),
+    "layout-field": (entry("x = f32[2]{0:S(1)T(8)} parameter(0)"), "TXT013", 3, None, "D T L # * E S SC M"),
+    "levels": (entry("x = f32[2]{0:D(D,C)} parameter(0)"), "TXT013", 3, None, "one level for each of 1"),
+    "sharding": (entry(X + ", sharding={devices=[2]0}"), "HLO027", 3, "{devices=[2]0}", "2 tiles and 1 devices"),
+    "groups": (
+        entry(X, "y = f32[2] all-gather(x), replica_groups={0,1}, dimensions={0}"),
+        "TXT017",
+        4,
+        "{0,1}",
+        "{{0,1},{2,3}}",
+    ),
+    "accuracy": (
+        entry(X, "y = f32[2] exponential(x), result_accuracy={mode=high}"),
+        "TXT017",
+        4,
+        "{mode=high}",
+        "default or highest",
+    ),
+    "no-accuracy": (
+        entry(X, "y = f32[2] negate(x), result_accuracy={mode=highest}"),
+        "TXT004",
+        4,
+        "result_accuracy",
+        "no attribute",
+    ),
+    "origin": (entry(X + ', origin={"x"}'), "TXT017", 3, '{"x"}', "expected '{'"),
+    "statistics": (entry(X + ", statistics={a}"), "TXT017", 3, "{a}", "name=2.5"),
+    "domain": (entry(X, "y = f32[2] domain(x), domain={}"), "TXT017", 4, "{}", "this is no domain"),
+    "replication": (
+        entry(X + ", parameter_replication={true,false}"),
+        "TXT004",
+        3,
+        X + ", parameter_replication={true,false}",
+        "2 flags for 1 buffers",
+    ),
+    "window-interior": (
+        HEAD
+        + "add { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] add(a, b) }\n"
+        + "ENTRY e { x = f32[4] parameter(0)\n z = f32[] constant(0)\n"
+        + " y = f32[3] reduce-window(x, z), window={size=2 pad=0_0_1}, to_apply=add }",
+        "TXT004",
+        7,
+        "0_0_1",
+        "no interior padding",
+    ),
+    "nested-attribute": (
+        entry(X, "y = f32[3,2] negate(f32[3,2] broadcast(x), dimensions={1})"),
+        "TXT005",
+        4,
+        None,
+        "broadcast needs the attribute 'dimensions'",
+    ),
+    "wrong-done": (
+        entry(X, "s = ((f32[2]), f32[2], u32[]) negate-start(x)", "d = f32[2] abs-done(s)"),
+        "TXT016",
+        5,
+        "abs-done",
+        "that runs negate",
+    ),
+    "wrong-thread": (
+        entry(
+            X, "s = ((f32[2]), f32[2], u32[]) negate-start(x)", 'd = f32[2] negate-done(s), async_execution_thread="t"'
+        ),
+        "TXT016",
+        5,
+        "async_execution_thread",
+        "s has main",
+    ),
+    "done-of-nothing": (entry(X, "d = f32[2] negate-done(x)"), "TXT016", 4, "x", "it is parameter"),
+    "true-by-index": (
+        entry(
+            "p = s32[] parameter(0)",
+            "y = s32[] conditional(p, p, p), true_computation={ a = s32[] parameter(0) }, "
+            "false_computation={ a = s32[] parameter(0) }",
+        ),
+        "TXT004",
+        4,
+        "true_computation",
+        "branch_computations={A, B}",
+    ),
+    "two-instructions": (
+        "a = f32[2] negate(f32[2] x)\nb = f32[2] negate(f32[2] a)",
+        "TXT002",
+        2,
+        "b",
+        "belong into a computation",
+    ),
+    "operand-without-shape": ("a = f32[2] negate(x)", "TXT007", 1, "x", "needs its shape"),
+    "payload": (entry("c = f8e4m3fn[] constant(nan(0x1))"), "TXT010", 3, "constant(nan(0x1))", "one NaN only"),
+    "bare-point": (entry("c = f32[] constant(.5)"), "TXT011", 3, "constant(.5)", "'.5' is no number"),
+    "rank": (
+        entry("c = f32[" + "1," * 70 + "1] constant({...})"),
+        "TXT011",
+        3,
+        None,
+        "left out when the text was printed",
+    ),
+    "literal-rank": (
+        entry("c = f32[" + "1," * 70 + "1] constant(" + "{" * 71 + "1" + "}" * 71 + ")"),
+        "TXT011",
+        3,
+        None,
+        "the limit is 64",
+    ),
     "nul": (entry("x = f32[2] \x00"), "TXT002", 3, "\x00", "expected an op"),
 }
 
@@ -190,6 +305,64 @@ def test_error(name: str) -> None:
         begin = error.where.column - 1
         length = error.where.length if underlined else 0
         assert error.where.text[begin : begin + length] == underlined
+
+
+N = 5_000
+#: texts that ask for depth, length or memory: an error, soon
+HUGE = {
+    "tuple-shape": entry("x = " + "(" * N + "f32[]" + ")" * N + " parameter(0)"),
+    "tuple-shape-of-many": entry("x = " + "((f32[], " * N),
+    "literal": entry("x = ((f32[])) constant(" + "(" * N + "1" + ")" * N + ")"),
+    "array-literal": entry("x = f32[1,1] constant(" + "{" * N + "1" + "}" * N + ")"),
+    "open-constants": entry("x = f32[] " + "constant(" * N),
+    "operands": entry("x = f32[] " + "add(f32[] " * N + "constant(0)" + ", f32[] constant(0))" * N),
+    "alone": "f32[] " + "add(f32[] " * N + "constant(0)" + ", f32[] constant(0))" * N,
+    "bodies": entry(X, "y = f32[2] call(x), to_apply=" + "{ a = f32[2] call(), to_apply=" * N),
+    "sharding": entry(X + ", sharding=" + "{" * N + "}" * N),
+    "sharding-apart": entry(X + ", sharding=" + "{ " * N + "}" * N),
+    "origin": entry(X + ", origin={" + "( " * N + '{"a"}' + ")" * N + "}"),
+    "elements": entry("x = f32[99999999999] constant({1})"),
+    "rows": entry("x = f32[99999999999,0] constant({})"),
+    "rank": entry("x = f32[" + "1," * N + "1] parameter(0)"),
+    "tiles": entry("x = f32[2]{0:T" + "(2)" * N + "x} parameter(0)"),
+    "numbers": entry("x = f32[2] constant({" + "1," * N * 10 + "1})"),
+    "integer": entry(X, "y = f32[2] iota(), iota_dimension=" + "9" * N * 10),
+    "integers": entry(X, "y = f32[2] reverse(x), dimensions={" + "9" * N * 10 + "}"),
+    "float": entry("x = f32[] constant(" + "9" * N * 10 + ")"),
+    "junk": entry("x = " + "$" * N * 50),
+    "string": entry('x = f32[] parameter(0), backend_config="' + "a" * N * 50),
+    "backslashes": entry('x = f32[] parameter(0), backend_config="' + "\\" * (N * 50 + 1)),
+    "operation": entry("x = f32[2] " + "a" * N * 50 + "(x)"),
+    "type": entry("x = " + "q" * N * 50 + "[2] parameter(0)"),
+    "attribute": entry(X, "y = f32[2] negate(x), " + "a" * N * 50 + "=3"),
+    "operand": entry(X, "y = f32[2] negate(" + "a" * N * 50 + ")"),
+    "names": entry(*(f"x{n} = f32[2] parameter({n})" for n in range(N)), "y = f32[2] negate(zz)"),
+    "comments": HEAD + "/*" * N * 10,
+    "quotes": HEAD + '"' * (N * 10 + 1),
+    "slashes": HEAD + "/" * N * 10,
+    "groups": entry(X, "y = f32[2] all-gather(x), dimensions={0}, replica_groups=" + "{{0,1}," * N),
+    "tile-devices": entry(X + ", sharding={devices=[99999999999]<=[99999999999]}"),
+    "alias": "HloModule m, input_output_alias={ " + "{}: (0, {}), " * N,
+    "entry-layout": "HloModule m, entry_computation_layout={" + "(" * N,
+    "literal-attribute": entry('y = f32[] custom-call(), custom_call_target="f", literal=' + "( " * N),
+    "surrogates": entry("\ud800 = f32[2] parameter(0)"),
+    "itself": HEAD + "a { x = f32[2] parameter(0)\n y = f32[2] call(x), to_apply=a }",
+    "before-itself": entry(X, "y = f32[2] negate(x), control-predecessors={y}"),
+}
+
+
+@pytest.mark.parametrize("name", HUGE)
+def test_too_much(name: str) -> None:
+    """Bounded in depth and memory, and told in a short message."""
+    tracemalloc.start()
+    try:
+        with pytest.raises(HeronError) as caught:
+            parse(HUGE[name])
+        assert tracemalloc.get_traced_memory()[1] < 50e6 + 200 * len(HUGE[name])
+    finally:
+        tracemalloc.stop()
+    assert isinstance(caught.value.where, Span)
+    assert len(str(caught.value)) < 1200
 
 
 def test_rendered() -> None:
