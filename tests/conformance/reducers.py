@@ -70,3 +70,30 @@ SUM_AND_MAX = """both {
  ROOT t = (T[], s32[]) tuple(s, m)
 }
 """
+
+#: adds the second value to the first until that is at least 10: more than elementwise ops
+LOOP = """small {
+ t = (T[], T[]) parameter(0)
+ x = T[] get-tuple-element(t), index=0
+ ten = T[] constant(10)
+ low = pred[] compare(x, ten), direction=LT
+ by = T[] get-tuple-element(t), index=1
+ z = T[] constant(0)
+ up = pred[] compare(by, z), direction=GT
+ ROOT r = pred[] and(low, up)
+}
+grown {
+ t = (T[], T[]) parameter(0)
+ x = T[] get-tuple-element(t), index=0
+ by = T[] get-tuple-element(t), index=1
+ s = T[] add(x, by)
+ ROOT r = (T[], T[]) tuple(s, by)
+}
+loop {
+ a = T[] parameter(0)
+ b = T[] parameter(1)
+ t = (T[], T[]) tuple(a, b)
+ w = (T[], T[]) while(t), condition=small, body=grown
+ ROOT r = T[] get-tuple-element(w), index=0
+}
+"""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from tests.conformance import test_convolution, test_dot, test_indexing, test_movement, test_reduce, test_sort
+from tests.conformance import drawn, test_convolution, test_dot, test_indexing, test_movement, test_reduce, test_sort
 from tests.conformance import test_transforms as transforms
 from tests.conformance.case import Case
 
 
-def cases() -> list[Case]:
-    """The tables that the tests run, family by family."""
-    return [
+def cases(full: bool = True) -> list[Case]:
+    """The tables that the tests run, family by family; ``full``: and 1300 cases with drawn shapes and attributes."""
+    tables = [
         *test_dot.dot_cases(),
         *test_convolution.convolution_cases(),
         *test_reduce.reduce_cases(),
@@ -26,3 +26,4 @@ def cases() -> list[Case]:
         *transforms.solve_cases(),
         *transforms.norm_cases(),
     ]
+    return tables + drawn.cases(100, first=1000) if full else tables

@@ -52,7 +52,8 @@ DIMENSIONS = {
 #: operands and result
 MIXED = """f32 f32 f64, bf16 bf16 f32, f16 f16 f32, f8e4m3fn f8e5m2 f32, f8e4m3fn f8e4m3fn bf16, s8 s8 s32, u8 s8 s32,
 u8 u8 u32, s16 s16 s32, s8 bf16 f32, s8 f32 f32, s32 s32 s64, pred pred s32, bf16 f32 f32, f32 bf16 bf16, u8 f32 f32,
-s8 s8 f32, f32 f32 bf16, s32 s32 s8, c64 c64 c128, f32 c64 c64, f64 f64 f32"""
+s8 s8 f32, f32 f32 bf16, s32 s32 s8, c64 c64 c128, f32 c64 c64, f64 f64 f32,
+s4 s8 s32"""
 PRECISIONS = ("default,default", "high,highest", "highest,highest")
 #: algorithms XLA:CPU computes to the same values, with operand and result types
 ALGORITHMS = {
@@ -63,6 +64,7 @@ ALGORITHMS = {
     "dot_bf16_bf16_f32": ("bf16", "f32"),
     "dot_bf16_bf16_f32_x3": ("f32", "f32"),
     "dot_bf16_bf16_f32_x6": ("f32", "f32"),
+    "dot_bf16_bf16_f32_x9": ("f32", "f32"),
     "dot_tf32_tf32_f32_x3": ("f32", "f32"),
     "dot_f32_f32_f32": ("f32", "f32"),
     "dot_f64_f64_f64": ("f64", "f64"),

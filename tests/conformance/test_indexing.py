@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from heron.hlo.evaluator import evaluate
+from heron.hlo.text import parse
 from tests.conformance.case import Case
-from tests.conformance.reducers import FIRST, SECOND, SUM_AND_MAX, binary
+from tests.conformance.reducers import FIRST, LOOP, SECOND, SUM_AND_MAX, binary
 from tests.conformance.runner import expect_agreement
-from tests.conformance.tables import SOME, STEPS, table
+from tests.conformance.tables import SOME, STEPS, of_type, table
+from tests.hlo.ops.agree import program
 
 #: index types with the extremes of each
 EXTREMES = {
@@ -223,6 +226,30 @@ def scatter_cases() -> list[Case]:
 
 def test_scatter() -> None:
     expect_agreement(scatter_cases())
+
+
+def test_reducers_with_loops() -> None:
+    """Computations that are no elementwise ops run element by element."""
+    x = np.array([-3, 1, 4, 2, 12, 5], np.int32)
+
+    def loop(a: int, b: int) -> int:
+        while a < 10 and b > 0:
+            a += b
+        return a
+
+    def value(body: str, *arrays: np.ndarray) -> list[int]:
+        module = parse(program(of_type(body, "s32"), of_type(LOOP, "s32")))
+        return evaluate(module, *arrays)[0].tolist()
+
+    pairs = [loop(a, b) for a, b in zip(x[:-1], x[1:], strict=True)]
+    window = " p = T[6] parameter(0)\n z = T[] constant(10)\n ROOT r = T[5] reduce-window(p, z), window={size=2}"
+    assert value(window + ", to_apply=loop", x) == [10] * 5  # the initial value is enough
+    assert value(window.replace("constant(10)", "constant(9)") + ", to_apply=loop", x) == [
+        loop(9, pair) for pair in pairs
+    ]
+    base, updates = np.array([0, 7, -20], np.int32), np.array([3, 4, 5, 6], np.int32)
+    want = [loop(loop(0, 3), 5), loop(7, 4), loop(-20, 6)]
+    assert value(_scatter("3", "4 {0,1,0,2}", "4", POINTS, "loop"), base, updates) == want
 
 
 # -- dynamic slices --------------------------------------------------------------------------------------------------

@@ -82,8 +82,8 @@ def test_reduce() -> None:
 
 
 def test_nan_is_greatest_and_least() -> None:
-    """maximum and minimum keep NaN wherever it stands."""
-    x = np.array([[1, np.nan, 2], [np.nan, -1, 0], [0.0, 0.0, 0.0], [-0.0, -0.0, -0.0], [np.inf, 1, -np.inf]])
+    """maximum and minimum keep NaN wherever it stands; zeros are ordered by sign."""
+    x = np.array([[1, np.nan, 2], [np.nan, -1, 0], [0.0, -0.0, -0.0], [-0.0, 0.0, 0.0], [np.inf, 1, -np.inf]])
     cases = []
     for t, dtype in (("f32", np.float32), ("f64", np.float64)):
         for o, init in (("maximum", "-inf"), ("minimum", "inf")):
