@@ -88,12 +88,6 @@ def need_dim(i: Instruction, name: str, dim: int, rank: int) -> None:
         reject(i, f"{name}={dim} is not a dimension", f"the rank is {rank}")
 
 
-def need_scalar_index(i: Instruction, s: Shape, n: int) -> None:
-    """Rejects an operand that is no integer scalar."""
-    if not s.is_array or s.rank or not s.element_type.is_integer:
-        reject(i, f"operand {n} must be an integer scalar", f"it is {s}")
-
-
 def signature(c: Computation) -> tuple[tuple[Shape, ...], Shape]:
     """Parameter shapes and result shape of a computation."""
     return tuple(p.shape for p in c.parameters), c.root.shape

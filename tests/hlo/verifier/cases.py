@@ -55,4 +55,4 @@ def _text(lines: list[str], sign: str) -> str:
     return "\n".join("  " + x[2:] if x.startswith(sign + " ") else x for x in lines if not x.startswith(other + " "))
 
 
-ALL = [case for path in sorted(Path(__file__).parent.glob("*.txt")) for case in read(path)]
+ALL = [case for path in sorted(Path(__file__).parent.glob("*.txt")) if path.stem != "refusals" for case in read(path)]
