@@ -19,6 +19,11 @@ f {
   ROOT n = f32[4,2]{1,0} negate(p)
 }
 
+g {
+  a = f32[4,2]{1,0} parameter(0)
+  ROOT b = f32[4,2]{1,0} abs(a)
+}, execution_thread="other"
+
 step {
   q = f32[4,2]{1,0} parameter(0)
   ROOT o = f32[4,2]{1,0} fusion(q), kind=kLoop, calls=f
@@ -27,7 +32,10 @@ step {
 ENTRY e {
   x = f32[4,2]{1,0} parameter(0)
   y = f32[4,2]{1,0} custom-call(x), custom_call_target="g", operand_layout_constraints={f32[4,2]{1,0}}
-  ROOT z = f32[4,2]{1,0} call(y), to_apply=step
+  z = f32[4,2]{1,0} call(y), to_apply=step
+  r = f32[4,2]{1,0} collective-broadcast(z), replica_groups={{0,1}}
+  s = ((f32[4,2]{1,0}), f32[4,2]{1,0}, u32[]) async-start(r), async_execution_thread="other", calls=g
+  ROOT d = f32[4,2]{1,0} async-done(s)
 }
 """
 
@@ -88,6 +96,38 @@ def no_layout(m: Module) -> None:
     find(m, "n").shape = find(m, "n").shape.bare
 
 
+def other_computation(m: Module) -> None:
+    find(m, "d").attrs["calls"] = m.computation("step")
+
+
+def other_thread(m: Module) -> None:
+    find(m, "d").attrs["async_execution_thread"] = "main"
+
+
+def odd_groups(m: Module) -> None:
+    find(m, "r").attrs["replica_groups"] = "{{0,1},2}"
+
+
+def odd_sharding(m: Module) -> None:
+    find(m, "x").extras["sharding"] = "{splat}"
+
+
+def sharding_of_too_few(m: Module) -> None:
+    find(m, "x").extras["sharding"] = "{devices=[2,2]0,1}"
+
+
+def odd_origin(m: Module) -> None:
+    find(m, "x").extras["origin"] = '"a"'
+
+
+def accurate_negation(m: Module) -> None:
+    find(m, "n").extras["result_accuracy"] = "{mode=highest}"
+
+
+def too_many_flags(m: Module) -> None:
+    find(m, "x").extras["parameter_replication"] = (True, False)
+
+
 def layout_of_other_rank(m: Module) -> None:
     n = find(m, "n")
     n.shape = n.shape.with_layout(layout((0,)))
@@ -103,9 +143,17 @@ BROKEN: list[tuple[Callable[[Module], None], VerifierOptions, str, str]] = [
     (fusion_with_schedule, VerifierOptions(), "HLO119", "'f' is the body of a fusion"),
     (no_operand_layout, VerifierOptions(), "HLO126", "operand 0 has none"),
     (no_result_layout, VerifierOptions(), "HLO126", "the result has none"),
+    (odd_groups, VerifierOptions(), "HLO140", "the groups of 'r' cannot be read"),
+    (odd_sharding, VerifierOptions(), "HLO150", "the sharding of 'x' cannot be read"),
+    (sharding_of_too_few, VerifierOptions(), "HLO150", "4 tiles and 2 devices"),
+    (odd_origin, VerifierOptions(), "HLO154", "the origin of 'x' cannot be read"),
+    (accurate_negation, VerifierOptions(), "HLO155", "negate has no result accuracy"),
+    (too_many_flags, VerifierOptions(), "HLO156", "2 flags, 1 leaves"),
+    (other_computation, VerifierOptions(), "HLO132", "'d' calls 'step', 's' calls 'g'"),
+    (other_thread, VerifierOptions(), "HLO132", "'d' is on 'main', 's' on 'other'"),
     (layout_of_other_rank, VerifierOptions(), "HLO160", "{0} for rank 2"),
     (call_without_schedule, SCHEDULED, "HLO190", "'step' has no schedule"),
-    (no_schedule, SCHEDULED, "HLO190", "'step' has no schedule"),
+    (no_schedule, SCHEDULED, "HLO190", "has no schedule"),
     (step_applied_too, SCHEDULED, "HLO191", "'step' runs in sequence elsewhere"),
     (no_layout, LAYOUTS, "HLO200", "'n' has no layout"),
 ]

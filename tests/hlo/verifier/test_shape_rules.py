@@ -122,3 +122,34 @@ def test_built(opcode: str, operands: list[Shape], attrs: dict[str, Any], says: 
     with pytest.raises(HeronError, match=says) as caught:
         ops.get(opcode).shape(*_asked(opcode, operands, attrs))
     assert caught.value.code == "HLO010"
+
+
+#: what XLA's own inference lets through, though the op's definition does not allow it
+LAX = {
+    "pred cannot be clamped",
+    "operand 0 must be a token",
+    "operand 1 must be a token",
+    "group_sizes must be integers",
+    "must name one dimension",
+    "do not match",
+    "differ in size",
+    "other dimensions than operand 0",
+    "one result dimension for each operand dimension",
+    "at least one operand",
+}
+
+
+def test_xla_refuses_the_same() -> None:
+    """Where XLA infers the shape itself, it takes what is taken here and refuses what is refused."""
+    hlo = pytest.importorskip("jaxlib._hlo")
+
+    def takes(line: str) -> bool:
+        try:
+            hlo.hlo_module_from_text(module(line, stated=False))
+        except Exception:
+            return False
+        return True
+
+    inferred = [p for p in PAIRS if p.opcode != "scan" and takes(p.taken)]
+    assert len(inferred) > 40
+    assert [p.refused for p in inferred if p.says not in LAX and takes(p.refused)] == []
