@@ -26,9 +26,22 @@ _SECTIONS = [s for f in (HERE, HERE.parent / "text") for s in (f / "instructions
 PROGRAMS = {name: entry(body) for name, _, body in (s.partition("\n") for s in _SECTIONS)}
 PROGRAMS["features"] = (HERE.parent / "text" / "features.hlo").read_text()
 
+_HEADER = """HloModule m, is_scheduled=true, input_output_alias={ {0}: (1, {1}, must-alias) }, """
+PROGRAMS["header"] = (
+    _HEADER
+    + """buffer_donor={ (1, {0}) }, frontend_attributes={a="b"}
+
+ENTRY e {
+ n = s32[] parameter(0)
+ x = (f32[2], f32[2]) parameter(1)
+ y = f32[2] get-tuple-element(x), index=0
+ ROOT r = (f32[2], s32[]) tuple(y, n)
+}
+"""
+)
+
 #: what heron reads and writes, and XLA writes but does not read
 OURS = {
-    "dimension levels": "a = f32[2,3]{1,0:D(D,C)} parameter(0)\nb = f32[2,3]{1,0:D(S+,H~)T(2)} parameter(1)",
     "index types": "a = f32[2,3]{1,0:#(u32)*(u64)} parameter(0)",
     "any tile": "a = f32[2,3]{0,1:T(*,2)} parameter(0)",
     "one bit": "a = s1[5] constant({0,-1,0,-1,-1})\nb = u1[5] constant({0,1,0,1,1})",
