@@ -1,6 +1,6 @@
 // Groups of any form, channels, and what HLO has no attribute for: all_to_all from one dimension to another.
 // RUN: heron fmt %s | filecheck %s
-// CHECK: (f32[4,6]{1,0}, f32[4,6]{1,0}) all-reduce(%a, %a), channel_id=1, replica_groups={{[{][{]}}0,2},{1,3,5}}, use_global_device_ids=true, to_apply=%maximum_f32
+// CHECK: (f32[4,6]{1,0}, f32[4,6]{1,0}) all-reduce(%a, %a), channel_id=1, replica_groups={{[{][{]}}0,2},{1,3,4}}, use_global_device_ids=true, to_apply=%maximum_f32
 // CHECK: all-reduce(%b), replica_groups={}, to_apply=%add_s32
 // CHECK: f32[8,6]{1,0} all-gather(%a), channel_id=2, replica_groups={{[{][{]}}0,1},{2,3}}, dimensions={0}, use_global_device_ids=true
 // CHECK: f32[4,3]{1,0} reduce-scatter(%a), channel_id=3, replica_groups={{[{][{]}}0,1},{2,3}}, dimensions={1}, to_apply=%add_f32
@@ -11,7 +11,7 @@
 // CHECK: collective-broadcast(%a), replica_groups={{[{][{]}}2,0}}
 module @collectives attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 2 : i32} {
   func.func @main(%a: tensor<4x6xf32>, %b: tensor<4xi32>) -> (tensor<4x6xf32>, tensor<4xi32>, tensor<8x6xf32>, tensor<4x3xf32>, tensor<2x12xf32>, tensor<4x6xf32>, tensor<4x6xf32>, tensor<4x6xf32>) {
-    %0:2 = "stablehlo.all_reduce"(%a, %a) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 2, -1], [1, 3, 5]]> : tensor<2x3xi64>, use_global_device_ids}> ({
+    %0:2 = "stablehlo.all_reduce"(%a, %a) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 2, -1], [1, 3, 4]]> : tensor<2x3xi64>, use_global_device_ids}> ({
     ^bb0(%x: tensor<f32>, %y: tensor<f32>):
       %z = stablehlo.maximum %x, %y : tensor<f32>
       stablehlo.return %z : tensor<f32>
