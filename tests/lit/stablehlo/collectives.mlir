@@ -8,8 +8,8 @@
 // CHECK-NEXT: f32[2,2,6]{2,1,0} transpose(%{{.*}}), dimensions={1,0,2}
 // CHECK-NEXT: f32[2,12]{1,0} reshape
 // CHECK: collective-permute(%a), channel_id=4, source_target_pairs={{[{][{]}}0,1},{1,0}}
-// CHECK: collective-broadcast(%a), replica_groups={{[{][{]}}2,0}}
-module @collectives attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 2 : i32} {
+// CHECK: collective-broadcast(%a), replica_groups={{[{][{]}}1,0}}
+module @collectives {
   func.func @main(%a: tensor<4x6xf32>, %b: tensor<4xi32>) -> (tensor<4x6xf32>, tensor<4xi32>, tensor<8x6xf32>, tensor<4x3xf32>, tensor<2x12xf32>, tensor<4x6xf32>, tensor<4x6xf32>, tensor<4x6xf32>) {
     %0:2 = "stablehlo.all_reduce"(%a, %a) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 2, -1], [1, 3, 4]]> : tensor<2x3xi64>, use_global_device_ids}> ({
     ^bb0(%x: tensor<f32>, %y: tensor<f32>):
@@ -24,7 +24,7 @@ module @collectives attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas
     }) : (tensor<4x6xf32>) -> tensor<4x3xf32>
     %3 = "stablehlo.all_to_all"(%a) <{concat_dimension = 1 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>, split_count = 2 : i64, split_dimension = 0 : i64}> : (tensor<4x6xf32>) -> tensor<2x12xf32>
     %4 = "stablehlo.collective_permute"(%a) <{channel_handle = #stablehlo.channel_handle<handle = 4, type = 1>, source_target_pairs = dense<[[0, 1], [1, 0]]> : tensor<2x2xi64>}> : (tensor<4x6xf32>) -> tensor<4x6xf32>
-    %5 = "stablehlo.collective_broadcast"(%a) <{replica_groups = dense<[[2, 0]]> : tensor<1x2xi64>}> : (tensor<4x6xf32>) -> tensor<4x6xf32>
+    %5 = "stablehlo.collective_broadcast"(%a) <{replica_groups = dense<[[1, 0]]> : tensor<1x2xi64>}> : (tensor<4x6xf32>) -> tensor<4x6xf32>
     %6 = "stablehlo.all_reduce"(%b) <{replica_groups = dense<> : tensor<0x0xi64>}> ({
     ^bb0(%x: tensor<i32>, %y: tensor<i32>):
       %z = stablehlo.add %x, %y : tensor<i32>
