@@ -12,14 +12,25 @@ from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
 
-__all__ = ["HeronError", "Module", "Options", "compile", "evaluate", "from_jax", "jit", "load", "parse"]
+__all__ = [
+    "HeronError",
+    "Module",
+    "Options",
+    "compile",
+    "evaluate",
+    "evaluate_devices",
+    "from_jax",
+    "jit",
+    "load",
+    "parse",
+]
 
 if TYPE_CHECKING:
     from heron.backends import compile
     from heron.errors import HeronError
     from heron.frontends import load
     from heron.frontends.jax import from_jax
-    from heron.hlo.evaluator import evaluate
+    from heron.hlo.evaluator import evaluate, evaluate_devices
     from heron.hlo.module import Module
     from heron.hlo.text import parse
     from heron.jitting import jit
@@ -31,6 +42,7 @@ _HOMES = {
     "Options": "heron.options",
     "compile": "heron.backends",
     "evaluate": "heron.hlo.evaluator",
+    "evaluate_devices": "heron.hlo.evaluator",
     "from_jax": "heron.frontends.jax",
     "jit": "heron.jitting",
     "load": "heron.frontends",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from heron.errors import HeronError
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
 from heron.hlo.types import ElementType
+
+if TYPE_CHECKING:
+    from heron.hlo.evaluation.devices import Device
 
 #: relative tolerance by width of the type, for passes that may round otherwise
 _TOLERANCE = {64: 1e-10, 32: 2e-5, 16: 2e-2, 8: 0.3, 4: 1.0}
@@ -45,17 +48,19 @@ def verify_after(pass_name: str, module: Module, has_layouts: bool = False) -> N
 class ValueCheck:
     """Evaluates the module after each changing pass and compares with what it gave before.
 
-    Each evaluation is also the next one's reference, so a chain of passes costs one evaluation each.
+    Each evaluation is also the next one's reference, so a chain of passes costs one evaluation each. A program for
+    several devices runs on all of them, each with inputs of its own.
     """
 
     def __init__(self, module: Module, seed: int = 0) -> None:
-        self._inputs = random_inputs(module, seed)
+        count = module.replica_count * module.num_partitions
+        self._inputs = [random_inputs(module, seed + device) for device in range(count)]
         self._before = module.clone()
-        self._values = _flat(_evaluate(module, self._inputs))
+        self._values = _evaluate(module, self._inputs)
 
     def after(self, pass_name: str, module: Module) -> None:
         """Raise PASS003 when `module` gives other values than it did before `pass_name`."""
-        values = _flat(_evaluate(module, self._inputs))
+        values = _evaluate(module, self._inputs)
         if len(values) != len(self._values):
             raise HeronError(
                 "PASS003", f"pass '{pass_name}' changed the number of outputs: {len(self._values)}, now {len(values)}"
@@ -81,9 +86,9 @@ class ValueCheck:
         shared = {name for name, i in new_by_name.items() if _same_type(i, old_by_name.get(name))}
         old = _values_of(self._before, shared, self._inputs)
         new = _values_of(module, shared, self._inputs)
-        for name in new:  # in the order they were computed
-            if difference(old.get(name), new[name]) is not None:
-                return str(new_by_name[name])
+        for place in new:  # in the order they were computed
+            if difference(old.get(place), new[place]) is not None:
+                return str(new_by_name[place[1]])
         return None
 
 
@@ -146,27 +151,22 @@ def random_array(element_type: ElementType, dims: tuple[int, ...], rng: np.rando
     return values.astype(element_type.dtype)
 
 
-def _evaluate(module: Module, inputs: list[np.ndarray]) -> Any:
-    from heron.hlo.evaluator import Evaluator
+def _evaluate(module: Module, inputs: list[list[np.ndarray]]) -> list[np.ndarray]:
+    """The outputs of every device the program is for, one device after the other."""
+    from heron.hlo.evaluator import evaluate_devices
 
-    return Evaluator(module).run(*inputs)
-
-
-def _flat(value: Any) -> list[Any]:
-    if isinstance(value, tuple):
-        return [leaf for part in value for leaf in _flat(part)]
-    return [value]
+    return [output for outputs in evaluate_devices(module, inputs) for output in outputs]
 
 
-def _values_of(module: Module, names: set[str], inputs: list[np.ndarray]) -> dict[str, Any]:
-    """Values of the entry's instructions of those names, in the order they are computed."""
-    from heron.hlo.evaluator import Evaluator
+def _values_of(module: Module, names: set[str], inputs: list[list[np.ndarray]]) -> dict[tuple[int, str], Any]:
+    """Values of the entry's instructions of those names by device and name, in the order they are computed."""
+    from heron.hlo.evaluator import evaluate_devices
 
-    found: dict[str, Any] = {}
+    found: dict[tuple[int, str], Any] = {}
 
-    def keep(i: Instruction, value: Any) -> None:
+    def keep(device: Device, i: Instruction, value: Any) -> None:
         if i.name in names and i.parent is module.entry:
-            found[i.name] = value
+            found[device.number, i.name] = value
 
-    Evaluator(module, on_value=keep).run(*inputs)
+    evaluate_devices(module, inputs, on_value=keep)
     return found

@@ -229,6 +229,19 @@ def test_values_check_names_the_pass_and_the_instruction(module: Module) -> None
     assert "4 of 4 elements differ, max error 1;" in str(error.why)
 
 
+def test_values_check_runs_every_device() -> None:
+    text = """HloModule m, num_partitions=2
+ENTRY main {
+  id = u32[] partition-id()
+  f = f32[] convert(id)
+  c = f32[] constant(1)
+  ROOT r = f32[] multiply(f, c)
+}
+"""
+    with pytest.raises(HeronError, match=r"PASS003(.|\n)*output 1(.|\n)*constant\(2\)"):
+        PassContext(Options(check="values")).run_pass(SetConstant(2), parse(text))
+
+
 def test_values_check_lets_right_passes_through(module: Module) -> None:
     ctx = PassContext(Options(check="values"))
     assert not ctx.run_pass(registry.pipeline("simplify"), module)
