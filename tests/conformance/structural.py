@@ -12,6 +12,7 @@ def cases(full: bool = True) -> list[Case]:
     tables = [
         *test_dot.dot_cases(),
         *test_convolution.convolution_cases(),
+        *test_convolution.hole_cases(),
         *test_reduce.reduce_cases(),
         *test_reduce.window_cases(),
         *test_reduce.select_cases(),

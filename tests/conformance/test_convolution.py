@@ -108,8 +108,20 @@ def convolution_cases() -> list[Case]:
     return cases
 
 
+def hole_cases() -> list[Case]:
+    """Padding and holes are zeros, so an infinite kernel element makes NaN of them."""
+    x, k = np.arange(1, 5), np.array([np.inf, 1, 2])
+    cases = []
+    for window, n in (("size=3 pad=1_1", 4), ("size=3 lhs_dilate=2", 5), ("size=3 pad=1_1 rhs_dilate=2", 2)):
+        body = _line(f"window={{{window}}}", f"1,1,{n}", "1,1,4", "1,1,3")
+        for t, dtype in (("f32", np.float32), ("f64", np.float64)):
+            arrays = [x.reshape(1, 1, 4).astype(dtype), k.reshape(1, 1, 3).astype(dtype)]
+            cases.append(Case("convolution", t, of_type(body, t), arrays, f"infinity over holes, {window}"))
+    return cases
+
+
 def test_convolution() -> None:
-    expect_agreement(convolution_cases())
+    expect_agreement(convolution_cases() + hole_cases())
 
 
 def test_integers_wrap() -> None:
