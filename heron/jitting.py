@@ -6,6 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
+from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,14 +28,18 @@ def jit(
     static_argnums: Static = None,
     static_argnames: Names = None,
     donate_argnums: Static = None,
+    donate_argnames: Names = None,
 ) -> Any:
-    """Compile a JAX function with heron; also a decorator, with or without arguments.
+    """Compile a JAX function with heron; also a decorator, with or without arguments, of methods, too.
+
+    Under a transformation of JAX, or in another function that is compiled, it is traced like any function.
 
     Args:
         function: what `jax.jit` takes: arrays and trees of arrays in and out.
         target: the machine, as for `heron.compile`.
         options: compile options, as for `heron.compile`.
-        static_argnums, static_argnames, donate_argnums: as for `jax.jit`; static arguments must be hashable.
+        static_argnums, static_argnames, donate_argnums, donate_argnames: as for `jax.jit`; static arguments must be
+            hashable. Donated arrays are never overwritten, the program only may reuse their memory.
 
     Returns:
         A `Jitted`: call it like the function; it gives NumPy arrays in the tree the function returns.
@@ -52,8 +57,10 @@ def jit(
             static_argnums=static_argnums,
             static_argnames=static_argnames,
             donate_argnums=donate_argnums,
+            donate_argnames=donate_argnames,
         )
-    return Jitted(function, target, options, static_argnums, static_argnames, donate_argnums)
+    donated = (donate_argnums, donate_argnames)
+    return Jitted(function, target, options, static_argnums, static_argnames, donated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,23 +79,29 @@ class Jitted:
         options: Options | None,
         static_argnums: Static,
         static_argnames: Names,
-        donate_argnums: Static,
+        donated: tuple[Static, Names],
     ) -> None:
         self._function, self.target, self._options = function, target, options
         self._numbers, self._names = _static(function, static_argnums, static_argnames)
-        self._donated = donate_argnums
+        self._donated = donated
         self._cache: dict[Hashable, _Compiled] = {}
         functools.update_wrapper(self, function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run, compiling first where needed. Raises RUN0xx as the executable does."""
         jax = need_jax()
+        if any(isinstance(x, jax.core.Tracer) for x in jax.tree_util.tree_leaves((args, kwargs))):
+            return self._function(*args, **kwargs)
         compiled = self._find(args, kwargs)
         shapes = compiled.executable.signature.parameters
         leaves = jax.tree_util.tree_leaves(self._dynamic(args, kwargs))
         arrays = [_array(x, s.element_type.dtype) for x, s in zip(leaves, shapes, strict=True)]
         outputs = compiled.executable.run(arrays)
         return jax.tree_util.tree_unflatten(compiled.lowering.out_tree, outputs)
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        """As a method, with the instance as first argument: mark that static, or make its class a pytree."""
+        return self if instance is None else MethodType(self, instance)
 
     def module(self, *args: Any, **kwargs: Any) -> Module:
         """The module these arguments lead to, before any pass."""
@@ -117,7 +130,8 @@ class Jitted:
             kwargs,
             static_argnums=self._numbers,
             static_argnames=self._names,
-            donate_argnums=self._donated,
+            donate_argnums=self._donated[0],
+            donate_argnames=self._donated[1],
             platform="cpu" if self.target.startswith("cpu") else "cuda",
         )
 
@@ -128,14 +142,20 @@ class Jitted:
 
     def _key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Hashable:
         leaves, tree = need_jax().tree_util.tree_flatten(self._dynamic(args, kwargs))
-        static = [args[n] for n in self._numbers if -len(args) <= n < len(args)]
-        named = [(k, v) for k, v in sorted(kwargs.items()) if k in self._names]
-        key = (tree, tuple(map(_kind, leaves)), len(args), tuple(static), tuple(named))
+        static = [(type(args[n]), args[n]) for n in self._numbers if -len(args) <= n < len(args)]
+        named = [(k, type(v), v) for k, v in sorted(kwargs.items()) if k in self._names]
+        key = (tree, tuple(map(_kind, leaves)), len(args), tuple(static), tuple(named), _settings())
         try:
             hash(key)
         except TypeError as error:
             raise HeronError("JAX002", "static arguments must be hashable", why=str(error)) from None
         return key
+
+
+def _settings() -> Hashable:
+    """JAX's settings that change what a function is lowered to."""
+    config = need_jax().config
+    return config.jax_enable_x64, config.jax_default_matmul_precision, config.jax_numpy_dtype_promotion
 
 
 def _static(function: Callable[..., Any], numbers: Static, names: Names) -> tuple[tuple[int, ...], tuple[str, ...]]:

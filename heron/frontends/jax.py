@@ -46,6 +46,7 @@ def lower(
     static_argnums: Static = None,
     static_argnames: Names = None,
     donate_argnums: Static = None,
+    donate_argnames: Names = None,
     platform: str | None = None,
 ) -> Lowering:
     """Lower a function for arguments like these; every array argument is a parameter, used or not."""
@@ -57,6 +58,7 @@ def lower(
         static_argnums=static_argnums,
         static_argnames=static_argnames,
         donate_argnums=donate_argnums,
+        donate_argnames=donate_argnames,
         keep_unused=True,
     )
     traced = jitted.trace(*args, **kwargs)

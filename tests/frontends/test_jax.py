@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -117,3 +120,86 @@ def test_without_jax(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jax", None)
     with pytest.raises(HeronError, match=r"pip install 'heron\[jax\]'"):
         heron.from_jax(layer, X)
+
+
+class Pair(NamedTuple):
+    first: Any
+    second: Any
+
+
+@jax.tree_util.register_dataclass
+@dataclass
+class Layer:
+    weights: Any
+    bias: Any
+    name: str = field(default="layer", metadata={"static": True})
+
+
+@dataclass(frozen=True)
+class Scale:
+    factor: int
+
+    @functools.partial(heron.jit, static_argnums=0)
+    def apply(self, x):  # noqa: ANN001, ANN201
+        return x * self.factor
+
+
+V = np.arange(3, dtype=np.float32)
+#: function, options of jit, arguments, named arguments
+TREES = {
+    "named tuple": (lambda n: Pair(n.second, n.first), {}, (Pair(V, 2 * V),), {}),
+    "dataclass with a static field": (lambda p: Layer(p.weights * 2, None, p.name + "!"), {}, (Layer(V, None),), {}),
+    "None": (lambda d: {"y": d["x"], "z": None}, {}, ({"x": V, "n": None},), {}),
+    "nothing": (lambda: 3.0, {}, (), {}),
+    "no result": (lambda x: None, {}, (V,), {}),
+    "named arguments in any order": (lambda x, *, b, a: x * a + b, {}, (V,), {"b": V, "a": np.float32(2)}),
+    "any number of arguments": (lambda *a, **k: sum(a) + k["z"], {}, (V, V), {"z": V}),
+    "static from behind": (lambda x, n: x * n, {"static_argnums": -1}, (V, 3), {}),
+    "static with a default": (lambda x, n=2: x * n, {"static_argnums": 1}, (V,), {}),
+    "static by its type": (lambda x, n: x[0] if n is True else x * n, {"static_argnums": 1}, (V, True), {}),
+    "donated": (lambda x, y: (x + y, y), {"donate_argnums": 0}, (V, V + 1), {}),
+    "donated by name": (lambda x, y: (x + y, y), {"donate_argnames": "y"}, (V, V + 1), {}),
+    "one result twice, an argument as it is": (lambda x: (x, x, x + 1), {}, (V,), {}),
+    "weak types": (lambda x: x + np.float16(1), {}, (2.0,), {}),
+    "a list": (lambda x: x[0] + x[1], {}, ([1.0, 2],), {}),
+    "keys": (lambda k: jax.vmap(lambda q: jax.random.uniform(q))(k), {}, (jax.random.split(jax.random.key(1), 3),), {}),
+    "no elements": (lambda x: x.sum(), {}, (np.zeros((0, 3), np.float32),), {}),
+    "jitted by JAX": (jax.jit(jnp.sin), {}, (V,), {}),
+    "four bits": (lambda x: x + x, {}, (jnp.ones(3, jnp.int4),), {}),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", TREES)
+def test_arguments_and_results_of_any_shape(name: str) -> None:
+    function, options, args, kwargs = TREES[name]
+    before = [np.array(x) for x in args if isinstance(x, np.ndarray)]
+    compiled = heron.jit(function, **options)
+    if name == "static by its type":
+        compiled(args[0], 1)  # 1 == True, but another program
+    got, want = compiled(*args, **kwargs), jax.jit(function, **options)(*[_copied(a) for a in args], **kwargs)
+    assert jax.tree.structure(got) == jax.tree.structure(want)
+    for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
+        assert a.dtype == b.dtype and a.shape == b.shape
+        np.testing.assert_allclose(np.asarray(a, np.float32), np.asarray(b, np.float32), rtol=1e-6)
+    for a, b in zip(before, (x for x in args if isinstance(x, np.ndarray)), strict=True):
+        np.testing.assert_array_equal(a, b)  # donated or not
+
+
+def _copied(x: Any) -> Any:
+    return np.array(x) if isinstance(x, np.ndarray) else x
+
+
+def test_jit_of_methods_and_inside_transformations() -> None:
+    assert Scale(3).apply(V).tolist() == [0, 3, 6] and Scale(5).apply(V).tolist() == [0, 5, 10]
+    square = heron.jit(lambda x: (x * x).sum())
+    np.testing.assert_array_equal(jax.grad(square)(V), 2 * V)
+    assert float(heron.jit(lambda x: square(x) + 1)(V)) == 6.0
+
+
+def test_jit_follows_the_settings_of_jax() -> None:
+    more = heron.jit(lambda x: x + 1)
+    assert more(np.arange(2)).dtype == np.int32
+    with jax.enable_x64(True):
+        assert more(np.arange(2)).dtype == np.int64
+    assert more(np.arange(2)).dtype == np.int32
