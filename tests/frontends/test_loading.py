@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -68,12 +69,53 @@ def test_bytecode_portable_artifacts_and_vhlo(jaxlib_module: Any, tmp_path: Path
         assert command("fmt", path).code == 0
 
 
+def damaged(data: bytes) -> Iterator[bytes]:
+    """Cut off, another version, names that are no UTF-8 (at which jaxlib ends the process), and numbers far too large."""
+    yield data[:200]
+    yield data[:4] + b"\xfd" + data[5:]
+    yield data.replace(b"stablehlo", b"stable\xff\xfeo")
+    yield data[:120] + b"\x00\xff" * 20 + data[160:]
+
+
 def test_damaged_bytecode(jaxlib_module: Any, capfd: pytest.CaptureFixture[str]) -> None:
     out = io.BytesIO()
     jaxlib_module.operation.write_bytecode(out)
-    with pytest.raises(HeronError, match="SHLO021"):
-        heron.load(out.getvalue()[:200])
+    for data in damaged(out.getvalue()):
+        with pytest.raises(HeronError, match="SHLO021"):
+            heron.load(data)
     assert capfd.readouterr().err == ""
+
+
+def artifacts() -> Iterator[tuple[str, bytes]]:
+    """What JAX exported in the past, kept in jax to see that it still runs."""
+    import importlib
+    import pkgutil
+
+    folder = pytest.importorskip("jax._src.internal_test_util.export_back_compat_test_data")
+    for found in pkgutil.walk_packages(folder.__path__, f"{folder.__name__}."):
+        work = [] if found.ispkg else list(vars(importlib.import_module(found.name)).items())
+        while work:
+            name, value = work.pop()
+            if isinstance(value, dict) and "mlir_module_serialized" in value:
+                yield f"{found.name}.{name}", value["mlir_module_serialized"]
+            elif isinstance(value, dict):
+                work += value.items()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_artifacts_of_earlier_versions() -> None:
+    from heron.frontends.stablehlo.bytecode import to_text
+    from heron.frontends.stablehlo.importer import parse
+
+    refused, known = [], list(artifacts())
+    for name, data in known:
+        try:
+            parse(to_text(data, name, trusted=True), name, verify=True)
+        except HeronError as error:
+            refused.append((name, error.code))
+    assert len(known) > 100
+    assert {code for _, code in refused} <= {"SHLO011"}  # sizes that nobody knows
+    assert all("dynamic" in name for name, _ in refused), refused
 
 
 def test_without_jaxlib(monkeypatch: pytest.MonkeyPatch) -> None:

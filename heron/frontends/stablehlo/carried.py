@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from heron.frontends.stablehlo.syntax import Operation, as_text
 from heron.hlo.instruction import Instruction
+
+#: tiles of one device, which is all of the value
+_ONE_TILE = re.compile(r"\{devices=\[1(?:,1)*\](?:<=\[1\]|0)[^{}]*\}")
+
+
+def gspmd(value: Any) -> str:
+    """A GSPMD sharding as HLO has it: a single tile is a replicated value."""
+    text = str(value)
+    return "{replicated}" if _ONE_TILE.fullmatch(text) else text
 
 
 def extras(attrs: dict[str, Any]) -> dict[str, Any]:
@@ -15,7 +25,7 @@ def extras(attrs: dict[str, Any]) -> dict[str, Any]:
     frontend: dict[str, str] = {}
     for name, value in attrs.items():
         if name == "mhlo.sharding":
-            found["sharding"] = str(value)
+            found["sharding"] = gspmd(value)
         elif name == "mhlo.frontend_attributes" and isinstance(value, dict):
             frontend.update({k: v if isinstance(v, str) else as_text(v) for k, v in value.items()})
         elif name[:4] == "sdy.":

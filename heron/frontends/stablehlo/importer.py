@@ -6,7 +6,7 @@ import heron.frontends.stablehlo.lower  # noqa: F401  (fills the table of rules)
 import heron.hlo.ops  # noqa: F401  (fills the registry)
 from heron.errors import HeronError
 from heron.frontends.stablehlo.block import Block
-from heron.frontends.stablehlo.carried import extras
+from heron.frontends.stablehlo.carried import extras, gspmd
 from heron.frontends.stablehlo.header import set_header
 from heron.frontends.stablehlo.locations import Locations
 from heron.frontends.stablehlo.reader import read
@@ -148,7 +148,7 @@ class Importer:
         root = block.packed(results)
         shardings = [attrs.get("mhlo.sharding") for _, attrs in function.results]
         if any(shardings):
-            texts = [str(s) if s else "{replicated}" for s in shardings]
+            texts = [gspmd(s) if s else "{replicated}" for s in shardings]
             if root in results:  # the sharding is the result's, not that of a parameter or a shared value
                 root = block.add("copy", (root,))
             root.extras["sharding"] = texts[0] if len(texts) == 1 else "{" + ", ".join(texts) + "}"
