@@ -111,20 +111,24 @@ def test_execution_thread() -> None:
     agree('HloModule m\nENTRY e {\n x = f32[] parameter(0)\n}, execution_thread="other"')
 
 
-SMALL_FLOATS = ["f8e5m2", "f8e4m3", "f8e4m3fn", "f8e3m4", "f8e5m2fnuz", "f8e4m3fnuz", "f8e4m3b11fnuz", "f16", "bf16"]
+SMALL_FLOATS = [t.name for t in types.ALL if t.is_float and t.bits <= 16]
 
 
 @pytest.mark.parametrize("name", SMALL_FLOATS)
 def test_every_value_of_a_float_type(name: str) -> None:
-    """Aside from -0, which XLA's parser takes for an integer, and the sign of NaNs in types with a single one."""
+    """XLA's parser takes -0 for an integer, which has no sign; ours keeps it, so -0 is compared as 0.
+
+    Both read the smallest f8e8m0fnu, a subnormal f32, as the next larger one.
+    """
     element_type = types.by_name(name)
-    bits = np.arange(2**element_type.bits).astype(f"u{element_type.bits // 8}")
+    stored = np.uint16 if element_type.bits == 16 else np.uint8
+    bits = np.arange(2**element_type.bits).astype(stored)
     words = format_all(element_type, bits.view(element_type.dtype))
     text = f"HloModule m\nENTRY e {{\n ROOT c = {name}[{len(words)}] constant({{{', '.join(words)}}})\n}}"
-    assert by_xla(text).replace("-nan", "nan") == print_module(parse(text)).replace("-0,", "0,").replace("-nan", "nan")
+    assert by_xla(text) == print_module(parse(text)).replace("-0,", "0,")
     array = parse(text).entry.root.literal.array
-    same = array.view(bits.dtype) == bits
-    assert (same | np.isnan(array.astype(np.float32))).all()
+    first = 1 if name == "f8e8m0fnu" else 0
+    assert (array.view(stored) == bits)[first:].all()
 
 
 def test_large_constants_are_elided_alike() -> None:
