@@ -7,6 +7,7 @@ last computation is the entry.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import heron.hlo.ops  # noqa: F401  (fills the registry)
@@ -18,7 +19,7 @@ from heron.hlo.instruction import Instruction, Metadata, operand_count_text
 from heron.hlo.module import Module
 from heron.hlo.op import Attr, Op
 from heron.hlo.shape import Shape
-from heron.hlo.text import async_sugar, carried, common, header, rules
+from heron.hlo.text import async_sugar, carried, common, frames, header, rules
 from heron.hlo.text.attributes import READ
 from heron.hlo.text.cursor import Cursor
 from heron.hlo.text.lexer import END, WORD, Source
@@ -88,6 +89,8 @@ class Parser(Cursor):
             module.entry = module.computations[-1]
         if not module.name:
             module.name = f"module_{module.entry.name}"
+        if "stack_frames" in module.header:
+            self._number_frames()
         module.entry_layout = module.header.pop("entry_computation_layout", None)
         if module.header.pop("is_scheduled", single):
             fused = module.fusion_computations()
@@ -95,6 +98,19 @@ class Parser(Cursor):
         if verify:
             self._verify()
         return module
+
+    def _number_frames(self) -> None:
+        """Keep the frames that instructions refer to, as XLA numbers them."""
+        located = [i for i in self.places if i.metadata is not None and i.metadata.stack_frame_id]
+        tables = self.result.header.pop("stack_frames")
+        kept, numbers = frames.used(tables, (i.metadata.stack_frame_id for i in located if i.metadata))
+        if kept.frames:
+            self.result.header["stack_frames"] = kept
+        for i in located:
+            assert i.metadata is not None
+            number = numbers.get(i.metadata.stack_frame_id, 0)
+            if number != i.metadata.stack_frame_id:
+                i.metadata = replace(i.metadata, stack_frame_id=number)
 
     def _is_computation(self) -> bool:
         first, second = self.tokens[:2]
