@@ -7,9 +7,11 @@ from collections.abc import Callable
 import pytest
 
 from heron.errors import HeronError
+from heron.hlo.instruction import Metadata
 from heron.hlo.layout import layout
 from heron.hlo.module import Module
 from heron.hlo.text import parse
+from heron.hlo.text.header import StackFrames
 from heron.hlo.verifier import VerifierOptions, problems, verify
 
 PROGRAM = """HloModule m, is_scheduled=true
@@ -128,6 +130,11 @@ def too_many_flags(m: Module) -> None:
     find(m, "x").extras["parameter_replication"] = (True, False)
 
 
+def frame_of_nobody(m: Module) -> None:
+    m.header["stack_frames"] = StackFrames(("a.py",), ("f",), ((1, 1, 3, 3, 1, 9),), ((1, 1),))
+    find(m, "x").metadata = Metadata(stack_frame_id=2)
+
+
 def layout_of_other_rank(m: Module) -> None:
     n = find(m, "n")
     n.shape = n.shape.with_layout(layout((0,)))
@@ -149,6 +156,7 @@ BROKEN: list[tuple[Callable[[Module], None], VerifierOptions, str, str]] = [
     (odd_origin, VerifierOptions(), "HLO154", "the origin of 'x' cannot be read"),
     (accurate_negation, VerifierOptions(), "HLO155", "negate has no result accuracy"),
     (too_many_flags, VerifierOptions(), "HLO156", "2 flags, 1 leaves"),
+    (frame_of_nobody, VerifierOptions(), "HLO158", "frame 2, the table has 1"),
     (other_computation, VerifierOptions(), "HLO132", "'d' calls 'step', 's' calls 'g'"),
     (other_thread, VerifierOptions(), "HLO132", "'d' is on 'main', 's' on 'other'"),
     (layout_of_other_rank, VerifierOptions(), "HLO160", "{0} for rank 2"),
