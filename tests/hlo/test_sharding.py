@@ -341,6 +341,7 @@ def test_what_is_no_sharding(line: str, message: str) -> None:
         ("{mesh['x'=1], [{}, {}, {}]}", "3 dimensions are split"),
         ("{maximal device=4}", "there is no device 4"),
         ("{devices=[2,1]0,9}", "there is no device 9"),
+        ("{devices=[8,1]<=[8]}", "there is no device 7"),
         ("{devices=[2,1]0,-1}", "there is no device -1"),
         ("{devices=[2,1]1,1}", "a device has two tiles"),
         ("{{replicated}, {replicated}}", "2 elements for the 1 leaves"),

@@ -17,7 +17,7 @@ import numpy as np
 from heron.errors import HeronError
 
 #: more devices than any machine has, and few enough to hold in memory
-MAX_DEVICES = 1 << 22
+MAX_DEVICES = 1 << 20
 
 
 def reject(what: str, why: str | None = None) -> NoReturn:

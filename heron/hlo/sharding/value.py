@@ -303,8 +303,10 @@ class Sharding:
                 self.check(leaf, num_devices)
             return
         plain = self.plain
-        used = (plain.device,) if plain.kind is Kind.MAXIMAL else () if plain.tiles is None else plain.tiles.devices
-        if plain.tiles is not None and len(plain.tiles.places) != len(used):
+        used = (plain.device,) if plain.kind is Kind.MAXIMAL else ()
+        if plain.tiles is not None:  # an iota has each device up to its size once
+            used = plain.tiles.listed if plain.tiles.iota is None else (plain.tiles.size - 1,)
+        if len(set(used)) != len(used):
             reject("a device has two tiles", f"the sharding is {self}")
         wrong = next((d for d in used if d < 0 or (num_devices is not None and d >= num_devices)), None)
         if wrong is not None:
