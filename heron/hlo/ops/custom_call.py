@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import heron.hlo.evaluation.resharding
-import heron.hlo.evaluation.spectral  # noqa: F401  (both fill the table of targets)
+import heron.hlo.evaluation.spectral
+import heron.hlo.evaluation.tridiagonal  # noqa: F401  (all fill the table of targets)
 from heron.errors import HeronError
 from heron.hlo.evaluation import libraries
 from heron.hlo.op import Attr, AttrKind, Op, op, reject

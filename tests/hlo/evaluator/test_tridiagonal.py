@@ -1,0 +1,43 @@
+"""Tridiagonal systems that may be singular, against jaxlib's own solver."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import heron
+
+jax = pytest.importorskip("jax")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+def test_regular_systems_agree(dtype: str) -> None:
+    jax.config.update("jax_enable_x64", True)
+    rng = np.random.default_rng(2)
+    lower, diagonal, upper = (rng.standard_normal((2, 7)).astype(dtype) for _ in range(3))
+    lower[:, 0] = upper[:, -1] = 0
+    lower[0, 3] = 0
+    b = rng.standard_normal((2, 7, 2)).astype(dtype)
+    inputs = lower, diagonal, upper, b
+
+    def solve(*given: np.ndarray) -> object:
+        return jax.lax.linalg.tridiagonal_solve(*given, perturb_singular=True)
+
+    (got,) = heron.evaluate(heron.from_jax(solve, *inputs), *inputs)
+    np.testing.assert_allclose(got, jax.jit(solve)(*inputs), rtol=1e-5 if dtype != "float64" else 1e-13)
+
+
+def test_a_singular_system_gives_the_null_vector() -> None:
+    jax.config.update("jax_enable_x64", True)
+    n = 6
+    line = np.full(n, -1.0)
+    diagonal = np.full(n, 2.0)
+    diagonal[0] = diagonal[-1] = 1  # a path graph's Laplacian: its null vector is constant
+    inputs = np.r_[0, line[1:]], diagonal, np.r_[line[:-1], 0], np.arange(1.0, n + 1)[:, None]
+
+    def solve(*given: np.ndarray) -> object:
+        return jax.lax.linalg.tridiagonal_solve(*given, perturb_singular=True)
+
+    (got,) = heron.evaluate(heron.from_jax(solve, *inputs), *inputs)
+    assert np.isfinite(got).all() and np.abs(got).max() > 1e10
+    np.testing.assert_allclose(got / got[0], 1, rtol=1e-8)
