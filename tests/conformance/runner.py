@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 import pytest
@@ -103,8 +104,18 @@ def _difference(case: Case, n: int, ours: np.ndarray, theirs: np.ndarray, wrong:
     return f"{int(wrong.sum())} of {wrong.size} in output {n}; {where} gives {ours[at]}, XLA has {theirs[at]}"
 
 
+class Runnable(Protocol):
+    """What can be packed: a module and arrays for its parameters."""
+
+    @property
+    def module(self) -> Module: ...
+
+    @property
+    def inputs(self) -> list[np.ndarray]: ...
+
+
 # -- packing --------------------------------------------------------------------------------------------------------
-def xla_values(cases: Sequence[Case]) -> list[list[np.ndarray] | str]:
+def xla_values(cases: Sequence[Runnable]) -> list[list[np.ndarray] | str]:
     """XLA's outputs for each case, or its first words of refusal."""
     try:
         flat = iter(xla_cpu.run(str(packed(cases)), *[a for case in cases for a in case.inputs]))
@@ -116,7 +127,7 @@ def xla_values(cases: Sequence[Case]) -> list[list[np.ndarray] | str]:
     return [[next(flat) for _ in _leaves(case.module.entry.root.shape)] for case in cases]
 
 
-def packed(cases: Sequence[Case]) -> Module:
+def packed(cases: Sequence[Runnable]) -> Module:
     """One module that does the work of all, with the parameters and the outputs of one behind those of the other."""
     module = Module("conformance")
     entry = module.add_computation(Computation("entry"), entry=True)

@@ -5,8 +5,8 @@ could hide a fault. Most float values are integers small enough for all arithmet
 order; only these are compared, rounded or made integers. Values from functions such as tanh carry a bound of their
 error along. Structure is what varies: shapes (with size-1 and odd dimensions), fan-out, ranks, element types, loops.
 
-This file has the state and the ops that compute; the steps that move elements are in `generate_moves`, those that
-call computations in `generate_calls`.
+This file has the state and the ops that compute; more functions are in `generate_functions`, the steps that move
+elements in `generate_moves`, those that call computations in `generate_calls`.
 """
 
 from __future__ import annotations
@@ -176,9 +176,10 @@ def programs(draw: Draw, types: tuple[ElementType, ...] = ALL_TYPES, max_ops: in
 
 def _steps() -> dict[str, Callable[[State], Instruction | None]]:
     from tests.hlo.generate_calls import CALLS
+    from tests.hlo.generate_functions import FUNCTIONS
     from tests.hlo.generate_moves import MOVES
 
-    return {**_COMPUTE, **MOVES, **CALLS}
+    return {**_COMPUTE, **FUNCTIONS, **MOVES, **CALLS}
 
 
 # -- steps: each makes one value from others, or gives up -------------------------------------------------------------
