@@ -6,7 +6,7 @@ import re
 from typing import NoReturn
 
 from heron.errors import HeronError
-from heron.hlo.text.lexer import unquote
+from heron.hlo.quoting import unquote
 
 _TOKEN = re.compile(
     r"\s*("

@@ -6,7 +6,7 @@ from typing import Any
 
 from heron.errors import HeronError
 from heron.hlo.proto.schema import Message
-from heron.hlo.text.lexer import quote
+from heron.hlo.quoting import quote
 from heron.hlo.words import Words
 
 _SYNTHETIC = "[synthetic_call]"

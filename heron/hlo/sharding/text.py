@@ -8,10 +8,10 @@ from typing import Any, NoReturn, TypeVar
 
 from heron.errors import HeronError
 from heron.hlo.instruction import Metadata
+from heron.hlo.quoting import quote
 from heron.hlo.sharding.mesh import Axis, Mesh, NamedSharding, Split
 from heron.hlo.sharding.tiles import Iota, TileAssignment
 from heron.hlo.sharding.value import SUBGROUPS, Kind, ShardGroup, Sharding
-from heron.hlo.text.lexer import quote
 from heron.hlo.words import Words
 
 _PLAIN = ("replicated", "maximal", "devices", "manual", "unknown", "unreduced")

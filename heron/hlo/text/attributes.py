@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from heron.hlo.literal import Literal
 from heron.hlo.op import Attr, AttrKind
+from heron.hlo.quoting import quote
 from heron.hlo.shape import tuple_
 from heron.hlo.text import structured
-from heron.hlo.text.lexer import quote
 from heron.hlo.text.literals import LiteralError, parse_literal, print_literal
 from heron.hlo.text.nearest import nearest
 

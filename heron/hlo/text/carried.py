@@ -11,9 +11,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from heron.errors import HeronError
+from heron.hlo.quoting import quote
 from heron.hlo.shape import Shape
 from heron.hlo.text import groups
-from heron.hlo.text.lexer import quote
 
 if TYPE_CHECKING:
     from heron.hlo.sharding import Sharding

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from heron.hlo.instruction import Metadata
+from heron.hlo.quoting import quote
 from heron.hlo.text.cursor import Cursor
-from heron.hlo.text.lexer import quote
 
 #: text name -> reader of the value
 READ: dict[str, Callable[[Cursor], Any]] = {

@@ -7,9 +7,10 @@ from typing import NoReturn, TypeVar
 
 from heron.errors import HeronError
 from heron.hlo import shape as shapes
+from heron.hlo.quoting import unquote
 from heron.hlo.shape import Shape
 from heron.hlo.text import carried
-from heron.hlo.text.lexer import END, INTEGER, MAX_DEPTH, WORD, Source, unquote
+from heron.hlo.text.lexer import END, INTEGER, MAX_DEPTH, WORD, Source
 from heron.hlo.text.shapes import parse_array
 
 _T = TypeVar("_T")

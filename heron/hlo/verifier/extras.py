@@ -12,7 +12,7 @@ from heron.errors import HeronError
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
 from heron.hlo.sharding import Kind, Sharding
-from heron.hlo.verifier.rules import Problem, rule
+from heron.hlo.verifier.rules import Problem, Stage, rule
 
 #: ops that can be computed more or less accurately
 ACCURACY = (
@@ -30,6 +30,30 @@ ACCURACY = (
     "tan",
     "tanh",
 )
+
+
+#: the Python types extras are kept in
+TYPES: dict[str, tuple[type, ...]] = {
+    "backend_config": (str,),
+    "frontend_attributes": (dict,),
+    "origin": (str,),
+    "parameter_replication": (tuple, list),
+    "result_accuracy": (str,),
+    "sharding": (str,),
+    "statistics": (str,),
+}
+
+
+@rule("HLO159", Stage.STRUCTURE)
+def extras_have_their_types(module: Module) -> Iterator[Problem]:
+    """Extras are kept as text, frontend attributes as a dictionary, replication flags as a tuple."""
+    for c in module.computations:
+        for i in c._instructions:
+            for name, value in i.extras.items():
+                wanted = TYPES.get(name)
+                if wanted is not None and not isinstance(value, wanted):
+                    why = f"it is {value!r}"[:80]
+                    yield Problem("HLO159", f"'{name}' of '{i.name}' must be a {wanted[0].__name__}", i, why=why)
 
 
 # -- sharding --------------------------------------------------------------------------------------------------------

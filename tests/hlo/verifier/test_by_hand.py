@@ -135,6 +135,10 @@ def frame_of_nobody(m: Module) -> None:
     find(m, "x").metadata = Metadata(stack_frame_id=2)
 
 
+def sharding_of_no_text(m: Module) -> None:
+    find(m, "x").extras["sharding"] = None
+
+
 def layout_of_other_rank(m: Module) -> None:
     n = find(m, "n")
     n.shape = n.shape.with_layout(layout((0,)))
@@ -150,6 +154,7 @@ BROKEN: list[tuple[Callable[[Module], None], VerifierOptions, str, str]] = [
     (fusion_with_schedule, VerifierOptions(), "HLO119", "'f' is the body of a fusion"),
     (no_operand_layout, VerifierOptions(), "HLO126", "operand 0 has none"),
     (no_result_layout, VerifierOptions(), "HLO126", "the result has none"),
+    (sharding_of_no_text, VerifierOptions(), "HLO159", "'sharding' of 'x' must be a str"),
     (odd_groups, VerifierOptions(), "HLO140", "the groups of 'r' cannot be read"),
     (odd_sharding, VerifierOptions(), "HLO150", "the sharding of 'x' cannot be read"),
     (sharding_of_too_few, VerifierOptions(), "HLO150", "4 tiles and 2 devices"),
