@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -110,6 +112,43 @@ def test_damaged_text_is_a_module_or_an_error(data: st.DataObject) -> None:
         parse(text, verify=True)
     except HeronError as error:
         assert error.code[:4] in ("SHLO", "HLO0", "HLO1"), error
+
+
+def constant(value: str, kind: str) -> str:
+    return f"func.func @main() -> {kind} {{\n %0 = stablehlo.constant {value} : {kind}\n return %0 : {kind}\n}}"
+
+
+LARGE = {
+    "one value everywhere": (constant("dense<0.0>", "tensor<1000000000000xf32>"), ""),
+    "one value as bytes": (constant('dense<"0x00000000">', "tensor<1000000000000xf32>"), ""),
+    "more elements than there are": (constant("dense<1>", "tensor<4000000000x4000000000xi8>"), "SHLO006"),
+    "bits that are missing": (constant('dense<"0x01">', "tensor<100000000000xi1>"), "SHLO009"),
+    "a long number": (constant(f"dense<{'9' * 100_000}>", "tensor<i32>"), "SHLO009"),
+    "more dimensions than NumPy has": (constant("dense<0.0>", f"tensor<{'1x' * 300}f32>"), "SHLO006"),
+    "a resource": (constant("dense_resource<blob>", "tensor<5xf32>"), "SHLO001"),
+    "lists in lists": ("module attributes {a = " + "[" * 100_000, "SHLO007"),
+    "dictionaries in dictionaries": ("module attributes {a = " + "{a=" * 50_000, "SHLO007"),
+    "tuples in tuples": ("func.func @main(%a: " + "tuple<" * 50_000, "SHLO007"),
+    "an alias of itself": ("#a = #b\n#b = #a\nmodule attributes {x = #a} {}", "SHLO007"),
+    "many results": ('func.func @main() -> tensor<f32> {\n %0:99999 = "stablehlo.foo"() : () -> ()\n}', "SHLO002"),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_what_is_large_is_small_in_memory_or_an_error(name: str) -> None:
+    text, code = LARGE[name]
+    tracemalloc.start()
+    try:
+        parse(text, verify=True)
+        found = ""
+    except HeronError as error:
+        found = error.code
+        assert isinstance(error.where, Span) and len(str(error)) < 2000
+    finally:
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert found == code
+    assert peak < 100 << 20
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,9 @@ def _constant(p: Forms, op: Operation) -> None:
         op.attrs = p.dictionary()
     token = p.tokens[p.n]
     if token[:6] != "dense<":
-        p.unexpected("dense<…>", hint="resources and elided constants hold no values" if "dense" in token else None)
+        p.unexpected(
+            "dense<…>", hint="write the values as dense<…>; elided ones are lost" if "dense" in token else None
+        )
     p.n += 1
     p.expect(":")
     op.words.append(token)
