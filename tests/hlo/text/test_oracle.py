@@ -136,3 +136,28 @@ def test_large_constants_are_elided_alike() -> None:
     text = f"HloModule m\nENTRY e {{\n c = s32[11] constant({{{words}}})\n ROOT t = (f32[]) constant((1))\n}}"
     ours = print_module(parse(text), PrintOptions(elide_large_constants=True))
     assert ours == xla.hlo_module_from_text(text).to_string()
+
+
+READ_HERE_ONLY = {
+    "grammar-words": "nan = f32[] parameter(0)\n manual = f32[] negate(nan)\n ROOT ENTRY = f32[] abs(manual)",
+    "type-names": "s2 = f32[] parameter(0)\n f32 = f32[] negate(s2)",
+    "listed-branches": "p = pred[] parameter(0)\n r = pred[] conditional(p, p, p), "
+    "branch_computations={{ x = pred[] parameter(0) }, { x = pred[] parameter(0) }}",
+    "inferred": "x = f32[4] parameter(0)\n y = slice(x), slice={[0:2]}",
+}
+
+
+@pytest.mark.parametrize("name", READ_HERE_ONLY)
+def test_read_here_only(name: str) -> None:
+    """More than XLA reads, but printed so that it does."""
+    text = entry(READ_HERE_ONLY[name])
+    with pytest.raises(RuntimeError):
+        xla.hlo_module_from_text(text)
+    printed = print_module(parse(text, verify=True))
+    assert by_xla(printed) == printed
+
+
+def test_minus_zero_keeps_its_sign() -> None:
+    text = entry("a = f32[3] constant({-0, 0, -0.0})\n b = c64[] constant((-0, -0))")
+    assert "{-0, 0, -0}" in print_module(parse(text)) and "(-0, -0)" in print_module(parse(text))
+    assert "{0, 0, -0}" in by_xla(text)
