@@ -7,12 +7,13 @@ residues of one expression are merged; and what is left sharpens the results.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from math import gcd
 
 from heron.analysis.indexing.expr import BinaryExpr, Const, Dim, Expr, FloorDiv, Mod, Sym
 from heron.analysis.indexing.map import Constraint, IndexingMap, Var
-from heron.analysis.indexing.simplify import Range, Simplifier, build_sum, linear_terms
+from heron.analysis.indexing.simplify import Range, Simplifier, build_sum, linear_terms, simplifier
 from heron.errors import HeronError
 
 #: how often ranges are tightened by constraints; contradictory sums could take as many rounds as they have values
@@ -63,17 +64,18 @@ def _simplify_domain(m: IndexingMap, keep_dims: bool, tighten: bool) -> tuple[li
     domain = _Domain(m, keep_dims)
     if not m.constraints:
         return [], domain.variables
-    ranges = m.simplifier
-    merged: dict[Expr, Range] = {}
-    for e, lo, hi in m.constraints:
-        e, lo, hi = normalize(ranges.simplify(e), lo, hi)
-        known = merged.get(e, (lo, hi))
-        merged[e] = max(lo, known[0]), min(hi, known[1])
+    ranges = given = m.simplifier
+    merged = _merged(m.constraints, ranges)
     if not _merge_residues(merged):
         return None
+    residues = [(e, *r) for e, r in merged.items() if isinstance(e, Mod) and r[0] == r[1]]
+    rest = [(e, *r) for e, r in merged.items() if not isinstance(e, Mod) or r[0] != r[1]]
+    if residues and rest:  # the others may take them for granted
+        given = simplifier(ranges.dims, ranges.syms, tuple(residues))
+        rest = [(e, *r) for e, r in _merged(rest, given).items()]
     left: list[Constraint] = []
-    for e, (lo, hi) in merged.items():
-        have = ranges.range_of(e)
+    for e, lo, hi in [*residues, *rest]:
+        have = (ranges if isinstance(e, Mod) else given).range_of(e)
         lo, hi = max(lo, have[0]), min(hi, have[1])
         if lo > hi:
             return None
@@ -86,6 +88,16 @@ def _simplify_domain(m: IndexingMap, keep_dims: bool, tighten: bool) -> tuple[li
     if any(v.lo > v.hi for v in domain.variables):
         return None
     return left, domain.variables
+
+
+def _merged(constraints: Iterable[Constraint], ranges: Simplifier) -> dict[Expr, Range]:
+    """The constraints in normal form, one range for each expression."""
+    merged: dict[Expr, Range] = {}
+    for e, lo, hi in constraints:
+        e, lo, hi = normalize(ranges.simplify(e), lo, hi)
+        known = merged.get(e, (lo, hi))
+        merged[e] = max(lo, known[0]), min(hi, known[1])
+    return merged
 
 
 def normalize(e: Expr, lo: int, hi: int) -> Constraint:

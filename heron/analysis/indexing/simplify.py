@@ -114,12 +114,26 @@ class Simplifier:
         """`e` as simplified atoms with coefficients, and a constant."""
         terms: Terms = {}
         constant = self._collect(e, 1, terms)
+        if self._facts:
+            constant += self._use_residues(terms)
         terms, constant = self._join_div_and_mod(_drop_zeros(terms), constant)
         for atom in terms:
             if isinstance(atom, FloorDiv):
                 terms, constant = self._remainders(terms, constant)
                 break
         return _drop_zeros(terms), constant
+
+    def _use_residues(self, terms: Terms) -> int:
+        """`(x floordiv c) * kc == (x - r) * k` where a fact says `x mod c == r`; returns the constant."""
+        constant = 0
+        for atom in [a for a in terms if isinstance(a, FloorDiv)]:
+            assert isinstance(atom, FloorDiv) and isinstance(atom.rhs, Const)
+            lo, hi = self._ranges.get(Mod(atom.lhs, atom.rhs), (0, 1))
+            k, odd = divmod(terms[atom], atom.rhs.value)
+            if lo == hi and not odd:
+                del terms[atom]
+                constant += self._add_canonical(atom.lhs, k, terms) - lo * k
+        return constant
 
     def _collect(self, e: Expr, factor: int, terms: Terms) -> int:
         """Adds `factor * e` to `terms`; returns its constant part."""

@@ -26,7 +26,7 @@ _INT64 = range(-(2**63), 2**63)
 
 def format_map(m: IndexingMap) -> str:
     """The map on one line."""
-    names = _names(m)
+    names = variable_names(m)
     n, k = len(m.dims), len(m.dims) + len(m.syms)
     spelled = list(names.values())
     head = f"({', '.join(spelled[:n])})"
@@ -41,7 +41,7 @@ def format_map(m: IndexingMap) -> str:
     return f"{head} -> ({results})" + (f", domain: {', '.join(domain)}" if domain else "")
 
 
-def _names(m: IndexingMap) -> dict[Expr, str]:
+def variable_names(m: IndexingMap) -> dict[Expr, str]:
     """The spelling of each variable, in order."""
     names: dict[Expr, str] = {}
     for i, v in enumerate(m.dims):

@@ -45,6 +45,16 @@ from .strategies import grid, inside, maps
         ("(d0) -> (d0), domain: d0 in [0, 99], d0 mod 4 in [2, 2], d0 mod 6 in [1, 1]", "(d0) -> KNOWN EMPTY(1)"),
         ("(d0) -> (d0), domain: d0 in [8, 14], d0 mod 8 in [7, 7]", "(d0) -> KNOWN EMPTY(1)"),
         ("(d0) -> (d0), domain: d0 in [8, 15], d0 mod 8 in [7, 7]", "(d0) -> (15), domain: d0 in [15, 15]"),
+        # a known residue is used by the other constraints and by the results
+        (
+            "(d0)[s0] -> ((d0 - s0) floordiv 3), domain: d0 in [0, 20], s0 in [0, 20], (d0 - s0) mod 3 in [1, 1], "
+            "((d0 - s0) floordiv 3) * 3 + s0 in [2, 30]",
+            "(d0)[s0] -> ((d0 - s0) floordiv 3), domain: d0 in [3, 20], s0 in [0, 20], (d0 - s0) mod 3 in [1, 1]",
+        ),
+        (
+            "(d0) -> ((d0 floordiv 4) * 8 + 1), domain: d0 in [0, 99], d0 mod 4 in [3, 3]",
+            "(d0) -> (d0 * 2 - 5), domain: d0 in [3, 99], d0 mod 4 in [3, 3]",
+        ),
         # two bounds on one expression, spelled differently
         (
             "(d0, d1) -> (), domain: d0 in [0, 9], d1 in [0, 9], d0 - d1 in [-2, 9], d1 - d0 in [-9, 1]",

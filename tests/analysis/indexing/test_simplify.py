@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from heron.analysis.indexing import Dim, Expr, IndexingMap, Simplifier, Sym, simplify
+from heron.analysis.indexing import Dim, Expr, IndexingMap, Simplifier, Sym, format_map, parse_map, simplify
 from heron.analysis.indexing.simplify import Range
 
 from .strategies import expressions, grid, ranges
@@ -54,6 +57,16 @@ SYMS = ((0, 3),)
 )
 def test_forms(expr: Expr, text: str) -> None:
     assert repr(simplify(expr, DIMS, SYMS)) == text
+
+
+def test_forms_in_the_docs() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "indexing.md").read_text()
+    rows = re.findall(r"^\| `([^`]*d0[^`]*)` \| `([^`]*)` \|$", page, re.M)
+    assert len(rows) == 5
+    for before, after in rows:
+        domain = "d0 in [0, 15], d1 in [0, 31], d2 in [0, 2], s0 in [0, 3]"
+        m = parse_map(f"(d0, d1, d2)[s0] -> ({before}), domain: {domain}").simplify()
+        assert format_map(m) == f"(d0, d1, d2)[s0] -> ({after}), domain: {domain}"
 
 
 def test_one_value_variable_is_a_constant() -> None:
