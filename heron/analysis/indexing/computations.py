@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from heron.analysis.indexing.map import IndexingMap
 from heron.analysis.indexing.operands import operand_indexing
-from heron.analysis.indexing.runtime import Indexing, compose_indexing
+from heron.analysis.indexing.runtime import Indexing, compose_indexing, identity_indexing
 from heron.errors import HeronError
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
@@ -43,7 +43,7 @@ def computation_indexings(root: Instruction, output: int = 0) -> dict[Place, Way
         shape = shape.tuple_shapes[output]
     if not shape.is_array:
         raise HeronError("GEN112", "there are no maps from a value that is no array", where=str(root))
-    found: dict[Place, Ways] = {start: {Indexing(IndexingMap.identity(shape.dims)): None}}
+    found: dict[Place, Ways] = {start: {identity_indexing(shape.dims): None}}
     for i in reversed(_below(root)):
         for place in [p for p in _parts(i) if p in found]:
             for n, operand in enumerate(i.operands):

@@ -22,7 +22,7 @@ from heron.analysis.indexing.hlo_maps import moves_elements, operand_index
 from heron.analysis.indexing.inverse import transposed
 from heron.analysis.indexing.map import IndexingMap
 from heron.analysis.indexing.op_maps import Sizes
-from heron.analysis.indexing.runtime import Indexing, fold_runtime
+from heron.analysis.indexing.runtime import Indexing, fold_runtime, identity_indexing
 from heron.hlo.instruction import Instruction
 from heron.hlo.shape import Shape
 
@@ -71,6 +71,8 @@ def operand_indexing(i: Instruction, n: int, output: int = 0) -> Indexing | None
     sizes = _result_sizes(i, output)
     if sizes is None or not 0 <= n < len(i.operands) or not i.operands[n].shape.is_array:
         return None
+    if i.op.is_elementwise and i.operands[n].shape.dims == sizes:
+        return identity_indexing(sizes)
     if moves_elements(i):
         return Indexing(IndexingMap.from_sizes(operand_index(i, n, dims(len(sizes))), sizes).simplify())
     build = BUILDERS.get(i.opcode)

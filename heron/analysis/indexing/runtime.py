@@ -6,11 +6,12 @@ origins along, variables of equal origin become one, and what is read from a con
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
-from heron.analysis.indexing.expr import Const, Expr, Sym
+from heron.analysis.indexing.expr import Const, Dim, Expr, Sym
 from heron.analysis.indexing.hlo_maps import moves_elements, operand_index
 from heron.analysis.indexing.map import IndexingMap, compose
 from heron.analysis.indexing.variables import eliminate_symbols
@@ -34,8 +35,18 @@ class Indexing(NamedTuple):
     runtime: tuple[RuntimeVar, ...] = ()
 
 
+@lru_cache(maxsize=4096)
+def identity_indexing(sizes: tuple[int, ...]) -> Indexing:
+    """Every element reads the one at its own place."""
+    return Indexing(IndexingMap.identity(sizes).simplify())
+
+
 def compose_indexing(first: Indexing, second: Indexing) -> Indexing:
     """`x -> second(first(x))`, simplified, with the origins of both."""
+    if _keeps_places(second.map):
+        return first
+    if _keeps_places(first.map):
+        return second
     composed = compose(first.map, second.map)
     to_first = list(first.map.results)
     counts = len(second.map.syms), len(first.map.syms), len(second.map.rt_vars), len(first.map.rt_vars)
@@ -46,6 +57,14 @@ def compose_indexing(first: Indexing, second: Indexing) -> Indexing:
     runtime = [RuntimeVar(v.source, tuple(e.substitute(inner, move2) for e in v.index)) for v in second.runtime]
     runtime += [RuntimeVar(v.source, tuple(e.substitute((), move1) for e in v.index)) for v in first.runtime]
     return fold_runtime(Indexing(composed, tuple(runtime)))
+
+
+def _keeps_places(m: IndexingMap) -> bool:
+    """Whether the (simplified) map is the identity over its dimensions."""
+    if len(m.results) != len(m.dims) or m.syms or m.rt_vars or m.constraints:
+        return False
+    pairs = zip(m.results, m.dims, strict=True)
+    return all(r is Dim(at) or (v.lo == v.hi and r is Const(v.lo)) for at, (r, v) in enumerate(pairs))
 
 
 def fold_runtime(found: Indexing) -> Indexing:

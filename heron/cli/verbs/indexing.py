@@ -73,26 +73,31 @@ def _outputs(i: Instruction) -> list[int]:
 
 
 def _operands(i: Instruction) -> Iterable[dict[str, Any]]:
-    from heron.analysis.indexing.computations import parameter_indexings
-    from heron.analysis.indexing.operands import operand_indexing
-
     for output in _outputs(i):
-        inside = parameter_indexings(i, output) if i.opcode in ("fusion", "call") else None
         for n, operand in enumerate(i.operands):
             if operand.shape.is_array:
-                ways = [operand_indexing(i, n, output)] if inside is None else inside[n]
-                yield _row(i, output, operand.name, ways)
+                yield _row(i, output, operand.name, _ways(i, n, output))
 
 
 def _to_output(i: Instruction) -> Iterable[dict[str, Any]]:
-    from heron.analysis.indexing.operands import input_to_output
+    from heron.analysis.indexing.inverse import transposed
     from heron.analysis.indexing.runtime import Indexing
 
     for output in _outputs(i):
         for n, operand in enumerate(i.operands):
             if operand.shape.is_array:
-                found = input_to_output(i, n, output)
-                yield _row(i, output, operand.name, [None if found is None else Indexing(found)])
+                back = [way and transposed(way.map, operand.shape.dims) for way in _ways(i, n, output)]
+                yield _row(i, output, operand.name, [m and Indexing(m) for m in back])
+
+
+def _ways(i: Instruction, n: int, output: int) -> Iterable[Indexing | None]:
+    """How `i` reads its operand: in one way, or if it has a body, in as many as the body does."""
+    from heron.analysis.indexing.computations import parameter_indexings
+    from heron.analysis.indexing.operands import operand_indexing
+
+    if i.opcode in ("fusion", "call"):
+        return parameter_indexings(i, output)[n]
+    return [operand_indexing(i, n, output)]
 
 
 def _through(i: Instruction) -> Iterable[dict[str, Any]]:

@@ -84,6 +84,15 @@ PROGRAMS: dict[str, tuple[str, dict[int, Any], list[list[str]]]] = {
         {},
         [["(d0) -> (d0 + 2), domain: d0 in [0, 1]"]],
     ),
+    "one element": (
+        """
+  p0 = f32[4,3] parameter(0)
+  a = f32[1,3] slice(p0), slice={[2:3], [0:3]}
+  b = f32[1,3] negate(a)
+  ROOT c = f32[1,1] slice(b), slice={[0:1], [1:2]}""",
+        {},
+        [["(d0, d1) -> (2, 1), domain: d0 in [0, 0], d1 in [0, 0]"]],
+    ),
     "nothing is read": (
         """
   p0 = f32[4] parameter(0)
