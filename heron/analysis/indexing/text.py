@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from heron.analysis.indexing.expr import Add, Const, Dim, Expr, FloorDiv, Mod, Mul, Sym, divisor, format_expr
+from heron.analysis.indexing.expr import Add, Const, Dim, Expr, FloorDiv, Mod, Sym, divisor, format_expr
 from heron.analysis.indexing.map import Constraint, IndexingMap, Var
 from heron.errors import HeronError, Span
 
@@ -230,9 +230,7 @@ class _Parser:
                 self.expect("+")
             self.operation()
             term = self.product()
-            if negative and isinstance(term, Mul) and isinstance(term.rhs, Const):
-                term = Mul(term.lhs, Const(-term.rhs.value))
-            elif negative:
+            if negative:
                 term = term * -1
             total = Add(total, term)
         return total
