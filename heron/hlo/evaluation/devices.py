@@ -105,7 +105,7 @@ class World:
             self._stopping = True
             for turn, thread in zip(turns, threads, strict=True):
                 turn.go.set()
-                thread.join()
+                thread.join(1)  # at once, but for a device interrupted by the user in the midst of a long step
             self._turns = {}
         return [t.result for t in turns]
 
