@@ -11,6 +11,8 @@ from heron.hlo.shape import Shape
 from heron.hlo.verifier.rules import Problem, rule
 
 MAIN = "main"
+#: ops whose outputs may live in operands
+ALIASING = ("fusion", "custom-call", "async-start")
 #: ops that talk to the host or to one other device, or wait for it
 TRANSFERS = ("infeed", "outfeed", "send", "send-done", "recv", "recv-done")
 
@@ -71,7 +73,7 @@ def fusions_keep_to_themselves(i: Instruction) -> Iterator[Problem]:
 
 
 # -- aliasing --------------------------------------------------------------------------------------------------------
-@rule("HLO124", on=("fusion", "custom-call"))
+@rule("HLO124", on=ALIASING)
 def aliased_operands_exist(i: Instruction) -> Iterator[Problem]:
     """output_to_operand_aliasing names parts of the output and of operands that are there, each output once."""
     seen: set[tuple[int, ...]] = set()
@@ -86,7 +88,7 @@ def aliased_operands_exist(i: Instruction) -> Iterator[Problem]:
         seen.add(output)
 
 
-@rule("HLO125", on=("fusion", "custom-call"))
+@rule("HLO125", on=ALIASING)
 def aliased_operands_are_alike(i: Instruction) -> Iterator[Problem]:
     """An output that lives in an operand has its shape."""
     pairs = i.attrs.get("output_to_operand_aliasing", ())

@@ -9,6 +9,7 @@ from heron.hlo.instruction import Instruction
 from heron.hlo.layout import Layout
 from heron.hlo.module import Module
 from heron.hlo.shape import Shape
+from heron.hlo.verifier.calls import ALIASING
 from heron.hlo.verifier.rules import Problem, rule
 
 HOST = 5  # the memory space of the host
@@ -135,7 +136,7 @@ def entries_keep_promised_layouts(module: Module) -> Iterator[Problem]:
             yield Problem("HLO204", f"'{i.name}' has not the layout promised", i, why=f"{i.shape} for {promised}")
 
 
-@rule("HLO205", on=("fusion", "custom-call"), mode="layout_sensitive")
+@rule("HLO205", on=ALIASING, mode="layout_sensitive")
 def aliased_operands_lie_alike(i: Instruction) -> Iterator[Problem]:
     """An output that lives in an operand has its layout, in a fusion within a fusion tiles and memory apart."""
     if "xla_skip_custom_call_alias_shape_check" in i.extras.get("frontend_attributes", {}):
