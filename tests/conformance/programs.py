@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from heron.hlo.evaluator import evaluate
-from heron.hlo.module import Module
+from heron.hlo.instruction import Instruction
 from tests.conformance.case import Case
 from tests.conformance.runner import Outcome, xla_values
 from tests.hlo.generate import Program, programs
@@ -52,21 +52,30 @@ def _judge(program: Program, theirs: list[np.ndarray] | str, number: int) -> Out
     ours = evaluate(program.module, *program.inputs)
     for n, (a, b, error) in enumerate(zip(ours, theirs, program.errors, strict=True)):
         if not _agree(a, b, error):
-            if _reduces_nothing(program.module):
-                return Outcome(case, "documented", "a reduction over dimensions of one from no identity")
+            excuse = next(
+                (why for why, found in EXCUSES.items() if any(map(found, program.module.instructions()))), None
+            )
+            if excuse is not None:
+                return Outcome(case, "documented", excuse)
             return Outcome(
                 case, "differ", f"output {n}: {a.reshape(-1)[:8]}, XLA has {b.reshape(-1)[:8]}\n{program.module}"
             )
     return Outcome(case, "agree")
 
 
-def _reduces_nothing(module: Module) -> bool:
-    """Whether there is a reduction of single elements, which XLA drops with its initial value (disagreements.toml)."""
-    return any(
-        all(i.operands[0].shape.dims[d] == 1 for d in i.dimensions)
-        for i in module.instructions()
-        if i.opcode == "reduce"
-    )
+def _reduces_nothing(i: Instruction) -> bool:
+    return i.opcode == "reduce" and all(i.operands[0].shape.dims[d] == 1 for d in i.dimensions)
+
+
+def _slices_a_slice(i: Instruction) -> bool:
+    return i.opcode == "dynamic-slice" and i.operands[0].opcode in ("dynamic-slice", "gather")
+
+
+#: where XLA:CPU is known to be wrong, and the instructions by which one knows such a program
+EXCUSES: dict[str, Callable[[Instruction], bool]] = {
+    "reductions over dimensions of one are dropped with their initial value": _reduces_nothing,
+    "dynamic slices of slices are merged: starts are added before either is clamped": _slices_a_slice,
+}
 
 
 def _agree(ours: np.ndarray, theirs: np.ndarray, error: float) -> bool:
