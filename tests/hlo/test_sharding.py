@@ -68,6 +68,7 @@ CANONICAL = """{devices=[2,2]<=[2,1,2]T(2,1,0)}
 {devices=[1,2,1,2,2]<=[8] last_tile_dims={unreduced, manual, replicated}}
 {devices=[2,1,4,2]<=[16] last_tile_dims={replicated, unreduced}}
 {devices=[2,4]<=[2,2,2]T(1,2,0) last_tile_dim_replicate}
+{devices=[2,3,1,1,2]<=[3,4]T(1,0) last_tile_dims={replicated, manual}}
 {devices=[2,2]3,2,1,0 last_tile_dim_replicate}""".splitlines()
 
 
@@ -90,6 +91,11 @@ def test_text(line: str, xla: Any) -> None:
 def test_canonical_form(line: str, xla: Any) -> None:
     assert str(parse(line)) == line
     assert str(parse(line).canonical()) == str(xla.from_string(line))
+
+
+def test_can_be_imported_first() -> None:
+    ran = subprocess.run([sys.executable, "-c", "import heron.hlo.sharding"], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
 
 
 def test_metadata_is_kept_and_does_not_count() -> None:

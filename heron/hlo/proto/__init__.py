@@ -52,7 +52,8 @@ def from_proto(data: bytes, filename: str = "<proto>", *, verify: bool = False) 
 
     Raises:
         HeronError: PROTO001 (no such message, cut off), PROTO002 (numbers that lead nowhere), PROTO003 (values nobody
-            knows), PROTO004 (literals), PROTO005 (unsupported), HLO003 (unknown op), HLO004 (operand count) and, with
+            knows), PROTO004 (literals), PROTO005 (unsupported), HLO003 (unknown op), HLO004 (operand count), HLO027
+            (groups of devices by axes of a mesh that it has not) and, with
             `verify`, HLO1xx.
     """
     from heron.hlo.proto.reader import from_message, parse_message
