@@ -12,6 +12,7 @@ from typing import Any
 from heron.hlo.instruction import Metadata
 from heron.hlo.quoting import quote
 from heron.hlo.text.cursor import Cursor
+from heron.hlo.text.nearest import nearest
 
 #: text name -> reader of the value
 READ: dict[str, Callable[[Cursor], Any]] = {
@@ -35,6 +36,7 @@ PRINT: dict[str, Callable[[Any], str]] = {
 
 # -- metadata --------------------------------------------------------------------------------------------------------
 _STRINGS = ("op_type", "op_name", "source_file")
+_CARRIED = ("deduplicated_name", "metadata_payload", "preserve_layout", "profile_type", "scheduling_name")
 _NUMBERS = ("source_line", "source_end_line", "source_column", "source_end_column")
 
 
@@ -55,8 +57,11 @@ def read_metadata(p: Cursor) -> Metadata:
             fields[name] = p.string()
         elif name in _NUMBERS or name == "stack_frame_id":
             fields[name] = p.integer()
-        else:
+        elif name in _CARRIED:
             extra.append((name, _metadata_value(p)))
+        else:
+            known = (*_STRINGS, *_NUMBERS, "stack_frame_id", *_CARRIED)
+            p.fail("TXT004", f"metadata has no '{name[:40]}'", p.n - 2, why=", ".join(known), hint=nearest(name, known))
     return Metadata(**fields, extra=tuple(extra))
 
 

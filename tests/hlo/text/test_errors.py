@@ -143,6 +143,13 @@ CASES = {
     ),
     "deep-literal": (entry("c = f32[] constant(" + "(" * 500), "TXT012", 3, None, "nested"),
     "metadata": (entry(X[:-1] + "), metadata={op_name=3}"), "TXT002", 3, "3", "a string"),
+    "metadata-field": (
+        entry(X + ', metadata={opname="x"}'),
+        "TXT004",
+        3,
+        "opname",
+        "did you mean 'op_name'?",
+    ),
     "window": (
         HEAD
         + "add { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] add(a, b) }\n"
