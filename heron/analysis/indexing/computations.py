@@ -14,8 +14,11 @@ from heron.errors import HeronError
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
 
-#: ways of reading one instruction that are told apart; with more, it counts as read anywhere
+#: ways of reading one instruction that are told apart, variables of one map, and bodies inside bodies; with more,
+#: an instruction counts as read anywhere
 MOST_WAYS = 64
+MOST_VARIABLES = 100
+MOST_DEPTH = 50
 
 Ways = dict[Indexing | None, None]  # an ordered set
 Place = tuple[Instruction, int]  # an instruction and, if its value is a tuple, the part of it
@@ -36,19 +39,11 @@ def computation_indexings(root: Instruction, output: int = 0) -> dict[Place, Way
 
     Args:
         output: which part of the root's value to start from when it is a tuple.
+
+    Raises:
+        HeronError: GEN112 when that is no array.
     """
-    shape = root.shape
-    start: Place = (root, output)
-    if shape.tuple_shapes is not None:
-        shape = shape.tuple_shapes[output]
-    if not shape.is_array:
-        raise HeronError("GEN112", "there are no maps from a value that is no array", where=str(root))
-    found: dict[Place, Ways] = {start: {identity_indexing(shape.dims): None}}
-    for i in reversed(_below(root)):
-        for place in [p for p in _parts(i) if p in found]:
-            for n, operand in enumerate(i.operands):
-                _step(found, place, n, operand)
-    return found
+    return _Walk().computation(root, output)
 
 
 def parameter_indexings(i: Instruction, output: int = 0) -> list[Ways]:
@@ -56,55 +51,78 @@ def parameter_indexings(i: Instruction, output: int = 0) -> list[Ways]:
 
     Operands that are tuples, and those read through instructions without a map, have `None` among their ways.
     """
-    body = i.called[0]
-    found = computation_indexings(body.root, output)
-    ways: list[Ways] = []
-    for number in range(len(i.operands)):
-        p = body.parameters[number]
-        ways.append({w: None for place, known in found.items() if place[0] is p for w in known})
-    return ways
+    return _Walk().body(i, output)
+
+
+class _Walk:
+    """One pass over computations; a body that is called again is not walked again."""
+
+    def __init__(self) -> None:
+        self.bodies: dict[tuple[Computation, int], list[Ways]] = {}
+        self.depth = 0
+
+    def computation(self, root: Instruction, output: int) -> dict[Place, Ways]:
+        shape = root.shape
+        if shape.tuple_shapes is not None and 0 <= output < len(shape.tuple_shapes):
+            shape = shape.tuple_shapes[output]
+        if not shape.is_array:
+            raise HeronError("GEN112", "there are no maps from a value that is no array", where=str(root))
+        found: dict[Place, Ways] = {(root, output): {identity_indexing(shape.dims): None}}
+        for i in reversed(_below(root)):
+            for place in [p for p in _parts(i) if p in found]:
+                for n, operand in enumerate(i.operands):
+                    self.step(found, place, n, operand)
+        return found
+
+    def body(self, i: Instruction, output: int) -> list[Ways]:
+        called = i.called[0]
+        known = self.bodies.get((called, output))
+        if known is not None:
+            return known
+        if self.depth >= MOST_DEPTH:
+            return [{None: None} for _ in i.operands]
+        self.depth += 1
+        ways: dict[Instruction, Ways] = {}
+        for (at, _), found in self.computation(called.root, output).items():
+            ways.setdefault(at, {}).update(found)
+        self.depth -= 1
+        known = self.bodies[called, output] = [ways.get(p, {}) for p in called.parameters]
+        return known
+
+    def step(self, found: dict[Place, Ways], place: Place, n: int, operand: Instruction) -> None:
+        """Adds how `operand` is read through operand `n` of the instruction at `place`."""
+        i, part = place
+        if i.opcode == "get-tuple-element":
+            return _add(found, (operand, i.index), found[place])
+        if i.opcode == "tuple" and n != part:
+            return
+        if not operand.shape.is_array:
+            for place in _parts(operand):
+                _add(found, place, {None: None})
+            return
+        if i.opcode == "tuple":
+            return _add(found, (operand, 0), found[place])
+        steps = self.body(i, part)[n] if i.opcode in ("fusion", "call") else {operand_indexing(i, n, part): None}
+        for step in steps:
+            ways: Ways = {}
+            for way in found[place]:
+                ways[None if way is None or step is None else compose_indexing(way, step)] = None
+            _add(found, (operand, 0), ways)
 
 
 def _parts(i: Instruction) -> list[Place]:
     return [(i, k) for k in range(len(i.shape.tuple_shapes or (1,)))]
 
 
-def _step(found: dict[Place, Ways], place: Place, n: int, operand: Instruction) -> None:
-    """Adds how `operand` is read through operand `n` of the instruction at `place`."""
-    i, part = place
-    if i.opcode == "tuple":
-        if n == part:
-            _add(found, (operand, 0), found[place]) if operand.shape.is_array else _add_unknown(found, operand)
-        return
-    if i.opcode == "get-tuple-element":
-        if i.shape.is_array:
-            _add(found, (operand, i.index), found[place])
-        return
-    if not operand.shape.is_array:
-        return _add_unknown(found, operand)
-    if i.opcode in ("fusion", "call"):
-        steps = list(parameter_indexings(i, part)[n])
-    else:
-        steps = [operand_indexing(i, n, part)]
-    for step in steps:
-        if step is not None and step.map.is_known_empty:
-            continue
-        ways: Ways = {}
-        for way in found[place]:
-            ways[None if way is None or step is None else compose_indexing(way, step)] = None
-        _add(found, (operand, 0), ways)
-
-
 def _add(found: dict[Place, Ways], place: Place, ways: Ways) -> None:
     known = found.setdefault(place, {})
-    known.update({w: None for w in ways if w is None or not w.map.is_known_empty})
+    for way in ways:
+        if way is not None and len(way.map.variables) > MOST_VARIABLES:
+            way = None
+        if way is None or not way.map.is_known_empty:
+            known[way] = None
     if len(known) > MOST_WAYS:
         found[place] = {None: None}
-
-
-def _add_unknown(found: dict[Place, Ways], operand: Instruction) -> None:
-    for place in _parts(operand):
-        _add(found, place, {None: None})
 
 
 def _below(root: Instruction) -> Sequence[Instruction]:

@@ -10,7 +10,7 @@ from heron.cli.common import examples, file_argument, json_option, load_module, 
 from heron.errors import HeronError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from heron.analysis.indexing.runtime import Indexing
     from heron.hlo.instruction import Instruction
@@ -74,9 +74,9 @@ def _outputs(i: Instruction) -> list[int]:
 
 def _operands(i: Instruction) -> Iterable[dict[str, Any]]:
     for output in _outputs(i):
-        for n, operand in enumerate(i.operands):
+        for operand, ways in zip(i.operands, _ways(i, output), strict=True):
             if operand.shape.is_array:
-                yield _row(i, output, operand.name, _ways(i, n, output))
+                yield _row(i, output, operand.name, ways)
 
 
 def _to_output(i: Instruction) -> Iterable[dict[str, Any]]:
@@ -84,20 +84,20 @@ def _to_output(i: Instruction) -> Iterable[dict[str, Any]]:
     from heron.analysis.indexing.runtime import Indexing
 
     for output in _outputs(i):
-        for n, operand in enumerate(i.operands):
+        for operand, ways in zip(i.operands, _ways(i, output), strict=True):
             if operand.shape.is_array:
-                back = [way and transposed(way.map, operand.shape.dims) for way in _ways(i, n, output)]
+                back = [way and transposed(way.map, operand.shape.dims) for way in ways]
                 yield _row(i, output, operand.name, [m and Indexing(m) for m in back])
 
 
-def _ways(i: Instruction, n: int, output: int) -> Iterable[Indexing | None]:
-    """How `i` reads its operand: in one way, or if it has a body, in as many as the body does."""
+def _ways(i: Instruction, output: int) -> Sequence[Iterable[Indexing | None]]:
+    """How `i` reads each operand: in one way, or if it has a body, in as many as the body does."""
     from heron.analysis.indexing.computations import parameter_indexings
     from heron.analysis.indexing.operands import operand_indexing
 
     if i.opcode in ("fusion", "call"):
-        return parameter_indexings(i, output)[n]
-    return [operand_indexing(i, n, output)]
+        return parameter_indexings(i, output)
+    return [[operand_indexing(i, n, output)] for n in range(len(i.operands))]
 
 
 def _through(i: Instruction) -> Iterable[dict[str, Any]]:

@@ -228,6 +228,39 @@ def test_ways_are_limited() -> None:
     assert found[m.entry.parameters[0], 0] == {None: None}
 
 
+def test_bodies_are_walked_once_and_not_too_deep() -> None:
+    """Each of 40 computations calls the one before it twice; the 60th is not looked into."""
+    for count, want in ((40, "(d0) -> (d0), domain: d0 in [0, 3]"), (60, "None")):
+        bodies = ["c0 {\n ROOT p = f32[4] parameter(0)\n}\n"]
+        for k in range(count):
+            bodies.append(
+                f"c{k + 1} {{\n p = f32[4] parameter(0)\n a = f32[4] call(p), to_apply=c{k}\n "
+                f"b = f32[4] call(p), to_apply=c{k}\n ROOT r = f32[4] add(a, b)\n}}\n"
+            )
+        entry = f"ENTRY e {{\n p = f32[4] parameter(0)\n ROOT r = f32[4] call(p), to_apply=c{count}\n}}\n"
+        m = text.parse("HloModule m\n" + "".join(bodies) + entry)
+        assert {str(w) for w in computation_maps(m.entry)[m.entry.parameters[0]]} == {want}
+
+
+def test_long_chains_end() -> None:
+    """A map of too many symbols is none; a chain of reshapes that undo one another stays as it is."""
+    windows = "".join(
+        f"  w{k + 1} = f32[{2000 - k}] reduce-window(w{k}, z), window={{size=2}}, to_apply=sum\n" for k in range(300)
+    )
+    m = text.parse(
+        f"HloModule m\n{SUM}ENTRY e {{\n  w0 = f32[2001] parameter(0)\n  z = f32[] constant(0)\n{windows}"
+        "  ROOT n = f32[1701] negate(w300)\n}\n"
+    )
+    assert computation_maps(m.entry)[m.entry.parameters[0]] == {None}
+    shapes = ["6,6,5", "4,9,5"]
+    reshapes = "".join(f"  r{k + 1} = f32[{shapes[(k + 1) % 2]}] reshape(r{k})\n" for k in range(800))
+    m = text.parse(
+        f"HloModule m\nENTRY e {{\n  r0 = f32[6,6,5] parameter(0)\n{reshapes}  ROOT n = f32[6,6,5] negate(r800)\n}}\n"
+    )
+    (found,) = computation_maps(m.entry)[m.entry.parameters[0]]
+    assert found is not None and found.is_identity
+
+
 def test_tuples_have_no_map() -> None:
     m = text.parse("HloModule m\nENTRY e {\n ROOT t = token[] after-all()\n}\n")
     with pytest.raises(HeronError, match="GEN112"):
