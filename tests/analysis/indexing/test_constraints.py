@@ -55,6 +55,10 @@ from .strategies import grid, inside, maps
             "(d0) -> ((d0 floordiv 4) * 8 + 1), domain: d0 in [0, 99], d0 mod 4 in [3, 3]",
             "(d0) -> (d0 * 2 - 5), domain: d0 in [3, 99], d0 mod 4 in [3, 3]",
         ),
+        (
+            "(d0) -> (d0), domain: d0 in [3, 51], d0 mod 9 in [2, 5]",
+            "(d0) -> (d0), domain: d0 in [3, 50], d0 mod 9 in [2, 5]",
+        ),
         # two bounds on one expression, spelled differently
         (
             "(d0, d1) -> (), domain: d0 in [0, 9], d1 in [0, 9], d0 - d1 in [-2, 9], d1 - d0 in [-9, 1]",
@@ -118,6 +122,10 @@ def test_result_ranges() -> None:
     )
     assert m.result_ranges == ((0, 15), (-9, 69))
     assert m.replace(constraints=()).result_ranges == ((0, 21), (-9, 69))
+    m = parse_map(
+        "(d0, d1) -> (d0 * 3 + d1 * 3 + 1, 5 - d0 * 2 - d1 * 2), domain: d0 in [0, 9], d1 in [0, 9], d0 + d1 in [2, 7]"
+    )
+    assert m.result_ranges == ((7, 22), (-9, 1))
 
 
 @settings(max_examples=300, deadline=None)

@@ -378,6 +378,13 @@ def test_elementwise_ops() -> None:
             "d0 - rt0 in [0, 1], d1 - rt1 in [0, 2]",
         ),
         (
+            "dynamic-update-slice",
+            1,
+            "(d0, d1){rt0, rt1} -> (d0 - rt0, d1 - rt1), domain: d0 in [0, 4], d1 in [0, 5], rt0 in [0, 3], rt1 in [0, 3], "
+            "d0 - rt0 in [0, 1], d1 - rt1 in [0, 2]",
+            "(d0, d1){rt0, rt1} -> (d0 + rt0, d1 + rt1), domain: d0 in [0, 1], d1 in [0, 2], rt0 in [0, 3], rt1 in [0, 3]",
+        ),
+        (
             "scatter batching",
             2,
             "(d0, d1)[s0]{rt0} -> (d0, s0), domain: d0 in [0, 1], d1 in [0, 4], s0 in [0, 2], rt0 in [0, 4], d1 - rt0 in [0, 0]",

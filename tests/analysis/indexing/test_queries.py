@@ -20,7 +20,7 @@ from heron.analysis.indexing.queries import (
     strides,
     vector_width,
 )
-from heron.analysis.indexing.variables import remove_unused, rescale_symbols, symbols_to_dims
+from heron.analysis.indexing.variables import eliminate_symbols, remove_unused, rescale_symbols, symbols_to_dims
 from heron.errors import HeronError
 
 from .strategies import maps
@@ -236,6 +236,24 @@ def test_rescale_symbols(text: str, want: str) -> None:
     assert format_map(rescaled) == want
     if not m.rt_vars:
         assert {r for _, r in pairs(rescaled)} == {r for _, r in pairs(m)}
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("(d0)[s0] -> (s0 * 2), domain: d0 in [0, 9], s0 in [0, 4], d0 - s0 in [2, 2]",
+         "(d0) -> (d0 * 2 - 4), domain: d0 in [2, 6]"),
+        ("(d0)[s0, s1] -> (s0, s1), domain: d0 in [0, 9], s0 in [0, 9], s1 in [0, 9], d0 * 3 + s1 - s0 * 2 in [1, 1]",
+         "(d0)[s0] -> (s0, d0 * -3 + s0 * 2 + 1), domain: d0 in [0, 6], s0 in [0, 9], d0 * 3 - s0 * 2 in [-8, 1]"),
+        ("(d0)[s0] -> (s0), domain: d0 in [0, 9], s0 in [0, 9], d0 - s0 * 2 in [0, 0]",
+         "(d0)[s0] -> (s0), domain: d0 in [0, 8], s0 in [0, 4], d0 - s0 * 2 in [0, 0]"),
+    ],
+)  # fmt: skip
+def test_eliminate_symbols(text: str, want: str) -> None:
+    m = parse_map(text)
+    assert format_map(eliminate_symbols(m)) == want
+    n = len(m.dims)
+    assert {(p[:n], r) for p, r in pairs(eliminate_symbols(m))} == {(p[:n], r) for p, r in pairs(m)}
 
 
 def test_symbols_to_dims() -> None:
