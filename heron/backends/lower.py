@@ -130,6 +130,8 @@ class Lowering:
             for kernel in made:
                 self.kernels[kernel.name] = KernelUse(kernel, i)
                 mark_aliases(kernel, args)
+                if kernel.decision is not None:
+                    self.trace.decide(kernel.decision)
             names = self._by_key[key] = tuple(k.name for k in made)
             self.trace.stage_add("emit", perf_counter() - start)
         thunks: list[Thunk] = []

@@ -8,6 +8,7 @@ from heron.codegen.heroes.products import as_reduction
 from heron.codegen.kernel import Kernel
 from heron.hlo.instruction import Instruction
 from heron.targets import Target
+from heron.trace import Decision
 
 
 def emit_fusion(i: Instruction, name: str, target: Target, *, in_place: bool = True) -> Kernel:
@@ -28,5 +29,9 @@ def emit_fusion(i: Instruction, name: str, target: Target, *, in_place: bool = T
         fusion = as_reduction(fusion)
     choice = select.choose(fusion, in_place)
     kernel = select.emitter(choice).emit(fusion, name, target)
-    kernel.notes.setdefault("reason", choice.reason)
+    reason = kernel.notes.setdefault("reason", choice.reason)
+    hero = choice.hero.name if choice.hero is not None else ""
+    kernel.decision = Decision(
+        kernel.emitter == choice.wanted, f"{kernel.emitter}: {reason}", "hero-emitter", name, hero
+    )
     return kernel

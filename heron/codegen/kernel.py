@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from heron.hlo.shape import Shape
+from heron.trace import Decision
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -42,7 +43,8 @@ class Launch:
 class Kernel:
     """An emitted kernel; its entry function has its name.
 
-    ``notes`` are facts worth telling: hero, vector width, tile, reasons.
+    ``notes`` are facts worth telling: vector width, tile, form. ``decision``: why this emitter, and whether it is the
+    one its hero asked for.
     """
 
     name: str
@@ -51,3 +53,4 @@ class Kernel:
     launch: Launch
     emitter: str
     notes: dict[str, str] = field(default_factory=dict)
+    decision: Decision | None = None

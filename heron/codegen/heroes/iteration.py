@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import TypeAlias
 
@@ -29,6 +30,8 @@ Body: TypeAlias = Callable[[Index, Sequence[SSAValue]], Sequence[SSAValue]]
 _WANTED_ITEMS = 64
 _LARGE = 1 << 16
 _SHORTEST_ROW = 512
+#: warps in a block of a loop over elements: enough blocks fit a core to fill it, and small loops still use many cores
+WARPS_PER_BLOCK = 4
 
 
 # -- CPU ---------------------------------------------------------------------------------------------------------------
@@ -158,16 +161,58 @@ class GpuPlan:
         return Launch((self.grid, 1, 1), (self.block, 1, 1))
 
 
-def plan_gpu(elements: int, bits: int, target: Target) -> GpuPlan:
-    """128-bit accesses (4 elements at most) when they divide the elements and still leave every core some threads."""
-    block = min(128, target.threads_per_block)
+def plan_gpu(
+    elements: int, bits: int, target: Target, *, row: int | None = None, whole_blocks: bool = False
+) -> GpuPlan:
+    """128-bit accesses (4 elements at most) when they divide the elements and still leave every core some threads.
+
+    ``row``: what they must divide instead of the elements, where those lie in several stretches of memory.
+    ``whole_blocks``: blocks of the usual size even for few elements, so that several plans can share a launch.
+    """
+    block = min(WARPS_PER_BLOCK * target.warp, target.threads_per_block)
     vector = max(1, min(4, 128 // max(bits, 8)))
     enough = target.cores * block
-    while vector > 1 and (elements % vector or elements // vector < enough):
+    while vector > 1 and (elements % vector or (row or 0) % vector or elements // vector < enough):
         vector //= 2
     threads = max(1, elements // vector)
-    block = min(block, threads)
+    if not whole_blocks:
+        block = min(block, threads)
     return GpuPlan(elements, vector, block, -(-threads // block))
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a consecutive range of a kernel's blocks does.
+
+    ``members``: numbers of the outputs it stores. ``emit(block, tensors) -> tensors``: its code, with the number of the
+    block within the range and the outputs as they are.
+    """
+
+    grid: int
+    members: tuple[int, ...]
+    emit: Callable[[SSAValue, Sequence[SSAValue]], Sequence[SSAValue]]
+
+
+def gpu_parts(entry: Entry, parts: Sequence[Part]) -> int:
+    """Each part by blocks of its own, so that no warp branches; returns how many blocks that takes."""
+    e, total, first = entry.e, sum(part.grid for part in parts), 0
+    entry.thread_id()  # made once, for all parts
+    for part in parts:
+        tensors = [entry.outputs[n] for n in part.members]
+        if len(parts) == 1:
+            results = part.emit(entry.block_id(), tensors)
+        else:
+            block = e.variable(entry.block_id(), 0, total - 1)
+            body = partial(_do_part, entry, part, block - first, tensors)
+            results = e.guarded(e.holds([(block, first, first + part.grid - 1)]), tensors, body)
+        for n, result in zip(part.members, results, strict=True):
+            entry.outputs[n] = result
+        first += part.grid
+    return total
+
+
+def _do_part(entry: Entry, part: Part, block: Expr, tensors: Sequence[SSAValue]) -> Sequence[SSAValue]:
+    return part.emit(entry.e.index_value(entry.e.simplify((block,))[0]), tensors)
 
 
 def gpu_map(sizes: Sequence[int], plan: GpuPlan) -> IndexingMap:
@@ -189,10 +234,18 @@ def gpu_map(sizes: Sequence[int], plan: GpuPlan) -> IndexingMap:
 
 
 def gpu_loops(
-    entry: Entry, sizes: Sequence[int], plan: GpuPlan, inits: Sequence[SSAValue], body: Body
+    entry: Entry,
+    sizes: Sequence[int],
+    plan: GpuPlan,
+    inits: Sequence[SSAValue],
+    body: Body,
+    block: SSAValue | None = None,
 ) -> list[SSAValue]:
-    """What a thread does of a tensor of `sizes`: a loop over its elements, or its one element."""
-    thread, block = entry.thread_id(), entry.block_id()
+    """What a thread does of a tensor of `sizes`: a loop over its elements, or its one element.
+
+    ``block``: its number among those that share the tensor; the block id unless given.
+    """
+    thread, block = entry.thread_id(), entry.block_id() if block is None else block
     if plan.vector > 1:
         return entry.e.map_loop(
             gpu_map(sizes, plan), [thread, block], sizes, inits, lambda index, carried, _: body(index, carried)

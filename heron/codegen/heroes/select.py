@@ -7,6 +7,8 @@ from typing import NamedTuple
 from heron.analysis.prefix_scan import scan_of
 from heron.codegen.heroes import dus, transpose_form
 from heron.codegen.heroes.base import Fusion, HeroEmitter, load, row_major
+from heron.codegen.heroes.concatenate import concatenations
+from heron.codegen.heroes.slices import are_slices
 from heron.hlo.instruction import Instruction
 
 #: elements a reduce must combine for an emitter of its own; fewer are summed in the thread that needs them
@@ -20,11 +22,17 @@ _EMITTERS = {"reduce-window": "scan"}
 
 
 class Choice(NamedTuple):
-    """The emitter by name, the instruction it is chosen for, and the reason."""
+    """The emitter by name, the instruction it is chosen for, and the reason; ``asked``: the emitter the hero asked for,
+    when it gets another."""
 
     emitter: str
     hero: Instruction | None
     reason: str
+    asked: str = ""
+
+    @property
+    def wanted(self) -> str:
+        return self.asked or self.emitter
 
 
 def choose(fusion: Fusion, in_place: bool = True) -> Choice:
@@ -36,15 +44,25 @@ def choose(fusion: Fusion, in_place: bool = True) -> Choice:
             wanted, why = found
             name = _EMITTERS.get(wanted.opcode, wanted.opcode)
             if name in known and not row_major(fusion):
-                return Choice("loop", wanted, f"{why}, but not everything is row-major")
+                return Choice("loop", wanted, f"{why}, but not everything is row-major", name)
             if name in known:
                 return Choice(name, wanted, why)
-            return Choice("loop", wanted, f"{why}, but there is no {name} emitter")
+            return Choice("loop", wanted, f"{why}, but there is no {name} emitter", name)
     if in_place and dus.updates(fusion)[1]:
         return Choice("dus", fusion.outputs[0].instruction, "every output updates an input in place")
     turned = transpose_form.candidate(fusion)
     if turned is not None:
         return Choice("transpose", turned, f"'{turned.name}' changes which dimension lies innermost")
+    return elementwise(fusion)
+
+
+def elementwise(fusion: Fusion) -> Choice:
+    """The emitter for a fusion whose elements are each computed by themselves."""
+    if are_slices(fusion):
+        return Choice("slices", fusion.outputs[0].instruction, f"all {len(fusion.outputs)} outputs are slices")
+    found = concatenations(fusion)
+    if found:
+        return Choice("concatenate", found[0], f"'{found[0].name}' joins {len(found[0].operands)} operands")
     return Choice("loop", None, "each output element is computed by itself")
 
 

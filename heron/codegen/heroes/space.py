@@ -23,7 +23,7 @@ from heron.analysis.indexing.hlo_maps import (
     operand_index,
     to_memory,
 )
-from heron.analysis.indexing.simplify import simplifier
+from heron.analysis.indexing.simplify import Simplifier, simplifier
 from heron.codegen.heroes.base import Output
 from heron.codegen.partition import Partition
 from heron.hlo.instruction import Instruction
@@ -67,10 +67,15 @@ class Space:
         return tuple(prod(self.sizes[d] for d in run) for run in self.runs)
 
 
-def output_space(outputs: Sequence[Output], shape: Shape, partition: Partition) -> Space:
-    """The space of a loop over `shape` in memory order that stores `outputs`: equal dimensions, any layouts."""
+def output_space(outputs: Sequence[Output], shape: Shape, partition: Partition, start: Sequence[int] = ()) -> Space:
+    """The space of a loop over `shape` in memory order that stores `outputs`: equal dimensions, any layouts.
+
+    ``start``: where the loop begins, when `shape` is a part of the outputs' shape.
+    """
     sizes = memory_sizes(shape)
     index = from_memory(shape, dims(len(sizes)))
+    if any(start):
+        index = tuple(e + Const(s) for e, s in zip(index, start, strict=True))
     roots = list(dict.fromkeys(o.instruction for o in outputs))
     reads = walk(roots, index, sizes, partition)
     factors = _refined(sizes, reads)
@@ -119,12 +124,27 @@ def walk(
         elif i.opcode == "parameter" or (i.opcode == "constant" and not called):
             address = ranges.simplify(linearize(to_memory(i.shape, at), memory_sizes(i.shape)))
             found.append(Read(i, at, address))
+        elif not called and i.opcode == "concatenate" and (part := concatenated_part(i, at, ranges)) is not None:
+            stack.append(part)
         elif called or not moves_elements(i) or (stop is not None and stop(i, at)):
             found.append(Read(i, at, None))
         else:
             for n, operand in enumerate(i.operands):
                 stack.append((operand, tuple(ranges.simplify(e) for e in operand_index(i, n, at))))
     return found
+
+
+def concatenated_part(i: Instruction, at: Index, ranges: Simplifier) -> tuple[Instruction, Index] | None:
+    """The operand of a concatenation that all points of index `at` lie in, and where; None when there are several."""
+    (d,) = i.dimensions
+    low, high = ranges.range_of(at[d])
+    offset = 0
+    for operand in i.operands:
+        size = operand.shape.dims[d]
+        if offset <= low and high < offset + size:
+            return operand, (*at[:d], ranges.simplify(at[d] - Const(offset)), *at[d + 1 :])
+        offset += size
+    return None
 
 
 # -- cutting dimensions ------------------------------------------------------------------------------------------------

@@ -5,9 +5,9 @@ See `transpose_form` for what is staged. A fusion in which nothing needs staging
 
 from __future__ import annotations
 
-from heron.codegen.heroes import transpose_cpu, transpose_gpu
-from heron.codegen.heroes.base import Fusion, entry, hero, load
-from heron.codegen.heroes.loop import groups_of
+from heron.codegen.heroes import select, transpose_cpu, transpose_gpu
+from heron.codegen.heroes.base import Fusion, entry, hero
+from heron.codegen.heroes.pieces import groups_of
 from heron.codegen.kernel import Kernel
 from heron.codegen.partition import partition
 from heron.targets import Target
@@ -23,6 +23,7 @@ class TransposeEmitter:
         found = emit(frame, groups_of(fusion))
         if isinstance(found, Kernel):
             return found
-        kernel = load()["loop"].emit(fusion, name, target)
-        kernel.notes["reason"] = found
+        other = select.elementwise(fusion)
+        kernel = select.emitter(other).emit(fusion, name, target)
+        kernel.notes["reason"] = f"{found}; {other.reason}"
         return kernel

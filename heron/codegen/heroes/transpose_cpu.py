@@ -20,7 +20,7 @@ from heron.analysis.indexing.map import Constraint
 from heron.codegen.dialects.xla_gpu import TransposeBlockOp
 from heron.codegen.heroes.base import Entry, Output
 from heron.codegen.heroes.iteration import CpuPlan, cpu_loops, item_loop, plan_cpu
-from heron.codegen.heroes.loop import Groups, elements, store
+from heron.codegen.heroes.pieces import Groups, elements, store
 from heron.codegen.heroes.space import Space, output_space
 from heron.codegen.heroes.transpose_form import Staged, Tiling, group_tiling, is_turn
 from heron.codegen.kernel import Kernel, Launch

@@ -20,7 +20,7 @@ from heron.analysis.indexing.hlo_maps import Index, to_memory
 from heron.analysis.indexing.map import Constraint
 from heron.codegen.dialects.xla_gpu import AllocateSharedOp, SyncThreadsOp
 from heron.codegen.heroes.base import Entry, Output
-from heron.codegen.heroes.loop import Groups, store
+from heron.codegen.heroes.pieces import Groups, store
 from heron.codegen.heroes.transpose_form import Staged, Tiling, covers, group_tiling
 from heron.codegen.kernel import Kernel, Launch
 from heron.codegen.mlir_types import scalar_type

@@ -11,7 +11,7 @@ import pytest
 from heron import targets
 from heron.codegen.emit import emit_fusion
 from heron.codegen.heroes.base import as_fusion
-from heron.codegen.heroes.loop import groups_of
+from heron.codegen.heroes.pieces import groups_of
 from heron.codegen.heroes.transpose_form import Tiling, group_tiling
 from heron.codegen.kernel import Kernel
 from heron.codegen.partition import partition
@@ -99,10 +99,7 @@ def test_every_width(t: str, gpu: bool, sizes: tuple[int, int]) -> None:
 
 def test_what_is_computed_twice_is_staged_once() -> None:
     """log is a function of the partition: read at two places; the turned one is staged with its value."""
-    body = (
-        "l = f32[48,48] log(p0)\n t = f32[48,48] transpose(l), dimensions={1,0}\n"
-        " ROOT r = f32[48,48] add(l, t)"
-    )
+    body = "l = f32[48,48] log(p0)\n t = f32[48,48] transpose(l), dimensions={1,0}\n ROOT r = f32[48,48] add(l, t)"
     values = np.abs(array("f32[48,48]")) + np.float32(0.5)
     for gpu in (False, True):
         check(source(["f32[48,48]"], body), [values], rtol=1e-5, atol=1e-6, gpu=gpu)
@@ -119,7 +116,10 @@ def test_golden(target: str, golden: Callable[[Path, str], None]) -> None:
     body = "t = f32[96,64] transpose(p0), dimensions={1,0}\n ROOT r = f32[96,64] add(t, p1)"
     kernel = emitted(target, ["f32[64,96]", "f32[96,64]"], body)
     assert kernel.emitter == "transpose"
-    golden(GOLDEN / f"transpose_{target}.mlir", f"// {kernel.launch.grid} x {kernel.launch.block}: {kernel.notes['tile']}\n{kernel.module}\n")
+    golden(
+        GOLDEN / f"transpose_{target}.mlir",
+        f"// {kernel.launch.grid} x {kernel.launch.block}: {kernel.notes['tile']}\n{kernel.module}\n",
+    )
 
 
 def tiling_of(shapes: list[str], body: str) -> Tiling | str:

@@ -1,0 +1,213 @@
+"""Outputs done piece by piece (loop, concatenate, slices), on the CPU and on the simulated GPU, against the evaluator."""
+
+from __future__ import annotations
+
+import re
+from math import prod
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from heron import targets
+from heron.backends.compiler import compile
+from heron.codegen.emit import emit_fusion
+from heron.codegen.kernel import Kernel
+from heron.hlo import text
+from tests.codegen.run_gpu_kernel import ptx
+from tests.codegen.run_kernel import check, root_fusion
+from tests.codegen.test_elemental_indexing import array, source
+
+
+def emitted(target: str, shapes: list[str], body: str) -> Kernel:
+    kernel = emit_fusion(root_fusion(source(shapes, body)), "k", targets.get(target))
+    kernel.module.verify()
+    return kernel
+
+
+ROWS = (["f32[5,40]", "f32[9,40]", "f32[2,40]"], "ROOT r = f32[16,40] concatenate(p0, p1, p2), dimensions={0}")
+CASES = [
+    ROWS,
+    # along the innermost and a middle dimension
+    (["f32[6,30]", "f32[6,50]"], "ROOT r = f32[6,80] concatenate(p0, p1), dimensions={1}"),
+    (["f32[3,4,20]", "f32[3,6,20]"], "ROOT r = f32[3,10,20] concatenate(p0, p1), dimensions={1}"),
+    # empty and equal operands
+    (["f32[6,30]", "f32[0,30]"], "ROOT r = f32[12,30] concatenate(p0, p1, p0), dimensions={0}"),
+    # prologues and an epilogue that reads the result's own places
+    (
+        ["f32[6,30]", "f32[6,50]", "f32[6,80]", "f32[80]"],
+        "a = f32[6,30] negate(p0)\n b = f32[6,50] multiply(p1, p1)\n"
+        " c = f32[6,80] concatenate(a, b), dimensions={1}\n w = f32[6,80] broadcast(p3), dimensions={1}\n"
+        " m = f32[6,80] multiply(c, w)\n ROOT r = f32[6,80] add(m, p2)",
+    ),
+    # rotary positions: halves of one array, one negated, beside the straight one
+    (
+        ["f32[7,64]", "f32[7,64]", "f32[7,64]"],
+        "a = f32[7,32] slice(p0), slice={[0:7],[32:64]}\n n = f32[7,32] negate(a)\n"
+        " b = f32[7,32] slice(p0), slice={[0:7],[0:32]}\n c = f32[7,64] concatenate(n, b), dimensions={1}\n"
+        " s = f32[7,64] multiply(c, p1)\n o = f32[7,64] multiply(p0, p2)\n ROOT r = f32[7,64] add(s, o)",
+    ),
+    # two concatenations cut at different places, two outputs
+    (
+        ["f32[6,30]", "f32[6,50]", "f32[6,40]"],
+        "c = f32[6,80] concatenate(p0, p1), dimensions={1}\n d = f32[6,80] concatenate(p2, p2), dimensions={1}\n"
+        " a = f32[6,80] add(c, d)\n m = f32[6,80] multiply(c, d)\n ROOT r = (f32[6,80], f32[6,80]) tuple(a, m)",
+    ),
+    # layouts
+    (
+        ["f32[6,30]{0,1}", "f32[6,50]{0,1}"],
+        "ROOT r = f32[6,80]{0,1} concatenate(p0, p1), dimensions={1}",
+    ),
+    (["bf16[128,96]", "bf16[128,160]"], "ROOT r = bf16[128,256] concatenate(p0, p1), dimensions={1}"),
+    (["pred[7,3]", "pred[7,2]"], "ROOT r = pred[7,5] concatenate(p0, p1), dimensions={1}"),
+]
+
+
+@pytest.mark.parametrize("shapes, body", CASES)
+@pytest.mark.parametrize("gpu", [False, True])
+def test_concatenate(shapes: list[str], body: str, gpu: bool) -> None:
+    target = "sim:sm_90" if gpu else "cpu"
+    assert emitted(target, shapes, body).emitter == "concatenate"
+    inputs = [array(s) if s[0] != "p" else array(s.replace("pred", "s32")) > 2 for s in shapes]
+    check(source(shapes, body), inputs, parts=3, gpu=gpu)
+
+
+@pytest.mark.parametrize("target", ["cpu", "sm_90"])
+def test_no_piece_branches_over_the_operands(target: str) -> None:
+    """The only conditions are a GPU block's: which piece is its own, and where the piece ends."""
+    ir = str(emitted(target, *ROWS).module)
+    assert ir.count("tensor.extract") == 3
+    # a GPU block asks which piece is its own, its threads where the piece ends
+    assert ir.count("arith.cmpi") == (0 if target == "cpu" else 4 + 3)
+
+
+def test_the_pieces_of_a_cpu_kernel_vectorise() -> None:
+    shapes = ["f32[64,300]", "f32[64,500]", "f32[64,800]"]
+    body = (
+        "c = f32[64,800] concatenate(p0, p1), dimensions={1}\n m = f32[64,800] multiply(c, c)\n"
+        " ROOT r = f32[64,800] add(m, p2)"
+    )
+    assert emitted("cpu", shapes, body).notes["loops"] == "1x1 + 1x1"
+    code = str(compile(text.parse(source(shapes, body)), "x86-64-v3").stage("asm"))
+    assert re.search(r"vmulps\s+%ymm", code)
+
+
+def test_vectors_only_where_pieces_are_aligned() -> None:
+    n = 1 << 20
+    even = emitted("sm_90", [f"f32[{n}]", f"f32[{n}]"], f"ROOT r = f32[{2 * n}] concatenate(p0, p1), dimensions={{0}}")
+    assert even.notes["vector"] == "4 + 4" and "st.global.v4" in ptx(
+        source([f"f32[{n}]", f"f32[{n}]"], f"ROOT r = f32[{2 * n}] concatenate(p0, p1), dimensions={{0}}")
+    )
+    odd = [f"f32[{n - 1}]", f"f32[{n + 1}]"]
+    assert (
+        emitted("sm_90", odd, f"ROOT r = f32[{2 * n}] concatenate(p0, p1), dimensions={{0}}").notes["vector"] == "1 + 1"
+    )
+
+
+def test_too_many_pieces_stay_one_loop() -> None:
+    names = ", ".join(["p0"] * 70)
+    body = f"ROOT r = f32[140] concatenate({names}), dimensions={{0}}"
+    assert emitted("cpu", ["f32[2]"], body).emitter == "loop"
+    check(source(["f32[2]"], body), [array("f32[2]")])
+
+
+# -- slices ------------------------------------------------------------------------------------------------------------
+
+HORIZONTAL = (
+    ["f32[30]", "f32[4,25]", "f32[7]"],
+    "a = f32[30] negate(p0)\n b = f32[4,25] multiply(p1, p1)\n f = f32[100] reshape(b)\n c = f32[7] abs(p2)\n"
+    " j = f32[137] concatenate(a, f, c), dimensions={0}\n"
+    " x = f32[30] slice(j), slice={[0:30]}\n y = f32[100] slice(j), slice={[30:130]}\n"
+    " z = f32[7] slice(j), slice={[130:137]}\n v = f32[4,25] reshape(y)\n"
+    " ROOT r = (f32[30], f32[4,25], f32[7]) tuple(x, v, z)",
+)
+SLICES = [
+    HORIZONTAL,
+    # strided and overlapping slices of a computed value
+    (
+        ["f32[40,30]"],
+        "a = f32[40,30] multiply(p0, p0)\n x = f32[20,30] slice(a), slice={[0:40:2],[0:30]}\n"
+        " y = f32[40,10] slice(a), slice={[0:40],[15:25]}\n z = f32[1,1] slice(a), slice={[39:40],[29:30]}\n"
+        " ROOT r = (f32[20,30], f32[40,10], f32[1,1]) tuple(x, y, z)",
+    ),
+]
+
+
+@pytest.mark.parametrize("shapes, body", SLICES)
+@pytest.mark.parametrize("gpu", [False, True])
+def test_slices(shapes: list[str], body: str, gpu: bool) -> None:
+    kernel = emitted("sim:sm_90" if gpu else "cpu", shapes, body)
+    assert kernel.emitter == "slices"
+    check(source(shapes, body), [array(s) for s in shapes], parts=3, gpu=gpu)
+
+
+def test_each_slice_reads_its_own_operand_only() -> None:
+    kernel = emitted("sm_90", *HORIZONTAL)
+    assert kernel.launch.grid == (3, 1, 1)
+    ir = str(kernel.module)
+    assert ir.count("tensor.extract") == 3 and ir.count("tensor.insert") == 3
+
+
+# -- outputs of several shapes -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gpu", [False, True])
+def test_outputs_of_several_shapes_have_blocks_of_their_own(gpu: bool) -> None:
+    shapes = ["f32[1000]", "f32[20,30]", "f32[]"]
+    body = (
+        "b = f32[1000] broadcast(p2), dimensions={}\n a = f32[1000] add(p0, b)\n m = f32[1000] multiply(p0, b)\n"
+        " t = f32[20,30] tanh(p1)\n n = f32[] negate(p2)\n"
+        " ROOT r = (f32[1000], f32[20,30], f32[], f32[1000]) tuple(a, t, n, m)"
+    )
+    kernel = emitted("sm_90", shapes, body)
+    assert kernel.emitter == "loop" and kernel.launch.grid == (8 + 5 + 1, 1, 1)
+    check(source(shapes, body), [array(s) for s in shapes], rtol=1e-6, atol=1e-6, parts=3, gpu=gpu)
+
+
+# -- any sizes, types and layouts --------------------------------------------------------------------------------------
+
+
+@st.composite
+def concatenations(draw: st.DrawFn) -> tuple[list[str], str]:
+    rank = draw(st.integers(1, 3))
+    d = draw(st.integers(0, rank - 1))
+    dims = draw(st.lists(st.integers(1, 9), min_size=rank, max_size=rank))
+    parts = draw(st.lists(st.integers(0, 40), min_size=2, max_size=5).filter(lambda p: sum(n > 0 for n in p) > 1))
+    kind = draw(st.sampled_from(["f32", "bf16", "s8", "f64", "pred", "c64"]))
+
+    def shape(n: int) -> str:
+        sizes = [n if k == d else m for k, m in enumerate(dims)]
+        order = draw(st.permutations(range(rank)))
+        return f"{kind}[{','.join(map(str, sizes))}]{{{','.join(map(str, order))}}}"
+
+    shapes = [shape(n) for n in parts]
+    operands = ", ".join(f"p{n}" for n in range(len(parts)))
+    result = shape(sum(parts))
+    return shapes, f"ROOT r = {result} concatenate({operands}), dimensions={{{d}}}"
+
+
+@settings(max_examples=12, deadline=None, derandomize=True)
+@given(concatenations())
+def test_any_concatenation(case: tuple[list[str], str]) -> None:
+    shapes, body = case
+    program = source(shapes, body)
+    inputs = []
+    for n, s in enumerate(shapes):
+        dims = tuple(int(v) for v in re.findall(r"\[(.*?)\]", s)[0].split(","))
+        dtype = root_fusion(program).operands[n].shape.element_type.dtype
+        inputs.append((np.arange(prod(dims)) % 7 + n).reshape(dims).astype(dtype))
+    for gpu in (False, True):
+        check(program, inputs, parts=2, gpu=gpu)
+
+
+# -- why this emitter --------------------------------------------------------------------------------------------------
+
+
+def test_the_trace_tells_which_emitter_and_why() -> None:
+    made = compile(text.parse(source(*ROWS)), "cpu")
+    (told,) = [d for d in made.trace.decisions if d.rule == "hero-emitter"]
+    assert told.ok and told.object == "r" and told.reason == "concatenate: 'r' joins 3 operands"
+    small = (["f32[20,30]"], "ROOT r = f32[30,20] transpose(p0), dimensions={1,0}")
+    (told,) = [d for d in compile(text.parse(source(*small)), "cpu").trace.decisions if d.rule == "hero-emitter"]
+    assert not told.ok and told.reason.startswith("loop: too few elements to tile; each output element")
