@@ -43,7 +43,7 @@ class Simplifier:
             known = self._range(e)
             self._ranges[e] = max(known[0], lo), min(known[1], hi)
             terms, constant = linear_terms(e)
-            self._facts.append((terms, (self._ranges[e][0] - constant, self._ranges[e][1] - constant)))
+            self._facts.append((_drop_zeros(terms), (self._ranges[e][0] - constant, self._ranges[e][1] - constant)))
 
     def simplify(self, e: Expr) -> Expr:
         """The canonical form of `e`; equal to `e` at every point in the ranges."""

@@ -122,6 +122,8 @@ def test_result_ranges() -> None:
     )
     assert m.result_ranges == ((0, 15), (-9, 69))
     assert m.replace(constraints=()).result_ranges == ((0, 21), (-9, 69))
+    m = parse_map("(d0, d1) -> ((d0 + d1) floordiv 2), domain: d0 in [0, 9], d1 in [0, 1], d0 - d0 + d1 in [0, 5]")
+    assert m.result_ranges == ((0, 5),)
     m = parse_map(
         "(d0, d1) -> (d0 * 3 + d1 * 3 + 1, 5 - d0 * 2 - d1 * 2), domain: d0 in [0, 9], d1 in [0, 9], d0 + d1 in [2, 7]"
     )
