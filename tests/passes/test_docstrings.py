@@ -58,7 +58,8 @@ def test_rule_example(rule: Rule) -> None:
     module, wanted = parse(doc.example.before), parse(doc.example.after)
     verify(module)
     original = module.clone()
-    assert rewrite(module.entry, table([rule])), "the rule did not fire on its own example"
+    layouts = rule.layouts == "only"
+    assert rewrite(module.entry, table([rule], layouts), layouts), "the rule did not fire on its own example"
     verify(module)
     assert_same(module, wanted)
     check_on_special_values(original, module, rule.math)

@@ -16,7 +16,7 @@ from heron.passes.context import PassContext
 from heron.passes.registry import register
 from heron.passes.simplify.algebraic.rules import RULES, Builder, Rule, Table, table
 
-_tables: dict[str, Table] = {}
+_tables: dict[tuple[str, bool], Table] = {}
 
 
 @register
@@ -24,8 +24,10 @@ _tables: dict[str, Table] = {}
 class AlgebraicSimplifier(Pass):
     """Rewrites instructions by the laws in `heron/passes/simplify/algebraic`, a file per theme.
 
-    Only laws that are exact fire unless the option ``math`` allows more. Layouts are ignored: run it while every layout
-    is the default one. Computations with dynamic dimensions are left alone.
+    Only laws that are exact fire unless the option ``math`` allows more. Layouts are ignored unless
+    ``is_layout_sensitive`` is set, as it must be once layouts are assigned: then only the laws fire that keep them, and
+    those about bitcasts and copies. Computations with dynamic dimensions are left alone, and so is what control edges
+    hold in its place.
 
     a = f32[6] reshape(f32[2,3] x)
     b = f32[3,2] reshape(a)
@@ -37,46 +39,52 @@ class AlgebraicSimplifier(Pass):
     """
 
     name = "algebraic-simplifier"
+    is_layout_sensitive: bool = False
 
     def run(self, module: Module, ctx: PassContext) -> bool:
-        rules = _table_for(ctx)
+        rules = _table_for(ctx, self.is_layout_sensitive)
         changed = False
         for c in module.computations:
             if any(i.shape.dynamic for i in c.instructions):
                 continue
-            fired = rewrite(c, rules)
+            fired = rewrite(c, rules, self.is_layout_sensitive)
             for r, times in fired.items():
                 ctx.fired(r.name, r.where, times)
             changed |= bool(fired)
         return changed
 
 
-def _table_for(ctx: PassContext) -> Table:
-    math = ctx.options.math
-    if math not in _tables:
+def _table_for(ctx: PassContext, with_layouts: bool) -> Table:
+    key = ctx.options.math, with_layouts
+    if key not in _tables:
         import heron.passes.simplify.algebraic  # noqa: F401  (fills the list of rules)
 
-        _tables[math] = table(r for r in RULES if ctx.options.allows(r.math))
-    return _tables[math]
+        _tables[key] = table([r for r in RULES if ctx.options.allows(r.math)], with_layouts)
+    return _tables[key]
 
 
-def rewrite(c: Computation, rules: Table) -> Counter[Rule]:
+def rewrite(c: Computation, rules: Table, with_layouts: bool = False) -> Counter[Rule]:
     """Apply `rules` in `c` until none applies; returns how often each fired.
+
+    With `with_layouts` a rule's result counts only if it has the layout of what it replaces.
 
     Raises PASS011 when a rule gives a value of another shape, PASS012 when rules chase each other without end.
     """
     fired: Counter[Rule] = Counter()
-    builder = Builder(c)
+    builder = Builder(c, with_layouts)
     work = deque(i for i in c.instructions if i.opcode in rules)
     left = 200 + 40 * len(c)
     while work:
         i = work.popleft()
         if i.parent is not c or (not i.users and i is not c.root):
             continue
+        if i.control_predecessors or i.control_successors:
+            continue
         builder.at = i
         for r in rules[i.opcode].candidates(i):
             new = r.apply(i, builder)
-            if new is None:
+            if new is None or (with_layouts and new.shape is not i.shape):
+                builder.drop()
                 continue
             fired[r] += 1
             left -= 1

@@ -6,6 +6,8 @@ from heron.hlo.instruction import Instruction
 from heron.passes.building import is_splat, splat_value
 from heron.passes.simplify.algebraic.rules import KNOWN, Builder, rule
 
+LAYOUTS = "kept"
+
 _TRUE_ON_EQUAL = frozenset({"EQ", "GE", "LE"})
 
 

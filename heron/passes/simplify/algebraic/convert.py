@@ -8,6 +8,8 @@ from heron.hlo.instruction import Instruction
 from heron.hlo.types import ElementType
 from heron.passes.simplify.algebraic.rules import Builder, rule
 
+LAYOUTS = "kept"
+
 
 @rule("convert", "bitcast-convert")
 def convert_to_same(i: Instruction, b: Builder) -> Instruction | None:

@@ -7,6 +7,8 @@ from heron.hlo.instruction import Instruction
 from heron.passes.building import splat_value
 from heron.passes.simplify.algebraic.rules import KNOWN, Builder, rule
 
+LAYOUTS = "kept"
+
 
 @rule("shift-right-logical", operand=KNOWN)
 def shift_out_everything(i: Instruction, b: Builder) -> Instruction | None:

@@ -8,6 +8,8 @@ from heron.hlo.instruction import Instruction
 from heron.passes.building import identity_of, is_splat, splat_value
 from heron.passes.simplify.algebraic.rules import KNOWN, Builder, rule
 
+LAYOUTS = "kept"
+
 _INVERSE = {"EQ": "NE", "NE": "EQ", "LT": "GE", "GE": "LT", "GT": "LE", "LE": "GT"}
 
 

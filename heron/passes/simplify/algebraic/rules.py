@@ -19,8 +19,13 @@ as a test::
 
 A rule's class says when its law holds: ``exact`` for all values, bit for bit but for the payload of NaNs and the order
 in which a `reduce` or `dot` adds up; ``reassociating`` when rounding or the sign of a zero may change; ``finite-only``
-when it is wrong for infinities or NaNs. `Options.math` decides which classes fire. ``operand`` names the ops one of the
+when it is wrong for infinities, NaNs or results that overflow on the way. `Options.math` decides which classes fire. A
+law that XLA applies by default although it is not exact says so in its docstring. ``operand`` names the ops one of the
 operands must be for the rule to be tried at all, which is what keeps hundreds of rules cheap.
+
+``layouts`` says what a rule is worth once layouts count: ``free`` rules think of values only and are not tried then;
+``kept`` rules give instructions in the layout of what they replace; ``only`` rules are about layouts and need them. A
+theme's file sets it for all of its rules by a constant ``LAYOUTS``.
 """
 
 from __future__ import annotations
@@ -57,12 +62,15 @@ class Rule:
     math: str
     where: str
     apply: Apply
+    layouts: str = "free"
 
 
 RULES: list[Rule] = []
 
 
-def rule(*opcodes: str, operand: str | tuple[str, ...] = (), math: str = "exact") -> Callable[[Apply], Apply]:
+def rule(
+    *opcodes: str, operand: str | tuple[str, ...] = (), math: str = "exact", layouts: str = ""
+) -> Callable[[Apply], Apply]:
     """Decorator: register a function as the rule for instructions with one of these opcodes."""
     of = (operand,) if isinstance(operand, str) else operand
 
@@ -70,7 +78,8 @@ def rule(*opcodes: str, operand: str | tuple[str, ...] = (), math: str = "exact"
         code = function.__code__
         law = (function.__doc__ or "").split("\n", 1)[0].strip()
         where = f"{PurePath(code.co_filename).name}:{code.co_firstlineno}"
-        RULES.append(Rule(function.__name__, opcodes, of, law, math, where, function))
+        kind = layouts or function.__globals__.get("LAYOUTS", "free")
+        RULES.append(Rule(function.__name__, opcodes, of, law, math, where, function, kind))
         return function
 
     return add
@@ -98,11 +107,13 @@ class Entry:
 Table = dict[str, Entry]
 
 
-def table(rules: Iterable[Rule]) -> Table:
-    """The rules by the opcodes they are for."""
+def table(rules: Iterable[Rule], with_layouts: bool = False) -> Table:
+    """The rules by the opcodes they are for: those that keep layouts or need them, or those that do not need them."""
     found: Table = {}
     elementwise = [op.name for op in REGISTRY.values() if op.is_elementwise]
     for r in rules:
+        if r.layouts == ("free" if with_layouts else "only"):
+            continue
         for opcode in r.opcodes:
             for name in elementwise if opcode == ELEMENTWISE else (opcode,):
                 entry = found.setdefault(name, Entry())
@@ -120,10 +131,12 @@ class Builder:
     """Makes the instructions a rule needs, in the computation being rewritten.
 
     ``at`` is the instruction they will stand for: they take over its metadata. ``created`` lists them for the driver.
+    ``with_layouts`` tells whether layouts count.
     """
 
-    def __init__(self, computation: Computation) -> None:
+    def __init__(self, computation: Computation, with_layouts: bool = False) -> None:
         self.computation = computation
+        self.with_layouts = with_layouts
         self.created: list[Instruction] = []
         self.at: Instruction | None = None
 
@@ -147,6 +160,8 @@ class Builder:
     def splat(self, shape: Shape, value: object) -> Instruction:
         """An array of `shape` filled with `value`."""
         made = building.splat(self.computation, shape, value)
+        if self.with_layouts:
+            made.shape = shape
         self.created.append(made)
         return made
 
@@ -174,3 +189,23 @@ class Builder:
             return x
         shape = building.array(x.shape.element_type, dims)
         return self.add("broadcast", [x], shape, dimensions=tuple(dimensions))
+
+    def slice(self, x: Instruction, slices: Sequence[tuple[int, int, int]]) -> Instruction:
+        """Part of `x`, (start, limit, stride) for each dimension; `x` itself when that is all of it."""
+        dims = tuple([max(0, -(-(limit - start) // stride)) for start, limit, stride in slices])
+        if x.shape.dims == dims:
+            return x
+        return self.add("slice", [x], building.array(x.shape.element_type, dims), slice=tuple(slices))
+
+    def convert(self, x: Instruction, element_type: ElementType) -> Instruction:
+        """`x` in another element type; `x` itself when it has that type."""
+        if x.shape.element_type is element_type:
+            return x
+        return self.add("convert", [x], x.shape.with_type(element_type))
+
+    def drop(self) -> None:
+        """Take back what was made and not used: the rule thought better of it."""
+        for made in reversed(self.created):
+            if made.parent is self.computation and not made.users:
+                self.computation.remove(made)
+        self.created.clear()

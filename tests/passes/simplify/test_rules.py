@@ -1,0 +1,53 @@
+"""Every rule of the algebraic simplifier, on its docstring's example and on the same example in other types."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import heron.passes.simplify.algebraic  # noqa: F401  (fills RULES)
+from heron.errors import HeronError
+from heron.hlo.module import Module
+from heron.hlo.text import parse
+from heron.hlo.verifier import verify
+from heron.passes.docs import doc_of
+from heron.passes.simplify.algebraic.rules import RULES, Rule, table
+from heron.passes.simplify.algebraic_simplifier import rewrite
+from tests.passes.values import check_on_special_values
+
+#: what an example's types are exchanged for: a rule either leaves such a program alone or keeps its values
+OTHER_TYPES = {
+    "f32": ("f64", "f16", "bf16", "f8e4m3fn", "s32", "u8", "pred"),
+    "s32": ("s8", "u32", "f32", "s4"),
+    "u32": ("u8", "s32", "f32"),
+    "pred": ("u8", "s32"),
+    "c64": ("c128",),
+}
+
+
+def in_other_types(text: str) -> list[Module]:
+    """The programs that are well formed with one element type exchanged for another."""
+    found = []
+    for old, others in OTHER_TYPES.items():
+        if not re.search(rf"\b{old}\[", text):
+            continue
+        for new in others:
+            try:
+                module = parse(re.sub(rf"\b{old}\[", f"{new}[", text))
+                verify(module)
+            except HeronError:
+                continue
+            found.append(module)
+    return found
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda r: r.name)
+def test_other_types(rule: Rule) -> None:
+    example = doc_of(rule.apply).example
+    assert example is not None
+    for module in in_other_types(example.before):
+        original = module.clone()
+        if rewrite(module.entry, table([rule], rule.layouts == "only"), rule.layouts == "only"):
+            verify(module)
+            check_on_special_values(original, module, rule.math, few=True)
