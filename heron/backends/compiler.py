@@ -1,6 +1,6 @@
 """The way of a program through the compiler, one method a stage; every stage has a text.
 
-module → hlo → fused → scheduled → buffers → thunks → mlir → llvm → asm | ptx → Executable
+module → hlo → fused → scheduled → buffers → thunks → mlir → llvm → asm | ptx → sass → Executable
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from heron.backends.machine import Machine
     from heron.buffers.assignment import BufferAssignment
 
-STAGES = ("hlo", "fused", "scheduled", "buffers", "thunks", "mlir", "llvm", "ptx", "asm")
+STAGES = ("hlo", "fused", "scheduled", "buffers", "thunks", "mlir", "llvm", "ptx", "sass", "asm")
 
 
 @dataclass
@@ -39,7 +39,7 @@ class Compilation:
     def __post_init__(self) -> None:
         from heron.backends.machine import machine_for
 
-        self.machine = machine_for(self.target)
+        self.machine = machine_for(self.target, self.options)
 
     # -- stages ------------------------------------------------------------------------------------------------------
     def passes(self, until: str = "scheduled") -> Module:
@@ -148,6 +148,11 @@ class Stages:
         fresh = Compilation(self.source, self.target, self.options, Trace())
         thunks, uses = fresh.lowered
         return fresh.machine.text(name, thunks, uses)
+
+    def cubin(self) -> bytes:
+        """Machine code of all kernels, for an NVIDIA GPU. Raises TGT003 on other targets, LLVM024 with no assembler."""
+        fresh = Compilation(self.source, self.target, self.options, Trace())
+        return fresh.machine.cubin(fresh.lowered[1])
 
 
 def compile(

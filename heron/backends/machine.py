@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from heron.backends.lower import KernelUse
+from heron.errors import HeronError
 from heron.hlo.types import ElementType
 from heron.runtime.executable import Executable, Signature
 from heron.runtime.thunks import Sequence
@@ -25,8 +26,8 @@ class Machine(ABC):
 
     alignment: ClassVar[int]
 
-    def __init__(self, target: Target) -> None:
-        self.target = target
+    def __init__(self, target: Target, options: Options) -> None:
+        self.target, self.options = target, options
 
     @abstractmethod
     def pipelines(self) -> dict[str, Pipeline]:
@@ -47,7 +48,11 @@ class Machine(ABC):
 
     @abstractmethod
     def text(self, stage: str, thunks: Sequence, uses: dict[str, KernelUse]) -> str:
-        """The text of a code stage: mlir, llvm, ptx or asm. Raises TGT003 when the machine has no such stage."""
+        """The text of a code stage: mlir, llvm, ptx, sass or asm. Raises TGT003 when the machine has no such stage."""
+
+    def cubin(self, uses: dict[str, KernelUse]) -> bytes:
+        """Machine code of all kernels for an NVIDIA GPU. Raises TGT003 where kernels are for something else."""
+        raise no_stage(self.target, "cubin")
 
     def share_out(self, uses: dict[str, KernelUse], options: Options, trace: Trace) -> None:  # noqa: B027
         """Say in the launch of each kernel how threads share its work; a GPU's launches say it already."""
@@ -72,12 +77,18 @@ def lowered_text(uses: dict[str, KernelUse]) -> str:
     return "\n".join(str(use.kernel.module) for use in uses.values())
 
 
-def machine_for(target: Target) -> Machine:
+def no_stage(target: Target, stage: str) -> HeronError:
+    """The error for a stage that the target's programs do not go through."""
+    hint = "--to asm, or --target sm_90" if target.kind == "cpu" else "--to llvm, or ptx for a target such as sm_90"
+    return HeronError("TGT003", f"{target.name} has no stage '{stage}'", hint=hint)
+
+
+def machine_for(target: Target, options: Options) -> Machine:
     """The machine of a target."""
     if target.kind == "cpu":
         from heron.backends.cpu.machine import CpuMachine
 
-        return CpuMachine(target)
+        return CpuMachine(target, options)
     from heron.backends.gpu.machine import GpuMachine
 
-    return GpuMachine(target)
+    return GpuMachine(target, options)

@@ -141,6 +141,9 @@ class Executable(ABC):
         }
         return {**totals, "peak": sum(totals.values())}
 
+    def examine(self) -> None:  # noqa: B027
+        """Find out what each kernel uses of the machine (registers, …), for the trace; nothing to find on a CPU."""
+
     def stage(self, name: str) -> str:
-        """The program at a stage, as text: hlo, fused, scheduled, buffers, thunks, mlir, llvm, ptx, asm."""
+        """The program at a stage, as text: hlo, fused, scheduled, buffers, thunks, mlir, llvm, ptx, sass, asm."""
         return self._stages.text(name)

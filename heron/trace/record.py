@@ -66,7 +66,7 @@ class KernelRecord:
     """One distinct kernel: who emitted it, how it is launched, bytes of code, seconds to compile.
 
     `source` names the instructions that launch it: identical fusions share one kernel. `launch` holds grid, block and
-    whatever else the target's launches have.
+    whatever else the target's launches have, `resources` what the assembler says of it (registers, spills, …).
     """
 
     name: str
@@ -75,6 +75,7 @@ class KernelRecord:
     launch: dict[str, Any] = field(default_factory=dict)
     code_size: int = 0
     seconds: float = 0.0
+    resources: dict[str, int] = field(default_factory=dict)
 
     @property
     def uses(self) -> int:

@@ -20,7 +20,7 @@ def summary(trace: Trace) -> str:
     title = trace.module + (f" for {trace.target}" if trace.target else "")
     title += "".join(f" {name}={value}" for name, value in trace.options.items())
     out.print(f"{title}: {_steps(trace)} in {seconds(trace.seconds)}")
-    for table in (_kernels(trace), _memory(trace), _stages(trace), _passes(trace)):
+    for table in (_kernels(trace), _resources(trace), _memory(trace), _stages(trace), _passes(trace)):
         if table.row_count:
             out.print()
             out.print(table)
@@ -83,6 +83,20 @@ def _kernels(trace: Trace) -> Table:
         if timed:
             cells += [size(sum(k.code_size for k in kernels)), seconds(sum(k.seconds for k in kernels))]
         made.add_row(*cells)
+    return made
+
+
+def _resources(trace: Trace, most: int = 16) -> Table:
+    """What the assembler says of the kernels that use most registers."""
+    made = table("kernel", "emitter", "registers>", "shared>", "barriers>", "spills>", "code>")
+    known = [k for k in trace.kernels if k.resources]
+    for k in sorted(known, key=lambda k: (-k.resources["registers"], k.name))[:most]:
+        r = k.resources
+        spills = size(r["spill_stores"] + r["spill_loads"])
+        cells = str(r["registers"]), size(r["shared_bytes"]), str(r["barriers"]), spills, size(k.code_size)
+        made.add_row(k.name, k.emitter, *cells)
+    if len(known) > most:
+        made.add_row(f"{len(known) - most} more", *[""] * 6)
     return made
 
 

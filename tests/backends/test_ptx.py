@@ -7,7 +7,8 @@ import re
 import pytest
 
 import heron
-from heron.codegen.llvm.assemble import assemble, find_nvjitlink, find_ptxas
+from heron.codegen.llvm.assemble import assemble
+from heron.codegen.llvm.tools import find_nvjitlink, find_ptxas
 from tests.support import program
 
 PROGRAMS = [

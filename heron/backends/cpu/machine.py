@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from heron.backends.lower import KernelUse
-from heron.backends.machine import Machine, lowered_text
-from heron.errors import HeronError
+from heron.backends.machine import Machine, lowered_text, no_stage
 from heron.hlo.types import ElementType
 from heron.runtime.cpu import blas, pool_code
 from heron.runtime.cpu.executable import CpuExecutable, HostCalls
@@ -89,8 +88,8 @@ class CpuMachine(Machine):
     def text(self, stage: str, thunks: Sequence, uses: dict[str, KernelUse]) -> str:
         if stage == "mlir":
             return lowered_text(uses)
-        if stage == "ptx":
-            raise HeronError("TGT003", "the CPU has no ptx", hint="--to asm, or --target sm_90")
+        if stage in ("ptx", "sass"):
+            raise no_stage(self.target, stage)
         from heron.codegen.llvm.jit import Jit
 
         writer = self.writer(uses, _no_address)

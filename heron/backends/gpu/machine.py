@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from heron.backends.lower import KernelUse
-from heron.backends.machine import Machine, lowered_text
+from heron.backends.machine import Machine, lowered_text, no_stage
 from heron.errors import HeronError
 from heron.hlo.types import S8, S32, ElementType
 from heron.runtime.executable import Executable, Signature
@@ -14,6 +15,7 @@ from heron.runtime.thunks import Sequence
 
 if TYPE_CHECKING:
     from heron.buffers import BufferAssignment
+    from heron.codegen.llvm.cubin import Cubin
     from heron.codegen.llvm.translate import KernelAbi
     from heron.options import Options
     from heron.passes.pipeline import Pipeline
@@ -65,8 +67,8 @@ class GpuMachine(Machine):
             with trace.stage("llvm"):
                 text = self.llvm(uses)
             with trace.stage("ptx"):
-                ptx = self.ptx(text, options.opt_level)
-            return CompiledOnly(ptx, **facts)
+                ptx = self.ptx(text)
+            return CompiledOnly(ptx, self.target.llvm_cpu, **facts)
         from heron.runtime.sim.executable import SimExecutable
         from heron.runtime.sim.launcher import SimKernel
 
@@ -81,11 +83,20 @@ class GpuMachine(Machine):
         memory = HostMemory(buffers, signature.arguments, outputs)
         return SimExecutable(thunks, runners, memory, **facts)
 
-    def ptx(self, text: str, level: int = 3) -> str:
+    def ptx(self, text: str) -> str:
         """PTX of all kernels; empty when there are none."""
         from heron.codegen.llvm.nvptx import to_ptx
 
-        return to_ptx(text, self.target.machine, level=level) if text else ""
+        return to_ptx(text, self.target.llvm_cpu, level=self.options.opt_level) if text else ""
+
+    def cubin(self, uses: dict[str, KernelUse]) -> bytes:
+        from heron.codegen.llvm.assemble import assemble
+
+        if self.target.sim:
+            raise no_stage(self.target, "cubin")
+        if not uses:
+            raise HeronError("TGT005", "the program has no kernels", why="a cubin would be empty")
+        return assemble(self.ptx(self.llvm(uses)), self.target.llvm_cpu).code
 
     def text(self, stage: str, thunks: Sequence, uses: dict[str, KernelUse]) -> str:
         if stage == "mlir":
@@ -93,19 +104,44 @@ class GpuMachine(Machine):
         llvm = self.llvm(uses)
         if stage == "llvm":
             return llvm
-        if stage == "ptx" and not self.target.sim:
-            return self.ptx(llvm)
-        raise HeronError(
-            "TGT003", f"{self.target.name} has no stage '{stage}'", hint="--to llvm, or ptx for a target such as sm_90"
-        )
+        if self.target.sim or stage not in ("ptx", "sass"):
+            raise no_stage(self.target, stage)
+        ptx = self.ptx(llvm)
+        if stage == "ptx" or not ptx:
+            return ptx
+        from heron.codegen.llvm.assemble import assemble
+        from heron.codegen.llvm.disassemble import to_sass
+
+        return to_sass(assemble(ptx, self.target.llvm_cpu).code)
 
 
 class CompiledOnly(Executable):
     """A program for a GPU heron cannot run here: its code and its facts are there, calling it is an error."""
 
-    def __init__(self, ptx: str, **facts: Any) -> None:
+    def __init__(self, ptx: str, sm: str, **facts: Any) -> None:
         super().__init__(**facts)
-        self.ptx = ptx
+        self.ptx, self.sm = ptx, sm
+
+    @cached_property
+    def cubin(self) -> Cubin:
+        """Machine code and what each kernel uses. Raises LLVM024 with no assembler, LLVM025 when it refuses the PTX."""
+        from heron.codegen.llvm.assemble import assemble
+
+        return assemble(self.ptx, self.sm)
+
+    def examine(self) -> None:
+        from heron.codegen.llvm.tools import find_nvjitlink, find_ptxas
+
+        if not self.ptx:
+            return
+        if find_nvjitlink() is None and find_ptxas() is None:
+            self.trace.note("registers, shared memory, spills: not known: no assembler (pip install nvidia-nvjitlink)")
+            return
+        with self.trace.stage("assembly"):
+            used = self.cubin.resources
+        for kernel in self.trace.kernels:
+            kernel.resources = used[kernel.name].to_json()
+            kernel.code_size = used[kernel.name].code_bytes
 
     def execute(self, arrays: list[Any]) -> list[Any]:
         simulated = f"sim:{'sm_90' if self.target == 'cuda' else self.target}"

@@ -17,7 +17,8 @@ from heron.cli.common import (
 )
 from heron.errors import HeronError
 
-STAGES = ("hlo", "fused", "scheduled", "buffers", "thunks", "mlir", "llvm", "ptx", "asm")
+STAGES = ("hlo", "fused", "scheduled", "buffers", "thunks", "mlir", "llvm", "ptx", "sass", "asm")
+BINARY = ("cubin",)  # stages that are no text
 
 
 @click.command(
@@ -25,12 +26,13 @@ STAGES = ("hlo", "fused", "scheduled", "buffers", "thunks", "mlir", "llvm", "ptx
     epilog=examples(
         "heron compile model.hlo",
         "heron compile model.hlo --target sm_90 --to ptx -o model.ptx",
+        "heron compile model.hlo --target sm_90 --to cubin -o model.cubin",
         "heron compile model.hlo -o model.trace",
     ),
 )
 @file_argument
 @target_option
-@click.option("--to", "stage", type=click.Choice(STAGES), help="Print the program at this stage.")
+@click.option("--to", "stage", type=click.Choice((*STAGES, *BINARY)), help="Print the program at this stage.")
 @click.option("-o", "output", metavar="OUT", help="Write the stage's text to OUT, or the trace if it ends in .trace.")
 @settings_option
 @json_option
@@ -45,6 +47,8 @@ def command(
     wants_trace = output is not None and output.endswith(".trace")
     if output is not None and stage is None and not wants_trace:
         raise HeronError("CLI034", f"nothing to write to '{output}'", hint="--to STAGE, or a name that ends in .trace")
+    if stage in BINARY and (output is None or wants_trace):
+        raise HeronError("CLI034", f"{stage} is no text: it needs a file", hint=f"--to {stage} -o model.{stage}")
     machine, options = targets.get(target), make_options(settings)
     module = load_module(file, target)
     trace = Trace(module.name, target)
@@ -53,15 +57,20 @@ def command(
     if stage is not None and not wants_trace:
         from heron.backends.compiler import Compilation, Stages
 
+        stages = Stages(module, machine, options, Compilation(module, machine, options, trace))
         with progress(trace, what):  # no further than the stage asked for
-            text = Stages(module, machine, options, Compilation(module, machine, options, trace)).text(stage)
-        _give(text, stage, output, as_json)
+            result = stages.cubin() if stage in BINARY else stages.text(stage)
+        if isinstance(result, bytes):
+            _give_bytes(result, stage, str(output), as_json)
+        else:
+            _give(result, stage, output, as_json)
         return
 
     from heron import backends
 
     with progress(trace, what):
         executable = backends.compile(module, target=machine, options=options, trace=trace)
+        executable.examine()
     trace.memory = trace.memory or dict(executable.memory)
     if output is not None:
         trace.save(output)
@@ -71,6 +80,15 @@ def command(
         print_json(trace.to_json())
     else:
         print_text(trace.summary())
+
+
+def _give_bytes(data: bytes, stage: str, output: str, as_json: bool) -> None:
+    """A stage that is no text to its file."""
+    from heron import files
+
+    files.write_bytes(output, data)
+    if as_json:
+        print_json({"stage": stage, "file": output, "bytes": len(data)})
 
 
 def _give(text: str, stage: str, output: str | None, as_json: bool) -> None:
