@@ -13,7 +13,7 @@ from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
 
 #: extras that say nothing about what an instruction computes
-_SILENT_EXTRAS = frozenset({"origin", "statistics", "metadata"})
+_SILENT_EXTRAS = frozenset({"carried", "origin", "statistics", "metadata"})
 
 
 class Forms:

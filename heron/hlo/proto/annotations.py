@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from google.protobuf.message import DecodeError
+from google.protobuf.unknown_fields import UnknownFieldSet
+
 from heron.errors import HeronError
 from heron.hlo.instruction import Instruction
 from heron.hlo.proto.origins import read_origin, write_origin
@@ -12,6 +15,8 @@ from heron.hlo.proto.sharding import read_sharding, write_sharding
 from heron.hlo.words import Words
 
 _OpSharding = MESSAGES["OpSharding"]
+#: the extra that keeps fields heron does not read
+CARRIED = "carried"
 _ACCURACY_MODES = ("default", "highest")
 
 
@@ -23,6 +28,27 @@ def to_bytes(text: str) -> bytes:
 def to_text(data: bytes) -> str:
     """Bytes as text; bytes that are no UTF-8 are escaped as Python does it."""
     return data.decode("utf-8", "surrogateescape")
+
+
+def unread_fields(proto: Message) -> bytes:
+    """The fields of a message, itself and no part of it, that the schema does not have."""
+    if not len(UnknownFieldSet(proto)):
+        return b""
+    alone = type(proto)()
+    alone.CopyFrom(proto)
+    for field in alone.DESCRIPTOR.fields:
+        alone.ClearField(field.name)
+    return alone.SerializeToString()
+
+
+def merge_unread(extras: dict[str, Any], name: str, to: Message) -> None:
+    """Put unread fields back. Raises PROTO006 when they are none."""
+    if CARRIED not in extras:
+        return
+    try:
+        to.MergeFromString(extras[CARRIED])
+    except (DecodeError, TypeError) as error:
+        raise HeronError("PROTO006", f"what '{name}' carries are no fields", where=name, why=str(error)) from None
 
 
 # -- writing ---------------------------------------------------------------------------------------------------------
@@ -58,6 +84,8 @@ class AnnotationWriter:
                 write_accuracy(value, to.result_accuracy)
             elif name == "origin":
                 write_origin(value, to.original_value)
+            elif name == CARRIED:
+                merge_unread(i.extras, i.name, to)
             else:
                 raise HeronError("PROTO005", f"'{name}' has no field in HloInstructionProto", where=i.name)
 
@@ -154,6 +182,8 @@ class AnnotationReader:
             config = _payload(proto.backend_config_payload, payloads)
         if config:
             extras["backend_config"] = to_text(config)
+        if unread := unread_fields(proto):
+            extras[CARRIED] = unread
         return extras
 
 

@@ -5,7 +5,7 @@ Computations are not here: they are called by number (`writer`, `reader`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,8 @@ from heron.hlo.proto.literals import read_literal, write_literal
 from heron.hlo.proto.schema import Message
 from heron.hlo.proto.shapes import ShapeReader, ShapeWriter
 from heron.hlo.proto.sharding import read_sharding, write_sharding
+from heron.hlo.shape import Shape
+from heron.hlo.text.shapes import MAX_RANK
 from heron.hlo.window import ConvDims, WindowDim
 from heron.hlo.words import Words
 
@@ -129,6 +131,8 @@ def _read_padding(p: Message, s: ShapeReader, o: Sequence[Instruction]) -> Any:
 
 
 def _write_window(to: Message, v: Any, i: Instruction, s: ShapeWriter) -> None:
+    if not v and i.opcode == "custom-call":
+        return
     to.window.SetInParent()
     for d in v:
         to.window.dimensions.add(
@@ -184,10 +188,44 @@ def _read_conv(p: Message, s: ShapeReader, o: Sequence[Instruction]) -> ConvDims
     found = ConvDims(**plain)
     for side in ("input", "kernel", "output"):
         named = [v for n in values if n.startswith(side) for v in (values[n] if n.endswith("spatial") else [values[n]])]
-        if sorted(named) != list(range(len(named))):
+        # a custom call may leave out dimensions, which are ? in text
+        rank = MAX_RANK if p.opcode == "custom-call" else len(named)
+        if len(set(named)) != len(named) or not all(0 <= d < rank for d in named):
             why = f"dimensions {named[:8]}"
             raise HeronError("PROTO003", f"the {side} of a convolution needs each dimension once", why=why)
     return found
+
+
+def _write_sizes(to: Message, v: Any, i: Instruction, s: ShapeWriter) -> None:
+    for sizes in v:
+        to.dynamic_slice_sizes.extend(sizes)
+
+
+def _read_sizes(p: Message, s: ShapeReader, operands: Sequence[Instruction]) -> tuple[tuple[int, ...], ...] | None:
+    """The message has the sizes of all slices in a row: as many for each as the array it is cut from has dimensions."""
+    left = list(p.dynamic_slice_sizes)
+    if not left or len(operands) < 3:
+        return None
+    found: list[tuple[int, ...]] = []
+    for rank in _slice_ranks(operands[0].shape, operands[2].shape):
+        found.append(tuple(left[:rank]))
+        del left[:rank]
+        if not left:
+            break
+    if left or sum(map(len, found)) != len(p.dynamic_slice_sizes):
+        why = f"{len(p.dynamic_slice_sizes)} sizes for slices of {operands[0].shape.bare}"
+        raise HeronError("PROTO003", f"the slice sizes of a {p.opcode} do not fit its operands", why=why)
+    return tuple(found)
+
+
+def _slice_ranks(data: Shape, starts: Shape) -> Iterator[int]:
+    """The rank of each slice. An array has a tuple of start indices, or a tuple of such for several slices."""
+    if data.is_tuple:
+        for part, start in zip(data.tuple_shapes or (), starts.tuple_shapes or (), strict=False):
+            yield from _slice_ranks(part, start)
+        return
+    several = [s for s in starts.tuple_shapes or () if s.is_tuple]
+    yield from [data.rank] * (len(several) or 1)
 
 
 def _write_precision(to: Message, v: Any, i: Instruction, s: ShapeWriter) -> None:
@@ -266,10 +304,6 @@ def _read_float(p: Message, s: ShapeReader, o: Sequence[Instruction]) -> float:
     return float(str(np.float32(p.epsilon)))  # the short number that rounds to it
 
 
-def _no_field(to: Message, v: Any, i: Instruction, s: ShapeWriter) -> None:
-    raise HeronError("PROTO005", f"an attribute of '{i.opcode}' has no field in HloInstructionProto", where=i.name)
-
-
 _FIELDS: dict[str, Field] = {
     "number": _plain("parameter_number"),
     "index": _plain("tuple_index"),
@@ -315,7 +349,7 @@ _FIELDS: dict[str, Field] = {
     "inferred_dimension": _first("dimensions"),
     "slice": Field(_write_slices, lambda p, s, o: tuple((d.start, d.limit, d.stride or 1) for d in p.slice_dimensions)),
     "padding": Field(_write_padding, _read_padding),
-    "window": Field(_write_window, _read_window),
+    "window": Field(_write_window, _read_window, always=True),
     "dim_labels": Field(_write_conv, _read_conv),
     "convolution_kind": _enum("conv_kind", enums.CONVOLUTION),
     "operand_precision": Field(_write_precision, _read_precision, always=True),
@@ -389,8 +423,8 @@ _BY_OP: dict[tuple[str, str], Field] = {
     ("gather", "slice_sizes"): _ints("gather_slice_sizes"),
     ("gather", "index_vector_dim"): _inside("gather_dimension_numbers", "index_vector_dim"),
     ("scatter", "index_vector_dim"): _inside("scatter_dimension_numbers", "index_vector_dim"),
-    ("collective-permute", "slice_sizes"): Field(_no_field, lambda p, s, o: None),
-    ("collective-permute-start", "slice_sizes"): Field(_no_field, lambda p, s, o: None),
+    ("collective-permute", "slice_sizes"): Field(_write_sizes, _read_sizes),
+    ("collective-permute-start", "slice_sizes"): Field(_write_sizes, _read_sizes),
     **{
         ("ragged-dot", f"{name}_dims"): _ints(f"{name}_dimensions", _RAGGED, _DOT)
         for name in ("lhs_batch", "lhs_contracting", "rhs_batch", "rhs_contracting")

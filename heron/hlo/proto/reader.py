@@ -16,7 +16,7 @@ from heron.hlo.instruction import Instruction, operand_count_text
 from heron.hlo.module import Module
 from heron.hlo.op import AttrKind, Op
 from heron.hlo.proto import enums
-from heron.hlo.proto.annotations import AnnotationReader, read_accuracy
+from heron.hlo.proto.annotations import CARRIED, AnnotationReader, read_accuracy, unread_fields
 from heron.hlo.proto.fields import Read, field_of
 from heron.hlo.proto.metadata import read_metadata, read_stack_frames
 from heron.hlo.proto.schema import MESSAGES, Message
@@ -86,6 +86,8 @@ class _Reader:
         c = Computation(_name(proto.name, "computation"))
         if proto.execution_thread:
             c.extras["execution_thread"] = proto.execution_thread
+        if unread := unread_fields(proto):
+            c.extras[CARRIED] = unread
         found: dict[int, Instruction] = {}
         for p in proto.instructions:
             number = p.id

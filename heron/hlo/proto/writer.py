@@ -17,7 +17,7 @@ from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
 from heron.hlo.op import AttrKind, Op
 from heron.hlo.proto import enums
-from heron.hlo.proto.annotations import AnnotationWriter, write_frontend_attributes
+from heron.hlo.proto.annotations import AnnotationWriter, merge_unread, write_frontend_attributes
 from heron.hlo.proto.fields import Write, field_of
 from heron.hlo.proto.metadata import write_metadata, write_stack_frames
 from heron.hlo.proto.schema import MESSAGES, Message
@@ -103,6 +103,7 @@ class _Writer:
 
     def _computation(self, c: Computation, to: Message, fused: bool, thread: str) -> None:
         number = self._numbers[c]
+        merge_unread(c.extras, c.name, to)
         to.name, to.id, to.is_fusion_computation = c.name, number, fused
         to.execution_thread = c.extras.get("execution_thread", thread)
         parameters = c.parameters

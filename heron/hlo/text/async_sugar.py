@@ -66,11 +66,14 @@ def set_thread(c: Computation, thread: str) -> None:
 
 
 def single_op(c: Computation | None) -> Instruction | None:
-    """The op of a computation that is just one op on all its parameters in order."""
+    """The op of a computation that is just one op on all its parameters in order.
+
+    As in XLA's text, its metadata is not shown: the asynchronous op's own says where it comes from.
+    """
     if c is None or c.root.opcode in _LEAVES or len(c) != len(c.root.operands) + 1:
         return None
     numbers = [o.attrs.get("number") for o in c.root.operands]
-    plain = not c.root.extras and not c.root.control_predecessors and c.root.metadata is None
+    plain = not c.root.extras and not c.root.control_predecessors
     return c.root if plain and numbers == list(range(len(numbers))) else None
 
 

@@ -35,6 +35,7 @@ ACCURACY = (
 #: the Python types extras are kept in
 TYPES: dict[str, tuple[type, ...]] = {
     "backend_config": (str,),
+    "carried": (bytes,),
     "frontend_attributes": (dict,),
     "origin": (str,),
     "parameter_replication": (tuple, list),

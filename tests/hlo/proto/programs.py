@@ -21,10 +21,19 @@ def entry(body: str) -> str:
     return f"{_HEAD}ENTRY e {{\n{body}\n}}\n"
 
 
-_SECTIONS = [s for f in (HERE, HERE.parent / "text") for s in (f / "instructions.txt").read_text().split("\n== ")[1:]]
+def sections(path: Path) -> dict[str, str]:
+    """What stands under each ``== title``."""
+    found = path.read_text().split("\n== ")[1:]
+    return {title: body for title, _, body in (section.partition("\n") for section in found)}
+
+
+TEXT = HERE.parent / "text"
+_OWN = sections(HERE / "instructions.txt")
+_SHARED = sections(TEXT / "instructions.txt") | sections(TEXT / "corners.txt")
+_BODIES = _OWN | {f"{name} in text" if name in _OWN else name: body for name, body in _SHARED.items()}
 #: by name
-PROGRAMS = {name: entry(body) for name, _, body in (s.partition("\n") for s in _SECTIONS)}
-PROGRAMS["features"] = (HERE.parent / "text" / "features.hlo").read_text()
+PROGRAMS = {name: entry(body) for name, body in _BODIES.items()} | sections(TEXT / "modules.txt")
+PROGRAMS["features"] = (TEXT / "features.hlo").read_text()
 
 _HEADER = """HloModule m, is_scheduled=true, input_output_alias={ {0}: (1, {1}, must-alias) }, """
 PROGRAMS["header"] = (
@@ -46,4 +55,19 @@ OURS = {
     "any tile": "a = f32[2,3]{0,1:T(*,2)} parameter(0)",
     "one bit": "a = s1[5] constant({0,-1,0,-1,-1})\nb = u1[5] constant({0,1,0,1,1})",
     "two splits": "a = f32[4,4]{1,0:SC(0:1)(1:2,3)} parameter(0)",
+}
+
+#: what XLA writes and then refuses to read
+NOT_READ_BY_XLA = {
+    "f4": "literals of s1 and u1 have no array form there",
+    "layouts2": "the * of a tile is negative, which its reader takes for an error",
+    "layout-index-types": "types of indices are for sparse arrays only",
+    "send-done-pipelined": "what ends a transfer must have the transfer itself as its operand",
+}
+#: what the text says and HloModuleProto cannot; heron keeps all but the last in its own field
+NOT_IN_MESSAGES = {
+    "header-spmd": "allow_spmd_sharding_propagation is of the configuration",
+    "stack-frames-spmd": "num_partitions is of the configuration",
+    "schedule-incomplete": "replica_count is of the configuration",
+    "thread-main": "a thread without a name is the main one",
 }
