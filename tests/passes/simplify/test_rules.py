@@ -26,13 +26,19 @@ OTHER_TYPES = {
 }
 
 
-def in_other_types(text: str) -> list[Module]:
+#: types with so few bits that what holds but for rounding and overflow hardly holds at all
+NARROW = ("f16", "bf16", "f8e4m3fn")
+
+
+def in_other_types(text: str, math: str) -> list[Module]:
     """The programs that are well formed with one element type exchanged for another."""
     found = []
     for old, others in OTHER_TYPES.items():
         if not re.search(rf"\b{old}\[", text):
             continue
         for new in others:
+            if math != "exact" and new in NARROW:
+                continue
             try:
                 module = parse(re.sub(rf"\b{old}\[", f"{new}[", text))
                 verify(module)
@@ -46,7 +52,7 @@ def in_other_types(text: str) -> list[Module]:
 def test_other_types(rule: Rule) -> None:
     example = doc_of(rule.apply).example
     assert example is not None
-    for module in in_other_types(example.before):
+    for module in in_other_types(example.before, rule.math):
         original = module.clone()
         if rewrite(module.entry, table([rule], rule.layouts == "only"), rule.layouts == "only"):
             verify(module)

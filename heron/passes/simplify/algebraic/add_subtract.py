@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from heron.hlo.instruction import Instruction
-from heron.passes.building import is_splat
+from heron.passes.building import is_splat, splat_value
 from heron.passes.simplify.algebraic.rules import KNOWN, Builder, rule
 
 LAYOUTS = "kept"
@@ -130,3 +132,198 @@ def subtract_self(i: Instruction, b: Builder) -> Instruction | None:
     """
     x, y = i.operands
     return b.splat(i.shape, 0) if x is y else None
+
+
+@rule("subtract", operand=KNOWN)
+def subtract_constant(i: Instruction, b: Builder) -> Instruction | None:
+    """x - c == x + -c
+
+    c = f32[] constant(3)
+    ROOT r = f32[] subtract(f32[] x, c)
+    ->
+    d = f32[] constant(-3)
+    ROOT r = f32[] add(x, d)
+    """
+    x, c = i.operands
+    t, value = i.shape.element_type, splat_value(c)
+    if value is None or splat_value(x) is not None or not (t.is_integer or t.is_float):
+        return None
+    if t.is_integer:
+        low = -(1 << t.bits - 1) if t.is_signed else 0
+        return b.add("add", [x, b.splat(i.shape, (-int(value) - low) % (1 << t.bits) + low)], i.shape)
+    return None if t.bits < 16 else b.add("add", [x, b.splat(i.shape, -value)], i.shape)
+
+
+@rule("add", operand=KNOWN)
+def add_constant_to_difference(i: Instruction, b: Builder) -> Instruction | None:
+    """(c - x) + d == (c + d) - x for integers
+
+    c = s32[] constant(2)
+    d = s32[] constant(3)
+    y = s32[] subtract(c, s32[] x)
+    ROOT r = s32[] add(y, d)
+    ->
+    cd = s32[] add(c, d)
+    ROOT r = s32[] subtract(cd, x)
+    """
+    return _into_difference(i, b) if i.shape.element_type.is_integer else None
+
+
+@rule("add", operand=KNOWN, math="reassociating")
+def add_constant_to_float_difference(i: Instruction, b: Builder) -> Instruction | None:
+    """(c - x) + d == (c + d) - x up to rounding; XLA does it by default
+
+    c = f32[] constant(2)
+    d = f32[] constant(3)
+    y = f32[] subtract(c, f32[] x)
+    ROOT r = f32[] add(y, d)
+    ->
+    cd = f32[] add(c, d)
+    ROOT r = f32[] subtract(cd, x)
+    """
+    return _into_difference(i, b) if i.shape.element_type.is_float else None
+
+
+def _into_difference(i: Instruction, b: Builder) -> Instruction | None:
+    match i.operands:
+        case [Instruction(opcode="subtract", operands=[c, x]), d]:
+            pass
+        case [d, Instruction(opcode="subtract", operands=[c, x])]:
+            pass
+        case _:
+            return None
+    if splat_value(c) is None or splat_value(d) is None or splat_value(x) is not None:
+        return None
+    return b.add("subtract", [b.add("add", [c, d], i.shape), x], i.shape)
+
+
+def _undone(i: Instruction, b: Builder) -> Instruction | None:
+    """What is left where a sum or difference undoes another."""
+    match i.opcode, i.operands:
+        case "add", [x, Instruction(opcode="subtract", operands=[y, z])] if x is z:
+            return y
+        case "add", [Instruction(opcode="subtract", operands=[y, z]), x] if x is z:
+            return y
+        case "subtract", [x, Instruction(opcode="subtract", operands=[y, z])] if x is y:
+            return z
+        case "subtract", [x, Instruction(opcode="add", operands=[y, z])] if x is y or x is z:
+            return b.add("negate", [z if x is y else y], i.shape)
+        case "subtract", [Instruction(opcode="add", operands=[y, z]), x] if x is y or x is z:
+            return z if x is y else y
+    return None
+
+
+@rule("add", "subtract", operand=("add", "subtract"))
+def undone_integer(i: Instruction, b: Builder) -> Instruction | None:
+    """x + (y - x) == y, x - (x - y) == y, (x + y) - x == y, x - (x + y) == -y for integers
+
+    d = s32[] subtract(s32[] y, s32[] x)
+    ROOT r = s32[] add(x, d)
+    ->
+    ROOT y
+    """
+    return _undone(i, b) if i.shape.element_type.is_integer else None
+
+
+@rule("add", "subtract", operand=("add", "subtract"), math="finite-only")
+def undone(i: Instruction, b: Builder) -> Instruction | None:
+    """x + (y - x) == y, x - (x - y) == y, (x + y) - x == y, x - (x + y) == -y up to rounding, for finite x
+
+    d = f32[] subtract(f32[] y, f32[] x)
+    ROOT r = f32[] add(x, d)
+    ->
+    ROOT y
+    """
+    return _undone(i, b) if i.shape.element_type.is_float else None
+
+
+@rule("add", operand="multiply")
+def common_factor_integer(i: Instruction, b: Builder) -> Instruction | None:
+    """x * z + y * z == (x + y) * z for integers, where the products have no other use
+
+    p = s32[] multiply(s32[] x, s32[] z)
+    q = s32[] multiply(s32[] y, z)
+    ROOT r = s32[] add(p, q)
+    ->
+    s = s32[] add(x, y)
+    ROOT r = s32[] multiply(s, z)
+    """
+    return _factored(i, b) if i.shape.element_type.is_integer else None
+
+
+@rule("add", operand="multiply", math="reassociating")
+def common_factor_power_of_two(i: Instruction, b: Builder) -> Instruction | None:
+    """x * 2^n + y * 2^n == (x + y) * 2^n unless a product overflows or underflows; XLA does it by default
+
+    two = f32[] constant(2)
+    p = f32[] multiply(f32[] x, two)
+    q = f32[] multiply(f32[] y, two)
+    ROOT r = f32[] add(p, q)
+    ->
+    s = f32[] add(x, y)
+    ROOT r = f32[] multiply(s, two)
+    """
+    if not i.shape.element_type.is_float:
+        return None
+    return _factored(i, b, only_power_of_two=True)
+
+
+def _factored(i: Instruction, b: Builder, only_power_of_two: bool = False) -> Instruction | None:
+    p, q = i.operands
+    if p.opcode != "multiply" or q.opcode != "multiply" or p is q or len(p.users) > 1 or len(q.users) > 1:
+        return None
+    for n, z in enumerate(p.operands):
+        if z not in q.operands:
+            continue
+        if only_power_of_two and not _is_power_of_two(z):
+            continue
+        y = q.operands[1 - q.operands.index(z)]
+        return b.add("multiply", [b.add("add", [p.operands[1 - n], y], i.shape), z], i.shape)
+    return None
+
+
+def _is_power_of_two(z: Instruction) -> bool:
+    value = splat_value(z)
+    return value is not None and bool(np.isfinite(float(value))) and abs(np.frexp(float(value))[0]) == 0.5
+
+
+@rule("add", operand="dynamic-update-slice", layouts="free")
+def add_to_a_part(i: Instruction, b: Builder) -> Instruction | None:
+    """x + (zeros with u in one place) == x with u added to that place, for integers and for zeros that are -0
+
+    zero = s32[] constant(0)
+    zeros = s32[8] broadcast(zero), dimensions={}
+    y = s32[8] dynamic-update-slice(zeros, s32[2] u, s32[] n)
+    ROOT r = s32[8] add(s32[8] x, y)
+    ->
+    part = s32[2] dynamic-slice(x, n), dynamic_slice_sizes={2}
+    v = s32[2] add(part, u)
+    ROOT r = s32[8] dynamic-update-slice(x, v, n)
+    """
+    return _added_to_part(i, b, 0 if i.shape.element_type.is_integer else -0.0)
+
+
+@rule("add", operand="dynamic-update-slice", layouts="free", math="reassociating")
+def add_floats_to_a_part(i: Instruction, b: Builder) -> Instruction | None:
+    """x + (zeros with u in one place) == x with u added to that place, but for -0 + 0; XLA does it by default
+
+    zero = f32[] constant(0)
+    zeros = f32[8] broadcast(zero), dimensions={}
+    y = f32[8] dynamic-update-slice(zeros, f32[2] u, s32[] n)
+    ROOT r = f32[8] add(f32[8] x, y)
+    ->
+    part = f32[2] dynamic-slice(x, n), dynamic_slice_sizes={2}
+    v = f32[2] add(part, u)
+    ROOT r = f32[8] dynamic-update-slice(x, v, n)
+    """
+    return _added_to_part(i, b, 0)
+
+
+def _added_to_part(i: Instruction, b: Builder, zero: float) -> Instruction | None:
+    for n, y in enumerate(i.operands):
+        if y.opcode != "dynamic-update-slice" or len(y.users) > 1 or not is_splat(y.operands[0], zero):
+            continue
+        x, u, starts = i.operands[1 - n], y.operands[1], y.operands[2:]
+        part = b.add("dynamic-slice", [x, *starts], u.shape, dynamic_slice_sizes=u.shape.dims)
+        return b.add("dynamic-update-slice", [x, b.add("add", [part, u], u.shape), *starts], i.shape)
+    return None

@@ -37,3 +37,17 @@ def complex_of_parts(i: Instruction, b: Builder) -> Instruction | None:
         case [Instruction(opcode="real", operands=[z]), Instruction(opcode="imag", operands=[w])] if z is w:
             return z if z.shape.element_type.is_complex else None
     return None
+
+
+@rule("real", "imag")
+def part_of_real(i: Instruction, b: Builder) -> Instruction | None:
+    """real(x) == x, imag(x) == 0 for x that is not complex
+
+    ROOT r = f32[] real(f32[] x)
+    ->
+    ROOT x
+    """
+    x = i.operands[0]
+    if x.shape.element_type.is_complex:
+        return None
+    return x if i.opcode == "real" else b.splat(i.shape, 0)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from heron.analysis.upper_bound import upper_bound
 from heron.hlo.instruction import Instruction
+from heron.hlo.types import PRED
 from heron.passes.building import is_splat, splat_value
 from heron.passes.simplify.algebraic.rules import KNOWN, Builder, rule
 
@@ -119,3 +121,220 @@ def _power_of_two(i: Instruction) -> int | None:
     if value is None or int(value) <= 0 or int(value) & (int(value) - 1):
         return None
     return int(value).bit_length() - 1
+
+
+@rule("divide", operand="rsqrt", math="reassociating")
+def divide_by_rsqrt(i: Instruction, b: Builder) -> Instruction | None:
+    """x / rsqrt(y) == x * sqrt(y) up to rounding; XLA does it by default
+
+    s = f32[] rsqrt(f32[] y)
+    ROOT r = f32[] divide(f32[] x, s)
+    ->
+    s = f32[] sqrt(y)
+    ROOT r = f32[] multiply(x, s)
+    """
+    match i.operands:
+        case [x, Instruction(opcode="rsqrt", operands=[y])]:
+            return b.add("multiply", [x, b.add("sqrt", [y], i.shape)], i.shape)
+    return None
+
+
+@rule("divide", operand="exponential", math="finite-only")
+def divide_by_exponential(i: Instruction, b: Builder) -> Instruction | None:
+    """exp(x) / exp(y) == exp(x - y), x / exp(y) == x * exp(-y) up to rounding, where nothing overflows
+
+    e = f32[] exponential(f32[] y)
+    ROOT r = f32[] divide(f32[] x, e)
+    ->
+    n = f32[] negate(y)
+    e = f32[] exponential(n)
+    ROOT r = f32[] multiply(x, e)
+    """
+    match i.operands:
+        case [Instruction(opcode="exponential", operands=[x]), Instruction(opcode="exponential", operands=[y])]:
+            return b.add("exponential", [b.add("subtract", [x, y], i.shape)], i.shape)
+        case [x, Instruction(opcode="exponential", operands=[y])]:
+            inverse = b.add("exponential", [b.add("negate", [y], i.shape)], i.shape)
+            return b.add("multiply", [x, inverse], i.shape)
+    return None
+
+
+@rule("divide", operand="power", math="reassociating")
+def divide_by_power(i: Instruction, b: Builder) -> Instruction | None:
+    """x / y^z == x * y^-z up to rounding, for floats; XLA does it by default
+
+    p = f32[] power(f32[] y, f32[] z)
+    ROOT r = f32[] divide(f32[] x, p)
+    ->
+    n = f32[] negate(z)
+    q = f32[] power(y, n)
+    ROOT r = f32[] multiply(x, q)
+    """
+    match i.operands:
+        case [x, Instruction(opcode="power", operands=[y, z])] if i.shape.element_type.is_float:
+            return b.add("multiply", [x, b.add("power", [y, b.add("negate", [z], z.shape)], i.shape)], i.shape)
+    return None
+
+
+@rule("divide", operand="divide", math="reassociating")
+def divide_of_divide(i: Instruction, b: Builder) -> Instruction | None:
+    """(x / y) / (z / w) == (x * w) / (y * z) up to rounding; likewise (x / y) / z and x / (y / z)
+
+    XLA does it by default.
+
+    p = f32[] divide(f32[] x, f32[] y)
+    q = f32[] divide(f32[] z, f32[] w)
+    ROOT r = f32[] divide(p, q)
+    ->
+    xw = f32[] multiply(x, w)
+    yz = f32[] multiply(y, z)
+    ROOT r = f32[] divide(xw, yz)
+    """
+    if not i.shape.element_type.is_float:
+        return None
+    match i.operands:
+        case [Instruction(opcode="divide", operands=[x, y]), Instruction(opcode="divide", operands=[z, w])]:
+            above, below = b.add("multiply", [x, w], i.shape), b.add("multiply", [y, z], i.shape)
+        case [Instruction(opcode="divide", operands=[x, y]), z]:
+            above, below = x, b.add("multiply", [y, z], i.shape)
+        case [x, Instruction(opcode="divide", operands=[y, z])]:
+            above, below = b.add("multiply", [x, z], i.shape), y
+        case _:
+            return None
+    return b.add("divide", [above, below], i.shape)
+
+
+@rule("divide", operand="broadcast", math="reassociating", layouts="free")
+def divide_by_broadcast(i: Instruction, b: Builder) -> Instruction | None:
+    """x / broadcast(y) == x * broadcast(1 / y) up to rounding; XLA does it by default on CPUs
+
+    ys = f32[2,3] broadcast(f32[3] y), dimensions={1}
+    ROOT r = f32[2,3] divide(f32[2,3] x, ys)
+    ->
+    one = f32[] constant(1)
+    ones = f32[3] broadcast(one), dimensions={}
+    inverse = f32[3] divide(ones, y)
+    zs = f32[2,3] broadcast(inverse), dimensions={1}
+    ROOT r = f32[2,3] multiply(x, zs)
+    """
+    x, ys = i.operands
+    if not i.shape.element_type.is_float or ys.opcode != "broadcast" or splat_value(ys) is not None:
+        return None
+    y = ys.operands[0]
+    if y.shape.num_elements == i.shape.num_elements or len(ys.users) > 1:
+        return None
+    inverse = b.add("divide", [b.splat(y.shape, 1), y], y.shape)
+    return b.add("multiply", [x, b.broadcast(inverse, i.shape.dims, ys.attrs["dimensions"])], i.shape)
+
+
+def _signed_power_of_two(i: Instruction) -> int | None:
+    """n when the second operand of a signed op is 2^n everywhere."""
+    value = splat_value(i.operands[1]) if i.shape.element_type.kind == "signed" else None
+    if value is None or int(value) <= 1 or int(value) & (int(value) - 1):
+        return None
+    return int(value).bit_length() - 1
+
+
+def _by_magnitude(i: Instruction, b: Builder, opcode: str, by: int) -> Instruction:
+    """The op on |x|, with x's sign."""
+    x = i.operands[0]
+    negative = b.add("compare", [x, b.splat(x.shape, 0)], x.shape.with_type(PRED), direction="LT")
+    size = b.add("select", [negative, b.add("negate", [x], x.shape), x], x.shape)
+    found = b.add(opcode, [size, b.splat(x.shape, by)], x.shape)
+    return b.add("select", [negative, b.add("negate", [found], x.shape), found], i.shape)
+
+
+@rule("divide", operand=KNOWN)
+def divide_signed_by_power_of_two(i: Instruction, b: Builder) -> Instruction | None:
+    """x / 2^n == |x| >> n with x's sign
+
+    four = s32[] constant(4)
+    ROOT r = s32[] divide(s32[] x, four)
+    ->
+    zero = s32[] constant(0)
+    negative = pred[] compare(x, zero), direction=LT
+    n = s32[] negate(x)
+    size = s32[] select(negative, n, x)
+    two = s32[] constant(2)
+    q = s32[] shift-right-logical(size, two)
+    m = s32[] negate(q)
+    ROOT r = s32[] select(negative, m, q)
+    """
+    n = _signed_power_of_two(i)
+    return None if n is None else _by_magnitude(i, b, "shift-right-logical", n)
+
+
+@rule("remainder", operand=KNOWN)
+def remainder_signed_by_power_of_two(i: Instruction, b: Builder) -> Instruction | None:
+    """x % 2^n == |x| & (2^n - 1) with x's sign
+
+    four = s32[] constant(4)
+    ROOT r = s32[] remainder(s32[] x, four)
+    ->
+    zero = s32[] constant(0)
+    negative = pred[] compare(x, zero), direction=LT
+    n = s32[] negate(x)
+    size = s32[] select(negative, n, x)
+    three = s32[] constant(3)
+    q = s32[] and(size, three)
+    m = s32[] negate(q)
+    ROOT r = s32[] select(negative, m, q)
+    """
+    n = _signed_power_of_two(i)
+    if n is None or upper_bound(i.operands[0]) is not None:
+        return None
+    return _by_magnitude(i, b, "and", (1 << n) - 1)
+
+
+@rule("remainder", operand="remainder")
+def remainder_of_remainder(i: Instruction, b: Builder) -> Instruction | None:
+    """(x % y) % y == x % y
+
+    m = s32[] remainder(s32[] x, s32[] y)
+    ROOT r = s32[] remainder(m, y)
+    ->
+    ROOT r = s32[] remainder(x, y)
+    """
+    m, y = i.operands
+    return m if m.opcode == "remainder" and m.operands[1] is y else None
+
+
+@rule("remainder", operand=KNOWN)
+def remainder_of_less(i: Instruction, b: Builder) -> Instruction | None:
+    """x % n == x where 0 <= x < n
+
+    it = s32[8] iota(), iota_dimension=0
+    n = s32[] constant(8)
+    ns = s32[8] broadcast(n), dimensions={}
+    ROOT r = s32[8] remainder(it, ns)
+    ->
+    ROOT r = s32[8] iota(), iota_dimension=0
+    """
+    x, n = i.operands
+    value = splat_value(n) if i.shape.element_type.is_integer else None
+    if value is None or int(value) <= 0:
+        return None
+    bound = upper_bound(x)
+    return x if bound is not None and bound < int(value) else None
+
+
+@rule("remainder", operand=KNOWN)
+def remainder_of_sum(i: Instruction, b: Builder) -> Instruction | None:
+    """(x + n) % n == x % n where 0 <= x and the sum does not wrap
+
+    it = s32[8] iota(), iota_dimension=0
+    n = s32[] constant(5)
+    ns = s32[8] broadcast(n), dimensions={}
+    sum = s32[8] add(it, ns)
+    ROOT r = s32[8] remainder(sum, ns)
+    ->
+    ROOT r = s32[8] remainder(it, ns)
+    """
+    total, n = i.operands
+    value = splat_value(n) if i.shape.element_type.is_integer else None
+    if value is None or int(value) <= 0 or total.opcode != "add" or upper_bound(total) is None:
+        return None
+    for k, part in enumerate(total.operands):
+        if is_splat(part, int(value)):
+            return b.add("remainder", [total.operands[1 - k], n], i.shape)
+    return None

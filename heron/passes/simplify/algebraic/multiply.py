@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from heron.analysis.signs import never_negative
 from heron.hlo.instruction import Instruction
 from heron.passes.building import is_splat, splat_value
 from heron.passes.simplify.algebraic.rules import KNOWN, Builder, rule
@@ -136,3 +137,186 @@ def _combine(i: Instruction, b: Builder) -> Instruction | None:
     if splat_value(c) is None or splat_value(x) is not None:
         return None
     return b.add(i.opcode, [x, b.add(i.opcode, [c, d], i.shape)], i.shape)
+
+
+@rule("multiply", operand="multiply")
+def gather_constants(i: Instruction, b: Builder) -> Instruction | None:
+    """(x * c) * (y * d) == (x * y) * (c * d) for integers
+
+    c = s32[] constant(2)
+    d = s32[] constant(3)
+    xc = s32[] multiply(s32[] x, c)
+    yd = s32[] multiply(s32[] y, d)
+    ROOT r = s32[] multiply(xc, yd)
+    ->
+    xy = s32[] multiply(x, y)
+    cd = s32[] multiply(c, d)
+    ROOT r = s32[] multiply(xy, cd)
+    """
+    return _gathered(i, b) if i.shape.element_type.is_integer else None
+
+
+@rule("multiply", operand="multiply", math="reassociating")
+def gather_float_constants(i: Instruction, b: Builder) -> Instruction | None:
+    """(x * c) * (y * d) == (x * y) * (c * d) up to rounding; XLA does it by default
+
+    c = f32[] constant(2)
+    d = f32[] constant(3)
+    xc = f32[] multiply(f32[] x, c)
+    yd = f32[] multiply(f32[] y, d)
+    ROOT r = f32[] multiply(xc, yd)
+    ->
+    xy = f32[] multiply(x, y)
+    cd = f32[] multiply(c, d)
+    ROOT r = f32[] multiply(xy, cd)
+    """
+    return _gathered(i, b) if i.shape.element_type.is_float else None
+
+
+def _with_constant(i: Instruction) -> tuple[Instruction, Instruction] | None:
+    """What a product multiplies by a known value, and that value."""
+    if i.opcode != "multiply":
+        return None
+    x, c = i.operands
+    if splat_value(c) is None:
+        x, c = c, x
+    return (x, c) if splat_value(c) is not None and splat_value(x) is None else None
+
+
+def _gathered(i: Instruction, b: Builder) -> Instruction | None:
+    left, right = _with_constant(i.operands[0]), _with_constant(i.operands[1])
+    if left is None or right is None:
+        return None
+    (x, c), (y, d) = left, right
+    return b.add("multiply", [b.add("multiply", [x, y], i.shape), b.add("multiply", [c, d], i.shape)], i.shape)
+
+
+@rule("multiply", operand="broadcast", layouts="free")
+def constant_into_broadcast(i: Instruction, b: Builder) -> Instruction | None:
+    """(x * c) * broadcast(y) == x * broadcast(y * c) for integers
+
+    c = s32[] constant(2)
+    cs = s32[2,3] broadcast(c), dimensions={}
+    xc = s32[2,3] multiply(s32[2,3] x, cs)
+    ys = s32[2,3] broadcast(s32[3] y), dimensions={1}
+    ROOT r = s32[2,3] multiply(xc, ys)
+    ->
+    ds = s32[3] broadcast(c), dimensions={}
+    yc = s32[3] multiply(y, ds)
+    z = s32[2,3] broadcast(yc), dimensions={1}
+    ROOT r = s32[2,3] multiply(x, z)
+    """
+    return _into_broadcast(i, b) if i.shape.element_type.is_integer else None
+
+
+@rule("multiply", operand="broadcast", layouts="free", math="reassociating")
+def float_constant_into_broadcast(i: Instruction, b: Builder) -> Instruction | None:
+    """(x * c) * broadcast(y) == x * broadcast(y * c) up to rounding; XLA does it by default
+
+    c = f32[] constant(2)
+    cs = f32[2,3] broadcast(c), dimensions={}
+    xc = f32[2,3] multiply(f32[2,3] x, cs)
+    ys = f32[2,3] broadcast(f32[3] y), dimensions={1}
+    ROOT r = f32[2,3] multiply(xc, ys)
+    ->
+    ds = f32[3] broadcast(c), dimensions={}
+    yc = f32[3] multiply(y, ds)
+    z = f32[2,3] broadcast(yc), dimensions={1}
+    ROOT r = f32[2,3] multiply(x, z)
+    """
+    return _into_broadcast(i, b) if i.shape.element_type.is_float else None
+
+
+def _into_broadcast(i: Instruction, b: Builder) -> Instruction | None:
+    for n, repeated in enumerate(i.operands):
+        found = _with_constant(i.operands[1 - n])
+        if found is None or repeated.opcode != "broadcast" or splat_value(repeated) is not None:
+            continue
+        (x, c), y = found, repeated.operands[0]
+        if c.opcode != "broadcast" or c.operands[0].shape.rank or y.shape.num_elements == i.shape.num_elements:
+            continue
+        scaled = b.add("multiply", [y, b.broadcast(c.operands[0], y.shape.dims, ())], y.shape)
+        return b.add("multiply", [x, b.broadcast(scaled, i.shape.dims, repeated.attrs["dimensions"])], i.shape)
+    return None
+
+
+@rule("multiply", operand="abs")
+def square_of_abs(i: Instruction, b: Builder) -> Instruction | None:
+    """|x| * |x| == x * x for real x
+
+    a = f32[] abs(f32[] x)
+    ROOT r = f32[] multiply(a, a)
+    ->
+    ROOT r = f32[] multiply(x, x)
+    """
+    match i.operands:
+        case [Instruction(opcode="abs", operands=[x]) as a, c] if a is c and not x.shape.element_type.is_complex:
+            return b.add("multiply", [x, x], i.shape)
+    return None
+
+
+@rule("multiply", operand="convert")
+def multiply_by_truth_integer(i: Instruction, b: Builder) -> Instruction | None:
+    """x * convert(p) == p ? x : 0 for a truth value p, for integers
+
+    c = s32[] convert(pred[] p)
+    ROOT r = s32[] multiply(s32[] x, c)
+    ->
+    zero = s32[] constant(0)
+    ROOT r = s32[] select(p, x, zero)
+    """
+    return _chosen(i, b) if i.shape.element_type.is_integer else None
+
+
+@rule("multiply", operand="convert", math="finite-only")
+def multiply_by_truth(i: Instruction, b: Builder) -> Instruction | None:
+    """x * convert(p) == p ? x : 0 for a truth value p and finite x; XLA does it by default
+
+    c = f32[] convert(pred[] p)
+    ROOT r = f32[] multiply(f32[] x, c)
+    ->
+    zero = f32[] constant(0)
+    ROOT r = f32[] select(p, x, zero)
+    """
+    return _chosen(i, b) if i.shape.element_type.is_float else None
+
+
+def _chosen(i: Instruction, b: Builder) -> Instruction | None:
+    for n, c in enumerate(i.operands):
+        if c.opcode == "convert" and c.operands[0].shape.element_type.kind == "pred":
+            return b.add("select", [c.operands[0], i.operands[1 - n], b.splat(i.shape, 0)], i.shape)
+    return None
+
+
+@rule("multiply", operand="exponential", math="finite-only")
+def multiply_exponentials(i: Instruction, b: Builder) -> Instruction | None:
+    """exp(x) * exp(y) == exp(x + y) up to rounding, where nothing overflows
+
+    p = f32[] exponential(f32[] x)
+    q = f32[] exponential(f32[] y)
+    ROOT r = f32[] multiply(p, q)
+    ->
+    s = f32[] add(x, y)
+    ROOT r = f32[] exponential(s)
+    """
+    match i.operands:
+        case [Instruction(opcode="exponential", operands=[x]), Instruction(opcode="exponential", operands=[y])]:
+            return b.add("exponential", [b.add("add", [x, y], i.shape)], i.shape)
+    return None
+
+
+@rule("multiply", operand=("sqrt", "rsqrt"), math="reassociating")
+def square_of_root(i: Instruction, b: Builder) -> Instruction | None:
+    """sqrt(x) * sqrt(x) == x, rsqrt(x) * rsqrt(x) == 1 / x for x >= 0, up to rounding; XLA does it by default
+
+    a = f32[] abs(f32[] x)
+    s = f32[] sqrt(a)
+    ROOT r = f32[] multiply(s, s)
+    ->
+    ROOT r = f32[] abs(x)
+    """
+    s, other = i.operands
+    if s is not other or not i.shape.element_type.is_float or not never_negative(s.operands[0]):
+        return None
+    x = s.operands[0]
+    return x if s.opcode == "sqrt" else b.add("divide", [b.splat(i.shape, 1), x], i.shape)
