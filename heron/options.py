@@ -35,6 +35,7 @@ class Options:
     math: str = _field("ieee", "which value-changing rewrites may fire", tuple(_MATH_CLASSES))
     threads: int = _field(0, "threads of a CPU program; 0: as many as the process has CPUs")
     opt_level: int = _field(3, "LLVM optimisation level", (0, 1, 2, 3))
+    deterministic: bool = _field(True, "GPU scatters give the same bits every time: their updates have an order")
     sim_check: bool = _field(False, "the GPU simulator holds every access against its buffer and looks for races")
 
     def __post_init__(self) -> None:

@@ -29,6 +29,7 @@ def optimize() -> Pipeline:
             get("dot-decomposer"),
             get("transpose-folding"),
             simplification(),
+            get("scatter-determinism-expander"),
             get("while-loop-trip-count-annotator"),
             get("layout-assignment"),
         ],

@@ -8,7 +8,7 @@ nothing need be atomic.
 
 from __future__ import annotations
 
-from xdsl.dialects import arith, scf
+from xdsl.dialects import arith, complex, scf
 from xdsl.dialects.builtin import (
     BFloat16Type,
     ComplexType,
@@ -21,7 +21,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from heron.codegen.dialects.xla_gpu import AtomicRMWOp, LLVMAtomicRMWOp, LLVMCmpXchgOp, YieldOp
 from heron.codegen.transforms.buffers import Buffer, byte_size, load, raw_load, store, to_storage
-from heron.codegen.transforms.build import I1, Inserter, erase, yield_
+from heron.codegen.transforms.build import I1, NO_FLAGS, Inserter, erase, yield_
 from heron.codegen.transforms.options import TransformOptions
 from heron.errors import HeronError
 
@@ -118,8 +118,9 @@ def _inline(op: AtomicRMWOp, current: SSAValue, place: Inserter) -> SSAValue:
 def _swap_loop(op: AtomicRMWOp, buffer: Buffer, pointer: SSAValue, place: Inserter, scope: str) -> None:
     element = buffer.element
     bits = 8 * byte_size(element)
-    if isinstance(element, ComplexType) or bits > 64:
-        raise HeronError("GEN124", f"no atomic update of {bits}-bit elements", where=str(element))
+    if bits > 64:
+        why = "no GPU swaps more than 64 bits at once"
+        raise HeronError("GEN124", f"no atomic update of {bits}-bit elements", where=str(element), why=why)
     word = IntegerType(bits)
     first = raw_load(pointer, word, bits // 8, place)
     before, after = Block(arg_types=[word]), Block(arg_types=[word])
@@ -136,6 +137,12 @@ def _swap_loop(op: AtomicRMWOp, buffer: Buffer, pointer: SSAValue, place: Insert
 
 def _from_word(word: SSAValue, element: Attribute, place: Inserter) -> SSAValue:
     """The element whose memory form is `word`."""
+    if isinstance(element, ComplexType):
+        half = IntegerType(word.type.width.data // 2)  # type: ignore[attr-defined]
+        upper = place.binary(arith.ShRUIOp, word, place.const(half.width.data, word.type))
+        parts = [place.unary(arith.TruncIOp, v, half) for v in (word, upper)]
+        parts = [place.unary(arith.BitcastOp, v, element.element_type) for v in parts]
+        return place.insert(complex.CreateOp.create(operands=parts, result_types=(element,))).results[0]
     if not isinstance(element, IntegerType):
         return place.unary(arith.BitcastOp, word, element)
     return word if word.type == element else place.unary(arith.TruncIOp, word, element)
@@ -143,5 +150,12 @@ def _from_word(word: SSAValue, element: Attribute, place: Inserter) -> SSAValue:
 
 def _to_word(value: SSAValue, buffer: Buffer, word: IntegerType, place: Inserter) -> SSAValue:
     """The element as it stands in memory, as an integer."""
+    element = buffer.element
+    if isinstance(element, ComplexType):
+        half = IntegerType(word.width.data // 2)
+        parts = [place.unary(op, value, element.element_type) for op in (complex.ReOp, complex.ImOp)]
+        parts = [place.unary(arith.ExtUIOp, place.unary(arith.BitcastOp, v, half), word) for v in parts]
+        upper = place.binary(arith.ShLIOp, parts[1], place.const(half.width.data, word), NO_FLAGS)
+        return place.binary(arith.OrIOp, parts[0], upper)
     value = to_storage(buffer, value, place)
     return value if isinstance(value.type, IntegerType) else place.unary(arith.BitcastOp, value, word)

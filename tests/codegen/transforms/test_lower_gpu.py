@@ -126,7 +126,7 @@ def test_cpu_update(type_: str, dtype: type) -> None:
     np.testing.assert_array_equal(out, [1, 2, 18, 4])
 
 
-def test_complex_atomics_are_refused() -> None:
-    text = ATOMIC.replace("TYPE", "complex<f32>").replace("BODY", "%n = complex.mul %c, %v : complex<f32>")
+def test_atomics_of_more_than_64_bits_are_refused() -> None:
+    text = ATOMIC.replace("TYPE", "complex<f64>").replace("BODY", "%n = complex.mul %c, %v : complex<f64>")
     with pytest.raises(HeronError, match="GEN124"):
         lower(text, "gpu")

@@ -1,0 +1,233 @@
+"""scatter-determinism-expander: many updates that may meet are sorted by where they go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from heron.analysis.scatter import FEW, order_is_free, takes_update, update_count
+from heron.hlo import shape
+from heron.hlo.computation import Computation
+from heron.hlo.instruction import Instruction
+from heron.hlo.module import Module
+from heron.hlo.shape import PRED_SCALAR
+from heron.hlo.types import PRED, S32, S64, ElementType
+from heron.passes.base import Constraint, Pass
+from heron.passes.building import array, reshape, splat, transpose
+from heron.passes.context import PassContext
+from heron.passes.registry import register
+from heron.passes.simplify.scatter_simplifier import is_simple
+
+
+@register
+@dataclass(frozen=True)
+class ScatterDeterminismExpander(Pass):
+    """Sorts a scatter's updates by place, those of one place in their order, so that a GPU needs no atomics.
+
+    Which of several threads updates an element first is chance; with floats the sum depends on it. Sorted, updates of
+    one element are neighbours, and one thread does them in turn. Left alone are scatters whose updates never meet
+    (``unique_indices``), whose order cannot matter (sums of integers), sorted ones, and those of few updates, which
+    threads compare themselves. With `Options.deterministic` off only those are sorted that no atomic update can do:
+    several arrays at once, elements of more than 64 bits.
+
+    Updates whose window does not lie inside the operand go to the end, past every place. Windows that could overlap in
+    part are taken apart along the indexed dimensions first.
+
+    add {
+      a = f32[] parameter(0)
+      b = f32[] parameter(1)
+      ROOT s = f32[] add(a, b)
+    }
+
+    ROOT r = f32[8] scatter(f32[8] x, s32[300,1] n, f32[300,1] u), update_window_dims={1}, inserted_window_dims={},
+      scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add
+    ->
+    before {
+      a = s32[] parameter(0)
+      b = s32[] parameter(1)
+      less = pred[] compare(a, b), direction=LT
+      same = pred[] compare(a, b), direction=EQ
+      m = s32[] parameter(2)
+      n = s32[] parameter(3)
+      first = pred[] compare(m, n), direction=LT
+      tie = pred[] and(same, first)
+      ROOT r = pred[] or(less, tie)
+    }
+
+    c = s32[300,1] slice(n), slice={[0:300], [0:1]}
+    i = s32[300] reshape(c)
+    zero = s32[] constant(0)
+    low = s32[300] broadcast(zero), dimensions={}
+    above = pred[300] compare(i, low), direction=GE
+    seven = s32[] constant(7)
+    high = s32[300] broadcast(seven), dimensions={}
+    below = pred[300] compare(i, high), direction=LE
+    inside = pred[300] and(above, below)
+    end = s32[] constant(8)
+    ends = s32[300] broadcast(end), dimensions={}
+    place = s32[300] select(inside, i, ends)
+    order = s32[300] iota(), iota_dimension=0
+    sorted = (s32[300], s32[300]) sort(place, order), dimensions={0}, to_apply=before
+    places = s32[300] get-tuple-element(sorted), index=0
+    matrix = s32[300,1] reshape(places)
+    numbers = s32[300] get-tuple-element(sorted), index=1
+    rows = s32[300,1] reshape(numbers)
+    v = f32[300,1] gather(u, rows), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1,
+      slice_sizes={1,1}
+    ROOT r = f32[8] scatter(x, matrix, v), update_window_dims={1}, inserted_window_dims={},
+      scatter_dims_to_operand_dims={0}, index_vector_dim=1, indices_are_sorted=true, to_apply=add
+    """
+
+    name = "scatter-determinism-expander"
+    constraints = (
+        Constraint("scatter-simplifier", "scatter-determinism-expander", "it sorts scatters of that form", needed=True),
+    )
+
+    def run(self, module: Module, ctx: PassContext) -> bool:
+        found = [i for i in module.instructions() if i.opcode == "scatter"]
+        found = [i for i in found if _may_meet(i) and (ctx.options.deterministic or _has_no_atomic(i))]
+        for i in found:
+            _Sorted(i).replace()
+        return bool(found)
+
+
+def _may_meet(i: Instruction) -> bool:
+    """Whether some updates may meet, in an order that matters and is not known."""
+    if i.unique_indices or i.indices_are_sorted or order_is_free(i) or not is_simple(i):
+        return False
+    return update_count(i) > FEW and bool(i.operands[0].shape.num_elements) and bool(i.operands[-1].shape.num_elements)
+
+
+def _has_no_atomic(i: Instruction) -> bool:
+    several = len(i.operands) > 3 and not takes_update(i)
+    return several or i.operands[0].shape.element_type.bits > 64
+
+
+class _Sorted:
+    """Makes the sorted form of a scatter that has the simplifier's."""
+
+    def __init__(self, i: Instruction) -> None:
+        assert i.parent is not None
+        self.c, self.i = i.parent, i
+        count = len(i.operands) // 2
+        self.arrays, self.indices, self.updates = i.operands[:count], i.operands[count], i.operands[count + 1 :]
+        self.dims, self.window = self.arrays[0].shape.dims, self.updates[0].shape.dims[1:]
+        #: indexed dimensions, and those of them along which windows are longer than 1
+        self.indexed = i.scatter_dims_to_operand_dims
+        self.long = tuple(d for d in self.indexed if self.window[d] > 1)
+        self.places = prod(self.dims[d] for d in self.indexed)
+        t = self.indices.shape.element_type
+        fits = t.bits < 32 or t is S32
+        self.type: ElementType = S32 if fits and max(self.places, *self.dims) < 1 << 31 else S64
+
+    def replace(self) -> None:
+        """Puts the sorted scatter in place of the other."""
+        c, i = self.c, self.i
+        key = self._keys()
+        (n,) = key.shape.dims
+        number_type = S32 if n < 1 << 31 else S64
+        order = c.add("iota", [], array(number_type, [n]), like=i, iota_dimension=0)
+        assert c.module is not None
+        comparator = c.module.add_computation(_comparator(self.type, number_type))
+        both = shape.tuple_([key.shape, order.shape])
+        line = c.add("sort", [key, order], both, like=i, dimensions=(0,), to_apply=comparator)
+        places, numbers = (
+            c.add("get-tuple-element", [line], s, index=k) for k, s in enumerate((key.shape, order.shape))
+        )
+        matrix = self._index_matrix(places)
+        rows = reshape(numbers, (n, 1))
+        updates = [self._gathered(u, rows) for u in self.updates]
+        attrs = {**i.attrs, "indices_are_sorted": True}
+        c.replace_with(i, "scatter", [*self.arrays, matrix, *updates], i.shape, **attrs)
+
+    def _keys(self) -> Instruction:
+        """For each update the row-major place of its index among the indexed dimensions; past the end when it is
+        dropped."""
+        c, i, n = self.c, self.i, self.indices.shape.dims[0]
+        indices = self.indices
+        if indices.shape.element_type is not self.type:
+            indices = c.add("convert", [indices], array(self.type, indices.shape.dims), like=i)
+        columns = []
+        for k in range(len(self.indexed)):
+            window = ((0, n, 1), (k, k + 1, 1))
+            column = c.add("slice", [indices], array(self.type, [n, 1]), like=i, slice=window)
+            columns.append(reshape(column, (n,)))
+        inside = self._all_inside(columns)
+        sizes = (n, *(self.window[d] for d in self.long))
+        spread = [self._spread(column, sizes) for column in columns]
+        for k, d in enumerate(self.long):
+            steps = c.add("iota", [], array(self.type, sizes), like=i, iota_dimension=k + 1)
+            at = self.indexed.index(d)
+            spread[at] = c.add("add", [spread[at], steps], steps.shape, like=i)
+        key = spread[0]
+        for column, d in zip(spread[1:], self.indexed[1:], strict=True):
+            size = splat(c, key.shape, self.dims[d])
+            key = c.add("add", [c.add("multiply", [key, size], key.shape, like=i), column], key.shape, like=i)
+        end = splat(c, key.shape, self.places)
+        key = c.add("select", [self._spread(inside, sizes), key, end], key.shape, like=i)
+        return reshape(key, (prod(sizes),))
+
+    def _all_inside(self, columns: Sequence[Instruction]) -> Instruction:
+        """Whether the window of each update lies inside the operand."""
+        c, result = self.c, None
+        for column, d in zip(columns, self.indexed, strict=True):
+            flags = array(PRED, column.shape.dims)
+            for value, direction in ((0, "GE"), (self.dims[d] - self.window[d], "LE")):
+                limit = splat(c, column.shape, value)
+                test = c.add("compare", [column, limit], flags, like=self.i, direction=direction)
+                result = test if result is None else c.add("and", [result, test], flags, like=self.i)
+        assert result is not None
+        return result
+
+    def _spread(self, x: Instruction, sizes: Sequence[int]) -> Instruction:
+        if x.shape.dims == tuple(sizes):
+            return x
+        return self.c.add("broadcast", [x], array(x.shape.element_type, sizes), like=self.i, dimensions=(0,))
+
+    def _index_matrix(self, places: Instruction) -> Instruction:
+        """The index vectors of places: the first component of one past the end is past the end too."""
+        c, (n,) = self.c, places.shape.dims
+        if len(self.indexed) == 1:
+            return reshape(places, (n, 1))
+        columns: list[Instruction] = []
+        stride = self.places
+        for k, d in enumerate(self.indexed):
+            stride //= self.dims[d]
+            column = c.add("divide", [places, splat(c, places.shape, stride)], places.shape, like=self.i)
+            if k:
+                column = c.add("remainder", [column, splat(c, places.shape, self.dims[d])], places.shape, like=self.i)
+            columns.append(reshape(column, (n, 1)))
+        matrix = array(self.type, (n, len(columns)))
+        return c.add("concatenate", columns, matrix, like=self.i, dimensions=(1,))
+
+    def _gathered(self, updates: Instruction, rows: Instruction) -> Instruction:
+        """The updates in sorted order, windows taken apart along the indexed dimensions."""
+        if self.long:
+            kept = [d for d in range(len(self.window)) if d not in self.long]
+            updates = transpose(updates, (0, *(d + 1 for d in self.long), *(d + 1 for d in kept)))
+        window = tuple(1 if d in self.long else size for d, size in enumerate(self.window))
+        updates = reshape(updates, (rows.shape.dims[0], *window))
+        return self.c.add(
+            "gather",
+            [updates, rows],
+            updates.shape,
+            like=self.i,
+            offset_dims=tuple(range(1, len(window) + 1)),
+            collapsed_slice_dims=(0,),
+            start_index_map=(0,),
+            index_vector_dim=1,
+            slice_sizes=(1, *window),
+        )
+
+
+def _comparator(place: ElementType, number: ElementType) -> Computation:
+    """Whether the first of two (place, number) comes before the second."""
+    c = Computation("before")
+    a, b = (c.add_parameter(n, shape.scalar(place)) for n in range(2))
+    m, n = (c.add_parameter(n, shape.scalar(number)) for n in range(2, 4))
+    less = c.add("compare", [a, b], PRED_SCALAR, direction="LT")
+    same = c.add("compare", [a, b], PRED_SCALAR, direction="EQ")
+    first = c.add("compare", [m, n], PRED_SCALAR, direction="LT")
+    c.root = c.add("or", [less, c.add("and", [same, first], PRED_SCALAR)], PRED_SCALAR)
+    return c
