@@ -74,6 +74,7 @@ class Compilation:
         with self.trace.stage("emit"):
             lowering = Lowering(self.scheduled, buffers, self.target, self.trace, self.machine.has_gemm)
             program = lowering.program()
+            self.machine.admit(lowering.kernels)
             self.machine.share_out(lowering.kernels, self.options, self.trace)
             return program, lowering.kernels
 

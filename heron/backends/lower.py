@@ -54,6 +54,8 @@ class KernelUse:
     #: the instruction it was emitted for
     instruction: Instruction
     sources: list[str] = field(default_factory=list)
+    #: what emitting it took; kernels emitted together share
+    emit_seconds: float = 0.0
 
 
 class Lowering:
@@ -127,8 +129,9 @@ class Lowering:
         if names is None:
             start = perf_counter()
             made = emit(self._kernel_name(i))
+            spent = perf_counter() - start
             for kernel in made:
-                self.kernels[kernel.name] = KernelUse(kernel, i)
+                self.kernels[kernel.name] = KernelUse(kernel, i, emit_seconds=spent / len(made))
                 mark_aliases(kernel, args)
                 if kernel.decision is not None:
                     self.trace.decide(kernel.decision)

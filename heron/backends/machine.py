@@ -54,6 +54,9 @@ class Machine(ABC):
         """Machine code of all kernels for an NVIDIA GPU. Raises TGT003 where kernels are for something else."""
         raise no_stage(self.target, "cubin")
 
+    def admit(self, uses: dict[str, KernelUse]) -> None:  # noqa: B027
+        """Raise TGT006 for a kernel that asks for more than the machine has; a CPU has no such limits."""
+
     def share_out(self, uses: dict[str, KernelUse], options: Options, trace: Trace) -> None:  # noqa: B027
         """Say in the launch of each kernel how threads share its work; a GPU's launches say it already."""
 

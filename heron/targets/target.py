@@ -52,6 +52,8 @@ class Target:
     blocks_per_core: int = 1
     shared_bytes_per_core: int = 0
     shared_bytes_per_block: int = 0
+    #: of a block that does not ask for more when it is launched, as no kernel of heron's does
+    static_shared_bytes: int = 0
     registers_per_core: int = 0
     registers_per_thread: int = 0
     grid: tuple[int, int, int] = (1, 1, 1)

@@ -37,6 +37,12 @@ class GpuMachine(Machine):
             return operands is S8 and result is S32
         return operands.bits >= 8
 
+    def admit(self, uses: dict[str, KernelUse]) -> None:
+        from heron.backends.gpu import limits
+
+        for use in uses.values():
+            limits.check(use, self.target)
+
     def abis(self, uses: dict[str, KernelUse]) -> dict[str, KernelAbi]:
         """How each kernel is called and launched."""
         from heron.codegen.llvm.translate import KernelAbi

@@ -9,6 +9,7 @@ import ctypes
 import subprocess
 import tempfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 from heron.codegen.llvm.cubin import Cubin, Tool, cubin
@@ -16,6 +17,7 @@ from heron.codegen.llvm.tools import find_nvjitlink, find_ptxas
 from heron.errors import HeronError
 
 PTX_INPUT = 2  # NVJITLINK_INPUT_PTX
+_EMPTY = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry nothing() { ret; }\n"
 
 
 def assemble(ptx: str, sm: str = "sm_90", tool: Tool | None = None) -> Cubin:
@@ -34,6 +36,16 @@ def assemble(ptx: str, sm: str = "sm_90", tool: Tool | None = None) -> Cubin:
         why="a cubin is made by nvJitLink or ptxas; without one the driver compiles the PTX at load time",
         hint="pip install nvidia-nvjitlink   (or nvidia-cuda-nvcc, which has ptxas)",
     )
+
+
+@cache
+def knows(sm: str) -> bool:
+    """Whether there is an assembler and it makes machine code for that architecture."""
+    try:
+        assemble(_EMPTY, sm)
+    except HeronError:
+        return False
+    return True
 
 
 def _symbol(library: ctypes.CDLL, name: str) -> Callable[..., int]:
