@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from heron.analysis.signs import never_negative
 from heron.hlo.instruction import Instruction
+from heron.hlo.ops.compare import COMPARISONS
 from heron.passes.building import is_splat, splat_value
 from heron.passes.simplify.algebraic.rules import KNOWN, Builder, rule
 
 LAYOUTS = "kept"
 
+_MIRRORED = {"EQ": "EQ", "NE": "NE", "LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE"}
 _TRUE_ON_EQUAL = frozenset({"EQ", "GE", "LE"})
 
 
@@ -59,8 +62,11 @@ def compare_unsigned_with_zero(i: Instruction, b: Builder) -> Instruction | None
     ROOT r = pred[] constant(false)
     """
     x, c = i.operands
-    if x.shape.element_type.is_unsigned and i.direction in ("LT", "GE") and is_splat(c, 0):
-        return b.splat(i.shape, i.direction == "GE")
+    direction = i.direction
+    if is_splat(x, 0):
+        x, c, direction = c, x, _MIRRORED[direction]
+    if x.shape.element_type.is_unsigned and direction in ("LT", "GE") and is_splat(c, 0):
+        return b.splat(i.shape, direction == "GE")
     return None
 
 
@@ -175,4 +181,174 @@ def select_of_select(i: Instruction, b: Builder) -> Instruction | None:
         return b.add("select", [p, x.operands[1], y], i.shape)
     if y.opcode == "select" and y.operands[0] is p:
         return b.add("select", [p, x, y.operands[2]], i.shape)
+    return None
+
+
+def _ordered(i: Instruction) -> bool:
+    """Whether a comparison is by value, not by the total order of bit patterns."""
+    return i.attrs.get("type") != "TOTALORDER"
+
+
+@rule("compare", operand=KNOWN)
+def compare_never_negative(i: Instruction, b: Builder) -> Instruction | None:
+    """x < 0 == false where x is never negative; x >= 0 == true for such integers
+
+    zero = f32[] constant(0)
+    e = f32[] exponential(f32[] x)
+    ROOT r = pred[] compare(e, zero), direction=LT
+    ->
+    ROOT r = pred[] constant(false)
+    """
+    x, zero = i.operands
+    direction = i.direction
+    if is_splat(x, 0):
+        x, zero, direction = zero, x, _MIRRORED[direction]
+    if not _ordered(i) or direction not in ("LT", "GE") or not is_splat(zero, 0) or not never_negative(x):
+        return None
+    if direction == "GE" and not x.shape.element_type.is_integer:
+        return None  # a NaN is not
+    return b.splat(i.shape, direction == "GE")
+
+
+@rule("compare", operand=KNOWN, math="finite-only")
+def compare_never_negative_float(i: Instruction, b: Builder) -> Instruction | None:
+    """x >= 0 == true where x is never negative and no NaN; XLA does it by default
+
+    zero = f32[] constant(0)
+    e = f32[] exponential(f32[] x)
+    ROOT r = pred[] compare(e, zero), direction=GE
+    ->
+    ROOT r = pred[] constant(true)
+    """
+    x, zero = i.operands
+    if not _ordered(i) or i.direction != "GE" or not is_splat(zero, 0) or not never_negative(x):
+        return None
+    return b.splat(i.shape, True)
+
+
+@rule("compare", operand="select")
+def compare_chosen_constants(i: Instruction, b: Builder) -> Instruction | None:
+    """(p ? c : d) < e == p, not p, true or false, where all three are known
+
+    one = f32[] constant(1)
+    zero = f32[] constant(0)
+    s = f32[] select(pred[] p, one, zero)
+    ROOT r = pred[] compare(s, zero), direction=NE
+    ->
+    ROOT p
+    """
+    x, y = i.operands
+    direction = i.direction
+    if x.opcode != "select":
+        x, y, direction = y, x, _MIRRORED[direction]
+    if x.opcode != "select" or not _ordered(i) or x.shape.element_type.is_complex:
+        return None
+    p, c, d = x.operands
+    values = [splat_value(v) for v in (c, d, y)]
+    if p.shape.dims != i.shape.dims or any(v is None for v in values):
+        return None
+    when, otherwise = (bool(COMPARISONS[direction](v, values[2])) for v in values[:2])
+    if when == otherwise:
+        return b.splat(i.shape, when)
+    return p if when else b.add("not", [p], i.shape)
+
+
+@rule("compare", operand=("maximum", "minimum"))
+def compare_with_larger(i: Instruction, b: Builder) -> Instruction | None:
+    """max(x, y) > x == y > x, min(x, y) < x == y < x
+
+    m = f32[] maximum(f32[] x, f32[] y)
+    ROOT r = pred[] compare(m, x), direction=GT
+    ->
+    ROOT r = pred[] compare(y, x), direction=GT
+    """
+    m, x = i.operands
+    direction = i.direction
+    if m.opcode not in ("maximum", "minimum") or x not in m.operands:
+        m, x, direction = x, m, _MIRRORED[direction]
+    if direction != {"maximum": "GT", "minimum": "LT"}.get(m.opcode) or x not in m.operands or not _ordered(i):
+        return None
+    y = m.operands[1 - m.operands.index(x)]
+    attrs = {**i.attrs, "direction": direction}
+    return b.add("compare", [y, x], i.shape, **attrs)
+
+
+@rule("and", operand="compare")
+def smaller_bound(i: Instruction, b: Builder) -> Instruction | None:
+    """x < c and x < d == x < min(c, d) for integers
+
+    c = s32[] constant(5)
+    d = s32[] constant(3)
+    p = pred[] compare(s32[] x, c), direction=LT
+    q = pred[] compare(x, d), direction=LT
+    ROOT r = pred[] and(p, q)
+    ->
+    ROOT r = pred[] compare(x, d), direction=LT
+    """
+    bounds = [_less_than(o) for o in i.operands]
+    if bounds[0] is None or bounds[1] is None or bounds[0][0] is not bounds[1][0]:
+        return None
+    return i.operands[0 if bounds[0][1] <= bounds[1][1] else 1]
+
+
+def _less_than(i: Instruction) -> tuple[Instruction, int] | None:
+    """What a comparison says to be less than a known integer, and that integer."""
+    if i.opcode != "compare":
+        return None
+    x, c = i.operands
+    direction = i.direction
+    if direction == "GT":
+        x, c, direction = c, x, "LT"
+    value = splat_value(c)
+    if direction != "LT" or value is None or not x.shape.element_type.is_integer:
+        return None
+    return x, int(value)
+
+
+@rule("select", operand="compare")
+def select_compared_truth(i: Instruction, b: Builder) -> Instruction | None:
+    """x > y ? x : y == x or y, x < y ? x : y == x and y, x == y ? x : y == y, for truth values
+
+    c = pred[] compare(pred[] x, pred[] y), direction=GT
+    ROOT r = pred[] select(c, x, y)
+    ->
+    ROOT r = pred[] or(x, y)
+    """
+    match i.operands:
+        case [Instruction(opcode="compare", operands=[p, q]) as c, x, y] if p is x and q is y:
+            if i.shape.element_type.kind != "pred":
+                return None
+            match c.direction:
+                case "GT" | "GE":
+                    return b.add("or", [x, y], i.shape)
+                case "LT" | "LE":
+                    return b.add("and", [x, y], i.shape)
+                case direction:
+                    return y if direction == "EQ" else x
+    return None
+
+
+@rule("select", operand="dynamic-update-slice", layouts="free")
+def select_updated(i: Instruction, b: Builder) -> Instruction | None:
+    """p ? x : (x with u in one place) == x with p ? its old part : u in that place
+
+    y = f32[8] dynamic-update-slice(f32[8] x, f32[2] u, s32[] n)
+    ROOT r = f32[8] select(pred[] p, x, y)
+    ->
+    part = f32[2] dynamic-slice(x, n), dynamic_slice_sizes={2}
+    v = f32[2] select(p, part, u)
+    ROOT r = f32[8] dynamic-update-slice(x, v, n)
+    """
+    p, *values = i.operands
+    for n, y in enumerate(values):
+        x = values[1 - n]
+        if y.opcode != "dynamic-update-slice" or y.operands[0] is not x or len(y.users) > 1:
+            continue
+        u, starts = y.operands[1], y.operands[2:]
+        sizes = u.shape.dims
+        if p.shape.rank:
+            p = b.add("dynamic-slice", [p, *starts], p.shape.with_dims(sizes), dynamic_slice_sizes=sizes)
+        part = b.add("dynamic-slice", [x, *starts], u.shape, dynamic_slice_sizes=sizes)
+        chosen = b.add("select", [p, u, part] if n == 0 else [p, part, u], u.shape)
+        return b.add("dynamic-update-slice", [x, chosen, *starts], i.shape)
     return None
