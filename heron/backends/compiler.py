@@ -5,6 +5,7 @@ module → hlo → fused → scheduled → buffers → thunks → mlir → llvm 
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -154,6 +155,21 @@ class Stages:
         """Machine code of all kernels, for an NVIDIA GPU. Raises TGT003 on other targets, LLVM024 with no assembler."""
         fresh = Compilation(self.source, self.target, self.options, Trace())
         return fresh.machine.cubin(fresh.lowered[1])
+
+    def mlir(self, kernel: str | None = None, steps: bool = False) -> str:
+        """MLIR of all kernels or the one of that name, as emitted, or after every transform (``steps``).
+
+        Raises TGT007 for a name that no kernel has.
+        """
+        fresh = Compilation(self.source, self.target, self.options, Trace())
+        thunks, uses = fresh.lowered
+        if kernel is not None:
+            if kernel not in uses:
+                near = difflib.get_close_matches(kernel, uses, 1)
+                hint = f"did you mean '{near[0]}'?" if near else "kernels are " + (", ".join(uses) or "none")
+                raise HeronError("TGT007", f"the program has no kernel '{kernel}'", hint=hint)
+            uses = {kernel: uses[kernel]}
+        return fresh.machine.steps_text(uses) if steps else fresh.machine.text("mlir", thunks, uses)
 
 
 def compile(

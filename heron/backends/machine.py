@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from heron.buffers.assignment import BufferAssignment
+    from heron.codegen.transforms.options import TransformOptions
     from heron.options import Options
     from heron.passes.pipeline import Pipeline
     from heron.trace import Trace
@@ -68,11 +69,24 @@ class Machine(ABC):
         """All kernels in one module, lowered to what the LLVM translation takes."""
         from heron.codegen.merge import merge
         from heron.codegen.transforms import pipeline
+
+        return pipeline.run(merge(use.kernel for use in uses.values()), self.transform_options())
+
+    def transform_options(self) -> TransformOptions:
+        """What the MLIR transforms know of the machine."""
         from heron.codegen.transforms.options import TransformOptions
 
+        return TransformOptions(target="cpu" if self.target.kind == "cpu" else "sim" if self.target.sim else "gpu")
+
+    def steps_text(self, uses: dict[str, KernelUse]) -> str:
+        """MLIR text of all kernels as emitted and after each transform; the kernels are used up."""
+        from heron.codegen.merge import merge
+        from heron.codegen.transforms import pipeline
+
         module = merge(use.kernel for use in uses.values())
-        kind = "cpu" if self.target.kind == "cpu" else "sim" if self.target.sim else "gpu"
-        return pipeline.run(module, TransformOptions(target=kind))
+        record = [("emission", str(module))]
+        pipeline.run(module, self.transform_options(), observe=lambda step, m: record.append((step, str(m))))
+        return pipeline.show(record)
 
 
 def lowered_text(uses: dict[str, KernelUse]) -> str:

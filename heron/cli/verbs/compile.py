@@ -27,6 +27,7 @@ BINARY = ("cubin",)  # stages that are no text
         "heron compile model.hlo",
         "heron compile model.hlo --target sm_90 --to ptx -o model.ptx",
         "heron compile model.hlo --target sm_90 --to cubin -o model.cubin",
+        "heron compile model.hlo --target sm_90 --to mlir --print-after-all --kernel loop_add_fusion",
         "heron compile model.hlo -o model.trace",
     ),
 )
@@ -34,10 +35,19 @@ BINARY = ("cubin",)  # stages that are no text
 @target_option
 @click.option("--to", "stage", type=click.Choice((*STAGES, *BINARY)), help="Print the program at this stage.")
 @click.option("-o", "output", metavar="OUT", help="Write the stage's text to OUT, or the trace if it ends in .trace.")
+@click.option("--kernel", metavar="NAME", help="With --to mlir: this kernel only.")
+@click.option("--print-after-all", "steps", is_flag=True, help="With --to mlir: print kernels after every transform.")
 @settings_option
 @json_option
 def command(
-    file: str, target: str, stage: str | None, output: str | None, settings: tuple[str, ...], as_json: bool
+    file: str,
+    target: str,
+    stage: str | None,
+    output: str | None,
+    kernel: str | None,
+    steps: bool,
+    settings: tuple[str, ...],
+    as_json: bool,
 ) -> None:
     """Compile FILE (HLO text, - for standard input) and summarise: kernels, library calls, memory, time by stage."""
     from heron import targets
@@ -49,6 +59,9 @@ def command(
         raise HeronError("CLI034", f"nothing to write to '{output}'", hint="--to STAGE, or a name that ends in .trace")
     if stage in BINARY and (output is None or wants_trace):
         raise HeronError("CLI034", f"{stage} is no text: it needs a file", hint=f"--to {stage} -o model.{stage}")
+    if stage != "mlir" and (kernel is not None or steps):
+        option = "--print-after-all" if steps else "--kernel"
+        raise HeronError("CLI045", f"{option} is for the stage mlir", hint=f"--to mlir {option}")
     machine, options = targets.get(target), make_options(settings)
     module = load_module(file, target)
     trace = Trace(module.name, target)
@@ -59,7 +72,10 @@ def command(
 
         stages = Stages(module, machine, options, Compilation(module, machine, options, trace))
         with progress(trace, what):  # no further than the stage asked for
-            result = stages.cubin() if stage in BINARY else stages.text(stage)
+            if stage in BINARY:
+                result = stages.cubin()
+            else:
+                result = stages.mlir(kernel, steps) if stage == "mlir" else stages.text(stage)
         if isinstance(result, bytes):
             _give_bytes(result, stage, str(output), as_json)
         else:

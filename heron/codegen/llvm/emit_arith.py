@@ -141,7 +141,7 @@ def _select(e: Emitter, op: arith.SelectOp) -> None:
 def _cast(e: Emitter, op: Operation) -> None:
     operand, result = op.operands[0], op.results[0]
     if operand.type.name in SMALL_FLOATS or result.type.name in SMALL_FLOATS:
-        raise unsupported(op)  # expand-small-floats goes through f32
+        raise unsupported(op)  # expand-float-ops goes through f32
     text = e.typed(operand)
     e.out.append(f"  {e.define(result)} = {_CAST[type(op)]} {text} to {e.type(result.type)}")
 

@@ -1,13 +1,13 @@
 """Common subexpressions and dead code: equal pure ops in scope are one, unused pure ops go.
 
-Only ops without side effects that read no memory take part (arith, math, complex, apply_indexing, gpu ids, pure calls
-of the same function with the same scalars); loads are left to LLVM, which knows aliasing.
+Only ops without side effects that read no memory take part (arith, math, complex, apply_indexing, gpu ids);
+equal calls are for `convert-pure-calls`, loads are left to LLVM, which knows aliasing.
 """
 
 from __future__ import annotations
 
 from xdsl.dialects import arith, complex, gpu, math, scf, tensor
-from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from heron.codegen.dialects.xla_gpu import ApplyIndexingOp, LoopOp, PureCallOp
@@ -16,11 +16,10 @@ from heron.codegen.transforms.options import TransformOptions
 
 _PURE = frozenset(op for dialect in (arith.Arith, math.Math, complex.Complex) for op in dialect.operations) | {
     ApplyIndexingOp,
-    PureCallOp,
     gpu.ThreadIdOp,
     gpu.BlockIdOp,
 }
-_REMOVABLE = _PURE | {tensor.ExtractOp, tensor.EmptyOp}
+_REMOVABLE = _PURE | {PureCallOp, tensor.ExtractOp, tensor.EmptyOp}
 _COMMUTATIVE = frozenset(
     {arith.AddiOp, arith.MuliOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp, arith.AddfOp, arith.MulfOp}
 )
@@ -49,8 +48,6 @@ def _block(block: Block, known: dict[Key, Operation]) -> None:
 
 
 def _merge(op: Operation, known: dict[Key, Operation]) -> None:
-    if isinstance(op, PureCallOp) and any(isinstance(v.type, TensorType) for v in op.operands):
-        return  # reads memory: an insert may stand in between
     operands: tuple[SSAValue, ...] = tuple(op.operands)
     if len(operands) == 2 and type(op) in _COMMUTATIVE and id(operands[0]) > id(operands[1]):
         operands = (operands[1], operands[0])

@@ -3,7 +3,7 @@
 The entry's tensor arguments become `!llvm.ptr` arguments and it returns nothing; `tensor.extract` becomes an address
 and a load, `tensor.insert` an address and a store, its result the same buffer. Loops, ifs and whiles no longer carry
 tensors. Constant tensors become globals, `xla_gpu.allocate_shared` globals in shared memory, `tensor.empty` stack
-memory (a large one on the CPU: heap memory). `xla_gpu.pure_call` becomes `func.call`, tensors passed as pointers.
+memory (a large one on the CPU: heap memory). Calls take tensors as pointers.
 
 A tensor value must not be read after an `insert` into it has been made: in memory there is only one.
 
@@ -11,8 +11,8 @@ A tensor value must not be read after an `insert` into it has been made: in memo
     ->
     %p = llvm.getelementptr inbounds %in[%i * 8 + %j] : f32 ; %v = llvm.load %p
 
-Entry arguments get `llvm.align`, `llvm.dereferenceable`, and `llvm.noalias`; inputs `llvm.readonly`. An output argument
-with the attribute `xla_gpu.alias = N` shares the buffer of argument N, which then is accessed through the output.
+Entry arguments get `llvm.align`, `llvm.dereferenceable`, and `llvm.noalias`; inputs `llvm.readonly`, which makes their
+loads invariant (`merge-pointers-to-same-slice` corrects arguments that share a buffer).
 """
 
 from __future__ import annotations
@@ -38,7 +38,6 @@ from heron.codegen.dialects.xla_gpu import (
     AllocateSharedOp,
     ApplyIndexingOp,
     AtomicRMWOp,
-    PureCallOp,
     TransposeBlockOp,
 )
 from heron.codegen.transforms import lower_atomics, lower_transpose
@@ -136,21 +135,7 @@ class _Function:
             if is_entry:
                 attributes[index] = attrs | _argument_attributes(type_, align, is_output)
         if is_entry:
-            self._share_aliases(attributes)
             self.function.properties["arg_attrs"] = ArrayAttr([DictionaryAttr(a) for a in attributes])
-
-    def _share_aliases(self, attributes: list[dict[str, Attribute]]) -> None:
-        """Accesses of an input whose buffer an output shares go through the output's pointer, which stays noalias."""
-        args = self.entry.args
-        for index, attrs in enumerate(attributes):
-            alias = attrs.get("xla_gpu.alias")
-            if not isinstance(alias, IntegerAttr) or alias.value.data >= len(args):
-                continue
-            shared = alias.value.data
-            old, new = self.buffers[args[shared]], self.buffers[args[index]]
-            self.buffers[args[shared]] = Buffer(new.pointer, old.type, new.alignment)
-            for name in ("llvm.noalias", "llvm.readonly"):
-                attributes[shared].pop(name, None)
 
     # -- walk
 
@@ -460,7 +445,6 @@ _RULES: dict[type[Operation], Callable[[_Function, Operation, Inserter], None]] 
     scf.ForOp: _Function._for,
     scf.IfOp: _Function._if,
     scf.WhileOp: _Function._while,
-    PureCallOp: _Function._call,
     func.CallOp: _Function._call,
     func.ReturnOp: _Function._return,
 }

@@ -1,26 +1,32 @@
 """The transforms of a kernel in order: from tensors and indexing maps to what the LLVM translation takes.
 
-Read top to bottom; a step's name is what traces, dumps and `heron opt` call it.
+Read top to bottom; a step's name is what traces, dumps and `heron codegen` call it, and that of its file.
 """
 
 from __future__ import annotations
 
+import difflib
+import sys
 from collections.abc import Callable, Iterable
+from types import ModuleType
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import VerifyException
 
 from heron.codegen.transforms import (
+    convert_pure_calls,
     cse,
-    expand_small_floats,
-    inline_calls,
+    erase_dead_functions,
+    expand_float_ops,
+    inliner,
     lower_gpu,
-    lower_indexing,
     lower_math_cpu,
     lower_math_gpu,
     lower_tensors,
-    lower_xla_gpu_loops,
+    lower_xla_gpu_to_scf,
+    merge_pointers_to_same_slice,
+    simplify_affine,
     simplify_arith,
 )
 from heron.codegen.transforms.options import Target, TransformOptions
@@ -29,29 +35,62 @@ from heron.errors import HeronError
 Transform: TypeAlias = Callable[[ModuleOp, TransformOptions], None]
 Step: TypeAlias = tuple[str, Transform]
 
-_INLINE: tuple[Step, ...] = (
-    ("inline-calls", inline_calls.run),
-    ("simplify-arith", simplify_arith.run),
-    ("cse", cse.run),
+
+def _steps(*files: ModuleType) -> tuple[Step, ...]:
+    return tuple((f.__name__.rpartition(".")[2].replace("_", "-"), f.run) for f in files)
+
+
+_COMMON = _steps(
+    inliner,
+    erase_dead_functions,
+    simplify_arith,
+    cse,
+    convert_pure_calls,
+    lower_xla_gpu_to_scf,
+    lower_tensors,  # before simplify-affine: indices are composed symbolically
+    merge_pointers_to_same_slice,
+    simplify_affine,
+    expand_float_ops,
 )
-_TO_SCALARS: tuple[Step, ...] = (
-    ("lower-xla-gpu-loops", lower_xla_gpu_loops.run),
-    ("lower-tensors", lower_tensors.run),  # before lower-indexing: indices are composed symbolically
-    ("lower-indexing", lower_indexing.run),
-    ("expand-small-floats", expand_small_floats.run),
-)
-_GPU: tuple[Step, ...] = (
-    ("lower-gpu", lower_gpu.run),  # before inline-calls: shuffles call combiners
-    *_INLINE,
-    *_TO_SCALARS,
-    ("lower-math-gpu", lower_math_gpu.run),
+_GPU = (
+    *_steps(lower_gpu),  # before the inliner: shuffles call combiners
+    *_COMMON,
+    *_steps(lower_math_gpu),
 )
 
 PIPELINES: dict[Target, tuple[Step, ...]] = {
-    "cpu": (*_INLINE, *_TO_SCALARS, ("lower-math-cpu", lower_math_cpu.run)),
+    "cpu": (*_COMMON, *_steps(lower_math_cpu)),
     "gpu": _GPU,
     "sim": _GPU,  # the simulator binds libdevice's names to the host's maths library
 }
+#: every step by name, in the order a pipeline runs them
+STEPS: dict[str, Transform] = dict(step for pipeline in PIPELINES.values() for step in pipeline)
+
+
+def find(name: str) -> Step:
+    """The step of that name. Raises GEN113 with what may have been meant."""
+    found = STEPS.get(name)
+    if found is None:
+        near = difflib.get_close_matches(name, STEPS, 1)
+        hint = f"did you mean '{near[0]}'?" if near else f"steps are {', '.join(STEPS)}"
+        raise HeronError("GEN113", f"unknown codegen step '{name}'", hint=hint)
+    return name, found
+
+
+def summary(name: str) -> str:
+    """The first sentence of what the step's file says of it."""
+    text = sys.modules[find(name)[1].__module__].__doc__ or ""
+    return " ".join(text.partition("\n\n")[0].split())
+
+
+def show(record: Iterable[tuple[str, str]]) -> str:
+    """Module texts, each under the name of the step it is after; of a step that changed nothing only the name."""
+    parts: list[str] = []
+    before = None
+    for name, text in record:
+        parts.append(f"// ----- {name}" + (": no change" if text == before else f"\n{text}"))
+        before = text
+    return "\n".join(parts)
 
 
 def run(

@@ -10,7 +10,7 @@ import pytest
 from heron.codegen.dialects.context import parse_kernel
 from heron.codegen.llvm.jit import Jit
 from heron.codegen.llvm.translate import KernelAbi, to_llvm
-from heron.codegen.transforms import expand_small_floats, lower_math_cpu
+from heron.codegen.transforms import expand_float_ops, lower_math_cpu
 from heron.errors import HeronError
 
 JIT = Jit(level=1)
@@ -27,7 +27,7 @@ def function(body: str, arguments: dict[str, str], result: str, extra: str = "")
     formal = ", ".join(f"%{n}: {t}" for n, t in arguments.items())
     module = parse_kernel(f"builtin.module {{ {extra}\nfunc.func @{name}({formal}) -> {result} {{\n{body}\n}} }}")
     lower_math_cpu.run(module)
-    expand_small_floats.run(module)
+    expand_float_ops.run(module)
     module.verify()
     code = JIT.add(to_llvm(module), name)
     return ctypes.CFUNCTYPE(CTYPES[result], *(CTYPES[t] for t in arguments.values()))(code.addresses[name])

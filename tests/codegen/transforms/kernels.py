@@ -21,9 +21,8 @@ def lower(text: str, target: Target = "cpu", **options: int) -> ModuleOp:
 
 
 def apply(text: str, step: str, target: Target = "cpu", **options: int) -> str:
-    """The kernel's text after the one named step."""
-    steps = [s for s in pipeline.PIPELINES["gpu"] if s[0] == step]
-    assert steps, f"no step {step}"
+    """The kernel's text after the named step (or several, with commas between)."""
+    steps = [pipeline.find(name) for name in step.split(",")]
     return str(pipeline.run(parse_kernel(text), TransformOptions(target, verify=True, **options), steps))
 
 

@@ -1,4 +1,4 @@
-"""inline-calls, simplify-arith and cse."""
+"""inliner, simplify-arith and cse."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ func.func private @external(f32) -> f32
 
 
 def test_inline_all() -> None:
-    text = apply(NESTED, "inline-calls")
+    text = apply(NESTED, "inliner,erase-dead-functions")
     assert text.count("func.func") == 1
     assert text.count("math.exp") == 2 and "pure_call" not in text
 
 
 def test_single_use_is_moved_even_when_large() -> None:
-    text = apply(NESTED, "inline-calls", inline_ops=0)
+    text = apply(NESTED, "inliner", inline_ops=0)
     assert text.count("math.exp") == 1 and text.count("pure_call @f") == 2
     assert "@g" not in text and "func.func private @f" in text
 
 
 def test_recursion_is_refused() -> None:
     with pytest.raises(HeronError, match="GEN127"):
-        apply(NESTED.replace("math.exp %x : f32", "xla_gpu.pure_call @f(%x) : (f32) -> f32"), "inline-calls")
+        apply(NESTED.replace("math.exp %x : f32", "xla_gpu.pure_call @f(%x) : (f32) -> f32"), "inliner")
 
 
 def test_regions_are_inlined() -> None:
@@ -56,7 +56,7 @@ func.func private @f(%c: i1) -> i32 {
       else { %b = arith.constant 2 : i32 scf.yield %b : i32 }
   func.return %r : i32
 }"""
-    assert apply(text, "inline-calls").count("scf.if") == 2
+    assert apply(text, "inliner").count("scf.if") == 2
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""lower-math-cpu, lower-math-gpu and expand-small-floats."""
+"""lower-math-cpu, lower-math-gpu and expand-float-ops."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from xdsl.dialects import arith, func, math
 
 from heron.codegen.dialects.context import parse_kernel
 from heron.codegen.llvm import inline
-from heron.codegen.transforms import expand_small_floats, lower_math_cpu, lower_math_gpu
+from heron.codegen.transforms import expand_float_ops, lower_math_cpu, lower_math_gpu
 from heron.codegen.transforms.math_names import FUNCTIONS
 from heron.codegen.transforms.options import TransformOptions
 
@@ -78,7 +78,7 @@ def test_functions_inside_regions() -> None:
 @pytest.mark.parametrize(("target", "expanded"), [("cpu", True), ("gpu", False), ("sim", False)])
 def test_bf16_arithmetic(target: str, expanded: bool) -> None:
     module = kernel("%r = arith.addf %a, %b : bf16", "bf16")
-    expand_small_floats.run(module, TransformOptions(target=target))  # type: ignore[arg-type]
+    expand_float_ops.run(module, TransformOptions(target=target))  # type: ignore[arg-type]
     module.verify()
     wide = ["arith.extf", "arith.extf", "arith.addf", "arith.truncf"]
     assert ops(module) == (wide if expanded else ["arith.addf"])
@@ -86,13 +86,13 @@ def test_bf16_arithmetic(target: str, expanded: bool) -> None:
 
 def test_f8_is_expanded_everywhere() -> None:
     module = kernel("%r = arith.negf %a : f8E4M3FN", "f8E4M3FN")
-    expand_small_floats.run(module, TransformOptions(target="gpu"))
+    expand_float_ops.run(module, TransformOptions(target="gpu"))
     assert ops(module) == ["arith.extf", "arith.negf", "arith.truncf"]
 
 
 def test_wide_integers_round_once() -> None:
     module = kernel("%i = arith.fptosi %a : bf16 to i64\n%r = arith.sitofp %i : i64 to bf16", "bf16")
-    expand_small_floats.run(module)
+    expand_float_ops.run(module)
     module.verify()
     converted = [op for op in module.walk() if isinstance(op, arith.SIToFPOp)]
     assert str(converted[0].results[0].type) == "f64"

@@ -1,9 +1,12 @@
 """Inlines private functions into their callers.
 
 A function called once is moved into its caller; one of at most `inline_ops` operations (what it calls counted in) is
-copied to every call. Callees are done before callers. Functions nobody calls any more are removed.
+copied to every call. Callees are done before callers. What nobody calls any more is left to `erase-dead-functions`.
 
     %r = xla_gpu.pure_call @f(%x) ; private @f(%a) { %b = math.exp %a ; return %b }   ->   %r = math.exp %x
+
+Every kernel whose emitter calls functions has it: the root of a loop fusion (GELU: one `@…_multiply` moved into the
+loop), the combiner of a reduction (copied to each shuffle).
 """
 
 from __future__ import annotations
@@ -19,17 +22,17 @@ from heron.errors import HeronError
 
 
 def run(module: ModuleOp, options: TransformOptions) -> None:
-    """Inlines what is worth it; then drops private functions without callers.
+    """Inlines what is worth it.
 
     Raises:
         HeronError: GEN127 for recursive functions.
     """
     table = function_table(module)
-    calls = {name: _calls(f) for name, f in table.items()}
+    calls = {name: calls_of(f) for name, f in table.items()}
     sites: dict[str, int] = {}
     for found in calls.values():
         for op in found:
-            sites[_callee(op)] = sites.get(_callee(op), 0) + 1
+            sites[callee_of(op)] = sites.get(callee_of(op), 0) + 1
     sizes: dict[str, int] = {}
     for name in _callees_first(table, calls):
         function = table[name]
@@ -37,7 +40,7 @@ def run(module: ModuleOp, options: TransformOptions) -> None:
             continue
         size = sum(1 for _ in function.body.walk())
         for op in calls[name]:
-            callee = _callee(op)
+            callee = callee_of(op)
             target = table.get(callee)
             if target is None or not target.body.blocks or len(target.body.blocks) != 1:
                 continue
@@ -46,14 +49,15 @@ def run(module: ModuleOp, options: TransformOptions) -> None:
                 size += sizes[callee]
                 sites[callee] -= 1
         sizes[name] = size
-    _drop_uncalled(module)
 
 
-def _calls(function: FuncOp) -> list[Operation]:
+def calls_of(function: FuncOp) -> list[Operation]:
+    """The calls in a function, pure and other."""
     return [op for op in function.walk() if isinstance(op, (PureCallOp, CallOp))]
 
 
-def _callee(op: Operation) -> str:
+def callee_of(op: Operation) -> str:
+    """The name of the function a call is of."""
     return op.properties["callee"].root_reference.data  # pyright: ignore[reportAttributeAccessIssue]
 
 
@@ -68,7 +72,7 @@ def _callees_first(table: dict[str, FuncOp], calls: dict[str, list[Operation]]) 
             raise HeronError("GEN127", "a kernel function calls itself", where=f"@{name}")
         state[name] = 1
         for op in calls[name]:
-            visit(_callee(op))
+            visit(callee_of(op))
         state[name] = 2
         order.append(name)
 
@@ -106,25 +110,3 @@ def _inline(call: Operation, function: FuncOp, move: bool) -> None:
         else:
             block.insert_op_before(op.clone(mapper), call)
     replace(call, results)
-
-
-def _drop_uncalled(module: ModuleOp) -> None:
-    """Removes private functions without callers, and then those only they called."""
-    present = {f.sym_name.data: f for f in module.ops if isinstance(f, FuncOp)}
-    calls = {name: [_callee(op) for op in _calls(f)] for name, f in present.items()}
-    count = dict.fromkeys(present, 0)
-    for callees in calls.values():
-        for callee in callees:
-            count[callee] = count.get(callee, 0) + 1
-    pending = [name for name, f in present.items() if not count[name] and _is_private(f)]
-    while pending:
-        name = pending.pop()
-        erase(present[name])
-        for callee in calls[name]:
-            count[callee] -= 1
-            if not count[callee] and callee in present and _is_private(present[callee]):
-                pending.append(callee)
-
-
-def _is_private(function: FuncOp) -> bool:
-    return function.sym_visibility is not None and function.sym_visibility.data == "private"

@@ -8,7 +8,7 @@ import pytest
 from heron.analysis.indexing import parse_map
 from tests.codegen.transforms.kernels import apply, run_cpu
 
-STEP = "lower-xla-gpu-loops"
+STEP = "lower-xla-gpu-to-scf"
 
 
 def kernel(map_: str, dims: int, syms: int) -> str:

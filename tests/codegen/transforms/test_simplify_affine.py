@@ -61,7 +61,7 @@ def applied(expr: str, ranges: str) -> str:
   %v = xla_gpu.apply_indexing "(d0, d1) -> ({expr}), domain: {ranges}"(%a, %b)
   func.return %v : index
 }}""",
-        "lower-indexing",
+        "simplify-affine",
     )
 
 
@@ -84,7 +84,7 @@ def test_shared_subexpressions_and_unused_ops() -> None:
   %v:2 = xla_gpu.apply_indexing "(d0) -> (d0 * 5 + 1, d0 * 5 + 2), domain: d0 in [0, 9]"(%a)
   func.return %v#0, %v#1 : index, index
 }"""
-    assert apply(text, "lower-indexing").count("arith.muli") == 1
+    assert apply(text, "simplify-affine").count("arith.muli") == 1
 
 
 def test_relinearised_index_needs_no_arithmetic() -> None:

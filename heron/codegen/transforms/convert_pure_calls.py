@@ -1,0 +1,47 @@
+"""xla_gpu.pure_call → func.call, one call for each function and index.
+
+A pure call gives the same values wherever it stands, so that of equal calls only the first in scope remains, tensors
+and all: a tensor is a value. What runs after this step sees calls as LLVM does.
+
+    %a = xla_gpu.pure_call @f(%t, %i) ; %b = xla_gpu.pure_call @f(%t, %i)
+    ->
+    %a = func.call @f(%t, %i)         ; %b = %a
+
+Calls are left where a large function has several callers: the gates of an LSTM cell (`lstm_scan`), the window sums of
+a convolution's gradient (`resnet_block_grad`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, SSAValue
+
+from heron.codegen.dialects.xla_gpu import PureCallOp
+from heron.codegen.transforms.build import Key, call, functions, replace
+from heron.codegen.transforms.options import TransformOptions
+
+
+def run(module: ModuleOp, options: TransformOptions) -> None:
+    """Converts every pure call of the module."""
+    for function in functions(module):
+        _block(function.body.block, {})
+
+
+def _block(block: Block, known: dict[Key, Sequence[SSAValue]]) -> None:
+    op = block.first_op
+    while op is not None:
+        following = op.next_op
+        if isinstance(op, PureCallOp):
+            key = (op.callee, *op.operands)
+            found = known.get(key)
+            if found is None:
+                new = call(op.callee, op.operands, [r.type for r in op.results])
+                block.insert_op_before(new, op)
+                found = known[key] = new.results
+            replace(op, found)
+        for region in op.regions:
+            for inner in region.blocks:
+                _block(inner, dict(known))
+        op = following
