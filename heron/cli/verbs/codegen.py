@@ -85,9 +85,7 @@ def opt(
     except UnicodeDecodeError as error:
         raise HeronError("GEN110", "kernel text is not UTF-8", where=name, why=str(error)) from None
     given: dict[str, Any] = {"inline_ops": inline_ops, "alignment": alignment}
-    options = TransformOptions(
-        cast(Target, target), verify=True, **{k: v for k, v in given.items() if v is not None}
-    )
+    options = TransformOptions(cast(Target, target), verify=True, **{k: v for k, v in given.items() if v is not None})
     record: list[tuple[str, str]] = []
     observe = (lambda step, m: record.append((step, str(m)))) if print_after_all else None
     pipeline.run(module, options, chosen, observe)

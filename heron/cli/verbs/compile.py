@@ -59,9 +59,9 @@ def command(
         raise HeronError("CLI034", f"nothing to write to '{output}'", hint="--to STAGE, or a name that ends in .trace")
     if stage in BINARY and (output is None or wants_trace):
         raise HeronError("CLI034", f"{stage} is no text: it needs a file", hint=f"--to {stage} -o model.{stage}")
-    if stage != "mlir" and (kernel is not None or steps):
+    if (stage != "mlir" or wants_trace) and (kernel is not None or steps):
         option = "--print-after-all" if steps else "--kernel"
-        raise HeronError("CLI045", f"{option} is for the stage mlir", hint=f"--to mlir {option}")
+        raise HeronError("CLI045", f"{option} prints MLIR", hint=f"--to mlir {option}, without a trace")
     machine, options = targets.get(target), make_options(settings)
     module = load_module(file, target)
     trace = Trace(module.name, target)
