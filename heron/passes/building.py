@@ -159,6 +159,22 @@ def transpose(x: Instruction, permutation: Sequence[int]) -> Instruction:
     return x.parent.add("transpose", [x], array(x.shape.element_type, dims), like=x, dimensions=tuple(permutation))
 
 
+def convert(x: Instruction, to: ElementType) -> Instruction:
+    """`x` as another type; `x` itself when it is of that type."""
+    assert x.parent is not None
+    if x.shape.element_type is to:
+        return x
+    return x.parent.add("convert", [x], x.shape.with_type(to), like=x)
+
+
+def bits_of(x: Instruction, to: ElementType) -> Instruction:
+    """The bits of `x` as a type of the same width; `x` itself when it is of that type."""
+    assert x.parent is not None
+    if x.shape.element_type is to:
+        return x
+    return x.parent.add("bitcast-convert", [x], x.shape.with_type(to), like=x)
+
+
 def own_body(i: Instruction) -> None:
     """Give a copied fusion a body of its own, and so the fusions in that: a body belongs to one fusion."""
     if i.opcode != "fusion":

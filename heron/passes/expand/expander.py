@@ -6,24 +6,41 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
+from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
 from heron.passes.base import Pass
+from heron.passes.building import is_static
 from heron.passes.context import PassContext
 
 
 @dataclass(frozen=True)
 class Expander(Pass):
-    """Replaces every instruction with one of `opcodes` that `matches` by what `expand` makes of it."""
+    """Replaces every instruction with one of `opcodes` that `matches` by what `expand` makes of it.
+
+    Instructions with dynamic dimensions stay, unless the pass is ``dynamic``: expansions are written for static sizes.
+    What `expand` adds to the computation gets the metadata of what it stands for.
+    """
 
     opcodes: ClassVar[frozenset[str]] = frozenset()
+    dynamic: ClassVar[bool] = False
 
     def run(self, module: Module, ctx: PassContext) -> bool:
-        found = [i for i in module.instructions() if i.opcode in self.opcodes and self.matches(i)]
-        for i in found:
-            assert i.parent is not None
-            i.parent.replace(i, self.expand(i))
-        return bool(found)
+        changed = False
+        for c in module.computations:
+            found = [i for i in c.instructions if i.opcode in self.opcodes and self._takes(i)]
+            for i in found:
+                before = len(c)
+                new = self.expand(i)
+                _hand_on_metadata(c, i, len(c) - before)
+                c.replace(i, new)
+                if i.parent is c:  # its effects are those of what stands for it now
+                    c.remove(i)
+            changed |= bool(found)
+        return changed
+
+    def _takes(self, i: Instruction) -> bool:
+        return (self.dynamic or is_static(i)) and self.matches(i)
 
     def matches(self, i: Instruction) -> bool:
         """Whether this one is to be replaced."""
@@ -32,3 +49,17 @@ class Expander(Pass):
     @abstractmethod
     def expand(self, i: Instruction) -> Instruction:
         """What stands for `i`, made in its computation."""
+
+
+def _hand_on_metadata(c: Computation, i: Instruction, count: int) -> None:
+    if i.metadata is None or count <= 0:
+        return
+    for new in c.instructions[-count:]:
+        if new.metadata is None:
+            new.metadata = i.metadata
+
+
+def home(i: Instruction) -> Computation:
+    """The computation an attached instruction stands in."""
+    assert i.parent is not None
+    return i.parent

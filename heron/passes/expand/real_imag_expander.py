@@ -1,0 +1,34 @@
+"""real-imag-expander: real and imaginary parts of reals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from heron.hlo.instruction import Instruction
+from heron.passes.building import splat
+from heron.passes.expand.expander import Expander, home
+from heron.passes.registry import register
+
+
+@register
+@dataclass(frozen=True)
+class RealImagExpander(Expander):
+    """The real part of a real is itself, its imaginary part is zero.
+
+    a = f32[4] real(f32[4] x)
+    b = f32[4] imag(x)
+    ROOT r = f32[4] add(a, b)
+    ->
+    zero = f32[] constant(0)
+    zeros = f32[4] broadcast(zero), dimensions={}
+    ROOT r = f32[4] add(x, zeros)
+    """
+
+    name = "real-imag-expander"
+    opcodes = frozenset({"real", "imag"})
+
+    def matches(self, i: Instruction) -> bool:
+        return not i.operands[0].shape.element_type.is_complex
+
+    def expand(self, i: Instruction) -> Instruction:
+        return i.operands[0] if i.opcode == "real" else splat(home(i), i.shape, 0)
