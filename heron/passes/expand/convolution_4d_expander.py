@@ -40,12 +40,18 @@ class Convolution4dExpander(Expander):
         window = tuple(w for d, w in enumerate(i.window) if d not in gone)
         sides = (dims.input_spatial, dims.kernel_spatial, dims.output_spatial)
         x, k, result = ([spatial[d] for d in gone] for spatial in sides)
+        input_batch, input_feature = _renumbered((dims.input_batch, dims.input_feature), x)
+        kernel_input, kernel_output = _renumbered((dims.kernel_input, dims.kernel_output), k)
+        output_batch, output_feature = _renumbered((dims.output_batch, dims.output_feature), result)
         labels = ConvDims(
-            *_renumbered((dims.input_batch, dims.input_feature), x),
+            input_batch,
+            input_feature,
             _kept(dims.input_spatial, gone, x),
-            *_renumbered((dims.kernel_input, dims.kernel_output), k),
+            kernel_input,
+            kernel_output,
             _kept(dims.kernel_spatial, gone, k),
-            *_renumbered((dims.output_batch, dims.output_feature), result),
+            output_batch,
+            output_feature,
             _kept(dims.output_spatial, gone, result),
         )
         operands = [reshape(o, _without(o.shape.dims, d)) for o, d in zip(i.operands, (x, k), strict=True)]

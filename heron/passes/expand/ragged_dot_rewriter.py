@@ -74,16 +74,14 @@ def _contracting(i: Instruction, x: Instruction, y: Instruction, sizes: Instruct
     pairs.update(zip(i.lhs_contracting_dims, i.rhs_contracting_dims, strict=True))
     covered = _covered(sizes, x.shape.dims[ragged])
     outer = _outer(i, sizes, ragged)
-    masked = [
-        _of_each_group(x, covered, [*outer, ragged]),
-        _of_each_group(y, covered, [pairs[d] for d in (*outer, ragged)]),
-    ]
+    left = _of_each_group(x, covered, [*outer, ragged])
+    right = _of_each_group(y, covered, [pairs[d] for d in (*outer, ragged)])
     numbers: dict[str, object] = {}
     for name in ("lhs_batch_dims", "rhs_batch_dims"):
         numbers[name] = (0, *(d + 1 for d in getattr(i, name)))
     for name in ("lhs_contracting_dims", "rhs_contracting_dims"):
         numbers[name] = tuple(d + 1 for d in getattr(i, name))
-    return _dot(i, *masked, i.shape.dims, **numbers)
+    return _dot(i, left, right, i.shape.dims, **numbers)
 
 
 def _outer(i: Instruction, sizes: Instruction, ragged: int) -> list[int]:
