@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from heron.errors import HeronError
 from heron.hlo.computation import Computation, remap_calls
 from heron.hlo.instruction import Instruction
+from heron.hlo.names import Names
 from heron.hlo.shape import Shape
 
 if TYPE_CHECKING:
@@ -39,8 +40,7 @@ class Module:
         self.spmd_output_sharding: str | None = None
         self.cross_program_prefetches: tuple[tuple[int, tuple[int, ...], int], ...] = ()
         self.carried = b""
-        self._names: dict[str, int] = {}
-        self._computation_names: dict[str, int] = {}
+        self._names, self._computation_names = Names(), Names()
 
     def __reduce__(self) -> tuple[object, ...]:
         from heron.hlo.proto import from_proto, to_proto
@@ -236,11 +236,11 @@ class Module:
     # -- changes -----------------------------------------------------------------------------------------------------
     def unique_name(self, wanted: str) -> str:
         """`wanted` if it is free, else with a fresh number; the name is taken from now on."""
-        return _unique(self._names, wanted)
+        return self._names.take(wanted)
 
     def add_computation(self, c: Computation, entry: bool = False) -> Computation:
         """Take a computation in; its name and its instructions' names are made unique."""
-        c.name = _unique(self._computation_names, c.name)
+        c.name = self._computation_names.take(c.name)
         c.module = self
         self._computations[c] = None
         for i in c.instructions:
@@ -317,12 +317,12 @@ class Module:
         from heron.hlo.text.printer import computation_order, print_order
 
         self._computations = dict.fromkeys(computation_order(self))
-        self._names, self._computation_names = {}, {}
+        self._names, self._computation_names = Names(), Names()
         for c in self._computations:
             c.reorder(print_order(c))
-            _unique(self._computation_names, c.name)
+            self._computation_names.take(c.name)
             for i in c._instructions:
-                _unique(self._names, i.name)
+                self._names.take(i.name)
 
     def unused_computations(self) -> list[Computation]:
         """What cannot be reached from the entry."""
@@ -362,7 +362,7 @@ class Module:
             copy._computations[new] = None
             instructions.update(zip(c.instructions, new.instructions, strict=True))
         copy.entry = clones[self.entry]
-        copy._names, copy._computation_names = dict(self._names), dict(self._computation_names)
+        copy._names, copy._computation_names = self._names.copy(), self._computation_names.copy()
         if self.schedule is not None:
             copy.schedule = {
                 clones[c]: [instructions[i] for i in order] for c, order in self.schedule.items() if c in clones
@@ -392,20 +392,3 @@ def _completed(c: Computation, order: list[Instruction]) -> list[Instruction]:
 
 def _callees(c: Computation) -> list[Computation]:
     return [callee for i in c._instructions for callee in i.called]
-
-
-def _unique(taken: dict[str, int], wanted: str) -> str:
-    """First free name of the form base, base.1, base.2, … ; `taken` maps names to the next number to try."""
-    if wanted not in taken:
-        taken[wanted] = 1
-        return wanted
-    base, dot, number = wanted.rpartition(".")
-    if not dot or not number.isdigit():
-        base = wanted
-    n = taken.get(base, 1)
-    while f"{base}.{n}" in taken:
-        n += 1
-    taken[base] = n + 1
-    name = f"{base}.{n}"
-    taken[name] = 1
-    return name

@@ -36,27 +36,30 @@ PRINT: dict[str, Callable[[Any], str]] = {
 
 # -- metadata --------------------------------------------------------------------------------------------------------
 _STRINGS = ("op_type", "op_name", "source_file")
-_CARRIED = ("deduplicated_name", "metadata_payload", "preserve_layout", "profile_type", "scheduling_name")
+_CARRIED = ("deduplicated_name", "metadata_payload", "profile_type", "scheduling_name")
 _NUMBERS = ("source_line", "source_end_line", "source_column", "source_end_column")
 
 
-def read_metadata(p: Cursor) -> Metadata:
-    """``{op_name="..." source_line=3 ...}``; fields heron does not use are kept as text."""
+def read_metadata(p: Cursor) -> Metadata | None:
+    """``{op_name="..." source_line=3 ...}``, None for ``{}``; fields heron does not use are kept as text."""
     fields: dict[str, Any] = {}
     extra: list[tuple[str, str]] = []
     if p.tokens[p.n] == "{}":
         p.n += 1
-        return Metadata()
+        return None
     p.expect("{")
     while not p.accept("}"):
+        p.accept(",")
         name = p.word("a metadata field")
         if name in fields:
             p.fail("TXT006", f"'{name}' is given twice", p.n - 1)
         p.expect("=")
         if name in _STRINGS:
             fields[name] = p.string()
-        elif name in _NUMBERS or name == "stack_frame_id":
+        elif name in _NUMBERS:
             fields[name] = p.integer()
+        elif name == "stack_frame_id":
+            fields[name], p.framed = p.integer(), True
         elif name in _CARRIED:
             extra.append((name, _metadata_value(p)))
         else:
@@ -69,6 +72,8 @@ def _metadata_value(p: Cursor) -> str:
     token = p.tokens[p.n]
     if token[:1] == "{":
         return p.raw()
+    if token[:1] in ('"', "'"):
+        return quote(p.string())
     if token[:1] in ("", ",", "}"):
         p.unexpected("a value")
     p.n += 1
@@ -90,7 +95,7 @@ def print_metadata(m: Metadata, op_name_only: bool = False) -> str:
 # -- strings that may be dictionaries --------------------------------------------------------------------------------
 def read_config(p: Cursor) -> str:
     """A string in quotes, or a dictionary in braces, which is kept as it is written."""
-    if p.tokens[p.n][:1] == '"':
+    if p.tokens[p.n][:1] in ('"', "'"):
         return p.string()
     if p.tokens[p.n][:1] != "{":
         p.unexpected("a string or a dictionary in braces")

@@ -14,6 +14,7 @@ from heron.hlo.text.lexer import END, INTEGER, MAX_DEPTH, WORD, Source
 from heron.hlo.text.shapes import parse_array
 
 _T = TypeVar("_T")
+_QUOTES = ('"', "'")
 _OPENING = frozenset("{([")
 _CLOSING = frozenset("})]")
 
@@ -26,6 +27,7 @@ class Cursor:
         self.tokens = source.tokens
         self.n = 0
         self.depth = 0
+        self.framed = False  # whether metadata names stack frames
         self._shapes: dict[str, Shape] = {}
         self._ints: dict[str, tuple[int, ...]] = {}
 
@@ -40,7 +42,7 @@ class Cursor:
         token = self.tokens[self.n]
         if token == END:
             self.fail("TXT002", f"expected {wanted}, but the text ends here", hint=hint or "is the file cut off?")
-        if token == '"':
+        if token in _QUOTES:
             self.fail("TXT001", "a string without its closing quote")
         if len(token) > MAX_DEPTH and not token.strip("({["):
             self._too_deep()
@@ -110,7 +112,7 @@ class Cursor:
     def string(self) -> str:
         """A quoted string, without quotes and escapes."""
         token = self.tokens[self.n]
-        if token[:1] != '"' or len(token) < 2:
+        if token[:1] not in _QUOTES or len(token) < 2:
             self.unexpected("a string in double quotes")
         self.n += 1
         return unquote(token)

@@ -51,6 +51,9 @@ class StackFrames:
         return self.files[file - 1], line, self.functions[function - 1]
 
 
+NO_FRAMES = StackFrames((), (), (), ())
+
+
 # -- reading ---------------------------------------------------------------------------------------------------------
 def _read_header_alias(p: Cursor) -> HeaderAlias:
     output: tuple[int, ...] = p.ints()

@@ -29,16 +29,20 @@ def _balanced(depth: int) -> str:
     return pattern
 
 
+#: one with blanks before or in it: digits or a colon tell it from the body of a computation
+_SPACED_LAYOUT = r"\s*+\{\s*+(?=[\d:])(?:\d[\d,\s]*+)?(?::[^{}]*+)?\}"
 _SKIPPED = r"(?:\s++|//[^\n]*+|/\*.*?\*/)*+"
 _TOKEN = (
     rf"constant\({_balanced(_LITERAL_DEPTH)}\)"
     r"|[0-9bf?]++_[0-9io?]++->[0-9bf?]++"  # convolution labels
-    r"|%?[A-Za-z_](?:[\w.]|-(?!>))*+(?:\[[\d,<=?\s]*+\](?:\{[^{}\n]*+\})?+)?+"  # a word, a name or a shape
+    r"|%?[A-Za-z_](?:[\w.]|-(?!>))*+"  # a word, a name or a shape
+    rf"(?:\s*+\[[\d,<=?\s]*+\](?:\{{[^{{}}\n]*+\}}|{_SPACED_LAYOUT})?+)?+"
     r"|%[\w.\-]++"
     r"|[({\[]{64,}+"  # more than may be open at a time
     r"|[(),=]"
     r"|\{[\d,\s\-]*+\}"  # integers
     r'|"(?:[^"\\]++|\\.)*+"'
+    r"|'(?:[^'\\\n]++|\\.)*+'"
     r"|-?\d++_-?\d++(?:_-?\d++)?(?:x-?\d++_-?\d++(?:_-?\d++)?)*+"  # padding
     r"|\d++(?:x\d++)++"  # window sizes
     r"|-?\d++(?:\.\d*+)?(?:[eE][+-]?\d++)?|-(?:inf|nan)"

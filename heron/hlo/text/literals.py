@@ -27,6 +27,8 @@ _ESSENTIAL = 500_000
 #: dimension comments such as ``/*i0=0*/`` are printed from this rank on, in all but the two innermost dimensions
 COMMENTED_RANK = 4
 
+_PARTS = re.compile(r"-?nan\([^()]*\)|[{}()]|[^\s{}(),]+")
+_NO_BLANKS = {ord(c): None for c in " \t\r\n"}
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _NOT_STRUCTURE = bytes(set(range(256)) - set(b"{},"))
 _COMPLEX = re.compile(r"\(([^(),]*),([^(),]*)\)")
@@ -49,10 +51,30 @@ class LiteralError(Exception):
 
 
 def parse_literal(text: str, shape: Shape, elided_as_zero: bool = False) -> Literal:
-    """The literal of that shape. Raises LiteralError."""
-    if len(text) <= 32 and shape.is_array and "..." not in text:
-        return _parse_small(text, shape)
-    return _parse(text, shape, elided_as_zero)
+    """The literal of that shape. Commas may be missing or too many. Raises LiteralError."""
+    try:
+        if len(text) <= 32 and shape.is_array and "..." not in text:
+            return _parse_small(text, shape)
+        return _parse(text, shape, elided_as_zero)
+    except LiteralError:
+        usual = _with_commas(text)
+        if usual.translate(_NO_BLANKS) == text.translate(_NO_BLANKS):
+            raise
+        try:
+            return _parse(usual, shape, elided_as_zero)
+        except LiteralError:
+            pass
+        raise
+
+
+def _with_commas(text: str) -> str:
+    """The text with one comma between any two values, and no others."""
+    parts: list[str] = []
+    for part in _PARTS.findall(_COMMENT.sub(" ", text)):
+        if parts and parts[-1] not in "{(" and part not in "})":
+            parts.append(",")
+        parts.append(part)
+    return "".join(parts)
 
 
 @lru_cache(maxsize=4096)
@@ -196,9 +218,11 @@ def _parse_words(words: list[str], element_type: ElementType) -> np.ndarray:
 
 def _parse_bool(word: str) -> bool:
     word = word.strip()
-    if word not in ("true", "false", "1", "0"):
+    if word in ("true", "false"):
+        return word == "true"
+    if not _DECIMAL.fullmatch(word) or len(word) > 20:
         raise LiteralError(f"'{word[:40]}' is no boolean", hint="write true or false")
-    return word in ("true", "1")
+    return int(word) != 0
 
 
 def _parse_integers(words: list[str], element_type: ElementType) -> np.ndarray:

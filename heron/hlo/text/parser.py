@@ -22,6 +22,7 @@ from heron.hlo.shape import Shape
 from heron.hlo.text import async_sugar, carried, common, frames, header, rules
 from heron.hlo.text.attributes import READ
 from heron.hlo.text.cursor import Cursor
+from heron.hlo.text.header import NO_FRAMES
 from heron.hlo.text.lexer import END, WORD, Source
 from heron.hlo.text.literals import LiteralError, parse_literal
 from heron.hlo.text.nearest import nearest
@@ -89,7 +90,7 @@ class Parser(Cursor):
             module.entry = module.computations[-1]
         if not module.name:
             module.name = f"module_{module.entry.name}"
-        if "stack_frames" in module.header:
+        if "stack_frames" in module.header or self.framed:
             self._number_frames()
         module.entry_layout = module.header.pop("entry_computation_layout", None)
         if module.header.pop("is_scheduled", single):
@@ -102,7 +103,7 @@ class Parser(Cursor):
     def _number_frames(self) -> None:
         """Keep the frames that instructions refer to, as XLA numbers them."""
         located = [i for i in self.places if i.metadata is not None and i.metadata.stack_frame_id]
-        tables = self.result.header.pop("stack_frames")
+        tables = self.result.header.pop("stack_frames", NO_FRAMES)
         kept, numbers = frames.used(tables, (i.metadata.stack_frame_id for i in located if i.metadata))
         if kept.frames:
             self.result.header["stack_frames"] = kept
@@ -110,7 +111,8 @@ class Parser(Cursor):
             assert i.metadata is not None
             number = numbers.get(i.metadata.stack_frame_id, 0)
             if number != i.metadata.stack_frame_id:
-                i.metadata = replace(i.metadata, stack_frame_id=number)
+                renumbered = replace(i.metadata, stack_frame_id=number)
+                i.metadata = None if renumbered == Metadata() else renumbered
 
     def _is_computation(self) -> bool:
         first, second = self.tokens[:2]
@@ -265,6 +267,10 @@ class Parser(Cursor):
             op = ops.get("constant")
             operands: list[Instruction] = []
             attrs: dict[str, Any] = {"literal": self._literal(opcode[9:-1], shape)}
+        elif opcode == "constant" and self.tokens[self.n + 1] == "(":  # a blank before the parenthesis
+            op, operands = ops.get("constant"), []
+            self.n += 1
+            attrs = {"literal": self._literal(self._in_parentheses(), shape)}
         else:
             op = ops.REGISTRY.get(opcode) or async_sugar.find(opcode) or self._unknown_op(opcode)
             self.n += 1
@@ -318,6 +324,19 @@ class Parser(Cursor):
         except HeronError as error:
             raise error.located(self.source.span(self.n)) from None
 
+    def _in_parentheses(self) -> str:
+        """The text of what is in parentheses; the cursor is on the last one after."""
+        first = self.n
+        depth = 0
+        while True:
+            token = self.tokens[self.n]
+            if token == END:
+                self.unexpected("')'")
+            depth += (token == "(") - (token == ")")
+            if depth == 0:
+                return self.source.slice(first, self.n)[1:-1]
+            self.n += 1
+
     def _literal(self, text: str, shape: Shape | None) -> Any:
         if shape is None:
             self.fail("TXT011", "a constant needs its shape", hint="name = f32[2] constant({1, 2})")
@@ -346,6 +365,12 @@ class Parser(Cursor):
             n = self.n
             while True:
                 token = tokens[n]
+                if token == ",":  # one more than is needed
+                    n += 1
+                    continue
+                if token == ")":
+                    self.n = n + 1
+                    break
                 operand = names.get(token) or names.get(token[1:] if token[:1] == "%" else "")
                 if operand is None or tokens[n + 1] == "(":
                     self.n = n

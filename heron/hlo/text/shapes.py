@@ -15,7 +15,7 @@ from heron.hlo.text.nearest import nearest
 MAX_BYTES = 2**63 - 1
 MAX_RANK = 254
 
-_TOKEN = re.compile(r"([a-z]\w*)\[([^\]]*)\](?:\{([^}]*)\})?")
+_TOKEN = re.compile(r"([a-z]\w*)\s*\[([^\]]*)\]\s*(?:\{([^}]*)\})?")
 _DIM = re.compile(r"\s*(<=)?\s*(\d{1,19})\s*")
 _TILE = r"\((?:\d{1,18}|\*)(?:,(?:\d{1,18}|\*))*\)"
 _SPLIT = r"\(\d{1,9}:\d{1,18}(?:,\d{1,18})*\)"

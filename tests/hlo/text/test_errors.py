@@ -116,7 +116,7 @@ CASES = {
     "no-number": (entry("c = f32[2] constant({1, a})"), "TXT011", 3, "constant({1, a})", "'a' is no number"),
     "int-range": (entry("c = s8[] constant(128)"), "TXT010", 3, "constant(128)", "s8 holds -128 to 127"),
     "float-range": (entry("c = f32[] constant(1e39)"), "TXT010", 3, "constant(1e39)", "out of range"),
-    "bool": (entry("c = pred[] constant(2)"), "TXT011", 3, "constant(2)", "write true or false"),
+    "bool": (entry("c = pred[] constant(2.5)"), "TXT011", 3, "constant(2.5)", "write true or false"),
     "layout": (entry("x = f32[2,3]{1,1} parameter(0)"), "TXT013", 3, "f32[2,3]{1,1}", "each of the 2 dimensions"),
     "huge-shape": (
         entry("x = f32[4294967296,4294967296] parameter(0)"),
