@@ -15,7 +15,7 @@ def computes_in_place(i: Instruction, operand: int, output_index: ShapeIndex) ->
 
 
 def _reduces_in_step(i: Instruction, operand: int, output_index: ShapeIndex) -> bool:
-    """The reduction emitter visits each element once, and stores outputs of the reduced array's shape as it goes."""
+    """A lone reduction visits each element once, and stores outputs of the reduced array's shape as it goes."""
     if i.opcode != "fusion" or not output_index or i.operands.count(i.operands[operand]) > 1:
         return False
     source, target = i.operands[operand].shape, i.shape.at(output_index)
@@ -28,7 +28,10 @@ def _reduces_in_step(i: Instruction, operand: int, output_index: ShapeIndex) -> 
     from heron.codegen.heroes.select import choose
 
     fusion = as_fusion(i)
-    return choose(fusion).emitter == "reduce" and analyse(fusion) is not None
+    if choose(fusion).emitter != "reduce":
+        return False
+    form = analyse(fusion)
+    return not isinstance(form, str) and len(form.reductions) == 1 and not form.loose
 
 
 def _only_feeds_reduces(parameter: Instruction) -> bool:

@@ -112,7 +112,7 @@ def item_loop(
     ``work(item, carried) -> carried``, with items counted from 0.
     """
     e = entry.e
-    lo, hi = _item_range(entry, items, first_item, total)
+    lo, hi = item_range(entry, items, first_item, total)
     block = Block(arg_types=[INDEX, *(v.type for v in inits)])
     item = e.variable(block.args[0], 0, items - 1)
     with e.region(block):
@@ -122,7 +122,7 @@ def item_loop(
     return list(e.b.add(op).results)
 
 
-def _item_range(entry: Entry, items: int, first: int, total: int) -> tuple[SSAValue, SSAValue]:
+def item_range(entry: Entry, items: int, first: int, total: int) -> tuple[SSAValue, SSAValue]:
     """The part of [lo, hi) that lies in [first, first + items), counted from `first`."""
     (lo, hi), b = entry.items, entry.e.b
     if items == total:
@@ -162,14 +162,16 @@ class GpuPlan:
 
 
 def plan_gpu(
-    elements: int, bits: int, target: Target, *, row: int | None = None, whole_blocks: bool = False
+    elements: int, bits: int, target: Target, *, row: int | None = None, whole_blocks: bool = False, block: int = 0
 ) -> GpuPlan:
     """128-bit accesses (4 elements at most) when they divide the elements and still leave every core some threads.
 
     ``row``: what they must divide instead of the elements, where those lie in several stretches of memory.
     ``whole_blocks``: blocks of the usual size even for few elements, so that several plans can share a launch.
+    ``block``: threads a block must have, unless 0.
     """
-    block = min(WARPS_PER_BLOCK * target.warp, target.threads_per_block)
+    whole_blocks = whole_blocks or bool(block)
+    block = block or min(WARPS_PER_BLOCK * target.warp, target.threads_per_block)
     vector = max(1, min(4, 128 // max(bits, 8)))
     enough = target.cores * block
     while vector > 1 and (elements % vector or (row or 0) % vector or elements // vector < enough):

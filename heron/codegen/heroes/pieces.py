@@ -84,38 +84,46 @@ def emit_pieces(frame: Entry, pieces: Sequence[Piece], emitter: str, notes: dict
 
 
 def _emit_cpu(frame: Entry, pieces: Sequence[Piece], emitter: str, notes: dict[str, str]) -> Kernel:
-    plans: list[CpuPlan] = []
-    spaces: list[Space] = []
-    for piece in pieces:
-        outputs = [frame.fusion.outputs[n] for n in piece.members]
-        spaces.append(output_space(outputs, piece.shape, frame.kernel.partition, piece.start))
-        plans.append(plan_cpu(spaces[-1].sizes, spaces[-1].runs))
-    total = sum(plan.items for plan in plans)
-    first = 0
-    for space, plan, piece in zip(spaces, plans, pieces, strict=True):
+    plans = [plan_piece(frame, piece) for piece in pieces]
+    total = sum(plan.items for _, plan in plans)
+    cpu_pieces(frame, pieces, plans, 0, total)
+    loops = " + ".join("x".join(str(len(run)) for run in plan.runs) or "scalar" for _, plan in plans)
+    return frame.finish(Launch(work_items=max(total, 1)), emitter, {"loops": loops, **notes})
+
+
+def plan_piece(frame: Entry, piece: Piece) -> tuple[Space, CpuPlan]:
+    """The loops of a piece on the CPU."""
+    outputs = [frame.fusion.outputs[n] for n in piece.members]
+    space = output_space(outputs, piece.shape, frame.kernel.partition, piece.start)
+    return space, plan_cpu(space.sizes, space.runs)
+
+
+def cpu_pieces(
+    frame: Entry, pieces: Sequence[Piece], plans: Sequence[tuple[Space, CpuPlan]], first: int, total: int
+) -> None:
+    """The loops of pieces whose work items begin at `first` of `total`."""
+    for (space, plan), piece in zip(plans, pieces, strict=True):
         inits = [frame.outputs[n] for n in piece.members]
         body = elements(frame, piece.members, space.at)
         store(frame, piece.members, cpu_loops(frame, plan, first, total, inits, body))
         first += plan.items
-    loops = " + ".join("x".join(str(len(run)) for run in plan.runs) or "scalar" for plan in plans)
-    return frame.finish(Launch(work_items=max(total, 1)), emitter, {"loops": loops, **notes})
 
 
 def _emit_gpu(frame: Entry, pieces: Sequence[Piece], emitter: str, notes: dict[str, str]) -> Kernel:
     if not pieces:
         return frame.finish(Launch(), emitter, {"elements": "0", **notes})
-    parts = [_part(frame, piece, len(pieces) > 1) for piece in pieces]
+    parts = [gpu_piece(frame, piece, several=len(pieces) > 1) for piece in pieces]
     plans = [plan for plan, _ in parts]
     grid = gpu_parts(frame, [part for _, part in parts])
     vectors = " + ".join(str(plan.vector) for plan in plans)
     return frame.finish(Launch((grid, 1, 1), (plans[0].block, 1, 1)), emitter, {"vector": vectors, **notes})
 
 
-def _part(frame: Entry, piece: Piece, several: bool) -> tuple[GpuPlan, Part]:
-    """The blocks of a piece; ``several``: they share the launch with others."""
+def gpu_piece(frame: Entry, piece: Piece, *, several: bool, block: int = 0) -> tuple[GpuPlan, Part]:
+    """The blocks of a piece; ``several``: they share the launch with others; of `block` threads each, unless 0."""
     outputs = [frame.fusion.outputs[n] for n in piece.members]
     widest = max(o.shape.element_type.bits for o in outputs)
-    plan = plan_gpu(piece.shape.num_elements, widest, frame.target, row=piece.row, whole_blocks=several)
+    plan = plan_gpu(piece.shape.num_elements, widest, frame.target, row=piece.row, whole_blocks=several, block=block)
     ends = tuple((s, s + n - 1) for s, n in zip(piece.start, piece.shape.dims, strict=True))
     wanted = reads(outputs, ends, frame.kernel.partition) if plan.vector > 1 else None
 

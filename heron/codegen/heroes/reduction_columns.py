@@ -23,10 +23,9 @@ from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index, delinearize
 from heron.analysis.indexing.map import Constraint
 from heron.codegen.heroes.base import Entry
-from heron.codegen.heroes.iteration import item_loop
-from heron.codegen.heroes.reduction_form import Axis, Reduction
+from heron.codegen.heroes.iteration import item_loop, item_range
+from heron.codegen.heroes.reduction_form import Axis, Reduction, Walk
 from heron.codegen.heroes.reduction_tiles import get, put, source_index
-from heron.codegen.kernel import Kernel, Launch
 from heron.codegen.mlir_types import INDEX
 
 #: results of a work item; of sources larger than `LARGE` bytes, the bytes of a source row it takes
@@ -54,9 +53,15 @@ class _Shape:
         return prod(a.length for a in self.outer)
 
 
-def columns(frame: Entry, reduction: Reduction, axes: Sequence[Axis]) -> Kernel:
-    """The kernel of a reduction along columns; `axes`: the loops over the source, outermost first."""
-    e, shape = frame.e, _Shape.of(axes)
+def column_items(walk: Walk) -> int:
+    """Work items of `columns`."""
+    shape, (width, _) = _Shape.of(walk.axes), _widths(walk.reduction)
+    return -(-shape.last.length // width) * shape.outer_items
+
+
+def columns(frame: Entry, walk: Walk, first: int, total: int) -> str:
+    """Emits a reduction along columns, whose work items begin at `first` of `total`; tells its form."""
+    reduction, e, shape = walk.reduction, frame.e, _Shape.of(walk.axes)
     length = shape.last.length
     width, tile = _widths(reduction)
     tiles = -(-length // width)
@@ -68,11 +73,11 @@ def columns(frame: Entry, reduction: Reduction, axes: Sequence[Axis]) -> Kernel:
         def whole(item: Expr, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
             return work.emit(work.place(item), Const(0), None, carried)
 
-        results = item_loop(frame, items, 0, items, inits, whole)
+        results = item_loop(frame, items, first, total, inits, whole)
     else:
         # the items of one outer position at a time; of those, as many as a tile of partial results holds
-        from_item, to_item = frame.items
-        first, end = _bounds(frame, from_item, to_item, tiles)
+        from_item, to_item = item_range(frame, items, first, total)
+        begin, end = _bounds(frame, from_item, to_item, tiles)
 
         def position(outer: SSAValue, carried: Sequence[SSAValue]) -> list[SSAValue]:
             start = e.b.op(arith.MuliOp, outer, e.b.integer(tiles))
@@ -90,8 +95,9 @@ def columns(frame: Entry, reduction: Reduction, axes: Sequence[Axis]) -> Kernel:
 
             return _for(frame, lo, hi, tile // width, carried, columns_of)
 
-        results = _for(frame, first, end, 1, inits, position)
-    return _finish(frame, reduction, results, items, f"columns of {reduction.row}, up to {work.tile} at a time")
+        results = _for(frame, begin, end, 1, inits, position)
+    _store(frame, reduction, results)
+    return f"columns of {reduction.row}, up to {work.tile} at a time"
 
 
 def _widths(reduction: Reduction) -> tuple[int, int]:
@@ -103,9 +109,14 @@ def _widths(reduction: Reduction) -> tuple[int, int]:
     return width, max(1, TILE_BYTES // max(1, kept) // width) * width
 
 
-def narrow_columns(frame: Entry, reduction: Reduction, axes: Sequence[Axis]) -> Kernel:
-    """The kernel of a reduction with a few columns; `axes`: the loops over the source, outermost first."""
-    e, shape = frame.e, _Shape.of(axes)
+def narrow_items(walk: Walk) -> int:
+    """Work items of `narrow_columns`."""
+    return _Shape.of(walk.axes).outer_items
+
+
+def narrow_columns(frame: Entry, walk: Walk, first: int, total: int) -> str:
+    """Emits a reduction with a few columns, whose work items begin at `first` of `total`; tells its form."""
+    reduction, e, shape = walk.reduction, frame.e, _Shape.of(walk.axes)
     count, n = shape.last.length, reduction.accumulators
     sides = len(reduction.side)
 
@@ -137,8 +148,9 @@ def narrow_columns(frame: Entry, reduction: Reduction, axes: Sequence[Axis]) -> 
 
     items = shape.outer_items
     inits = [frame.outputs[k] for k in (*reduction.side, *reduction.after)]
-    results = item_loop(frame, items, 0, items, inits, row)
-    return _finish(frame, reduction, results, items, f"{count} columns of {reduction.row} in registers")
+    results = item_loop(frame, items, first, total, inits, row)
+    _store(frame, reduction, results)
+    return f"{count} columns of {reduction.row} in registers"
 
 
 class _Columns:
@@ -212,8 +224,7 @@ def _for(
     return list(e.b.add(op).results)
 
 
-def _finish(frame: Entry, reduction: Reduction, results: Sequence[SSAValue], items: int, form: str) -> Kernel:
+def _store(frame: Entry, reduction: Reduction, results: Sequence[SSAValue]) -> None:
     n = len(reduction.side)
     reduction.store(frame, reduction.side, results[:n])
     reduction.store(frame, reduction.after, results[n:])
-    return frame.finish(Launch(work_items=items), "reduce", {"form": form})

@@ -17,8 +17,9 @@ from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index, delinearize
 from heron.codegen.heroes.base import Entry
 from heron.codegen.heroes.iteration import item_loop
-from heron.codegen.heroes.reduction_columns import columns, narrow_columns
-from heron.codegen.heroes.reduction_form import Axis, Reduction
+from heron.codegen.heroes.pieces import Piece, cpu_pieces, plan_piece
+from heron.codegen.heroes.reduction_columns import column_items, columns, narrow_columns, narrow_items
+from heron.codegen.heroes.reduction_form import Axis, Reduction, Walk
 from heron.codegen.heroes.reduction_tiles import get, put, source_index
 from heron.codegen.kernel import Kernel, Launch
 
@@ -29,16 +30,38 @@ ROUNDS = 4
 NARROW = 8
 
 
-def emit(frame: Entry, reduction: Reduction, axes: Sequence[Axis]) -> Kernel:
-    """The kernel; `axes` are the loops over the source, outermost first."""
-    if not axes or axes[-1].reduced:
-        return _rows(frame, reduction, axes)
-    if axes[-1].length <= NARROW:
-        return narrow_columns(frame, reduction, axes)
-    return columns(frame, reduction, axes)
+def emit(frame: Entry, walks: Sequence[Walk], pieces: Sequence[Piece]) -> Kernel:
+    """The kernel of reductions and pieces, each with work items of its own."""
+    plans = [plan_piece(frame, piece) for piece in pieces]
+    counts = [_work_items(walk) for walk in walks]
+    total, first = sum(counts) + sum(plan.items for _, plan in plans), 0
+    forms: list[str] = []
+    for walk, count in zip(walks, counts, strict=True):
+        forms.append(_emitted(frame, walk, first, total))
+        first += count
+    cpu_pieces(frame, pieces, plans, first, total)
+    return frame.finish(Launch(work_items=total), "reduce", {"form": " and ".join(forms)})
 
 
-def _rows(frame: Entry, reduction: Reduction, axes: Sequence[Axis]) -> Kernel:
+def _work_items(walk: Walk) -> int:
+    if _along_rows(walk):
+        return walk.reduction.rows
+    return narrow_items(walk) if walk.axes[-1].length <= NARROW else column_items(walk)
+
+
+def _along_rows(walk: Walk) -> bool:
+    return not walk.axes or walk.axes[-1].reduced
+
+
+def _emitted(frame: Entry, walk: Walk, first: int, total: int) -> str:
+    """Emits a reduction whose work items begin at `first` of `total`; tells its form."""
+    if _along_rows(walk):
+        return _rows(frame, walk.reduction, walk.axes, first, total)
+    emit_columns = narrow_columns if walk.axes[-1].length <= NARROW else columns
+    return emit_columns(frame, walk, first, total)
+
+
+def _rows(frame: Entry, reduction: Reduction, axes: Sequence[Axis], first: int, total: int) -> str:
     e = frame.e
     inner = [a for a in axes if a.reduced]
     side = [frame.outputs[n] for n in reduction.side]
@@ -63,11 +86,10 @@ def _rows(frame: Entry, reduction: Reduction, axes: Sequence[Axis]) -> Kernel:
         n = reduction.accumulators
         return [*results[n:], *reduction.epilogue(frame, kept, results[:n], carried[len(side) :])]
 
-    results = item_loop(frame, reduction.rows, 0, reduction.rows, [*side, *after], row)
+    results = item_loop(frame, reduction.rows, first, total, [*side, *after], row)
     reduction.store(frame, reduction.side, results[: len(side)])
     reduction.store(frame, reduction.after, results[len(side) :])
-    form = f"rows of {reduction.row}" + (f", {LANES} partial results" if lanes else "")
-    return frame.finish(Launch(work_items=reduction.rows), "reduce", {"form": form})
+    return f"rows of {reduction.row}" + (f", {LANES} partial results" if lanes else "")
 
 
 def _in_lanes(

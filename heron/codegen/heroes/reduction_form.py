@@ -3,32 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
+from typing import TypeAlias
 
 from xdsl.ir import SSAValue
 
-from heron.analysis.indexing.hlo_maps import Index, delinearize, linearize
+from heron.analysis.indexing.expr import Const, Expr, dims
+from heron.analysis.indexing.hlo_maps import Index, delinearize, from_memory, linearize, memory_sizes, to_memory
+from heron.analysis.indexing.simplify import simplifier
 from heron.codegen.heroes.base import Entry, Fusion
 from heron.codegen.heroes.reducers import Reducer, reducer_of
+from heron.codegen.heroes.space import joined_runs, steps, walk
+from heron.codegen.partition import Partition
 from heron.hlo.instruction import Instruction
+from heron.hlo.shape import Shape
 
-_EPILOGUE = frozenset({"bitcast", "reshape", "get-tuple-element", "copy", "tuple"})
+#: ops between a reduce and an output that only move elements
+_MOVES = frozenset({"bitcast", "reshape", "transpose", "get-tuple-element", "copy"})
+
+#: instructions made from results, and the index of theirs that belongs to the result's element at (d0, d1, ...)
+Places: TypeAlias = dict[Instruction, Index]
 
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
     """What is reduced and what becomes of it.
 
-    ``sizes``: dimensions of the reduced arrays; ``reduced``: those summed over; ``side``: numbers of the outputs of the
-    arrays' shape; ``after``: numbers of the outputs made from the results.
+    ``order``: the dimensions of the reduced arrays in the order they are walked. All else counts in that order:
+    ``sizes`` of the dimensions, ``reduced``: those summed over. ``side``: numbers of the outputs of the arrays' shape;
+    ``after``: numbers of the outputs made from the results. ``places``: what lies between results and outputs, operands
+    first, and the index at which it reads the results' element, over the results' dimensions.
     """
 
     reducers: tuple[Reducer, ...]
+    order: tuple[int, ...]
     sizes: tuple[int, ...]
     reduced: tuple[int, ...]
     side: tuple[int, ...]
     after: tuple[int, ...]
+    places: Places
 
     @property
     def kept(self) -> tuple[int, ...]:
@@ -48,6 +62,32 @@ class Reduction:
     def row(self) -> int:
         """How many elements make one result."""
         return prod(self.sizes[d] for d in self.reduced)
+
+    def source(self, index: Index) -> Index:
+        """The index into the arrays at a point of the walk."""
+        found: list[Expr] = [Const(0)] * len(index)
+        for d, e in zip(self.order, index, strict=True):
+            found[d] = e
+        return tuple(found)
+
+    def result(self, index: Index) -> Index:
+        """The index into the results where the kept dimensions of the walk stand at `index`."""
+        by_dimension = sorted(zip((self.order[k] for k in self.kept), index, strict=True), key=lambda pair: pair[0])
+        return tuple(e for _, e in by_dimension)
+
+    @property
+    def result_sizes(self) -> tuple[int, ...]:
+        """The dimensions of the results."""
+        sizes = dict(zip(self.order, self.sizes, strict=True))
+        gone = {self.order[k] for k in self.reduced}
+        return tuple(sizes[d] for d in range(len(self.sizes)) if d not in gone)
+
+    def walked(self, order: Sequence[int]) -> Reduction:
+        """The same reduction with its dimensions walked in another order."""
+        sizes = dict(zip(self.order, self.sizes, strict=True))
+        gone = {self.order[k] for k in self.reduced}
+        reduced = tuple(k for k, d in enumerate(order) if d in gone)
+        return replace(self, order=tuple(order), sizes=tuple(sizes[d] for d in order), reduced=reduced)
 
     def start(self, frame: Entry) -> list[SSAValue]:
         """Initial accumulators of all heroes."""
@@ -70,30 +110,39 @@ class Reduction:
     def element(self, frame: Entry, index: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
         """One element of the arrays joined to the accumulators; side outputs, carried after them, stored."""
         e, n = frame.e, self.accumulators
+        index = self.source(index)
         elements = [[e.value(a, index) for a in r.arrays] for r in self.reducers]
         outputs = [frame.fusion.outputs[k] for k in self.side]
         values = [o.of(e.value(o.instruction, index)) for o in outputs]
         results: list[SSAValue] = []
         for r, accumulators, read in zip(self.reducers, self.split(carried[:n]), elements, strict=True):
             results += r.step(e, accumulators, read)
-        stored = [e.insert(v, t, index) for v, t in zip(values, carried[n:], strict=True)]
-        return [*results, *stored]
+        stores = zip(values, carried[n:], outputs, strict=True)
+        return [*results, *(e.insert(v, t, to_memory(o.shape, index)) for v, t, o in stores)]
 
     def epilogue(
         self, frame: Entry, index: Index, accumulators: Sequence[SSAValue], tensors: Sequence[SSAValue]
     ) -> list[SSAValue]:
         """The outputs made from the results at `index` (of the kept dimensions), stored."""
-        e = frame.e
+        e, index = frame.e, self.result(index)
+
+        def at(i: Instruction) -> Index:
+            found = self.places.get(i)
+            if found is None:  # computed from no result: as many elements, in their order
+                return e.simplify(delinearize(linearize(index, self.result_sizes), i.shape.dims))
+            return e.simplify(tuple(x.substitute(index) for x in found))
+
         for r, values in zip(self.reducers, self.split(accumulators), strict=True):
             e.provide(r.hero, index, r.finish(e, values))
-        linear = linearize(index, self.kept_sizes)
-        stored: list[tuple[object, SSAValue, Index]] = []
-        for n, tensor in zip(self.after, tensors, strict=True):
-            output = frame.fusion.outputs[n]
-            dims = output.shape.dims
-            at = index if dims == self.kept_sizes else e.simplify(delinearize(linear, dims))
-            stored.append((output.of(e.value(output.instruction, at)), tensor, at))
-        return [e.insert(value, tensor, at) for value, tensor, at in stored]
+        for i in self.places:
+            if i.opcode in _MOVES and i.opcode != "get-tuple-element":
+                e.provide(i, at(i), e.value(i.operands[0], at(i.operands[0])))
+        outputs = [frame.fusion.outputs[n] for n in self.after]
+        places = [at(o.instruction) for o in outputs]
+        # all values first: an output may share its buffer with an input
+        values = [o.of(e.value(o.instruction, place)) for o, place in zip(outputs, places, strict=True)]
+        stores = zip(values, tensors, places, outputs, strict=True)
+        return [e.insert(v, t, to_memory(o.shape, place)) for v, t, place, o in stores]
 
     def store(self, frame: Entry, which: Sequence[int], tensors: Sequence[SSAValue]) -> None:
         """`tensors` are what those outputs now are."""
@@ -108,6 +157,14 @@ class Axis:
     dims: tuple[int, ...]
     length: int
     reduced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """A reduction and the loops over its arrays, outermost first."""
+
+    reduction: Reduction
+    axes: tuple[Axis, ...]
 
 
 def axes(runs: Sequence[Sequence[int]], reduction: Reduction) -> list[Axis]:
@@ -131,74 +188,158 @@ def _axis(group: Sequence[int], reduction: Reduction) -> Axis:
     return Axis(tuple(group), prod(reduction.sizes[d] for d in group), group[0] in reduction.reduced)
 
 
-def analyse(fusion: Fusion) -> Reduction | None:
-    """The reduction a fusion is, or None when it is of no form this emitter knows."""
-    heroes: list[Instruction] = []
-    for output in fusion.outputs:
-        _find_heroes(output.instruction, heroes)
-    if not heroes:
-        return None
-    first = heroes[0]
-    sizes, reduced = first.operands[0].shape.dims, tuple(sorted(first.dimensions))
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A fusion with reduces: reductions of different arrays or dimensions, and the outputs that are in none."""
+
+    reductions: tuple[Reduction, ...]
+    loose: tuple[int, ...]
+
+
+def analyse(fusion: Fusion) -> Form | str:
+    """The reductions a fusion consists of, or why it is of no form this emitter knows."""
+    heroes: dict[Instruction, None] = {}
+    for root in fusion.roots:
+        _find_heroes(root, heroes)
+    groups: dict[tuple[tuple[int, ...], tuple[int, ...]], list[Instruction]] = {}
     for h in heroes:
         arrays = h.operands[: len(h.operands) // 2]
-        if any(a.shape.dims != sizes for a in arrays) or tuple(sorted(h.dimensions)) != reduced:
-            return None
-    reducers = tuple(reducer_of(h) for h in heroes)
-    side: list[int] = []
-    after: list[int] = []
-    results = prod(n for d, n in enumerate(sizes) if d not in reduced)
+        sizes, reduced = arrays[0].shape.dims, tuple(sorted(h.dimensions))
+        if not prod(sizes):
+            return f"'{h.name}' reduces nothing"
+        groups.setdefault((sizes, reduced), []).append(h)
+    order = fusion.computation.post_order()
+    places = {key: _places(order, members) for key, members in groups.items()}
+    above = {key: _above(order, members) for key, members in groups.items()}
+    after: dict[object, list[int]] = {key: [] for key in groups}
+    side: dict[object, list[int]] = {key: [] for key in groups}
+    loose: list[int] = []
     for n, output in enumerate(fusion.outputs):
-        if output.shape.dims == sizes and not _reaches(output.instruction, heroes):
-            side.append(n)
-        elif output.shape.num_elements == results and _in_place(output.instruction, heroes):
-            after.append(n)
-        else:
-            return None
-    found = Reduction(reducers, sizes, reduced, tuple(side), tuple(after))
-    return found if found.rows and found.row else None
+        i = output.instruction
+        reached = [key for key in groups if i in above[key]]
+        if len(reached) > 1:
+            return f"'{i.name}' is made from reductions of different arrays or dimensions"
+        if reached:
+            if i not in places[reached[0]]:
+                return f"'{i.name}' reads a reduction at other places than its own"
+            after[reached[0]].append(n)
+            continue
+        dims, count = output.shape.dims, output.shape.num_elements
+        walked = next((key for key in groups if dims == key[0]), None)
+        beside = next((key for key in groups if count == _results(*key)), None)
+        if walked is not None:
+            side[walked].append(n)
+        elif beside is not None and output.part is None:
+            after[beside].append(n)
+        elif count:
+            loose.append(n)
+    found: list[Reduction] = []
+    for key, members in groups.items():
+        sizes, reduced = key
+        reducers = tuple(reducer_of(h) for h in members)
+        every = tuple(range(len(sizes)))
+        found.append(Reduction(reducers, every, sizes, reduced, tuple(side[key]), tuple(after[key]), places[key]))
+    return Form(tuple(found), tuple(loose)) if found else "there is no reduce"
 
 
-def _find_heroes(i: Instruction, heroes: list[Instruction]) -> None:
+def _results(sizes: tuple[int, ...], reduced: tuple[int, ...]) -> int:
+    return prod(n for d, n in enumerate(sizes) if d not in reduced)
+
+
+def _find_heroes(root: Instruction, heroes: dict[Instruction, None]) -> None:
+    """The reduces at a root, or below what may stand between a reduce and a root."""
     seen: set[Instruction] = set()
-    stack = [i]
+    stack = [root]
     while stack:
         i = stack.pop()
         if i in seen:
             continue
         seen.add(i)
         if i.opcode == "reduce":
-            if i not in heroes:
-                heroes.append(i)
-        elif i.op.is_elementwise or i.opcode in _EPILOGUE:
+            heroes[i] = None
+        elif i.op.is_elementwise or i.opcode in _MOVES or i.opcode == "tuple":
             stack.extend(reversed(i.operands))
 
 
-def _reaches(i: Instruction, heroes: Sequence[Instruction]) -> bool:
-    """Whether `i` is computed from a hero."""
-    seen: set[Instruction] = set()
-    stack = [i]
-    while stack:
-        i = stack.pop()
-        if i in heroes:
-            return True
-        if i not in seen:
-            seen.add(i)
-            stack.extend(i.operands)
-    return False
+def _above(order: Sequence[Instruction], heroes: Sequence[Instruction]) -> set[Instruction]:
+    """What is computed from the heroes, and they themselves; `order` has operands first."""
+    found = set(heroes)
+    for i in order:
+        if any(o in found for o in i.operands):
+            found.add(i)
+    return found
 
 
-def _in_place(i: Instruction, heroes: Sequence[Instruction]) -> bool:
-    """Whether `i` reads heroes only through ops that keep each element at its row-major position."""
-    seen: set[Instruction] = set()
-    stack = [i]
-    while stack:
-        i = stack.pop()
-        if i in heroes or i in seen:
+def _places(order: Sequence[Instruction], heroes: Sequence[Instruction]) -> Places:
+    """At which index each instruction made from the results stands for their element at (d0, d1, ...).
+
+    Without those that stand for several elements, or for none.
+    """
+    sizes = memory_sizes(heroes[0].operands[0].shape.with_default_layout())
+    kept = [n for d, n in enumerate(sizes) if d not in heroes[0].dimensions]
+    ranges = simplifier(tuple((0, n - 1) for n in kept))
+    found: Places = {}
+    known = set(heroes)
+    for i in order:
+        if i in known:
+            found[i] = dims(len(kept))
             continue
-        seen.add(i)
-        if i.op.is_elementwise or i.opcode in _EPILOGUE:
-            stack.extend(i.operands)
-        elif _reaches(i, heroes):
-            return False
-    return True
+        below = [o for o in i.operands if o in known]
+        if not below:
+            continue
+        known.add(i)
+        if any(o not in found for o in below):
+            continue
+        if i.opcode in _MOVES:
+            found[i] = tuple(ranges.simplify(e) for e in _moved(i, found[below[0]]))
+        elif i.op.is_elementwise and len({found[o] for o in below}) == 1:
+            if all(o.shape.dims == i.shape.dims for o in below):
+                found[i] = found[below[0]]
+    return found
+
+
+def _moved(i: Instruction, index: Index) -> Index:
+    """The index of the result's element that is the operand's at `index`."""
+    operand = i.operands[0].shape
+    if i.opcode == "transpose":
+        return tuple(index[d] for d in i.dimensions)
+    if i.opcode == "reshape":
+        return delinearize(linearize(index, operand.dims), i.shape.dims)
+    if i.opcode == "bitcast":
+        address = linearize(to_memory(operand, index), memory_sizes(operand))
+        return from_memory(i.shape, delinearize(address, memory_sizes(i.shape)))
+    return index
+
+
+# -- the order of the walk ---------------------------------------------------------------------------------------------
+
+
+def along_memory(reduction: Reduction, sources: Sequence[Instruction], partition: Partition) -> Reduction:
+    """The reduction walked in the order its largest array lies in memory."""
+    sizes = reduction.sizes
+    best: tuple[int, list[int]] | None = None
+    for read in walk(sources, dims(len(sizes)), sizes, partition):
+        found = None if read.address is None else steps(read.address, len(sizes))
+        if found is None or any(step <= 0 for step, n in zip(found, sizes, strict=True) if n > 1):
+            continue
+        if best is None or read.instruction.shape.byte_size > best[0]:
+            best = read.instruction.shape.byte_size, found
+    if best is None:
+        return reduction
+    step = best[1]
+    # dimensions of size 1 stay behind their neighbours
+    order = sorted(range(len(sizes)), key=lambda d: -step[d] if sizes[d] > 1 else -_outer_step(step, sizes, d))
+    return reduction.walked(order)
+
+
+def _outer_step(step: Sequence[int], sizes: Sequence[int], d: int) -> int:
+    return next((step[k] for k in range(d - 1, -1, -1) if sizes[k] > 1), prod(sizes))
+
+
+def runs_of(
+    reduction: Reduction, sources: Sequence[Instruction], outputs: Sequence[Shape], partition: Partition
+) -> list[list[int]]:
+    """Neighbouring dimensions of the walk that all arrays, and the side `outputs`, step through as one."""
+    index = reduction.source(dims(len(reduction.sizes)))
+    stores = [linearize(to_memory(s, index), memory_sizes(s)) for s in outputs]
+    return joined_runs(walk(sources, index, reduction.sizes, partition), reduction.sizes, stores)

@@ -1,14 +1,16 @@
 """Reductions on the GPU: threads sum strided parts, warps by shuffles, blocks through shared memory. No atomics.
 
-Rows (the last dimension is reduced): 32 to 1024 threads share a row, several rows share a block when rows are short;
-each thread reads vectors. Columns (the last dimension stays): a block of 32 x 32 threads takes 32 neighbouring
-columns; each warp reads along a source row, and the tile of partial sums is turned in shared memory so that each
-warp sums a column.
+Rows (the last dimension is reduced): up to 1024 threads share a row, several rows share a block when rows are short;
+each thread reads vectors. Columns (the last dimension stays): a block takes up to 32 neighbouring columns, and reads as
+many source rows at once as it has threads for; partial sums go through shared memory so that each warp sums a column.
+Different reductions of one fusion have ranges of blocks of their own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
@@ -18,7 +20,9 @@ from heron.analysis.indexing.hlo_maps import Index, delinearize
 from heron.analysis.indexing.map import Constraint
 from heron.codegen.dialects.xla_gpu import AllocateSharedOp, ShuffleReduceOp, SyncThreadsOp
 from heron.codegen.heroes.base import Entry
-from heron.codegen.heroes.reduction_form import Axis, Reduction
+from heron.codegen.heroes.iteration import WARPS_PER_BLOCK, Part, gpu_parts
+from heron.codegen.heroes.pieces import Piece, gpu_piece
+from heron.codegen.heroes.reduction_form import Axis, Reduction, Walk
 from heron.codegen.heroes.reduction_tiles import get, put
 from heron.codegen.kernel import Kernel, Launch
 
@@ -29,87 +33,209 @@ WANTED_ELEMENTS = 4
 MIN_ROUNDS = 2
 
 
-def emit(frame: Entry, reduction: Reduction, axes: Sequence[Axis]) -> Kernel:
-    """The kernel; `axes` are the loops over the source, outermost first."""
-    if not axes or axes[-1].reduced:
-        return _rows(frame, reduction, axes)
-    return _columns(frame, reduction, axes[-1])
-
-
-def _rows(frame: Entry, reduction: Reduction, axes: Sequence[Axis]) -> Kernel:
-    e, rows, row = frame.e, reduction.rows, reduction.row
-    vector = _vector(reduction, axes)
-    threads = _threads(row // vector, rows, frame)
-    per_block = max(1, min(128 // threads, rows))
-    block = threads * per_block
-    if block < WARP:  # shuffles want whole warps
-        block, per_block = WARP, WARP // threads
-    grid = -(-rows // per_block)
-    thread = e.variable(frame.thread_id(), 0, block - 1)
-    number = e.simplify((e.variable(frame.block_id(), 0, grid - 1) * per_block + thread // threads,))[0]
-    lane = e.simplify((thread % threads,))[0]
-    exists: list[Constraint] = [(number, 0, rows - 1)]
-    kept = e.simplify(delinearize(number, reduction.kept_sizes))
-    reduced_sizes = [reduction.sizes[d] for d in reduction.reduced]
-
-    def element(round_: Expr, v: Expr, values: Sequence[SSAValue]) -> list[SSAValue]:
-        at = ((round_ * threads + lane) * vector) + v
-        return reduction.element(frame, _index(frame, reduction, kept, delinearize(at, reduced_sizes)), values)
-
-    side = [frame.outputs[n] for n in reduction.side]
-    inits = [*reduction.start(frame), *side]
-    results = _rounds(frame, row // vector, threads, lane, vector, exists, inits, element)
-    n = reduction.accumulators
-    reduction.store(frame, reduction.side, results[n:])
-    combiners = _combiners(frame, reduction)
-    sums = _warp_sum(frame, reduction, combiners, results[:n], min(threads, WARP))
-    if threads > WARP:
-        sums = _block_sum(frame, reduction, combiners, sums, thread, threads, per_block)
-    _write(frame, reduction, kept, sums, [*exists, (lane, 0, 0)])
-    notes = {"form": f"rows of {row}", "threads": str(threads), "vector": str(vector)}
-    shared = 0 if threads <= WARP else per_block * (threads // WARP) * _accumulator_bytes(reduction)
+def emit(frame: Entry, walks: Sequence[Walk], pieces: Sequence[Piece]) -> Kernel:
+    """The kernel of reductions and pieces, each with blocks of its own."""
+    plans = [_plan(frame, walk) for walk in walks]
+    several = len(plans) + len(pieces) > 1
+    block = max(plan.block for plan in plans)
+    if several:
+        plans = [plan.in_blocks_of(block) for plan in plans]
+    parts = [Part(plan.grid, plan.members, partial(_part, frame, plan)) for plan in plans]
+    parts += [gpu_piece(frame, piece, several=True, block=block)[1] for piece in pieces]
+    grid = gpu_parts(frame, parts)
+    notes: dict[str, str] = {"form": " and ".join(plan.form for plan in plans)}
+    for plan in plans[: 1 if not several else 0]:
+        notes |= plan.notes
+    shared = sum(plan.shared_bytes for plan in plans)
     return frame.finish(Launch((grid, 1, 1), (block, 1, 1), shared), "reduce", notes)
 
 
-def _columns(frame: Entry, reduction: Reduction, last: Axis) -> Kernel:
-    e, row, columns = frame.e, reduction.row, last.length
-    tiles = -(-columns // WARP)
-    block, grid = WARP * WARP, tiles * (reduction.rows // columns)
-    thread = e.variable(frame.thread_id(), 0, block - 1)
-    number = e.variable(frame.block_id(), 0, grid - 1)
-    lane, warp = e.simplify((thread % WARP, thread // WARP))
-    outer = [d for d in reduction.kept if d not in last.dims]
-    reduced_sizes = [reduction.sizes[d] for d in reduction.reduced]
+def _plan(frame: Entry, walk: Walk) -> Rows | Columns:
+    if not walk.axes or walk.axes[-1].reduced:
+        return Rows.of(frame, walk)
+    return Columns.of(frame, walk)
 
-    def kept_at(within: Expr) -> tuple[Index, list[Constraint]]:
-        column = number % tiles * WARP + within
-        place = delinearize(number // tiles, [reduction.sizes[d] for d in outer])
-        parts = dict(zip(outer, place, strict=True))
-        parts |= zip(last.dims, delinearize(column, [reduction.sizes[d] for d in last.dims]), strict=True)
-        index = e.simplify(tuple(parts.get(d, Const(0)) for d in reduction.kept))
-        return index, [(e.simplify((column,))[0], 0, columns - 1)]
 
-    kept, exists = kept_at(lane)
+def _part(frame: Entry, plan: Rows | Columns, block: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+    """What the blocks of one reduction do: `block` counts them."""
+    before = list(frame.outputs)
+    plan.emit(frame, frame.e.variable(block, 0, plan.grid - 1))
+    results = [frame.outputs[n] for n in plan.members]
+    frame.outputs[:] = before
+    return results
 
-    def element(round_: Expr, v: Expr, values: Sequence[SSAValue]) -> list[SSAValue]:
-        reduced = delinearize(round_ * WARP + warp, reduced_sizes)
-        return reduction.element(frame, _index(frame, reduction, kept, reduced), values)
 
-    side = [frame.outputs[n] for n in reduction.side]
-    results = _rounds(frame, row, WARP, warp, 1, exists, [*reduction.start(frame), *side], element)
-    n = reduction.accumulators
-    reduction.store(frame, reduction.side, results[n:])
-    types = [t for r in reduction.reducers for t in r.packed_types]
-    # rows of 33 elements: a warp reads a column of the tile without bank conflicts
-    shared = [e.b.op(AllocateSharedOp, type=TensorType(t, [WARP, WARP + 1])) for t in types]
-    stored = [put(frame, v, t, (warp, lane)) for v, t in zip(results[:n], shared, strict=True)]
-    ready = _sync(frame, stored)
-    turned = [get(frame, t, (lane, warp)) for t in ready]
-    sums = _warp_sum(frame, reduction, _combiners(frame, reduction), turned, WARP)
-    kept, exists = kept_at(warp)
-    _write(frame, reduction, kept, sums, [*exists, (lane, 0, 0)])
-    bytes_ = WARP * (WARP + 1) * _accumulator_bytes(reduction)
-    return frame.finish(Launch((grid, 1, 1), (block, 1, 1), bytes_), "reduce", {"form": f"columns of {row}"})
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """``threads`` share a row, each reads ``vector`` neighbours at once; ``per_block`` rows share a block."""
+
+    reduction: Reduction
+    vector: int
+    threads: int
+    per_block: int
+    block: int
+
+    @staticmethod
+    def of(frame: Entry, walk: Walk) -> Rows:
+        reduction = walk.reduction
+        vector = _vector(reduction, walk.axes)
+        threads = _threads(reduction.row // vector, reduction.rows, frame)
+        per_block = max(1, min(WARPS_PER_BLOCK * WARP // threads, reduction.rows))
+        block = threads * per_block
+        if block < WARP:  # shuffles want whole warps
+            block, per_block = WARP, WARP // threads
+        return Rows(reduction, vector, threads, per_block, block)
+
+    def in_blocks_of(self, block: int) -> Rows:
+        return replace(self, block=block, per_block=block // self.threads)
+
+    @property
+    def grid(self) -> int:
+        return -(-self.reduction.rows // self.per_block)
+
+    @property
+    def members(self) -> tuple[int, ...]:
+        return (*self.reduction.side, *self.reduction.after)
+
+    @property
+    def form(self) -> str:
+        return f"rows of {self.reduction.row}"
+
+    @property
+    def notes(self) -> dict[str, str]:
+        return {"threads": str(self.threads), "vector": str(self.vector)}
+
+    @property
+    def shared_bytes(self) -> int:
+        if self.threads <= WARP:
+            return 0
+        return self.per_block * (self.threads // WARP) * _accumulator_bytes(self.reduction)
+
+    def emit(self, frame: Entry, number: Expr) -> None:
+        e, reduction, threads, vector = frame.e, self.reduction, self.threads, self.vector
+        thread = e.variable(frame.thread_id(), 0, self.block - 1)
+        row = e.simplify((number * self.per_block + thread // threads,))[0]
+        lane = e.simplify((thread % threads,))[0]
+        exists: list[Constraint] = [(row, 0, reduction.rows - 1)]
+        kept = e.simplify(delinearize(row, reduction.kept_sizes))
+        reduced_sizes = [reduction.sizes[d] for d in reduction.reduced]
+
+        def element(round_: Expr, v: Expr, values: Sequence[SSAValue]) -> list[SSAValue]:
+            at = ((round_ * threads + lane) * vector) + v
+            return reduction.element(frame, _index(frame, reduction, kept, delinearize(at, reduced_sizes)), values)
+
+        side = [frame.outputs[n] for n in reduction.side]
+        inits = [*reduction.start(frame), *side]
+        results = _rounds(frame, reduction.row // vector, threads, lane, vector, exists, inits, element)
+        n = reduction.accumulators
+        reduction.store(frame, reduction.side, results[n:])
+        combiners = _combiners(frame, reduction)
+        sums = _warp_sum(frame, reduction, combiners, results[:n], min(threads, WARP))
+        if threads > WARP:
+            sums = _block_sum(frame, reduction, combiners, sums, thread, threads, self.per_block)
+        _write(frame, reduction, kept, sums, [*exists, (lane, 0, 0)])
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """A block takes ``width`` neighbouring columns; ``rows`` of its threads stand below each other."""
+
+    reduction: Reduction
+    last: Axis
+    width: int
+    rows: int
+    block: int
+
+    @staticmethod
+    def of(frame: Entry, walk: Walk) -> Columns:
+        last = walk.axes[-1]
+        width = min(WARP, last.length)
+        limit = min(WARP * WARP, frame.target.threads_per_block)
+        rows = max(WARP, limit // width // WARP * WARP)
+        return Columns(walk.reduction, last, width, rows, 1 << (rows * width - 1).bit_length())
+
+    def in_blocks_of(self, block: int) -> Columns:
+        return replace(self, block=block)
+
+    @property
+    def tiles(self) -> int:
+        return -(-self.last.length // self.width)
+
+    @property
+    def grid(self) -> int:
+        return self.tiles * (self.reduction.rows // self.last.length)
+
+    @property
+    def members(self) -> tuple[int, ...]:
+        return (*self.reduction.side, *self.reduction.after)
+
+    @property
+    def form(self) -> str:
+        return f"columns of {self.reduction.row}"
+
+    @property
+    def notes(self) -> dict[str, str]:
+        return {"tile": f"{self.rows}x{self.width}"}
+
+    @property
+    def shared_bytes(self) -> int:
+        return self.rows * self._stride * _accumulator_bytes(self.reduction)
+
+    @property
+    def _stride(self) -> int:
+        """Elements of a row in shared memory: odd, so that a warp reads a column without bank conflicts."""
+        return self.width | 1
+
+    def emit(self, frame: Entry, number: Expr) -> None:
+        e, reduction, width, rows = frame.e, self.reduction, self.width, self.rows
+        row, last, tiles = reduction.row, self.last, self.tiles
+        thread = e.variable(frame.thread_id(), 0, self.block - 1)
+        column, line = e.simplify((thread % width, thread // width))
+        outer = [d for d in reduction.kept if d not in last.dims]
+        reduced_sizes = [reduction.sizes[d] for d in reduction.reduced]
+
+        def kept_at(within: Expr) -> tuple[Index, list[Constraint]]:
+            at = number % tiles * width + within
+            place = delinearize(number // tiles, [reduction.sizes[d] for d in outer])
+            parts = dict(zip(outer, place, strict=True))
+            parts |= zip(last.dims, delinearize(at, [reduction.sizes[d] for d in last.dims]), strict=True)
+            index = e.simplify(tuple(parts.get(d, Const(0)) for d in reduction.kept))
+            return index, [(e.simplify((at,))[0], 0, last.length - 1)]
+
+        kept, exists = kept_at(column)
+        idle: list[Constraint] = [(line, 0, rows - 1)] if rows * width < self.block else []
+
+        def element(round_: Expr, v: Expr, values: Sequence[SSAValue]) -> list[SSAValue]:
+            reduced = delinearize(round_ * rows + line, reduced_sizes)
+            return reduction.element(frame, _index(frame, reduction, kept, reduced), values)
+
+        side = [frame.outputs[n] for n in reduction.side]
+        inits = [*reduction.start(frame), *side]
+        results = _rounds(frame, row, rows, line, 1, [*exists, *idle], inits, element)
+        n = reduction.accumulators
+        reduction.store(frame, reduction.side, results[n:])
+        types = [t for r in reduction.reducers for t in r.packed_types]
+        shared = [e.b.op(AllocateSharedOp, type=TensorType(t, [rows, self._stride])) for t in types]
+
+        def save(_: Index, tensors: Sequence[SSAValue]) -> list[SSAValue]:
+            return [put(frame, v, t, (line, column)) for v, t in zip(results[:n], tensors, strict=True)]
+
+        ready = _sync(frame, e.loop([], shared, save, lambda _: idle))
+        lane, warp = e.simplify((thread % WARP, thread // WARP))
+        mine: list[Constraint] = [(warp, 0, width - 1)]
+
+        def gather(variables: Index, values: Sequence[SSAValue]) -> list[SSAValue]:
+            read = [get(frame, t, (variables[0] * WARP + lane, warp)) for t in ready]
+            parts = zip(reduction.reducers, reduction.split(values), reduction.split(read), strict=True)
+            return [v for r, a, b in parts for v in r.merge(e, a, b)]
+
+        if rows == WARP and self.block == WARP * WARP and width == WARP:
+            turned = [get(frame, t, (lane, warp)) for t in ready]
+        else:
+            turned = e.loop([rows // WARP], reduction.start(frame), gather, lambda _: mine)
+        sums = _warp_sum(frame, reduction, _combiners(frame, reduction), turned, WARP)
+        kept, exists = kept_at(warp)
+        _write(frame, reduction, kept, sums, [*exists, *mine, (lane, 0, 0)])
 
 
 # -- pieces ------------------------------------------------------------------------------------------------------------
@@ -174,7 +300,9 @@ def _index(frame: Entry, reduction: Reduction, kept: Sequence[Expr], reduced: Se
 
 
 def _combiners(frame: Entry, reduction: Reduction) -> list[str]:
-    return [r.combiner(frame.e, f"{frame.name}_combine_{n}") for n, r in enumerate(reduction.reducers)]
+    """The functions that merge partial results; named after the first output they are for."""
+    name = f"{frame.name}_combine_{min((*reduction.after, *reduction.side))}"
+    return [r.combiner(frame.e, f"{name}_{n}") for n, r in enumerate(reduction.reducers)]
 
 
 def _warp_sum(

@@ -17,6 +17,8 @@ MIN_REDUCED = 64
 _EPILOGUE = frozenset({"bitcast", "reshape", "get-tuple-element", "copy"})
 
 
+#: emitters of heroes that ask for elements in memory order
+_ANY_LAYOUT = frozenset({"reduce"})
 #: emitters that are not called like the op they are for
 _EMITTERS = {"reduce-window": "scan"}
 
@@ -43,7 +45,7 @@ def choose(fusion: Fusion, in_place: bool = True) -> Choice:
         if found is not None:
             wanted, why = found
             name = _EMITTERS.get(wanted.opcode, wanted.opcode)
-            if name in known and not row_major(fusion):
+            if name in known and name not in _ANY_LAYOUT and not row_major(fusion):
                 return Choice("loop", wanted, f"{why}, but not everything is row-major", name)
             if name in known:
                 return Choice(name, wanted, why)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from heron import targets
 from heron.codegen.emit import emit_fusion
@@ -186,17 +188,158 @@ def test_bare_variadic_reduce_has_two_outputs() -> None:
     check_sim(source, [x])
 
 
-def test_different_reductions_go_to_the_loop_emitter() -> None:
-    source = """HloModule m
+# -- several reductions, other outputs, layouts, transposes ------------------------------------------------------------
+
+ADD = """HloModule m
 add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
-f { x = f32[80,80] parameter(0) z = f32[] constant(0)
+max { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] maximum(a, b) }
+"""
+FORMS = {
+    # along both dimensions of one array, and a loop beside them
+    "both ways": """f { x = f32[80,90] parameter(0) y = f32[7] parameter(1) z = f32[] constant(0)
+  a = f32[90] reduce(x, z), dimensions={0}, to_apply=add
+  b = f32[80] reduce(x, z), dimensions={1}, to_apply=max
+  n = f32[7] negate(y)
+  m = f32[80] negate(b)
+  ROOT t = (f32[90], f32[80], f32[7]) tuple(a, m, n) }
+ENTRY e { x = f32[80,90] parameter(0) y = f32[7] parameter(1)
+  ROOT k = (f32[90], f32[80], f32[7]) fusion(x, y), kind=kInput, calls=f }""",
+    # of different sizes: short and long rows, few columns, many
+    "sizes": """f { x = f32[70,128] parameter(0) y = f32[3,2000] parameter(1) w = f32[200,3] parameter(2) z = f32[] constant(0)
+  a = f32[70] reduce(x, z), dimensions={1}, to_apply=add
+  b = f32[3] reduce(y, z), dimensions={1}, to_apply=add
+  c = f32[3] reduce(w, z), dimensions={0}, to_apply=max
+  d = f32[128] reduce(x, z), dimensions={0}, to_apply=add
+  ROOT t = (f32[70], f32[3], f32[3], f32[128]) tuple(a, b, c, d) }
+ENTRY e { x = f32[70,128] parameter(0) y = f32[3,2000] parameter(1) w = f32[200,3] parameter(2)
+  ROOT k = (f32[70], f32[3], f32[3], f32[128]) fusion(x, y, w), kind=kInput, calls=f }""",
+    # the walk follows memory: the array is turned in the fusion
+    "turned": """f { x = f32[90,80] parameter(0) z = f32[] constant(0)
+  y = f32[80,90] transpose(x), dimensions={1,0}
+  m = f32[80,90] multiply(y, y)
+  ROOT a = f32[80] reduce(m, z), dimensions={1}, to_apply=add }
+ENTRY e { x = f32[90,80] parameter(0) ROOT k = f32[80] fusion(x), kind=kInput, calls=f }""",
+    # or its layout says so; the result and a side output have layouts too
+    "layouts": """f { x = f32[6,100,5]{0,1,2} parameter(0) z = f32[] constant(0)
+  n = f32[6,100,5]{1,0,2} negate(x)
+  a = f32[6,5]{0,1} reduce(x, z), dimensions={1}, to_apply=add
+  ROOT t = (f32[6,5]{0,1}, f32[6,100,5]{1,0,2}) tuple(a, n) }
+ENTRY e { x = f32[6,100,5]{0,1,2} parameter(0)
+  ROOT k = (f32[6,5]{0,1}, f32[6,100,5]{1,0,2}) fusion(x), kind=kInput, calls=f }""",
+    # an epilogue that moves the results, and joins what both orders have to say
+    "moved": """f { x = f32[6,100,5] parameter(0) s = f32[5,6] parameter(1) z = f32[] constant(0)
+  a = f32[6,5] reduce(x, z), dimensions={1}, to_apply=add
+  b = f32[5,6] transpose(a), dimensions={1,0}
+  c = f32[5,6] multiply(b, s)
+  d = f32[30] reshape(c)
+  n = f32[6,5] negate(a)
+  e = f32[2,15] reshape(n)
+  ROOT t = (f32[30], f32[2,15], f32[5,6]) tuple(d, e, b) }
+ENTRY e { x = f32[6,100,5] parameter(0) s = f32[5,6] parameter(1)
+  ROOT k = (f32[30], f32[2,15], f32[5,6]) fusion(x, s), kind=kInput, calls=f }""",
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_forms(name: str) -> None:
+    source = ADD + FORMS[name]
+    inputs = [RNG.normal(size=o.shape.dims).astype(np.float32) for o in root_fusion(source).operands]
+    check(source, inputs, rtol=1e-4, atol=1e-4, parts=3)
+    check(source, inputs, rtol=1e-4, atol=1e-4, gpu=True)
+    for target in ("cpu", "sm_90"):
+        assert emit_fusion(root_fusion(source), "k", targets.get(target)).emitter == "reduce"
+
+
+def test_the_walk_follows_memory() -> None:
+    """Rows of the turned array are columns of what is read."""
+    kernel = emit_fusion(root_fusion(ADD + FORMS["turned"]), "k", targets.get("sm_90"))
+    assert kernel.notes["form"] == "columns of 90"
+
+
+def test_each_reduction_has_blocks_of_its_own() -> None:
+    kernel = emit_fusion(root_fusion(ADD + FORMS["sizes"]), "k", targets.get("sm_90"))
+    assert kernel.notes["form"] == "rows of 128 and rows of 2000 and columns of 200 and columns of 70"
+    assert kernel.launch.block == (1024, 1, 1) and kernel.launch.grid == (3 + 1 + 1 + 4, 1, 1)
+
+
+def test_what_mixes_reductions_goes_to_the_loop_emitter() -> None:
+    source = (
+        ADD
+        + """f { x = f32[80,80] parameter(0) z = f32[] constant(0)
   a = f32[80] reduce(x, z), dimensions={0}, to_apply=add
   b = f32[80] reduce(x, z), dimensions={1}, to_apply=add
-  ROOT t = (f32[80], f32[80]) tuple(a, b) }
-ENTRY e { x = f32[80,80] parameter(0) ROOT k = (f32[80], f32[80]) fusion(x), kind=kInput, calls=f }"""
+  ROOT t = f32[80] multiply(a, b) }
+ENTRY e { x = f32[80,80] parameter(0) ROOT k = f32[80] fusion(x), kind=kInput, calls=f }"""
+    )
     kernel = emit_fusion(root_fusion(source), "k", targets.get("cpu"))
-    assert kernel.emitter == "loop" and "do not share" in kernel.notes["reason"]
+    assert kernel.emitter == "loop" and "reductions of different arrays or dimensions" in kernel.notes["reason"]
     check(source, [RNG.normal(size=(80, 80)).astype(np.float32)], rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3, 7, 16, 31, 33])
+def test_a_few_columns_fill_a_block(columns: int) -> None:
+    source = program((700, columns), [0])
+    kernel = check_sim(source, [RNG.normal(size=(700, columns)).astype(np.float32)], rtol=1e-4, atol=1e-4)
+    if 1 < columns <= 16:
+        assert int(kernel.notes["tile"].partition("x")[0]) >= 64
+
+
+@st.composite
+def reductions(draw: st.DrawFn) -> tuple[str, str, int]:
+    """A reduce of any dimensions of an array of any type and layout, with a side output and a moved result."""
+    type_, op = draw(
+        st.sampled_from(
+            [
+                ("f32", "add"),
+                ("bf16", "maximum"),
+                ("s8", "add"),
+                ("f64", "minimum"),
+                ("pred", "or"),
+                ("c64", "add"),
+                ("u16", "multiply"),
+                ("s32", "xor"),
+            ]
+        )
+    )
+    rank = draw(st.integers(2, 3))
+    gone = draw(st.lists(st.integers(0, rank - 1), min_size=1, max_size=rank, unique=True))
+    sizes = [draw(st.integers(64, 140)) if d == gone[0] else draw(st.integers(1, 9)) for d in range(rank)]
+    layout, other = (draw(st.permutations(range(rank))) for _ in range(2))
+    kept = [n for d, n in enumerate(sizes) if d not in gone]
+    turned = list(reversed(range(len(kept))))
+
+    def text(dims: list[int], order: object = ()) -> str:
+        minor = f"{{{','.join(map(str, order))}}}" if order else ""  # type: ignore[arg-type]
+        return f"{type_}[{','.join(map(str, dims))}]{minor}"
+
+    source, beside, result = text(sizes, layout), text(sizes, other), text(kept)
+    end = text([kept[d] for d in turned])
+    return (
+        f"""HloModule m
+r {{ a = {type_}[] parameter(0) b = {type_}[] parameter(1) ROOT c = {type_}[] {op}(a, b) }}
+f {{ x = {source} parameter(0) z = {type_}[] parameter(1)
+  s = {beside} copy(x)
+  q = {result} reduce(x, z), dimensions={{{",".join(map(str, sorted(gone)))}}}, to_apply=r
+  t = {end} transpose(q), dimensions={{{",".join(map(str, turned))}}}
+  ROOT o = ({end}, {beside}) tuple(t, s) }}
+ENTRY e {{ x = {source} parameter(0) z = {type_}[] parameter(1)
+  ROOT k = ({end}, {beside}) fusion(x, z), kind=kInput, calls=f }}""",
+        type_,
+        draw(st.integers(1, 3)),
+    )
+
+
+@settings(max_examples=14, deadline=None, derandomize=True)
+@given(reductions())
+def test_any_reduction(case: tuple[str, str, int]) -> None:
+    source, type_, parts = case
+    array, init = root_fusion(source).operands
+    dtype = array.shape.element_type.dtype
+    x = RNG.integers(0, 2 if type_ in ("pred", "u16") else 9, array.shape.dims).astype(dtype)
+    inputs = [x, np.array(1, dtype)]
+    tolerance = 1e-5 if type_[0] in "fc" else 0.0
+    check(source, inputs, rtol=tolerance, parts=parts)
+    check(source, inputs, rtol=tolerance, gpu=True)
 
 
 def test_ptx_reads_vectors_and_guards_shared_memory() -> None:
