@@ -204,34 +204,3 @@ def transpose_of_iota(i: Instruction, b: Builder) -> Instruction | None:
         return None
     place = i.attrs["dimensions"].index(it.attrs["iota_dimension"])
     return b.add("iota", [], i.shape.with_default_layout(), iota_dimension=place)
-
-
-@rule("reverse")
-def reverse_size_one(i: Instruction, b: Builder) -> Instruction | None:
-    """reverse(x) along dimensions of size 1 == x
-
-    ROOT r = f32[1,4] reverse(f32[1,4] x), dimensions={0}
-    ->
-    ROOT x
-    """
-    x = i.operands[0]
-    left = tuple(d for d in i.attrs["dimensions"] if x.shape.dims[d] > 1)
-    if len(left) == len(i.attrs["dimensions"]):
-        return None
-    return b.add("reverse", [x], i.shape, dimensions=left) if left else x
-
-
-@rule("reverse", operand="reverse")
-def reverse_of_reverse(i: Instruction, b: Builder) -> Instruction | None:
-    """reverse(reverse(x)) == x along the same dimensions
-
-    a = f32[3,4] reverse(f32[3,4] x), dimensions={0,1}
-    ROOT r = f32[3,4] reverse(a), dimensions={1}
-    ->
-    ROOT r = f32[3,4] reverse(x), dimensions={0}
-    """
-    match i.operands:
-        case [Instruction(opcode="reverse", operands=[x], attrs={"dimensions": inner})]:
-            left = tuple(sorted(set(inner) ^ set(i.attrs["dimensions"])))
-            return b.add("reverse", [x], i.shape, dimensions=left) if left else x
-    return None

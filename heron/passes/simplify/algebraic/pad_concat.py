@@ -1,4 +1,4 @@
-"""Slices, pads, concatenates."""
+"""Pads and concatenates."""
 
 from __future__ import annotations
 
@@ -11,105 +11,6 @@ from heron.passes.building import splat_value
 from heron.passes.simplify.algebraic.rules import Builder, rule
 
 Slices = tuple[tuple[int, int, int], ...]
-
-
-@rule("slice")
-def slice_all(i: Instruction, b: Builder) -> Instruction | None:
-    """slice(x) of everything == x
-
-    ROOT r = f32[4] slice(f32[4] x), slice={[0:4]}
-    ->
-    ROOT x
-    """
-    return i.operands[0] if i.operands[0].shape.dims == i.shape.dims else None
-
-
-@rule("slice", operand="slice")
-def slice_of_slice(i: Instruction, b: Builder) -> Instruction | None:
-    """slice(slice(x)) == slice(x)
-
-    a = f32[6] slice(f32[10] x), slice={[2:8]}
-    ROOT r = f32[2] slice(a), slice={[1:5:3]}
-    ->
-    ROOT r = f32[2] slice(x), slice={[3:7:3]}
-    """
-    match i.operands:
-        case [Instruction(opcode="slice", operands=[x], attrs={"slice": inner})]:
-            both = []
-            for (start, _, stride), (low, high, step) in zip(inner, i.attrs["slice"], strict=True):
-                last = start + (high - 1) * stride + 1 if high > low else start + low * stride
-                both.append((start + low * stride, last, stride * step))
-            return b.add("slice", [x], i.shape, slice=tuple(both))
-    return None
-
-
-@rule("slice", operand="broadcast")
-def slice_of_broadcast(i: Instruction, b: Builder) -> Instruction | None:
-    """slice(broadcast(x)) == broadcast(slice(x))
-
-    a = f32[4,8] broadcast(f32[8] x), dimensions={1}
-    ROOT r = f32[2,3] slice(a), slice={[0:2], [1:4]}
-    ->
-    s = f32[3] slice(x), slice={[1:4]}
-    ROOT r = f32[2,3] broadcast(s), dimensions={1}
-    """
-    match i.operands:
-        case [Instruction(opcode="broadcast", operands=[x], attrs={"dimensions": dimensions})]:
-            if x.shape.rank:
-                dims = [i.shape.dims[d] for d in dimensions]
-                part = tuple(i.attrs["slice"][d] for d in dimensions)
-                if list(x.shape.dims) != dims:
-                    x = b.add("slice", [x], x.shape.with_dims(tuple(dims)), slice=part)
-            return b.broadcast(x, i.shape.dims, dimensions)
-    return None
-
-
-@rule("slice", operand="concatenate")
-def slice_of_concatenate(i: Instruction, b: Builder) -> Instruction | None:
-    """slice(concatenate(x, y, ...)) == slice of the one it falls into
-
-    c = f32[7] concatenate(f32[3] x, f32[4] y), dimensions={0}
-    ROOT r = f32[2] slice(c), slice={[4:6]}
-    ->
-    ROOT r = f32[2] slice(y), slice={[1:3]}
-    """
-    whole = i.operands[0]
-    if whole.opcode != "concatenate" or i.shape.num_elements == 0:
-        return None
-    d = whole.attrs["dimensions"][0]
-    start, limit, stride = i.attrs["slice"][d]
-    offset = 0
-    for part in whole.operands:
-        size = part.shape.dims[d]
-        if offset <= start and limit <= offset + size:
-            moved = list(i.attrs["slice"])
-            moved[d] = (start - offset, limit - offset, stride)
-            return part if part.shape.dims == i.shape.dims else b.add("slice", [part], i.shape, slice=tuple(moved))
-        offset += size
-    return None
-
-
-@rule("slice", operand="pad")
-def slice_of_pad(i: Instruction, b: Builder) -> Instruction | None:
-    """slice(pad(x)) == slice(x) where it misses the padding
-
-    zero = f32[] constant(0)
-    a = f32[8] pad(f32[4] x, zero), padding=2_2
-    ROOT r = f32[3] slice(a), slice={[2:5]}
-    ->
-    ROOT r = f32[3] slice(x), slice={[0:3]}
-    """
-    match i.operands:
-        case [Instruction(opcode="pad", operands=[x, _], attrs={"padding": padding})]:
-            moved = []
-            for (start, limit, stride), (low, _, interior), size in zip(
-                i.attrs["slice"], padding, x.shape.dims, strict=True
-            ):
-                if interior or start < low or limit > low + size:
-                    return None
-                moved.append((start - low, limit - low, stride))
-            return x if x.shape.dims == i.shape.dims else b.add("slice", [x], i.shape, slice=tuple(moved))
-    return None
 
 
 @rule("pad")
@@ -285,3 +186,94 @@ def concatenate_of_broadcasts(i: Instruction, b: Builder) -> Instruction | None:
         return None
     v = i.operands[0].operands[0]
     return b.broadcast(v, i.shape.dims, ()) if all(x.operands[0] is v for x in i.operands) else None
+
+
+@rule("pad")
+def pad_of_empty(i: Instruction, b: Builder) -> Instruction | None:
+    """pad(x, v) of no elements == broadcast(v)
+
+    ROOT r = f32[3] pad(f32[0] x, f32[] v), padding=1_2
+    ->
+    ROOT r = f32[3] broadcast(v), dimensions={}
+    """
+    x, value = i.operands
+    return None if x.shape.num_elements else b.broadcast(value, i.shape.dims, ())
+
+
+@rule("pad")
+def pad_between_one(i: Instruction, b: Builder) -> Instruction | None:
+    """pad(x, v) between the elements of a dimension of size 1 == pad(x, v) around it
+
+    ROOT r = f32[3] pad(f32[1] x, f32[] v), padding=1_1_2
+    ->
+    ROOT r = f32[3] pad(x, v), padding=1_1
+    """
+    x, padding = i.operands[0], i.attrs["padding"]
+    plain = tuple(
+        [
+            (low, high, 0 if size == 1 else within)
+            for (low, high, within), size in zip(padding, x.shape.dims, strict=True)
+        ]
+    )
+    return None if plain == padding else b.add("pad", i.operands, i.shape, padding=plain)
+
+
+@rule("pad", operand="broadcast")
+def pad_of_broadcast(i: Instruction, b: Builder) -> Instruction | None:
+    """pad(broadcast(x), v) == broadcast(pad(x, v)) where x has every padded dimension
+
+    y = f32[3,4] broadcast(f32[4] x), dimensions={1}
+    ROOT r = f32[3,6] pad(y, f32[] v), padding=0_0x1_1
+    ->
+    p = f32[6] pad(x, v), padding=1_1
+    ROOT r = f32[3,6] broadcast(p), dimensions={1}
+    """
+    match i.operands:
+        case [Instruction(opcode="broadcast", operands=[x], attrs={"dimensions": dimensions}) as y, value]:
+            padding = i.attrs["padding"]
+            padded = [d for d, p in enumerate(padding) if p != (0, 0, 0)]
+            if len(y.users) > 1 or not padded or any(d not in dimensions for d in padded):
+                return None
+            if len(dimensions) == i.shape.rank:
+                return None
+            dims = tuple([i.shape.dims[d] for d in dimensions])
+            p = b.add("pad", [x, value], x.shape.with_dims(dims), padding=tuple([padding[d] for d in dimensions]))
+            return b.broadcast(p, i.shape.dims, dimensions)
+    return None
+
+
+@rule("concatenate", operand="broadcast")
+def concatenate_with_scalar(i: Instruction, b: Builder) -> Instruction | None:
+    """concatenate(x, broadcast(v)) == pad(x, v) for a scalar v
+
+    y = f32[3] broadcast(f32[] v), dimensions={}
+    ROOT r = f32[8] concatenate(f32[5] x, y), dimensions={0}
+    ->
+    ROOT r = f32[8] pad(x, v), padding=0_3
+    """
+    if len(i.operands) != 2:
+        return None
+    d = i.attrs["dimensions"][0]
+    for n, y in enumerate(i.operands):
+        if y.opcode != "broadcast" or y.operands[0].shape.rank:
+            continue
+        padding = [(0, 0, 0)] * i.shape.rank
+        padding[d] = (y.shape.dims[d], 0, 0) if n == 0 else (0, y.shape.dims[d], 0)
+        return b.add("pad", [i.operands[1 - n], y.operands[0]], i.shape, padding=tuple(padding))
+    return None
+
+
+@rule("concatenate")
+def concatenate_same(i: Instruction, b: Builder) -> Instruction | None:
+    """concatenate(x, x, x) along a dimension of size 1 == broadcast(x)
+
+    ROOT r = f32[4,3] concatenate(f32[4,1] x, x, x), dimensions={1}
+    ->
+    y = f32[4] reshape(x)
+    ROOT r = f32[4,3] broadcast(y), dimensions={0}
+    """
+    x, d = i.operands[0], i.attrs["dimensions"][0]
+    if len(i.operands) < 2 or x.shape.dims[d] != 1 or any(o is not x for o in i.operands):
+        return None
+    kept = [n for n in range(i.shape.rank) if n != d]
+    return b.broadcast(b.reshape(x, [x.shape.dims[n] for n in kept]), i.shape.dims, kept)
