@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from heron.hlo.instruction import Instruction
-from heron.hlo.literal import scalar
-from heron.passes.building import splat_value
 from heron.passes.simplify.algebraic.rules import ELEMENTWISE, Builder, rule
 
 
@@ -86,56 +84,6 @@ def broadcast_that_only_reshapes(i: Instruction, b: Builder) -> Instruction | No
     return b.reshape(x, i.shape.dims)
 
 
-@rule("broadcast", operand="iota")
-def broadcast_of_iota(i: Instruction, b: Builder) -> Instruction | None:
-    """broadcast(iota()) == iota()
-
-    it = s32[8] iota(), iota_dimension=0
-    ROOT r = s32[2,8] broadcast(it), dimensions={1}
-    ->
-    ROOT r = s32[2,8] iota(), iota_dimension=1
-    """
-    match i.operands:
-        case [Instruction(opcode="iota", attrs={"iota_dimension": d})]:
-            return b.add("iota", [], i.shape.with_default_layout(), iota_dimension=i.attrs["dimensions"][d])
-    return None
-
-
-@rule("constant")
-def constant_splat(i: Instruction, b: Builder) -> Instruction | None:
-    """constant({c, c, ...}) == broadcast(constant(c))
-
-    ROOT r = f32[3] constant({2, 2, 2})
-    ->
-    c = f32[] constant(2)
-    ROOT r = f32[3] broadcast(c), dimensions={}
-    """
-    if not i.shape.is_array or i.shape.rank == 0 or i.shape.num_elements < 2:
-        return None
-    value = splat_value(i)
-    if value is None:
-        return None
-    c = b.constant(scalar(i.shape.element_type, value))
-    return b.broadcast(c, i.shape.dims, ())
-
-
-@rule("reshape", operand="constant")
-def reshape_of_scalar_constant(i: Instruction, b: Builder) -> Instruction | None:
-    """reshape(constant) == constant, for one element
-
-    c = f32[] constant(2)
-    ROOT r = f32[1,1] reshape(c)
-    ->
-    c = f32[] constant(2)
-    ROOT r = f32[1,1] broadcast(c), dimensions={}
-    """
-    c = i.operands[0]
-    if c.opcode != "constant" or c.shape.num_elements != 1:
-        return None
-    value = b.constant(scalar(c.shape.element_type, c.attrs["literal"].array.reshape(())))
-    return b.broadcast(value, i.shape.dims, ())
-
-
 @rule(ELEMENTWISE, operand="broadcast")
 def elementwise_of_broadcasts(i: Instruction, b: Builder) -> Instruction | None:
     """f(broadcast(x), broadcast(y)) == broadcast(f(x, y)) where both are repeated alike, or one of them is a scalar
@@ -179,3 +127,22 @@ def elementwise_of_broadcasts(i: Instruction, b: Builder) -> Instruction | None:
     ]
     inner = b.like(i, narrow, i.shape.with_dims(dims))
     return b.broadcast(inner, i.shape.dims, () if widest is None else widest.attrs["dimensions"])
+
+
+@rule("sort", operand="broadcast")
+def sort_of_broadcast(i: Instruction, b: Builder) -> Instruction | None:
+    """sort(broadcast(v)) == broadcast(v) for a scalar v
+
+    less {
+      a = f32[] parameter(0)
+      b = f32[] parameter(1)
+      ROOT c = pred[] compare(a, b), direction=LT
+    }
+
+    x = f32[8] broadcast(f32[] v), dimensions={}
+    ROOT r = f32[8] sort(x), dimensions={0}, to_apply=less
+    ->
+    ROOT r = f32[8] broadcast(v), dimensions={}
+    """
+    x = i.operands[0]
+    return x if len(i.operands) == 1 and x.opcode == "broadcast" and x.operands[0].shape.rank == 0 else None

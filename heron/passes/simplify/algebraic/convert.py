@@ -65,14 +65,14 @@ def _holds_all(a: ElementType, via: ElementType) -> bool:
     if via.is_float and via.bits < 16:
         return False  # the small formats differ in what they have of infinities, NaNs and zeros
     if a.is_integer and via.is_float:
-        mantissa, largest = _range(via)
+        mantissa, largest = exact_range(via)
         return a.bits - a.is_signed <= mantissa and largest > 1 << a.bits
     if a.is_float and via.is_float and a.bits >= 16:
-        return all(mine <= theirs for mine, theirs in zip(_range(a), _range(via), strict=True))
+        return all(mine <= theirs for mine, theirs in zip(exact_range(a), exact_range(via), strict=True))
     return False
 
 
-def _range(t: ElementType) -> tuple[int, float]:
+def exact_range(t: ElementType) -> tuple[int, float]:
     """Significant bits, hidden one included, and the largest value."""
     info = ml_dtypes.finfo(t.dtype)
     return int(info.nmant) + 1, float(info.max)
@@ -94,27 +94,61 @@ def bitcast_of_bitcast(i: Instruction, b: Builder) -> Instruction | None:
     return None
 
 
-@rule("convert", operand="iota")
-def convert_of_iota(i: Instruction, b: Builder) -> Instruction | None:
-    """convert(iota()) == iota() of the other type, where that one holds every index
+@rule("convert", operand=("add", "subtract", "multiply", "divide", "remainder"), layouts="free")
+def compute_in_the_narrow_type(i: Instruction, b: Builder) -> Instruction | None:
+    """convert(convert(x) + convert(y)) == x + y for integers, likewise -, *, and / and % of unsigned ones
 
-    it = s32[8] iota(), iota_dimension=0
-    ROOT r = f32[8] convert(it)
+    p = s32[4] convert(s8[4] x)
+    q = s32[4] convert(s8[4] y)
+    sum = s32[4] add(p, q)
+    ROOT r = s8[4] convert(sum)
     ->
-    ROOT r = f32[8] iota(), iota_dimension=0
+    ROOT r = s8[4] add(x, y)
+    """
+    f, narrow = i.operands[0], i.shape.element_type
+    wide = f.shape.element_type
+    if len(f.users) > 1 or not (narrow.is_integer and wide.is_integer and 8 <= narrow.bits < wide.bits):
+        return None
+    if narrow.is_signed != wide.is_signed or (f.opcode in ("divide", "remainder") and narrow.is_signed):
+        return None
+    if any(o.opcode != "convert" or o.operands[0].shape.element_type is not narrow for o in f.operands):
+        return None
+    return b.like(f, [o.operands[0] for o in f.operands], i.shape)
+
+
+@rule("bitcast-convert", operand="concatenate", layouts="free")
+def bitcast_of_joined(i: Instruction, b: Builder) -> Instruction | None:
+    """bitcast-convert(concatenate(bitcast-convert(x), bitcast-convert(y))) == concatenate(x, y)
+
+    p = u32[2] bitcast-convert(f32[2] x)
+    q = u32[3] bitcast-convert(f32[3] y)
+    c = u32[5] concatenate(p, q), dimensions={0}
+    ROOT r = f32[5] bitcast-convert(c)
+    ->
+    ROOT r = f32[5] concatenate(x, y), dimensions={0}
+    """
+    c = i.operands[0]
+    if c.opcode != "concatenate":
+        return None
+    for o in c.operands:
+        if o.opcode != "bitcast-convert" or o.operands[0].shape.element_type is not i.shape.element_type:
+            return None
+        if o.shape.element_type.bits != i.shape.element_type.bits:
+            return None
+    return b.like(c, [o.operands[0] for o in c.operands], i.shape)
+
+
+@rule("reduce-precision")
+def reduce_to_own_precision(i: Instruction, b: Builder) -> Instruction | None:
+    """reduce-precision(x) to the bits of x's own type == x
+
+    ROOT r = f32[4] reduce-precision(f32[4] x), exponent_bits=8, mantissa_bits=23
+    ->
+    ROOT x
     """
     x = i.operands[0]
-    if x.opcode != "iota" or i.shape.element_type.kind == "pred" or i.shape.element_type.bits < 8:
+    if x.shape.element_type.bits < 16:
         return None
-    size = x.shape.dims[x.attrs["iota_dimension"]]
-    if size > min(_last_exact(x.shape.element_type), _last_exact(i.shape.element_type)):
-        return None
-    return b.add("iota", [], i.shape, iota_dimension=x.attrs["iota_dimension"])
-
-
-def _last_exact(t: ElementType) -> int:
-    """How many integers from 0 on the type holds exactly."""
-    if t.is_integer:
-        return 1 << (t.bits - t.is_signed)
-    bits, largest = _range(t.component)
-    return int(min(2.0**bits, largest))
+    info = ml_dtypes.finfo(x.shape.element_type.dtype)
+    same = i.exponent_bits == int(info.nexp) and i.mantissa_bits == int(info.nmant)
+    return x if same else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from heron.hlo.instruction import Instruction
+from heron.hlo.shape import Shape
 from heron.passes.building import is_splat, splat_value
 from heron.passes.dimensions import squeezed
 from heron.passes.simplify.algebraic.rules import Builder, rule
