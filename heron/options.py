@@ -22,8 +22,13 @@ _MATH_CLASSES = {
 }
 
 
-def _field(default: Any, doc: str, choices: tuple[Any, ...] = ()) -> Any:
-    return dataclasses.field(default=default, metadata={"doc": doc, "choices": choices})
+#: what the simulated GPU can look for
+SIM_CHECKS = ("races", "bounds", "uninit", "divergence")
+
+
+def _field(default: Any, doc: str, choices: tuple[Any, ...] = (), names: tuple[str, ...] = ()) -> Any:
+    """``choices``: the values there are. ``names``: text that is "", "all" or some of the names, by commas."""
+    return dataclasses.field(default=default, metadata={"doc": doc, "choices": choices, "names": names})
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +41,7 @@ class Options:
     threads: int = _field(0, "threads of a CPU program; 0: as many as the process has CPUs")
     opt_level: int = _field(3, "LLVM optimisation level", (0, 1, 2, 3))
     deterministic: bool = _field(True, "GPU scatters give the same bits every time: their updates have an order")
-    sim_check: bool = _field(False, "the GPU simulator holds every access against its buffer and looks for races")
+    sim_check: str = _field("", "what the GPU simulator looks for in every kernel", names=SIM_CHECKS)
 
     def __post_init__(self) -> None:
         for f in dataclasses.fields(self):
@@ -96,6 +101,8 @@ class Options:
         for f in dataclasses.fields(Options):
             choices = f.metadata["choices"]
             doc = f.metadata["doc"] + (f" ({', '.join(str(c) or 'off' for c in choices)})" if choices else "")
+            if names := f.metadata["names"]:
+                doc += f" (off, all, or some of {', '.join(names)})"
             shown = f.default if _is_number(f) else f.default or "off"
             rows.append((f.name, env_name(f.name), str(shown), doc))
         return rows
@@ -128,6 +135,8 @@ def _rule(f: dataclasses.Field[Any]) -> str:
     choices = f.metadata["choices"]
     if choices:
         return "it is one of " + ", ".join(repr(c) if isinstance(c, str) else str(c) for c in choices)
+    if names := f.metadata["names"]:
+        return "it is off, all, or names by commas: " + ", ".join(names)
     if _is_number(f):
         return "it is a whole number, 0 or more"
     return "it is on or off" if isinstance(f.default, bool) else "it is text"
@@ -141,6 +150,9 @@ def _check(f: dataclasses.Field[Any], value: object, source: str | None = None) 
     choices = f.metadata["choices"]
     if choices:
         fits = any(value == c and type(value) is type(c) for c in choices)
+    elif names := f.metadata["names"]:
+        choices = ("all", *names)
+        fits = isinstance(value, str) and (value in ("", "all") or all(n in names for n in value.split(",")))
     elif isinstance(f.default, bool):
         fits = isinstance(value, bool)
     elif _is_number(f):

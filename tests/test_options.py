@@ -23,8 +23,8 @@ def test_every_field_is_documented_and_has_an_environment_name() -> None:
 
 
 def test_environment() -> None:
-    env = {"HERON_CHECK": "values", "HERON_OPT_LEVEL": "1", "HERON_DUMP_DIR": "d", "HERON_SIM_CHECK": "on", "HOME": "/"}
-    assert Options.from_env(env) == Options(check="values", opt_level=1, dump_dir="d", sim_check=True)
+    env = {"HERON_CHECK": "values", "HERON_OPT_LEVEL": "1", "HERON_DUMP_DIR": "d", "HERON_SIM_CHECK": "all", "HOME": "/"}
+    assert Options.from_env(env) == Options(check="values", opt_level=1, dump_dir="d", sim_check="all")
 
 
 def test_other_projects_variables_are_left_alone() -> None:
@@ -36,7 +36,8 @@ def test_other_projects_variables_are_left_alone() -> None:
     [
         ({"HERON_MATH": "fats"}, "CLI021", "did you mean 'fast'"),
         ({"HERON_CHECK": "yes"}, "CLI021", "'verify'"),
-        ({"HERON_SIM_CHECK": "maybe"}, "CLI021", "on or off"),
+        ({"HERON_SIM_CHECK": "maybe"}, "CLI021", "off, all, or names"),
+        ({"HERON_SIM_CHECK": "races,bound"}, "CLI021", "divergence"),
         ({"HERON_OPT_LEVEL": "many"}, "CLI021", "0, 1, 2, 3"),
         ({"HERON_OPT_LEVEL": "9"}, "CLI021", "HERON_OPT_LEVEL"),
         ({"HERON_CHEK": "values"}, "CLI020", "HERON_CHECK"),

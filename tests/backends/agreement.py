@@ -24,7 +24,7 @@ def check(program: Program, targets: Sequence[str] = TARGETS, buffers: bool = Fa
     """
     module, inputs, errors = program
     wanted = evaluate(module, *inputs)
-    options = Options(check="values" if passes else "", sim_check=True)
+    options = Options(check="values" if passes else "", sim_check="all")
     for target in targets:
         executable = compile(module, target, options=options)
         assert not executable.trace.notes, f"{target}: {executable.trace.notes}"  # such as passes going in circles

@@ -23,7 +23,7 @@ def simulate(kernel: Kernel, arrays: Sequence[np.ndarray], check: bool = True) -
     simulated = _simulated.get(id(kernel))
     if simulated is None or simulated[0] is not kernel:
         text = lower(kernel, "sim:sm_90")
-        made = SimKernel(text, kernel.name, kernel.launch.grid, kernel.launch.block, check=check)
+        made = SimKernel(text, kernel.name, kernel.launch.grid, kernel.launch.block, checks="all" if check else "")
         simulated = _simulated[id(kernel)] = (kernel, made)
     simulated[1]([(a.ctypes.data, max(a.nbytes, 1)) for a in arrays])
 

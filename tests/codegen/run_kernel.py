@@ -61,7 +61,7 @@ def run_sim(kernel: Kernel, inputs: Sequence[np.ndarray], check: bool = True) ->
     """The outputs of a GPU kernel on the simulator, bounds and races checked unless told otherwise."""
     arrays = buffers(kernel, inputs)
     text = lower(kernel, "sim:sm_90")
-    launcher = SimKernel(text, kernel.name, kernel.launch.grid, kernel.launch.block, check=check)
+    launcher = SimKernel(text, kernel.name, kernel.launch.grid, kernel.launch.block, checks="all" if check else "")
     launcher([(a.ctypes.data, a.nbytes) for a in arrays])
     return outputs(kernel, arrays)
 

@@ -1,62 +1,248 @@
-"""Access checks of the simulated GPU, as LLVM IR.
+"""Access checks of the simulated GPU, as LLVM text.
 
-Every hook returns the pointer to use: the one given, or scratch memory after a finding, so that a wrong kernel is
+`sim.access` returns the pointer to use: the one given, or scratch memory after a finding, so that a wrong kernel is
 reported and never takes the process down.
 
-Race detection keeps, for each granule of shared memory, who last wrote and read it and in which epoch. A block barrier
-starts a new epoch; a warp synchronisation orders threads of that warp. Two accesses by different threads in one epoch,
-at least one a write, not so ordered, are a race.
+Race detection keeps, for each granule of memory, the last write and up to four reads: the launch's first, the last, the
+last by another lane of that warp, the last by another warp or block. (An atomic counts as a read: only plain writes
+conflict with it.) An access is one word: tick, thread, site. Blocks run one after the other, so an access of another
+block is one from before this block's first tick, and it is never ordered. Within a block an access is done for a thread
+when it came before the last barrier, or before a meeting of its warp that the thread knows of (`known`).
+
+Shared memory that nobody of the block wrote is uninitialised; a buffer has a byte for each byte that says so.
 """
 
 from __future__ import annotations
 
-from heron.runtime.sim.scheduler import OUT_OF_BOUNDS, RACE_READ, RACE_WRITE, SHARED_BOUNDS
+import ctypes
 
-GLOBAL_CHECK = f"""
-@sim.table = internal global ptr null
-@sim.buffers = internal global i64 0
-@sim.scratch = internal global [256 x i8] zeroinitializer, align 64
+from heron.runtime.sim.state import (
+    CHECKS,
+    LANES,
+    MISALIGNED,
+    OUT_OF_BOUNDS,
+    RACE,
+    READ,
+    UNINITIALISED,
+    WRITE,
+    Row,
+    Site,
+)
 
-; an access through argument %k must stay in that argument's buffer
-define internal ptr @sim.check.argument(ptr %p, i64 %size, i64 %k, i64 %site) nounwind {{
+#: accesses a granule remembers
+CELL = 5
+_ROW = ctypes.sizeof(Row)
+_SITE = ctypes.sizeof(Site)
+
+
+def _field(result: str, owner: type[ctypes.Structure], base: str, name: str, kind: str = "i64") -> str:
+    offset = getattr(owner, name).offset
+    return f"  {result}.at = getelementptr i8, ptr {base}, i64 {offset}\n  {result} = load {kind}, ptr {result}.at"
+
+
+_CONFLICT = f"""
+; is the remembered access unordered with one of thread %t now? Accesses older than %floor are of no interest
+define internal i1 @sim.conflict(ptr %sim.state, i64 %slot, i32 %t, i32 %floor) alwaysinline nounwind {{
 entry:
-  %table = load ptr, ptr @sim.table
-  %row = getelementptr [2 x i64], ptr %table, i64 %k
-  %base = load i64, ptr %row
-  %pl = getelementptr i64, ptr %row, i64 1
-  %length = load i64, ptr %pl
-  %address = ptrtoint ptr %p to i64
-  %offset = sub i64 %address, %base
-  %end = add i64 %offset, %size
-  %low = icmp sge i64 %offset, 0
-  %high = icmp sle i64 %end, %length
-  %fine = and i1 %low, %high
-  br i1 %fine, label %good, label %bad
-good:
-  ret ptr %p
-bad:
-  %t32 = load i32, ptr @sim.current
-  %t = zext i32 %t32 to i64
-  call void @sim.finding(i64 {OUT_OF_BOUNDS}, i64 %t, i64 %k, i64 %offset, i64 %size, i64 %length, i64 %site)
-  ret ptr @sim.scratch
+  %tick = trunc i64 %slot to i32
+  %recent = icmp uge i32 %tick, %floor
+  %begin = get i32 block_tick
+  %elsewhere = icmp ult i32 %tick, %begin
+  %barrier = get i32 barrier_tick
+  %unsynced = icmp uge i32 %tick, %barrier
+  %who0 = lshr i64 %slot, 32
+  %who1 = trunc i64 %who0 to i32
+  %who = and i32 %who1, 1023
+  %different = icmp ne i32 %who, %t
+  %my_warp = lshr i32 %t, 5
+  %its_warp = lshr i32 %who, 5
+  %one_warp = icmp eq i32 %my_warp, %its_warp
+  %row = mul i32 %t, {LANES}
+  %lane = and i32 %who, 31
+  %place = add i32 %row, %lane
+  %k = get i32 known[%place]
+  %before = icmp ult i32 %tick, %k
+  %met = and i1 %one_warp, %before
+  %unmet = xor i1 %met, true
+  %inside0 = and i1 %unsynced, %different
+  %inside = and i1 %inside0, %unmet
+  %free = or i1 %elsewhere, %inside
+  %yes = and i1 %recent, %free
+  ret i1 %yes
 }}
 
-; a pointer whose argument is not known must be in some buffer
-define internal ptr @sim.check.any(ptr %p, i64 %size, i64 %site) nounwind {{
+; one granule, one access: the access it races with, or 0; remembers it
+define internal i64 @sim.remember(ptr %sim.state, ptr %cell, i64 %kind, i64 %me, i32 %t, i32 %floor) nounwind {{
 entry:
-  %table = load ptr, ptr @sim.table
-  %n = load i64, ptr @sim.buffers
-  %address = ptrtoint ptr %p to i64
+  %write = load i64, ptr %cell
+  %first.at = getelementptr i64, ptr %cell, i64 1
+  %first = load i64, ptr %first.at
+  %last.at = getelementptr i64, ptr %cell, i64 2
+  %last = load i64, ptr %last.at
+  %lane.at = getelementptr i64, ptr %cell, i64 3
+  %lane = load i64, ptr %lane.at
+  %far.at = getelementptr i64, ptr %cell, i64 4
+  %far = load i64, ptr %far.at
+  %on_write = call i1 @sim.conflict(ptr %sim.state, i64 %write, i32 %t, i32 %floor)
+  %with_write = select i1 %on_write, i64 %write, i64 0
+  %is_write = icmp eq i64 %kind, {WRITE}
+  br i1 %is_write, label %writes, label %reads
+writes:
+  %on_last = call i1 @sim.conflict(ptr %sim.state, i64 %last, i32 %t, i32 %floor)
+  %on_lane = call i1 @sim.conflict(ptr %sim.state, i64 %lane, i32 %t, i32 %floor)
+  %on_far = call i1 @sim.conflict(ptr %sim.state, i64 %far, i32 %t, i32 %floor)
+  %on_first = call i1 @sim.conflict(ptr %sim.state, i64 %first, i32 %t, i32 %floor)
+  %r1 = select i1 %on_first, i64 %first, i64 0
+  %r2 = select i1 %on_far, i64 %far, i64 %r1
+  %r3 = select i1 %on_lane, i64 %lane, i64 %r2
+  %r4 = select i1 %on_last, i64 %last, i64 %r3
+  %r5 = select i1 %on_write, i64 %write, i64 %r4
+  store i64 %me, ptr %cell
+  ret i64 %r5
+reads:
+  %first_tick = trunc i64 %first to i32
+  %old_first = icmp ult i32 %first_tick, %floor
+  %first1 = select i1 %old_first, i64 %me, i64 %first
+  store i64 %first1, ptr %first.at
+  %last_tick = trunc i64 %last to i32
+  %old_last = icmp ult i32 %last_tick, %floor
+  br i1 %old_last, label %alone, label %joins
+alone:
+  store i64 %me, ptr %last.at
+  store i64 0, ptr %lane.at
+  store i64 0, ptr %far.at
+  ret i64 %with_write
+joins:
+  store i64 %me, ptr %last.at
+  %begin = get i32 block_tick
+  %here = icmp uge i32 %last_tick, %begin
+  %who0 = lshr i64 %last, 32
+  %who1 = trunc i64 %who0 to i32
+  %who = and i32 %who1, 1023
+  %mine = icmp eq i32 %who, %t
+  %same = and i1 %mine, %here
+  br i1 %same, label %done, label %another
+another:
+  %w1 = lshr i32 %who, 5
+  %w2 = lshr i32 %t, 5
+  %one_warp = icmp eq i32 %w1, %w2
+  %near = and i1 %one_warp, %here
+  %lane1 = select i1 %near, i64 %last, i64 0
+  %far1 = select i1 %near, i64 %far, i64 %last
+  store i64 %lane1, ptr %lane.at
+  store i64 %far1, ptr %far.at
+  ret i64 %with_write
+done:
+  ret i64 %with_write
+}}
+"""
+
+_CELLS = f"""
+; the granules of an access: races, and shared memory read before it is written
+define internal void @sim.cells(ptr %sim.state, ptr %row, i64 %offset, i64 %size, i64 %kind, i32 %t, i64 %number,
+    i32 %site) nounwind {{
+entry:
+{_field("%cells", Row, "%row", "cells", "ptr")}
+{_field("%granule", Row, "%row", "granule")}
+{_field("%shared", Row, "%row", "shared")}
+  %is_shared = icmp ne i64 %shared, 0
+  %launch = get i32 launch_tick
+  %begin = get i32 block_tick
+  %floor = select i1 %is_shared, i32 %begin, i32 %launch
+  %tick = get i32 tick
+  %tick64 = zext i32 %tick to i64
+  %t64 = zext i32 %t to i64
+  %t_up = shl i64 %t64, 32
+  %site64 = zext i32 %site to i64
+  %site_up = shl i64 %site64, 42
+  %me0 = or i64 %tick64, %t_up
+  %me = or i64 %me0, %site_up
+  %checks = get i32 checks
+  %race_bit = and i32 %checks, {CHECKS["races"]}
+  %races = icmp ne i32 %race_bit, 0
+  %uninit_bit = and i32 %checks, {CHECKS["uninit"]}
+  %uninit0 = icmp ne i32 %uninit_bit, 0
+  %not_write = icmp ne i64 %kind, {WRITE}
+  %uninit1 = and i1 %uninit0, %not_write
+  %uninit = and i1 %uninit1, %is_shared
+  %number0 = udiv i64 %offset, %granule
+  %end = add i64 %offset, %size
+  %last = sub i64 %end, 1
+  %number1 = udiv i64 %last, %granule
+  br label %each
+each:
+  %i = phi i64 [ %number0, %entry ], [ %i1, %next ]
+  %cell = getelementptr [{CELL} x i64], ptr %cells, i64 %i
+  %write = load i64, ptr %cell
+  %write_tick = trunc i64 %write to i32
+  %never = icmp ult i32 %write_tick, %floor
+  %bare = and i1 %never, %uninit
+  br i1 %bare, label %empty, label %check
+empty:
+  call void @sim.finding(ptr %sim.state, i64 {UNINITIALISED}, i32 %t, i64 %number, i64 %offset, i64 %size, i64 0,
+    i32 %site)
+  ret void
+check:
+  %other = call i64 @sim.remember(ptr %sim.state, ptr %cell, i64 %kind, i64 %me, i32 %t, i32 %floor)
+  %hit0 = icmp ne i64 %other, 0
+  %hit = and i1 %hit0, %races
+  br i1 %hit, label %race, label %next
+race:
+  call void @sim.finding(ptr %sim.state, i64 {RACE}, i32 %t, i64 %number, i64 %offset, i64 %size, i64 %other, i32 %site)
+  ret void
+next:
+  %i1 = add i64 %i, 1
+  %more = icmp ule i64 %i1, %number1
+  br i1 %more, label %each, label %done
+done:
+  ret void
+}}
+
+; bytes of a buffer: a read wants them written, a write (or atomic) makes them so; true when one is not
+define internal i1 @sim.valid(ptr %valid, i64 %offset, i64 %size, i64 %kind) nounwind {{
+entry:
+  %is_write = icmp eq i64 %kind, {WRITE}
+  %is_read = icmp eq i64 %kind, {READ}
+  br label %each
+each:
+  %i = phi i64 [ 0, %entry ], [ %i1, %next ]
+  %bad = phi i1 [ false, %entry ], [ %bad1, %next ]
+  %place = add i64 %offset, %i
+  %p = getelementptr i8, ptr %valid, i64 %place
+  %v = load i8, ptr %p
+  %unset = icmp eq i8 %v, 0
+  %bad1 = or i1 %bad, %unset
+  br i1 %is_read, label %next, label %set
+set:
+  store i8 1, ptr %p
+  br label %next
+next:
+  %i1 = add i64 %i, 1
+  %more = icmp ult i64 %i1, %size
+  br i1 %more, label %each, label %done
+done:
+  %reads = xor i1 %is_write, true
+  %found = and i1 %bad1, %reads
+  ret i1 %found
+}}
+"""
+
+_ACCESS = f"""
+; the row a pointer of unknown origin lies in, or -1
+define internal i64 @sim.find(ptr %sim.state, i64 %address, i64 %size) nounwind {{
+entry:
+  %rows = get ptr rows
+  %n = get i64 rows_count
   br label %next
 next:
   %k = phi i64 [ 0, %entry ], [ %k1, %test ]
   %more = icmp ult i64 %k, %n
-  br i1 %more, label %test, label %bad
+  br i1 %more, label %test, label %none
 test:
-  %row = getelementptr [2 x i64], ptr %table, i64 %k
-  %base = load i64, ptr %row
-  %pl = getelementptr i64, ptr %row, i64 1
-  %length = load i64, ptr %pl
+  %row.of = mul i64 %k, {_ROW}
+  %row = getelementptr i8, ptr %rows, i64 %row.of
+{_field("%base", Row, "%row", "base")}
+{_field("%length", Row, "%row", "length")}
   %offset = sub i64 %address, %base
   %end = add i64 %offset, %size
   %low = icmp sge i64 %offset, 0
@@ -65,130 +251,81 @@ test:
   %k1 = add i64 %k, 1
   br i1 %fine, label %good, label %next
 good:
-  ret ptr %p
-bad:
-  %t32 = load i32, ptr @sim.current
-  %t = zext i32 %t32 to i64
-  call void @sim.finding(i64 {OUT_OF_BOUNDS}, i64 %t, i64 -1, i64 %address, i64 %size, i64 0, i64 %site)
-  ret ptr @sim.scratch
-}}
-"""
-
-
-def shared_check(cells: int, granule: int) -> str:
-    """The hook for shared memory: ``cells`` granules of ``granule`` bytes in all objects together."""
-    return f"""
-; per granule: epoch and thread of the last write, its warp's epoch; epoch and thread(s) of reads, warp epoch
-@sim.shadow = internal global [{max(cells, 1)} x [6 x i32]] zeroinitializer
-
-; are thread %a's last synchronisation epoch %e and the current thread in one warp with a warp sync in between?
-define internal i1 @sim.ordered(i32 %warp, i32 %e, i32 %t) alwaysinline nounwind {{
-entry:
-  %mine = lshr i32 %t, 5
-  %same = icmp eq i32 %warp, %mine
-  %p = getelementptr i32, ptr @sim.warp_epochs, i32 %mine
-  %now = load i32, ptr %p
-  %later = icmp ne i32 %now, %e
-  %yes = and i1 %same, %later
-  ret i1 %yes
+  ret i64 %k
+none:
+  ret i64 -1
 }}
 
-; mode: 0 read, 1 write, 2 atomic. %object names it, %first is its first granule, %length its bytes
-define internal ptr @sim.check.shared(ptr %p, i64 %size, ptr %base, i64 %length, i64 %object, i64 %first, i32 %mode,
-    i64 %site) nounwind {{
+define ptr @sim.access(ptr %sim.state, ptr %p, i32 %site) nounwind {{
 entry:
-  %t = load i32, ptr @sim.current
-  %t64 = zext i32 %t to i64
-  %a = ptrtoint ptr %p to i64
-  %b = ptrtoint ptr %base to i64
-  %offset = sub i64 %a, %b
+  %sites = get ptr sites
+  %wide = zext i32 %site to i64
+  %site.of = mul i64 %wide, {_SITE}
+  %record = getelementptr i8, ptr %sites, i64 %site.of
+{_field("%size", Site, "%record", "size")}
+{_field("%kind", Site, "%record", "kind")}
+{_field("%align", Site, "%record", "align")}
+{_field("%named", Site, "%record", "row")}
+  %t = get i32 current
+  %address = ptrtoint ptr %p to i64
+  %unknown = icmp slt i64 %named, 0
+  br i1 %unknown, label %search, label %known
+search:
+  %found = call i64 @sim.find(ptr %sim.state, i64 %address, i64 %size)
+  %nowhere = icmp slt i64 %found, 0
+  br i1 %nowhere, label %lost, label %known
+lost:
+  call void @sim.finding(ptr %sim.state, i64 {OUT_OF_BOUNDS}, i32 %t, i64 -1, i64 %address, i64 %size, i64 0, i32 %site)
+  %scratch1 = at i64 scratch
+  ret ptr %scratch1
+known:
+  %number = phi i64 [ %named, %entry ], [ %found, %search ]
+  %rows = get ptr rows
+  %row.of = mul i64 %number, {_ROW}
+  %row = getelementptr i8, ptr %rows, i64 %row.of
+{_field("%base", Row, "%row", "base")}
+{_field("%length", Row, "%row", "length")}
+  %offset = sub i64 %address, %base
   %end = add i64 %offset, %size
   %low = icmp sge i64 %offset, 0
   %high = icmp sle i64 %end, %length
   %fine = and i1 %low, %high
   br i1 %fine, label %inside, label %outside
 outside:
-  call void @sim.finding(i64 {SHARED_BOUNDS}, i64 %t64, i64 %object, i64 %offset, i64 %size, i64 %length, i64 %site)
-  ret ptr @sim.scratch
+  call void @sim.finding(ptr %sim.state, i64 {OUT_OF_BOUNDS}, i32 %t, i64 %number, i64 %offset, i64 %size, i64 0,
+    i32 %site)
+  %scratch2 = at i64 scratch
+  ret ptr %scratch2
 inside:
-  %epoch = load i32, ptr @sim.epoch
-  %warp = lshr i32 %t, 5
-  %pwe = getelementptr i32, ptr @sim.warp_epochs, i32 %warp
-  %we = load i32, ptr %pwe
-  %own_warp = sub i32 -2, %warp
-  %is_read = icmp eq i32 %mode, 0
-  %is_atomic = icmp eq i32 %mode, 2
-  %cell0 = udiv i64 %offset, {granule}
-  %cell_first = add i64 %cell0, %first
-  %count = udiv i64 %size, {granule}
-  br i1 %is_atomic, label %done, label %cell
-cell:
-  %i = phi i64 [ 0, %inside ], [ %i1, %next ]
-  %index = add i64 %cell_first, %i
-  %c = getelementptr [6 x i32], ptr @sim.shadow, i64 %index
-  %c1 = getelementptr i32, ptr %c, i64 1
-  %c2 = getelementptr i32, ptr %c, i64 2
-  %c3 = getelementptr i32, ptr %c, i64 3
-  %c4 = getelementptr i32, ptr %c, i64 4
-  %c5 = getelementptr i32, ptr %c, i64 5
-  %w_epoch = load i32, ptr %c
-  %w_thread = load i32, ptr %c1
-  %w_sync = load i32, ptr %c2
-  %r_epoch = load i32, ptr %c3
-  %r_thread = load i32, ptr %c4
-  %r_sync = load i32, ptr %c5
-  ; against the last write
-  %w_now = icmp eq i32 %w_epoch, %epoch
-  %w_other = icmp ne i32 %w_thread, %t
-  %w_conflict = and i1 %w_now, %w_other
-  %w_warp = lshr i32 %w_thread, 5
-  %w_ordered = call i1 @sim.ordered(i32 %w_warp, i32 %w_sync, i32 %t)
-  %w_free = xor i1 %w_ordered, true
-  %w_race = and i1 %w_conflict, %w_free
-  br i1 %w_race, label %report_w, label %against_reads
-report_w:
-  %w_kind = select i1 %is_read, i64 {RACE_READ}, i64 {RACE_WRITE}
-  %w_t64 = sext i32 %w_thread to i64
-  call void @sim.finding(i64 %w_kind, i64 %t64, i64 %object, i64 %offset, i64 %size, i64 %w_t64, i64 %site)
+  %below = sub i64 %align, 1
+  %rest = and i64 %offset, %below
+  %aligned = icmp eq i64 %rest, 0
+  br i1 %aligned, label %straight, label %askew
+askew:
+  call void @sim.finding(ptr %sim.state, i64 {MISALIGNED}, i32 %t, i64 %number, i64 %offset, i64 %size, i64 %align,
+    i32 %site)
+  br label %straight
+straight:
+{_field("%valid", Row, "%row", "valid", "ptr")}
+  %no_valid = icmp eq ptr %valid, null
+  br i1 %no_valid, label %shadow, label %written
+written:
+  %bare = call i1 @sim.valid(ptr %valid, i64 %offset, i64 %size, i64 %kind)
+  br i1 %bare, label %empty, label %shadow
+empty:
+  call void @sim.finding(ptr %sim.state, i64 {UNINITIALISED}, i32 %t, i64 %number, i64 %offset, i64 %size, i64 0,
+    i32 %site)
+  br label %shadow
+shadow:
+{_field("%cells", Row, "%row", "cells", "ptr")}
+  %no_cells = icmp eq ptr %cells, null
+  br i1 %no_cells, label %done, label %look
+look:
+  call void @sim.cells(ptr %sim.state, ptr %row, i64 %offset, i64 %size, i64 %kind, i32 %t, i64 %number, i32 %site)
   br label %done
-against_reads:
-  ; a reader is a thread, or -2-w for several threads of warp w, or -1 for threads of several warps
-  %r_now = icmp eq i32 %r_epoch, %epoch
-  %r_other = icmp ne i32 %r_thread, %t
-  %r_several = icmp slt i32 %r_thread, 0
-  %r_one_warp = lshr i32 %r_thread, 5
-  %r_many_warp = sub i32 -2, %r_thread
-  %r_warp = select i1 %r_several, i32 %r_many_warp, i32 %r_one_warp
-  br i1 %is_read, label %note_read, label %note_write
-note_read:
-  %r_same_warp = icmp eq i32 %r_warp, %warp
-  %joined = select i1 %r_same_warp, i32 %own_warp, i32 -1
-  %kept = select i1 %r_other, i32 %joined, i32 %t
-  %new_reader = select i1 %r_now, i32 %kept, i32 %t
-  store i32 %epoch, ptr %c3
-  store i32 %new_reader, ptr %c4
-  store i32 %we, ptr %c5
-  br label %next
-note_write:
-  %r_ordered = call i1 @sim.ordered(i32 %r_warp, i32 %r_sync, i32 %t)
-  %r_free = xor i1 %r_ordered, true
-  %r_conflict = and i1 %r_now, %r_other
-  %r_race = and i1 %r_conflict, %r_free
-  br i1 %r_race, label %report_r, label %write
-report_r:
-  %r_t64 = sext i32 %r_thread to i64
-  call void @sim.finding(i64 {RACE_READ}, i64 %t64, i64 %object, i64 %offset, i64 %size, i64 %r_t64, i64 %site)
-  br label %done
-write:
-  store i32 %epoch, ptr %c
-  store i32 %t, ptr %c1
-  store i32 %we, ptr %c2
-  br label %next
-next:
-  %i1 = add i64 %i, 1
-  %more = icmp ult i64 %i1, %count
-  br i1 %more, label %cell, label %done
 done:
   ret ptr %p
 }}
 """
+
+TEXT = _CONFLICT + _CELLS + _ACCESS

@@ -24,7 +24,7 @@ def matrix() -> np.ndarray:
 @checked
 def test_transpose_through_shared_memory(check: bool) -> None:
     a, b = matrix(), np.zeros((256, 256), np.float32)
-    kernel = SimKernel(kernels.TRANSPOSE, "transpose", (8, 8, 1), (32, 8, 1), check=check)
+    kernel = SimKernel(kernels.TRANSPOSE, "transpose", (8, 8, 1), (32, 8, 1), checks="all" if check else "")
     for _ in range(2):  # a kernel can be launched again
         b[:] = 0
         kernel(buffers(a, b))
@@ -34,7 +34,7 @@ def test_transpose_through_shared_memory(check: bool) -> None:
 @checked
 def test_row_reduction_with_shuffles(check: bool) -> None:
     a, b = matrix(), np.zeros(256, np.float32)
-    SimKernel(kernels.REDUCE_ROWS, "reduce", (256, 1, 1), (256, 1, 1), check=check)(buffers(a, b))
+    SimKernel(kernels.REDUCE_ROWS, "reduce", (256, 1, 1), (256, 1, 1), checks="all" if check else "")(buffers(a, b))
     assert np.allclose(b, a.sum(1, dtype=np.float64), atol=1e-4)
 
 
@@ -42,14 +42,14 @@ def test_row_reduction_with_shuffles(check: bool) -> None:
 def test_atomics(check: bool) -> None:
     values = np.random.default_rng(1).integers(0, 8, 512).astype(np.int32)
     counts, total = np.zeros(8, np.int32), np.zeros(1, np.float32)
-    SimKernel(kernels.ATOMICS, "atomics", (4, 1, 1), (128, 1, 1), check=check)(buffers(values, counts, total))
+    SimKernel(kernels.ATOMICS, "atomics", (4, 1, 1), (128, 1, 1), checks="all" if check else "")(buffers(values, counts, total))
     assert (counts == np.bincount(values, minlength=8)).all() and total[0] == values.sum()
 
 
 @checked
 def test_ids_in_three_dimensions_and_device_functions(check: bool) -> None:
     out = np.zeros(4 * 3 * 2 * 3 * 2 * 2, np.float32)
-    SimKernel(kernels.IDS_3D, "ids", (3, 2, 2), (4, 3, 2), check=check)(buffers(out))
+    SimKernel(kernels.IDS_3D, "ids", (3, 2, 2), (4, 3, 2), checks="all" if check else "")(buffers(out))
     expected = np.tanh(np.arange(out.size, dtype=np.float32) / 100) ** 2
     assert np.allclose(out, expected, rtol=1e-5)
 
@@ -58,7 +58,7 @@ def shuffle(kind: str, distance: str, clamp: int = 31, mask: int = -1) -> np.nda
     arguments = f"i32 {mask}, i32 %v, i32 {distance}, i32 {clamp}"
     body = f"  %v = mul i32 %t, 10\n  %r = call i32 @llvm.nvvm.shfl.sync.{kind}.i32({arguments})"
     out = np.zeros(32, np.int32)
-    SimKernel(kernels.warp_kernel(body), "warp", (1, 1, 1), (32, 1, 1), check=False)(buffers(out))
+    SimKernel(kernels.warp_kernel(body), "warp", (1, 1, 1), (32, 1, 1), checks="")(buffers(out))
     return out // 10
 
 
@@ -85,28 +85,28 @@ join:
   %r = phi i32 [ -1, %entry ], [ %s, %low ]""",
     )
     out = np.zeros(32, np.int32)
-    SimKernel(text, "warp", (1, 1, 1), (32, 1, 1), check=True)(buffers(out))
+    SimKernel(text, "warp", (1, 1, 1), (32, 1, 1), checks="all")(buffers(out))
     assert (out[:16] == np.arange(16) ^ 1).all() and (out[16:] == -1).all()
 
 
 # planted bugs
 
 
-def found(text: str, name: str, grid: tuple, block: tuple, *arrays: np.ndarray) -> HeronError:
+def found(text: str, name: str, grid: tuple, block: tuple, *arrays: np.ndarray, checks: str = "all") -> HeronError:
     with pytest.raises(HeronError) as caught:
-        SimKernel(text, name, grid, block, check=True)(buffers(*arrays))
+        SimKernel(text, name, grid, block, checks=checks)(buffers(*arrays))
     return caught.value
 
 
 def test_missing_barrier_is_a_race() -> None:
     text = kernels.TRANSPOSE.replace(BARRIER, "")
-    error = found(text, "transpose", (8, 8, 1), (32, 8, 1), matrix(), matrix())
+    error = found(text, "transpose", (8, 8, 1), (32, 8, 1), matrix(), matrix(), checks="races")
     assert error.code == "RUN076" and "'tile'" in error.what
 
 
 def test_missing_barrier_in_the_reduction_is_a_race() -> None:
     text = kernels.REDUCE_ROWS.replace(BARRIER, "")
-    error = found(text, "reduce", (2, 1, 1), (256, 1, 1), matrix(), np.zeros(256, np.float32))
+    error = found(text, "reduce", (2, 1, 1), (256, 1, 1), matrix(), np.zeros(256, np.float32), checks="races")
     assert error.code == "RUN076" and "'partial'" in error.what
 
 
@@ -115,27 +115,27 @@ def test_out_of_bounds_global_access() -> None:
     text = kernels.TRANSPOSE.replace("%row = mul i32 %gy, 256", "%row = mul i32 %gy, 260")
     error = found(text, "transpose", (8, 8, 1), (32, 8, 1), a, b)
     assert error.code == "RUN075"
-    assert "access of 4 bytes at offset 262144 of buffer 0 (262144 bytes)" in error.what
-    assert error.where == "block (0, 7, 0) thread (16, 4, 0): %v = load float, ptr %p, align 4"
+    assert "access of 4 bytes outside of memory: argument 0 at byte 262144 of 262144" in error.what
+    assert error.where == "read by block (0, 7, 0) thread (16, 4, 0): %v = load float, ptr %p, align 4"
 
 
 def test_writing_past_the_end_does_not_kill_the_process() -> None:
     out = np.zeros(10, np.float32)
     error = found(kernels.IDS_3D, "ids", (3, 2, 2), (4, 3, 2), out)
-    assert error.code == "RUN075" and "of buffer 0 (40 bytes)" in error.what
+    assert error.code == "RUN075" and "argument 0 at byte 40 of 40" in error.what
 
 
 def test_out_of_bounds_shared_access() -> None:
     text = kernels.TRANSPOSE.replace("[1056 x float]", "[1000 x float]")
     error = found(text, "transpose", (8, 8, 1), (32, 8, 1), matrix(), matrix())
-    assert error.code == "RUN075" and "of 'tile' (4000 bytes)" in error.what
+    assert error.code == "RUN075" and "shared 'tile' at byte 4000 of 4000" in error.what
 
 
 @checked
 def test_divergent_barriers_are_reported_not_hung(check: bool) -> None:
     for text, name in ((kernels.EARLY_EXIT, "early"), (kernels.TWO_BARRIERS, "two")):
         with pytest.raises(HeronError) as caught:
-            SimKernel(text, name, (1, 1, 1), (32, 1, 1), check=check)(buffers(np.zeros(1, np.int32)))
+            SimKernel(text, name, (1, 1, 1), (32, 1, 1), checks="all" if check else "")(buffers(np.zeros(1, np.int32)))
         assert caught.value.code == "RUN077"
 
 
@@ -156,24 +156,24 @@ def test_warp_barrier_orders_its_warp() -> None:
     )
     text = "@slots = internal addrspace(3) global [32 x i32] undef, align 16\n" + text
     out = np.zeros(32, np.int32)
-    SimKernel(text, "warp", (1, 1, 1), (32, 1, 1), check=True)(buffers(out))
+    SimKernel(text, "warp", (1, 1, 1), (32, 1, 1), checks="all")(buffers(out))
     assert (out == np.arange(32) ^ 1).all()
     unordered = text.replace("  call void @llvm.nvvm.bar.warp.sync(i32 -1)\n", "")
-    assert found(unordered, "warp", (1, 1, 1), (32, 1, 1), out).code == "RUN076"
+    assert found(unordered, "warp", (1, 1, 1), (32, 1, 1), out, checks="races").code == "RUN076"
 
 
 def test_errors() -> None:
     with pytest.raises(HeronError) as caught:
-        SimKernel(kernels.IDS_3D, "other", (1, 1, 1), (1, 1, 1), check=False)
+        SimKernel(kernels.IDS_3D, "other", (1, 1, 1), (1, 1, 1), checks="")
     assert caught.value.code == "RUN070"
     with pytest.raises(HeronError) as caught:
-        SimKernel(kernels.IDS_3D, "ids", (1, 1, 1), (2048, 1, 1), check=False)
+        SimKernel(kernels.IDS_3D, "ids", (1, 1, 1), (2048, 1, 1), checks="")
     assert caught.value.code == "RUN073"
     text = kernels.IDS_3D.replace("__nv_tanhf", "__nv_nosuchf")
     with pytest.raises(HeronError) as caught:
-        SimKernel(text, "ids", (1, 1, 1), (1, 1, 1), check=False)
+        SimKernel(text, "ids", (1, 1, 1), (1, 1, 1), checks="")
     assert caught.value.code == "RUN072"
-    kernel = SimKernel(kernels.IDS_3D, "ids", (1, 1, 1), (1, 1, 1), check=False)
+    kernel = SimKernel(kernels.IDS_3D, "ids", (1, 1, 1), (1, 1, 1), checks="")
     with pytest.raises(HeronError) as caught:
         kernel([])
     assert caught.value.code == "RUN074"

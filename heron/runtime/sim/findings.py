@@ -1,0 +1,205 @@
+"""Findings of a checked run in words: which kernel, both accesses, blocks and threads, array elements, HLO ops."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from heron.errors import HeronError
+from heron.hlo.shape import Shape
+from heron.runtime.sim import state
+from heron.runtime.sim.accesses import Access, type_size
+from heron.runtime.sim.coroutine import Thread
+from heron.runtime.sim.module import Dims, Object
+from heron.runtime.sim.state import ATOMIC, READ, WRITE
+
+_KINDS = {READ: "read", WRITE: "write", ATOMIC: "atomic"}
+
+_CODES = {
+    state.DIVERGED_BARRIER: "RUN077",
+    state.EARLY_EXIT: "RUN077",
+    state.DIVERGED_WARP: "RUN077",
+    state.OWN_LANE: "RUN077",
+    state.ABSENT_LANE: "RUN077",
+    state.STEPS: "RUN079",
+    state.OUT_OF_BOUNDS: "RUN075",
+    state.MISALIGNED: "RUN075",
+    state.RACE: "RUN076",
+    state.UNINITIALISED: "RUN078",
+}
+
+_WHY = {
+    state.DIVERGED_BARRIER: "every thread of a block must reach the same barrier",
+    state.EARLY_EXIT: "every thread of a block must reach every barrier; on a GPU this hangs or is undefined",
+    state.DIVERGED_WARP: "every lane named in the mask must execute the same warp instruction",
+    state.OWN_LANE: "a lane that takes part must be in the mask it gives",
+    state.ABSENT_LANE: "what a lane outside the mask holds is undefined",
+    state.OUT_OF_BOUNDS: "on a GPU it reads or damages other memory, or stops the program",
+    state.MISALIGNED: "a GPU stops the program at a misaligned access",
+    state.UNINITIALISED: "what is there is whatever was left in that memory",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a kernel is of: a line about its HLO, and for each argument its name and shape."""
+
+    hlo: str = ""
+    arguments: tuple[tuple[str, Shape], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing a run found: the state's row, with ``other`` as the kind means it (a thread, an access, an alignment)."""
+
+    kind: int
+    block: int
+    thread: int
+    row: int
+    offset: int
+    size: int
+    other: int
+    site: int
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What findings are told of: the kernel, its geometry and code, and when each of its blocks began."""
+
+    name: str
+    grid: Dims
+    block: Dims
+    thread: Thread
+    arguments: Sequence[str]
+    objects: Sequence[Object]
+    buffers: Sequence[tuple[int, int]]
+    facts: Facts
+    block_ticks: Sequence[int]
+
+    def error(self, findings: Sequence[Finding]) -> HeronError:
+        """The first finding, and how many others there are at other places in the code."""
+        first = findings[0]
+        places = {(f.kind, f.site) for f in findings}
+        more = f" (and {len(places) - 1} other places)" if len(places) > 1 else ""
+        lines = [f"{self._kind(first)}{self._where(first.block, first.thread)}: {self.thread.source(first.site)}"]
+        lines += self._second(first)
+        if self.facts.hlo:
+            lines.append(self.facts.hlo)
+        return HeronError(
+            _CODES[first.kind],
+            f"kernel '{self.name}': {self._what(first)}{more}",
+            where="\n     ".join(lines),
+            why=self._why(first),
+        )
+
+    def _kind(self, f: Finding) -> str:
+        access = self._access(f.site)
+        return f"{_KINDS[access.kind]} by " if access is not None else ""
+
+    def _access(self, site: int) -> Access | None:
+        found = self.thread.sites[site] if 0 <= site < len(self.thread.sites) else None
+        return found if isinstance(found, Access) else None
+
+    def _where(self, block: int, thread: int) -> str:
+        return f"block {place(block, self.grid)} thread {place(thread, self.block)}"
+
+    def _second(self, f: Finding) -> list[str]:
+        """The line about the other access or thread."""
+        if f.kind == state.RACE:
+            site = self.thread.sites[f.other >> 42 & 0x3FFFFF]
+            assert isinstance(site, Access)
+            block = bisect_right(self.block_ticks, f.other & 0xFFFFFFFF) - 1
+            return [f"{_KINDS[site.kind]} by {self._where(block, f.other >> 32 & 1023)}: {site.text}"]
+        if f.kind in (state.DIVERGED_BARRIER, state.DIVERGED_WARP):
+            return [f"{self._where(f.block, f.other)}: {self.thread.source(f.offset) or 'has ended'}"]
+        return []
+
+    def _what(self, f: Finding) -> str:
+        other = place(max(f.other, 0), self.block)
+        match f.kind:
+            case state.DIVERGED_BARRIER:
+                return f"threads wait at different barriers (thread {other} at another one)"
+            case state.EARLY_EXIT:
+                return f"a thread waits at a barrier that thread {other} never reached"
+            case state.DIVERGED_WARP:
+                return f"lanes of a warp synchronise, but thread {other} is elsewhere"
+            case state.OWN_LANE:
+                return f"a lane synchronises with mask {f.offset:#x}, which does not name it"
+            case state.ABSENT_LANE:
+                return f"a shuffle reads the value of thread {other}, which does not take part"
+            case state.STEPS:
+                return "a thread runs for ever"
+            case state.MISALIGNED:
+                return f"an access of {f.size} bytes is not aligned to {f.other}: {self._element(f)}"
+            case state.RACE:
+                return f"race on {self._element(f)}"
+            case state.UNINITIALISED:
+                return f"a value is used that nobody wrote: {self._element(f)}"
+            case _:
+                return f"access of {f.size} bytes outside of memory: {self._element(f)}"
+
+    def _why(self, f: Finding) -> str:
+        if f.kind == state.STEPS:
+            return "it made more steps than any kernel should (`SimKernel.steps`)"
+        if f.kind != state.RACE:
+            return _WHY[f.kind]
+        block = bisect_right(self.block_ticks, f.other & 0xFFFFFFFF) - 1
+        if block != f.block:
+            return "nothing orders the threads of two blocks"
+        return "no barrier orders the two threads, and one of them writes"
+
+    def _element(self, f: Finding) -> str:
+        """Memory, offset and array element in words."""
+        if f.row < 0:
+            return f"address {f.offset:#x} is in no buffer"
+        if f.row < len(self.buffers):
+            label = f"argument {f.row}"
+            shape = None
+            if f.row < len(self.facts.arguments):
+                name, shape = self.facts.arguments[f.row]
+                label += f" ({name})"
+            length = self.buffers[f.row][1]
+            element = "" if shape is None else element_of(shape, f.offset)
+        else:
+            o = self.objects[f.row - len(self.buffers)]
+            label, length = f"{'shared' if o.shared else 'constant'} '{o.name}'", o.size
+            element = element_of_type(o.type_, f.offset)
+        inside = 0 <= f.offset < length
+        return f"{label} at byte {f.offset} of {length}" + (f", element [{element}]" if element and inside else "")
+
+
+def place(linear: int, dims: Dims) -> str:
+    """A linear number as (x, y, z)."""
+    x, y = linear % dims[0], linear // dims[0] % dims[1]
+    return f"({x}, {y}, {linear // (dims[0] * dims[1])})"
+
+
+def element_of(shape: Shape, offset: int) -> str:
+    """The index of the array element at that byte, as HLO counts; '' when elements are no whole bytes."""
+    itemsize = shape.element_type.dtype.itemsize
+    if not shape.is_array or shape.element_type.bits < 8:
+        return ""
+    order = tuple(reversed(shape.layout.minor_to_major)) if shape.layout is not None else tuple(range(shape.rank))
+    sizes = tuple(shape.dims[d] for d in order)
+    if offset // itemsize >= np.prod(sizes, dtype=np.int64):
+        return ""
+    index = [0] * shape.rank
+    for d, i in zip(order, np.unravel_index(offset // itemsize, sizes), strict=True):
+        index[d] = int(i)
+    return ", ".join(map(str, index))
+
+
+def element_of_type(type_: str, offset: int) -> str:
+    """The index into an LLVM array type: ``[4 x [8 x float]]``, byte 36 → ``1, 1``."""
+    sizes: list[int] = []
+    while match := re.match(r"\[(\d+) x ", type_):
+        sizes.append(int(match.group(1)))
+        type_ = type_[match.end() :]
+    item = max(type_size(type_), 1)
+    if not sizes or offset // item >= np.prod(sizes, dtype=np.int64):
+        return ""
+    return ", ".join(str(int(i)) for i in np.unravel_index(offset // item, sizes))

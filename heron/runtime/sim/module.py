@@ -1,0 +1,180 @@
+"""Third step: the host module of one kernel: its thread, and `sim.launch`, which runs a range of blocks.
+
+Kernels that never synchronise are plain loops over blocks and threads. Others get one coroutine per thread of the block
+in flight, run by `scheduler`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from dataclasses import dataclass
+
+from heron.runtime.sim.accesses import type_size
+from heron.runtime.sim.coroutine import Thread
+from heron.runtime.sim.flatten import Flat
+from heron.runtime.sim.math import complete
+from heron.runtime.sim.state import Row, expand
+
+Dims = tuple[int, int, int]
+_ID_PARAMETERS = "ptr %sim.state, " + ", ".join(f"i32 %sim.{g}.{a}" for g in ("tid", "ctaid") for a in "xyz")
+_ID_PARAMETERS += ", i32 %sim.lin"
+
+_DECLARATIONS = """
+declare void @sim.block(ptr, i64)
+declare ptr @sim.frame(ptr, i64, i32)
+declare void @sim.started(ptr, i32, ptr)
+declare i1 @sim.schedule(ptr)
+declare void @sim.exhausted(ptr, i32, i32)
+declare ptr @sim.access(ptr, ptr, i32)
+declare void @sim.meet(ptr, i32, i32, i32)
+declare void @sim.arrive(ptr, i32)
+declare i64 @sim.shuffle(ptr, i32, i32, i32, i32, i32, i32)
+"""
+_FOLDS = re.compile(r"@(sim\.(?:ballot|members|match|match_all|redux\.\w+))\(")
+
+
+@dataclass(frozen=True, slots=True)
+class Object:
+    """A global of the kernel, in shared memory or constant: its bytes, and what LLVM calls its type."""
+
+    name: str
+    size: int
+    type_: str
+    shared: bool
+
+
+def objects(flat: Flat) -> list[Object]:
+    """The globals, with sizes from their types; the math library's tables are no memory of the kernel's."""
+    found = []
+    for name in (*flat.shared, *sorted(flat.constants)):
+        if name.startswith("heron."):
+            continue
+        match = re.search(rf"^@{re.escape(name)} = [^\n]*?\b(?:global|constant) ([^\n]*)$", flat.head, re.MULTILINE)
+        type_ = match.group(1) if match else ""
+        found.append(Object(name, type_size(type_), type_, name in flat.shared))
+    return found
+
+
+def host_module(
+    flat: Flat, thread: Thread, globals_: list[Object], grid: Dims, block: Dims, check: bool, steps: int
+) -> str:
+    """The whole text. ``steps``: branches back a thread may take."""
+    body = "\n".join(thread.lines)
+    formal = ", ".join(f"{t} {n}" for t, n in flat.arguments)
+    folds = [f"declare i64 @{name}(ptr, i32, i32, i64)" for name in sorted(set(_FOLDS.findall(body)))]
+    text = [
+        flat.head,
+        _DECLARATIONS,
+        *folds,
+        "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
+        _thread_function(formal, body, thread, steps),
+        expand(_launch(flat, thread, globals_, grid, block, check)),
+    ]
+    return complete("\n".join(text))
+
+
+def _thread_function(formal: str, body: str, thread: Thread, steps: int) -> str:
+    """The thread: a coroutine when it suspends, an inlined function otherwise."""
+    parameters = f"{formal}, {_ID_PARAMETERS}" if formal else _ID_PARAMETERS
+    first = re.match(r"([\w.$-]+):", body)
+    entry = first.group(1) if first else "sim.entry"
+    body = body if first else f"sim.entry:\n{body}"
+    begin = f"  %sim.lane = and i32 %sim.lin, 31\n  %sim.left = alloca i64\n  store i64 {steps}, ptr %sim.left"
+    if not thread.suspends:
+        return (
+            f"define internal void @sim.thread({parameters}) alwaysinline nounwind {{\nsim.begin:\n{begin}\n"
+            f"  br label %{entry}\n{body}\nsim.final:\n  ret void\n}}\n"
+        )
+    return f"""
+declare token @llvm.coro.id(i32, ptr, ptr, ptr)
+declare i64 @llvm.coro.size.i64()
+declare ptr @llvm.coro.begin(token, ptr)
+declare i8 @llvm.coro.suspend(token, i1)
+declare void @llvm.coro.end(ptr, i1, token)
+define internal ptr @sim.thread({parameters}) presplitcoroutine nounwind {{
+sim.begin:
+{begin}
+  %sim.id = call token @llvm.coro.id(i32 0, ptr null, ptr null, ptr null)
+  %sim.size = call i64 @llvm.coro.size.i64()
+  %sim.frame = call ptr @sim.frame(ptr %sim.state, i64 %sim.size, i32 %sim.lin)
+  %sim.handle = call noalias ptr @llvm.coro.begin(token %sim.id, ptr %sim.frame)
+  br label %{entry}
+{body}
+sim.final:
+  %sim.end = call i8 @llvm.coro.suspend(token none, i1 true)
+  switch i8 %sim.end, label %sim.suspend [ i8 0, label %sim.never  i8 1, label %sim.suspend ]
+sim.never:
+  unreachable
+sim.suspend:
+  call void @llvm.coro.end(ptr %sim.handle, i1 false, token none)
+  ret ptr %sim.handle
+}}
+"""
+
+
+def _launch(flat: Flat, thread: Thread, globals_: list[Object], grid: Dims, block: Dims, check: bool) -> str:
+    """`sim.launch(buffers…, state, first, end)`: loops over those blocks, and over threads within each."""
+    formal = ", ".join(f"{t} %sim.in{i}" for i, (t, _) in enumerate(flat.arguments))  # no clash with our names
+    actual = formal + ", " if formal else ""
+    threads = block[0] * block[1] * block[2]
+    ids = "ptr %sim.state, " + ", ".join(f"i32 %{g}.{a}" for g in ("t", "b") for a in "xyz") + ", i32 %t"
+    fill = "\n".join(
+        f"  call void @llvm.memset.p0.i64(ptr @{o.name}, i8 {-1 if check else 0}, i64 {o.size}, i1 false)"
+        for o in globals_
+        if o.shared
+    )
+    row = f"[{ctypes.sizeof(Row) // 8} x i64]"
+    places = "\n".join(
+        f"  %object{n} = getelementptr {row}, ptr %rows, i64 {len(flat.arguments) + n}\n"
+        f"  store ptr @{o.name}, ptr %object{n}"
+        for n, o in enumerate(globals_)
+    )
+    if thread.suspends:
+        run = f"  %h = call ptr @sim.thread({actual}{ids})\n  call void @sim.started(ptr %sim.state, i32 %t, ptr %h)"
+        after = "  %fine = call i1 @sim.schedule(ptr %sim.state)"
+    else:
+        run = f"  call void @sim.thread({actual}{ids})"
+        after = "  %over = get i32 stopped\n  %fine = icmp eq i32 %over, 0"
+    return f"""
+define void @sim.launch({actual}ptr %sim.state, i64 %first, i64 %end) nounwind {{
+entry:
+  %rows = get ptr rows
+{places if check else ""}
+  br label %block.head
+block.head:
+  %b64 = phi i64 [ %first, %entry ], [ %b1, %block.next ]
+  call void @sim.block(ptr %sim.state, i64 %b64)
+  %b.x64 = urem i64 %b64, {grid[0]}
+  %b.q = udiv i64 %b64, {grid[0]}
+  %b.y64 = urem i64 %b.q, {grid[1]}
+  %b.z64 = udiv i64 %b.q, {grid[1]}
+  %b.x = trunc i64 %b.x64 to i32
+  %b.y = trunc i64 %b.y64 to i32
+  %b.z = trunc i64 %b.z64 to i32
+{fill}
+  br label %thread.head
+thread.head:
+  %t = phi i32 [ 0, %block.head ], [ %t1, %thread.next ]
+  %t.x = urem i32 %t, {block[0]}
+  %t.q = udiv i32 %t, {block[0]}
+  %t.y = urem i32 %t.q, {block[1]}
+  %t.z = udiv i32 %t.q, {block[1]}
+  set i32 %t, current
+{run}
+  br label %thread.next
+thread.next:
+  %t1 = add i32 %t, 1
+  %t.more = icmp ult i32 %t1, {threads}
+  br i1 %t.more, label %thread.head, label %block.run
+block.run:
+{after}
+  br i1 %fine, label %block.next, label %done
+block.next:
+  %b1 = add i64 %b64, 1
+  %b.more = icmp ult i64 %b1, %end
+  br i1 %b.more, label %block.head, label %done
+done:
+  ret void
+}}
+"""

@@ -1,0 +1,39 @@
+"""The simulator's own native code: the scheduler, the collectives and the checks, compiled once for the process.
+
+Like kernels it is there in two forms: made fast (level 0), for launches of few threads, and made to be fast (level 1).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from functools import cache
+
+from heron.codegen.llvm.jit import Jit, public_functions
+from heron.runtime.sim import checks, collectives, scheduler
+from heron.runtime.sim.state import expand
+
+_LOCK = threading.Lock()
+
+
+def text() -> str:
+    """LLVM text of the whole."""
+    return expand(scheduler.TEXT + collectives.TEXT + checks.TEXT)
+
+
+def symbols(level: int) -> dict[str, int]:
+    """Addresses of the functions kernels call."""
+    with _LOCK:
+        return _compiled(level).addresses
+
+
+@cache
+def _compiled(level: int) -> Jit:
+    jit, source = Jit(level=level), text()
+    jit.add(source, "sim.native", exports=public_functions(source))
+    return jit
+
+
+def end_launch(state: int, level: int) -> None:
+    """Frees the coroutine frames of a launch."""
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(symbols(level)["sim.end"])(state)

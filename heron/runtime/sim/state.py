@@ -1,0 +1,126 @@
+"""What a launch keeps in memory: read and written by native code and by Python, declared once.
+
+`expand` turns the short forms of the simulator's LLVM text into loads and stores of these fields:
+``%x = get i32 tick``, ``%x = get i32 states[%t]``, ``set i32 %x, tick``, ``%p = at i32 states[%t]``. All of them go
+through the pointer ``%sim.state``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+
+from heron.options import SIM_CHECKS
+
+MAX_THREADS = 1024
+LANES = 32
+MAX_FINDINGS = 64
+FINDING_WORDS = 8
+BARRIERS = 16
+
+#: kinds of findings
+(
+    DIVERGED_BARRIER,
+    EARLY_EXIT,
+    DIVERGED_WARP,
+    OWN_LANE,
+    ABSENT_LANE,
+    STEPS,
+    OUT_OF_BOUNDS,
+    MISALIGNED,
+    RACE,
+    UNINITIALISED,
+) = range(1, 11)
+
+#: what may be checked, with its bit
+CHECKS = {name: 1 << n for n, name in enumerate(SIM_CHECKS)}
+
+#: how an access touches memory
+READ, WRITE, ATOMIC = range(3)
+
+#: what a thread does: ready, at a barrier, at a warp synchronisation, finished, asking who is active, at a barrier of some
+READY, BLOCK_WAIT, WARP_WAIT, FINISHED, ACTIVE_WAIT, PART_WAIT = range(6)
+
+_I32, _I64, _PTR = ctypes.c_int32, ctypes.c_int64, ctypes.c_void_p
+
+
+class Row(ctypes.Structure):
+    """Memory a kernel may access: an argument's buffer or a shared object.
+
+    ``cells``: its shadow for races, or null; ``valid``: a byte for each of its bytes, 0 when never written, or null.
+    """
+
+    _fields_ = [("base", _I64), ("length", _I64), ("cells", _PTR), ("valid", _PTR), ("granule", _I64), ("shared", _I64)]
+
+
+class Site(ctypes.Structure):
+    """An access in the code. ``row``: which memory, -1 when the code does not tell."""
+
+    _fields_ = [("size", _I64), ("kind", _I64), ("align", _I64), ("row", _I64)]
+
+
+class State(ctypes.Structure):
+    """One launch. ``tick`` counts synchronisations: an access is dated by it, so that order is a comparison."""
+
+    _fields_ = [
+        ("event", _I32),
+        ("site", _I32),
+        ("mask", _I32),
+        ("count", _I32),
+        ("current", _I32),
+        ("threads", _I32),
+        ("tick", _I32),
+        ("launch_tick", _I32),
+        ("block_tick", _I32),
+        ("barrier_tick", _I32),
+        ("checks", _I32),
+        ("stopped", _I32),
+        ("block", _I64),
+        ("found", _I64),
+        ("rows_count", _I64),
+        ("rows", _PTR),
+        ("sites", _PTR),
+        ("block_ticks", _PTR),
+        ("arena", _PTR),
+        ("scratch", _I64 * 32),
+        ("findings", _I64 * (MAX_FINDINGS * FINDING_WORDS)),
+        ("arrived", _I32 * BARRIERS),
+        ("states", _I32 * MAX_THREADS),
+        ("places", _I32 * MAX_THREADS),
+        ("masks", _I32 * MAX_THREADS),
+        ("counts", _I32 * MAX_THREADS),
+        ("members", _I32 * MAX_THREADS),
+        ("handles", _PTR * MAX_THREADS),
+        ("values", _I64 * MAX_THREADS),
+        ("snapshot", _I64 * MAX_THREADS),
+        #: known[t][u]: what lane u of t's warp did before that tick is done for t
+        ("known", _I32 * (MAX_THREADS * LANES)),
+    ]
+
+
+_FORM = re.compile(
+    r"^( *)(?:(%[\w.]+) = (get|at)|(set)) (i32|i64|ptr) (?:(%?-?[\w.]+), )?(\w+)(?:\[(%?[\w.]+)\])?$", re.MULTILINE
+)
+
+
+def expand(text: str, tag: str = "") -> str:
+    """LLVM text with the short forms written out. ``tag`` sets names apart within a function expanded in parts."""
+    count = 0
+
+    def write(match: re.Match[str]) -> str:
+        nonlocal count
+        indent, result, get, _, type_, value, name, index = match.groups()
+        count += 1
+        offset = getattr(State, name).offset
+        place = result if get == "at" else f"%sim.at{tag}{count}"
+        lines = [f"{place} = getelementptr i8, ptr %sim.state, i64 {offset}"]
+        if index is not None:
+            lines[0] = f"%sim.of{tag}{count} = getelementptr i8, ptr %sim.state, i64 {offset}"
+            lines.append(f"{place} = getelementptr {type_}, ptr %sim.of{tag}{count}, i32 {index}")
+        if get == "get":
+            lines.append(f"{result} = load {type_}, ptr {place}")
+        elif get is None:
+            lines.append(f"store {type_} {value}, ptr {place}")
+        return "\n".join(indent + line for line in lines)
+
+    return _FORM.sub(write, text)
