@@ -75,16 +75,15 @@ class GpuMachine(Machine):
             with trace.stage("ptx"):
                 ptx = self.ptx(text)
             return CompiledOnly(ptx, self.target.llvm_cpu, **facts)
+        from heron.backends.gpu.simulate import simulated
         from heron.runtime.sim.executable import SimExecutable
-        from heron.runtime.sim.launcher import SimKernel
 
         runners = {}
         for name, use in uses.items():  # the simulator takes one kernel a module
             with trace.stage("llvm"):
                 text = self.llvm({name: use})
             with trace.stage("machine code"):
-                launch = use.kernel.launch
-                runners[name] = SimKernel(text, name, launch.grid, launch.block, check=bool(options.sim_check))
+                runners[name] = simulated(use, text, options.sim_check)
         outputs = [(s.element_type.dtype, s.dims) for s in signature.outputs]
         memory = HostMemory(buffers, signature.arguments, outputs)
         return SimExecutable(thunks, runners, memory, **facts)

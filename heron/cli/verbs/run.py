@@ -25,15 +25,21 @@ from heron.cli.job import Job, job_options
         "heron run model.py:layer --random 0",
         "heron run model.hlo --inputs in.npz --save out.npz",
         "heron run model.hlo --target sim:sm_90 --expect golden.npz",
+        "heron run model.hlo --target sim:sm_90 --check all --random 0",
         "cat model.hlo | heron run - --random 0 --json",
     ),
 )
 @file_argument
 @target_option
+@click.option(
+    "--check",
+    metavar="WHAT",
+    help="On a simulated GPU: all, or some of races,bounds,uninit,divergence. A finding is an error, exit code 2.",
+)
 @job_options
 @settings_option
 @json_option
-def command(file: str, target: str, job: Job, settings: tuple[str, ...], as_json: bool) -> int:
+def command(file: str, target: str, check: str | None, job: Job, settings: tuple[str, ...], as_json: bool) -> int:
     """Compile FILE (HLO text, - for standard input), run it and show its outputs.
 
     With --expect outputs are compared: exit code 0 if all agree, 1 if values differ.
@@ -42,9 +48,19 @@ def command(file: str, target: str, job: Job, settings: tuple[str, ...], as_json
     from heron.cli import room
     from heron.cli.progress import interruptible, progress
     from heron.cli.report import flat
+    from heron.errors import HeronError
     from heron.trace import Trace
 
     machine, options = targets.get(target), make_options(settings)
+    if check is not None:
+        options = options.with_settings([f"sim_check={check}"])
+    if check and not machine.sim:
+        raise HeronError(
+            "CLI040",
+            f"{target} has no checks of kernels",
+            why="the simulated GPU has them",
+            hint=f"--target sim:{target if target.startswith('sm_') else 'sm_90'}",
+        )
     module = load_module(file, target)
     arrays = job.arrays(module)
     from heron import backends

@@ -148,7 +148,9 @@ TEXT = (
     _SHUFFLE
     + _over_lanes("ballot", "0", "  %set = or i64 %acc, %bit\n" + _select("icmp ne i64 %v, 0", "%set", "%acc"), _RETURN)
     + _over_lanes("members", "0", "  %next = or i64 %acc, %bit", _RETURN)
-    + _over_lanes("match", "0", "  %set = or i64 %acc, %bit\n" + _select("icmp eq i64 %v, %own", "%set", "%acc"), _RETURN)
+    + _over_lanes(
+        "match", "0", "  %set = or i64 %acc, %bit\n" + _select("icmp eq i64 %v, %own", "%set", "%acc"), _RETURN
+    )
     + _over_lanes("match_all", "0", _select("icmp ne i64 %v, %own", "1", "%acc"), _ALL_SAME)
     + "".join(_over_lanes(f"redux.{n}", start, step, _RETURN) for n, (start, step) in REDUCTIONS.items())
 )

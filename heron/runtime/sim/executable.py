@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from heron.buffers.assignment import Slice
+from heron.errors import HeronError
 from heron.hlo.types import ElementType
 from heron.runtime.executable import Executable
 from heron.runtime.memory import HostMemory
+from heron.runtime.sim.findings import element_of
+from heron.runtime.sim.launcher import SimKernel
+from heron.runtime.sim.shadow import Shadow, Written
+from heron.runtime.sim.state import CHECKS
 from heron.runtime.thunks import (
     ConditionalThunk,
     CopyThunk,
@@ -21,32 +25,34 @@ from heron.runtime.thunks import (
     WhileThunk,
 )
 
-KernelRunner = Callable[[list[tuple[int, int]]], None]
-
 
 class SimExecutable(Executable):
     """Walks the thunk sequence as a GPU's stream would run it, one step after the other."""
 
-    def __init__(self, sequence: Sequence, runners: dict[str, KernelRunner], memory: HostMemory, **facts: Any) -> None:
+    def __init__(self, sequence: Sequence, runners: dict[str, SimKernel], memory: HostMemory, **facts: Any) -> None:
         super().__init__(**facts)
         self.sequence, self.runners, self._memory = sequence, runners, memory
+        self._uninit = any(r.checks & CHECKS["uninit"] for r in runners.values())
 
     def execute(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
+        """Run; with checks on raises the first finding (RUN075 to RUN079)."""
         arenas = self._memory.borrow()
         try:
             bases, results = self._memory.bind(arrays, arenas)
-            Stream(self.runners, bases).run(self.sequence)
+            written = Written(self.assignment.allocations) if self._uninit else None
+            Stream(self.runners, bases, written).run(self.sequence)
         finally:
             self._memory.give_back(arenas)
         return results
 
 
 class Stream:
-    """One run of a sequence over bound buffers."""
+    """One run of a sequence over bound buffers. ``written``: which bytes hold a value, when that is checked."""
 
-    def __init__(self, runners: dict[str, KernelRunner], bases: list[np.ndarray]) -> None:
-        self.runners = runners
+    def __init__(self, runners: dict[str, SimKernel], bases: list[np.ndarray], written: Written | None) -> None:
+        self.runners, self.written = runners, written
         self.bases = [b.reshape(-1).view(np.uint8) for b in bases]
+        self.shadow = Shadow()
 
     def bytes(self, s: Slice) -> np.ndarray:
         return self.bases[s.allocation][s.offset : s.offset + s.size]
@@ -59,9 +65,11 @@ class Stream:
         for t in sequence:
             match t:
                 case KernelThunk():
-                    self.runners[t.kernel]([(self.bytes(s).ctypes.data, s.size) for s in t.args])
+                    self.kernel(t)
                 case CopyThunk():
                     self.bytes(t.target)[:] = self.bytes(t.origin)[: t.target.size]
+                    if self.written is not None:
+                        self.written.copy(t.origin, t.target)
                 case GemmThunk():
                     self.gemm(t)
                 case WhileThunk():
@@ -74,6 +82,41 @@ class Stream:
                 case HostThunk():
                     views = [self.array(s, *kind) for s, kind in zip(t.args, t.types, strict=True)]
                     t.function(*views)
+                    self.mark(*t.args)
+
+    def mark(self, *slices: Slice) -> None:
+        """A library wrote these."""
+        if self.written is not None:
+            for s in slices:
+                self.written.mark(s)
+
+    def kernel(self, t: KernelThunk) -> None:
+        runner = self.runners[t.kernel]
+        buffers = [(self.bytes(s).ctypes.data, s.size) for s in t.args]
+        if self.written is None:
+            runner(buffers, self.shadow)
+            return
+        fresh = [n for n in range(len(t.args)) if runner.only_writes(n) and not _shared(t.args, n)]
+        for n in fresh:  # what an earlier value left there is no value of this one
+            self.written.mark(t.args[n], 0)
+        runner(buffers, self.shadow, [self.written.address(s) for s in t.args])
+        for n in fresh:
+            self.require(t, n, runner)
+
+    def require(self, t: KernelThunk, n: int, runner: SimKernel) -> None:
+        """A kernel has written all of the argument. Raises RUN078."""
+        name, shape = runner.facts.arguments[n]
+        assert self.written is not None
+        first = self.written.missing(t.args[n], shape.byte_size)
+        if first is not None:
+            element = element_of(shape, first)
+            raise HeronError(
+                "RUN078",
+                f"kernel '{t.kernel}': {name} is not written whole: byte {first}"
+                + (f", element [{element}]" if element else ""),
+                where=runner.facts.hlo or None,
+                why="no thread of the launch wrote it",
+            )
 
     def branch(self, t: ConditionalThunk) -> int:
         if t.by_predicate:
@@ -91,8 +134,13 @@ class Stream:
         if t.rhs_transposed:
             rhs = rhs.swapaxes(1, 2)
         # as tensor cores do: small types are widened, summed wide, rounded once
+        self.mark(t.out)
         wide = np.result_type(accumulator(t.operand_type), accumulator(t.element_type))
         out[...] = np.matmul(lhs.astype(wide, copy=False), rhs.astype(wide, copy=False)).astype(out.dtype, copy=False)
+
+
+def _shared(args: tuple[Slice, ...], n: int) -> bool:
+    return any(m != n and args[n].overlaps(other) for m, other in enumerate(args))
 
 
 def accumulator(t: ElementType) -> np.dtype:

@@ -54,7 +54,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing a run found: the state's row, with ``other`` as the kind means it (a thread, an access, an alignment)."""
+    """One thing a run found. ``other`` is what the kind makes it: a thread, an access, an alignment."""
 
     kind: int
     block: int

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from heron.runtime.sim.collectives import REDUCTIONS, SHUFFLES
 from heron.runtime.sim.flatten import split_arguments
 
-_CALL = re.compile(r"^\s*(%[\w.]+) = (?:tail )?call (?:[a-z]+(?:\([^)]*\))? )*?([\w{} ,]+?) @llvm\.nvvm\.([\w.]+)\((.*)$")
+_CALL = re.compile(
+    r"^\s*(%[\w.]+) = (?:tail )?call (?:[a-z]+(?:\([^)]*\))? )*?([\w{} ,]+?) @llvm\.nvvm\.([\w.]+)\((.*)$"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +36,8 @@ def collective(text: str) -> Collective | None:
     if match is None:
         return None
     result, type_, name, rest = match.groups()
-    types, values = zip(*(a.rsplit(" ", 1) for a in split_arguments(rest)), strict=True) if rest[0] != ")" else ((), ())
-    types = tuple(t.split()[0] for t in types)
+    arguments = [a.split() for a in split_arguments(rest)]
+    types, values = [a[0] for a in arguments], [a[-1] for a in arguments]
     if found := re.fullmatch(r"shfl\.sync\.(\w+)\.(i32|f32)(p?)", name):
         mode, _, pair = found.groups()
         if mode not in SHUFFLES:

@@ -26,8 +26,8 @@ from heron.runtime.sim.state import (
 
 FINDING = f"""
 ; one row of the findings
-define void @sim.finding(ptr %sim.state, i64 %kind, i32 %thread, i64 %row, i64 %offset, i64 %size, i64 %other, i32 %site)
-    noinline nounwind {{
+define void @sim.finding(ptr %sim.state, i64 %kind, i32 %thread, i64 %row, i64 %offset, i64 %size, i64 %other,
+    i32 %site) noinline nounwind {{
 entry:
   %n = get i64 found
   %n1 = add i64 %n, 1

@@ -1,4 +1,4 @@
-"""What is remembered of memory between accesses: who touched it last (`Shadow`) and what was ever written (`Written`)."""
+"""What is remembered of memory: who touched it last (`Shadow`), and what of it was ever written (`Written`)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Buffer = tuple[int, int]
 
 
 class Shadow:
-    """Cells for the races of one run's launches. Ticks only grow, so what an earlier launch left there is known as old."""
+    """Cells for the races of one run's launches. Ticks only grow: what an earlier launch left is known as old."""
 
     def __init__(self) -> None:
         self._cells = np.zeros(0, np.uint64)

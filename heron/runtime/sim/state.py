@@ -38,7 +38,7 @@ CHECKS = {name: 1 << n for n, name in enumerate(SIM_CHECKS)}
 #: how an access touches memory
 READ, WRITE, ATOMIC = range(3)
 
-#: what a thread does: ready, at a barrier, at a warp synchronisation, finished, asking who is active, at a barrier of some
+#: what a thread does: ready, at a barrier, meeting its warp, finished, asking who is active, at a partial barrier
 READY, BLOCK_WAIT, WARP_WAIT, FINISHED, ACTIVE_WAIT, PART_WAIT = range(6)
 
 _I32, _I64, _PTR = ctypes.c_int32, ctypes.c_int64, ctypes.c_void_p

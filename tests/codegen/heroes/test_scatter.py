@@ -253,7 +253,7 @@ def test_whole_programs_sort_many_updates(name: str) -> None:
             if t.is_integer
             else floats(t.dtype, *dims)
         )
-    made = compile(module, "sim:sm_90", Options(sim_check=True))
+    made = compile(module, "sim:sm_90", Options(sim_check="all"))
     assert [k.notes["updates"] for k in made.kernels if k.emitter == "scatter"] == ["sorted"]
     got = made(*inputs)
     on_cpu = compile(module, "cpu")(*inputs)

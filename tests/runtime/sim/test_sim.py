@@ -42,7 +42,9 @@ def test_row_reduction_with_shuffles(check: bool) -> None:
 def test_atomics(check: bool) -> None:
     values = np.random.default_rng(1).integers(0, 8, 512).astype(np.int32)
     counts, total = np.zeros(8, np.int32), np.zeros(1, np.float32)
-    SimKernel(kernels.ATOMICS, "atomics", (4, 1, 1), (128, 1, 1), checks="all" if check else "")(buffers(values, counts, total))
+    SimKernel(kernels.ATOMICS, "atomics", (4, 1, 1), (128, 1, 1), checks="all" if check else "")(
+        buffers(values, counts, total)
+    )
     assert (counts == np.bincount(values, minlength=8)).all() and total[0] == values.sum()
 
 

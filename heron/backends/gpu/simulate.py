@@ -1,0 +1,45 @@
+"""Kernels on the simulated GPU: compiled for this machine, with what findings say of their HLO."""
+
+from __future__ import annotations
+
+from heron.backends.lower import KernelUse
+from heron.hlo.instruction import Instruction
+from heron.hlo.shape import Shape
+from heron.runtime.sim.findings import Facts
+from heron.runtime.sim.launcher import SimKernel
+
+_SHOWN = 6  # instructions of a fusion that are named
+
+
+def simulated(use: KernelUse, llvm_text: str, checks: str) -> SimKernel:
+    """The kernel, ready to launch."""
+    kernel = use.kernel
+    return SimKernel(
+        llvm_text, kernel.name, kernel.launch.grid, kernel.launch.block, checks=checks, facts=facts_of(use)
+    )
+
+
+def facts_of(use: KernelUse) -> Facts:
+    """Which instruction the kernel is for, the ops inside it, the user's names of them, and the arguments."""
+    return Facts(_story(use.instruction), tuple(_argument(use, n) for n in range(len(use.kernel.args))))
+
+
+def _story(i: Instruction) -> str:
+    inside = [i]
+    if i.opcode == "fusion":
+        inside = [o for o in i.calls.instructions if o.opcode not in ("parameter", "constant", "tuple")]
+    names = [o.name for o in inside[:_SHOWN]] + (["…"] if len(inside) > _SHOWN else [])
+    line = f"HLO {i.name}: {', '.join(names)}"
+    origins = dict.fromkeys(o.metadata.op_name for o in reversed(inside) if o.metadata and o.metadata.op_name)
+    return line + (f", from {next(iter(origins))}" if origins else "")
+
+
+def _argument(use: KernelUse, n: int) -> tuple[str, Shape]:
+    arg = use.kernel.args[n]
+    if arg.kind == "out":
+        several = sum(a.kind == "out" for a in use.kernel.args) > 1
+        return (f"output {arg.index} of {use.instruction.name}" if several else f"output of {use.instruction.name}"), (
+            arg.shape
+        )
+    operands = use.instruction.operands
+    return (operands[arg.index].name if arg.index < len(operands) else f"input {arg.index}"), arg.shape
