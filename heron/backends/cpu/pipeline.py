@@ -28,6 +28,7 @@ def optimize() -> Pipeline:
             get("dot-decomposer"),
             get("transpose-folding"),
             simplification(),
+            get("tree-reduction-rewriter", parts=64, least=1 << 15),
             get("while-loop-trip-count-annotator"),
             get("layout-assignment"),
         ],

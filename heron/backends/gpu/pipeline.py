@@ -30,6 +30,7 @@ def optimize() -> Pipeline:
             get("transpose-folding"),
             simplification(),
             get("scatter-determinism-expander"),
+            get("tree-reduction-rewriter"),
             get("while-loop-trip-count-annotator"),
             get("layout-assignment"),
         ],

@@ -1,0 +1,164 @@
+"""tree-reduction-rewriter: a reduce with few results and many elements in two steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from heron.hlo.computation import Computation
+from heron.hlo.instruction import Instruction
+from heron.hlo.module import Module
+from heron.hlo.shape import tuple_
+from heron.hlo.types import F32, ElementType
+from heron.passes.base import Constraint, Pass
+from heron.passes.building import applied, array, combiner, identity_of, is_static, reshape, scalar, splat_value
+from heron.passes.context import PassContext
+from heron.passes.registry import register
+
+#: neighbouring results that one unit of work makes together where the innermost dimension stays
+_COLUMNS = 32
+
+
+@register
+@dataclass(frozen=True)
+class TreeReductionRewriter(Pass):
+    """Cuts the longest reduced dimension into parts, reduces each part, then the parts' results.
+
+    A result is made by one block of GPU threads, or one CPU thread: a sum of everything would use one of many. Cut are
+    reduces that leave less than ``parts`` units of work (0: twice the target's cores), into parts of at least ``least``
+    elements. Small floats stay f32 between the two steps. HLO leaves the order of elements open; the number of parts
+    depends on shapes and target alone, so the same program gives the same bits.
+
+    sum {
+      a = f32[] parameter(0)
+      b = f32[] parameter(1)
+      ROOT s = f32[] add(a, b)
+    }
+
+    zero = f32[] constant(-0)
+    ROOT r = f32[] reduce(f32[1048576] x, zero), dimensions={0}, to_apply=sum
+    ->
+    p = f32[128,8192] reshape(x)
+    q = f32[128] reduce(p, zero), dimensions={1}, to_apply=sum
+    ROOT r = f32[] reduce(q, zero), dimensions={0}, to_apply=sum
+    """
+
+    name = "tree-reduction-rewriter"
+    parts: int = 0
+    least: int = 1 << 13
+    constraints = (
+        Constraint("tree-reduction-rewriter", "instruction-fusion", "each step becomes a kernel"),
+        Constraint("algebraic-simplifier", "tree-reduction-rewriter", "it would join the steps", all_runs=True),
+    )
+
+    def run(self, module: Module, ctx: PassContext) -> bool:
+        wanted = self.parts or 2 * getattr(ctx.target, "cores", 128)
+        changed = False
+        for c in module.non_fusion_computations():
+            for i in [i for i in c.instructions if i.opcode == "reduce" and is_static(i)]:
+                count = self._count(i, wanted)
+                if count:
+                    _cut(i, count)
+                    changed = True
+        return changed
+
+    def _count(self, i: Instruction, wanted: int) -> int:
+        """Into how many parts to cut the longest reduced dimension; 0: not at all."""
+        sizes = i.operands[0].shape.dims
+        kept = [n for d, n in enumerate(sizes) if d not in i.dimensions]
+        elements = prod(sizes[d] for d in i.dimensions)
+        if not elements or not prod(kept):
+            return 0
+        inner = 1
+        for d in reversed(range(len(sizes))):
+            if d in i.dimensions and sizes[d] > 1:
+                break
+            inner *= sizes[d]
+        units = -(-inner // _COLUMNS) * (prod(kept) // inner)
+        columns = min(inner, _COLUMNS)
+        count = min(wanted // units, elements * columns // self.least)
+        return _near_divisor(max(sizes[d] for d in i.dimensions), count) if count >= 4 else 0
+
+
+def _near_divisor(n: int, wanted: int) -> int:
+    """A divisor of `n` near to `wanted`, so that nothing must be padded; else `wanted` itself, or 0 if n is short."""
+    if n < 2 * wanted:
+        return 0
+    near = [k for k in range(-(-wanted // 2), wanted + 1) if n % k == 0]
+    return max(near, default=wanted)
+
+
+def _cut(i: Instruction, count: int) -> None:
+    c = i.parent
+    assert c is not None and c.module is not None
+    n = len(i.operands) // 2
+    arrays, inits = i.operands[:n], i.operands[n:]
+    sizes = arrays[0].shape.dims
+    d = max(i.dimensions, key=lambda k: sizes[k])
+    opcode = combiner(i.to_apply) if n == 1 else None
+    wide = opcode is not None and _is_small(arrays[0].shape.element_type)
+    reducer = applied(c.module, opcode, F32) if wide and opcode else i.to_apply
+    if wide:
+        arrays, inits = ([_converted(x, F32) for x in some] for some in (arrays, inits))
+    starts = _identities(opcode, inits)
+    part = -(-sizes[d] // count)
+    cut = [_parts(x, start, d, count, part) for x, start in zip(arrays, starts, strict=True)]
+    inside = tuple(sorted(k + (k >= d) for k in i.dimensions))  # dimension d + 1 is the place within a part
+    first = _reduced(cut, starts, inside, reducer, i)
+    left = sum(k not in i.dimensions for k in range(d))
+    second = _reduced(first, inits, (left,), reducer, i)
+    if wide:
+        second = [_converted(second[0], i.shape.element_type)]
+    c.replace(i, c.add("tuple", second, i.shape, like=i) if i.shape.is_tuple else second[0])
+
+
+def _is_small(t: ElementType) -> bool:
+    return t.is_float and t.bits < 32
+
+
+def _converted(x: Instruction, t: ElementType) -> Instruction:
+    assert x.parent is not None
+    return x.parent.add("convert", [x], array(t, x.shape.dims), like=x)
+
+
+def _identities(opcode: str | None, inits: Sequence[Instruction]) -> Sequence[Instruction]:
+    """What the parts begin with: the initial values where they are known to be identities, or must be."""
+    if opcode is None:
+        return inits
+    (init,) = inits
+    assert init.parent is not None
+    identity = identity_of(opcode, init.shape.element_type)
+    if identity is None or splat_value(init) == identity:
+        return inits
+    return [scalar(init.parent, init.shape.element_type, identity)]
+
+
+def _parts(x: Instruction, start: Instruction, d: int, count: int, part: int) -> Instruction:
+    """Dimension `d` as two: parts, and places in them; filled up with `start`."""
+    assert x.parent is not None
+    dims, t = x.shape.dims, x.shape.element_type
+    missing = count * part - dims[d]
+    if missing:
+        padding = tuple((0, missing if k == d else 0, 0) for k in range(len(dims)))
+        dims = (*dims[:d], count * part, *dims[d + 1 :])
+        x = x.parent.add("pad", [x, start], array(t, dims), like=x, padding=padding)
+    return reshape(x, (*dims[:d], count, part, *dims[d + 1 :]))
+
+
+def _reduced(
+    arrays: Sequence[Instruction],
+    inits: Sequence[Instruction],
+    dimensions: tuple[int, ...],
+    reducer: Computation,
+    like: Instruction,
+) -> list[Instruction]:
+    c = like.parent
+    assert c is not None
+    dims = [n for k, n in enumerate(arrays[0].shape.dims) if k not in dimensions]
+    shapes = [array(a.shape.element_type, dims) for a in arrays]
+    result = tuple_(shapes) if like.shape.is_tuple else shapes[0]
+    made = c.add("reduce", [*arrays, *inits], result, like=like, dimensions=dimensions, to_apply=reducer)
+    if not result.is_tuple:
+        return [made]
+    return [c.add("get-tuple-element", [made], s, index=k) for k, s in enumerate(shapes)]

@@ -1,0 +1,85 @@
+"""tree-reduction-rewriter: what is cut, into how many parts, and that values stay."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from heron.backends.compiler import compile
+from heron.hlo import text
+from heron.hlo.evaluator import evaluate
+from heron.hlo.module import Module
+from heron.passes.context import PassContext
+from heron.passes.registry import get
+
+RNG = np.random.default_rng(5)
+
+
+def program(shape: str, result: str, dims: str, op: str = "add", init: str = "0", t: str = "f32") -> Module:
+    return text.parse(f"""HloModule m
+r {{ a = {t}[] parameter(0) b = {t}[] parameter(1) ROOT c = {t}[] {op}(a, b) }}
+ENTRY e {{ x = {t}[{shape}] parameter(0) z = {t}[] constant({init})
+  ROOT q = {t}[{result}] reduce(x, z), dimensions={{{dims}}}, to_apply=r }}""")
+
+
+def rewritten(module: Module, **fields: int) -> list[str]:
+    get("tree-reduction-rewriter", **fields).run(module, PassContext())
+    return [str(i.shape.bare) for i in module.entry.post_order() if i.opcode == "reduce"]
+
+
+@pytest.mark.parametrize(
+    ("shape", "result", "dims", "steps"),
+    [
+        ("65536", "", "0", ["f32[64]", "f32[]"]),
+        ("40,4096", "", "0,1", ["f32[64]", "f32[]"]),  # the longest dimension
+        ("4096,40", "40", "0", ["f32[32,40]", "f32[40]"]),  # two units of columns: half as many parts
+        ("7,60000", "7", "1", ["f32[7,8]", "f32[7]"]),
+        ("2,20000,3", "2,3", "1", ["f32[2,32,3]", "f32[2,3]"]),
+        ("65537", "", "0", ["f32[64]", "f32[]"]),  # no divisor is near: filled up
+        ("1000", "", "0", ["f32[]"]),  # too short
+        ("64,4096", "64", "1", ["f32[64]"]),  # results enough
+    ],
+)
+@pytest.mark.parametrize(("op", "init"), [("add", "2.5"), ("maximum", "-inf")])
+def test_steps(shape: str, result: str, dims: str, steps: list[str], op: str, init: str) -> None:
+    module = program(shape, result, dims, op, init)
+    x = RNG.integers(-9, 9, [int(n) for n in shape.split(",")]).astype(np.float32)
+    (want,) = evaluate(module, x)
+    assert rewritten(module, parts=64, least=1024) == steps
+    (got,) = evaluate(module, x)
+    np.testing.assert_array_equal(got, want)
+
+
+def test_small_floats_stay_f32_between_the_steps() -> None:
+    module = program("65536", "", "0", t="bf16")
+    assert rewritten(module, parts=64, least=1024) == ["f32[64]", "f32[]"]
+    assert str(module.entry.root.shape.bare) == "bf16[]"
+    x = np.ones(65536).astype(module.entry.parameters[0].shape.element_type.dtype)
+    assert float(evaluate(module, x)[0]) == 65536
+
+
+def test_several_arrays() -> None:
+    source = """HloModule m
+pick { a = f32[] parameter(0) i = s32[] parameter(1) b = f32[] parameter(2) j = s32[] parameter(3)
+  more = pred[] compare(b, a), direction=GT same = pred[] compare(b, a), direction=EQ
+  first = pred[] compare(j, i), direction=LT tie = pred[] and(same, first) take = pred[] or(more, tie)
+  v = f32[] select(take, b, a) k = s32[] select(take, j, i) ROOT t = (f32[], s32[]) tuple(v, k) }
+ENTRY e { x = f32[65537] parameter(0) n = s32[65537] iota(), iota_dimension=0
+  lowest = f32[] constant(-inf) last = s32[] constant(65537)
+  ROOT r = (f32[], s32[]) reduce(x, n, lowest, last), dimensions={0}, to_apply=pick }"""
+    module = text.parse(source)
+    x = RNG.integers(0, 100, 65537).astype(np.float32)
+    rewritten(module, parts=64, least=1024)
+    got = evaluate(module, x)
+    assert len(module.entry.post_order()) > 5 and [float(v) for v in got] == [x.max(), x.argmax()]
+
+
+@pytest.mark.parametrize("target", ["cpu", "sim:sm_90"])
+def test_a_sum_of_everything_uses_the_whole_machine(target: str) -> None:
+    module = program("2097152", "", "0")
+    made = compile(module, target)
+    first = made.kernels[0]
+    assert (first.work_items if target == "cpu" else first.grid[0]) >= 64
+    if target == "cpu":
+        x = RNG.normal(size=2097152).astype(np.float32)
+        np.testing.assert_allclose(made(x), x.astype(np.float64).sum(), atol=1e-2)
