@@ -55,11 +55,18 @@ def read_source(file: str) -> tuple[bytes, str]:
     return files.read_stream(sys.stdin.buffer, "<stdin>"), "<stdin>"
 
 
-def load_module(file: str, target: str = "cpu") -> Module:
+def load_module(file: str, target: str = "cpu", *, sizes: bool = True) -> Module:
     """Read and verify FILE, in any form `heron.frontends` knows; a JAX function in a file is lowered for `target`.
 
-    Raises a located HeronError for anything wrong.
+    Raises a located HeronError for anything wrong; HLO031 for dimensions without a bound, when `sizes` are needed.
     """
+    module = _load(file, target)
+    if sizes:
+        module.need_bounds()
+    return module
+
+
+def _load(file: str, target: str) -> Module:
     from heron.frontends import from_bytes, load
 
     if ".py:" in file or file.endswith(".py"):

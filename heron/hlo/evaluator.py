@@ -49,6 +49,8 @@ class Evaluator:
         world: World | None = None,
         device: Device | None = None,
     ) -> None:
+        if module is not None:
+            module.need_bounds()
         self.module = module
         self.host = host or Host()
         self.world = world or World()

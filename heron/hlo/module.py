@@ -233,6 +233,13 @@ class Module:
                             work.append(c)
         return found
 
+    def need_bounds(self) -> None:
+        """Raises HLO031 when a dimension has no bound (``?``): such a program can be read, written and copied only."""
+        for i in self.instructions():
+            if i.shape.is_unbounded:
+                hint = "give it a bound: f32[<=N]"
+                raise HeronError("HLO031", f"'{i.name}' has a dimension without a bound", where=str(i), hint=hint)
+
     # -- changes -----------------------------------------------------------------------------------------------------
     def unique_name(self, wanted: str) -> str:
         """`wanted` if it is free, else with a fresh number; the name is taken from now on."""

@@ -15,13 +15,16 @@ from heron.hlo.layout import Layout
 from heron.hlo.types import OPAQUE, PRED, TOKEN, ElementType
 
 ShapeIndex = tuple[int, ...]
+#: the size of a dynamic dimension without a bound, ``?`` in text
+UNBOUNDED = -1
 
 
 class Shape:
     """Make with `array()`, `tuple_()`, `scalar()` or `token()`; never directly.
 
     ``dims``: sizes, outermost first. ``layout`` is None when unspecified. ``dynamic`` marks bounded dynamic dimensions
-    (``<=N``). ``tuple_shapes`` is None unless this is a tuple.
+    (``<=N``) and unbounded ones, whose size is `UNBOUNDED` and which programs can only be carried with.
+    ``tuple_shapes`` is None unless this is a tuple.
     """
 
     __slots__ = (
@@ -33,6 +36,7 @@ class Shape:
         "is_tuple",
         "is_array",
         "rank",
+        "is_unbounded",
         "num_elements",
         "byte_size",
         "_bare",
@@ -54,7 +58,8 @@ class Shape:
         self.is_tuple = tuple_shapes is not None
         self.is_array = not self.is_tuple and self.element_type.byte_size > 0
         self.rank = len(dims)
-        self.num_elements = prod(dims)
+        self.is_unbounded = UNBOUNDED in dims or any(s.is_unbounded for s in tuple_shapes or ())
+        self.num_elements = prod(dims) if not self.is_unbounded else 0
         self.byte_size: int = self.num_elements * self.element_type.byte_size if self.is_array else 0
         self._bare: Shape | None = None
         self.text = self._text()
@@ -65,7 +70,7 @@ class Shape:
             return "(" + ", ".join(parts) + ")"
         dims = self.dims
         if any(self.dynamic):
-            inner = ",".join(("<=" if dyn else "") + str(d) for d, dyn in zip(dims, self.dynamic, strict=True))
+            inner = ",".join(_dimension(d, dyn) for d, dyn in zip(dims, self.dynamic, strict=True))
         else:
             inner = ",".join(map(str, dims))
         text = f"{self.element_type.name}[{inner}]"
@@ -153,6 +158,12 @@ class Shape:
     def with_type(self, element_type: ElementType) -> Shape:
         """Same sizes and layout, other element type."""
         return array(element_type, self.dims, self.layout, self.dynamic)
+
+
+def _dimension(size: int, dynamic: bool) -> str:
+    if not dynamic:
+        return str(size)
+    return "?" if size == UNBOUNDED else f"<={size}"
 
 
 _arrays: dict[tuple[object, ...], Shape] = {}

@@ -50,6 +50,7 @@ class PassContext:
         self._dumps = 0
         self._values: ValueCheck | None = None
         self._values_begun = False
+        self._bounded: Module | None = None  # the module whose dimensions are known to have bounds
 
     # -- for passes --------------------------------------------------------------------------------------------------
     def decide(
@@ -89,10 +90,14 @@ class PassContext:
     def run_pass(self, step: Pass, module: Module) -> bool:
         """Run one pass or pipeline on `module`; time it, check and dump its result as the options say.
 
-        Raises PASS003 when the values changed (``check=values``), PASS007 when the result does not verify.
+        Raises HLO031 (a dimension without a bound), PASS003 when the values changed (``check=values``), PASS007 when
+        the result does not verify.
         """
         from heron.passes.pipeline import Pipeline
 
+        if module is not self._bounded:
+            module.need_bounds()
+            self._bounded = module
         if isinstance(step, Pipeline):
             return step.run(module, self)
         if self.options.check == "values" and not self._values_begun:

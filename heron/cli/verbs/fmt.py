@@ -89,7 +89,7 @@ def command(file: str, output: str | None, form: str, to: str, as_json: bool, **
     """Parse and verify FILE (text or binary, - for standard input) and print it as XLA would."""
     from heron import files
 
-    module = load_module(file)
+    module = load_module(file, sizes=False)
     from heron.hlo.text import print_module
 
     text = print_module(module, _options(form, shown)) if to == "text" else ""

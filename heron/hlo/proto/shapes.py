@@ -11,14 +11,14 @@ from heron.hlo import shape as shapes
 from heron.hlo import types
 from heron.hlo.layout import Layout
 from heron.hlo.proto.schema import MESSAGES, Message
-from heron.hlo.shape import Shape
+from heron.hlo.shape import UNBOUNDED, Shape
 from heron.hlo.text.shapes import MAX_BYTES, MAX_RANK
 
 TUPLE = 13  # PrimitiveType's number for tuples, which is no element type here
 
 _TYPES = {t.proto_id: t for t in types.ALL}
 _ShapeProto = MESSAGES["ShapeProto"]
-_ANY_SIZE = -(2**63)  # a tile's "*"
+_ANY_SIZE = -(2**63)  # a tile's "*", a dimension's "?"
 
 #: how Layout.extra spells what heron only carries, in the order XLA prints it
 _EXTRA = re.compile(r"([A-Z#*]+)((?:\([^()]*(?:\([^()]*\)[^()]*)*\))+)")
@@ -48,7 +48,7 @@ class ShapeWriter:
         to.element_type = shape.element_type.proto_id
         if not shape.is_array:
             return
-        to.dimensions.extend(shape.dims)
+        to.dimensions.extend([_ANY_SIZE if d == UNBOUNDED else d for d in shape.dims])
         to.is_dynamic_dimension.extend(shape.dynamic or (False,) * shape.rank)
         if shape.layout is not None:
             _write_layout(shape.layout, to.layout)
@@ -128,18 +128,21 @@ class ShapeReader:
         element_type = _TYPES.get(number)
         if element_type is None:
             raise HeronError("PROTO003", f"element type {number} of a shape is unknown")
+        dynamic = tuple(proto.is_dynamic_dimension)
         dims = tuple(proto.dimensions)
+        unbounded = [n for n, (d, dyn) in enumerate(zip(dims, dynamic, strict=False)) if d == _ANY_SIZE and dyn]
         if not element_type.byte_size:
             return shapes.array(element_type)
         size = element_type.byte_size
-        for d in dims:
+        for n, d in enumerate(dims):
             size *= max(d, 1)
-            if d < 0 or size > MAX_BYTES or len(dims) > MAX_RANK:
+            if (d < 0 and n not in unbounded) or size > MAX_BYTES or len(dims) > MAX_RANK:
                 why = f"dimensions {list(dims[:8])}"
                 raise HeronError("PROTO003", f"a shape of {element_type} has impossible dimensions", why=why)
-        dynamic = tuple(proto.is_dynamic_dimension)
         if dynamic and len(dynamic) != len(dims):
             raise HeronError("PROTO003", f"{len(dynamic)} dynamic flags for {len(dims)} dimensions")
+        if unbounded:
+            dims = tuple(UNBOUNDED if n in unbounded else d for n, d in enumerate(dims))
         layout = _read_layout(proto.layout, len(dims)) if proto.HasField("layout") else None
         return shapes.array(element_type, dims, layout, dynamic)
 

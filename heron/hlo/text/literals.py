@@ -101,6 +101,8 @@ def _parse(text: str, shape: Shape, elided_as_zero: bool) -> Literal:
 
 
 def _check_rank(shape: Shape) -> None:
+    if shape.is_unbounded:
+        raise LiteralError(f"a constant needs its sizes, {shape} leaves them open")
     if shape.rank > MAX_RANK:
         raise LiteralError(f"a constant of rank {shape.rank}", why=f"the limit is {MAX_RANK}")
 

@@ -500,6 +500,8 @@ class Parser(Cursor):
         try:
             if isinstance(op, async_sugar.Start):
                 op, attrs = self._unwrapped(op, operands, shape, attrs)
+            if shape is None:
+                rules.need_sizes(op, operands)
             i = Instruction(op, operands, shape, attrs, name, extras, metadata)
             if shape is None:
                 i.shape = rules.inferred_shape(i)

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from heron.errors import HeronError
 from heron.hlo.instruction import Instruction
+from heron.hlo.op import Op
 from heron.hlo.shape import Shape, tuple_
 from heron.hlo.text import async_sugar
 from heron.hlo.types import PRED, ElementType
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
 #: ops that give what they are given, elementwise ones aside
 _GIVES_OPERAND = ("reverse", "sort", "copy", "set-dimension-size", "add-dependency", "domain", "while")
+#: ops whose sizes are those of their operands
+_KEEPS_SIZES = (*_GIVES_OPERAND, "tuple", "get-tuple-element", "transpose", "opt-barrier", "get-dimension-size")
 
 Seen = dict[str, int]
 Rule = Callable[["Cursor", list[Instruction], dict[str, Any], Seen], None]
@@ -29,6 +33,14 @@ _KINDS = {"signed": "SIGNED", "unsigned": "UNSIGNED", "pred": "UNSIGNED", "float
 def comparison_kind(element_type: ElementType) -> str:
     """The order in which elements of a type are compared unless the text says otherwise."""
     return _KINDS.get(element_type.kind, "")
+
+
+def need_sizes(op: Op, operands: list[Instruction]) -> None:
+    """Raises TXT019 where a shape left out would have to be computed from sizes nobody knows."""
+    for o in operands:
+        if o.shape.is_unbounded and not (op.is_elementwise or op.name in _KEEPS_SIZES):
+            what = f"the shape of a {op.name} of unbounded dimensions must be given"
+            raise HeronError("TXT019", what, why=f"operand '{o.name}' is {o.shape.bare}")
 
 
 def inferred_shape(i: Instruction) -> Shape:

@@ -16,7 +16,7 @@ MAX_BYTES = 2**63 - 1
 MAX_RANK = 254
 
 _TOKEN = re.compile(r"([a-z]\w*)\s*\[([^\]]*)\]\s*(?:\{([^}]*)\})?")
-_DIM = re.compile(r"\s*(<=)?\s*(\d{1,19})\s*")
+_DIM = re.compile(r"\s*(?:(<=)?\s*(\d{1,19})|\?)\s*")
 _TILE = r"\((?:\d{1,18}|\*)(?:,(?:\d{1,18}|\*))*\)"
 _SPLIT = r"\(\d{1,9}:\d{1,18}(?:,\d{1,18})*\)"
 _LEVEL = r"[DCSH][~+]?[~+]?"
@@ -74,10 +74,12 @@ def _parse_dims(token: str, inner: str) -> tuple[tuple[int, ...], tuple[bool, ..
     for part in parts:
         match = _DIM.fullmatch(part)
         if match is None:
-            hint = "unbounded dynamic dimensions are not supported; give a bound: <=N" if "?" in part else None
-            raise HeronError(
-                "TXT013", f"'{part.strip()[:60]}' is no dimension", why=f"in the shape {token[:60]}", hint=hint
-            )
+            what, why = f"'{part.strip()[:60]}' is no dimension", f"in the shape {token[:60]}"
+            raise HeronError("TXT013", what, why=why, hint="a dimension is 3, <=3 (at most 3) or ? (of any size)")
+        if match[2] is None:
+            dims.append(shapes.UNBOUNDED)
+            dynamic.append(True)
+            continue
         size = int(match[2])
         if size > MAX_BYTES:
             raise HeronError("TXT013", f"dimension {size} is too large", why="the limit is 2**63 - 1")

@@ -132,7 +132,14 @@ CASES = {
         None,
         "is no dimension",
     ),
-    "unbounded": (entry("x = f32[?,2] parameter(0)"), "TXT013", 3, "f32[?,2]", "give a bound"),
+    "left-out-sizes": (
+        entry("x = f32[?,3] parameter(0)", "y = broadcast(x), dimensions={1,2}"),
+        "TXT019",
+        4,
+        "y = broadcast(x), dimensions={1,2}",
+        "must be given",
+    ),
+    "constant-of-any-size": (entry("c = f32[?] constant({1})"), "TXT011", 3, "constant({1})", "needs its sizes"),
     "deep": (entry("x = " + "(" * 5000), "TXT012", 3, None, "nested too deeply"),
     "deep-inline": (
         entry(X, "y = f32[2] call(x), to_apply=" + "{ a = f32[2] call(), to_apply=" * 500),
