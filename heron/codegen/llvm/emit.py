@@ -38,7 +38,7 @@ class Emitter:
     """
 
     __slots__ = (
-        "out", "names", "label", "counter", "needed", "declared", "defined", "metadata", "index_bits",
+        "out", "names", "label", "counter", "needed", "declared", "defined", "metadata", "index_bits", "loaded", "loops",
         "native", "types", "geometry", "yielded", "kernels", "kept", "bf16",
     )  # fmt: skip
 
@@ -52,6 +52,8 @@ class Emitter:
         self.defined: set[str] = set()
         self.metadata: list[str] = []
         self.index_bits = index_bits
+        #: bytes one run of the code so far loads, and loops so far, for what is decided about a loop around them
+        self.loaded = self.loops = 0
         self.native = native
         self.bf16 = "bfloat" if "bf16" in native else "i16"
         self.types: dict[int, str] = {}
