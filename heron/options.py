@@ -37,7 +37,7 @@ class Options:
 
     check: str = _field("", "after every pass: verify the module, or also compare its values", ("", "verify", "values"))
     dump_dir: str | None = _field(None, "write the module after every pass that changed it into this folder")
-    math: str = _field("ieee", "which value-changing rewrites may fire", tuple(_MATH_CLASSES))
+    math: str = _field("ieee", "which value-changing rewrites may fire; how exact GPU code is", tuple(_MATH_CLASSES))
     threads: int = _field(0, "threads of a CPU program; 0: as many as the process has CPUs")
     opt_level: int = _field(3, "LLVM optimisation level", (0, 1, 2, 3))
     deterministic: bool = _field(True, "GPU scatters give the same bits every time: their updates have an order")

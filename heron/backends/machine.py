@@ -74,9 +74,11 @@ class Machine(ABC):
 
     def transform_options(self) -> TransformOptions:
         """What the MLIR transforms know of the machine."""
+        from heron.codegen.llvm import numerics
         from heron.codegen.transforms.options import TransformOptions
 
-        return TransformOptions(target="cpu" if self.target.kind == "cpu" else "sim" if self.target.sim else "gpu")
+        kind = "cpu" if self.target.kind == "cpu" else "sim" if self.target.sim else "gpu"
+        return TransformOptions(target=kind, approximate=numerics.of(self.options).approximate and kind == "gpu")
 
     def steps_text(self, uses: dict[str, KernelUse]) -> str:
         """MLIR text of all kernels as emitted and after each transform; the kernels are used up."""

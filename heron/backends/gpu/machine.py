@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from heron.backends.lower import KernelUse
 from heron.backends.machine import Machine, lowered_text, no_stage
+from heron.codegen.llvm import numerics
 from heron.errors import HeronError
 from heron.hlo.types import S8, S32, ElementType
 from heron.runtime.executable import Executable, Signature
@@ -16,6 +17,7 @@ from heron.runtime.thunks import Sequence
 if TYPE_CHECKING:
     from heron.buffers import BufferAssignment
     from heron.codegen.llvm.cubin import Cubin
+    from heron.codegen.llvm.numerics import Numerics
     from heron.codegen.llvm.translate import KernelAbi
     from heron.options import Options
     from heron.passes.pipeline import Pipeline
@@ -57,7 +59,12 @@ class GpuMachine(Machine):
         """LLVM text of all kernels."""
         from heron.codegen.llvm.translate import to_llvm
 
-        return to_llvm(self.lower(uses), kernels=self.abis(uses)) if uses else ""
+        return to_llvm(self.lower(uses), kernels=self.abis(uses), numerics=self.numerics) if uses else ""
+
+    @property
+    def numerics(self) -> Numerics:
+        """What `Options.math` allows; the simulator computes as IEEE says."""
+        return numerics.IEEE if self.target.sim else numerics.of(self.options)
 
     def build(
         self,
@@ -92,7 +99,10 @@ class GpuMachine(Machine):
         """PTX of all kernels; empty when there are none."""
         from heron.codegen.llvm.nvptx import to_ptx
 
-        return to_ptx(text, self.target.llvm_cpu, level=self.options.opt_level) if text else ""
+        if not text:
+            return ""
+        level, flush = self.options.opt_level, self.numerics.flush
+        return to_ptx(text, self.target.llvm_cpu, level=level, flush_denormals=flush)
 
     def cubin(self, uses: dict[str, KernelUse]) -> bytes:
         from heron.codegen.llvm.assemble import assemble

@@ -38,8 +38,8 @@ class Emitter:
     """
 
     __slots__ = (
-        "out", "names", "label", "counter", "needed", "declared", "defined", "metadata", "index_bits", "loaded", "loops",
-        "native", "types", "geometry", "yielded", "kernels", "kept", "bf16",
+        "out", "names", "label", "counter", "needed", "declared", "defined", "metadata", "index_bits", "flags",
+        "everywhere", "loaded", "loops", "native", "types", "geometry", "yielded", "kernels", "kept", "bf16",
     )  # fmt: skip
 
     def __init__(self, index_bits: int, native: frozenset[str]) -> None:
@@ -52,6 +52,8 @@ class Emitter:
         self.defined: set[str] = set()
         self.metadata: list[str] = []
         self.index_bits = index_bits
+        self.flags = ""  # on all float arithmetic
+        self.everywhere: list[str] = []  # attributes of every function
         #: bytes one run of the code so far loads, and loops so far, for what is decided about a loop around them
         self.loaded = self.loops = 0
         self.native = native

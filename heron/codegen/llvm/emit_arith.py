@@ -35,6 +35,10 @@ _FLOAT_PREDICATE = (
 _FLAGS: dict[Attribute, str] = {}
 
 
+#: float arithmetic that flags of the whole translation are for
+_RELAXED = (math.SqrtOp,)
+
+
 def fast_flags(op: Operation) -> str:
     """The op's fastmath flags as LLVM text with a trailing blank, or ''."""
     attribute = op.properties.get("fastmath")
@@ -69,7 +73,7 @@ def _integer(e: Emitter, op: Operation) -> None:
 def _float(e: Emitter, op: Operation) -> None:
     a, b = op.operands
     operands = f"{e.type(a.type)} {e.names[a]}, {e.names[b]}"
-    e.out.append(f"  {e.define(op.results[0])} = {_FLOAT[type(op)]} {fast_flags(op)}{operands}")
+    e.out.append(f"  {e.define(op.results[0])} = {_FLOAT[type(op)]} {e.flags}{fast_flags(op)}{operands}")
 
 
 @rule(arith.NegfOp)
@@ -85,7 +89,8 @@ def _intrinsic(e: Emitter, op: Operation) -> None:
     name = f"llvm.{_INTRINSIC[type(op)]}.{mangled(text)}"
     e.declare(name, text, [text] * len(op.operands))
     operands = ", ".join(f"{text} {e.names[v]}" for v in op.operands)
-    e.out.append(f"  {e.define(result)} = call {fast_flags(op)}{text} @{name}({operands})")
+    flags = e.flags if isinstance(op, _RELAXED) else ""
+    e.out.append(f"  {e.define(result)} = call {flags}{fast_flags(op)}{text} @{name}({operands})")
 
 
 def mangled(text: str) -> str:

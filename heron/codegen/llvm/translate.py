@@ -17,6 +17,7 @@ from xdsl.ir import Attribute
 
 from heron.codegen.llvm import emit_arith, emit_control, emit_memory
 from heron.codegen.llvm.emit import Emitter, rule
+from heron.codegen.llvm.numerics import IEEE, Numerics
 from heron.codegen.llvm.types import function_result
 from heron.errors import HeronError
 
@@ -56,6 +57,7 @@ def to_llvm(
     index_bits: int = 64,
     kernels: Mapping[str, KernelAbi] | None = None,
     target: Literal["cpu", "gpu", "sim"] | None = None,
+    numerics: Numerics = IEEE,
 ) -> str:
     """LLVM IR text of a lowered module.
 
@@ -64,6 +66,7 @@ def to_llvm(
         index_bits: width of ``index``.
         kernels: the entry functions and how each is called; other public functions keep the C convention.
         target: which conversions are native; by default that of the first kernel, else cpu.
+        numerics: what may be done to floating-point values.
 
     Raises:
         HeronError LLVM001 for a type and LLVM002 for an op with no translation.
@@ -76,7 +79,8 @@ def to_llvm(
     missing = sorted(set(kernels) - e.defined)
     if missing:
         raise HeronError("LLVM003", f"module has no function '{missing[0]}'", why=f"it defines {sorted(e.defined)}")
-    e.kernels = kernels
+    e.kernels, e.flags = kernels, numerics.flags
+    e.everywhere = ['"denormal-fp-math-f32"="preserve-sign,preserve-sign"'] if numerics.flush else []
     e.block(module.body.blocks[0])
     return finish(e)
 
@@ -115,7 +119,7 @@ def _function(e: Emitter, op: func.FuncOp) -> None:
         for arg, extra in zip(block.args, attributes, strict=True)
     ]
     result = function_result(op.function_type, e.index_bits, e.bf16)
-    tail = " ".join(["nounwind", *_function_attributes(op, abi)])
+    tail = " ".join(["nounwind", *e.everywhere, *_function_attributes(op, abi)])
     e.out.append(f"define {linkage}{convention}{result} @{name}({', '.join(arguments)}) {tail} {{")
     e.start("entry")
     e.block(block)

@@ -5,6 +5,8 @@ LLVM's NVPTX backend kills the process on most `llvm.*` math intrinsics, so none
     %y = math.tanh %x : f32
     ->
     %y = func.call @__nv_tanhf(%x) : (f32) -> f32
+
+With `TransformOptions.approximate`, f32 functions that the hardware approximates are those (`__nv_fast_tanhf`).
 """
 
 from __future__ import annotations
@@ -18,8 +20,17 @@ from heron.codegen.transforms.options import TransformOptions
 
 def run(module: ModuleOp, options: TransformOptions | None = None) -> None:
     """Rewrites the module in place; what PTX has as an instruction (sqrt, floor, fma, …) stays."""
-    lower_to_calls(module, _name)
+    lower_to_calls(module, _approximate if options is not None and options.approximate else _name)
 
 
 def _name(function: str, type_: Attribute) -> str:
     return f"__nv_{function}" if isinstance(type_, Float64Type) else f"__nv_{function}f"
+
+
+#: functions libdevice has an approximate form of, for f32
+APPROXIMATED = frozenset("exp log log2 log10 pow sin cos tan tanh".split())
+
+
+def _approximate(function: str, type_: Attribute) -> str:
+    fast = function in APPROXIMATED and not isinstance(type_, Float64Type)
+    return f"__nv_fast_{function}f" if fast else _name(function, type_)

@@ -16,12 +16,14 @@ class TransformOptions:
         target: `cpu`, `gpu` (NVPTX) or `sim` (GPU kernels run on the host).
         alignment: byte alignment the runtime promises for every buffer argument.
         inline_ops: private functions of at most this many operations are inlined at every call.
+        approximate: f32 functions may be the hardware's approximations (NVPTX).
         verify: check the module after each transform (tests, `--verify`).
     """
 
     target: Target = "cpu"
     alignment: int = 16
     inline_ops: int = 64
+    approximate: bool = False
     verify: bool = False
 
     @property
