@@ -69,7 +69,8 @@ def run_sim(kernel: Kernel, inputs: Sequence[np.ndarray], check: bool = True) ->
 def outputs(kernel: Kernel, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
     """The output arrays, their dimensions back in the order of the shape."""
     pairs = [(a, arg) for a, arg in zip(arrays, kernel.args, strict=True) if arg.kind == "out"]
-    return [np.transpose(a, np.argsort(memory_order(arg.shape))) for a, arg in pairs]
+    seen = [(a.reshape(memory_sizes(arg.shape)), arg.shape) for a, arg in pairs]  # an alias may be a view
+    return [np.transpose(a, np.argsort(memory_order(shape))) for a, shape in seen]
 
 
 def buffers(kernel: Kernel, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:

@@ -6,14 +6,15 @@ The output then shares the input's buffer (`KernelArg.alias`), and a loop over t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from xdsl.ir import SSAValue
 
-from heron.analysis.indexing.hlo_maps import Index
+from heron.analysis.indexing.hlo_maps import Index, delinearize, linearize
 from heron.codegen.elemental.dynamic import update_starts
 from heron.codegen.elemental.registry import Support
 from heron.codegen.heroes.base import Entry, Fusion, as_fusion, entry, hero, row_major
-from heron.codegen.heroes.iteration import Body, cpu_loops, gpu_loops, plan_cpu, plan_gpu
+from heron.codegen.heroes.iteration import Body, GpuPlan, Part, cpu_loops, gpu_loops, gpu_parts, plan_cpu, plan_gpu
 from heron.codegen.heroes.space import contiguous_runs
 from heron.codegen.kernel import Kernel, Launch
 from heron.codegen.partition import partition
@@ -60,8 +61,18 @@ def updates(fusion: Fusion) -> tuple[dict[int, int], Support]:
     return found, Support(bool(found), "" if found else "no output")
 
 
+def _is_view(i: Instruction) -> bool:
+    """Whether each element of `i` is its operand's at the same place in memory."""
+    if i.opcode not in ("bitcast", "reshape", "copy"):
+        return False
+    shapes = (i.shape, i.operands[0].shape)
+    return shapes[0].element_type is shapes[1].element_type and all(
+        s.layout is None or s.layout.is_default for s in shapes
+    )
+
+
 def _source(i: Instruction) -> Instruction:
-    while i.opcode in ("bitcast", "reshape", "copy") and i.operands[0].shape.bare is i.shape.bare:
+    while _is_view(i):
         i = i.operands[0]
     return i
 
@@ -84,7 +95,7 @@ def _other_reads(fusion: Fusion, update: Instruction, target: Instruction) -> st
         for user, uses in i.users.items():
             if user is update and uses == 1 and _source(update.operands[0]) is target:
                 continue
-            if user.opcode in ("bitcast", "reshape", "copy") and user.shape.bare is target.shape.bare:
+            if _is_view(user):
                 pending.append(user)
                 continue
             slices = user.opcode == "dynamic-slice" and user.operands[1:] == update.operands[2:]
@@ -137,7 +148,7 @@ def _emit_cpu(frame: Entry, found: Sequence[Instruction]) -> Kernel:
     first = 0
     for n, (plan, update) in enumerate(zip(plans, found, strict=True)):
         if update.operands[1].shape.num_elements:
-            frame.outputs[n : n + 1] = cpu_loops(frame, plan, first, total, [frame.outputs[n]], _body(frame, update))
+            frame.outputs[n : n + 1] = cpu_loops(frame, plan, first, total, [frame.outputs[n]], _body(frame, update, n))
         first += plan.items
     return frame.finish(Launch(work_items=max(total, 1)), "dus", {"in place": str(frame.aliases)})
 
@@ -159,22 +170,37 @@ def _split_where_partial(runs: Sequence[Sequence[int]], update: Instruction) -> 
 
 def _emit_gpu(frame: Entry, found: Sequence[Instruction]) -> Kernel:
     shapes = [u.operands[1].shape for u in found]
-    most = max(s.num_elements for s in shapes)
-    if not most:
-        return frame.finish(Launch(), "dus", {"elements": "0"})
-    plan = plan_gpu(most, max(s.element_type.bits for s in shapes), frame.target)
+    several = sum(s.num_elements > 0 for s in shapes) > 1
+    parts: list[Part] = []
+    plans: list[GpuPlan] = []
     for n, (update, shape) in enumerate(zip(found, shapes, strict=True)):
         if shape.num_elements:
-            frame.outputs[n : n + 1] = gpu_loops(frame, shape.dims, plan, [frame.outputs[n]], _body(frame, update))
-    return frame.finish(plan.launch, "dus", {"vector": str(plan.vector), "in place": str(frame.aliases)})
+            plan = plan_gpu(shape.num_elements, shape.element_type.bits, frame.target, whole_blocks=several)
+            plans.append(plan)
+            parts.append(Part(plan.grid, (n,), partial(_updated, frame, update, n, plan)))
+    if not parts:
+        return frame.finish(Launch(), "dus", {"elements": "0"})
+    launch = Launch((gpu_parts(frame, parts), 1, 1), (plans[0].block, 1, 1))
+    vectors = " + ".join(str(plan.vector) for plan in plans)
+    return frame.finish(launch, "dus", {"vector": vectors, "in place": str(frame.aliases)})
 
 
-def _body(frame: Entry, update: Instruction) -> Body:
+def _updated(
+    frame: Entry, update: Instruction, n: int, plan: GpuPlan, block: SSAValue, tensors: Sequence[SSAValue]
+) -> list[SSAValue]:
+    return gpu_loops(frame, update.operands[1].shape.dims, plan, tensors, _body(frame, update, n), block)
+
+
+def _body(frame: Entry, update: Instruction, n: int) -> Body:
+    """Writes one element of the update to output `n`, which may be a view of the updated array."""
+    whole, seen = update.shape.dims, frame.fusion.outputs[n].shape.dims
+
     def body(index: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
         e = frame.e
         value = e.value(update.operands[1], index)
-        starts = update_starts(e, update)
-        where = tuple(p + s for p, s in zip(index, starts, strict=True))
+        where = tuple(p + s for p, s in zip(index, update_starts(e, update), strict=True))
+        if whole != seen:
+            where = delinearize(linearize(where, whole), seen)
         return [e.insert(value, carried[0], e.simplify(where))]
 
     return body

@@ -53,4 +53,24 @@ def test_bare_instruction_and_two_updates() -> None:
     )
     root = root_fusion(source(shapes, body))
     assert in_place_operands(root) == {0: 0, 1: 1}
-    check(source(shapes, body), [array(s) for s in shapes], parts=2)
+    inputs = [array(s) for s in shapes]
+    check(source(shapes, body), inputs, parts=2)
+    check(source(shapes, body), inputs, gpu=True)
+    kernel = emit_fusion(root, "k", targets.get("sm_90"))
+    assert kernel.launch.grid == (2, 1, 1) and [a.alias for a in kernel.args] == [None] * 5 + [0, 1]
+
+
+@pytest.mark.parametrize("kind", ["f32", "s4", "pred", "c64"])
+@pytest.mark.parametrize("gpu", [False, True])
+def test_views_of_what_is_updated(kind: str, gpu: bool) -> None:
+    """The array is updated as seen through a bitcast, and handed on as another."""
+    shapes = [f"{kind}[24]", f"{kind}[3,2]", "s32[]"]
+    body = (
+        f"a = {kind}[6,4] bitcast(p0)\n z = s32[] constant(1)\n"
+        f" u = {kind}[6,4] dynamic-update-slice(a, p1, p2, z)\n ROOT r = {kind}[2,12] bitcast(u)"
+    )
+    text = source(shapes, body)
+    assert in_place_operands(root_fusion(text)) == {0: 0}
+    dtype = root_fusion(text).operands[0].shape.element_type.dtype
+    values = [(np.arange(24) % 2).astype(dtype), np.ones((3, 2), dtype), np.array(2, np.int32)]
+    check(text, values, parts=2, gpu=gpu)

@@ -16,6 +16,7 @@ from heron.codegen.heroes.space import Space, output_space
 from heron.codegen.kernel import Kernel
 from heron.codegen.partition import partition
 from heron.errors import HeronError
+from tests.codegen.run_gpu_kernel import ptx
 from tests.codegen.run_kernel import check, root_fusion
 from tests.codegen.test_elemental_indexing import array, source
 
@@ -118,6 +119,19 @@ def test_threads_and_vectors() -> None:
     small = plan_gpu(1000, 32, h200)
     assert (small.vector, small.block, small.grid) == (1, 128, 8)
     assert plan_gpu(7, 32, h200).block == 7
+
+
+def test_more_elements_than_32_bits_count() -> None:
+    text = ptx(source(["s8[6442450944]"], "ROOT r = s8[6442450944] negate(p0)"))
+    assert "mul.wide.u32" in text or "shl.b64" in text
+
+
+def test_launches_beyond_the_machine_are_refused() -> None:
+    kernel = emitted("sm_90", ["f32[8]"], "ROOT r = f32[8] negate(p0)")
+    assert kernel.launch.grid == (1, 1, 1)
+    shape = f"s8[{1 << 41}]"
+    with pytest.raises(HeronError, match=r"GEN005.*4294967296 blocks along x, and sm_90 has at most 2147483647"):
+        emitted("sm_90", [shape], f"ROOT r = {shape} negate(p0)")
 
 
 def test_unsupported_ops_are_refused() -> None:
