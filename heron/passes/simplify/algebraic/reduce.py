@@ -5,8 +5,9 @@ from __future__ import annotations
 from math import prod
 
 from heron.hlo.instruction import Instruction
-from heron.passes.building import combiner, identity_of, is_splat, splat_value
+from heron.passes.building import combiner, is_splat, splat_value
 from heron.passes.dimensions import common_groups
+from heron.passes.simplify.algebraic.reduce_functions import is_neutral
 from heron.passes.simplify.algebraic.rules import KNOWN, Builder, rule
 
 _IDEMPOTENT = frozenset({"maximum", "minimum", "and", "or"})
@@ -40,7 +41,7 @@ def reduce_nothing(i: Instruction, b: Builder) -> Instruction | None:
     if op is None or x.shape.num_elements != i.shape.num_elements:
         return None
     flat = b.reshape(x, i.shape.dims)
-    if _is_neutral(op, init):
+    if is_neutral(op, init):
         return flat
     return b.add(op, [b.broadcast(init, i.shape.dims, ()), flat], i.shape)
 
@@ -160,23 +161,12 @@ def reduce_of_reduce(i: Instruction, b: Builder) -> Instruction | None:
             op = combiner(i.to_apply)
             if op is None or op != combiner(y.to_apply) or len(y.users) > 1:
                 return None
-            if not _is_neutral(op, inner_init) or not (_is_neutral(op, init) or init is inner_init):
+            if not is_neutral(op, inner_init) or not (is_neutral(op, init) or init is inner_init):
                 return None
             kept = [d for d in range(x.shape.rank) if d not in y.dimensions]
             dimensions = sorted([*y.dimensions, *(kept[d] for d in i.dimensions)])
             return b.add("reduce", [x, init], i.shape, dimensions=tuple(dimensions), to_apply=i.to_apply)
     return None
-
-
-def _is_neutral(op: str, init: Instruction) -> bool:
-    """Whether `init` is the op's identity, which HLO lets a reduction use any number of times.
-
-    For float sums +0 is taken as one too, although it makes a 0 of a -0.
-    """
-    if op == "add":
-        return is_splat(init, 0)
-    neutral = identity_of(op, init.shape.element_type)
-    return neutral is not None and is_splat(init, neutral)
 
 
 @rule("reduce", operand="broadcast")

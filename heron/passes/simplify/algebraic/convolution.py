@@ -1,0 +1,169 @@
+"""Convolutions: of nothing, of what was padded, and those that are products."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from heron.hlo.instruction import Instruction
+from heron.hlo.window import WindowDim
+from heron.passes.building import applied, is_splat
+from heron.passes.simplify.algebraic.rules import Builder, rule
+
+
+@rule("convolution")
+def convolution_of_nothing(i: Instruction, b: Builder) -> Instruction | None:
+    """convolution(x, k) of no elements == 0
+
+    ROOT r = f32[1,4,2] convolution(f32[1,4,0] x, f32[3,0,2] k), window={size=3 pad=1_1}, dim_labels=b0f_0io->b0f
+    ->
+    zero = f32[] constant(0)
+    ROOT r = f32[1,4,2] broadcast(zero), dimensions={}
+    """
+    return b.splat(i.shape, 0) if any(o.shape.num_elements == 0 for o in i.operands) else None
+
+
+@rule("convolution", operand="pad")
+def padding_of_input(i: Instruction, b: Builder) -> Instruction | None:
+    """convolution(pad(x, 0), k) == convolution(x, k) with a padded window
+
+    zero = f32[] constant(0)
+    p = f32[1,6,2] pad(f32[1,4,2] x, zero), padding=0_0x1_1x0_0
+    ROOT r = f32[1,4,5] convolution(p, f32[3,2,5] k), window={size=3}, dim_labels=b0f_0io->b0f
+    ->
+    ROOT r = f32[1,4,5] convolution(x, k), window={size=3 pad=1_1}, dim_labels=b0f_0io->b0f
+    """
+    match i.operands:
+        case [Instruction(opcode="pad", operands=[x, zero], attrs={"padding": padding}), k] if is_splat(zero, 0):
+            dims = i.dim_labels
+            if padding[dims.input_batch] != (0, 0, 0) or padding[dims.input_feature] != (0, 0, 0):
+                return None
+            window = []
+            for w, d in zip(i.window, dims.input_spatial, strict=True):
+                low, high, within = padding[d]
+                if within and (w.pad_low or w.pad_high or w.base_dilation != 1):
+                    return None
+                if (low or high or within) and w.base_dilation != 1:
+                    return None
+                moved = replace(w, pad_low=w.pad_low + low, pad_high=w.pad_high + high)
+                window.append(replace(moved, base_dilation=within + 1) if within else moved)
+            return b.add("convolution", [x, k], i.shape, **{**i.attrs, "window": tuple(window)})
+    return None
+
+
+@rule("convolution", operand="pad", math="finite-only")
+def padding_of_kernel(i: Instruction, b: Builder) -> Instruction | None:
+    """convolution(x, k with zeros between) == convolution(x, k) with a dilated window, for finite x
+
+    XLA does it by default.
+
+    zero = f32[] constant(0)
+    p = f32[3,2,5] pad(f32[2,2,5] k, zero), padding=0_0_1x0_0x0_0
+    ROOT r = f32[1,4,5] convolution(f32[1,6,2] x, p), window={size=3}, dim_labels=b0f_0io->b0f
+    ->
+    ROOT r = f32[1,4,5] convolution(x, k), window={size=2 rhs_dilate=2}, dim_labels=b0f_0io->b0f
+    """
+    match i.operands:
+        case [x, Instruction(opcode="pad", operands=[k, zero], attrs={"padding": padding})] if is_splat(zero, 0):
+            dims = i.dim_labels
+            if padding[dims.kernel_input] != (0, 0, 0) or padding[dims.kernel_output] != (0, 0, 0):
+                return None
+            window = []
+            for w, d in zip(i.window, dims.kernel_spatial, strict=True):
+                low, high, within = padding[d]
+                if low or high or (within and w.window_dilation != 1):
+                    return None
+                window.append(replace(w, size=k.shape.dims[d], window_dilation=within + 1) if within else w)
+            return b.add("convolution", [x, k], i.shape, **{**i.attrs, "window": tuple(window)})
+    return None
+
+
+def _is_plain(w: WindowDim) -> bool:
+    unmoved = w.stride == 1 and not w.pad_low and not w.pad_high
+    return unmoved and w.base_dilation == 1 and w.window_dilation == 1
+
+
+@rule("convolution")
+def convolution_to_dot(i: Instruction, b: Builder) -> Instruction | None:
+    """convolution(x, k) with windows of one element == dot(x, k) over the features, where these stand last
+
+    ROOT r = f32[2,4,5] convolution(f32[2,4,3] x, f32[1,3,5] k), window={size=1}, dim_labels=b0f_0io->b0f
+    ->
+    m = f32[3,5] reshape(k)
+    ROOT r = f32[2,4,5] dot(x, m), lhs_contracting_dims={2}, rhs_contracting_dims={0}
+    """
+    if i.feature_group_count != 1 or i.batch_group_count != 1 or i.shape.num_elements == 0:
+        return None
+    if any(w.size != 1 or not _is_plain(w) for w in i.window):
+        return None
+    x, k = i.operands
+    dims = i.dim_labels
+    kept = (dims.input_batch, *dims.input_spatial)
+    last = i.shape.rank - 1
+    if dims.input_feature != last or dims.output_feature != last or kept != (dims.output_batch, *dims.output_spatial):
+        return None
+    turned = dims.kernel_input > dims.kernel_output
+    m = b.reshape(k, [k.shape.dims[d] for d in sorted((dims.kernel_input, dims.kernel_output))])
+    attrs = {"operand_precision": i.operand_precision} if i.attrs.get("operand_precision") else {}
+    sides = {"lhs_contracting_dims": (last,), "rhs_contracting_dims": (int(turned),)}
+    return b.add("dot", [x, m], i.shape, **sides, **attrs)
+
+
+@rule("convolution")
+def convolution_to_product(i: Instruction, b: Builder) -> Instruction | None:
+    """convolution(x, k) of each feature alone, with one window along each dimension or of one element == sum(x * k)
+
+    ROOT r = f32[2,1,3] convolution(f32[2,4,3] x, f32[4,1,3] k), window={size=4}, dim_labels=b0f_0io->b0f,
+      feature_group_count=3
+    ->
+    sum {
+      a = f32[] parameter(0)
+      b = f32[] parameter(1)
+      ROOT s = f32[] add(a, b)
+    }
+
+    t = f32[1,4,3] transpose(k), dimensions={1,0,2}
+    l = f32[4,3] reshape(t)
+    ks = f32[2,4,3] broadcast(l), dimensions={1,2}
+    m = f32[2,4,3] multiply(x, ks)
+    zero = f32[] constant(0)
+    s = f32[2,3] reduce(m, zero), dimensions={1}, to_apply=sum
+    ROOT r = f32[2,1,3] reshape(s)
+    """
+    x, k = i.operands
+    dims, t, module = i.dim_labels, i.shape.element_type, b.computation.module
+    if len({x.shape.element_type, k.shape.element_type, t}) > 1 or t.bits < 32 or module is None:
+        return None
+    groups = i.feature_group_count
+    if groups == 1 and i.shape.rank < 3 or i.batch_group_count != 1 or i.shape.num_elements == 0:
+        return None
+    if k.shape.dims[dims.kernel_input] != 1 or not (
+        x.shape.dims[dims.input_feature] == i.shape.dims[dims.output_feature] == groups
+    ):
+        return None
+    if any(not _is_plain(w) or w.reversal for w in i.window):
+        return None
+    windows = list(zip(i.window, dims.output_spatial, strict=True))
+    if any(w.size != 1 and i.shape.dims[d] != 1 for w, d in windows):
+        return None
+    inputs, kernels = [0] * i.shape.rank, [0] * i.shape.rank
+    inputs[dims.output_batch], inputs[dims.output_feature] = dims.input_batch, dims.input_feature
+    kernels[dims.output_batch], kernels[dims.output_feature] = dims.kernel_input, dims.kernel_output
+    for out, within, of in zip(dims.output_spatial, dims.input_spatial, dims.kernel_spatial, strict=True):
+        inputs[out], kernels[out] = within, of
+    left = b.transpose(x, inputs)
+    right = b.transpose(k, kernels)
+    spread = [d for d in range(i.shape.rank) if right.shape.dims[d] == left.shape.dims[d] and d != dims.output_batch]
+    factor = b.broadcast(b.reshape(right, [right.shape.dims[d] for d in spread]), left.shape.dims, spread)
+    product = b.add("multiply", [left, factor], left.shape)
+    gone = tuple([d for w, d in windows if w.size != 1])
+    if not gone:
+        return product
+    kept = tuple([size for d, size in enumerate(left.shape.dims) if d not in gone])
+    total = b.add(
+        "reduce",
+        [product, b.scalar(t, 0)],
+        i.shape.with_dims(kept),
+        dimensions=gone,
+        to_apply=applied(module, "add", t),
+    )
+    return b.reshape(total, i.shape.dims)

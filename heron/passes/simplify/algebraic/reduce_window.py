@@ -1,0 +1,183 @@
+"""Windows that hold one element, everything, or padding that could be theirs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from heron.hlo.instruction import Instruction
+from heron.hlo.window import WindowDim
+from heron.passes.building import combiner, is_splat
+from heron.passes.simplify.algebraic.reduce_functions import is_neutral
+from heron.passes.simplify.algebraic.rules import Builder, rule
+
+
+def _is_plain(w: WindowDim) -> bool:
+    """Whether a window moves by one over elements as they are, padding aside."""
+    return w.stride == 1 and w.base_dilation == 1 and w.window_dilation == 1
+
+
+@rule("reduce-window")
+def windows_of_nothing(i: Instruction, b: Builder) -> Instruction | None:
+    """reduce-window(x) of no elements == broadcast(init)
+
+    sum {
+      a = f32[] parameter(0)
+      b = f32[] parameter(1)
+      ROOT s = f32[] add(a, b)
+    }
+
+    ROOT r = f32[2] reduce-window(f32[0] x, f32[] init), window={size=2 pad=2_1}, to_apply=sum
+    ->
+    ROOT r = f32[2] broadcast(init), dimensions={}
+    """
+    if len(i.operands) != 2 or (i.operands[0].shape.num_elements and i.shape.num_elements):
+        return None
+    return b.broadcast(i.operands[1], i.shape.dims, ())
+
+
+@rule("reduce-window")
+def windows_of_one_element(i: Instruction, b: Builder) -> Instruction | None:
+    """reduce-window(x) with windows of size 1 == pad(op(init, x), init)
+
+    sum {
+      a = f32[] parameter(0)
+      b = f32[] parameter(1)
+      ROOT s = f32[] add(a, b)
+    }
+
+    ROOT r = f32[6] reduce-window(f32[4] x, f32[] init), window={size=1 pad=1_1}, to_apply=sum
+    ->
+    inits = f32[4] broadcast(init), dimensions={}
+    y = f32[4] add(inits, x)
+    ROOT r = f32[6] pad(y, init), padding=1_1
+    """
+    if len(i.operands) != 2 or not i.shape.rank or any(w.size != 1 or not _is_plain(w) for w in i.window):
+        return None
+    x, init = i.operands
+    op = combiner(i.to_apply)
+    if op is None or x.shape.element_type is not i.shape.element_type:
+        return None
+    y = x if is_neutral(op, init) else b.add(op, [b.broadcast(init, x.shape.dims, ()), x], x.shape)
+    if all(w.pad_low == w.pad_high == 0 for w in i.window):
+        return y
+    return b.add("pad", [y, init], i.shape, padding=tuple([(w.pad_low, w.pad_high, 0) for w in i.window]))
+
+
+@rule("reduce-window")
+def window_of_everything(i: Instruction, b: Builder) -> Instruction | None:
+    """reduce-window(x) with one window along a dimension == reshape(reduce(x)), where other windows have size 1
+
+    sum {
+      a = f32[] parameter(0)
+      b = f32[] parameter(1)
+      ROOT s = f32[] add(a, b)
+    }
+
+    ROOT r = f32[2,1] reduce-window(f32[2,8] x, f32[] init), window={size=1x8}, to_apply=sum
+    ->
+    s = f32[2] reduce(x, init), dimensions={1}, to_apply=sum
+    ROOT r = f32[2,1] reshape(s)
+    """
+    if len(i.operands) != 2 or any(not _is_plain(w) or w.pad_low or w.pad_high for w in i.window):
+        return None
+    x, init = i.operands
+    gone = [d for d, w in enumerate(i.window) if w.size > 1]
+    if not gone or any(i.window[d].size != x.shape.dims[d] for d in gone):
+        return None
+    dims = tuple([size for d, size in enumerate(x.shape.dims) if d not in gone])
+    s = b.add("reduce", [x, init], i.shape.with_dims(dims), dimensions=tuple(gone), to_apply=i.to_apply)
+    return b.reshape(s, i.shape.dims)
+
+
+@rule("reduce-window", operand="pad")
+def padding_into_window(i: Instruction, b: Builder) -> Instruction | None:
+    """reduce-window(pad(x, init)) == reduce-window(x) with padded windows
+
+    sum {
+      a = f32[] parameter(0)
+      b = f32[] parameter(1)
+      ROOT s = f32[] add(a, b)
+    }
+
+    zero = f32[] constant(0)
+    p = f32[6] pad(f32[4] x, zero), padding=1_1
+    ROOT r = f32[5] reduce-window(p, zero), window={size=2}, to_apply=sum
+    ->
+    ROOT r = f32[5] reduce-window(x, zero), window={size=2 pad=1_1}, to_apply=sum
+    """
+    match i.operands:
+        case [Instruction(opcode="pad", operands=[x, value], attrs={"padding": padding}), init]:
+            op = combiner(i.to_apply)
+            if op is None or not (is_neutral(op, init) and is_neutral(op, value)):
+                return None
+            window = []
+            for w, (low, high, within) in zip(i.window, padding, strict=True):
+                if low < 0 or high < 0 or (within and w.base_dilation != 1):
+                    return None
+                step = w.base_dilation
+                moved = replace(w, pad_low=w.pad_low + step * low, pad_high=w.pad_high + step * high)
+                window.append(replace(moved, base_dilation=within + 1) if within else moved)
+            return b.add("reduce-window", [x, init], i.shape, window=tuple(window), to_apply=i.to_apply)
+    return None
+
+
+@rule("reduce-window", operand="broadcast")
+def running_sum_of_same_integers(i: Instruction, b: Builder) -> Instruction | None:
+    """running sum of broadcast(v) == v * (iota() + 1) for integers
+
+    sum {
+      a = s32[] parameter(0)
+      b = s32[] parameter(1)
+      ROOT s = s32[] add(a, b)
+    }
+
+    zero = s32[] constant(0)
+    x = s32[8] broadcast(s32[] v), dimensions={}
+    ROOT r = s32[8] reduce-window(x, zero), window={size=8 pad=7_0}, to_apply=sum
+    ->
+    it = s32[8] iota(), iota_dimension=0
+    one = s32[] constant(1)
+    ones = s32[8] broadcast(one), dimensions={}
+    count = s32[8] add(it, ones)
+    ROOT r = s32[8] multiply(x, count)
+    """
+    return _running_sum(i, b) if i.shape.is_array and i.shape.element_type.is_integer else None
+
+
+@rule("reduce-window", operand="broadcast", math="reassociating")
+def running_sum_of_same(i: Instruction, b: Builder) -> Instruction | None:
+    """running sum of broadcast(v) == v * (iota() + 1) up to rounding; XLA does it by default
+
+    sum {
+      a = f32[] parameter(0)
+      b = f32[] parameter(1)
+      ROOT s = f32[] add(a, b)
+    }
+
+    zero = f32[] constant(0)
+    x = f32[8] broadcast(f32[] v), dimensions={}
+    ROOT r = f32[8] reduce-window(x, zero), window={size=8 pad=7_0}, to_apply=sum
+    ->
+    it = f32[8] iota(), iota_dimension=0
+    one = f32[] constant(1)
+    ones = f32[8] broadcast(one), dimensions={}
+    count = f32[8] add(it, ones)
+    ROOT r = f32[8] multiply(x, count)
+    """
+    return _running_sum(i, b) if i.shape.is_array and i.shape.element_type.is_float else None
+
+
+def _running_sum(i: Instruction, b: Builder) -> Instruction | None:
+    if len(i.operands) != 2 or combiner(i.to_apply) != "add" or not is_splat(i.operands[1], 0):
+        return None
+    x = i.operands[0]
+    if x.opcode != "broadcast" or x.operands[0].shape.rank or x.shape.dims != i.shape.dims:
+        return None
+    along = [d for d, w in enumerate(i.window) if w.size > 1]
+    if len(along) != 1 or any(not _is_plain(w) or w.pad_high for w in i.window):
+        return None
+    d = along[0]
+    if i.window[d].size != x.shape.dims[d] or i.window[d].pad_low != x.shape.dims[d] - 1:
+        return None
+    it = b.add("iota", [], i.shape.with_default_layout(), iota_dimension=d)
+    return b.add("multiply", [x, b.add("add", [it, b.splat(i.shape, 1)], i.shape)], i.shape)
