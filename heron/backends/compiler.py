@@ -48,6 +48,8 @@ class Compilation:
         from heron.passes.context import PassContext
 
         module = self.source.clone()
+        if any(s.dynamic for i in module.instructions() for _, s in i.shape.leaves()):
+            self._fix_sizes(module)
         ctx = PassContext(options=self.options, trace=self.trace, target=self.target)
         for stage, pipeline in self.machine.pipelines().items():
             with self.trace.stage(stage):
@@ -55,6 +57,16 @@ class Compilation:
             if stage == until:
                 break
         return module
+
+    def _fix_sizes(self, module: Module) -> None:
+        """Pad the program and make sizes numbers; its passes are checked by themselves, for its inputs change here."""
+        from heron.passes.context import PassContext
+        from heron.passes.dynamic.interface import fix_interface
+        from heron.passes.pipelines import fixed_sizes
+
+        with self.trace.stage("sizes"):
+            fixed_sizes().run(module, PassContext(options=self.options, trace=self.trace, target=self.target))
+            fix_interface(module)
 
     @cached_property
     def scheduled(self) -> Module:
@@ -81,9 +93,13 @@ class Compilation:
 
     @cached_property
     def signature(self) -> Signature:
-        entry = self.source.entry
-        parameters = entry.parameters
-        return Signature(tuple(p.shape for p in parameters), tuple(p.name for p in parameters), entry.root.shape)
+        seen = _signature(self.source)
+        if not any(s.dynamic for shape in (*seen.parameters, seen.result) for _, s in shape.leaves()):
+            return seen
+        from heron.runtime.dynamic_signature import DynamicSignature
+
+        made = _signature(self.scheduled)
+        return DynamicSignature(made.parameters, made.names, made.result, seen)
 
     def executable(self) -> Executable:
         """The program, ready to call."""
@@ -109,6 +125,11 @@ class Compilation:
             if not isinstance(t, KernelThunk):
                 self.trace.count_thunk(kind_of(t))
         return self.machine.build(thunks, uses, self.buffers, self.signature, self.options, self.trace, facts)
+
+
+def _signature(module: Module) -> Signature:
+    parameters = module.entry.parameters
+    return Signature(tuple(p.shape for p in parameters), tuple(p.name for p in parameters), module.entry.root.shape)
 
 
 def info(use: KernelUse) -> KernelInfo:

@@ -40,3 +40,18 @@ def simplification() -> Fixpoint:
             get("dce"),
         ],
     )
+
+
+@registry.named_pipeline("fixed-sizes")
+def fixed_sizes() -> Pipeline:
+    """Bounded dynamic dimensions made fixed ones, before anything that reads shapes as sizes."""
+    return Pipeline(
+        "fixed-sizes",
+        [
+            get("call-inliner"),
+            get("dynamic-dimension-simplifier"),
+            get("get-dimension-size-rewriter"),
+            get("dynamic-padder"),
+            get("dce"),
+        ],
+    )

@@ -65,13 +65,17 @@ class Signature:
                     f"argument {n} ('{name}') has dtype {array.dtype}, the program takes {leaf.element_type}",
                     hint=f"array.astype({leaf.element_type.dtype.name!r})",
                 )
-            if array.shape != leaf.dims:
+            if not leaf.fits(array.shape):
                 raise HeronError(
                     "RUN003",
                     f"argument {n} ('{name}') has shape {list(array.shape)}, the program takes {leaf.bare}",
                 )
             checked.append(array if array.flags.c_contiguous else np.ascontiguousarray(array))
         return checked
+
+    def finish(self, outputs: list[np.ndarray]) -> list[np.ndarray]:
+        """What callers get of the program's flat outputs."""
+        return outputs
 
     def pack(self, outputs: Seq[np.ndarray]) -> Any:
         """Flat outputs as the program's result: one array, or nested tuples."""
@@ -123,7 +127,7 @@ class Executable(ABC):
 
     def run(self, arrays: Seq[Any]) -> list[np.ndarray]:
         """Run; flat outputs in order."""
-        return self.execute(self.signature.check(arrays))
+        return self.signature.finish(self.execute(self.signature.check(arrays)))
 
     @abstractmethod
     def execute(self, arrays: list[np.ndarray]) -> list[np.ndarray]:

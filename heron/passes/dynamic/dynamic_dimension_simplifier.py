@@ -1,0 +1,81 @@
+"""dynamic-dimension-simplifier: arithmetic on vectors of sizes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from heron.hlo.instruction import Instruction
+from heron.hlo.module import Module
+from heron.passes.base import Pass
+from heron.passes.building import same_type
+from heron.passes.context import PassContext
+from heron.passes.registry import register
+
+
+@register
+@dataclass(frozen=True)
+class DynamicDimensionSimplifier(Pass):
+    """Undoes the packing of sizes into vectors: concatenates within concatenates, slices of them, reshapes back.
+
+    So a size that went through a vector is a scalar again, and what sets or reads it can be matched.
+
+    a = s32[1] reshape(s32[] m)
+    b = s32[1] reshape(s32[] n)
+    both = s32[2] concatenate(a, b), dimensions={0}
+    second = s32[1] slice(both), slice={[1:2]}
+    ROOT r = s32[] reshape(second)
+    ->
+    ROOT n
+    """
+
+    name = "dynamic-dimension-simplifier"
+
+    def run(self, module: Module, ctx: PassContext) -> bool:
+        changed = False
+        for c in module.computations:
+            vectors = [i for i in c.post_order() if i.opcode in _OPCODES and i.shape.rank <= 1]
+            for i in vectors:
+                if i.shape.element_type.is_integer and (found := _simpler(i)) is not None:
+                    c.replace(i, found if isinstance(found, Instruction) else c.attach(i.clone(found)))
+                    changed = True
+        return changed
+
+
+_OPCODES = frozenset({"concatenate", "slice", "reshape"})
+
+
+def _simpler(i: Instruction) -> Instruction | list[Instruction] | None:
+    """What stands for `i`: a value there is already, or other operands for it."""
+    x = i.operands[0]
+    match i.opcode:
+        case "concatenate":
+            if len(i.operands) == 1:
+                return x
+            if any(_is_vector_concatenate(o) for o in i.operands):
+                return [p for o in i.operands for p in (o.operands if _is_vector_concatenate(o) else [o])]
+        case "slice":
+            ((start, limit, stride),) = i.slice
+            if (start, limit, stride) == (0, x.shape.dims[0], 1):
+                return x
+            if _is_vector_concatenate(x) and stride == 1:
+                return _part(x, start, limit)
+        case "reshape":
+            if same_type(i, x):
+                return x
+            if x.opcode == "reshape":
+                return [x.operands[0]] if not same_type(i, x.operands[0]) else x.operands[0]
+    return None
+
+
+def _is_vector_concatenate(x: Instruction) -> bool:
+    return x.opcode == "concatenate" and x.shape.rank == 1
+
+
+def _part(x: Instruction, start: int, limit: int) -> Instruction | None:
+    """The operand that makes up elements `start` to `limit`."""
+    at = 0
+    for o in x.operands:
+        if (at, at + o.shape.dims[0]) == (start, limit):
+            return o
+        at += o.shape.dims[0]
+    return None

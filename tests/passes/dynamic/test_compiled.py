@@ -1,0 +1,68 @@
+"""Programs of bounded sizes, compiled, on inputs of every size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from heron.backends.compiler import compile
+from heron.errors import HeronError
+from heron.hlo.evaluator import Evaluator
+from heron.hlo.text import parse
+from heron.options import Options
+from tests.hlo.evaluator.test_dynamic import AGREED, HIDDEN, P, Q, module_text
+from tests.passes.dynamic.test_dynamic_padder import LOOP, flat
+
+SUMS = """HloModule m
+add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
+less { la = f32[] parameter(0) lb = f32[] parameter(1) ROOT lc = pred[] compare(la, lb), direction=LT }
+ENTRY e {
+  p = (f32[<=6,3], f32[4]) parameter(0)
+  y = f32[3,<=5] parameter(1)
+  x = f32[<=6,3] get-tuple-element(p), index=0
+  w = f32[4] get-tuple-element(p), index=1
+  z = f32[] constant(0)
+  s = f32[<=6] reduce(x, z), dimensions={1}, to_apply=add
+  r = f32[3] reduce(x, z), dimensions={0}, to_apply=add
+  o = f32[<=6,3] sort(x), dimensions={0}, to_apply=less
+  d = f32[<=6,<=5] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  e = f32[<=15] reshape(y)
+  n = s32[] get-dimension-size(x), dimensions={0}
+  inner = (f32[<=6], f32[3]) tuple(s, r)
+  ROOT t = ((f32[<=6], f32[3]), f32[<=6,3], f32[<=6,<=5], f32[<=15], s32[], f32[4]) tuple(inner, o, d, e, n, w)
+}"""
+
+
+def assert_agrees(executable: Any, module: Any, *inputs: np.ndarray) -> None:
+    wanted, found = flat(Evaluator(module).run(*inputs)), flat(executable(*inputs))
+    for n, (old, new) in enumerate(zip(wanted, found, strict=True)):
+        np.testing.assert_allclose(new, old, rtol=2e-5, atol=1e-6, err_msg=f"output {n}", strict=True)
+
+
+@pytest.mark.parametrize("target", ["cpu", "sim:sm_90"])
+def test_inputs_and_results_of_any_size(target: str) -> None:
+    module = parse(SUMS)
+    executable = compile(module, target)
+    rng = np.random.default_rng(0)
+    for rows, columns in ((6, 5), (4, 2), (1, 0), (0, 3)):
+        shapes = (rows, 3), (4,), (3, columns)
+        assert_agrees(executable, module, *(rng.normal(size=s).astype(np.float32) for s in shapes))
+    with pytest.raises(HeronError, match="RUN003"):
+        executable(np.zeros((7, 3), np.float32), np.zeros(4, np.float32), np.zeros((3, 2), np.float32))
+
+
+def test_every_op_on_the_cpu() -> None:
+    lines = "\n".join(line for line in AGREED.strip().splitlines())
+    module = parse(module_text(lines, HIDDEN))
+    executable = compile(module, "cpu", Options(check="values"))
+    for n in (2, 3, 4):
+        assert_agrees(executable, module, P, np.array(n, np.int32), Q)
+
+
+def test_loop_on_the_cpu() -> None:
+    module = parse(LOOP)
+    executable = compile(module, "cpu")
+    for n in (0, 2, 5):
+        assert_agrees(executable, module, np.arange(n, dtype=np.float32))

@@ -1,0 +1,169 @@
+"""Programs of bounded sizes give the same with fixed ones, whatever stands beyond the sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from heron.errors import HeronError
+from heron.hlo.evaluation import libraries
+from heron.hlo.evaluator import Evaluator
+from heron.hlo.instruction import Instruction
+from heron.hlo.module import Module
+from heron.hlo.text import parse
+from heron.hlo.verifier import verify
+from heron.passes import registry
+from heron.passes.building import is_static
+from heron.passes.context import PassContext
+from tests.hlo.evaluator.test_dynamic import AGREED, HIDDEN, P, Q, module_text
+
+RNG = np.random.default_rng(1)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_in_the_padding(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Inputs are filled up with NaN: a result that looks at it shows that."""
+
+    def pad(i: Instruction, x: np.ndarray) -> tuple[np.ndarray, ...]:
+        whole = np.full(i.shape.at((0,)).dims, -77 if x.dtype.kind in "iu" else np.nan).astype(x.dtype)
+        whole[tuple(slice(0, n) for n in x.shape)] = x
+        return whole, *(np.array(n, np.int32) for n in x.shape)
+
+    monkeypatch.setitem(libraries._TARGETS, "PadToStatic", lambda _, *given: pad(*given))
+    yield
+
+
+def padded(module: Module) -> Module:
+    module = module.clone()
+    PassContext().run_pass(registry.get("call-inliner"), module)
+    assert PassContext().run_pass(registry.get("dynamic-padder"), module)
+    verify(module)
+    assert not PassContext().run_pass(registry.get("dynamic-padder"), module), "a second run changed something again"
+    edge = {"parameter", "get-tuple-element", "custom-call", "tuple"}
+    assert all(is_static(i) or (i.opcode in edge and i.parent is module.entry) for i in module.instructions())
+    return module
+
+
+def flat(value: Any) -> list[np.ndarray]:
+    return [leaf for part in value for leaf in flat(part)] if isinstance(value, tuple) else [value]
+
+
+def assert_same(module: Module, *inputs: np.ndarray) -> None:
+    wanted, found = Evaluator(module).run(*inputs), Evaluator(padded(module)).run(*inputs)
+    for n, (old, new) in enumerate(zip(flat(wanted), flat(found), strict=True)):
+        np.testing.assert_allclose(new, old, rtol=1e-6, err_msg=f"output {n}", strict=True)
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_every_op(n: int) -> None:
+    p = P.copy()
+    p[n:] = np.nan
+    mixed = {"mixed", "after", "gathered_few", "scattered_few", "chosen"}  # read p itself, beyond n
+    lines = "\n".join(line for line in AGREED.strip().splitlines() if line.split(" = ")[0] not in mixed)
+    assert_same(parse(module_text(lines, HIDDEN)), p, np.array(n, np.int32), Q)
+    assert_same(parse(module_text(AGREED, HIDDEN)), P, np.array(n, np.int32), Q)
+
+
+ENTRY = """HloModule m
+add {{ a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }}
+mul {{ ma = f32[] parameter(0) mb = f32[] parameter(1) ROOT mc = f32[] multiply(ma, mb) }}
+first {{ fa = f32[] parameter(0) fb = f32[] parameter(1) ROOT fc = f32[] copy(fa) }}
+best {{ ba = f32[] parameter(0) bi = s32[] parameter(1) bb = f32[] parameter(2) bj = s32[] parameter(3)
+  more = pred[] compare(ba, bb), direction=GE  v = f32[] select(more, ba, bb)  w = s32[] select(more, bi, bj)
+  ROOT t = (f32[], s32[]) tuple(v, w) }}
+less {{ la = f32[] parameter(0) lb = f32[] parameter(1) ROOT lc = pred[] compare(la, lb), direction=LT }}
+ENTRY e {{
+  x = f32[<=6,3] parameter(0)
+  y = f32[3,<=5] parameter(1)
+  z = f32[] constant(0)
+  one = f32[] constant(1)
+  low = f32[] constant(-inf)
+  zi = s32[] constant(0)
+  {0}
+}}"""
+
+PROGRAMS = [
+    "ROOT r = f32[<=6,3] negate(x)",
+    "ROOT r = f32[3] reduce(x, one), dimensions={0}, to_apply=mul",
+    "ROOT r = f32[<=6,<=5] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+    "ROOT r = f32[<=18] reshape(x)",
+    "ROOT r = f32[<=15] reshape(y)",  # padding between the rows
+    "v = f32[<=15] reshape(y) ROOT r = f32[3,<=5] reshape(v)",
+    "ROOT r = f32[3,<=5] reverse(y), dimensions={0,1}",
+    "t = f32[<=5,3] transpose(y), dimensions={1,0} ROOT r = f32[<=11,3] concatenate(t, x), dimensions={0}",
+    "ROOT r = f32[<=6,3] sort(x), dimensions={0}, to_apply=less",
+    "ROOT r = f32[<=6,3] sort(x), dimensions={1}, to_apply=less",
+    "i = s32[<=6,3] iota(), iota_dimension=0 n = s32[] get-dimension-size(x), dimensions={0} "
+    "j = s32[<=6,3] set-dimension-size(i, n), dimensions={0} "
+    "ROOT r = (f32[3], s32[3]) reduce(x, j, low, zi), dimensions={0}, to_apply=best",
+    "ROOT r = f32[<=13,3] pad(x, one), padding=1_1_1x0_0",
+    "ROOT r = f32[<=3,3] slice(x), slice={[1:6:2],[0:3]}",
+    "ROOT r = f32[<=6,3] reduce-window(x, z), window={size=3x1 pad=1_1x0_0}, to_apply=add",
+    "ROOT r = f32[<=3,3] reduce-window(x, z), window={size=2x1 stride=2x1}, to_apply=add",
+    "k = f32[2,3,2] broadcast(one), dimensions={} i = f32[1,<=6,3] reshape(x) "
+    "ROOT r = f32[1,<=7,2] convolution(i, k), window={size=2 pad=1_1}, dim_labels=b0f_0io->b0f",
+    "t = f32[<=6] reduce(x, z), dimensions={1}, to_apply=add "
+    "u = (f32[3,<=5], f32[<=6,3]) tuple(y, x) ROOT r = (f32[<=6], (f32[3,<=5], f32[<=6,3])) tuple(t, u)",
+    "ROOT r = f32[<=6,3] parameter(2)",
+    "c = f32[<=6,3] copy(x) s = s32[] get-dimension-size(c), dimensions={0} ROOT r = s32[] add(s, s)",
+]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("sizes", [(6, 5), (4, 2), (3, 0), (0, 3)])
+def test_inputs_of_any_size(program: str, sizes: tuple[int, int]) -> None:
+    module = parse(ENTRY.format(program))
+    inputs = [RNG.normal(size=(sizes[0], 3)), RNG.normal(size=(3, sizes[1])), RNG.normal(size=(sizes[0], 3))]
+    assert_same(module, *(a.astype(np.float32) for a in inputs[: len(module.entry.parameters)]))
+
+
+LOOP = """HloModule m
+add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
+more { s = (s32[], f32[<=8]) parameter(0) k = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(3) ROOT c = pred[] compare(k, n), direction=LT }
+grow { s = (s32[], f32[<=8]) parameter(0) k = s32[] get-tuple-element(s), index=0
+  x = f32[<=8] get-tuple-element(s), index=1 one = s32[] constant(1) kk = s32[] add(k, one)
+  n = s32[] get-dimension-size(x), dimensions={0} nn = s32[] add(n, one)
+  eight = s32[] constant(8) y = f32[8] set-dimension-size(x, eight), dimensions={0}
+  z = f32[<=8] set-dimension-size(y, nn), dimensions={0} w = f32[<=8] cosine(z)
+  ROOT t = (s32[], f32[<=8]) tuple(kk, w) }
+ENTRY e { x = f32[<=8] parameter(0) k = s32[] constant(0) s = (s32[], f32[<=8]) tuple(k, x)
+  l = (s32[], f32[<=8]) while(s), condition=more, body=grow
+  ROOT r = f32[<=8] get-tuple-element(l), index=1 }"""
+
+
+def test_a_loop_that_grows() -> None:
+    module = parse(LOOP)
+    for n in (0, 2, 5):
+        assert_same(module, RNG.normal(size=n).astype(np.float32))
+
+
+def test_dynamic_inside_fixed_loop() -> None:
+    module = parse("""HloModule m
+add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
+more { s = (s32[], f32[8]) parameter(0) k = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(3) ROOT c = pred[] compare(k, n), direction=LT }
+step { s = (s32[], f32[8]) parameter(0) k = s32[] get-tuple-element(s), index=0
+  x = f32[8] get-tuple-element(s), index=1 one = s32[] constant(1) kk = s32[] add(k, one)
+  d = f32[<=8] set-dimension-size(x, kk), dimensions={0} z = f32[] constant(0)
+  r = f32[] reduce(d, z), dimensions={0}, to_apply=add
+  y = f32[8] broadcast(r), dimensions={} w = f32[8] add(x, y) ROOT t = (s32[], f32[8]) tuple(kk, w) }
+ENTRY e { x = f32[8] parameter(0) k = s32[] constant(0) s = (s32[], f32[8]) tuple(k, x)
+  l = (s32[], f32[8]) while(s), condition=more, body=step ROOT r = f32[8] get-tuple-element(l), index=1 }""")
+    assert_same(module, RNG.normal(size=8).astype(np.float32))
+
+
+def test_what_has_no_rule_is_refused() -> None:
+    module = parse("""HloModule m
+ENTRY e { x = f32[<=8] parameter(0) ROOT r = f32[<=8] custom-call(x), custom_call_target="mine" }""")
+    with pytest.raises(HeronError, match="'mine'") as caught:
+        PassContext().run_pass(registry.get("dynamic-padder"), module)
+    assert caught.value.code == "PASS020" and "custom-call" in str(caught.value.where)
+
+
+def test_static_programs_stay() -> None:
+    module = parse("HloModule m\nENTRY e { x = f32[8] parameter(0) ROOT r = f32[8] negate(x) }")
+    assert not PassContext().run_pass(registry.get("dynamic-padder"), module)
