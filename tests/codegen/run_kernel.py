@@ -102,6 +102,13 @@ def run_instruction_sim(i: Instruction, inputs: Sequence[np.ndarray]) -> list[np
     return run_sim(emit_fusion(i, f"kernel_{next(_names)}", targets.get("sim:sm_90")), inputs)
 
 
+def emit_and_run(i: Instruction, inputs: Sequence[np.ndarray], target: str) -> tuple[list[np.ndarray], str]:
+    """The outputs of one instruction as a kernel of `target` (the simulated GPU with checks), and its emitter."""
+    kernel = emit_fusion(i, f"kernel_{next(_names)}", targets.get(target))
+    got = run_cpu(kernel, inputs, parts=2) if target == "cpu" else run_sim(kernel, inputs)
+    return got, kernel.emitter
+
+
 def evaluate(i: Instruction, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
     """The evaluator's outputs of one instruction on those kernel inputs."""
     by_operand = dict(zip(kernel_inputs(i), inputs, strict=True)) if i.opcode != "fusion" else None

@@ -1,16 +1,19 @@
-"""Complex arithmetic on pairs of real values: the parts are ordinary scalars, so they vectorise and simplify."""
+"""Complex arithmetic on pairs of real values: the parts are ordinary scalars, so they vectorise and simplify.
+
+Infinities follow Annex G of the C standard where HLO's values do: a number with an infinite part is infinite.
+"""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 from xdsl.dialects import arith, math
 from xdsl.ir import SSAValue
 
 from heron.analysis.indexing.hlo_maps import Index
 from heron.codegen.elemental.emitter import FunctionEmitter, Pair, Value
+from heron.codegen.elemental.real import Real, Truth, joined, parts
 from heron.codegen.elemental.registry import rule
 from heron.hlo.instruction import Instruction
+from heron.hlo.types import ElementType
 
 
 @rule("complex")
@@ -23,11 +26,18 @@ def _part(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
     a = e.operand(i, 0, index)
     if isinstance(a, Pair):
         return a.re if i.opcode == "real" else a.im
-    return a if i.opcode == "real" else e.b.floating(0.0, a.type)
+    return a if i.opcode == "real" else zero(e, i.shape.element_type)
+
+
+def zero(e: FunctionEmitter, t: ElementType) -> SSAValue:
+    """0 as a float type has it: f8e8m0fnu, of powers of two alone, has NaN for it."""
+    from heron.codegen.elemental.movement import scalar_constant  # movement needs what needs this
+
+    return scalar_constant(e, t.dtype.type(0), t)
 
 
 def binary(e: FunctionEmitter, opcode: str, a: Pair, b: Pair) -> Pair:
-    """`add`, `subtract`, `multiply` or `divide`."""
+    """`add`, `subtract`, `multiply`, `divide`, `maximum` or `minimum` (by the real parts, the first of equals)."""
     op = e.b.op
     if opcode == "add":
         return Pair(op(arith.AddfOp, a.re, b.re), op(arith.AddfOp, a.im, b.im))
@@ -37,20 +47,45 @@ def binary(e: FunctionEmitter, opcode: str, a: Pair, b: Pair) -> Pair:
         re = op(arith.SubfOp, op(arith.MulfOp, a.re, b.re), op(arith.MulfOp, a.im, b.im))
         im = op(arith.AddfOp, op(arith.MulfOp, a.re, b.im), op(arith.MulfOp, a.im, b.re))
         return Pair(re, im)
-    return _divide(e, a, b)
+    if opcode == "divide":
+        return divide(e, a, b)
+    first = e.b.cmpf("oge" if opcode == "maximum" else "ole", a.re, b.re)
+    return Pair(e.b.select(first, a.re, b.re), e.b.select(first, a.im, b.im))
 
 
-def _divide(e: FunctionEmitter, a: Pair, b: Pair) -> Pair:
-    """Smith's method: the divisor is scaled by its larger part, so that no square overflows."""
-    op, select = e.b.op, e.b.select
-    swap = e.b.cmpf("olt", op(math.AbsFOp, b.re), op(math.AbsFOp, b.im))
-    large, small = select(swap, b.im, b.re), select(swap, b.re, b.im)
-    ratio = op(arith.DivfOp, small, large)
-    scale = op(arith.AddfOp, large, op(arith.MulfOp, small, ratio))
-    first, second = select(swap, a.im, a.re), select(swap, a.re, a.im)
-    re = op(arith.DivfOp, op(arith.AddfOp, first, op(arith.MulfOp, second, ratio)), scale)
-    im = op(arith.DivfOp, op(arith.SubfOp, second, op(arith.MulfOp, first, ratio)), scale)
-    return Pair(re, select(swap, op(arith.NegfOp, im), im))
+def divide(e: FunctionEmitter, x: Pair, y: Pair) -> Pair:
+    """Smith's method: the divisor is scaled by its larger part, so that no square overflows.
+
+    By zero, each part of the dividend goes to infinity; an infinite dividend gives infinity, an infinite divisor 0.
+    """
+    (a, b), (c, d) = parts(e, x), parts(e, y)
+    swap = abs(c) < abs(d)
+    large, small = swap.choose(d, c), swap.choose(c, d)
+    ratio = small / large
+    scale = large + small * ratio
+    first, second = swap.choose(b, a), swap.choose(a, b)
+    re, im = (first + second * ratio) / scale, (second - first * ratio) / scale
+    im = swap.choose(-im, im)
+
+    by_zero = c.equals(0) & d.equals(0)
+    infinity = c.of(float("inf")).copysign(c)
+    re, im = by_zero.choose(infinity * a, re), by_zero.choose(infinity * b, im)
+
+    from_infinity = (a.is_infinite() | b.is_infinite()) & c.is_finite() & d.is_finite() & ~by_zero
+    u, v = _infinite_as_one(a), _infinite_as_one(b)
+    re = from_infinity.choose((u * c + v * d) * float("inf"), re)
+    im = from_infinity.choose((v * c - u * d) * float("inf"), im)
+
+    by_infinity = (c.is_infinite() | d.is_infinite()) & a.is_finite() & b.is_finite()
+    u, v = _infinite_as_one(c), _infinite_as_one(d)
+    re = by_infinity.choose((a * u + b * v) * 0.0, re)
+    im = by_infinity.choose((b * u - a * v) * 0.0, im)
+    return joined(re, im)
+
+
+def _infinite_as_one(x: Real) -> Real:
+    """±1 for infinities, ±0 for the rest."""
+    return x.is_infinite().choose(x.of(1.0), 0.0).copysign(x)
 
 
 def negate(e: FunctionEmitter, a: Pair) -> Pair:
@@ -60,73 +95,32 @@ def negate(e: FunctionEmitter, a: Pair) -> Pair:
 
 def absolute(e: FunctionEmitter, a: Pair) -> SSAValue:
     """hypot(re, im), scaled by the larger part so that no square overflows; inf when a part is infinite."""
-    op = e.b.op
-    x, y = op(math.AbsFOp, a.re), op(math.AbsFOp, a.im)
-    large, small = op(arith.MaximumfOp, x, y), op(arith.MinimumfOp, x, y)
-    zero, one, infinity = (e.b.floating(v, x.type) for v in (0.0, 1.0, float("inf")))
-    ratio = op(arith.DivfOp, small, large)
-    length = op(arith.MulfOp, large, op(math.SqrtOp, op(arith.AddfOp, one, op(arith.MulfOp, ratio, ratio))))
-    plain = e.b.select(e.b.cmpf("oeq", large, zero), zero, length)
-    infinite = op(arith.OrIOp, e.b.cmpf("oeq", x, infinity), e.b.cmpf("oeq", y, infinity))
-    return e.b.select(infinite, infinity, plain)
+    x, y = parts(e, a)
+    return modulus(x, y).v
+
+
+def ordered(x: Real, y: Real) -> tuple[Real, Real, Real]:
+    """The larger and the smaller magnitude and their quotient, which lies in [0, 1] whatever they are but NaN."""
+    x, y = abs(x), abs(y)
+    large, small = x.largest(y), x.smallest(y)
+    return large, small, large.equals(small).choose(large.of(1.0), small / large)
+
+
+def modulus(x: Real, y: Real) -> Real:
+    """hypot(x, y)."""
+    large, _, ratio = ordered(x, y)
+    length = large * (1.0 + ratio * ratio).apply(math.SqrtOp)
+    return infinite(x, y).choose(length.of(float("inf")), length)
+
+
+def infinite(x: Real, y: Real) -> Truth:
+    """Whether either is an infinity."""
+    return x.is_infinite() | y.is_infinite()
 
 
 def sign(e: FunctionEmitter, a: Pair) -> Pair:
     """a / |a|, 0 for 0."""
-    length = absolute(e, a)
-    zero = e.b.floating(0.0, length.type)
-    is_zero = e.b.cmpf("oeq", length, zero)
-    parts = [e.b.select(is_zero, part, e.b.op(arith.DivfOp, part, length)) for part in a]
-    return Pair(*parts)
-
-
-def _exponential(e: FunctionEmitter, a: Pair) -> Pair:
-    op = e.b.op
-    size = op(math.ExpOp, a.re)
-    zero = e.b.floating(0.0, size.type)
-    # a real argument stays real: exp(inf) * sin(0) would be NaN
-    im = op(arith.MulfOp, size, op(math.SinOp, a.im))
-    im = e.b.select(e.b.cmpf("oeq", a.im, zero), a.im, im)
-    return Pair(op(arith.MulfOp, size, op(math.CosOp, a.im)), im)
-
-
-def _log(e: FunctionEmitter, a: Pair) -> Pair:
-    return Pair(e.b.op(math.LogOp, absolute(e, a)), e.b.op(math.Atan2Op, a.im, a.re))
-
-
-def _sine(e: FunctionEmitter, a: Pair) -> Pair:
-    op = e.b.op
-    return Pair(
-        op(arith.MulfOp, op(math.SinOp, a.re), op(math.CoshOp, a.im)),
-        op(arith.MulfOp, op(math.CosOp, a.re), op(math.SinhOp, a.im)),
-    )
-
-
-def _cosine(e: FunctionEmitter, a: Pair) -> Pair:
-    op = e.b.op
-    im = op(arith.MulfOp, op(math.SinOp, a.re), op(math.SinhOp, a.im))
-    return Pair(op(arith.MulfOp, op(math.CosOp, a.re), op(math.CoshOp, a.im)), op(arith.NegfOp, im))
-
-
-def _sqrt(e: FunctionEmitter, a: Pair) -> Pair:
-    """Half the length and half the real part, whichever sum does not cancel; the other part by division."""
-    op = e.b.op
-    half, zero = e.b.floating(0.5, a.re.type), e.b.floating(0.0, a.re.type)
-    total = op(arith.AddfOp, absolute(e, a), op(math.AbsFOp, a.re))
-    root = op(math.SqrtOp, op(arith.MulfOp, half, total))
-    other = op(arith.DivfOp, op(arith.MulfOp, half, op(math.AbsFOp, a.im)), root)
-    is_zero = e.b.cmpf("oeq", root, zero)
-    other = e.b.select(is_zero, zero, other)
-    left = e.b.cmpf("olt", a.re, zero)
-    re, im = e.b.select(left, other, root), e.b.select(left, root, other)
-    return Pair(re, op(math.CopySignOp, im, a.im))
-
-
-#: complex functions by opcode
-UNARY: dict[str, Callable[[FunctionEmitter, Pair], Pair]] = {
-    "exponential": _exponential,
-    "log": _log,
-    "sine": _sine,
-    "cosine": _cosine,
-    "sqrt": _sqrt,
-}
+    x, y = parts(e, a)
+    length = modulus(x, y)
+    is_zero = length.equals(0)
+    return joined(is_zero.choose(x, x / length), is_zero.choose(y, y / length))

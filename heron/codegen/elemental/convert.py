@@ -1,4 +1,4 @@
-"""Changes of type: convert, bitcast-convert, reduce-precision.
+"""Changes of type: convert, stochastic-convert, reduce-precision.
 
 Float to integer truncates, saturates and maps NaN to 0. To pred: x != 0. Small floats are reached through f32.
 """
@@ -49,10 +49,12 @@ def convert(e: FunctionEmitter, a: Value, source: ElementType, target: ElementTy
     if target.is_float:
         return _to_float(e, a, source, target)
     result = scalar_type(target)
+    if a.type == result:
+        return a
     if source is types.PRED or target.bits > source.bits:
         kind = arith.ExtSIOp if source.is_signed else arith.ExtUIOp
         return e.b.op(kind, a, type=result)
-    return a if target.bits == source.bits else e.b.op(arith.TruncIOp, a, type=result)
+    return e.b.op(arith.TruncIOp, a, type=result)
 
 
 def _nonzero(e: FunctionEmitter, a: SSAValue, source: ElementType) -> SSAValue:
@@ -119,24 +121,26 @@ def _saturate(e: FunctionEmitter, a: SSAValue, source: ElementType, target: Elem
     return b.select(b.cmpf("uno", wide, wide), b.integer(0, result), cast)
 
 
-def _same_width(i: Instruction) -> str | None:
-    source, target = i.operands[0].shape, i.shape
-    if source.dims == target.dims and source.element_type.bits == target.element_type.bits:
-        if source.element_type.is_complex == target.element_type.is_complex:
-            return None
-    return f"{source} to {target} changes the element width"
+def _to_integers(i: Instruction) -> str | None:
+    return None if i.shape.element_type.is_signed else f"to {i.shape.element_type}; signed integers only"
 
 
-@rule("bitcast-convert", check=_same_width)
-def _bitcast_convert(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
-    a, t = e.operand(i, 0, index), i.shape.element_type
-    source = i.operands[0].shape.element_type
-    if source.kind == t.kind or {source.kind, t.kind} == {"signed", "unsigned"}:
-        if scalar_type(source) == scalar_type(t):
-            return a
-    if types.PRED in (source, t):
-        return convert(e, a, source, t)
-    return e.b.op(arith.BitcastOp, a, type=scalar_type(t))
+@rule("stochastic-convert", check=_to_integers)
+def _stochastic_convert(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
+    """Truncated, and one further from 0 where the random bits are below those of the fraction."""
+    a, random = e.operands(i, index)
+    b, source = e.b, i.operands[0].shape.element_type
+    wide = widen(e, a, source)
+    zero, bits = b.floating(0.0, wide.type), source.bits
+    finite = b.cmpf("olt", b.op(math.AbsFOp, wide), b.floating(float("inf"), wide.type))
+    size = b.select(finite, b.op(math.AbsFOp, wide), zero)
+    whole = b.op(math.FloorOp, size)
+    scaled = b.op(arith.MulfOp, b.op(arith.SubfOp, size, whole), b.floating(2.0**bits, wide.type))
+    below = b.cmpi("ult", random, b.op(arith.FPToUIOp, scaled, type=random.type))
+    more = b.select(below, b.floating(1.0, wide.type), zero)
+    rounded = b.op(math.CopySignOp, b.op(arith.AddfOp, whole, more), wide)
+    compute = types.F64 if source is types.F64 else types.F32
+    return _saturate(e, b.select(finite, rounded, wide), compute, i.shape.element_type)
 
 
 @rule("reduce-precision")

@@ -23,11 +23,7 @@ from heron.hlo.types import ElementType
 MAX_CONSTANT = 1 << 16
 
 
-def _known_move(i: Instruction) -> str | None:
-    return None if moves_elements(i) else "changes layout or element width"
-
-
-@rule("broadcast", "reshape", "bitcast", "transpose", "slice", "reverse", check=_known_move)
+@rule("broadcast", "reshape", "transpose", "slice", "reverse")
 def _move(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
     return e.value(i.operands[0], e.simplify(operand_index(i, 0, index)))
 

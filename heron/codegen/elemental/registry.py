@@ -30,6 +30,7 @@ _FAMILIES = (
     "logic",
     "transcendental",
     "convert",
+    "bits",
     "complex",
     "movement",
     "dynamic",

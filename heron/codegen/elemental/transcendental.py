@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from xdsl.dialects import arith, math
+from xdsl.dialects import math
 from xdsl.ir import Operation
 
 from heron.analysis.indexing.hlo_maps import Index
-from heron.codegen.elemental import complex as complex_rules
+from heron.codegen.elemental import complex_functions
 from heron.codegen.elemental.arithmetic import integer_power
 from heron.codegen.elemental.emitter import FunctionEmitter, Value
 from heron.codegen.elemental.floats import narrow, widen
+from heron.codegen.elemental.real import Real
 from heron.codegen.elemental.registry import rule
 from heron.hlo.instruction import Instruction
 
@@ -38,7 +39,7 @@ _UNARY: dict[str, type[Operation]] = {
 
 def _real_only(i: Instruction) -> str | None:
     t = i.shape.element_type
-    if t.is_complex and i.opcode not in complex_rules.UNARY:
+    if t.is_complex and i.opcode not in complex_functions.UNARY:
         return f"not on {t.name}"
     return None
 
@@ -47,31 +48,28 @@ def _real_only(i: Instruction) -> str | None:
 def _unary(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
     a, t = e.operand(i, 0, index), i.shape.element_type
     if t.is_complex:
-        return complex_rules.UNARY[i.opcode](e, a)
+        return complex_functions.UNARY[i.opcode](e, a)
     return narrow(e, e.b.op(_UNARY[i.opcode], widen(e, a, t)), t)
 
 
-@rule("logistic", check=_real_only)
+@rule("logistic")
 def _logistic(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
-    """1 / (1 + exp(-x))."""
-    t = i.shape.element_type
-    wide = widen(e, e.operand(i, 0, index), t)
-    one = e.b.floating(1.0, wide.type)
-    below = e.b.op(arith.AddfOp, one, e.b.op(math.ExpOp, e.b.op(arith.NegfOp, wide)))
-    return narrow(e, e.b.op(arith.DivfOp, one, below), t)
+    """1 / (1 + exp(-x)), by the exponential that does not overflow: small results keep their digits."""
+    a, t = e.operand(i, 0, index), i.shape.element_type
+    if t.is_complex:
+        return complex_functions.logistic(e, a)
+    x = Real(e, widen(e, a, t))
+    small = (-abs(x)).apply(math.ExpOp)
+    return narrow(e, ((x < 0.0).choose(small, 1.0) / (small + 1.0)).v, t)
 
 
-@rule("power", check=_real_only)
-def _power(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
+@rule("power", "atan2")
+def _binary(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
     a, b = e.operands(i, index)
     t = i.shape.element_type
+    if t.is_complex:
+        return complex_functions.BINARY[i.opcode](e, a, b)
     if t.is_integer:
         return integer_power(e, a, b, t)
-    return narrow(e, e.b.op(math.PowFOp, widen(e, a, t), widen(e, b, t)), t)
-
-
-@rule("atan2", check=_real_only)
-def _atan2(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
-    a, b = e.operands(i, index)
-    t = i.shape.element_type
-    return narrow(e, e.b.op(math.Atan2Op, widen(e, a, t), widen(e, b, t)), t)
+    kind = math.PowFOp if i.opcode == "power" else math.Atan2Op
+    return narrow(e, e.b.op(kind, widen(e, a, t), widen(e, b, t)), t)

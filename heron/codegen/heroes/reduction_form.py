@@ -10,7 +10,15 @@ from typing import TypeAlias
 from xdsl.ir import SSAValue
 
 from heron.analysis.indexing.expr import Const, Expr, dims
-from heron.analysis.indexing.hlo_maps import Index, delinearize, from_memory, linearize, memory_sizes, to_memory
+from heron.analysis.indexing.hlo_maps import (
+    Index,
+    delinearize,
+    from_memory,
+    linearize,
+    memory_sizes,
+    moves_elements,
+    to_memory,
+)
 from heron.analysis.indexing.simplify import simplifier
 from heron.codegen.heroes.base import Entry, Fusion
 from heron.codegen.heroes.reducers import Reducer, reducer_of
@@ -290,7 +298,7 @@ def _places(order: Sequence[Instruction], heroes: Sequence[Instruction]) -> Plac
         known.add(i)
         if any(o not in found for o in below):
             continue
-        if i.opcode in _MOVES:
+        if i.opcode in _MOVES and (i.opcode != "bitcast" or moves_elements(i)):
             found[i] = tuple(ranges.simplify(e) for e in _moved(i, found[below[0]]))
         elif i.op.is_elementwise and len({found[o] for o in below}) == 1:
             if all(o.shape.dims == i.shape.dims for o in below):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from heron.analysis.indexing.hlo_maps import moves_elements
 from heron.analysis.prefix_scan import scan_of
 from heron.codegen.heroes import dus, transpose_form
 from heron.codegen.heroes.base import Fusion, HeroEmitter, load, row_major
@@ -93,7 +94,7 @@ def find_hero(root: Instruction) -> tuple[Instruction, str] | None:
             if combined >= MIN_REDUCED:
                 return i, f"'{i.name}' reduces {combined} elements to one"
             continue
-        if i.op.is_elementwise or i.opcode in _EPILOGUE:
+        if (i.op.is_elementwise and moves_elements(i)) or i.opcode in _EPILOGUE:
             stack.extend(reversed(i.operands))
     return None
 

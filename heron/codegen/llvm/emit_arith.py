@@ -188,8 +188,10 @@ def _bitcast(e: Emitter, op: arith.BitcastOp) -> None:
     if e.type(operand.type) == e.type(result.type):
         e.names[result] = e.names[operand]
         return
-    text = e.typed(operand)
-    e.out.append(f"  {e.define(result)} = bitcast {text} to {e.type(result.type)}")
+    # f4 travels in a byte, s4 and u4 do not
+    kinds = {("i8", "i4"): "trunc", ("i4", "i8"): "zext"}
+    kind = kinds.get((e.type(operand.type), e.type(result.type)), "bitcast")
+    e.out.append(f"  {e.define(result)} = {kind} {e.typed(operand)} to {e.type(result.type)}")
 
 
 @rule(arith.IndexCastOp)

@@ -30,7 +30,7 @@ NATIVE_CONVERSIONS: dict[str, frozenset[str]] = {
     "gpu": frozenset(
         {"f32->f64", "f64->f32", "f16->f32", "f16->f64", "f32->f16", "f64->f16", "bf16", "bf16->f32", "f32->bf16"}
     ),
-    "sim": frozenset({"f32->f64", "f64->f32", "f16->f32", "f16->f64", "f32->f16", "bf16", "bf16->f32"}),
+    "sim": frozenset({"f32->f64", "f64->f32", "f16->f32", "f16->f64", "f32->f16"}),
 }
 
 

@@ -30,7 +30,7 @@ def divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     (a, b), (c, d) = _parts(x), _parts(y)
     result = np.divide(x, y)
     infinity = np.copysign(np.inf, c)
-    result = np.where((y == 0) & ~np.isnan(a + b), pair(infinity * a, infinity * b), result)
+    result = np.where((y == 0) & ~np.isnan(a) & ~np.isnan(b), pair(infinity * a, infinity * b), result)
     above, below = np.isinf(a) | np.isinf(b), np.isinf(c) | np.isinf(d)
     u, v = _infinite_as_one(a), _infinite_as_one(b)
     over = pair(np.inf * (u * c + v * d), np.inf * (v * c - u * d))
@@ -88,7 +88,7 @@ def log_plus_one(z: np.ndarray) -> np.ndarray:
     total, lower = _sum(total, q)
     beyond = total + (low + lower + p_low + q_low)
     modulus = np.where(beyond > -0.5, 0.5 * np.log1p(beyond), np.log(np.hypot(1 + a, b)))
-    return np.where(near, pair(modulus, np.arctan2(b, 1 + a)), np.log(1 + z))
+    return np.where(near, pair(modulus, np.arctan2(b, 1 + a)), np.log(pair(1 + x, y)))
 
 
 def _square(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
