@@ -159,7 +159,8 @@ def is_turn(outputs: Sequence[Output], tiling: Tiling) -> bool:
     i = outputs[0].instruction
     while i.opcode in _MOVES:
         i = i.operands[0]
-    return len(outputs) == 1 and len(tiling.staged) == 1 and i is tiling.staged[0].instruction
+    alone = len(outputs) == 1 and len(tiling.staged) == 1
+    return alone and i is tiling.staged[0].instruction and i.opcode == "parameter"
 
 
 def covers(staged: Staged, space: Space) -> bool:
