@@ -10,6 +10,7 @@ import numpy as np
 
 from heron.hlo.types import S32, ElementType
 from tests.codegen.suite.program import Dims, Program
+from tests.codegen.suite.values import tame
 
 #: writes what makes `name` (a value of that type and these dims) the hero's input; returns results
 Wrap = Callable[[Program, str, ElementType, Dims], "list[tuple[str, Dims]]"]
@@ -64,7 +65,7 @@ def _transpose(p: Program, name: str, t: ElementType, dims: Dims) -> list[tuple[
 
 
 def _concatenate(p: Program, name: str, t: ElementType, dims: Dims) -> list[tuple[str, Dims]]:
-    other = p.parameter(t, (3, dims[1]), lowest(t))
+    other = p.parameter(t, (3, dims[1]), tame(t, 3 * dims[1], 9))
     joined = (dims[0] + 3, dims[1])
     return [(p.line(t, joined, f"concatenate({name}, {other}), dimensions={{0}}"), joined)]
 
