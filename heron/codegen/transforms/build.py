@@ -24,6 +24,10 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from heron.analysis.indexing import IndexingMap
+from heron.codegen.dialects.indexing_map_attr import IndexingMapAttr
+from heron.codegen.dialects.xla_gpu import ApplyIndexingOp
+
 INDEX = IndexType()
 I1, I32, I64 = i1, IntegerType(32), IntegerType(64)
 NO_FLAGS: dict[str, Attribute] = {"overflowFlags": arith.IntegerOverflowAttr("none")}
@@ -197,6 +201,17 @@ def declare(
 def call(callee: SymbolRefAttr, arguments: Sequence[SSAValue], results: Sequence[Attribute]) -> func.CallOp:
     """`func.call @callee(arguments)`."""
     return func.CallOp.create(operands=arguments, result_types=results, properties={"callee": callee})
+
+
+def apply_indexing(m: IndexingMap, operands: Sequence[SSAValue]) -> ApplyIndexingOp:
+    """`xla_gpu.apply_indexing`."""
+    properties = {"map": IndexingMapAttr(m)}
+    return ApplyIndexingOp.create(operands=operands, result_types=[INDEX] * len(m.results), properties=properties)
+
+
+def retype(value: SSAValue, type_: Attribute) -> None:
+    """Change a value's type in place, its uses kept."""
+    value._type = type_  # pyright: ignore[reportPrivateUsage]
 
 
 def erase(op: Operation) -> None:

@@ -17,8 +17,7 @@ from heron.analysis.indexing import Const, Dim, Expr, Simplifier
 from heron.analysis.indexing.simplify import Range
 from heron.codegen.dialects.xla_gpu import ApplyIndexingOp
 from heron.codegen.transforms.buffers import strides
-from heron.codegen.transforms.build import Inserter, constant_value
-from heron.codegen.transforms.emit_expr import emit
+from heron.codegen.transforms.build import constant_value
 
 Ranges: TypeAlias = dict[int, Range]  # leaf number -> range
 UNKNOWN: Range = (-(2**62), 2**62)
@@ -45,13 +44,6 @@ class LinearIndexer:
         if found is None:
             found = self._linear[key] = self._compute(type_, indices)
         return found
-
-    def emit(self, type_: TensorType, indices: Sequence[SSAValue], place: Inserter) -> tuple[Expr, SSAValue | None]:
-        """The linear index as an expression and as a value made at `place` (None for element 0)."""
-        e, simplifier = self.linear(type_, indices)
-        if isinstance(e, Const) and e.value == 0:
-            return e, None
-        return e, emit(e, self.leaf, simplifier, place)
 
     def _compute(self, type_: TensorType, indices: Sequence[SSAValue]) -> tuple[Expr, Simplifier]:
         total: Expr = Const(0)

@@ -7,9 +7,9 @@ memory (a large one on the CPU: heap memory). Calls take tensors as pointers.
 
 A tensor value must not be read after an `insert` into it has been made: in memory there is only one.
 
-    %v = tensor.extract %in[%i, %j] : tensor<4x8xf32>
+    %v = tensor.extract %in[%i] : tensor<32xf32>
     ->
-    %p = llvm.getelementptr inbounds %in[%i * 8 + %j] : f32 ; %v = llvm.load %p
+    %p = llvm.getelementptr inbounds %in[%i] : f32 ; %v = llvm.load %p
 
 Entry arguments get `llvm.align`, `llvm.dereferenceable`, and `llvm.noalias`; inputs `llvm.readonly`, which makes their
 loads invariant (`merge-pointers-to-same-slice` corrects arguments that share a buffer).
@@ -31,9 +31,10 @@ from xdsl.dialects.builtin import (
     TensorType,
     UnitAttr,
 )
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.rewriter import Rewriter
 
+from heron.analysis.indexing import Const, Dim, Expr
 from heron.codegen.dialects.xla_gpu import (
     AllocateSharedOp,
     ApplyIndexingOp,
@@ -57,6 +58,7 @@ from heron.codegen.transforms.build import (
     Inserter,
     Key,
     call,
+    constant_value,
     declare,
     erase,
     function_table,
@@ -65,7 +67,6 @@ from heron.codegen.transforms.build import (
     replace,
 )
 from heron.codegen.transforms.constant_tensors import Globals, scalar_constant, splat_value
-from heron.codegen.transforms.linear_index import LinearIndexer
 from heron.codegen.transforms.options import TransformOptions
 from heron.errors import HeronError
 
@@ -102,7 +103,6 @@ class _Function:
         self.globals, self.table = globals_, table
         self.entry = function.body.block
         self.constants = Constants(self.entry)
-        self.indexer = LinearIndexer()
         self.buffers: dict[SSAValue, Buffer] = {}
         self.splats: list[Operation] = []
 
@@ -171,11 +171,17 @@ class _Function:
 
     # -- accesses
 
-    def address(
-        self, buffer: Buffer, type_: TensorType, indices: Sequence[SSAValue], place: Inserter
-    ) -> tuple[SSAValue, int]:
+    def address(self, buffer: Buffer, indices: Sequence[SSAValue], place: Inserter) -> tuple[SSAValue, int]:
         """Pointer and known alignment of the element at `indices`."""
-        e, linear = self.indexer.emit(type_, indices, place)
+        if len(indices) != 1:
+            raise HeronError(
+                "GEN129",
+                f"a tensor of rank {len(indices)} has no address yet",
+                where=str(buffer.type),
+                hint="run flatten-tensors first",
+            )
+        e = _expression(indices[0])
+        linear = None if isinstance(e, Const) and not e.value else indices[0]
         return address(buffer, linear, place), known_alignment(buffer, e)
 
     def _extract(self, op: Operation, place: Inserter) -> None:
@@ -183,7 +189,7 @@ class _Function:
         if isinstance(source.owner, arith.ConstantOp):
             return replace(op, [self._splat(source.owner, place)])
         buffer = self.buffer(source)
-        pointer, alignment = self.address(buffer, buffer.type, op.operands[1:], place)
+        pointer, alignment = self.address(buffer, op.operands[1:], place)
         replace(op, [load(buffer, pointer, alignment, place)])
 
     def _splat(self, op: arith.ConstantOp, place: Inserter) -> SSAValue:
@@ -196,14 +202,14 @@ class _Function:
     def _insert(self, op: Operation, place: Inserter) -> None:
         value, dest, *indices = op.operands
         buffer = self.buffer(dest)
-        pointer, alignment = self.address(buffer, buffer.type, indices, place)
+        pointer, alignment = self.address(buffer, indices, place)
         store(buffer, value, pointer, alignment, place)
         replace(op, [dest])
 
     def _atomic(self, op: Operation, place: Inserter) -> None:
         assert isinstance(op, AtomicRMWOp)
         buffer = self.buffer(op.tensor)
-        pointer, alignment = self.address(buffer, buffer.type, op.operands[1:], place)
+        pointer, alignment = self.address(buffer, op.operands[1:], place)
         self._block(op.body.block, dict(place.known))
         lower_atomics.lower(op, buffer, pointer, alignment, place, self.options)
         replace(op, [op.tensor])
@@ -213,7 +219,7 @@ class _Function:
         buffers = self.buffer(op.source), self.buffer(op.target)
         rank = len(buffers[0].type.get_shape())
         indices = op.indices[:rank], op.indices[rank:]
-        found = [self.address(b, b.type, at, place) for b, at in zip(buffers, indices, strict=True)]
+        found = [self.address(b, at, place) for b, at in zip(buffers, indices, strict=True)]
         pointers, alignments = (found[0][0], found[1][0]), (found[0][1], found[1][1])
         lower_transpose.lower(op, buffers[0].element, pointers, alignments, place)
         replace(op, [op.target])
@@ -418,6 +424,16 @@ def _argument_attributes(type_: TensorType, align: int, is_output: bool) -> dict
     if not is_output:
         attrs["llvm.readonly"] = UNIT
     return attrs
+
+
+def _expression(index: SSAValue) -> Expr:
+    """What is known of an index: the expression that makes it, or a variable."""
+    known = constant_value(index)
+    if known is not None:
+        return Const(known)
+    if isinstance(index, OpResult) and isinstance(index.op, ApplyIndexingOp):
+        return index.op.map.results[index.index]
+    return Dim(0)
 
 
 def _count(type_: TensorType) -> int:

@@ -19,6 +19,7 @@ from heron.codegen.transforms import (
     cse,
     erase_dead_functions,
     expand_float_ops,
+    flatten_tensors,
     inliner,
     lower_gpu,
     lower_math_cpu,
@@ -47,7 +48,8 @@ _COMMON = _steps(
     cse,
     convert_pure_calls,
     lower_xla_gpu_to_scf,
-    lower_tensors,  # before simplify-affine: indices are composed symbolically
+    flatten_tensors,
+    lower_tensors,  # before simplify-affine: an index's expression tells the alignment of its address
     merge_pointers_to_same_slice,
     simplify_affine,
     expand_float_ops,

@@ -22,7 +22,7 @@ from heron.codegen.transforms.options import TransformOptions
 def run(module: ModuleOp, options: TransformOptions) -> None:
     """Lowers every apply_indexing of the module."""
     for function in functions(module):
-        _drop_unused(function.body.block)
+        drop_unused(function.body.block)
         _block(function.body.block, {}, Constants(function.body.block))
 
 
@@ -38,14 +38,14 @@ def _block(block: Block, known: dict[Key, SSAValue], constants: Constants) -> No
         op = following
 
 
-def _drop_unused(block: Block) -> None:
+def drop_unused(block: Block) -> None:
     """Removes apply_indexing ops without users, users before what they use."""
     op = block.last_op
     while op is not None:
         previous = op.prev_op
         for region in op.regions:
             for inner in region.blocks:
-                _drop_unused(inner)
+                drop_unused(inner)
         if isinstance(op, ApplyIndexingOp) and all(r.first_use is None for r in op.results):
             erase(op)
         op = previous

@@ -1,4 +1,4 @@
-// RUN: heron codegen opt %s -p lower-tensors,merge-pointers-to-same-slice | filecheck %s
+// RUN: heron codegen opt %s -p flatten-tensors,lower-tensors,merge-pointers-to-same-slice | filecheck %s
 
 // CHECK: func.func @k(%in: !llvm.ptr {llvm.align = 16 : i64, llvm.dereferenceable = 16 : i64}, %other: !llvm.ptr {llvm.noalias
 // CHECK-SAME: %out: !llvm.ptr {xla_gpu.alias = 0 : i64, llvm.noalias
