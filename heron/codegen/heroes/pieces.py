@@ -29,7 +29,6 @@ from heron.codegen.heroes.iteration import (
     plan_gpu,
 )
 from heron.codegen.heroes.space import Space, output_space
-from heron.codegen.heroes.vectors import reads, vector_loops
 from heron.codegen.kernel import Kernel, Launch
 from heron.hlo.shape import Shape
 
@@ -124,12 +123,8 @@ def gpu_piece(frame: Entry, piece: Piece, *, several: bool, block: int = 0) -> t
     outputs = [frame.fusion.outputs[n] for n in piece.members]
     widest = max(o.shape.element_type.bits for o in outputs)
     plan = plan_gpu(piece.shape.num_elements, widest, frame.target, row=piece.row, whole_blocks=several, block=block)
-    ends = tuple((s, s + n - 1) for s, n in zip(piece.start, piece.shape.dims, strict=True))
-    wanted = reads(outputs, ends, frame.kernel.partition) if plan.vector > 1 else None
 
     def emit(block: SSAValue, tensors: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        if wanted is not None:
-            return vector_loops(frame, memory_sizes(piece.shape), piece.at, plan, outputs, wanted, block, tensors)
         body = elements(frame, piece.members, piece.at)
         return gpu_loops(frame, memory_sizes(piece.shape), plan, tensors, body, block)
 

@@ -149,14 +149,15 @@ def offset(pointer: SSAValue, element: Attribute, index: int, place: Inserter) -
 
 def known_alignment(buffer: Buffer, linear: Expr) -> int:
     """Bytes the element's address is known to be a multiple of: what `linear`'s factors allow."""
-    return gcd(buffer.alignment, byte_size(buffer.element) * _factor(linear)) or buffer.alignment
+    return gcd(buffer.alignment, byte_size(buffer.element) * factor(linear)) or buffer.alignment
 
 
-def _factor(e: Expr) -> int:
+def factor(e: Expr) -> int:
+    """A number every value of the expression is known to be a multiple of; 0: it is 0."""
     if isinstance(e, Const):
         return abs(e.value)
     if isinstance(e, Add):
-        return gcd(_factor(e.lhs), _factor(e.rhs))
+        return gcd(factor(e.lhs), factor(e.rhs))
     return abs(e.rhs.value) if isinstance(e, Mul) and isinstance(e.rhs, Const) else 1
 
 

@@ -57,6 +57,9 @@ def flat_type(type_: Attribute) -> Attribute:
     return TensorType(type_.element_type, [prod(type_.get_shape())])
 
 
+_ONE_ACCESS = frozenset({tensor.ExtractOp, tensor.InsertOp, AtomicRMWOp})
+
+
 class _Accesses:
     """The accesses of one function."""
 
@@ -66,9 +69,11 @@ class _Accesses:
 
     def rewrite(self, block: Block, known: dict[Key, SSAValue]) -> None:
         """Gives every access in the block a linear index; `known` are those in scope."""
-        for op in list(block.ops):
-            if isinstance(op, (tensor.ExtractOp, tensor.InsertOp, AtomicRMWOp)):
-                first = 1 if isinstance(op, tensor.InsertOp) else 0
+        op = block.first_op
+        while op is not None:
+            kind = type(op)
+            if kind in _ONE_ACCESS:
+                first = 1 if kind is tensor.InsertOp else 0
                 target, indices = op.operands[first], op.operands[first + 1 :]
                 op.operands = [*op.operands[: first + 1], self.index(target, indices, op, known)]
             elif isinstance(op, TransposeBlockOp):
@@ -77,6 +82,7 @@ class _Accesses:
             for region in op.regions:
                 for inner in region.blocks:
                     self.rewrite(inner, dict(known))
+            op = op.next_op
 
     def index(
         self, target: SSAValue, indices: Sequence[SSAValue], before: Operation, known: dict[Key, SSAValue]

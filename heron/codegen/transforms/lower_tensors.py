@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from xdsl.dialects import arith, func, llvm, scf, tensor
+from xdsl.dialects import arith, func, llvm, scf, tensor, vector
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseIntOrFPElementsAttr,
@@ -49,6 +49,8 @@ from heron.codegen.transforms.buffers import (
     byte_size,
     known_alignment,
     load,
+    raw_load,
+    raw_store,
     storage_type,
     store,
 )
@@ -74,6 +76,7 @@ from heron.errors import HeronError
 STACK_BYTES = 1 << 15
 SHARED = llvm.LLVMPointerType(IntAttr(3))
 UNIT = UnitAttr()
+_MEMORY = frozenset({TensorType, llvm.LLVMPointerType})
 
 
 def run(module: ModuleOp, options: TransformOptions) -> None:
@@ -144,16 +147,15 @@ class _Function:
         while op is not None:
             following = op.next_op
             rule = _RULES.get(type(op))
-            place = Inserter(block, op, known, self.constants)
             if rule is not None:
-                rule(self, op, place)
+                rule(self, op, Inserter(block, op, known, self.constants))
             else:
                 self._other(op, known)
             op = following
 
     def _other(self, op: Operation, known: dict[Key, SSAValue]) -> None:
         for value in (*op.operands, *op.results):
-            if isinstance(value.type, TensorType) or value in self.buffers:
+            if type(value.type) in _MEMORY and self.is_tensor(value):
                 raise HeronError("GEN122", f"'{op.name}' on a tensor cannot be lowered", where=str(op))
         for region in op.regions:
             for inner in region.blocks:
@@ -204,6 +206,17 @@ class _Function:
         buffer = self.buffer(dest)
         pointer, alignment = self.address(buffer, indices, place)
         store(buffer, value, pointer, alignment, place)
+        replace(op, [dest])
+
+    def _read(self, op: Operation, place: Inserter) -> None:
+        buffer = self.buffer(op.operands[0])
+        pointer, alignment = self.address(buffer, op.operands[1:2], place)
+        replace(op, [raw_load(pointer, op.results[0].type, alignment, place)])
+
+    def _write(self, op: Operation, place: Inserter) -> None:
+        value, dest, index = op.operands
+        pointer, alignment = self.address(self.buffer(dest), [index], place)
+        raw_store(value, pointer, alignment, place)
         replace(op, [dest])
 
     def _atomic(self, op: Operation, place: Inserter) -> None:
@@ -453,6 +466,8 @@ _RULES: dict[type[Operation], Callable[[_Function, Operation, Inserter], None]] 
     scf.ConditionOp: _keep,
     tensor.ExtractOp: _Function._extract,
     tensor.InsertOp: _Function._insert,
+    vector.TransferReadOp: _Function._read,
+    vector.TransferWriteOp: _Function._write,
     tensor.EmptyOp: _Function._empty,
     arith.ConstantOp: _Function._constant,
     AllocateSharedOp: _Function._shared,

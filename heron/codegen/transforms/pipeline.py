@@ -27,8 +27,10 @@ from heron.codegen.transforms import (
     lower_tensors,
     lower_xla_gpu_to_scf,
     merge_pointers_to_same_slice,
+    optimize_loops,
     simplify_affine,
     simplify_arith,
+    vectorize_loads_stores,
 )
 from heron.codegen.transforms.options import Target, TransformOptions
 from heron.errors import HeronError
@@ -49,6 +51,8 @@ _COMMON = _steps(
     convert_pure_calls,
     lower_xla_gpu_to_scf,
     flatten_tensors,
+    vectorize_loads_stores,
+    optimize_loops,
     lower_tensors,  # before simplify-affine: an index's expression tells the alignment of its address
     merge_pointers_to_same_slice,
     simplify_affine,

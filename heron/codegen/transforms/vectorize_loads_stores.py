@@ -1,0 +1,256 @@
+"""Loops over a thread's 2, 4 or 8 neighbouring elements read them at once before, and write them at once after.
+
+A read `t[start + s]` in a loop over s, with `start` a multiple of the loop's length, becomes a vector read before the
+loop and `vector.extract` in it. A write whose tensor the loop carries becomes `vector.insert` into a carried vector and
+a vector write after the loop. LLVM joins neighbouring accesses only where no branch stands between them; this also
+does where one does (tanh, sine, pow). What is read under a condition stays as it is: it may be out of bounds.
+
+    %r = scf.for %s = 0 to 4 iter_args(%o = %out) { %v = tensor.extract %in[%i * 4 + %s] ; … insert %w into %o[…] }
+    ->
+    %v4 = vector.transfer_read %in[%i * 4]
+    %w4 = scf.for %s = 0 to 4 iter_args(%c = dense<0>) { %v = vector.extract %v4[%s] ; … vector.insert %w, %c[%s] }
+    %r = vector.transfer_write %w4, %out[%i * 4]
+
+GPU kernels only; on the CPU LLVM vectorises whole loops. It matters to every elementwise kernel (`adam_200`, the GELU
+of `transformer_block`).
+"""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+
+from xdsl.dialects import arith, scf, tensor, vector
+from xdsl.dialects.builtin import (
+    AffineMapAttr,
+    ArrayAttr,
+    BFloat16Type,
+    BoolAttr,
+    DenseArrayBase,
+    DenseIntOrFPElementsAttr,
+    FixedBitwidthType,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    IntegerType,
+    ModuleOp,
+    TensorType,
+    VectorType,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
+from xdsl.ir.affine import AffineMap
+
+from heron.analysis.indexing import Add, Const, Dim, Expr, IndexingMap
+from heron.codegen.dialects.xla_gpu import ApplyIndexingOp
+from heron.codegen.transforms.buffers import factor
+from heron.codegen.transforms.build import (
+    Constants,
+    apply_indexing,
+    constant_value,
+    float_constant,
+    functions,
+    replace,
+    retype,
+    walk_blocks,
+)
+from heron.codegen.transforms.options import TransformOptions
+
+#: elements one access may have, and bytes
+LENGTHS = (2, 4, 8, 16)
+MAX_BYTES = 16
+#: rounds that loops inside the loop may make: it is written out, and they with it
+MOST_INSIDE = 32
+#: MLIR's mark for "position given by an operand"
+DYNAMIC: dict[str, Attribute] = {"static_position": DenseArrayBase.from_list(i64, [-(1 << 63)])}
+
+
+def run(module: ModuleOp, options: TransformOptions) -> None:
+    """Vectorises the accesses of every such loop of a GPU kernel."""
+    if not options.is_gpu:
+        return
+    for function in functions(module):
+        constants = Constants(function.body.block)
+        for block in walk_blocks(function.body.block):
+            for op in list(block.ops):
+                if isinstance(op, scf.ForOp) and trip_count(op) in LENGTHS and _iterations(op) <= MOST_INSIDE:
+                    _Loop(op, constants).rewrite()
+
+
+def trip_count(loop: scf.ForOp) -> int | None:
+    """How often the loop runs, where it counts from 0 by 1 to a constant."""
+    lower, upper, step = (constant_value(v) for v in loop.operands[:3])
+    return upper if lower == 0 and step == 1 else None
+
+
+def _iterations(op: Operation) -> int:
+    """How many rounds the loops inside an op make."""
+    total = 0
+    for inner in (inner for region in op.regions for block in region.blocks for inner in block.ops if inner.regions):
+        if isinstance(inner, scf.ForOp):
+            rounds = trip_count(inner)
+            total += rounds * max(1, _iterations(inner)) if rounds is not None else MOST_INSIDE + 1
+        else:
+            total += MOST_INSIDE + 1 if isinstance(inner, scf.WhileOp) else _iterations(inner)
+    return total
+
+
+class _Loop:
+    def __init__(self, loop: scf.ForOp, constants: Constants) -> None:
+        self.loop, self.constants = loop, constants
+        self.body: Block = loop.body.block
+        self.variable = self.body.args[0]
+        self.length = trip_count(loop) or 0
+        block = loop.parent
+        assert block is not None
+        self.block = block
+        self.starts: dict[SSAValue, SSAValue | None] = {}
+
+    def rewrite(self) -> None:
+        vectors: dict[tuple[SSAValue, SSAValue], SSAValue] = {}
+        for op in list(self.body.ops):
+            if type(op) is tensor.ExtractOp:
+                self._read(op, vectors)
+        for position, arg in enumerate(self.body.args[1:]):
+            self._write(position, arg)
+
+    def _read(self, op: tensor.ExtractOp, vectors: dict[tuple[SSAValue, SSAValue], SSAValue]) -> None:
+        source, *indices = op.operands
+        type_ = self._vector_type(source.type)
+        if type_ is None or len(indices) != 1 or self._is_inside(source):
+            return
+        start = self._start(indices[0])
+        if start is None:
+            return
+        found = vectors.get((source, start))
+        if found is None:
+            operands = (source, start, self._zero(type_.element_type))
+            read = vector.TransferReadOp.create(
+                operands=operands, result_types=(type_,), properties=_access(1, 1, 1, 0)
+            )
+            self.block.insert_op_before(read, self.loop)
+            found = vectors[source, start] = read.results[0]
+        element = vector.ExtractOp.create(
+            operands=(found, self.variable), result_types=(type_.element_type,), properties=DYNAMIC
+        )
+        self.body.insert_op_before(element, op)
+        replace(op, element.results)
+
+    def _write(self, position: int, carried: SSAValue) -> None:
+        """Turns the carried tensor into a vector if all the loop does with it is to write its element each time."""
+        last = self.body.last_op
+        assert last is not None
+        end = last.operands[position]
+        type_ = self._vector_type(carried.type)
+        op = end.owner
+        if type_ is None or not isinstance(op, tensor.InsertOp) or op.parent is not self.body:
+            return
+        if op.operands[1] is not carried or not carried.has_one_use() or not end.has_one_use():
+            return
+        start = self._start(op.operands[2]) if len(op.operands) == 3 else None
+        if start is None:
+            return
+        tensor_type, target = carried.type, self.loop.operands[3 + position]
+        retype(carried, type_)
+        operands = (op.operands[0], carried, self.variable)
+        insert = vector.InsertOp.create(operands=operands, result_types=(type_,), properties=DYNAMIC)
+        self.body.insert_op_before(insert, op)
+        replace(op, insert.results)
+        self.loop.operands[3 + position] = self._zeros(type_)
+        result = self.loop.results[position]
+        write = vector.TransferWriteOp.create(
+            operands=(result, target, start), result_types=(tensor_type,), properties=_access(1, 1, 1, 0)
+        )
+        retype(result, type_)
+        self.block.insert_op_after(write, self.loop)
+        result.replace_uses_with_if(write.results[0], lambda use: use.operation is not write)
+
+    def _start(self, index: SSAValue) -> SSAValue | None:
+        """Where a run of the loop's elements starts, if the index is `start + variable` with `start` well aligned."""
+        if index not in self.starts:
+            self.starts[index] = self._find_start(index)
+        return self.starts[index]
+
+    def _find_start(self, index: SSAValue) -> SSAValue | None:
+        if index is self.variable:
+            return self.constants.get(0)
+        if not isinstance(index, OpResult) or not isinstance(index.op, ApplyIndexingOp):
+            return None
+        m, operands = index.op.map, list(index.op.operands)
+        if m.constraints or m.syms or m.rt_vars or self.variable not in operands:
+            return None
+        position = operands.index(self.variable)
+        rest = _without(m.results[index.index], Dim(position))
+        if (
+            rest is None
+            or factor(rest) % self.length
+            or any(self._is_inside(v) for v in operands if v is not self.variable)
+        ):
+            return None
+        if isinstance(rest, Const):
+            return self.constants.get(rest.value)
+        numbers = iter(range(len(operands)))
+        renumber: list[Expr | None] = [None if n == position else Dim(next(numbers)) for n in range(len(operands))]
+        kept = [n for n in range(len(operands)) if n != position]
+        start = IndexingMap([rest.substitute(renumber)], [m.dims[n] for n in kept])
+        op = apply_indexing(start, [operands[n] for n in kept])
+        self.block.insert_op_before(op, self.loop)
+        return op.results[0]
+
+    def _is_inside(self, value: SSAValue) -> bool:
+        owner = value.owner
+        return owner is self.body or (isinstance(owner, Operation) and owner.parent is self.body)
+
+    def _vector_type(self, type_: Attribute) -> VectorType | None:
+        return _vector_type(type_, self.length) if isinstance(type_, TensorType) else None
+
+    def _zero(self, element: Attribute) -> SSAValue:
+        """The padding a vector read names; the read is in bounds, so that it is never used."""
+        if isinstance(element, IntegerType):
+            return self.constants.get(0, element)
+        op = float_constant(0.0, element)
+        self.block.insert_op_before(op, self.loop)
+        return op.results[0]
+
+    def _zeros(self, type_: VectorType) -> SSAValue:
+        zero = 0 if isinstance(type_.element_type, IntegerType) else 0.0
+        value = DenseIntOrFPElementsAttr.from_list(type_, [zero])  # pyright: ignore
+        op = arith.ConstantOp.create(result_types=(type_,), properties={"value": value})
+        self.block.insert_op_before(op, self.loop)
+        return op.results[0]
+
+
+@lru_cache(maxsize=1024)
+def _vector_type(type_: TensorType, length: int) -> VectorType | None:
+    """The vector of that many elements, if memory holds elements as they are and one access takes so many."""
+    element = type_.element_type
+    plain = isinstance(element, (Float16Type, BFloat16Type, Float32Type, Float64Type)) or (
+        isinstance(element, IntegerType) and element.width.data in (8, 16, 32, 64)
+    )
+    if not plain or not isinstance(element, FixedBitwidthType) or length * element.bitwidth > 8 * MAX_BYTES:
+        return None
+    return VectorType(element, [length])
+
+
+def _without(e: Expr, variable: Expr) -> Expr | None:
+    """`e - variable`, where `variable` is a term of the sum `e` and occurs nowhere else in it."""
+    if e == variable:
+        return Const(0)
+    if not isinstance(e, Add):
+        return None
+    for part, other in ((e.lhs, e.rhs), (e.rhs, e.lhs)):
+        if variable in other.variables():
+            continue
+        rest = _without(part, variable)
+        return None if rest is None else rest + other
+    return None
+
+
+@cache
+def _access(*segments: int) -> dict[str, Attribute]:
+    """Properties of an access in bounds along the one dimension."""
+    return {
+        "in_bounds": ArrayAttr([BoolAttr.from_bool(True)]),
+        "permutation_map": AffineMapAttr(AffineMap.identity(1)),
+        "operandSegmentSizes": DenseArrayBase.from_list(i32, segments),
+    }
