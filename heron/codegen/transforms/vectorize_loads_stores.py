@@ -27,7 +27,13 @@ from xdsl.dialects.builtin import (
     BoolAttr,
     DenseArrayBase,
     DenseIntOrFPElementsAttr,
-    FixedBitwidthType,
+    Float8E3M4Type,
+    Float8E4M3B11FNUZType,
+    Float8E4M3FNType,
+    Float8E4M3FNUZType,
+    Float8E4M3Type,
+    Float8E5M2FNUZType,
+    Float8E5M2Type,
     Float16Type,
     Float32Type,
     Float64Type,
@@ -43,7 +49,7 @@ from xdsl.ir.affine import AffineMap
 
 from heron.analysis.indexing import Add, Const, Dim, Expr, IndexingMap
 from heron.codegen.dialects.xla_gpu import ApplyIndexingOp
-from heron.codegen.transforms.buffers import factor
+from heron.codegen.transforms.buffers import byte_size, factor, storage_type
 from heron.codegen.transforms.build import (
     Constants,
     apply_indexing,
@@ -61,6 +67,11 @@ LENGTHS = (2, 4, 8, 16)
 MAX_BYTES = 16
 #: rounds that loops inside the loop may make: it is written out, and they with it
 MOST_INSIDE = 32
+#: no complex numbers, which are two values each; no scales (f8E8M0FNU), which are never zero
+_ELEMENTS = (
+    IntegerType, Float16Type, BFloat16Type, Float32Type, Float64Type, Float8E3M4Type, Float8E4M3Type, Float8E4M3FNType,
+    Float8E4M3B11FNUZType, Float8E4M3FNUZType, Float8E5M2Type, Float8E5M2FNUZType,
+)  # fmt: skip
 #: MLIR's mark for "position given by an operand"
 DYNAMIC: dict[str, Attribute] = {"static_position": DenseArrayBase.from_list(i64, [-(1 << 63)])}
 
@@ -224,10 +235,11 @@ class _Loop:
 def _vector_type(type_: TensorType, length: int) -> VectorType | None:
     """The vector of that many elements, if memory holds elements as they are and one access takes so many."""
     element = type_.element_type
-    plain = isinstance(element, (Float16Type, BFloat16Type, Float32Type, Float64Type)) or (
-        isinstance(element, IntegerType) and element.width.data in (8, 16, 32, 64)
-    )
-    if not plain or not isinstance(element, FixedBitwidthType) or length * element.bitwidth > 8 * MAX_BYTES:
+    if (
+        not isinstance(element, _ELEMENTS)
+        or storage_type(element) != element
+        or length * byte_size(element) > MAX_BYTES
+    ):
         return None
     return VectorType(element, [length])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +16,10 @@ from heron.codegen.heroes.iteration import plan_cpu, plan_gpu
 from heron.codegen.heroes.space import Space, output_space
 from heron.codegen.kernel import Kernel
 from heron.codegen.partition import partition
+from heron.codegen.transforms import pipeline
+from heron.codegen.transforms.options import TransformOptions
 from heron.errors import HeronError
+from heron.hlo import types
 from tests.codegen.run_gpu_kernel import ptx
 from tests.codegen.run_kernel import check, root_fusion
 from tests.codegen.test_elemental_indexing import array, source
@@ -229,12 +233,16 @@ def test_branching_functions_go_through_vectors(rows: int) -> None:
     )
     shapes = [f"bf16{shape}", "f32[128]"]
     kernel = emitted("sim:sm_90", shapes, body)
-    text = str(kernel.module)
-    assert kernel.notes["vector"] == "4" and text.count("xla_gpu.loop") == 3
-    assert text.index("tensor.extract") < text.index("math.tanh") < text.index("tensor.insert")
+    text = str(pipeline.run(kernel.module, TransformOptions("sim")))
+    assert kernel.notes["vector"] == "4"
+    assert len(re.findall(r"llvm.load .* -> vector<4x", text)) == 2 and "llvm.load" not in text[text.index("tanh") :]
+    assert len(re.findall(r"llvm.store .* : vector<4x", text)) == 2 and text.count("llvm.store") == 3  # pred by itself
     check(source(shapes, body), [array(s) for s in shapes], rtol=1e-2, atol=1e-6, gpu=True)
 
 
-def test_straight_code_does_not() -> None:
-    kernel = emitted("sim:sm_90", *BIAS)
-    assert str(kernel.module).count("xla_gpu.loop") == 1
+@pytest.mark.parametrize("t", ["pred", "s4", "u8", "s16", "f8e4m3fn", "f8e5m2", "f16", "bf16", "f32", "f64", "c64"])
+def test_vectors_of_every_type(t: str) -> None:
+    shapes, body = [f"{t}[264,128]"], f"n = {t}[264,128] negate(p0)\n ROOT r = {t}[264,128] add(n, n)"
+    body = body if t != "pred" else "ROOT r = pred[264,128] not(p0)"
+    values = np.clip(array("f32[264,128]"), -1, 1) * 3
+    check(source(shapes, body), [values.astype(getattr(types, t.upper()).dtype)], gpu=True)

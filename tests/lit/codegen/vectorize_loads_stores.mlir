@@ -38,17 +38,18 @@ func.func @k(%a: tensor<1024xf32>, %b: tensor<1024xf32>, %out: tensor<1024xf32>,
   func.return %r : tensor<1024xf32>
 }
 
-// what the loop reads back, and elements that memory holds in another form, stay
+// what the loop reads back, and complex numbers, stay
 // CHECK-LABEL: func.func @stays
 // CHECK-NOT: vector.
-func.func @stays(%p: tensor<64xi1>, %out: tensor<64xf32>, %t: index) -> tensor<64xf32> {
+func.func @stays(%p: tensor<64xcomplex<f32>>, %out: tensor<64xf32>, %t: index) -> tensor<64xf32> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c4 = arith.constant 4 : index
   %r = scf.for %s = %c0 to %c4 step %c1 iter_args(%o = %out) -> (tensor<64xf32>) {
     %v = tensor.extract %o[%s] : tensor<64xf32>
-    %q = tensor.extract %p[%s] : tensor<64xi1>
-    %w = arith.select %q, %v, %v : f32
+    %q = tensor.extract %p[%s] : tensor<64xcomplex<f32>>
+    %x = complex.re %q : complex<f32>
+    %w = arith.addf %x, %v : f32
     %n = tensor.insert %w into %o[%s] : tensor<64xf32>
     scf.yield %n : tensor<64xf32>
   }
