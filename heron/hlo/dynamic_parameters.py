@@ -54,7 +54,7 @@ class DynamicParameters:
 
     def bind(self, size: SizeParameter, dimension: DynamicDimension) -> None:
         """Let `size` say how large `dimension` is. Raises HLO028 when there is no such part, or one does not fit."""
-        self._check(size, dimension)
+        self.check(size, dimension)
         if dimension in self._bindings:
             raise HeronError("HLO028", f"the size of {_dimension(dimension)} is bound already")
         self._bindings[dimension] = size
@@ -68,9 +68,10 @@ class DynamicParameters:
     def verify(self) -> None:
         """Raises HLO028 when a binding speaks of a parameter or dimension that is not there."""
         for dimension, size in self:
-            self._check(size, dimension)
+            self.check(size, dimension)
 
-    def _check(self, size: SizeParameter, dimension: DynamicDimension) -> None:
+    def check(self, size: SizeParameter, dimension: DynamicDimension) -> None:
+        """Raises HLO028 when `size` cannot tell the size of `dimension`: a part is not there, or not of the kind."""
         shapes = self.module.parameter_shapes
         for number, index in (size[:2], dimension[:2]):
             try:

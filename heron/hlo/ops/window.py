@@ -86,6 +86,9 @@ class SelectAndScatter(Op):
         if init.rank:
             reject(i, "operand 2 must be a scalar", f"it is {init}")
         window = need_window(i, x.rank)
+        for d, (w, n) in enumerate(zip(window, x.dims, strict=True)):
+            if n and (n - 1) * w.base_dilation + 1 + w.pad_low + w.pad_high < 0:
+                reject(i, f"the padding takes more from dimension {d} than it has", f"{w.pad_low}_{w.pad_high} of {n}")
         dims = tuple(w.output_size(n) for w, n in zip(window, x.dims, strict=True))
         if source.dims != dims:
             reject(i, f"the source must have one element a window, so dimensions {list(dims)}", f"it is {source}")

@@ -22,6 +22,7 @@ from heron.hlo.verifier import layouts as _layouts  # noqa: F401
 from heron.hlo.verifier import numbers as _numbers  # noqa: F401
 from heron.hlo.verifier import shapes as _shapes  # noqa: F401
 from heron.hlo.verifier import structure as _structure  # noqa: F401
+from heron.hlo.verifier import transfers as _transfers  # noqa: F401
 from heron.hlo.verifier.rules import RULES, Plan, Problem, Rule, Stage, VerifierOptions, in_modes, modes, plans
 from heron.hlo.verifier.schedules import schedules_are_orders
 

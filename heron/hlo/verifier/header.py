@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from heron.errors import HeronError
 from heron.hlo.module import Module
 from heron.hlo.shape import Shape
 from heron.hlo.verifier.rules import Problem, rule
@@ -116,6 +117,21 @@ def spmd_shardings_fit(module: Module) -> Iterator[Problem]:
     if shardings is not None and len(shardings) != len(module.entry.parameters):
         why = f"{len(shardings)} shardings, {len(module.entry.parameters)} parameters"
         yield Problem("HLO118", "each parameter needs its sharding", computation=module.entry, why=why)
+
+
+@rule("HLO168")
+def dynamic_sizes_are_told(module: Module) -> Iterator[Problem]:
+    """What says the size of a dynamic dimension is an integer scalar parameter, of a dimension that is there."""
+    try:
+        bindings = module.dynamic_parameters
+    except HeronError as error:
+        yield Problem("HLO168", f"the binding of dynamic parameters cannot be read: {error.what}", why=error.why)
+        return
+    for dimension, size in bindings:
+        try:
+            bindings.check(size, dimension)
+        except HeronError as error:
+            yield Problem("HLO168", error.what, module.entry.root, why=error.why)
 
 
 def _parameter_part(module: Module, number: int, index: tuple[int, ...]) -> Shape | None:

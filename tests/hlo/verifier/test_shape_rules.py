@@ -139,6 +139,10 @@ LAX = {
 }
 
 
+#: what ends XLA's process
+FATAL = {"takes more from dimension 0"}
+
+
 def test_xla_refuses_the_same() -> None:
     """Where XLA infers the shape itself, it takes what is taken here and refuses what is refused."""
     hlo = pytest.importorskip("jaxlib._hlo")
@@ -152,4 +156,4 @@ def test_xla_refuses_the_same() -> None:
 
     inferred = [p for p in PAIRS if p.opcode != "scan" and takes(p.taken)]
     assert len(inferred) > 40
-    assert [p.refused for p in inferred if p.says not in LAX and takes(p.refused)] == []
+    assert [p.refused for p in inferred if p.says not in LAX | FATAL and takes(p.refused)] == []
