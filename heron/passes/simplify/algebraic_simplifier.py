@@ -84,7 +84,8 @@ def rewrite(c: Computation, rules: Table, with_layouts: bool = False) -> Counter
         for r in rules[i.opcode].candidates(i):
             new = r.apply(i, builder)
             if new is None or (with_layouts and new.shape is not i.shape):
-                builder.drop()
+                if builder.created:
+                    builder.drop()
                 continue
             fired[r] += 1
             left -= 1

@@ -34,30 +34,30 @@ def convert_of_convert(i: Instruction, b: Builder) -> Instruction | None:
     """
     match i.operands:
         case [Instruction(opcode="convert", operands=[x]) as inner]:
-            if not _skips(x.shape.element_type, inner.shape.element_type, i.shape.element_type):
+            if not skips(x.shape.element_type, inner.shape.element_type, i.shape.element_type):
                 return None
             same = x.shape.element_type is i.shape.element_type
             return x if same else b.add("convert", [x], i.shape)
     return None
 
 
-def _skips(a: ElementType, via: ElementType, to: ElementType) -> bool:
+def skips(a: ElementType, via: ElementType, to: ElementType) -> bool:
     """Whether converting `a` to `via` to `to` gives what converting `a` to `to` gives, for every value."""
-    if _holds_all(a, via):
+    if holds_all(a, via):
         # integers wrap when narrowed, so going by a float first would not be the same
-        return not (via.is_float and a.is_integer and to.is_integer and not _holds_all(a, to))
+        return not (via.is_float and a.is_integer and to.is_integer and not holds_all(a, to))
     # narrowing an integer twice keeps the low bits that narrowing once keeps
     return a.is_integer and via.is_integer and to.is_integer and to.bits <= via.bits <= a.bits
 
 
-def _holds_all(a: ElementType, via: ElementType) -> bool:
+def holds_all(a: ElementType, via: ElementType) -> bool:
     """Whether every value of `a` is a value of `via`."""
     if a is via:
         return True
     if a.kind == "pred":
         return via.is_integer and via.bits > 1 or via.is_complex or via.is_float and via.bits >= 16
     if via.is_complex:
-        return not a.is_complex and _holds_all(a, via.component) or (a.is_complex and a.bits <= via.bits)
+        return not a.is_complex and holds_all(a, via.component) or (a.is_complex and a.bits <= via.bits)
     if a.is_integer and via.is_integer:
         if a.is_signed == via.is_signed:
             return a.bits <= via.bits

@@ -1,0 +1,40 @@
+"""sanitize-constant-names: constants are named as symbols of machine code may be."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from heron.hlo.module import Module
+from heron.passes.base import Pass
+from heron.passes.context import PassContext
+from heron.passes.registry import register
+
+
+@register
+@dataclass(frozen=True)
+class SanitizeConstantNames(Pass):
+    """Gives constants names of letters, digits and ``_`` only, each a different one: they become global symbols.
+
+    ROOT my-table.1 = f32[2] constant({1, 2})
+    ->
+    ROOT my_table_1 = f32[2] constant({1, 2})
+    """
+
+    name = "sanitize-constant-names"
+
+    def run(self, module: Module, ctx: PassContext) -> bool:
+        constants = [i for i in module.instructions() if i.opcode == "constant"]
+        taken = {i.name for i in module.instructions()}
+        changed = False
+        for i in constants:
+            plain = re.sub(r"\W", "_", i.name, flags=re.ASCII)
+            if plain == i.name:
+                continue
+            wanted, number = plain, 1
+            while wanted in taken:
+                wanted, number = f"{plain}_{number}", number + 1
+            taken.add(wanted)
+            i.name = wanted
+            changed = True
+        return changed

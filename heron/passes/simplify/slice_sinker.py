@@ -1,0 +1,79 @@
+"""slice-sinker: what is done to all parts of an array is done to the array."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from heron.hlo.computation import Computation
+from heron.hlo.instruction import Instruction
+from heron.hlo.module import Module
+from heron.passes.base import Pass
+from heron.passes.canonical import Forms
+from heron.passes.context import PassContext
+from heron.passes.registry import register
+
+_Key = tuple[Any, ...]
+
+
+@register
+@dataclass(frozen=True)
+class SliceSinker(Pass):
+    """Does an elementwise op once on whole arrays where it is done to slices of them that hold as many elements.
+
+    p = f32[4] slice(f32[8] x), slice={[0:4]}
+    q = f32[4] slice(f32[8] y), slice={[0:4]}
+    s = f32[4] slice(x), slice={[4:8]}
+    t = f32[4] slice(y), slice={[4:8]}
+    a = f32[4] add(p, q)
+    b = f32[4] add(s, t)
+    ROOT r = f32[4] multiply(a, b)
+    ->
+    z = f32[8] add(x, y)
+    a = f32[4] slice(z), slice={[0:4]}
+    b = f32[4] slice(z), slice={[4:8]}
+    ROOT r = f32[4] multiply(a, b)
+    """
+
+    name = "slice-sinker"
+
+    def run(self, module: Module, ctx: PassContext) -> bool:
+        changed = False
+        for c in module.computations:
+            changed |= _sink(c)
+        return changed
+
+
+def _sink(c: Computation) -> bool:
+    forms = Forms()
+    groups: dict[_Key, list[Instruction]] = {}
+    for i in c.post_order():
+        key = _key(i, forms)
+        if key is not None:
+            groups.setdefault(key, []).append(i)
+    changed = False
+    for group in groups.values():
+        wholes = [s.operands[0] for s in group[0].operands]
+        size = wholes[0].shape.num_elements
+        if any(i.parent is not c for i in group) or sum(i.shape.num_elements for i in group) < size:
+            continue
+        first = group[0]
+        shape = first.shape.with_dims(wholes[0].shape.dims)
+        whole = c.add(first.opcode, wholes, shape, like=first, **first.attrs)
+        for i in group:
+            c.replace(i, c.add("slice", [whole], i.shape, like=i, slice=i.operands[0].attrs["slice"]))
+        changed = True
+    return changed
+
+
+def _key(i: Instruction, forms: Forms) -> _Key | None:
+    """What instructions that may be done together have in common; None when `i` is none of them."""
+    if not i.op.is_elementwise or not i.operands or i.has_side_effect or i.opcode in ("copy", "map"):
+        return None
+    if any(s.opcode != "slice" or any(s.shape.dynamic) for s in i.operands):
+        return None
+    wholes = [s.operands[0] for s in i.operands]
+    dims, part = wholes[0].shape.dims, i.operands[0].attrs["slice"]
+    if any(s.attrs["slice"] != part or w.shape.dims != dims for s, w in zip(i.operands, wholes, strict=True)):
+        return None
+    return (i.opcode, i.shape.element_type, forms.attributes(i), *map(id, wholes))
