@@ -9,8 +9,10 @@ as a staged value are stored on the way.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from math import prod
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
@@ -20,10 +22,12 @@ from heron.analysis.indexing.hlo_maps import Index, to_memory
 from heron.analysis.indexing.map import Constraint
 from heron.codegen.dialects.xla_gpu import AllocateSharedOp, SyncThreadsOp
 from heron.codegen.heroes.base import Entry, Output
-from heron.codegen.heroes.pieces import Groups, store
+from heron.codegen.heroes.iteration import Part, gpu_parts
+from heron.codegen.heroes.pieces import Groups, gpu_piece, piece_of, store
 from heron.codegen.heroes.transpose_form import Staged, Tiling, covers, group_tiling
 from heron.codegen.kernel import Kernel, Launch
 from heron.codegen.mlir_types import scalar_type
+from heron.hlo.shape import Shape
 
 WARP = 32
 WARPS = 8
@@ -32,24 +36,41 @@ STATIC_SHARED = 48 << 10
 
 
 def emit(frame: Entry, groups: Groups) -> Kernel | str:
-    """The kernel, or why the fusion is no transpose."""
+    """The kernel, or why the fusion is no transpose. What needs no tiles has blocks of its own beside those that do."""
+    tilings: dict[Shape, Tiling] = {}
     reasons: list[str] = []
     for shape, members in groups.items():
         outputs = [frame.fusion.outputs[n] for n in members]
         tiling = group_tiling(outputs, shape, frame.kernel.partition, early=True, minimum=16)
         if isinstance(tiling, str):
             reasons.append(tiling)
-            continue
-        side = _side_outputs(frame, groups, members, tiling)
-        if side is None:
-            reasons.append("it has outputs of several shapes")
-            continue
-        plan = _plan(frame, tiling, members, side)
-        if plan.shared_bytes > min(STATIC_SHARED, frame.target.shared_bytes_per_block):
+        else:
+            tilings[shape] = tiling
+    plans: list[_Plan] = []
+    done: set[Shape] = set()
+    room = min(STATIC_SHARED, frame.target.shared_bytes_per_block)
+    for shape, tiling in tilings.items():
+        side, taken = _side_outputs(groups, tilings, done, tiling)
+        plan = _plan(frame, tiling, groups[shape], side)
+        if plan.shared_bytes > room:
             reasons.append(f"its tiles would need {plan.shared_bytes} bytes of shared memory")
             continue
-        return _emit(frame, plan)
-    return reasons[0] if reasons else "nothing to tile"
+        room -= plan.shared_bytes
+        plans.append(plan)
+        done |= {shape, *taken}
+    if not plans:
+        return reasons[0] if reasons else "nothing to tile"
+    parts = [Part(plan.grid, plan.outputs, partial(_part, frame, plan)) for plan in plans]
+    pieces = [piece_of(frame.fusion, members) for shape, members in groups.items() if shape not in done]
+    parts += [gpu_piece(frame, piece, several=True, block=WARP * WARPS)[1] for piece in pieces]
+    grid = gpu_parts(frame, parts)
+    notes = {
+        "tile": " + ".join(f"{plan.tile}x{plan.tile}" for plan in plans),
+        "vector": " + ".join(str(plan.vector) for plan in plans),
+        "staged": " + ".join(str(len(plan.tiling.staged)) for plan in plans),
+    }
+    shared = sum(plan.shared_bytes for plan in plans)
+    return frame.finish(Launch((grid, 1, 1), (WARP * WARPS, 1, 1), shared), "transpose", notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +90,15 @@ class _Plan:
         return WARP * self.vector
 
     @property
+    def grid(self) -> int:
+        return prod(self.tiling.tiles(self.tile, self.tile))
+
+    @property
+    def outputs(self) -> tuple[int, ...]:
+        """Numbers of all outputs that are stored."""
+        return (*self.members, *(n for numbers in self.side.values() for n in numbers))
+
+    @property
     def words(self) -> int:
         """Elements of shared memory a tile takes."""
         last = self.tile - 1
@@ -84,20 +114,20 @@ class _Plan:
 
 
 def _side_outputs(
-    frame: Entry, groups: Groups, members: Sequence[int], tiling: Tiling
-) -> dict[int, tuple[int, ...]] | None:
-    """The other outputs by the staged value on whose way they lie; None when some lie on none."""
+    groups: Groups, tilings: Mapping[Shape, Tiling], done: set[Shape], tiling: Tiling
+) -> tuple[dict[int, tuple[int, ...]], list[Shape]]:
+    """The outputs that need no tiles and lie on the way of a staged value, by that value's number; and their shapes."""
     found: dict[int, tuple[int, ...]] = {}
+    shapes: list[Shape] = []
     for shape, others in groups.items():
-        if list(others) == list(members):
+        if shape in tilings or shape in done:
             continue
         for n, staged in enumerate(tiling.staged):
             if staged.instruction.shape.dims == shape.dims and covers(staged, tiling.space):
                 found[n] = (*found.get(n, ()), *others)
+                shapes.append(shape)
                 break
-        else:
-            return None
-    return found
+    return found, shapes
 
 
 def _plan(frame: Entry, tiling: Tiling, members: Sequence[int], side: dict[int, tuple[int, ...]]) -> _Plan:
@@ -113,25 +143,24 @@ def _plan(frame: Entry, tiling: Tiling, members: Sequence[int], side: dict[int, 
     return _Plan(tiling, vector, tuple(members), side)
 
 
-def _emit(frame: Entry, plan: _Plan) -> Kernel:
-    counts = plan.tiling.tiles(plan.tile, plan.tile)
-    grid = counts[0] * counts[1] * counts[2]
-    kernel = _Threads(frame, plan, counts)
-    staged = kernel.stage()
-    ready = list(frame.e.b.add(SyncThreadsOp(staged)).results)
-    kernel.use(ready)
-    notes = {"tile": f"{plan.tile}x{plan.tile}", "vector": str(plan.vector), "staged": str(len(plan.tiling.staged))}
-    return frame.finish(Launch((grid, 1, 1), (WARP * WARPS, 1, 1), plan.shared_bytes), "transpose", notes)
+def _part(frame: Entry, plan: _Plan, block: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+    """What the blocks of one plan do: `block` counts them."""
+    before = list(frame.outputs)
+    threads = _Threads(frame, plan, frame.e.variable(block, 0, plan.grid - 1))
+    ready = list(frame.e.b.add(SyncThreadsOp(threads.stage())).results)
+    threads.use(ready)
+    results = [frame.outputs[n] for n in plan.outputs]
+    frame.outputs[:] = before
+    return results
 
 
 class _Threads:
     """What a thread does."""
 
-    def __init__(self, frame: Entry, plan: _Plan, counts: tuple[int, int, int]) -> None:
+    def __init__(self, frame: Entry, plan: _Plan, block: Expr) -> None:
         self.frame, self.plan, self.e = frame, plan, frame.e
-        outer, rows, columns = counts
+        _, rows, columns = plan.tiling.tiles(plan.tile, plan.tile)
         thread = self.e.variable(frame.thread_id(), 0, WARP * WARPS - 1)
-        block = self.e.variable(frame.block_id(), 0, outer * rows * columns - 1)
         self.lane, self.warp = self.e.simplify((thread % WARP, thread // WARP))
         self.outer, row, column = self.e.simplify(
             (block // (rows * columns), block // columns % rows * plan.tile, block % columns * plan.tile)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from heron import targets
 from heron.codegen.emit import emit_fusion
@@ -79,6 +82,39 @@ CASES = [
         " ROOT r = (f32[64,40], f32[7]) tuple(t, n)",
     ),
 ]
+
+#: outputs of several shapes: tiles for some, blocks of their own for the others
+SEVERAL = [
+    (
+        ["f32[4,40,36]"],
+        "t = f32[4,36,40] transpose(p0), dimensions={0,2,1}\n s = f32[4,36,40] negate(t)\n"
+        " b = f32[4,1440] reshape(s)\n ROOT r = (f32[4,1440], f32[4,36,40]) tuple(b, t)",
+    ),
+    (
+        ["f32[64,40]", "f32[64,40]"],
+        "t = f32[40,64] transpose(p0), dimensions={1,0}\n u = f32[40,64] transpose(p1), dimensions={1,0}\n"
+        " a = f32[40,64] add(t, u)\n f = f32[2560] reshape(t)\n g = f32[64,40] negate(p0)\n"
+        " ROOT r = (f32[40,64], f32[2560], f32[64,40]) tuple(a, f, g)",
+    ),
+]
+CASES += SEVERAL
+
+
+@pytest.mark.parametrize("shapes, body", SEVERAL)
+def test_outputs_of_several_shapes_keep_their_tiles(shapes: list[str], body: str) -> None:
+    assert emitted("sm_90", shapes, body).notes["tile"] == "32x32 + 32x32"
+
+
+def test_three_dimensions_reversed() -> None:
+    """Both sides in whole rows, a tile of 32 x 33 between them."""
+    body = (
+        "e = f32[20,160,170] exponential(p0)\n t = f32[170,160,20] transpose(e), dimensions={2,1,0}\n"
+        " ROOT r = f32[170,160,20] abs(t)"
+    )
+    kernel = emitted("sm_90", ["f32[20,160,170]"], body)
+    assert kernel.notes["tile"] == "32x32" and kernel.launch.grid == (160 * 6, 1, 1)
+    assert kernel.launch.shared_bytes == 4 * (31 * 33 + 32)
+    assert "math.exp" in str(kernel.module).partition("xla_gpu.sync_threads")[0]
 
 
 @pytest.mark.parametrize("shapes, body", CASES)
@@ -161,3 +197,36 @@ def test_the_gpu_moves_words_of_small_types() -> None:
     text = ptx(source(["bf16[2048,2048]"], body))
     assert "ld.global.nc.b32" in text or "ld.global.nc.v2" in text
     assert "st.global.b32" in text or "st.global.v2" in text
+
+
+@st.composite
+def transposes(draw: st.DrawFn) -> tuple[list[str], str]:
+    """Any permutation of any array, with ops before and after, a layout, and maybe the straight array too."""
+    rank = draw(st.integers(2, 4))
+    long = draw(st.lists(st.integers(0, rank - 1), min_size=2, max_size=2, unique=True))
+    sizes = [draw(st.integers(30, 70)) if d in long else draw(st.integers(1, 3)) for d in range(rank)]
+    order, layout = (draw(st.permutations(range(rank))) for _ in range(2))
+    kind = draw(st.sampled_from(["f32", "bf16", "s8", "f64", "pred", "c64"]))
+    straight = f"{kind}[{','.join(map(str, sizes))}]"
+    turned = f"{kind}[{','.join(str(sizes[d]) for d in order)}]"
+    flat = f"{kind}[{prod(sizes)}]"
+    op = draw(st.sampled_from(["copy", "not" if kind == "pred" else "negate"]))
+    roots = draw(st.sampled_from([["b"], ["b", "a"], ["b", "f"], ["f", "t", "a"]]))
+    shapes = {"a": straight, "b": turned, "t": turned, "f": flat}
+    result = ", ".join(shapes[r] for r in roots)
+    tail = f"ROOT r = ({result}) tuple({', '.join(roots)})"
+    body = (
+        f"a = {straight} {op}(p0)\n t = {turned} transpose(a), dimensions={{{','.join(map(str, order))}}}\n"
+        f" b = {turned} {op}(t)\n f = {flat} reshape(t)\n {tail}"
+    )
+    return [f"{straight}{{{','.join(map(str, layout))}}}"], body
+
+
+@settings(max_examples=14, deadline=None, derandomize=True)
+@given(transposes())
+def test_any_transpose(case: tuple[list[str], str]) -> None:
+    text = source(*case)
+    shape = root_fusion(text).operands[0].shape
+    values = (np.arange(prod(shape.dims)) % 5).reshape(shape.dims).astype(shape.element_type.dtype)
+    for gpu in (False, True):
+        check(text, [values], parts=2, gpu=gpu)
