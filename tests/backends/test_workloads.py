@@ -21,12 +21,14 @@ CUDA = "fft cholesky_solve linalg_lapack threefry uniform".split()
 @pytest.mark.parametrize("target", ["cpu", "sim:sm_90"])
 @pytest.mark.parametrize("name", RUN)
 def test_goldens(name: str, target: str) -> None:
-    ran = heron("run", program(name), "--target", target, "--expect", golden_values(name), *tolerances(name))
+    checks = ["--check", "all"] if target.startswith("sim:") else []
+    ran = heron("run", program(name), "--target", target, "--expect", golden_values(name), *tolerances(name), *checks)
     assert ran.code == 0, ran.out + ran.err
 
 
 @pytest.mark.parametrize("name", CUDA)
 def test_goldens_of_cuda_programs(name: str) -> None:
     path = program(name, platform="cuda")
-    ran = heron("run", path, "--target", "sim:sm_90", "--expect", golden_values(name), *tolerances(name))
+    job = ["--expect", golden_values(name), *tolerances(name), "--check", "all"]
+    ran = heron("run", path, "--target", "sim:sm_90", *job)
     assert ran.code == 0, ran.out + ran.err

@@ -21,7 +21,9 @@ def simulated(use: KernelUse, llvm_text: str, checks: str) -> SimKernel:
 
 def facts_of(use: KernelUse) -> Facts:
     """Which instruction the kernel is for, the ops inside it, the user's names of them, and the arguments."""
-    return Facts(_story(use.instruction), tuple(_argument(use, n) for n in range(len(use.kernel.args))))
+    args = use.kernel.args
+    outputs = frozenset(n for n, a in enumerate(args) if a.kind == "out" and a.alias is None)
+    return Facts(_story(use.instruction), tuple(_argument(use, n) for n in range(len(args))), outputs)
 
 
 def _story(i: Instruction) -> str:

@@ -41,6 +41,8 @@ def _field(result: str, owner: type[ctypes.Structure], base: str, name: str, kin
 
 
 _CONFLICT = f"""
+declare i32 @llvm.umax.i32(i32, i32)
+
 ; is the remembered access unordered with one of thread %t now? Accesses older than %floor are of no interest
 define internal i1 @sim.conflict(ptr %sim.state, i64 %slot, i32 %t, i32 %floor) alwaysinline nounwind {{
 entry:
@@ -83,9 +85,27 @@ entry:
   %lane = load i64, ptr %lane.at
   %far.at = getelementptr i64, ptr %cell, i64 4
   %far = load i64, ptr %far.at
+  %is_write = icmp eq i64 %kind, {WRITE}
+  ; mostly nobody was here since the launch began
+  %write_tick = trunc i64 %write to i32
+  %last_tick = trunc i64 %last to i32
+  %newest = call i32 @llvm.umax.i32(i32 %write_tick, i32 %last_tick)
+  %untouched = icmp ult i32 %newest, %floor
+  br i1 %untouched, label %fresh, label %look
+fresh:
+  br i1 %is_write, label %fresh_write, label %fresh_read
+fresh_write:
+  store i64 %me, ptr %cell
+  ret i64 0
+fresh_read:
+  store i64 %me, ptr %first.at
+  store i64 %me, ptr %last.at
+  store i64 0, ptr %lane.at
+  store i64 0, ptr %far.at
+  ret i64 0
+look:
   %on_write = call i1 @sim.conflict(ptr %sim.state, i64 %write, i32 %t, i32 %floor)
   %with_write = select i1 %on_write, i64 %write, i64 0
-  %is_write = icmp eq i64 %kind, {WRITE}
   br i1 %is_write, label %writes, label %reads
 writes:
   %on_last = call i1 @sim.conflict(ptr %sim.state, i64 %last, i32 %t, i32 %floor)
@@ -104,7 +124,6 @@ reads:
   %old_first = icmp ult i32 %first_tick, %floor
   %first1 = select i1 %old_first, i64 %me, i64 %first
   store i64 %first1, ptr %first.at
-  %last_tick = trunc i64 %last to i32
   %old_last = icmp ult i32 %last_tick, %floor
   br i1 %old_last, label %alone, label %joins
 alone:
@@ -138,6 +157,8 @@ done:
 """
 
 _CELLS = f"""
+declare ptr @memchr(ptr, i32, i64)
+
 ; the granules of an access: races, and shared memory read before it is written
 define internal void @sim.cells(ptr %sim.state, ptr %row, i64 %offset, i64 %size, i64 %kind, i32 %t, i64 %number,
     i32 %site) nounwind {{
@@ -201,29 +222,22 @@ done:
 ; bytes of a buffer: a read wants them written, a write (or atomic) makes them so; true when one is not
 define internal i1 @sim.valid(ptr %valid, i64 %offset, i64 %size, i64 %kind) nounwind {{
 entry:
+  %first = getelementptr i8, ptr %valid, i64 %offset
   %is_write = icmp eq i64 %kind, {WRITE}
-  %is_read = icmp eq i64 %kind, {READ}
-  br label %each
-each:
-  %i = phi i64 [ 0, %entry ], [ %i1, %next ]
-  %bad = phi i1 [ false, %entry ], [ %bad1, %next ]
-  %place = add i64 %offset, %i
-  %p = getelementptr i8, ptr %valid, i64 %place
-  %v = load i8, ptr %p
-  %unset = icmp eq i8 %v, 0
-  %bad1 = or i1 %bad, %unset
-  br i1 %is_read, label %next, label %set
+  br i1 %is_write, label %set, label %test
 set:
-  store i8 1, ptr %p
-  br label %next
-next:
-  %i1 = add i64 %i, 1
-  %more = icmp ult i64 %i1, %size
-  br i1 %more, label %each, label %done
+  call void @llvm.memset.p0.i64(ptr %first, i8 1, i64 %size, i1 false)
+  ret i1 false
+test:
+  %zero = call ptr @memchr(ptr %first, i32 0, i64 %size)
+  %unset = icmp ne ptr %zero, null
+  %is_read = icmp eq i64 %kind, {READ}
+  br i1 %is_read, label %done, label %update
+update:
+  call void @llvm.memset.p0.i64(ptr %first, i8 1, i64 %size, i1 false)
+  br label %done
 done:
-  %reads = xor i1 %is_write, true
-  %found = and i1 %bad1, %reads
-  ret i1 %found
+  ret i1 %unset
 }}
 """
 

@@ -96,7 +96,7 @@ class Stream:
         if self.written is None:
             runner(buffers, self.shadow)
             return
-        fresh = [n for n in range(len(t.args)) if runner.only_writes(n) and not _shared(t.args, n)]
+        fresh = [n for n in range(len(t.args)) if runner.fills(n) and not _shared(t.args, n)]
         for n in fresh:  # what an earlier value left there is no value of this one
             self.written.mark(t.args[n], 0)
         runner(buffers, self.shadow, [self.written.address(s) for s in t.args])

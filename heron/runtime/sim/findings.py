@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -46,10 +45,11 @@ _WHY = {
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a kernel is of: a line about its HLO, and for each argument its name and shape."""
+    """What a kernel is of: a line about its HLO, each argument's name and shape, which arguments it is to fill."""
 
     hlo: str = ""
     arguments: tuple[tuple[str, Shape], ...] = ()
+    outputs: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +78,14 @@ class Launch:
     objects: Sequence[Object]
     buffers: Sequence[tuple[int, int]]
     facts: Facts
-    block_ticks: Sequence[int]
+    block_ticks: np.ndarray
 
     def error(self, findings: Sequence[Finding]) -> HeronError:
         """The first finding, and how many others there are at other places in the code."""
         first = findings[0]
         places = {(f.kind, f.site) for f in findings}
-        more = f" (and {len(places) - 1} other places)" if len(places) > 1 else ""
+        others = len(places) - 1
+        more = f" (and {others} other place{'s' * (others > 1)})" if others else ""
         lines = [f"{self._kind(first)}{self._where(first.block, first.thread)}: {self.thread.source(first.site)}"]
         lines += self._second(first)
         if self.facts.hlo:
@@ -112,11 +113,20 @@ class Launch:
         if f.kind == state.RACE:
             site = self.thread.sites[f.other >> 42 & 0x3FFFFF]
             assert isinstance(site, Access)
-            block = bisect_right(self.block_ticks, f.other & 0xFFFFFFFF) - 1
-            return [f"{_KINDS[site.kind]} by {self._where(block, f.other >> 32 & 1023)}: {site.text}"]
+            block, thread = self._block_at(f.other & 0xFFFFFFFF), f.other >> 32 & 1023
+            if block is not None:
+                where = self._where(block, thread)
+            else:
+                where = f"this or an earlier block, thread {place(thread, self.block)}"
+            return [f"{_KINDS[site.kind]} by {where}: {site.text}"]
         if f.kind in (state.DIVERGED_BARRIER, state.DIVERGED_WARP):
             return [f"{self._where(f.block, f.other)}: {self.thread.source(f.offset) or 'has ended'}"]
         return []
+
+    def _block_at(self, tick: int) -> int | None:
+        """The block that ran at a tick; None when the grid was too large to note it."""
+        begun = self.block_ticks[: np.count_nonzero(self.block_ticks)]
+        return int(np.searchsorted(begun, tick, "right")) - 1 if begun.size else None
 
     def _what(self, f: Finding) -> str:
         other = place(max(f.other, 0), self.block)
@@ -147,8 +157,7 @@ class Launch:
             return "it made more steps than any kernel should (`SimKernel.steps`)"
         if f.kind != state.RACE:
             return _WHY[f.kind]
-        block = bisect_right(self.block_ticks, f.other & 0xFFFFFFFF) - 1
-        if block != f.block:
+        if self._block_at(f.other & 0xFFFFFFFF) not in (None, f.block):
             return "nothing orders the threads of two blocks"
         return "no barrier orders the two threads, and one of them writes"
 

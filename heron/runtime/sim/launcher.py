@@ -19,11 +19,13 @@ from heron.runtime.sim.findings import Facts, Finding, Launch
 from heron.runtime.sim.flatten import flatten
 from heron.runtime.sim.module import Dims, host_module, objects
 from heron.runtime.sim.shadow import Buffer, Shadow, make_rows
-from heron.runtime.sim.state import CHECKS, FINDING_WORDS, MAX_FINDINGS, MAX_THREADS, Site, State
+from heron.runtime.sim.state import CHECKS, FINDING_WORDS, MAX_FINDINGS, MAX_THREADS, WRITE, Site, State
 
 LARGE_GRID = 1 << 17  # threads
 #: branches back a thread may take: a second or two
 STEPS = 1 << 28
+#: larger grids do not note when each of their blocks began
+_MOST_TICKS = 1 << 27
 _SLICE = 0.05  # seconds of native code between looks at Ctrl-C
 
 
@@ -87,10 +89,11 @@ class SimKernel:
         self._state = State(threads=threads, checks=self.checks, sites=ctypes.addressof(self._sites))
         self._lock = threading.Lock()
 
-    def only_writes(self, argument: int) -> bool:
-        """Does the kernel write that argument and never read it? False when some pointers' origin is not known."""
-        kinds = {a.kind for a in self.thread.accesses() if a.root in (self.arguments[argument], "")}
-        return all(a.root for a in self.thread.accesses()) and kinds == {1}
+    def fills(self, argument: int) -> bool:
+        """Is that argument the kernel's to write, and never read by it? False when some pointers' origin is unknown."""
+        accesses = self.thread.accesses()
+        kinds = {a.kind for a in accesses if a.root == self.arguments[argument]}
+        return argument in self.facts.outputs and all(a.root for a in accesses) and kinds <= {WRITE}
 
     def run(
         self, buffers: Sequence[Buffer], shadow: Shadow | None = None, valid: Sequence[int] | None = None
@@ -116,15 +119,13 @@ class SimKernel:
         if findings:
             raise self.launch(buffers, ticks).error(findings)
 
-    def launch(self, buffers: Sequence[Buffer], ticks: Sequence[int] = ()) -> Launch:
+    def launch(self, buffers: Sequence[Buffer], ticks: np.ndarray) -> Launch:
         """What findings are told of."""
         return Launch(
             self.name, self.grid, self.block, self.thread, self.arguments, self.objects, buffers, self.facts, ticks
         )
 
-    def _run(
-        self, buffers: Sequence[Buffer], shadow: Shadow, valid: Sequence[int]
-    ) -> tuple[list[Finding], Sequence[int]]:
+    def _run(self, buffers: Sequence[Buffer], shadow: Shadow, valid: Sequence[int]) -> tuple[list[Finding], np.ndarray]:
         if len(buffers) != len(self.arguments):
             raise HeronError(
                 "RUN074", f"kernel '{self.name}' takes {len(self.arguments)} buffers, {len(buffers)} were given"
@@ -136,7 +137,7 @@ class SimKernel:
                 accesses = self.thread.accesses()
                 rows = make_rows(buffers, valid, self.arguments, self.objects, accesses, self.checks, shadow)
                 state.rows, state.rows_count = ctypes.addressof(rows), len(buffers) + len(self.objects)
-                if self.checks & CHECKS["races"]:
+                if self.checks & CHECKS["races"] and self.blocks <= _MOST_TICKS:
                     ticks = np.zeros(self.blocks, np.uint32)
             state.block_ticks = ticks.ctypes.data if ticks.size else None
             state.tick = shadow.tick
@@ -150,7 +151,7 @@ class SimKernel:
             found = min(state.found, MAX_FINDINGS)
             words = state.findings[: found * FINDING_WORDS]
             list_of = [Finding(*words[i : i + FINDING_WORDS]) for i in range(0, len(words), FINDING_WORDS)]
-            return list_of, ticks[ticks > 0].tolist() if list_of else ()
+            return list_of, ticks
 
     def _blocks(self, addresses: list[int]) -> None:
         """All blocks, as many at a time as take a moment, so that Ctrl-C is seen."""
