@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import TYPE_CHECKING
 
 from heron.backends import library
@@ -54,7 +54,7 @@ class KernelUse:
     #: the instruction it was emitted for
     instruction: Instruction
     sources: list[str] = field(default_factory=list)
-    #: what emitting it took; kernels emitted together share
+    #: processor time that emitting it took; kernels emitted together share
     emit_seconds: float = 0.0
 
 
@@ -127,9 +127,9 @@ class Lowering:
         """Thunks for the kernels of `key`, emitted the first time the key is seen."""
         names = self._by_key.get(key)
         if names is None:
-            start = perf_counter()
+            start, began = perf_counter(), process_time()
             made = emit(self._kernel_name(i))
-            spent = perf_counter() - start
+            spent = process_time() - began
             for kernel in made:
                 self.kernels[kernel.name] = KernelUse(kernel, i, emit_seconds=spent / len(made))
                 mark_aliases(kernel, args)

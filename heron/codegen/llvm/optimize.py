@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
@@ -96,13 +97,14 @@ def run_pipeline(module: ModuleRef, machine: TargetMachine, level: int, **tuning
 
 
 class Clock:
-    """Laps of a stopwatch."""
+    """Laps of a stopwatch; ``now`` gives the time, that on the wall or what the process has spent."""
 
-    def __init__(self) -> None:
-        self.last = time.perf_counter()
+    def __init__(self, now: Callable[[], float] = time.perf_counter) -> None:
+        self.now = now
+        self.last = now()
 
     def lap(self) -> float:
         """Seconds since the last lap."""
-        now = time.perf_counter()
+        now = self.now()
         elapsed, self.last = now - self.last, now
         return elapsed
