@@ -33,6 +33,7 @@ _FLOAT_PREDICATE = (
     "false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true",
 )  # fmt: skip
 _FLAGS: dict[Attribute, str] = {}
+_OVERFLOW: dict[Attribute, str] = {}
 
 
 #: float arithmetic that flags of the whole translation are for
@@ -64,7 +65,10 @@ def _integer(e: Emitter, op: Operation) -> None:
     flags = ""
     overflow = op.properties.get("overflowFlags")
     if overflow is not None:
-        flags = "".join(f" {flag.value}" for flag in overflow.data)  # type: ignore[attr-defined]
+        flags = _OVERFLOW.get(overflow)
+        if flags is None:  # the attribute holds a set, whose order differs between processes
+            flags = "".join(sorted(f" {flag.value}" for flag in overflow.data))  # type: ignore[attr-defined]
+            _OVERFLOW[overflow] = flags
     operands = f"{e.type(a.type)} {e.names[a]}, {e.names[b]}"
     e.out.append(f"  {e.define(op.results[0])} = {_INTEGER[type(op)]}{flags} {operands}")
 

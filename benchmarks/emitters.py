@@ -1,0 +1,194 @@
+"""``python -m benchmarks.emitters --write``: docs/emitters.md: two programs on their way from HLO to PTX.
+
+Everything on the page is what the compiler said when it was made, so it never tells of another compiler than this one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+import heron
+from benchmarks import ptx_text
+from heron import files, targets
+from heron.backends.compiler import Compilation
+from heron.codegen.partition import partition
+from heron.codegen.transforms import pipeline
+from heron.options import Options
+from heron.trace import Trace
+
+if TYPE_CHECKING:
+    from heron.hlo.instruction import Instruction
+
+PAGE = Path(__file__).parent.parent / "docs" / "emitters.md"
+TARGET = "sm_90"
+
+GELU = """HloModule gelu
+
+ENTRY main {
+  x = bf16[6,512,4096] parameter(0)
+  xx = bf16[6,512,4096] multiply(x, x)
+  xxx = bf16[6,512,4096] multiply(xx, x)
+  a = bf16[] constant(0.044715)
+  as = bf16[6,512,4096] broadcast(a), dimensions={}
+  cubic = bf16[6,512,4096] multiply(xxx, as)
+  inner = bf16[6,512,4096] add(x, cubic)
+  s = bf16[] constant(0.797884583)
+  ss = bf16[6,512,4096] broadcast(s), dimensions={}
+  scaled = bf16[6,512,4096] multiply(inner, ss)
+  t = bf16[6,512,4096] tanh(scaled)
+  one = bf16[] constant(1)
+  ones = bf16[6,512,4096] broadcast(one), dimensions={}
+  plus = bf16[6,512,4096] add(t, ones)
+  half = bf16[] constant(0.5)
+  halves = bf16[6,512,4096] broadcast(half), dimensions={}
+  factor = bf16[6,512,4096] multiply(plus, halves)
+  ROOT gelu = bf16[6,512,4096] multiply(x, factor)
+}
+"""
+TRANSPOSE = """HloModule transposed
+
+ENTRY main {
+  x = f32[20,160,170] parameter(0)
+  e = f32[20,160,170] exponential(x)
+  t = f32[170,160,20] transpose(e), dimensions={2,1,0}
+  ROOT a = f32[170,160,20] abs(t)
+}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A program, and what is worth looking at on its way."""
+
+    title: str
+    text: str
+    about: str
+
+
+EXAMPLES = (
+    Example(
+        "GELU, `bf16[6,512,4096]`",
+        GELU,
+        """\
+Eight multiplications and additions and one tanh: nothing but elementwise work, so the **loop** emitter takes it. Each
+of 128 threads computes neighbouring elements, and the map of `xla_gpu.loop` says which: thread and block number in,
+index of the element out. bf16 arithmetic is done in f32 and rounded after each operation, as the evaluator does it.""",
+    ),
+    Example(
+        "A transpose, `f32[20,160,170]` → `[170,160,20]`, with exp and abs",
+        TRANSPOSE,
+        """\
+Read along rows of the input and written along rows of the output, so the **transpose** emitter stages the values in a
+tile of shared memory: 32 columns, and a 33rd so that a column's elements are in different banks. The exponential is
+computed before the tile, the absolute value after it.""",
+    ),
+)
+
+
+def page() -> str:
+    """The whole page."""
+    parts = [_HEAD.format(steps="\n".join(_steps()))]
+    for example in EXAMPLES:
+        parts.append(f"## {example.title}\n\n{example.about}\n\n" + "\n\n".join(_walk(example.text)))
+    return "\n".join(parts) + "\n"
+
+
+def _steps() -> Iterator[str]:
+    yield "| step | what |"
+    yield "|---|---|"
+    for name, _ in pipeline.PIPELINES["gpu"]:
+        summary = pipeline.summary(name).replace("|", "\\|")
+        yield f"| `{name}` | {summary} |"
+
+
+def _walk(text: str) -> Iterator[str]:
+    """The stages of a program with one kernel."""
+    compilation = Compilation(heron.parse(text), targets.get(TARGET), Options(), Trace())
+    _, uses = compilation.lowered
+    ((name, use),) = uses.items()
+    kernel = use.kernel
+    yield "After fusion there is one kernel:"
+    yield _fence("", str(use.instruction.calls))
+    yield "Cut into functions:"
+    yield _fence("", _functions(use.instruction))
+    facts = ", ".join(f"{key} {value}" for key, value in kernel.notes.items())
+    grid, block = (" x ".join(map(str, sizes)) for sizes in (kernel.launch.grid, kernel.launch.block))
+    yield f"Emitted by **{kernel.emitter}**, {grid} blocks of {block} threads ({facts}):"
+    yield _fence("mlir", str(kernel.module))
+    before = str(kernel.module)
+    record: list[tuple[str, str]] = []
+    pipeline.run(
+        kernel.module, compilation.machine.transform_options(), observe=lambda step, m: record.append((step, str(m)))
+    )
+    idle = []
+    for step, after in record:
+        if after == before:
+            idle.append(f"`{step}`")
+            continue
+        yield f"<details><summary>after <code>{step}</code></summary>\n\n{_fence('mlir', after)}\n\n</details>"
+        before = after
+    yield f"Steps that found nothing to do here: {', '.join(idle) or 'none'}."
+    executable = heron.compile(heron.parse(text), TARGET)
+    yield _details("LLVM IR", "llvm", executable.stage("llvm"))
+    ptx = executable.stage("ptx")
+    yield _details("PTX", "ptx", ptx[ptx.index(".visible .entry") :])
+    code = ptx_text.kernels(ptx)[name]
+    widths = ", ".join(f"{times} of {bits} bits" for bits, times in sorted(code.accesses.items(), reverse=True))
+    yield f"{code.count} PTX instructions; accesses of global memory: {widths}."
+    used = executable.cubin.resources[name]  # type: ignore[attr-defined]
+    yield (
+        f"The assembler's figures: {used.registers} registers a thread, {used.shared_bytes:,} bytes of shared memory,"
+        f" {used.barriers} barriers, {used.spill_bytes} bytes of spills, {used.code_bytes:,} bytes of code.\n"
+    )
+
+
+def _functions(i: Instruction) -> str:
+    root = i.calls.root
+    return str(partition(root.operands if root.opcode == "tuple" else [root]))
+
+
+def _fence(language: str, text: str) -> str:
+    return f"```{language}\n{text.strip()}\n```"
+
+
+def _details(title: str, language: str, text: str) -> str:
+    return f"<details><summary>{title}</summary>\n\n{_fence(language, text)}\n\n</details>"
+
+
+_HEAD = """# From a fusion to PTX
+
+Two programs compiled for sm_90, stage by stage. This page is what the compiler printed: `python -m benchmarks.emitters
+--write` makes it anew, and a test holds it true. The same for any program:
+
+```sh
+heron compile FILE --target sm_90 --to fused
+heron compile FILE --target sm_90 --to mlir --print-after-all
+heron compile FILE --target sm_90 --to llvm    # or ptx, sass
+heron compile FILE --target sm_90              # registers, shared memory, spills
+```
+
+## The steps
+
+In this order; `heron codegen list` gives them too.
+
+{steps}
+"""
+
+
+@click.command()
+@click.option("--write", is_flag=True, help="Write docs/emitters.md.")
+def main(write: bool) -> None:
+    """Print the page, or write it."""
+    if write:
+        files.write_text(PAGE, page())
+    else:
+        click.echo(page())
+
+
+if __name__ == "__main__":
+    main()
