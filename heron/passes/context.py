@@ -25,11 +25,15 @@ LAYOUTS_FROM = "layout-assignment"
 
 @dataclass(slots=True)
 class Run:
-    """One run of one pass: whether it changed the module and how often each of its rules fired."""
+    """One run of one pass: whether it changed the module and how often each of its rules fired.
+
+    ``fired`` counts by name, ``lines`` by name and source line.
+    """
 
     name: str
     changed: bool = False
     fired: Counter[str] = field(default_factory=Counter)
+    lines: Counter[str] = field(default_factory=Counter)
 
 
 class PassContext:
@@ -71,6 +75,7 @@ class PassContext:
     def fired(self, rule: str, source_line: str, times: int = 1) -> None:
         """Count a rewrite rule; ``source_line`` is where it is written, as ``file.py:12``."""
         self._run.fired[rule] += times
+        self._run.lines[f"{rule} {source_line}"] += times
         self.rules[self._run.name, rule, source_line] += times
 
     def note(self, text: str) -> None:
@@ -103,7 +108,7 @@ class PassContext:
         if self.options.check == "values" and not self._values_begun:
             self._begin_values(module)
         self.trace.begin(step.name)
-        outer, self._run = self._run, Run(step.name)
+        outer, self._run = self._run, (run := Run(step.name))
         before, start = module.instruction_count(), time.perf_counter()
         try:
             changed = self._run.changed = step.run(module, self)
@@ -112,7 +117,7 @@ class PassContext:
         finally:
             self._run = outer
         pipeline = "/".join(self._inside)
-        self.trace.record_pass(step.name, changed, seconds, before, module.instruction_count(), pipeline)
+        self.trace.record_pass(step.name, changed, seconds, before, module.instruction_count(), pipeline, run.lines)
         if changed:
             self._check(step, module)
         return changed

@@ -34,6 +34,8 @@ def simplification() -> Fixpoint:
             get("tuple-simplifier"),
             get("while-loop-constant-sinking"),
             get("while-loop-simplifier"),
+            get("slice-sinker"),
+            get("reshape-mover"),
             get("constant-folding"),
             get("conditional-simplifier"),
             get("cse"),

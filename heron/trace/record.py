@@ -51,7 +51,10 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class PassRecord:
-    """One run of one pass: whether it changed the module, its seconds, instruction counts before and after."""
+    """One run of one pass: whether it changed the module, its seconds, instruction counts before and after.
+
+    `rules` counts the rewrite rules that fired, by name and source line: ``multiply_one multiply.py:12``.
+    """
 
     name: str
     changed: bool
@@ -59,6 +62,7 @@ class PassRecord:
     before: int
     after: int
     pipeline: str = ""
+    rules: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -134,10 +138,17 @@ class Trace:
             self.on_event(name)
 
     def record_pass(
-        self, name: str, changed: bool, seconds: float, before: int, after: int, pipeline: str = ""
+        self,
+        name: str,
+        changed: bool,
+        seconds: float,
+        before: int,
+        after: int,
+        pipeline: str = "",
+        rules: Mapping[str, int] | None = None,
     ) -> PassRecord:
         """Note one run of a pass, after it."""
-        record = PassRecord(name, changed, seconds, before, after, pipeline)
+        record = PassRecord(name, changed, seconds, before, after, pipeline, dict(rules or {}))
         self.passes.append(record)
         return record
 

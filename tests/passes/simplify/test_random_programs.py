@@ -119,7 +119,7 @@ def _combine(c: Computation, x: Instruction, rng: Rng) -> Instruction:
             return c.add(str(rng.choice(["add", "subtract", "multiply"])), [x, other], x.shape)
 
 
-def _program(rng: Rng) -> Module:
+def random_program(rng: Rng) -> Module:
     module = Module("random")
     c = module.add_computation(Computation("main"), entry=True)
     t: ElementType = (F32, S32, PRED)[int(rng.integers(3))]
@@ -136,7 +136,7 @@ def _program(rng: Rng) -> Module:
 @pytest.mark.parametrize("seed", range(60))
 def test_values(seed: int) -> None:
     for n in range(5):
-        module = _program(np.random.default_rng([seed, n]))
+        module = random_program(np.random.default_rng([seed, n]))
         verify(module)
         ctx = PassContext(Options(check="values"))
         ctx.run_pass(registry.pipeline("simplify"), module)

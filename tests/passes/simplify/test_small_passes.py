@@ -1,0 +1,173 @@
+"""The passes that bring ops to the forms code is written for: values stay, and a second run finds nothing to do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from heron.hlo.computation import Computation
+from heron.hlo.instruction import Instruction
+from heron.hlo.module import Module
+from heron.hlo.shape import row_major
+from heron.hlo.types import BF16, F16, F32, F64, S8, S32, ElementType
+from heron.hlo.verifier import verify
+from heron.hlo.window import ConvDims, WindowDim
+from heron.options import Options
+from heron.passes.building import applied, identity_of, scalar
+from heron.passes.checks import ValueCheck
+from heron.passes.context import PassContext
+from heron.passes.registry import get
+from tests.passes.simplify.test_random_programs import random_program
+
+Rng = np.random.Generator
+
+
+def _module() -> tuple[Module, Computation]:
+    module = Module("random")
+    return module, module.add_computation(Computation("main"), entry=True)
+
+
+def _dims(rng: Rng, rank: int, most: int = 4) -> list[int]:
+    return [int(d) for d in rng.integers(1, most + 1, rank)]
+
+
+def _dot(rng: Rng) -> Module:
+    module, c = _module()
+    batch, left, right = _dims(rng, int(rng.integers(4))), _dims(rng, int(rng.integers(2))), _dims(rng, 1)
+    summed = [int(rng.choice([2, 3, 8, 64]))] * int(rng.integers(2))
+    sides = []
+    for n, free in enumerate((left, right)):
+        kinds = [("b", d, size) for d, size in enumerate(batch)] + [("s", d, size) for d, size in enumerate(summed)]
+        kinds += [("f", d, size) for d, size in enumerate(free)]
+        if rng.integers(3) == 0:
+            kinds = [kinds[k] for k in rng.permutation(len(kinds))]
+        x = c.add_parameter(n, row_major(F32, *(size for _, _, size in kinds)))
+        places = {kind: [at for at, k in enumerate(kinds) if k[0] == kind] for kind in "bs"}
+        for kind in "bs":
+            places[kind].sort(key=lambda at: kinds[at][1])
+        sides.append((x, tuple(places["b"]), tuple(places["s"])))
+    (x, lb, lc), (y, rb, rc) = sides
+    attrs = {"lhs_batch_dims": lb, "lhs_contracting_dims": lc, "rhs_batch_dims": rb, "rhs_contracting_dims": rc}
+    c.root = c.add("dot", [x, y], **attrs)
+    return module
+
+
+def _reduction(rng: Rng) -> Module:
+    module, c = _module()
+    t = (F32, S32)[int(rng.integers(2))]
+    dims = [int(d) for d in rng.choice([1, 2, 3, 16], int(rng.integers(1, 5)))]
+    x = c.add_parameter(0, row_major(t, *dims))
+    count = int(rng.integers(1, len(dims) + 1))
+    over = tuple(sorted(int(d) for d in rng.choice(len(dims), count, replace=False)))
+    op = str(rng.choice(["add", "maximum", "minimum"]))
+    init = scalar(c, t, 0 if op == "add" else identity_of(op, t))
+    c.root = c.add("reduce", [x, init], dimensions=over, to_apply=applied(module, op, t))
+    return module
+
+
+def _conversions(rng: Rng) -> Module:
+    module, c = _module()
+    types: list[ElementType] = [F16, BF16, F32, F64, S8, S32]
+    values = [c.add_parameter(n, row_major(types[int(rng.integers(6))], 4, 2)) for n in range(2)]
+    for _ in range(8):
+        x = values[-1 - int(rng.integers(2))]
+        match rng.integers(5):
+            case 0:
+                made = c.add("transpose", [x], dimensions=(1, 0))
+            case 1:
+                made = c.add("reshape", [x], row_major(x.shape.element_type, *reversed(x.shape.dims)))
+            case 2:
+                made = c.add("slice", [x], slice=tuple((0, n, 1) for n in x.shape.dims))
+            case _:
+                made = c.add("convert", [x], x.shape.with_type(types[int(rng.integers(6))]))
+        values.append(made)
+    c.root = c.add("tuple", values[-3:])
+    return module
+
+
+def _convolution(rng: Rng) -> Module:
+    module, c = _module()
+    order = [tuple(int(d) for d in rng.permutation(3)) for _ in range(3)]
+    batch, features, size, out = _dims(rng, 4)
+    window = WindowDim(size=int(rng.integers(1, 3)), pad_low=1, pad_high=1)
+
+    def arranged(sizes: list[int], places: tuple[int, ...]) -> list[int]:
+        dims = [0, 0, 0]
+        for n, d in zip(sizes, places, strict=True):
+            dims[d] = n
+        return dims
+
+    x = c.add_parameter(0, row_major(F32, *arranged([batch, features, size + 2], order[0])))
+    k = c.add_parameter(1, row_major(F32, *arranged([features, out, window.size], order[1])))
+    labels = ConvDims(
+        order[0][0],
+        order[0][1],
+        (order[0][2],),
+        order[1][0],
+        order[1][1],
+        (order[1][2],),
+        *order[2][:2],
+        (order[2][2],),
+    )
+    c.root = c.add("convolution", [x, k], window=(window,), dim_labels=labels)
+    return module
+
+
+def _parts(rng: Rng) -> Module:
+    """Elementwise ops on slices, reshapes and unsorted broadcasts of the same arrays."""
+    module, c = _module()
+    values = [c.add_parameter(n, row_major(F32, 4, 6)) for n in range(2)]
+    made: list[Instruction] = []
+    for start in range(0, 4, 2):
+        cut = [c.add("slice", [x], slice=((start, start + 2, 1), (0, 6, 1))) for x in values]
+        made.append(c.add("add", cut))
+    turned = [c.add("transpose", [x], dimensions=(1, 0)) for x in values]
+    made.append(c.add("multiply", turned))
+    flat = [c.add("reshape", [x], row_major(F32, 24)) for x in values]
+    made.append(c.add("maximum", flat))
+    order = tuple(int(d) for d in rng.permutation(3)[:2])
+    sizes = [5, 5, 5]
+    sizes[order[0]], sizes[order[1]] = 4, 6
+    made.append(c.add("broadcast", [values[0]], row_major(F32, *sizes), dimensions=order))
+    made.append(c.add("concatenate", [values[int(n)] for n in rng.integers(0, 2, 7)], dimensions=(0,)))
+    c.root = c.add("tuple", made)
+    return module
+
+
+CASES = [
+    ("dot-dimension-merger", {}, _dot),
+    ("dot-normalizer", {}, _dot),
+    ("splitk-rewriter", {"least": 2}, _dot),
+    ("reduction-degenerate-dim-remover", {}, _reduction),
+    ("reduction-dimension-grouper", {}, _reduction),
+    ("reduction-splitter", {"least": 2}, _reduction),
+    ("simplify-fp-conversions", {}, _conversions),
+    ("convert-mover", {}, _conversions),
+    ("convolution-canonicalization", {}, _convolution),
+    ("slice-sinker", {}, _parts),
+    ("reshape-mover", {}, _parts),
+    ("broadcast-canonicalizer", {}, _parts),
+    ("variadic-op-splitter", {"most": 3}, _parts),
+    ("slice-sinker", {}, random_program),
+    ("reshape-mover", {}, random_program),
+    ("broadcast-canonicalizer", {}, random_program),
+    ("convert-mover", {}, random_program),
+    ("sanitize-constant-names", {}, random_program),
+]
+
+
+@pytest.mark.parametrize(("name", "options", "draw"), CASES, ids=lambda c: getattr(c, "__name__", str(c)))
+def test_values(name: str, options: dict[str, int], draw: object) -> None:
+    assert callable(draw)
+    fired = 0
+    for seed in range(12):
+        module = draw(np.random.default_rng([seed, 3]))
+        verify(module)
+        values = ValueCheck(module)
+        if not PassContext(Options()).run_pass(get(name, **options), module):
+            continue
+        fired += 1
+        verify(module)
+        values.after(name, module)
+        assert not get(name, **options).run(module, PassContext()), str(module)
+    assert fired or draw is random_program
