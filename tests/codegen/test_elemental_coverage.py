@@ -15,8 +15,8 @@ NOT_ELEMENTAL = """
 add-dependency after-all all-gather all-gather-done all-gather-start all-reduce all-reduce-done all-reduce-start
 all-to-all async-done async-start async-update batch-norm-grad batch-norm-inference batch-norm-training call cholesky
 collective-broadcast collective-permute collective-permute-done collective-permute-start conditional copy-done
-copy-start custom-call domain dynamic-reshape fft fusion get-dimension-size infeed opt-barrier outfeed partition-id
-ragged-all-to-all ragged-dot recv recv-done reduce-scatter replica-id rng rng-bit-generator rng-get-and-update-state
+copy-start custom-call domain dynamic-reshape fft fusion get-dimension-size infeed opt-barrier outfeed
+ragged-all-to-all ragged-dot recv recv-done reduce-scatter rng rng-bit-generator rng-get-and-update-state
 scaled-dot scan scatter send send-done set-dimension-size sort topk triangular-solve while
 """.split()
 
@@ -32,11 +32,12 @@ def test_what_is_not_covered() -> None:
         ("p = f32[4] parameter(0)\n ROOT r = f32[4] sort(p), dimensions={0}, to_apply=lt", "no elemental rule"),
         ("p = c64[4] parameter(0)\n ROOT r = f32[8] bitcast(p)", "mixes complex and real"),
         ("p = c64[4] parameter(0)\n ROOT r = c64[4] cbrt(p)", "not on c64"),
+        ("ROOT r = u32[] replica-id()", "which of the 2 devices"),
         ("p = f32[<=4] parameter(0)\n ROOT r = f32[<=4] negate(p)", "dynamic dimensions"),
     ],
 )
 def test_refusals_say_why(body: str, reason: str) -> None:
-    source = "HloModule m\nlt { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = pred[] compare(a, b), "
+    source = "HloModule m, replica_count=2\nlt { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = pred[] compare(a, b), "
     source += f"direction=LT }}\nENTRY e {{\n{body}\n}}\n"
     i = text.parse(source).entry.root
     decision = supported(i)

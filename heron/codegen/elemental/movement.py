@@ -88,6 +88,19 @@ def scalar_constant(e: FunctionEmitter, value: np.ndarray | float | int, t: Elem
     return e.b.floating(float(item), scalar_type(t))
 
 
+def _one_device(i: Instruction) -> str | None:
+    module = i.parent.module if i.parent is not None else None
+    if module is None:
+        return "its program is not known"
+    count = module.num_partitions if i.opcode == "partition-id" else module.replica_count
+    return None if count == 1 else f"kernels are not told which of the {count} devices they run on"
+
+
+@rule("partition-id", "replica-id", check=_one_device)
+def _device_id(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
+    return scalar_constant(e, 0, i.shape.element_type)
+
+
 @rule("iota")
 def _iota(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
     return index_to_scalar(e, index[i.iota_dimension], i.shape.element_type)

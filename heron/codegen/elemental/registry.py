@@ -102,16 +102,17 @@ def supported(i: Instruction) -> Support:
     return Support(True)
 
 
-def require(i: Instruction) -> None:
-    """Raise GEN001 when `i` cannot be emitted."""
+def require(i: Instruction, target: str = "") -> None:
+    """Raise GEN001 when `i` cannot be emitted, naming the op, its types and the target."""
     found = supported(i)
     if not found:
+        types = ", ".join(dict.fromkeys(s.element_type.name for o in i.operands for _, s in o.shape.leaves()))
         raise HeronError(
             "GEN001",
-            f"no kernel can compute {i.opcode} here",
+            f"no kernel{f' of {target}' if target else ''} can compute {i.opcode}{f' of {types}' if types else ''}",
             where=str(i),
             why=found.reason,
-            hint="an expander pass or a library call has to take this op before code generation",
+            hint="a pass or a library call has to take this op before code generation; `heron eval` runs it",
         )
 
 

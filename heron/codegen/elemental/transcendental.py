@@ -9,7 +9,7 @@ from heron.analysis.indexing.hlo_maps import Index
 from heron.codegen.elemental import complex_functions
 from heron.codegen.elemental.arithmetic import integer_power
 from heron.codegen.elemental.emitter import FunctionEmitter, Value
-from heron.codegen.elemental.floats import narrow, widen
+from heron.codegen.elemental.floats import is_small, narrow, widen
 from heron.codegen.elemental.real import Real
 from heron.codegen.elemental.registry import rule
 from heron.hlo.instruction import Instruction
@@ -60,7 +60,11 @@ def _logistic(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
         return complex_functions.logistic(e, a)
     x = Real(e, widen(e, a, t))
     small = (-abs(x)).apply(math.ExpOp)
-    return narrow(e, ((x < 0.0).choose(small, 1.0) / (small + 1.0)).v, t)
+    total = small + 1.0
+    result = (x < 0.0).choose(small, 1.0) / total
+    if not is_small(t):  # what the sum lost, to stay within two units
+        result = result - result * ((small - (total - 1.0)) / total)
+    return narrow(e, result.v, t)
 
 
 @rule("power", "atan2")

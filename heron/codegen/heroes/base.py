@@ -255,7 +255,7 @@ def entry(fusion: Fusion, partition: Partition, name: str, target: Target, *, an
 
     ``any_layout``: the emitter asks for elements in memory order; others get GEN004 for what is not row-major.
     """
-    check(fusion)
+    check(fusion, target)
     if not any_layout and not row_major(fusion):
         raise HeronError("GEN004", f"kernel '{name}' would need row-major inputs and outputs", where=name)
     kernel = KernelEmitter(name, partition)
@@ -281,11 +281,11 @@ def entry(fusion: Fusion, partition: Partition, name: str, target: Target, *, an
 HERO_ONLY = frozenset({"scatter", "sort", "tuple", "parameter"})
 
 
-def check(fusion: Fusion) -> None:
+def check(fusion: Fusion, target: Target) -> None:
     """Raise GEN001 unless every instruction can be emitted, GEN003 for a fusion no kernel can have."""
     for i in fusion.computation.instructions:
         if i.opcode not in HERO_ONLY:
-            require(i)
+            require(i, target.name)
     for p in fusion.inputs:
         if not p.shape.is_array:
             raise HeronError("GEN003", "a kernel's inputs are arrays", where=str(p))

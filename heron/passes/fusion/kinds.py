@@ -7,7 +7,7 @@ from heron.hlo.instruction import Instruction
 #: not computed by a kernel of ours: libraries, control flow, structure, data that is already there
 NOT_EMITTED = frozenset({
     "parameter", "constant", "tuple", "get-tuple-element", "bitcast", "copy", "fusion", "call", "while", "conditional",
-    "after-all", "add-dependency", "opt-barrier", "domain", "partition-id", "replica-id", "get-dimension-size",
+    "after-all", "add-dependency", "opt-barrier", "domain", "get-dimension-size",
     "set-dimension-size", "dot", "ragged-dot", "scaled-dot", "convolution", "sort", "topk", "fft", "cholesky",
     "triangular-solve", "custom-call", "rng", "rng-bit-generator", "rng-get-and-update-state", "infeed", "outfeed",
     "send", "send-done", "recv", "recv-done", "async-start", "async-update", "async-done", "copy-start", "copy-done",
