@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from heron.codegen.heroes.base import as_fusion
+from heron import targets
+from heron.codegen.heroes.base import as_fusion, entry
+from heron.codegen.heroes.pieces import emit_pieces, whole_pieces
 from heron.codegen.partition import Partition, partition
-from tests.codegen.run_kernel import root_fusion
-from tests.codegen.test_elemental_indexing import source
+from tests.codegen.heroes.test_loop import random_body
+from tests.codegen.run_kernel import compare, evaluate, root_fusion, run_cpu, run_sim
+from tests.codegen.test_elemental_indexing import array, source
 
 
 def cut(shapes: list[str], body: str) -> Partition:
@@ -115,3 +121,116 @@ def test_chains_do_not_double() -> None:
     body = "\n ".join([*lines, "ROOT r = u32[16] concatenate(x12, y12), dimensions={0}"])
     p = cut(["u32[8]"], body)
     assert sum(len(f.calls) for f in [*p.entries, *p.functions.values()]) <= 2
+
+
+def calls(p: Partition) -> dict[str, list[str]]:
+    """What `called` gives, without the numbers of names."""
+    return {re.sub(r"_\d+$", "", k): sorted(re.sub(r"_\d+$", "", c) for c in v) for k, v in called(p).items()}
+
+
+#: name: parameter shapes, body, what calls what
+SHARING: dict[str, tuple[list[str], str, dict[str, list[str]]]] = {
+    "slice and pad": (  # what is padded stands under a condition of its own, where the value outside is not at hand
+        ["f32[8]", "f32[]"],
+        "e = f32[8] exponential(p0)\n s = f32[6] slice(e), slice={[2:8]}\n q = f32[8] pad(s, p1), padding=1_1\n"
+        " ROOT r = f32[8] add(e, q)",
+        {"entry": []},
+    ),
+    "two slices and a pad": (  # but in that place it is read at two indices
+        ["f32[8]", "f32[]"],
+        "e = f32[8] exponential(p0)\n s = f32[6] slice(e), slice={[2:8]}\n t = f32[6] slice(e), slice={[0:6]}\n"
+        " u = f32[6] add(s, t)\n q = f32[8] pad(u, p1), padding=1_1\n ROOT r = f32[8] add(e, q)",
+        {"entry": ["e"], "e": []},
+    ),
+    "reverse": (
+        ["f32[8]"],
+        "e = f32[8] exponential(p0)\n v = f32[8] reverse(e), dimensions={0}\n ROOT r = f32[8] add(e, v)",
+        {"entry": ["e"], "e": []},
+    ),
+    "two transposes, one place": (
+        ["f32[4,4]"],
+        "e = f32[4,4] exponential(p0)\n t = f32[4,4] transpose(e), dimensions={1,0}\n"
+        " a = f32[4,4] tanh(t)\n b = f32[4,4] sine(t)\n ROOT r = f32[4,4] add(a, b)",
+        {"entry": []},
+    ),
+    "a chain of functions": (
+        ["f32[4,4]"],
+        "e = f32[4,4] exponential(p0)\n t = f32[4,4] transpose(e), dimensions={1,0}\n x = f32[4,4] add(e, t)\n"
+        " l = f32[4,4] log(x)\n u = f32[4,4] transpose(l), dimensions={1,0}\n ROOT r = f32[4,4] add(l, u)",
+        {"entry": ["l"], "l": ["e"], "e": []},
+    ),
+    "broadcast along two ways": (
+        ["f32[4]"],
+        "e = f32[4] exponential(p0)\n a = f32[4,4] broadcast(e), dimensions={0}\n"
+        " b = f32[4,4] broadcast(e), dimensions={1}\n ROOT r = f32[4,4] subtract(a, b)",
+        {"entry": ["e"], "e": []},
+    ),
+    "concatenate twice the same": (
+        ["f32[4]"],
+        "e = f32[4] exponential(p0)\n ROOT r = f32[8] concatenate(e, e), dimensions={0}",
+        {"entry": []},  # each part is a region of its own, and only one of them runs
+    ),
+    "concatenate and its part": (
+        ["f32[4]", "f32[4]"],
+        "e = f32[4] exponential(p0)\n c = f32[8] concatenate(e, p1), dimensions={0}\n"
+        " b = f32[8,4] broadcast(c), dimensions={0}\n d = f32[8,4] broadcast(e), dimensions={1}\n"
+        " ROOT r = f32[8,4] add(b, d)",
+        {"entry": []},
+    ),
+    "diagonal": (
+        ["f32[4,4]", "f32[4]"],
+        "e = f32[4,4] exponential(p0)\n s = f32[1,4] slice(e), slice={[0:1],[0:4]}\n q = f32[4] reshape(s)\n"
+        " w = f32[1,4] slice(e), slice={[3:4],[0:4]}\n v = f32[4] reshape(w)\n ROOT r = f32[4] add(q, v)",
+        {"entry": ["e"], "e": []},
+    ),
+    "reductions of one value": (
+        ["f32[4,6]", "f32[]"],
+        "e = f32[4,6] exponential(p0)\n a = f32[4] reduce(e, p1), dimensions={1}, to_apply=add\n"
+        " t = f32[6,4] transpose(e), dimensions={1,0}\n b = f32[4] reduce(t, p1), dimensions={0}, to_apply=add\n"
+        " ROOT r = f32[4] multiply(a, b)",
+        {"entry": []},  # two loops: nothing computed in one is there in the other
+    ),
+    "many places": (
+        ["f32[8]"],
+        "e = f32[8] exponential(p0)\n"
+        + "".join(f" s{n} = f32[2] slice(e), slice={{[{n}:{n + 2}]}}\n" for n in range(6))
+        + " a = f32[2] add(s0, s1)\n b = f32[2] add(s2, s3)\n c = f32[2] add(s4, s5)\n d = f32[2] add(a, b)\n"
+        " ROOT r = f32[2] add(c, d)",
+        {"entry": ["e"], "e": []},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SHARING)
+def test_sharing(name: str) -> None:
+    shapes, body, wanted = SHARING[name]
+    assert calls(cut(shapes, body)) == wanted
+
+
+def test_functions_need_only_their_own_tensors() -> None:
+    p = cut(
+        ["f32[4,4]", "f32[4,4]"],
+        "l = f32[4,4] log(p1)\n t = f32[4,4] transpose(l), dimensions={1,0}\n a = f32[4,4] add(l, t)\n"
+        " ROOT r = f32[4,4] multiply(a, p0)",
+    )
+    (function,) = p.functions.values()
+    assert [x.number for x in function.parameters] == [1]
+    assert [x.number for x in p.entries[0].parameters] == [0, 1]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_however_it_is_cut_it_computes_the_same(data: st.DataObject) -> None:
+    """Any instructions as functions: the values are the evaluator's, on the CPU and on the simulated GPU."""
+    shapes, body = random_body(np.random.default_rng(data.draw(st.integers(0, 1000))), 8)
+    root = root_fusion(source(shapes, body))
+    fusion = as_fusion(root)
+    inner = [i for i in fusion.computation.instructions if i.opcode not in ("parameter", "tuple")]
+    chosen = data.draw(st.sets(st.sampled_from(inner), max_size=4))
+    target = data.draw(st.sampled_from(["cpu", "sim:sm_90"]))
+    frame = entry(fusion, partition(fusion.roots, chosen), "k", targets.get(target), any_layout=True)
+    kernel = emit_pieces(frame, whole_pieces(fusion), "loop")
+    inputs = [np.clip(array(s), -2, 2) for s in shapes]
+    got = run_cpu(kernel, inputs) if target == "cpu" else run_sim(kernel, inputs)
+    for g, w in zip(got, evaluate(root, inputs), strict=True):
+        compare(g, w, rtol=1e-5, atol=1e-5)

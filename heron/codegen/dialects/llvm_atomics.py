@@ -6,6 +6,15 @@ from xdsl.dialects.builtin import IntegerType, StringAttr
 from xdsl.dialects.llvm import LLVMPointerType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, result_def
+from xdsl.utils.exceptions import VerifyException
+
+OPERATIONS = frozenset("xchg add sub and nand or xor max min umax umin fadd fsub fmax fmin uinc_wrap udec_wrap".split())
+ORDERINGS = ("monotonic", "acquire", "release", "acq_rel", "seq_cst")
+
+
+def _verify_ordering(ordering: StringAttr) -> None:
+    if ordering.data not in ORDERINGS:
+        raise VerifyException(f"'{ordering.data}' is no memory ordering: {', '.join(ORDERINGS)}")
 
 
 @irdl_op_definition
@@ -36,6 +45,13 @@ class LLVMAtomicRMWOp(IRDLOperation):
             "syncscope": StringAttr(syncscope),
         }
         Operation.__init__(self, operands=[ptr, value], result_types=[value.type], properties=properties)
+
+    def verify_(self) -> None:
+        _verify_ordering(self.ordering)
+        if self.bin_op.data not in OPERATIONS:
+            raise VerifyException(f"'{self.bin_op.data}' is no atomic operation: {', '.join(sorted(OPERATIONS))}")
+        if self.res.type != self.value.type:
+            raise VerifyException("llvm_atomicrmw returns the old value, of the type of its operand")
 
 
 @irdl_op_definition
@@ -69,3 +85,8 @@ class LLVMCmpXchgOp(IRDLOperation):
             result_types=[expected.type, IntegerType(1)],
             properties={"ordering": StringAttr(ordering), "syncscope": StringAttr(syncscope)},
         )
+
+    def verify_(self) -> None:
+        _verify_ordering(self.ordering)
+        if not self.expected.type == self.new.type == self.old.type:
+            raise VerifyException("llvm_cmpxchg compares, writes and returns values of one type")

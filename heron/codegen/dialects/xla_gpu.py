@@ -4,6 +4,11 @@ A kernel is written in terms of tensors and indexing maps; `heron/codegen/transf
 two, `xla_gpu.llvm_atomicrmw` and `xla_gpu.llvm_cmpxchg`, exist because xDSL's `llvm` dialect has no atomics: they are
 LLVM's instructions one to one and reach the LLVM translation.
 
+The dialect of XLA:GPU, whose names these are, has a few ops more. Here an index is an expression while a function is
+emitted, so that nothing has to be re-indexed afterwards (`reindex`); an access under a condition stands in `scf.if`
+(`predicated_extract`, `predicated_insert`); values between loops are tensors or vectors the loops carry (`materialize`,
+`insert`); dynamic sizes are scalars beside their arrays (`get_dynamic_dim_size`).
+
 | op | meaning |
 |---|---|
 | `apply_indexing "map"(dims…)[syms…]` | the map's results at a point, as `index` values |
@@ -24,13 +29,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xdsl.dialects.builtin import (
+    FunctionType,
     IndexType,
     IntegerAttr,
     IntegerType,
+    ModuleOp,
     SymbolRefAttr,
     TensorType,
     i64,
 )
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Dialect, Operation, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -64,6 +72,22 @@ def _print_values(printer: Printer, values: Sequence[SSAValue], brackets: str) -
 def _parse_values(parser: Parser, delimiter: Any, type_: Attribute) -> list[SSAValue]:
     unresolved = parser.parse_comma_separated_list(delimiter, parser.parse_unresolved_operand)
     return [parser.resolve_operand(v, type_) for v in unresolved]
+
+
+def _verify_callee(op: Operation, callee: SymbolRefAttr, inputs: list[Attribute], outputs: list[Attribute]) -> None:
+    """Whether the function exists in the op's module, takes `inputs` and returns `outputs`."""
+    top: Operation = op
+    while (parent := top.parent_op()) is not None:
+        top = parent
+    if not isinstance(top, ModuleOp):
+        return  # a function by itself, while it is built
+    name = callee.root_reference
+    found = next((f for f in top.ops if isinstance(f, FuncOp) and f.sym_name == name), None)
+    if found is None:
+        raise VerifyException(f"there is no function @{name.data}")
+    if [*found.function_type.inputs] != inputs or [*found.function_type.outputs] != outputs:
+        wanted = FunctionType.from_lists(inputs, outputs)
+        raise VerifyException(f"@{name.data} is {found.function_type}, it is called as {wanted}")
 
 
 @irdl_op_definition
@@ -261,6 +285,9 @@ class PureCallOp(IRDLOperation):
             self, operands=arguments, result_types=result_types, properties={"callee": SymbolRefAttr(callee)}
         )
 
+    def verify_(self) -> None:
+        _verify_callee(self, self.callee, [v.type for v in self.operands], [r.type for r in self.results])
+
 
 @irdl_op_definition
 class AllocateSharedOp(IRDLOperation):
@@ -272,6 +299,11 @@ class AllocateSharedOp(IRDLOperation):
 
     def __init__(self, type_: Attribute) -> None:
         Operation.__init__(self, result_types=[type_])
+
+    def verify_(self) -> None:
+        type_ = self.result.type
+        if isinstance(type_, TensorType) and any(n < 0 for n in type_.get_shape()):
+            raise VerifyException("shared memory is of a known size")
 
 
 @irdl_op_definition
@@ -335,6 +367,8 @@ class ShuffleReduceOp(IRDLOperation):
             raise VerifyException(f"shuffle distance {distance} is not a power of two up to 16")
         if [v.type for v in self.operands] != [r.type for r in self.results]:
             raise VerifyException("shuffle_reduce returns values of its operands' types")
+        types = [v.type for v in self.operands]
+        _verify_callee(self, self.combiner, types * 2, types)
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
@@ -384,7 +418,11 @@ class AtomicRMWOp(IRDLOperation):
         return AtomicRMWOp(tensor, indices, block)
 
     def verify_(self) -> None:
-        element = self.tensor.type.element_type  # pyright: ignore[reportAttributeAccessIssue]
+        type_ = self.tensor.type
+        assert isinstance(type_, TensorType)
+        element = type_.element_type
+        if len(self.indices) != type_.get_num_dims() or self.result.type != type_:
+            raise VerifyException("atomic_rmw wants an index for each dimension of the tensor it returns")
         last = self.body.block.last_op
         if [a.type for a in self.body.block.args] != [element]:
             raise VerifyException("the body of atomic_rmw takes the current element")
@@ -466,6 +504,8 @@ class TransposeBlockOp(IRDLOperation):
         types = [v.type.element_type for v in self.operands[:2] if isinstance(v.type, TensorType)]
         if types[0] != types[1]:
             raise VerifyException("source and target of transpose_block have one element type")
+        if self.result.type != self.target.type:
+            raise VerifyException("transpose_block returns its target")
 
     def print(self, printer: Printer) -> None:
         pairs = ((self.source, self.source_indices), (self.target, self.target_indices))
