@@ -8,6 +8,8 @@ Where the two differ, on purpose:
   frame 0, complex numbers without their comma.
 - Refused here, read there: buffers ``b(f32[2])``, layouts that do not order the dimensions, fewer devices than tiles,
   comments inside a shape.
+- An async-start whose computation gives an op its parameters in another order, or one of them twice, is spelled out;
+  XLA prints the op with the operands in order, which means something else.
 - An async-start that wraps one op prints its statistics once; XLA prints them twice and cannot read that back.
 """
 

@@ -30,6 +30,8 @@ Print = Callable[[Any, "Printer"], str]
 # -- reading ---------------------------------------------------------------------------------------------------------
 def _read_enum(p: Parser, attr: Attr, name: str) -> str:
     word = p.word(f"a word for {name}")
+    if word not in attr.choices and (not attr.choices or word.lower() in attr.choices):
+        word = word.lower()  # as XLA reads those that it prints in small letters
     if attr.choices and word not in attr.choices:
         p.fail(
             "TXT004",
@@ -85,7 +87,7 @@ READ: dict[AttrKind, Read] = {
     AttrKind.LITERAL: _read_literal,
     AttrKind.SHAPE: lambda p, attr, name: p.shape(),
     AttrKind.SHAPES: lambda p, attr, name: p.braced(p.shape),
-    AttrKind.WORDS: lambda p, attr, name: p.braced(lambda: p.word("a word")),
+    AttrKind.WORDS: lambda p, attr, name: p.braced(lambda: p.word("a word").lower()),
     AttrKind.RAW: lambda p, attr, name: p.carried(name),
     AttrKind.REPLICA_GROUPS: lambda p, attr, name: p.carried("replica_groups"),
     AttrKind.PAIRS: lambda p, attr, name: p.braced(lambda: structured.read_pair(p)),

@@ -31,7 +31,7 @@ def _balanced(depth: int) -> str:
 
 #: one with blanks before or in it: digits or a colon tell it from the body of a computation
 _SPACED_LAYOUT = r"\s*+\{\s*+(?=[\d:])(?:\d[\d,\s]*+)?(?::[^{}]*+)?\}"
-_SKIPPED = r"(?:\s++|//[^\n]*+|/\*.*?\*/)*+"
+_SKIPPED = r"(?:\s++|//[^\n\r]*+|/\*.*?\*/)*+"
 _TOKEN = (
     rf"constant\({_balanced(_LITERAL_DEPTH)}\)"
     r"|[0-9bf?]++_[0-9io?]++->[0-9bf?]++"  # convolution labels

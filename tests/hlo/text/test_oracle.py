@@ -157,6 +157,23 @@ def test_read_here_only(name: str) -> None:
     assert by_xla(printed) == printed
 
 
+def test_comments_end_with_any_line() -> None:
+    agree("HloModule m:\r// one\rENTRY e {\r// two\rROOT a = f32[1]{0} constant({12345}) // three\r}")
+
+
+@pytest.mark.parametrize("body", ["n = f32[4] subtract(q, p)", "n = f32[4] subtract(p, p)"])
+def test_what_a_short_spelling_cannot_say(body: str) -> None:
+    """XLA prints the op on all operands in order, whatever its computation does with them."""
+    text = (
+        f"HloModule m\nw {{\n p = f32[4] parameter(0)\n q = f32[4] parameter(1)\n ROOT {body}\n}}\nENTRY e {{\n"
+        " x = f32[4] parameter(0)\n y = f32[4] negate(x)\n"
+        " s = ((f32[4], f32[4]), f32[4], u32[]) async-start(x, y), calls=w\n ROOT d = f32[4] async-done(s)\n}"
+    )
+    printed = print_module(parse(text))
+    assert "async-start(%x, %y), calls=%w" in printed
+    assert difference(parse(printed), parse(text)) is None
+
+
 def test_minus_zero_keeps_its_sign() -> None:
     text = entry("a = f32[3] constant({-0, 0, -0.0})\n b = c64[] constant((-0, -0))")
     assert "{-0, 0, -0}" in print_module(parse(text)) and "(-0, -0)" in print_module(parse(text))
