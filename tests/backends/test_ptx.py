@@ -7,6 +7,7 @@ import re
 import pytest
 
 import heron
+from benchmarks import ptx_text
 from heron import targets
 from heron.backends import compile
 from heron.codegen.llvm.assemble import assemble, knows
@@ -83,3 +84,19 @@ def test_loops_with_enough_under_way_are_not_unrolled(arrays: int, unrolled: boo
     assert ('.pragma "nounroll"' not in ptx) == unrolled
     assert used.registers <= 96 and not used.spill_bytes
     assert "unroll" not in heron.compile(heron.parse(_row_sums(arrays)), "cpu").stage("llvm")
+
+
+def test_heavy_elementwise_work_is_not_written_out_for_each_lane() -> None:
+    """Of light work a thread does four elements in a row; of heavy work the code would be four times as long."""
+    names = "exponential sine cosine log tanh sqrt exponential sine cosine log tanh sine".split()
+    heavy = [f"  v{n} = f32[4096,4096] {op}({f'v{n - 1}' if n else 'p'})" for n, op in enumerate(names)]
+    light = "  ROOT r = f32[4096,4096] negate(p)"
+    texts = {"light": light, "heavy": "\n".join([*heavy, "  ROOT r = f32[4096,4096] negate(v11)"])}
+    widest, length = {}, {}
+    for kind, body in texts.items():
+        module = heron.parse(f"HloModule m\n\nENTRY e {{\n  p = f32[4096,4096] parameter(0)\n{body}\n}}\n")
+        ptx = compile(module, "sm_90").ptx  # type: ignore[attr-defined]
+        (code,) = ptx_text.kernels(ptx).values()
+        widest[kind], length[kind] = max(code.accesses), code.count
+    assert widest["light"] == 128
+    assert length["heavy"] < 1500

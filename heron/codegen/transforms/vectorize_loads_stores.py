@@ -60,6 +60,7 @@ from heron.codegen.transforms.build import (
     retype,
     walk_blocks,
 )
+from heron.codegen.transforms.math_names import FUNCTIONS
 from heron.codegen.transforms.options import TransformOptions
 
 #: elements one access may have, and bytes
@@ -67,6 +68,10 @@ LENGTHS = (2, 4, 8, 16)
 MAX_BYTES = 16
 #: rounds that loops inside the loop may make: it is written out, and they with it
 MOST_INSIDE = 32
+#: operations of all rounds together, and how many a function (exp, sin, …) counts for: of rounds that compute so much,
+#: wide accesses gain nothing, and their code takes long to make and much of the instruction cache
+MOST_WORK = 1024
+FUNCTION_WORK = 24
 #: no complex numbers, which are two values each; no scales (f8E8M0FNU), which are never zero
 _ELEMENTS = (
     IntegerType, Float16Type, BFloat16Type, Float32Type, Float64Type, Float8E3M4Type, Float8E4M3Type, Float8E4M3FNType,
@@ -84,8 +89,18 @@ def run(module: ModuleOp, options: TransformOptions) -> None:
         constants = Constants(function.body.block)
         for block in walk_blocks(function.body.block):
             for op in list(block.ops):
-                if isinstance(op, scf.ForOp) and trip_count(op) in LENGTHS and _iterations(op) <= MOST_INSIDE:
+                if isinstance(op, scf.ForOp) and _is_light(op):
                     _Loop(op, constants).rewrite()
+
+
+def _is_light(loop: scf.ForOp) -> bool:
+    """Whether the loop has a vector's length and writing it out stays small."""
+    rounds = trip_count(loop)
+    return rounds in LENGTHS and _iterations(loop) <= MOST_INSIDE and rounds * _work(loop.body.block) <= MOST_WORK
+
+
+def _work(block: Block) -> int:
+    return sum(FUNCTION_WORK if type(op) in FUNCTIONS else 1 for inner in walk_blocks(block) for op in inner.ops)
 
 
 def trip_count(loop: scf.ForOp) -> int | None:
