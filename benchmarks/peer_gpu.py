@@ -183,10 +183,10 @@ def means(rows: Sequence[Row]) -> str:
 
 def section(rows: Sequence[Row]) -> str:
     """What docs/benchmarks.md says."""
-    return f"""Programs as JAX lowers them for CUDA, at full scale, compiled for an H200 by both,
-{datetime.date.today()}, by
-`python -m benchmarks.peer_gpu DUMP --write`; each pair is heron's / XLA:GPU's. No GPU was there: XLA's products are not
-tuned, and times are not known. Matrix products (XLA's Triton kernels, heron's library calls) are counted under
+    today = datetime.date.today()
+    return f"""Programs as JAX lowers them for CUDA, at full scale, compiled for an H200 by both, {today},
+by `python -m benchmarks.peer_gpu DUMP --write`; each pair is heron's / XLA:GPU's. No GPU was there: XLA's products are
+not tuned, and times are not known. Matrix products (XLA's Triton kernels, heron's library calls) are counted under
 "products" and left out of the other figures; "other" is copies and other libraries' calls. Launches are places in the
 program, a loop's body counted once; the figures after them are over distinct kernels: all their PTX instructions, the
 most and the mean registers, spills (one assembler for both sides). "MB moved" is what all kernels read and write by
