@@ -145,18 +145,25 @@ class CompiledOnly(Executable):
         return assemble(self.ptx, self.sm)
 
     def examine(self) -> None:
+        from heron.codegen.llvm.assemble import knows
         from heron.codegen.llvm.tools import find_nvjitlink, find_ptxas
 
+        unknown = "registers, shared memory, spills: not known: "
         if not self.ptx:
             return
         if find_nvjitlink() is None and find_ptxas() is None:
-            self.trace.note("registers, shared memory, spills: not known: no assembler (pip install nvidia-nvjitlink)")
+            self.trace.note(unknown + "no assembler (pip install nvidia-nvjitlink)")
+            return
+        if not knows(self.sm):
+            self.trace.note(f"{unknown}the assembler makes no code for {self.sm}")
             return
         with self.trace.stage("assembly"):
             used = self.cubin.resources
         for kernel in self.trace.kernels:
-            kernel.resources = used[kernel.name].to_json()
-            kernel.code_size = used[kernel.name].code_bytes
+            if (resources := used.get(kernel.name)) is not None:
+                kernel.resources, kernel.code_size = resources.to_json(), resources.code_bytes
+        if not used:
+            self.trace.note(f"{unknown}{self.cubin.tool} does not tell them")
 
     def execute(self, arrays: list[Any]) -> list[Any]:
         simulated = f"sim:{'sm_90' if self.target == 'cuda' else self.target}"

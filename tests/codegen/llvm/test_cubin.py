@@ -10,6 +10,7 @@ import pytest
 import heron
 from heron.backends import compile
 from heron.codegen.llvm import disassemble, tools
+from heron.codegen.llvm.assemble import knows
 from heron.codegen.llvm.cubin import code_sizes, read_resources
 from heron.errors import HeronError
 from heron.trace import Trace
@@ -88,6 +89,19 @@ def test_summary_without_an_assembler(sums: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @needs_assembler
+def test_summary_of_an_assembler_that_tells_nothing(sums: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("heron.codegen.llvm.cubin.read_resources", lambda log: {})
+    result = run("compile", sums, "--target", "sm_90")
+    assert result.code == 0 and "does not tell them" in result.out
+
+
+@needs_assembler
+def test_summary_for_a_gpu_the_assembler_does_not_know(sums: Path) -> None:
+    result = run("compile", sums, "--target", "sm_70")
+    assert result.code == 0 and knows("sm_70") == ("makes no code for sm_70" not in result.out)
+
+
+@needs_assembler
 def test_cubin_to_a_file(sums: Path, tmp_path: Path) -> None:
     out = tmp_path / "sums.cubin"
     assert run("compile", sums, "--target", "sm_90", "--to", "cubin", "-o", out).code == 0
@@ -105,6 +119,15 @@ def test_cubin_to_a_file(sums: Path, tmp_path: Path) -> None:
 def test_cubins_that_cannot_be(sums: Path, arguments: list[str], code: str) -> None:
     result = run("compile", sums, "--to", "cubin", *arguments)
     assert result.code == 2 and code in result.err
+
+
+def test_a_program_without_kernels_has_no_cubin(tmp_path: Path) -> None:
+    same = tmp_path / "same.hlo"
+    same.write_text("HloModule same\n\nENTRY e {\n  ROOT x = f32[4] parameter(0)\n}\n")
+    result = run("compile", same, "--target", "sm_90", "--to", "cubin", "-o", tmp_path / "x.cubin")
+    assert result.code == 2 and "TGT005" in result.err
+    assert run("compile", same, "--target", "sm_90", "--to", "sass").code == 0
+    assert run("compile", same, "--target", "sm_90").code == 0
 
 
 @needs_assembler
