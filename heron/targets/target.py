@@ -46,6 +46,9 @@ class Target:
     #: operations a second by element type (``f32``, ``bf16``, …); pairs, so that a target is hashable
     flops: tuple[tuple[str, float], ...] = ()
 
+    #: ops computed in a float type below f32 itself, by type (``f16``, ``bf16``, ``f8``, ``f4``); ``all``: every op
+    floats: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
     warp: int = 1
     threads_per_block: int = 1
     threads_per_core: int = 1
@@ -64,9 +67,15 @@ class Target:
         rates = dict(self.flops)
         return rates.get(element_type, rates.get("f32", 0.0))
 
+    def computes_in(self, opcode: str, element_type: str) -> bool:
+        """Whether that op works on a float type itself, not by way of f32."""
+        family = element_type[:2] if element_type[:2] in ("f8", "f4") else element_type
+        ops = dict(self.floats).get(family, ())
+        return element_type in ("f32", "f64") or "all" in ops or opcode in ops
+
     def to_json(self) -> dict[str, Any]:
         """All facts as plain JSON values."""
-        return {**dataclasses.asdict(self), "flops": dict(self.flops)}
+        return {**dataclasses.asdict(self), "flops": dict(self.flops), "floats": dict(self.floats)}
 
 
 @functools.cache
@@ -122,6 +131,7 @@ def _load(machine: str) -> Target:
     with open(_DATA / f"{machine}.toml", "rb") as file:
         data = tomllib.load(file)
     flops = tuple(sorted(data.pop("flops").items()))
+    floats = tuple(sorted((t, tuple(ops)) for t, ops in data.pop("floats", {}).items()))
     facts: dict[str, Any] = {**data.pop("machine"), **data.pop("limits"), **data}
     lists = {key: tuple(value) for key, value in facts.items() if isinstance(value, list)}
-    return Target(**{**facts, **lists}, machine=machine, flops=flops)
+    return Target(**{**facts, **lists}, machine=machine, flops=flops, floats=floats)

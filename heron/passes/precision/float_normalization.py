@@ -1,0 +1,47 @@
+"""float-normalization: arithmetic in types the machine computes in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from heron.hlo.module import Module
+from heron.hlo.types import F32, by_name
+from heron.passes.base import Pass
+from heron.passes.context import PassContext
+from heron.passes.expand.expander import home
+from heron.passes.precision.widen import computes, in_wider, involves
+from heron.passes.registry import register
+
+
+@register
+@dataclass(frozen=True)
+class FloatNormalization(Pass):
+    """Computes in f32 what the target does not compute in a narrow type itself, and rounds each result.
+
+    Which op the target does in which type is data of the target (``[floats]`` in its file); without a target none is.
+    `types` are those to look at. Ops that only move values, and the convert ops themselves, keep their type. Values
+    stay: an op on narrow floats means the exact result rounded once.
+
+    ROOT r = bf16[4] add(bf16[4] x, bf16[4] y)
+    ->
+    a = f32[4] convert(x)
+    b = f32[4] convert(y)
+    s = f32[4] add(a, b)
+    ROOT r = bf16[4] convert(s)
+    """
+
+    name = "float-normalization"
+    types: tuple[str, ...] = (
+        "bf16", "f16", "f8e5m2", "f8e4m3", "f8e4m3fn", "f8e4m3b11fnuz", "f8e5m2fnuz", "f8e4m3fnuz", "f8e3m4",
+        "f4e2m1fn", "f8e8m0fnu",
+    )  # fmt: skip
+
+    def run(self, module: Module, ctx: PassContext) -> bool:
+        changed = False
+        for name in self.types:
+            low = by_name(name)
+            for i in [i for i in module.instructions() if involves(i, low) and computes(i)]:
+                if ctx.target is None or not ctx.target.computes_in(i.opcode, name):
+                    home(i).replace(i, in_wider(i, low, F32))
+                    changed = True
+        return changed

@@ -1,0 +1,41 @@
+"""result-caster: products in the type of their operands, rounded afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from heron.hlo.instruction import Instruction
+from heron.hlo.types import ElementType
+from heron.passes.building import convert
+from heron.passes.expand.expander import Expander, home
+from heron.passes.registry import register
+
+
+@register
+@dataclass(frozen=True)
+class ResultCaster(Expander):
+    """Gives a product stated in a narrower type than its operands the operands' type, and converts the result.
+
+    ROOT r = bf16[4,2] dot(f32[4,8] x, f32[8,2] y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+    ->
+    wide = f32[4,2] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+    ROOT r = bf16[4,2] convert(wide)
+    """
+
+    name = "result-caster"
+    opcodes = frozenset({"dot", "convolution"})
+
+    def matches(self, i: Instruction) -> bool:
+        wide, t = _operand_type(i), i.shape.element_type
+        return wide.kind == t.kind and wide.bits > t.bits
+
+    def expand(self, i: Instruction) -> Instruction:
+        product = home(i).attach(i.clone(shape=i.shape.with_type(_operand_type(i))))
+        return convert(product, i.shape.element_type)
+
+
+def _operand_type(i: Instruction) -> ElementType:
+    a, b = (o.shape.element_type for o in i.operands[:2])
+    if a.is_integer != b.is_integer:
+        return b if a.is_integer else a
+    return b if b.bits > a.bits else a
