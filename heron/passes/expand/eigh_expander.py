@@ -32,7 +32,8 @@ class EighExpander(Expander):
     rounding. Eigenvalues are sorted at the end, vectors with them. What LAPACK leaves open, a vector's phase, is open.
     Without ``lapack`` the calls a host library has stay.
 
-    ROOT r = (f32[3,3], f32[3], s32[]) custom-call(f32[3,3] a), custom_call_target="lapack_ssyevd_ffi"
+    both = (f32[3,3], f32[3], s32[]) custom-call(f32[3,3] a), custom_call_target="lapack_ssyevd_ffi"
+    ROOT r = f32[3] get-tuple-element(both), index=1
     ->
     ...
     """
