@@ -82,9 +82,11 @@ def _is_plain(w: WindowDim) -> bool:
     return unmoved and w.base_dilation == 1 and w.window_dilation == 1
 
 
-@rule("convolution")
+@rule("convolution", layouts="only")
 def convolution_to_dot(i: Instruction, b: Builder) -> Instruction | None:
     """convolution(x, k) with windows of one element == dot(x, k) over the features, where these stand last
+
+    Before layouts are set it could cost more to bring the features there than it saves.
 
     ROOT r = f32[2,4,5] convolution(f32[2,4,3] x, f32[1,3,5] k), window={size=1}, dim_labels=b0f_0io->b0f
     ->

@@ -53,7 +53,7 @@ def divide_by_power_of_two(i: Instruction, b: Builder) -> Instruction | None:
 
 @rule("divide", operand=KNOWN, math="reassociating")
 def divide_by_constant(i: Instruction, b: Builder) -> Instruction | None:
-    """x / c == x * (1 / c) up to rounding
+    """x / c == x * (1 / c) up to rounding; XLA does it by default
 
     c = f32[] constant(3)
     ROOT r = f32[] divide(f32[] x, c)
@@ -71,7 +71,7 @@ def divide_by_constant(i: Instruction, b: Builder) -> Instruction | None:
 
 @rule("divide", operand="sqrt", math="reassociating")
 def divide_by_sqrt(i: Instruction, b: Builder) -> Instruction | None:
-    """x / sqrt(y) == x * rsqrt(y) up to rounding
+    """x / sqrt(y) == x * rsqrt(y) up to rounding; XLA does it by default
 
     s = f32[] sqrt(f32[] y)
     ROOT r = f32[] divide(f32[] x, s)
@@ -337,4 +337,30 @@ def remainder_of_sum(i: Instruction, b: Builder) -> Instruction | None:
     for k, part in enumerate(total.operands):
         if is_splat(part, int(value)):
             return b.add("remainder", [total.operands[1 - k], n], i.shape)
+    return None
+
+
+@rule("divide", operand="convert", math="finite-only")
+def divide_truth(i: Instruction, b: Builder) -> Instruction | None:
+    """convert(p) / broadcast(v) == convert(p) * broadcast(1 / v) for a truth value p, where 1 / v does not overflow
+
+    XLA does it by default.
+
+    c = f32[4] convert(pred[4] p)
+    vs = f32[4] broadcast(f32[] v), dimensions={}
+    ROOT r = f32[4] divide(c, vs)
+    ->
+    one = f32[] constant(1)
+    w = f32[] divide(one, v)
+    ws = f32[4] broadcast(w), dimensions={}
+    ROOT r = f32[4] multiply(c, ws)
+    """
+    match i.operands:
+        case [Instruction(opcode="convert", operands=[p]) as c, Instruction(opcode="broadcast", operands=[v]) as vs]:
+            if p.shape.element_type.kind != "pred" or v.shape.rank or splat_value(vs) is not None:
+                return None
+            if not i.shape.element_type.is_float:
+                return None
+            inverse = b.add("divide", [b.splat(v.shape, 1), v], v.shape)
+            return b.add("multiply", [c, b.add("broadcast", [inverse], i.shape, dimensions=())], i.shape)
     return None

@@ -112,7 +112,7 @@ def combine_constants(i: Instruction, b: Builder) -> Instruction | None:
 
 @rule("add", "multiply", operand=KNOWN, math="reassociating")
 def combine_float_constants(i: Instruction, b: Builder) -> Instruction | None:
-    """(x op c) op d == x op (c op d) up to rounding
+    """(x op c) op d == x op (c op d) up to rounding; XLA does it by default
 
     c = f32[] constant(2)
     d = f32[] constant(3)

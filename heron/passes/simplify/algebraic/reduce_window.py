@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from heron.hlo.instruction import Instruction
 from heron.hlo.window import WindowDim
-from heron.passes.building import combiner, is_splat
+from heron.passes.building import combiner, is_splat, splat_value
 from heron.passes.simplify.algebraic.reduce_functions import is_neutral
 from heron.passes.simplify.algebraic.rules import Builder, rule
 
@@ -51,7 +51,7 @@ def windows_of_one_element(i: Instruction, b: Builder) -> Instruction | None:
     y = f32[4] add(inits, x)
     ROOT r = f32[6] pad(y, init), padding=1_1
     """
-    if len(i.operands) != 2 or not i.shape.rank or any(w.size != 1 or not _is_plain(w) for w in i.window):
+    if len(i.operands) != 2 or any(w.size != 1 or not _is_plain(w) for w in i.window):
         return None
     x, init = i.operands
     op = combiner(i.to_apply)
@@ -89,6 +89,20 @@ def window_of_everything(i: Instruction, b: Builder) -> Instruction | None:
     return b.reshape(s, i.shape.dims)
 
 
+def _with_padding(
+    i: Instruction, x: Instruction, padding: tuple[tuple[int, int, int], ...], b: Builder
+) -> Instruction | None:
+    """The reduction `i` of `x` instead of `x` padded with the initial value; None when windows cannot say it."""
+    window = []
+    for w, (low, high, within) in zip(i.window, padding, strict=True):
+        if low < 0 or high < 0 or (within and w.base_dilation != 1):
+            return None
+        step = w.base_dilation
+        moved = replace(w, pad_low=w.pad_low + step * low, pad_high=w.pad_high + step * high)
+        window.append(replace(moved, base_dilation=within + 1) if within else moved)
+    return b.add("reduce-window", [x, i.operands[1]], i.shape, window=tuple(window), to_apply=i.to_apply)
+
+
 @rule("reduce-window", operand="pad")
 def padding_into_window(i: Instruction, b: Builder) -> Instruction | None:
     """reduce-window(pad(x, init)) == reduce-window(x) with padded windows
@@ -110,14 +124,7 @@ def padding_into_window(i: Instruction, b: Builder) -> Instruction | None:
             op = combiner(i.to_apply)
             if op is None or not (is_neutral(op, init) and is_neutral(op, value)):
                 return None
-            window = []
-            for w, (low, high, within) in zip(i.window, padding, strict=True):
-                if low < 0 or high < 0 or (within and w.base_dilation != 1):
-                    return None
-                step = w.base_dilation
-                moved = replace(w, pad_low=w.pad_low + step * low, pad_high=w.pad_high + step * high)
-                window.append(replace(moved, base_dilation=within + 1) if within else moved)
-            return b.add("reduce-window", [x, init], i.shape, window=tuple(window), to_apply=i.to_apply)
+            return _with_padding(i, x, padding, b)
     return None
 
 
@@ -181,3 +188,69 @@ def _running_sum(i: Instruction, b: Builder) -> Instruction | None:
         return None
     it = b.add("iota", [], i.shape.with_default_layout(), iota_dimension=d)
     return b.add("multiply", [x, b.add("add", [it, b.splat(i.shape, 1)], i.shape)], i.shape)
+
+
+@rule("reduce-window", operand="convert")
+def converted_padding_into_window(i: Instruction, b: Builder) -> Instruction | None:
+    """reduce-window(convert(pad(x, init))) == reduce-window(convert(x)) with padded windows
+
+    sum {
+      a = f32[] parameter(0)
+      b = f32[] parameter(1)
+      ROOT s = f32[] add(a, b)
+    }
+
+    none = bf16[] constant(0)
+    p = bf16[6] pad(bf16[4] x, none), padding=1_1
+    q = f32[6] convert(p)
+    zero = f32[] constant(0)
+    ROOT r = f32[5] reduce-window(q, zero), window={size=2}, to_apply=sum
+    ->
+    y = f32[4] convert(x)
+    ROOT r = f32[5] reduce-window(y, zero), window={size=2 pad=1_1}, to_apply=sum
+    """
+    match i.operands:
+        case [
+            Instruction(opcode="convert", operands=[Instruction(opcode="pad", operands=[x, v], attrs={"padding": p})]),
+            init,
+        ]:
+            value, start = splat_value(v), splat_value(init)
+            if value is None or start is None or value != start or i.operands[0].shape.element_type.bits < 8:
+                return None
+            return _with_padding(i, b.convert(x, i.operands[0].shape.element_type), p, b)
+    return None
+
+
+@rule("reduce-window")
+def windows_around_one(i: Instruction, b: Builder) -> Instruction | None:
+    """reduce-window(x) whose windows each hold the one element of a dimension == broadcast(x), for a neutral init
+
+    sum {
+      a = f32[] parameter(0)
+      b = f32[] parameter(1)
+      ROOT s = f32[] add(a, b)
+    }
+
+    zero = f32[] constant(0)
+    ROOT r = f32[4,3] reduce-window(f32[4,1] x, zero), window={size=1x3 pad=0_0x2_2}, to_apply=sum
+    ->
+    y = f32[4] reshape(x)
+    ROOT r = f32[4,3] broadcast(y), dimensions={0}
+    """
+    if len(i.operands) != 2 or not i.shape.num_elements:
+        return None
+    x, init = i.operands
+    op = combiner(i.to_apply)
+    if op is None or not is_neutral(op, init) or x.shape.element_type is not i.shape.element_type:
+        return None
+    kept = []
+    for d, (w, size, count) in enumerate(zip(i.window, x.shape.dims, i.shape.dims, strict=True)):
+        if w.stride != 1 or w.window_dilation != 1:
+            return None
+        if w.size == 1 and w.base_dilation == 1 and not w.pad_low and not w.pad_high:
+            kept.append(d)
+        elif size != 1 or not count - 1 <= w.pad_low <= w.size - 1:
+            return None
+    if len(kept) == i.shape.rank:
+        return None
+    return b.broadcast(b.reshape(x, [x.shape.dims[d] for d in kept]), i.shape.dims, kept)
