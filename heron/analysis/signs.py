@@ -7,7 +7,7 @@ import numpy as np
 from heron.hlo.instruction import Instruction
 
 _MOVES = frozenset({"broadcast", "reshape", "bitcast", "transpose", "slice", "reverse", "copy"})
-_DEPTH = 8
+_DEPTH = 5
 
 
 def never_negative(i: Instruction, depth: int = _DEPTH) -> bool:
