@@ -1,0 +1,53 @@
+"""How the algebraic simplifier runs its rules: what it leaves alone, in which mode, and what it takes back."""
+
+from __future__ import annotations
+
+from heron.hlo.module import Module
+from heron.hlo.text import parse
+from heron.options import Options
+from heron.passes.context import PassContext
+from heron.passes.registry import get
+
+PRODUCT = """HloModule m
+
+ENTRY main {
+  x = f32[4,8]{1,0} parameter(0)
+  one = f32[] constant(1)
+  ones = f32[4,8]{LAYOUT} broadcast(one), dimensions={}
+  first = f32[4,8]{LAYOUT} negate(x)
+  ROOT r = f32[4,8]{LAYOUT} multiply(x, ones)EDGE
+}
+"""
+
+
+def _simplified(text: str, **options: bool) -> tuple[Module, PassContext]:
+    module, ctx = parse(text), PassContext(Options())
+    ctx.run_pass(get("algebraic-simplifier", **options), module)
+    return module, ctx
+
+
+def test_control_edges_hold_things_in_place() -> None:
+    text = PRODUCT.replace("LAYOUT", "1,0")
+    assert _simplified(text.replace("EDGE", ""))[0].entry.root.opcode == "parameter"
+    assert _simplified(text.replace("EDGE", ", control-predecessors={first}"))[0].entry.root.opcode == "multiply"
+
+
+def test_layouts_are_kept_where_they_count() -> None:
+    text = PRODUCT.replace("LAYOUT", "0,1").replace("EDGE", "")
+    assert _simplified(text)[0].entry.root.opcode == "parameter"
+    module, _ = _simplified(text, is_layout_sensitive=True)
+    # x lies otherwise than the product, so it cannot stand for it
+    assert module.entry.root.opcode == "multiply"
+
+
+def test_dynamic_dimensions_are_left_alone() -> None:
+    text = PRODUCT.replace("LAYOUT", "1,0").replace("EDGE", "").replace("[4,8]", "[<=4,8]")
+    module, ctx = _simplified(text)
+    assert module.entry.root.opcode == "multiply" and not ctx.rules
+
+
+def test_fired_rules_are_in_the_trace() -> None:
+    _, ctx = _simplified(PRODUCT.replace("LAYOUT", "1,0").replace("EDGE", ""))
+    (record,) = ctx.trace.passes
+    (rule,) = record.rules
+    assert rule.startswith("multiply_one multiply.py:") and record.rules[rule] == 1
