@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from heron import Options
 from heron.backends import compile
 from heron.backends.gpu.machine import GpuMachine
 from heron.errors import HeronError
+from tests.support import heron as command
 
 TRANSPOSE = """HloModule transposed
 
@@ -128,6 +131,21 @@ stay:
 
     error = finding(SUM, monkeypatch, spoil, "divergence")
     assert error.code == "RUN077" and "thread (0, 0, 0) never reached" in error.what
+
+
+def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A finding is an error with exit code 2; what cannot be checked is one too."""
+    path = tmp_path / "sum.hlo"
+    path.write_text(SUM)
+    job = ("run", path, "--random", "0", "--target", "sim:sm_90", "--check")
+    assert command(*job, "all").code == 0
+    assert "CLI021" in command(*job, "racse").err
+    assert "CLI040" in command("run", path, "--random", "0", "--check", "all").err
+    plain = GpuMachine.llvm
+    monkeypatch.setattr(GpuMachine, "llvm", lambda self, uses: no_barriers(plain(self, uses)))
+    found = command(*job, "races,bounds", "--json")
+    assert found.code == 2 and json.loads(found.out)["error"]["code"] == "RUN076"
+    assert command(*job, "bounds").code == 0
 
 
 def test_right_programs_are_quiet() -> None:

@@ -25,7 +25,7 @@ WARP_BARRIER = re.compile(r"call void @llvm\.nvvm\.bar\.warp\.sync\(i32 (?:nound
 REGISTER = re.compile(r"(%[\w.]+) = [^@]*@llvm\.nvvm\.read\.ptx\.sreg\.([\w.]+)\(\)")
 ACTIVE = re.compile(r"(%[\w.]+) = [^@]*@llvm\.nvvm\.activemask\(\)")
 FENCE = re.compile(r"call void @llvm\.nvvm\.membar\.\w+\(")
-_LABEL = re.compile(r"label (%[\w.$-]+)")
+_LABEL = re.compile(r"\blabel (%[\w.$-]+)")
 
 
 @dataclass(slots=True)
@@ -106,7 +106,7 @@ def _line(thread: Thread, text: str, sizes: dict[str, int], known: dict[str, str
         _collective(thread, text)
     elif text.strip() == "ret void":
         thread.lines.append("  br label %sim.final")
-    elif any(target in thread.labels for target in _LABEL.findall(text)):
+    elif "label %" in text and any(target in thread.labels for target in _LABEL.findall(text)):
         _step(thread, text)
     else:
         thread.lines.append(_checked(thread, text, known) if check else _plain(text))

@@ -27,7 +27,7 @@ class Shadow:
         self.tick = 0
 
     def cells(self, count: int) -> int:
-        """The address of that many cells. Raises RUN010 when memory is short."""
+        """The address of that many cells, for the launch about to begin. Raises RUN010 when memory is short."""
         if self._cells.size < count * CELL or self.tick > _LAST_TICK:
             try:
                 self._cells = np.zeros(max(count * CELL, self._cells.size), np.uint64)
@@ -78,7 +78,7 @@ def make_rows(
                 continue
             places.append((rows[n], count))
             count += -(-o.size // rows[n].granule)
-    base = shadow.cells(count) if count else 0
+    base = shadow.cells(count)
     for row, first in places:
         row.cells = base + 8 * CELL * first
     return rows

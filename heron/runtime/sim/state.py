@@ -41,7 +41,7 @@ READ, WRITE, ATOMIC = range(3)
 #: what a thread does: ready, at a barrier, meeting its warp, finished, asking who is active, at a partial barrier
 READY, BLOCK_WAIT, WARP_WAIT, FINISHED, ACTIVE_WAIT, PART_WAIT = range(6)
 
-_I32, _I64, _PTR = ctypes.c_int32, ctypes.c_int64, ctypes.c_void_p
+_I32, _U32, _I64, _PTR = ctypes.c_int32, ctypes.c_uint32, ctypes.c_int64, ctypes.c_void_p
 
 
 class Row(ctypes.Structure):
@@ -69,10 +69,10 @@ class State(ctypes.Structure):
         ("count", _I32),
         ("current", _I32),
         ("threads", _I32),
-        ("tick", _I32),
-        ("launch_tick", _I32),
-        ("block_tick", _I32),
-        ("barrier_tick", _I32),
+        ("tick", _U32),
+        ("launch_tick", _U32),
+        ("block_tick", _U32),
+        ("barrier_tick", _U32),
         ("checks", _I32),
         ("stopped", _I32),
         ("block", _I64),
