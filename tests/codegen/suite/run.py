@@ -8,12 +8,15 @@ from functools import cache
 
 import numpy as np
 
+from heron import targets
 from heron.codegen.elemental import supported
+from heron.codegen.emit import emit_fusion
+from heron.codegen.llvm.nvptx import to_ptx
 from heron.errors import HeronError
 from heron.hlo.types import ElementType
-from tests.codegen.run_kernel import emit_and_run, evaluate
+from tests.codegen.run_kernel import emit_and_run, evaluate, lower
 from tests.codegen.suite.compare import difference
-from tests.codegen.suite.heroes import Hero
+from tests.codegen.suite.heroes import HEROES, Hero
 from tests.codegen.suite.ops import Op, table
 from tests.codegen.suite.program import Program
 from tests.codegen.suite.values import specials, tame
@@ -118,6 +121,19 @@ def execute(program: Program, hero: Hero, t: ElementType, place: str) -> list[Ou
     """A program on all targets."""
     want = evaluate(program.root(), program.inputs)
     return [o for target in TARGETS for o in _one(program, hero, t, place, target, want)]
+
+
+def compile_ptx(t: ElementType, chosen: Sequence[Op] | None = None) -> Iterator[Outcome]:
+    """Every op of a type in a loop, as PTX of a real GPU: compiled, not run."""
+    ops = [op for op in legal_ops(t, chosen) if reason_against(op, t) is None]
+    for program in programs(HEROES[0], t, ops, after=False):
+        found, detail = "ok", ""
+        try:
+            to_ptx(lower(emit_fusion(program.root(), "kernel", targets.get("sm_90")), "sm_90"))
+        except HeronError as error:
+            found, detail = error.code, str(error)
+        for op in program.labels:
+            yield Outcome(op.name, "loop", "ptx", t.name, "sm_90", found, detail, "loop")
 
 
 def _ulps(op: Op, hero: Hero, t: ElementType, result: np.ndarray) -> float:

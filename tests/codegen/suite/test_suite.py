@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from xdsl.dialects import arith
 
@@ -13,11 +14,12 @@ from heron.codegen.elemental.emitter import FunctionEmitter
 from heron.codegen.heroes import base
 from heron.hlo import types
 from heron.hlo.types import ElementType
+from tests.codegen.heroes import test_sort as sorting
 from tests.codegen.suite.heroes import HEROES, PLACES, Hero
 from tests.codegen.suite.movers import MOVERS, run_movers
 from tests.codegen.suite.ops import Op, table
-from tests.codegen.suite.run import Outcome, legal_ops, run
-from tests.codegen.suite.values import FEW
+from tests.codegen.suite.run import Outcome, compile_ptx, legal_ops, run
+from tests.codegen.suite.values import FEW, tame
 
 #: types of the default part, and how many ops of each stand with each hero
 _WITH_HEROES = tuple(types.by_name(n) for n in ("s4", "s64", "f8e4m3fnuz", "bf16", "c64"))
@@ -34,6 +36,21 @@ def check(outcomes: list[Outcome]) -> None:
 @pytest.mark.parametrize("t", FEW, ids=str)
 def test_every_op(t: ElementType) -> None:
     check(run(HEROES[0], t, after=False))
+
+
+@pytest.mark.parametrize("t", (types.S64, types.F4E2M1FN, types.BF16, types.C64), ids=str)
+def test_every_op_has_ptx(t: ElementType) -> None:
+    check(list(compile_ptx(t)))
+
+
+@pytest.mark.parametrize("t", [t for t in FEW if not t.is_complex], ids=str)
+def test_sort(t: ElementType) -> None:
+    values = tame(t, 70, 3)[None]
+    source = sorting.program((1, 70), 1, t.name)
+    for target in ("cpu", "sim:sm_90"):
+        got = sorting.run(source, [values, sorting.positions((1, 70), 1)], target)[0]
+        want = values[0][np.argsort(values[0].astype(np.float64), kind="stable")]
+        np.testing.assert_array_equal(got[0].astype(np.float64), want.astype(np.float64))
 
 
 @pytest.mark.parametrize("t", _WITH_HEROES, ids=str)
