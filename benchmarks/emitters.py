@@ -54,9 +54,9 @@ TRANSPOSE = """HloModule transposed
 
 ENTRY main {
   x = f32[20,160,170] parameter(0)
-  e = f32[20,160,170] exponential(x)
-  t = f32[170,160,20] transpose(e), dimensions={2,1,0}
-  ROOT a = f32[170,160,20] abs(t)
+  a = f32[20,160,170] abs(x)
+  t = f32[170,160,20] transpose(a), dimensions={2,1,0}
+  ROOT e = f32[170,160,20] exponential(t)
 }
 """
 
@@ -80,12 +80,12 @@ of 128 threads computes neighbouring elements, and the map of `xla_gpu.loop` say
 index of the element out. bf16 arithmetic is done in f32 and rounded after each operation, as the evaluator does it.""",
     ),
     Example(
-        "A transpose, `f32[20,160,170]` → `[170,160,20]`, with exp and abs",
+        "A transpose, `f32[20,160,170]` → `[170,160,20]`, with abs and exp",
         TRANSPOSE,
         """\
 Read along rows of the input and written along rows of the output, so the **transpose** emitter stages the values in a
-tile of shared memory: 32 columns, and a 33rd so that a column's elements are in different banks. The exponential is
-computed before the tile, the absolute value after it.""",
+tile of shared memory: 32 columns, and a 33rd so that a column's elements are in different banks. Both functions are
+computed before the tile: the simplifier has moved the exponential to the operand's side of the transpose.""",
     ),
 )
 
