@@ -1,0 +1,71 @@
+"""Dots of which one side was reversed or padded along what is summed: the other, smaller side takes that over."""
+
+from __future__ import annotations
+
+from heron.hlo.instruction import Instruction
+from heron.passes.building import is_splat
+from heron.passes.simplify.algebraic.rules import Builder, rule
+
+#: how much larger the side that is relieved must be; XLA's threshold
+_LARGER = 2
+
+
+def _partners(i: Instruction, n: int) -> dict[int, int]:
+    """The contracting dimensions of operand n of a dot, each with the other operand's it is paired with."""
+    sides = (i.lhs_contracting_dims, i.rhs_contracting_dims)
+    return dict(zip(sides[n], sides[1 - n], strict=True))
+
+
+@rule("dot", operand="reverse")
+def dot_of_reverse(i: Instruction, b: Builder) -> Instruction | None:
+    """dot(reverse(x), y) == dot(x, reverse(y)) along summed dimensions, where y is less than half as large
+
+    r = f32[8,4] reverse(f32[8,4] x), dimensions={1}
+    ROOT d = f32[8,2] dot(r, f32[4,2] y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+    ->
+    s = f32[4,2] reverse(y), dimensions={0}
+    ROOT d = f32[8,2] dot(x, s), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+    """
+    if len(i.operands) != 2:
+        return None
+    for n, r in enumerate(i.operands):
+        y = i.operands[1 - n]
+        if r.opcode != "reverse" or r.shape.num_elements < _LARGER * y.shape.num_elements:
+            continue
+        partners = _partners(i, n)
+        if any(d not in partners for d in r.attrs["dimensions"]):
+            continue
+        turned = b.add("reverse", [y], y.shape, dimensions=tuple([partners[d] for d in r.attrs["dimensions"]]))
+        return b.like(i, [r.operands[0], turned] if n == 0 else [turned, r.operands[0]], i.shape)
+    return None
+
+
+@rule("dot", operand="pad", math="finite-only")
+def dot_of_pad(i: Instruction, b: Builder) -> Instruction | None:
+    """dot(pad(x, 0), y) == dot(x, slice(y)) along summed dimensions, for finite y
+
+    zero = f32[] constant(0)
+    p = f32[8,6] pad(f32[8,3] x, zero), padding=0_0x2_1
+    ROOT d = f32[8,2] dot(p, f32[6,2] y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+    ->
+    s = f32[3,2] slice(y), slice={[2:5], [0:2]}
+    ROOT d = f32[8,2] dot(x, s), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+    """
+    if len(i.operands) != 2:
+        return None
+    for n, p in enumerate(i.operands):
+        y = i.operands[1 - n]
+        if p.opcode != "pad" or not is_splat(p.operands[1], 0):
+            continue
+        x, partners = p.operands[0], _partners(i, n)
+        part = [(0, size, 1) for size in y.shape.dims]
+        for d, (low, high, within) in enumerate(p.attrs["padding"]):
+            if (low, high, within) == (0, 0, 0):
+                continue
+            if d not in partners or low < 0 or high < 0 or x.shape.dims[d] == 0:
+                break
+            part[partners[d]] = (low, p.shape.dims[d] - high, within + 1)
+        else:
+            cut = b.slice(y, part)
+            return b.like(i, [x, cut] if n == 0 else [cut, x], i.shape)
+    return None
