@@ -7,8 +7,7 @@ and all: a tensor is a value. What runs after this step sees calls as LLVM does.
     ->
     %a = func.call @f(%t, %i)         ; %b = %a
 
-Calls are left where a large function has several callers: the gates of an LSTM cell (`lstm_scan`), the window sums of
-a convolution's gradient (`resnet_block_grad`).
+Calls are left where a large function has several callers: the rounds of a random number generator (`threefry`).
 """
 
 from __future__ import annotations

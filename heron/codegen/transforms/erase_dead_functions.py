@@ -4,7 +4,8 @@
     ->
     (nothing)
 
-After the inliner every kernel with a reduction has one: a combiner whose calls have all become copies.
+No pipeline has it: the inliner moves a function into its last caller, so that emitted kernels have no dead ones. It is
+for kernel text.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Arithmetic on float formats the target cannot compute in goes through f32.
 
 f8 and f4 formats have no arithmetic anywhere; bf16 has none on CPUs (LLVM would call a library function per element).
-Constants, selects, bit casts and float-to-float conversions stay: the translation knows them for every format.
+No pipeline has it: emitters compute such formats in f32 themselves. It is for kernel text. Constants, selects, bit
+casts and float-to-float conversions stay: the translation knows them for every format.
 
     %c = arith.addf %a, %b : bf16
     ->

@@ -1,7 +1,8 @@
 """Inlines private functions into their callers.
 
 A function called once is moved into its caller; one of at most `inline_ops` operations (what it calls counted in) is
-copied to every call. Callees are done before callers. What nobody calls any more is left to `erase-dead-functions`.
+copied to every call. Callees are done before callers. The last call takes the
+function itself, so that none without callers is left behind.
 
     %r = xla_gpu.pure_call @f(%x) ; private @f(%a) { %b = math.exp %a ; return %b }   ->   %r = math.exp %x
 
@@ -63,21 +64,23 @@ def callee_of(op: Operation) -> str:
 
 def _callees_first(table: dict[str, FuncOp], calls: dict[str, list[Operation]]) -> list[str]:
     order: list[str] = []
-    state: dict[str, int] = {}
-
-    def visit(name: str) -> None:
-        if state.get(name) == 2 or name not in table:
-            return
-        if state.get(name) == 1:
-            raise HeronError("GEN127", "a kernel function calls itself", where=f"@{name}")
-        state[name] = 1
-        for op in calls[name]:
-            visit(callee_of(op))
-        state[name] = 2
-        order.append(name)
-
-    for name in table:
-        visit(name)
+    begun: set[str] = set()
+    done: set[str] = set()
+    stack = list(reversed(table))
+    while stack:
+        name = stack[-1]
+        waiting = [] if name in begun else [c for c in map(callee_of, calls[name]) if c in table and c not in done]
+        begun.add(name)
+        if not waiting:
+            stack.pop()
+            if name not in done:
+                done.add(name)
+                order.append(name)
+            continue
+        for callee in waiting:
+            if callee in begun:
+                raise HeronError("GEN127", "a kernel function calls itself", where=f"@{callee}")
+        stack.extend(waiting)
     return order
 
 

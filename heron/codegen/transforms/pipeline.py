@@ -45,7 +45,6 @@ def _steps(*files: ModuleType) -> tuple[Step, ...]:
 
 _COMMON = _steps(
     inliner,
-    erase_dead_functions,
     simplify_arith,
     cse,
     convert_pure_calls,
@@ -56,7 +55,6 @@ _COMMON = _steps(
     lower_tensors,  # before simplify-affine: an index's expression tells the alignment of its address
     merge_pointers_to_same_slice,
     simplify_affine,
-    expand_float_ops,
 )
 _GPU = (
     *_steps(lower_gpu),  # before the inliner: shuffles call combiners
@@ -69,8 +67,11 @@ PIPELINES: dict[Target, tuple[Step, ...]] = {
     "gpu": _GPU,
     "sim": _GPU,  # the simulator binds libdevice's names to the host's maths library
 }
+#: for kernel text from elsewhere; emitted kernels never need them: the last call of a function takes it away, and
+#: emitters compute small floats in f32
+_FOR_TEXT = _steps(erase_dead_functions, expand_float_ops)
 #: every step by name, in the order a pipeline runs them
-STEPS: dict[str, Transform] = dict(step for pipeline in PIPELINES.values() for step in pipeline)
+STEPS: dict[str, Transform] = dict(step for steps in (*PIPELINES.values(), _FOR_TEXT) for step in steps)
 
 
 def find(name: str) -> Step:
