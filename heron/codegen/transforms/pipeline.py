@@ -43,27 +43,29 @@ def _steps(*files: ModuleType) -> tuple[Step, ...]:
     return tuple((f.__name__.rpartition(".")[2].replace("_", "-"), f.run) for f in files)
 
 
-_COMMON = _steps(
+_TO_FLAT = _steps(
     inliner,
     simplify_arith,
     cse,
     convert_pure_calls,
     lower_xla_gpu_to_scf,
     flatten_tensors,
-    vectorize_loads_stores,
-    optimize_loops,
+)
+_TO_POINTERS = _steps(
     lower_tensors,  # before simplify-affine: an index's expression tells the alignment of its address
     merge_pointers_to_same_slice,
     simplify_affine,
 )
 _GPU = (
     *_steps(lower_gpu),  # before the inliner: shuffles call combiners
-    *_COMMON,
+    *_TO_FLAT,
+    *_steps(vectorize_loads_stores, optimize_loops),
+    *_TO_POINTERS,
     *_steps(lower_math_gpu),
 )
 
 PIPELINES: dict[Target, tuple[Step, ...]] = {
-    "cpu": (*_COMMON, *_steps(lower_math_cpu)),
+    "cpu": (*_TO_FLAT, *_TO_POINTERS, *_steps(lower_math_cpu)),
     "gpu": _GPU,
     "sim": _GPU,  # the simulator binds libdevice's names to the host's maths library
 }
@@ -71,7 +73,7 @@ PIPELINES: dict[Target, tuple[Step, ...]] = {
 #: emitters compute small floats in f32
 _FOR_TEXT = _steps(erase_dead_functions, expand_float_ops)
 #: every step by name, in the order a pipeline runs them
-STEPS: dict[str, Transform] = dict(step for steps in (*PIPELINES.values(), _FOR_TEXT) for step in steps)
+STEPS: dict[str, Transform] = dict(step for steps in (_GPU, PIPELINES["cpu"], _FOR_TEXT) for step in steps)
 
 
 def find(name: str) -> Step:
