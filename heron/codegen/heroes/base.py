@@ -65,6 +65,9 @@ class HeroEmitter(Protocol):
         ...
 
 
+#: bytes of shared memory a kernel can have without asking for more at launch
+STATIC_SHARED = 48 << 10
+
 HEROES: dict[str, HeroEmitter] = {}
 _H = TypeVar("_H", bound=type)
 
@@ -222,9 +225,8 @@ class Entry:
             (f"{n} blocks along {axis}", n, most) for axis, n, most in zip("xyz", launch.grid, target.grid, strict=True)
         ]
         limits.append((f"{threads} threads in a block", threads, target.threads_per_block))
-        limits.append(
-            (f"{launch.shared_bytes} bytes of shared memory", launch.shared_bytes, target.shared_bytes_per_block)
-        )
+        shared = min(STATIC_SHARED, target.shared_bytes_per_block)
+        limits.append((f"{launch.shared_bytes} bytes of shared memory", launch.shared_bytes, shared))
         for what, wanted, most in limits:
             if wanted > most:
                 ops = ", ".join(sorted({i.opcode for i in self.fusion.computation.instructions} - HERO_ONLY))

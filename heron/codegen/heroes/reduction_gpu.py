@@ -19,7 +19,7 @@ from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index, delinearize
 from heron.analysis.indexing.map import Constraint
 from heron.codegen.dialects.xla_gpu import AllocateSharedOp, ShuffleReduceOp, SyncThreadsOp
-from heron.codegen.heroes.base import Entry
+from heron.codegen.heroes.base import STATIC_SHARED, Entry
 from heron.codegen.heroes.iteration import WARPS_PER_BLOCK, Part, gpu_parts
 from heron.codegen.heroes.pieces import Piece, gpu_piece
 from heron.codegen.heroes.reduction_form import Axis, Reduction, Walk
@@ -27,6 +27,10 @@ from heron.codegen.heroes.reduction_tiles import get, put
 from heron.codegen.kernel import Kernel, Launch
 
 WARP = 32
+#: bytes a thread reads of a row at once where columns are summed, if that leaves blocks enough
+WORD = 4
+#: bytes of shared memory left to reductions along rows, which take at most 32 partial results a block
+ROWS_SHARED = 8 << 10
 #: elements a thread should sum before it pays to have more threads on a row
 WANTED_ELEMENTS = 4
 #: loops with at least this many whole rounds keep their bounds check out of the loop
@@ -35,7 +39,12 @@ MIN_ROUNDS = 2
 
 def emit(frame: Entry, walks: Sequence[Walk], pieces: Sequence[Piece]) -> Kernel:
     """The kernel of reductions and pieces, each with blocks of its own."""
-    plans = [_plan(frame, walk) for walk in walks]
+    rows = [not walk.axes or walk.axes[-1].reduced for walk in walks]
+    room = (STATIC_SHARED - ROWS_SHARED) // max(1, len(rows) - sum(rows))
+    plans = [
+        Rows.of(frame, walk) if is_row else Columns.of(frame, walk, room)
+        for walk, is_row in zip(walks, rows, strict=True)
+    ]
     several = len(plans) + len(pieces) > 1
     block = max(plan.block for plan in plans)
     if several:
@@ -48,12 +57,6 @@ def emit(frame: Entry, walks: Sequence[Walk], pieces: Sequence[Piece]) -> Kernel
         notes |= plan.notes
     shared = sum(plan.shared_bytes for plan in plans)
     return frame.finish(Launch((grid, 1, 1), (block, 1, 1), shared), "reduce", notes)
-
-
-def _plan(frame: Entry, walk: Walk) -> Rows | Columns:
-    if not walk.axes or walk.axes[-1].reduced:
-        return Rows.of(frame, walk)
-    return Columns.of(frame, walk)
 
 
 def _part(frame: Entry, plan: Rows | Columns, block: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
@@ -138,21 +141,38 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """A block takes ``width`` neighbouring columns; ``rows`` of its threads stand below each other."""
+    """A block takes ``width`` neighbouring columns, of which a thread takes ``vector``.
+
+    ``rows`` of its threads stand below each other.
+    """
 
     reduction: Reduction
     last: Axis
+    vector: int
     width: int
     rows: int
     block: int
 
     @staticmethod
-    def of(frame: Entry, walk: Walk) -> Columns:
-        last = walk.axes[-1]
-        width = min(WARP, last.length)
+    def of(frame: Entry, walk: Walk, room: int) -> Columns:
+        """As many threads as there are, unless their partial results need more than `room` bytes."""
+        reduction, last = walk.reduction, walk.axes[-1]
+        widest = max(a.shape.element_type.byte_size or 1 for r in reduction.reducers for a in r.arrays)
+        vector, enough = max(1, WORD // widest), frame.target.cores * WARP
+        while vector > 1 and (last.length % vector or reduction.rows // vector < enough):
+            vector //= 2
         limit = min(WARP * WARP, frame.target.threads_per_block)
-        rows = max(WARP, limit // width // WARP * WARP)
-        return Columns(walk.reduction, last, width, rows, 1 << (rows * width - 1).bit_length())
+        while True:
+            across = min(limit // WARP, last.length // vector)
+            rows = limit // across // WARP * WARP
+            block = 1 << (rows * across - 1).bit_length()
+            found = Columns(reduction, last, vector, across * vector, rows, block)
+            if found.shared_bytes <= room or limit == WARP:
+                return found
+            if vector > 1:
+                vector //= 2
+            else:
+                limit //= 2
 
     def in_blocks_of(self, block: int) -> Columns:
         return replace(self, block=block)
@@ -175,7 +195,7 @@ class Columns:
 
     @property
     def notes(self) -> dict[str, str]:
-        return {"tile": f"{self.rows}x{self.width}"}
+        return {"tile": f"{self.rows}x{self.width}", "vector": str(self.vector)}
 
     @property
     def shared_bytes(self) -> int:
@@ -187,55 +207,72 @@ class Columns:
         return self.width | 1
 
     def emit(self, frame: Entry, number: Expr) -> None:
-        e, reduction, width, rows = frame.e, self.reduction, self.width, self.rows
-        row, last, tiles = reduction.row, self.last, self.tiles
+        e, reduction, rows, vector = frame.e, self.reduction, self.rows, self.vector
+        across, n = self.width // vector, reduction.accumulators
         thread = e.variable(frame.thread_id(), 0, self.block - 1)
-        column, line = e.simplify((thread % width, thread // width))
-        outer = [d for d in reduction.kept if d not in last.dims]
+        column, line = e.simplify((thread % across * vector, thread // across))
+        mine = [self._kept(frame, number, column + k) for k in range(vector)]
+        _, exists = mine[0]  # the others do when the first does
+        idle: list[Constraint] = [(line, 0, rows - 1)] if rows * across < self.block else []
         reduced_sizes = [reduction.sizes[d] for d in reduction.reduced]
 
-        def kept_at(within: Expr) -> tuple[Index, list[Constraint]]:
-            at = number % tiles * width + within
-            place = delinearize(number // tiles, [reduction.sizes[d] for d in outer])
-            parts = dict(zip(outer, place, strict=True))
-            parts |= zip(last.dims, delinearize(at, [reduction.sizes[d] for d in last.dims]), strict=True)
-            index = e.simplify(tuple(parts.get(d, Const(0)) for d in reduction.kept))
-            return index, [(e.simplify((at,))[0], 0, last.length - 1)]
-
-        kept, exists = kept_at(column)
-        idle: list[Constraint] = [(line, 0, rows - 1)] if rows * width < self.block else []
-
-        def element(round_: Expr, v: Expr, values: Sequence[SSAValue]) -> list[SSAValue]:
+        def element(round_: Expr, _: Expr, values: Sequence[SSAValue]) -> list[SSAValue]:
             reduced = delinearize(round_ * rows + line, reduced_sizes)
-            return reduction.element(frame, _index(frame, reduction, kept, reduced), values)
+            sums: list[SSAValue] = []
+            side = values[n * vector :]
+            for k, (kept, _) in enumerate(mine):
+                index = _index(frame, reduction, kept, reduced)
+                results = reduction.element(frame, index, [*values[k * n : (k + 1) * n], *side])
+                sums, side = [*sums, *results[:n]], results[n:]
+            return [*sums, *side]
 
-        side = [frame.outputs[n] for n in reduction.side]
-        inits = [*reduction.start(frame), *side]
-        results = _rounds(frame, row, rows, line, 1, [*exists, *idle], inits, element)
-        n = reduction.accumulators
-        reduction.store(frame, reduction.side, results[n:])
+        side = [frame.outputs[k] for k in reduction.side]
+        inits = [*(v for _ in range(vector) for v in reduction.start(frame)), *side]
+        results = _rounds(frame, reduction.row, rows, line, 1, [*exists, *idle], inits, element)
+        reduction.store(frame, reduction.side, results[n * vector :])
         types = [t for r in reduction.reducers for t in r.packed_types]
         shared = [e.b.op(AllocateSharedOp, type=TensorType(t, [rows, self._stride])) for t in types]
 
         def save(_: Index, tensors: Sequence[SSAValue]) -> list[SSAValue]:
-            return [put(frame, v, t, (line, column)) for v, t in zip(results[:n], tensors, strict=True)]
+            for k in range(vector):
+                values = zip(results[k * n : (k + 1) * n], tensors, strict=True)
+                tensors = [put(frame, v, t, (line, column + k)) for v, t in values]
+            return list(tensors)
 
         ready = _sync(frame, e.loop([], shared, save, lambda _: idle))
+        self._sum_columns(frame, number, thread, ready)
+
+    def _sum_columns(self, frame: Entry, number: Expr, thread: Expr, ready: Sequence[SSAValue]) -> None:
+        """Each warp sums the partial results of `vector` columns and stores what is made of them."""
+        e, reduction = frame.e, self.reduction
         lane, warp = e.simplify((thread % WARP, thread // WARP))
-        mine: list[Constraint] = [(warp, 0, width - 1)]
+        summing: list[Constraint] = [(warp, 0, self.width // self.vector - 1)]
+        combiners = _combiners(frame, reduction)
+        for k in range(self.vector):
+            column = warp * self.vector + k
 
-        def gather(variables: Index, values: Sequence[SSAValue]) -> list[SSAValue]:
-            read = [get(frame, t, (variables[0] * WARP + lane, warp)) for t in ready]
-            parts = zip(reduction.reducers, reduction.split(values), reduction.split(read), strict=True)
-            return [v for r, a, b in parts for v in r.merge(e, a, b)]
+            def gather(variables: Index, values: Sequence[SSAValue], column: Expr = column) -> list[SSAValue]:
+                read = [get(frame, t, (variables[0] * WARP + lane, column)) for t in ready]
+                parts = zip(reduction.reducers, reduction.split(values), reduction.split(read), strict=True)
+                return [v for r, a, b in parts for v in r.merge(e, a, b)]
 
-        if rows == WARP and self.block == WARP * WARP and width == WARP:
-            turned = [get(frame, t, (lane, warp)) for t in ready]
-        else:
-            turned = e.loop([rows // WARP], reduction.start(frame), gather, lambda _: mine)
-        sums = _warp_sum(frame, reduction, _combiners(frame, reduction), turned, WARP)
-        kept, exists = kept_at(warp)
-        _write(frame, reduction, kept, sums, [*exists, *mine, (lane, 0, 0)])
+            if self.rows == WARP and self.block == WARP * WARP == WARP * self.width // self.vector:
+                partial_sums = [get(frame, t, (lane, column)) for t in ready]
+            else:
+                partial_sums = e.loop([self.rows // WARP], reduction.start(frame), gather, lambda _: summing)
+            sums = _warp_sum(frame, reduction, combiners, partial_sums, WARP)
+            kept, exists = self._kept(frame, number, column)
+            _write(frame, reduction, kept, sums, [*exists, *summing, (lane, 0, 0)])
+
+    def _kept(self, frame: Entry, number: Expr, within: Expr) -> tuple[Index, list[Constraint]]:
+        """The kept dimensions at a column of the block, and what must hold for it to exist."""
+        e, reduction, last = frame.e, self.reduction, self.last
+        outer = [d for d in reduction.kept if d not in last.dims]
+        at = number % self.tiles * self.width + within
+        parts = dict(zip(outer, delinearize(number // self.tiles, [reduction.sizes[d] for d in outer]), strict=True))
+        parts |= zip(last.dims, delinearize(at, [reduction.sizes[d] for d in last.dims]), strict=True)
+        index = e.simplify(tuple(parts.get(d, Const(0)) for d in reduction.kept))
+        return index, [(e.simplify((at,))[0], 0, last.length - 1)]
 
 
 # -- pieces ------------------------------------------------------------------------------------------------------------

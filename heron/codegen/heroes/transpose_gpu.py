@@ -21,7 +21,7 @@ from heron.analysis.indexing.expr import Expr
 from heron.analysis.indexing.hlo_maps import Index, to_memory
 from heron.analysis.indexing.map import Constraint
 from heron.codegen.dialects.xla_gpu import AllocateSharedOp, SyncThreadsOp
-from heron.codegen.heroes.base import Entry, Output
+from heron.codegen.heroes.base import STATIC_SHARED, Entry, Output
 from heron.codegen.heroes.iteration import Part, gpu_parts
 from heron.codegen.heroes.pieces import Groups, gpu_piece, piece_of, store
 from heron.codegen.heroes.transpose_form import Staged, Tiling, covers, group_tiling
@@ -31,8 +31,6 @@ from heron.hlo.shape import Shape
 
 WARP = 32
 WARPS = 8
-#: bytes of shared memory a kernel can have without asking for more at launch
-STATIC_SHARED = 48 << 10
 
 
 def emit(frame: Entry, groups: Groups) -> Kernel | str:

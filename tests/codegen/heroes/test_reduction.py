@@ -284,6 +284,40 @@ def test_a_few_columns_fill_a_block(columns: int) -> None:
         assert int(kernel.notes["tile"].partition("x")[0]) >= 64
 
 
+@pytest.mark.parametrize("count", [6, 30])
+def test_blocks_shrink_where_partial_results_are_large(count: int) -> None:
+    sums = "\n".join(f"  s{n} = c128[40] reduce(x, z{n}), dimensions={{0}}, to_apply=add" for n in range(count))
+    inits = "\n".join(f"  z{n} = c128[] constant(({n}, 0))" for n in range(count))
+    result = f"({', '.join(['c128[40]'] * count)})"
+    source = f"""HloModule m
+add {{ a = c128[] parameter(0) b = c128[] parameter(1) ROOT c = c128[] add(a, b) }}
+f {{ x = c128[70,40] parameter(0)
+{inits}
+{sums}
+  ROOT r = {result} tuple({", ".join(f"s{n}" for n in range(count))}) }}
+ENTRY e {{ x = c128[70,40] parameter(0) ROOT k = {result} fusion(x), kind=kInput, calls=f }}"""
+    kernel = emit_fusion(root_fusion(source), "k", targets.get("sm_90"))
+    assert kernel.launch.shared_bytes <= 40 << 10 and kernel.launch.block[0] == (256 if count == 6 else 32)
+    check(source, [RNG.integers(-9, 9, (70, 40)).astype(np.complex128)], gpu=True)
+
+
+@pytest.mark.parametrize(("type_", "vector"), [("bf16", 2), ("s8", 4), ("f32", 1)])
+def test_columns_of_small_types_are_read_in_words(type_: str, vector: int) -> None:
+    source = program((70, 132 * 32 * 4 + 4), [0], type_)
+    kernel = emit_fusion(root_fusion(source), "k", targets.get("sm_90"))
+    assert kernel.notes["vector"] == str(vector) and kernel.notes["tile"] == f"32x{32 * vector}"
+    read = {
+        "bf16": "ld.global.nc.v2.b16 ld.global.nc.b32",
+        "s8": "ld.global.nc.b32 ld.global.nc.v4.b8",
+        "f32": "ld.global.nc.b32",
+    }
+    text = ptx(program((4096, 132 * 32 * 4 + 4), [0], type_))
+    assert any(form in text for form in read[type_].split())
+    dtype = root_fusion(source).operands[0].shape.element_type.dtype
+    x = RNG.integers(-2, 3, (70, 132 * 32 * 4 + 4)).astype(dtype)
+    check(source, [x], gpu=True)
+
+
 @st.composite
 def reductions(draw: st.DrawFn) -> tuple[str, str, int]:
     """A reduce of any dimensions of an array of any type and layout, with a side output and a moved result."""

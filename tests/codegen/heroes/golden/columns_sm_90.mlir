@@ -1,5 +1,5 @@
 // reduce, (2, 1, 1) x (1024, 1, 1), 4224 bytes shared
-// form: columns of 96, tile: 32x32, reason: 'r' reduces 96 elements to one
+// form: columns of 96, tile: 32x32, vector: 1, reason: 'r' reduces 96 elements to one
 ModuleOp(
 	builtin.module {
 	  func.func private @k_combine_0_0(%0: f32, %1: f32) -> f32 {
