@@ -212,7 +212,7 @@ class Columns:
         thread = e.variable(frame.thread_id(), 0, self.block - 1)
         column, line = e.simplify((thread % across * vector, thread // across))
         mine = [self._kept(frame, number, column + k) for k in range(vector)]
-        _, exists = mine[0]  # the others do when the first does
+        places, exists = [kept for kept, _ in mine], mine[0][1]  # the other columns exist when the first does
         idle: list[Constraint] = [(line, 0, rows - 1)] if rows * across < self.block else []
         reduced_sizes = [reduction.sizes[d] for d in reduction.reduced]
 
@@ -220,7 +220,7 @@ class Columns:
             reduced = delinearize(round_ * rows + line, reduced_sizes)
             sums: list[SSAValue] = []
             side = values[n * vector :]
-            for k, (kept, _) in enumerate(mine):
+            for k, kept in enumerate(places):
                 index = _index(frame, reduction, kept, reduced)
                 results = reduction.element(frame, index, [*values[k * n : (k + 1) * n], *side])
                 sums, side = [*sums, *results[:n]], results[n:]
