@@ -82,15 +82,15 @@ class GpuMachine(Machine):
             with trace.stage("ptx"):
                 ptx = self.ptx(text)
             return CompiledOnly(ptx, self.target.llvm_cpu, **facts)
-        from heron.backends.gpu.simulate import simulated
+        from heron.backends.gpu.simulate import Simulation
         from heron.runtime.sim.executable import SimExecutable
 
-        runners = {}
+        runners, simulation = {}, Simulation(options.sim_check)
         for name, use in uses.items():  # the simulator takes one kernel a module
             with trace.stage("llvm"):
                 text = self.llvm({name: use})
             with trace.stage("machine code"):
-                runners[name] = simulated(use, text, options.sim_check)
+                runners[name] = simulation.kernel(use, text)
         outputs = [(s.element_type.dtype, s.dims) for s in signature.outputs]
         memory = HostMemory(buffers, signature.arguments, outputs)
         return SimExecutable(thunks, runners, memory, **facts)

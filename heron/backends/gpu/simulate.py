@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from heron.backends.lower import KernelUse
 from heron.hlo.instruction import Instruction
 from heron.hlo.shape import Shape
+from heron.runtime.sim import native
 from heron.runtime.sim.findings import Facts
 from heron.runtime.sim.launcher import SimKernel
 
 _SHOWN = 6  # instructions of a fusion that are named
 
 
-def simulated(use: KernelUse, llvm_text: str, checks: str) -> SimKernel:
-    """The kernel, ready to launch."""
-    kernel = use.kernel
-    return SimKernel(
-        llvm_text, kernel.name, kernel.launch.grid, kernel.launch.block, checks=checks, facts=facts_of(use)
-    )
+class Simulation:
+    """Compiles the kernels of one program."""
+
+    def __init__(self, checks: str) -> None:
+        self.checks = checks
+        self._compiler = cache(native.compiler)
+
+    def kernel(self, use: KernelUse, llvm_text: str) -> SimKernel:
+        """The kernel, ready to launch."""
+        k = use.kernel
+        grid, block = k.launch.grid, k.launch.block
+        facts = facts_of(use)
+        return SimKernel(llvm_text, k.name, grid, block, checks=self.checks, facts=facts, compiler=self._compiler)
 
 
 def facts_of(use: KernelUse) -> Facts:

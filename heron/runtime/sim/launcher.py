@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,7 @@ class SimKernel:
         level: LLVM optimisation level of the host code; by default 1 for large grids, else 0 (five times faster to
             compile, up to four times slower to run).
         steps: branches back one thread may take before it is taken to run for ever.
+        compiler: the compiler to use, by level.
 
     Raises:
         HeronError: RUN070 no such kernel, RUN071 a GPU intrinsic that is not simulated, RUN072 an unknown `__nv_*`,
@@ -64,6 +65,7 @@ class SimKernel:
         facts: Facts | None = None,
         level: int | None = None,
         steps: int = STEPS,
+        compiler: Callable[[int], Jit] = native.compiler,
     ) -> None:
         self.name, self.grid, self.block = name, grid, block
         self.checks, self.facts = selected(checks), facts or Facts()
@@ -78,9 +80,7 @@ class SimKernel:
         self.arguments = [n for _, n in flat.arguments]
         self.objects = objects(flat)
         self.text = host_module(flat, self.thread, self.objects, grid, block, check, steps)
-        compiled = Jit(level=self.level, symbols=native.symbols(self.level)).add(
-            self.text, f"sim.{name}", exports=["sim.launch"]
-        )
+        compiled = compiler(self.level).add(self.text, f"sim.{name}", exports=["sim.launch"])
         self._code = compiled  # machine code lives as long as this
         self.timing = compiled.timing
         signature = [ctypes.c_void_p] * (len(self.arguments) + 1) + [ctypes.c_int64] * 2
