@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from heron.analysis.scatter import update_count
 from heron.hlo.instruction import Instruction
 from heron.hlo.shape import PRED_SCALAR
 from heron.hlo.types import PRED, S32, S64
@@ -46,7 +47,7 @@ class ScatterExpander(Expander):
             return False
         match self.mode:
             case "simple":
-                return _count(i) == 1
+                return update_count(i) == 1
             case "indeterminate":
                 return not _is_determined(i)
         return True
@@ -66,13 +67,13 @@ class ScatterExpander(Expander):
         rank = updates[0].shape.rank
         order = [*(d for d in range(rank) if d not in i.update_window_dims), *i.update_window_dims]
         window = [updates[0].shape.dims[d] for d in i.update_window_dims]
-        lines = [reshape(transpose(u, order), (_count(i), *window)) for u in updates]
+        lines = [reshape(transpose(u, order), (update_count(i), *window)) for u in updates]
 
         def step(k: Instruction, state: State) -> State:
             found = _updated(i, k, state[: len(arrays)], state[len(arrays)], state[len(arrays) + 1 :], listed)
             return [*found, *state[len(arrays) :]]
 
-        state = counted(home(i), "scatter", _count(i), step, [*arrays, listed.indices, *lines])
+        state = counted(home(i), "scatter", update_count(i), step, [*arrays, listed.indices, *lines])
         results = state[:number]
         return home(i).add("tuple", results, like=i) if i.shape.is_tuple else results[0]
 
@@ -104,18 +105,9 @@ def _updated(
     return [c.add("dynamic-update-slice", [a, n, *at]) for a, n in zip(arrays, kept, strict=True)]
 
 
-def _count(i: Instruction) -> int:
-    """How many updates there are."""
-    updates = i.operands[-1].shape
-    found = 1
-    for d, n in enumerate(updates.dims):
-        found *= 1 if d in i.update_window_dims else n
-    return found
-
-
 def _is_determined(i: Instruction) -> bool:
     """Whether updates in any order give the same."""
-    if i.unique_indices or _count(i) == 1:
+    if i.unique_indices or update_count(i) == 1:
         return True
     opcode = combiner(i.to_apply)
     t = i.operands[0].shape.element_type
