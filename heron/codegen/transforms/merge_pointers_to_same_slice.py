@@ -7,8 +7,8 @@ through the output, which alone names the memory and stays `noalias`.
     ->
     @k(%in: !llvm.ptr {}, %out: !llvm.ptr {llvm.noalias, xla_gpu.alias = 0}) { %v = llvm.load %out … }
 
-It matters to every kernel that updates in place: elementwise ones whose input dies (`adam_200`), scatters
-(`embedding_grad`), dynamic-update-slices in loops (`kv_decode_while`).
+It matters to every kernel that updates in place: elementwise ones whose input dies (`transformer_block`), scatters
+(`embedding_grad`), dynamic-update-slices (`kv_decode`).
 """
 
 from __future__ import annotations

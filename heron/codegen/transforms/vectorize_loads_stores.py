@@ -11,8 +11,8 @@ does where one does (tanh, sine, pow). What is read under a condition stays as i
     %w4 = scf.for %s = 0 to 4 iter_args(%c = dense<0>) { %v = vector.extract %v4[%s] ; … vector.insert %w, %c[%s] }
     %r = vector.transfer_write %w4, %out[%i * 4]
 
-GPU kernels only; on the CPU LLVM vectorises whole loops. It matters to every elementwise kernel (`adam_200`, the GELU
-of `transformer_block`).
+GPU kernels only; on the CPU LLVM vectorises whole loops. It matters to elementwise
+kernels with enough elements for several a thread (`gelu_bf16`, `transformer_block`).
 """
 
 from __future__ import annotations
