@@ -38,10 +38,10 @@ class FloatNormalization(Pass):
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
-        for name in self.types:
-            low = by_name(name)
+        present = {i.shape.element_type for i in module.instructions()}
+        for low in [t for t in map(by_name, self.types) if t in present]:
             for i in [i for i in module.instructions() if involves(i, low) and computes(i)]:
-                if ctx.target is None or not ctx.target.computes_in(i.opcode, name):
+                if ctx.target is None or not ctx.target.computes_in(i.opcode, low.name):
                     home(i).replace(i, in_wider(i, low, F32))
                     changed = True
         return changed
