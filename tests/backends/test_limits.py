@@ -29,20 +29,29 @@ ENTRY main {
 SM_90 = targets.get("sm_90")
 
 
-@pytest.mark.parametrize(
-    ("limit", "why"),
-    [
-        ({"grid": (1, 65535, 65535)}, "64 blocks along x, at most 1"),
-        ({"block": (64, 1024, 64)}, "256 threads of a block along x, at most 64"),
-        ({"threads_per_block": 128}, "256 threads a block, at most 128"),
-    ],
-)
-def test_launches_beyond_the_machine(limit: dict[str, object], why: str) -> None:
-    small = dataclasses.replace(SM_90, name="little", **limit)  # type: ignore[arg-type]
-    with pytest.raises(HeronError) as caught:
-        compile(heron.parse(TRANSPOSE), small)
-    assert caught.value.code == "TGT006" and why in str(caught.value)
-    assert "exponential" in str(caught.value) and "little" in str(caught.value)
+def test_launches_beyond_the_machine() -> None:
+    """Limits just below what a kernel asks for, whatever the emitter chose; at what it asks for, it compiles."""
+    module = heron.parse(TRANSPOSE)
+    launch = next(iter(Compilation(module, SM_90, Options(), Trace()).lowered[1].values())).kernel.launch
+    blocks, threads = launch.grid[0], launch.block[0]
+    assert blocks > 1 and threads > 32
+    cases = [
+        ({"grid": (blocks - 1, 65535, 65535)}, f"{blocks} blocks along x, at most {blocks - 1}"),
+        ({"block": (threads - 1, 1024, 64)}, f"{threads} threads of a block along x, at most {threads - 1}"),
+        ({"threads_per_block": threads - 1}, f"{threads} threads a block, at most {threads - 1}"),
+    ]
+    (use,) = Compilation(module, SM_90, Options(), Trace()).lowered[1].values()
+    limits.check(use, dataclasses.replace(SM_90, grid=(blocks, 1, 1), block=(threads, 1, 1), threads_per_block=threads))
+    for limit, why in cases:
+        with pytest.raises(HeronError) as caught:
+            limits.check(use, dataclasses.replace(SM_90, name="little", **limit))  # type: ignore[arg-type]
+        assert caught.value.code == "TGT006" and why in str(caught.value)
+        assert "exponential" in str(caught.value) and "little" in str(caught.value)
+
+
+def test_a_compile_is_refused_before_code_is_made() -> None:
+    with pytest.raises(HeronError, match="blocks along x.* at most 0"):
+        compile(heron.parse(TRANSPOSE), dataclasses.replace(SM_90, name="little", grid=(0, 1, 1)))
 
 
 def test_shared_memory_beyond_the_machine() -> None:
