@@ -54,6 +54,13 @@ def test_a_compile_is_refused_before_code_is_made() -> None:
         compile(heron.parse(TRANSPOSE), dataclasses.replace(SM_90, name="little", grid=(0, 1, 1)))
 
 
+def test_more_blocks_than_any_machine_has() -> None:
+    shape = f"s8[{1 << 41}]"
+    text = f"HloModule m\nENTRY e {{ p = {shape} parameter(0)\n ROOT r = {shape} negate(p) }}\n"
+    with pytest.raises(HeronError, match=r"TGT006(.|\n)*4,294,967,296 blocks along x, at most 2,147,483,647"):
+        compile(heron.parse(text), SM_90)
+
+
 def test_shared_memory_beyond_the_machine() -> None:
     _, uses = Compilation(heron.parse(TRANSPOSE), SM_90, Options(), Trace()).lowered
     (use,) = uses.values()

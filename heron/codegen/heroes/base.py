@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from math import prod
 from typing import Protocol, TypeVar
 
 from xdsl.dialects import func, gpu
@@ -64,9 +63,6 @@ class HeroEmitter(Protocol):
         """The kernel of `fusion`, called `name`. Raises GEN001 for what cannot be emitted."""
         ...
 
-
-#: bytes of shared memory a kernel can have without asking for more at launch
-STATIC_SHARED = 48 << 10
 
 HEROES: dict[str, HeroEmitter] = {}
 _H = TypeVar("_H", bound=type)
@@ -203,9 +199,7 @@ class Entry:
         return self.e.once((kind, axis), make_id)
 
     def finish(self, launch: Launch, emitter: str, notes: dict[str, str] | None = None) -> Kernel:
-        """Return the outputs and make the kernel record. Raises GEN005 for a launch the GPU cannot do."""
-        if self.is_gpu:
-            self._check_launch(launch)
+        """Return the outputs and make the kernel record."""
         self.e.b.terminate(func.ReturnOp, self.outputs)
         self.e.b.drop_unused_constants()
         function = self.kernel.add_function(self.name, self.block, [o.type for o in self.outputs])
@@ -218,24 +212,6 @@ class Entry:
         if any(a.data for a in extra):
             function.properties["arg_attrs"] = ArrayAttr(extra)
         return Kernel(self.name, self.kernel.module, tuple(args), launch, emitter, notes or {})
-
-    def _check_launch(self, launch: Launch) -> None:
-        target, threads = self.target, prod(launch.block)
-        limits = [
-            (f"{n} blocks along {axis}", n, most) for axis, n, most in zip("xyz", launch.grid, target.grid, strict=True)
-        ]
-        limits.append((f"{threads} threads in a block", threads, target.threads_per_block))
-        shared = min(STATIC_SHARED, target.shared_bytes_per_block)
-        limits.append((f"{launch.shared_bytes} bytes of shared memory", launch.shared_bytes, shared))
-        for what, wanted, most in limits:
-            if wanted > most:
-                ops = ", ".join(sorted({i.opcode for i in self.fusion.computation.instructions} - HERO_ONLY))
-                raise HeronError(
-                    "GEN005",
-                    f"kernel '{self.name}' needs {what}, and {target.name} has at most {most}",
-                    where=self.name,
-                    why=f"it computes {ops}" if ops else "",
-                )
 
     def _argument_attributes(self, arg: KernelArg) -> DictionaryAttr:
         facts: dict[str, Attribute] = {}

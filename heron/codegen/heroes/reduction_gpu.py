@@ -19,7 +19,7 @@ from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index, delinearize
 from heron.analysis.indexing.map import Constraint
 from heron.codegen.dialects.xla_gpu import AllocateSharedOp, ShuffleReduceOp, SyncThreadsOp
-from heron.codegen.heroes.base import STATIC_SHARED, Entry
+from heron.codegen.heroes.base import Entry
 from heron.codegen.heroes.iteration import WARPS_PER_BLOCK, Part, gpu_parts
 from heron.codegen.heroes.pieces import Piece, gpu_piece
 from heron.codegen.heroes.reduction_form import Axis, Reduction, Walk
@@ -40,7 +40,7 @@ MIN_ROUNDS = 2
 def emit(frame: Entry, walks: Sequence[Walk], pieces: Sequence[Piece]) -> Kernel:
     """The kernel of reductions and pieces, each with blocks of its own."""
     rows = [not walk.axes or walk.axes[-1].reduced for walk in walks]
-    room = (STATIC_SHARED - ROWS_SHARED) // max(1, len(rows) - sum(rows))
+    room = (frame.target.static_shared_bytes - ROWS_SHARED) // max(1, len(rows) - sum(rows))
     plans = [
         Rows.of(frame, walk) if is_row else Columns.of(frame, walk, room)
         for walk, is_row in zip(walks, rows, strict=True)

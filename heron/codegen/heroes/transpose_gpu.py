@@ -21,7 +21,7 @@ from heron.analysis.indexing.expr import Expr
 from heron.analysis.indexing.hlo_maps import Index, to_memory
 from heron.analysis.indexing.map import Constraint
 from heron.codegen.dialects.xla_gpu import AllocateSharedOp, SyncThreadsOp
-from heron.codegen.heroes.base import STATIC_SHARED, Entry, Output
+from heron.codegen.heroes.base import Entry, Output
 from heron.codegen.heroes.iteration import Part, gpu_parts
 from heron.codegen.heroes.pieces import Groups, gpu_piece, piece_of, store
 from heron.codegen.heroes.transpose_form import Staged, Tiling, covers, group_tiling
@@ -46,7 +46,7 @@ def emit(frame: Entry, groups: Groups) -> Kernel | str:
             tilings[shape] = tiling
     plans: list[_Plan] = []
     done: set[Shape] = set()
-    room = min(STATIC_SHARED, frame.target.shared_bytes_per_block)
+    room = frame.target.static_shared_bytes
     for shape, tiling in tilings.items():
         side, taken = _side_outputs(groups, tilings, done, tiling)
         plan = _plan(frame, tiling, groups[shape], side)
