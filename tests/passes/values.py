@@ -29,7 +29,7 @@ def special_values(t: ElementType, math: str, any_order: bool = False) -> np.nda
     if any_order:
         values = values[(np.abs(values) < 100) | ~np.isfinite(values)]
     if t.is_complex:
-        return np.array([complex(a, b) for a, b in product(values[:8], values[:8])]).astype(t.dtype)
+        values = np.array([complex(a, b) for a, b in product(values[:8], values[:8])])
     with np.errstate(all="ignore"):
         return values.astype(t.dtype)
 
