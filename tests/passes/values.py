@@ -24,7 +24,8 @@ def special_values(t: ElementType, math: str, any_order: bool = False) -> np.nda
         return np.array([False, True])
     if t.is_integer:
         low, high = (-(1 << t.bits - 1), (1 << t.bits - 1) - 1) if t.is_signed else (0, (1 << t.bits) - 1)
-        return np.array([low, low + 1, 0, 1, 2, 3, 5, high - 1, high]).astype(t.dtype)
+        wide = np.uint64 if t.is_unsigned else np.int64  # with both signs, numbers of 64 bits would become floats
+        return np.array([low, low + 1, 0, 1, 2, 3, 5, high - 1, high], wide).astype(t.dtype)
     values = np.array(_FLOATS if math == "exact" else _FINITE)
     if any_order:
         values = values[(np.abs(values) < 100) | ~np.isfinite(values)]
