@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -79,14 +80,14 @@ class Signature:
 
     def pack(self, outputs: Seq[np.ndarray]) -> Any:
         """Flat outputs as the program's result: one array, or nested tuples."""
-        rest = iter(outputs)
+        return _packed(self.result, iter(outputs))
 
-        def build(shape: Shape) -> Any:
-            if shape.tuple_shapes is not None:
-                return tuple(build(s) for s in shape.tuple_shapes)
-            return next(rest) if shape.is_array else None
 
-        return build(self.result)
+def _packed(shape: Shape, rest: Iterator[np.ndarray]) -> Any:
+    # no closure: one that calls itself is a cycle, and would keep outputs alive until the collector comes
+    if shape.tuple_shapes is not None:
+        return tuple([_packed(s, rest) for s in shape.tuple_shapes])
+    return next(rest) if shape.is_array else None
 
 
 @dataclass(frozen=True, slots=True)

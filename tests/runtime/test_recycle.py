@@ -9,6 +9,7 @@ import platform
 import subprocess
 import sys
 import threading
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -131,3 +132,19 @@ def test_a_programs_results_do_not_change_under_the_user() -> None:
     results = [program(x + n) for n in range(4)]
     for n, result in enumerate(results):
         np.testing.assert_array_equal(result, -(x + n))
+
+
+@pytest.mark.parametrize("target", ["cpu", "sim:sm_90"])
+def test_outputs_die_with_their_last_user(target: str) -> None:
+    """Nothing of a call keeps its outputs, so their memory serves the next call without waiting for the collector."""
+    root = "ROOT r = (f32[8], (f32[8], f32[8])) tuple(n, t)"
+    text = "HloModule m\nENTRY e {\n p = f32[8] parameter(0)\n n = f32[8] negate(p)\n s = f32[8] sine(p)\n"
+    program = heron.compile(heron.parse(f"{text} t = (f32[8], f32[8]) tuple(s, p)\n {root}\n}}\n"), target)
+    gc.disable()
+    try:
+        first, (second, _) = program(np.ones(8, np.float32))
+        alive = [weakref.ref(first), weakref.ref(second)]
+        del first, second, _
+        assert [a() for a in alive] == [None, None]
+    finally:
+        gc.enable()
