@@ -38,6 +38,8 @@ class Target:
     clock_hz: int = 0
     memory_bytes: int = 0
     memory_bandwidth: int = 0
+    #: from one kernel's end to the next one's start
+    launch_seconds: float = 0.0
     l1_bytes: int = 0
     l2_bytes: int = 0
     l3_bytes: int = 0

@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+from heron import targets
 from heron.analysis.cost import bytes_read, bytes_written, flops
+from heron.analysis.cost.estimate import estimate
+from heron.analysis.cost.kernel import kernel_cost
+from heron.analysis.cost.program import program_cost
 from heron.hlo.text import parse
 
 
@@ -24,3 +28,105 @@ def test_updates_and_slices_touch_only_their_part() -> None:
     update = last("d = f32[100]{0} dynamic-update-slice(x, u, i)", "f32[100]{0} x; f32[4]{0} u; s32[] i")
     assert (bytes_read(update), bytes_written(update)) == (16 + 4, 16)
     assert bytes_read(last("s = f32[4]{0} slice(x), slice={[0:4]}", "f32[100]{0} x")) == 16
+
+
+FUSED = """
+HloModule m
+
+body {
+  p = f32[64,128]{1,0} parameter(0)
+  q = f32[128]{0} parameter(1)
+  e = f32[128]{0} exponential(q)
+  b = f32[64,128]{1,0} broadcast(e), dimensions={1}
+  m = f32[64,128]{1,0} multiply(p, p)
+  ROOT r = f32[64,128]{1,0} add(m, b)
+}
+
+ENTRY e {
+  x = f32[64,128]{1,0} parameter(0)
+  y = f32[128]{0} parameter(1)
+  ROOT f = f32[64,128]{1,0} fusion(x, y), kind=kLoop, calls=body
+}
+"""
+
+
+def test_a_fusion_counts_what_it_computes_again_and_reads_again() -> None:
+    cost = kernel_cost(parse(FUSED).entry.root)
+    assert cost.transcendentals == 64 * 128  # one exponential for every element of the broadcast, not one a column
+    assert {r.operand: (r.distinct, r.total) for r in cost.reads} == {
+        "x": (32768.0, 32768.0),  # read twice at the same index: once
+        "y": (512.0, 32768.0),
+    }
+    assert (cost.written, cost.work_items, cost.unit) == (32768.0, 8192.0, "f32")
+
+
+def test_rows_taken_by_a_gather_use_whole_transactions_single_numbers_do_not() -> None:
+    rows = last(
+        "g = f32[10,64]{1,0} gather(x, i), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0},"
+        " index_vector_dim=1, slice_sizes={1,64}",
+        "f32[1000,64]{1,0} x; s32[10,1]{1,0} i",
+    )
+    numbers = last(
+        "g = f32[10]{0} gather(x, i), offset_dims={}, collapsed_slice_dims={0}, start_index_map={0},"
+        " index_vector_dim=1, slice_sizes={1}",
+        "f32[1000]{0} x; s32[10,1]{1,0} i",
+    )
+    assert [kernel_cost(i).reads[0].used for i in (rows, numbers)] == [1.0, 0.125]
+    assert kernel_cost(rows).reads[0].distinct == 2560
+
+
+def test_estimates_name_what_limits_a_kernel() -> None:
+    h200 = targets.get("sm_90")
+    large = "f32[4096,4096]{1,0}"
+    copied = estimate(kernel_cost(last(f"n = {large} negate(x)", f"{large} x")), h200)
+    assert copied.bound == "memory" and copied.fraction > 0.9
+    assert abs(copied.memory - 2 * 4096 * 4096 * 4 / 4.8e12) < 1e-9
+    product = "lhs_contracting_dims={1}, rhs_contracting_dims={0}"
+    dot = estimate(kernel_cost(last(f"d = {large} dot(x, y), {product}", f"{large} x; {large} y")), h200)
+    assert dot.bound == "compute" and 0.75 < dot.fraction < 0.85
+    assert estimate(kernel_cost(last("n = f32[4]{0} negate(x)", "f32[4]{0} x")), h200).bound == "launch"
+
+
+def test_few_elements_cannot_use_the_whole_machine() -> None:
+    h200 = targets.get("sm_90")
+    small, large = (
+        estimate(kernel_cost(last(f"r = f32[{n}]{{0}} negate(x)", f"f32[{n}]{{0}} x")), h200) for n in (512, 1 << 26)
+    )
+    assert small.memory / 512 > 5 * large.memory / (1 << 26)
+
+
+def test_a_program_counts_loops_by_their_trips_and_a_branch_once() -> None:
+    text = """
+HloModule m
+
+body {
+  p = (s32[], f32[8]{0}) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  x = f32[8]{0} get-tuple-element(p), index=1
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  y = f32[8]{0} tanh(x)
+  ROOT t = (s32[], f32[8]{0}) tuple(next, y)
+}
+
+condition {
+  p = (s32[], f32[8]{0}) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  n = s32[] constant(10)
+  ROOT c = pred[] compare(i, n), direction=LT
+}
+
+ENTRY e {
+  x = f32[8]{0} parameter(0)
+  zero = s32[] constant(0)
+  init = (s32[], f32[8]{0}) tuple(zero, x)
+  ROOT w = (s32[], f32[8]{0}) while(init), condition=condition, body=body
+}
+"""
+    cost = program_cost(parse(text), targets.get("sm_90"))
+    assert {s.cost.opcode: (s.runs, s.known) for s in cost.steps} == {
+        "compare": (11, True),
+        "add": (10, True),
+        "tanh": (10, True),
+    }
+    assert cost.launches == 31 and cost.seconds >= 31e-6

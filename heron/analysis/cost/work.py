@@ -1,4 +1,4 @@
-"""A first cost of an instruction: floating-point work and bytes moved. Units: flops and bytes."""
+"""Work: floating-point operations of instructions, in flops of a machine with multiply and add."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from math import prod
 from heron.analysis.prefix_scan import is_long_scan
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
+from heron.hlo.shape import Shape
 
 #: what one element of an op costs, in flops of a machine with multiply and add; 1 where not listed
 OP_FLOPS: dict[str, float] = {
@@ -19,15 +20,12 @@ OP_FLOPS: dict[str, float] = {
     "get-tuple-element": 0,
 }  # fmt: skip
 
-#: ops that read no more of operand 0 than they give out
-_PARTIAL = frozenset({"slice", "dynamic-slice", "gather"})
-
 
 def element_flops(i: Instruction) -> float:
     """Work for one element of the result, operands' work not included."""
     opcode = i.opcode
     if opcode == "reduce":
-        reduced = i.operands[0].shape.num_elements / max(1, _first(i).num_elements)
+        reduced = i.operands[0].shape.num_elements / max(1, first_array(i).num_elements)
         return reduced * max(1, len(i.attrs["to_apply"]) - 2)
     if opcode == "reduce-window":
         if is_long_scan(i):
@@ -53,48 +51,9 @@ def flops(i: Instruction) -> float:
         labels, kernel = i.attrs["dim_labels"], i.operands[1].shape
         outputs = max(1, kernel.dims[labels.kernel_output])
         return 2.0 * i.shape.num_elements * kernel.num_elements / outputs
-    return element_flops(i) * _first(i).num_elements
+    return element_flops(i) * first_array(i).num_elements
 
 
-def bytes_read(i: Instruction) -> int:
-    """Bytes of operands read when `i` runs as one kernel: each distinct operand once, of slices only what is used."""
-    if i.opcode == "fusion":
-        return sum(_parameter_bytes(p) for p in i.attrs["calls"].parameters)
-    total = sum(_size(o) for o in dict.fromkeys(i.operands))
-    if i.opcode in _PARTIAL:
-        total += min(0, _size(i) - _size(i.operands[0]))
-    elif i.opcode in ("dynamic-update-slice", "scatter"):
-        total -= sum(_size(o) for o in i.operands[: max(1, len(i.operands) // 2) if i.opcode == "scatter" else 1])
-    return total
-
-
-def bytes_written(i: Instruction) -> int:
-    """Bytes of the result written; of an in-place update only the update's."""
-    root = i.attrs["calls"].root if i.opcode == "fusion" else i
-    parts = root.operands if root.opcode == "tuple" else [root]
-    total = 0
-    for part in parts:
-        if part.opcode == "dynamic-update-slice":
-            total += _size(part.operands[1])
-        elif part.opcode == "scatter":
-            total += sum(_size(o) for o in part.operands[len(part.operands) // 2 + 1 :])
-        else:
-            total += _size(part)
-    return total
-
-
-def _parameter_bytes(p: Instruction) -> int:
-    """Of a fusion's parameter: all of it, or what its users pick out when all of them pick."""
-    if p.users and all(u.opcode in _PARTIAL and u.operands[0] is p for u in p.users):
-        return min(_size(p), sum(_size(u) for u in p.users))
-    if all(u.opcode in ("dynamic-update-slice", "scatter") and u.operands[0] is p for u in p.users):
-        return 0
-    return _size(p)
-
-
-def _first(i: Instruction):
+def first_array(i: Instruction) -> Shape:
+    """The shape of the first array of the result."""
     return i.shape.tuple_shapes[0] if i.shape.tuple_shapes else i.shape
-
-
-def _size(i: Instruction) -> int:
-    return sum(s.byte_size for _, s in i.shape.leaves())

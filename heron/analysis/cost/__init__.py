@@ -1,0 +1,10 @@
+"""What instructions cost: work, bytes, how often fused values are computed anew, and the time a machine needs.
+
+`work` counts flops, `traffic` bytes at the least, `reuse` what fusion repeats; `kernel` puts them together for one
+kernel, `estimate` turns that into seconds on a target, `program` sums up a scheduled module.
+"""
+
+from heron.analysis.cost.traffic import bytes_read, bytes_written
+from heron.analysis.cost.work import OP_FLOPS, computation_flops, element_flops, flops
+
+__all__ = ["OP_FLOPS", "bytes_read", "bytes_written", "computation_flops", "element_flops", "flops"]

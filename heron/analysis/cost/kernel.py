@@ -1,0 +1,166 @@
+"""What one kernel or library call does: work, and bytes by operand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log2
+
+from heron.analysis.cost.reuse import evaluations, reads
+from heron.analysis.cost.traffic import bytes_written
+from heron.analysis.cost.work import OP_FLOPS, element_flops, first_array, flops
+from heron.hlo.instruction import Instruction
+from heron.hlo.shape import Shape
+
+#: ops whose element costs a call of a maths function
+TRANSCENDENTAL = frozenset(name for name, cost in OP_FLOPS.items() if cost >= 12 and name != "remainder")
+
+#: what cores' matrix units do
+_MATRIX = frozenset({"dot", "convolution", "ragged-dot", "scaled-dot"})
+
+#: ops that read an operand from anywhere: neighbouring threads need not read neighbouring elements
+_SCATTERED = frozenset({"gather", "scatter"})
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One operand: `size` bytes, of which `distinct` are read, some again: `total` in all.
+
+    ``used``: the part of each memory transaction that is wanted, 1.0 when neighbours read neighbours.
+    """
+
+    operand: str
+    size: float
+    distinct: float
+    total: float
+    used: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class KernelCost:
+    """One run of a kernel. `flops` are those of a machine with multiply and add, maths functions by their weight;
+    ``unit`` says which units do them (an element type, ``matrix`` before it for matrix units)."""
+
+    name: str
+    opcode: str
+    flops: float
+    transcendentals: float
+    reads: tuple[Read, ...]
+    written: float
+    work_items: float
+    unit: str
+
+    @property
+    def distinct(self) -> float:
+        """Bytes that must move at least: every byte needed once, the result once."""
+        return sum(r.distinct for r in self.reads) + self.written
+
+    @property
+    def moved(self) -> float:
+        """Bytes asked for, re-reads included."""
+        return sum(r.total for r in self.reads) + self.written
+
+
+def kernel_cost(i: Instruction) -> KernelCost:
+    """The cost of `i` (a fusion, or any op that runs as a step of its own)."""
+    if i.opcode == "fusion":
+        return _fusion(i)
+    total = sum(_size(o.shape) for o in dict.fromkeys(i.operands))
+    work, written = flops(i), float(bytes_written(i))
+    if i.opcode == "sort":
+        work, written = _sorting(i)
+    if i.opcode in ("copy", "copy-start"):
+        work = 0.0
+    reading = tuple(_read(o, i, n) for n, o in enumerate(i.operands) if o.shape.is_array and i.operands.index(o) == n)
+    size = float(first_array(i).num_elements if first_array(i).is_array else total)
+    calls = size if i.opcode in TRANSCENDENTAL else 0.0
+    return KernelCost(i.name, i.opcode, work, calls, reading, written, size, _unit([i]))
+
+
+def _fusion(i: Instruction) -> KernelCost:
+    body = i.attrs["calls"]
+    counts = evaluations(body)
+    work = calls = 0.0
+    for inner, n in counts.items():
+        if inner.opcode in ("parameter", "constant"):
+            continue
+        work += n * element_flops(inner)
+        if inner.opcode in TRANSCENDENTAL:
+            calls += n
+    reading = tuple(
+        _parameter(p, o.name, counts) for p, o in zip(body.parameters, i.operands, strict=True) if o.shape.is_array
+    )
+    roots = body.root.operands if body.root.opcode == "tuple" else [body.root]
+    items = max(_items(h) for h in (*roots, *(i for i in counts if i.opcode == "reduce")))
+    return KernelCost(
+        i.name, roots[0].opcode, work, calls, reading, float(bytes_written(i)), items, _unit(list(counts))
+    )
+
+
+def _parameter(p: Instruction, operand: str, counts: dict[Instruction, float]) -> Read:
+    """How a fusion reads its parameter."""
+    asked, used = 0.0, 1.0
+    at_own_index = 0.0
+    for user in dict.fromkeys(p.users):
+        n = counts.get(user, 0.0)
+        if user.opcode in ("dynamic-update-slice", "scatter") and user.operands[0] is p:
+            continue  # updated in place
+        if user.op.is_elementwise and user.shape.num_elements == p.shape.num_elements:
+            at_own_index = max(at_own_index, n)
+            continue
+        asked += n * sum(reads(user, k) for k, o in enumerate(user.operands) if o is p)
+        used = min(used, _used(user, p))
+    size, width = _size(p.shape), p.shape.byte_size / max(1, p.shape.num_elements)
+    total = (asked + at_own_index) * width
+    return Read(operand, size, min(size, total), total, used)
+
+
+def _read(o: Instruction, user: Instruction, k: int) -> Read:
+    size = _size(o.shape)
+    if user.opcode in ("dynamic-update-slice", "scatter") and k == 0:
+        return Read(o.name, size, 0.0, 0.0)
+    if user.opcode in ("slice", "dynamic-slice", "gather") and k == 0:
+        part = min(size, _size(user.shape))
+        return Read(o.name, size, part, part, _used(user, o))
+    return Read(o.name, size, size, size, _used(user, o))
+
+
+def _used(user: Instruction, x: Instruction) -> float:
+    """The part of a 32-byte transaction that a warp wants, when it reads `x` for neighbouring elements of `user`."""
+    width = max(1.0, x.shape.byte_size / max(1, x.shape.num_elements))
+    if user.opcode in _SCATTERED and user.operands[0] is x:
+        slices = user.attrs.get("slice_sizes")
+        run = slices[-1] if slices else 1
+        return min(1.0, width * run / 32.0)
+    if user.opcode == "slice" and user.attrs["slice"]:
+        return max(width / 32.0, 1.0 / user.attrs["slice"][-1][2])
+    return 1.0
+
+
+def _sorting(i: Instruction) -> tuple[float, float]:
+    """Compares of a sort, and bytes it writes: all operands once for every pass of merging in cache-sized runs."""
+    leaf = i.operands[0].shape
+    length = leaf.dims[i.attrs["dimensions"][0]] if leaf.dims else 1
+    return 4.0 * leaf.num_elements * log2(max(length, 2)), float(sum(_size(o.shape) for o in i.operands))
+
+
+def _items(i: Instruction) -> float:
+    """Elements that threads can work on side by side; a reduction's threads share its operand."""
+    if i.opcode in ("reduce", "scatter"):
+        return float(i.operands[0 if i.opcode == "reduce" else -1].shape.num_elements)
+    if i.opcode == "dynamic-update-slice":
+        return float(i.operands[1].shape.num_elements)
+    return float(first_array(i).num_elements)
+
+
+def _unit(instructions: list[Instruction]) -> str:
+    """The widest arithmetic in it."""
+    matrix = any(i.opcode in _MATRIX for i in instructions)
+    types = {s.element_type.name for i in instructions for _, s in i.shape.leaves() if s.is_array}
+    if matrix:
+        narrow = {s.element_type.name for i in instructions if i.opcode in _MATRIX for s in [i.operands[0].shape]}
+        return "matrix " + next(iter(sorted(narrow)))
+    return "f64" if types & {"f64", "c128"} else "f32"
+
+
+def _size(shape: Shape) -> float:
+    return float(sum(s.byte_size for _, s in shape.leaves() if s.is_array))

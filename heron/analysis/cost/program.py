@@ -1,0 +1,99 @@
+"""The cost of a whole module after fusion: every kernel, library call and copy, as often as it runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from heron.analysis.cost.estimate import Estimate, estimate
+from heron.analysis.cost.kernel import KernelCost, kernel_cost
+from heron.analysis.trip_count import counter_of
+from heron.hlo.computation import Computation
+from heron.hlo.instruction import Instruction
+from heron.hlo.module import Module
+from heron.targets import Target
+
+#: what while-loop-trip-count-annotator writes into a loop's backend_config
+_NOTED = re.compile(r'"known_trip_count":\{"n":"(\d+)"\}')
+
+#: what takes no time of its own
+FREE = frozenset({
+    "parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "add-dependency", "opt-barrier",
+    "domain", "partition-id", "replica-id", "copy-done", "async-done", "async-update",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An instruction that runs: `runs` times, each at `cost`; ``known`` is false inside a loop whose count is not."""
+
+    instruction: Instruction
+    cost: KernelCost
+    estimate: Estimate
+    runs: float
+    known: bool = True
+
+    @property
+    def seconds(self) -> float:
+        """Of all runs together."""
+        return self.runs * self.estimate.seconds
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramCost:
+    """All steps in order, and their sums. A loop of unknown length counts once; a conditional's dearest branch."""
+
+    steps: tuple[Step, ...]
+
+    @property
+    def seconds(self) -> float:
+        return sum(s.seconds for s in self.steps)
+
+    @property
+    def launches(self) -> float:
+        return sum(s.runs for s in self.steps)
+
+    @property
+    def flops(self) -> float:
+        return sum(s.runs * s.cost.flops for s in self.steps)
+
+    @property
+    def bytes(self) -> float:
+        """Bytes moved, each kernel's operands once."""
+        return sum(s.runs * s.cost.distinct for s in self.steps)
+
+
+def program_cost(module: Module, target: Target) -> ProgramCost:
+    """Cost of `module`, fused or not, on `target`."""
+    return ProgramCost(tuple(_steps(module, module.entry, target, 1.0, True)))
+
+
+def _steps(module: Module, c: Computation, target: Target, runs: float, known: bool) -> Iterator[Step]:
+    order = (module.schedule or {}).get(c) or c.post_order()
+    for i in order:
+        if i.opcode in FREE:
+            continue
+        if i.opcode == "while":
+            trips = trips_of(i)
+            times, sure = 1.0 if trips is None else trips, known and trips is not None
+            yield from _steps(module, i.condition, target, runs * (times + 1), sure)
+            yield from _steps(module, i.body, target, runs * times, sure)
+        elif i.opcode == "conditional":
+            branches = [list(_steps(module, b, target, runs, False)) for b in i.called]
+            yield from max(branches, key=lambda steps: sum(s.seconds for s in steps))
+        elif i.opcode == "call" or i.opcode == "async-start":
+            for called in i.called:
+                yield from _steps(module, called, target, runs, known)
+        else:
+            cost = kernel_cost(i)
+            yield Step(i, cost, estimate(cost, target), runs, known)
+
+
+def trips_of(loop: Instruction) -> float | None:
+    """How often a while runs: as annotated by while-loop-trip-count-annotator, or as its condition shows."""
+    noted = _NOTED.search(loop.extras.get("backend_config", ""))
+    if noted is not None:
+        return float(noted[1])
+    counter = counter_of(loop)
+    return None if counter is None else float(counter.trips)

@@ -1,0 +1,48 @@
+"""Traffic: bytes an instruction reads and writes when it runs as one kernel, at the least."""
+
+from __future__ import annotations
+
+from heron.hlo.instruction import Instruction
+
+#: ops that read no more of operand 0 than they give out
+_PARTIAL = frozenset({"slice", "dynamic-slice", "gather"})
+
+
+def bytes_read(i: Instruction) -> int:
+    """Bytes of operands read when `i` runs as one kernel: each distinct operand once, of slices only what is used."""
+    if i.opcode == "fusion":
+        return sum(_parameter_bytes(p) for p in i.attrs["calls"].parameters)
+    total = sum(_size(o) for o in dict.fromkeys(i.operands))
+    if i.opcode in _PARTIAL:
+        total += min(0, _size(i) - _size(i.operands[0]))
+    elif i.opcode in ("dynamic-update-slice", "scatter"):
+        total -= sum(_size(o) for o in i.operands[: max(1, len(i.operands) // 2) if i.opcode == "scatter" else 1])
+    return total
+
+
+def bytes_written(i: Instruction) -> int:
+    """Bytes of the result written; of an in-place update only the update's."""
+    root = i.attrs["calls"].root if i.opcode == "fusion" else i
+    parts = root.operands if root.opcode == "tuple" else [root]
+    total = 0
+    for part in parts:
+        if part.opcode == "dynamic-update-slice":
+            total += _size(part.operands[1])
+        elif part.opcode == "scatter":
+            total += sum(_size(o) for o in part.operands[len(part.operands) // 2 + 1 :])
+        else:
+            total += _size(part)
+    return total
+
+
+def _parameter_bytes(p: Instruction) -> int:
+    """Of a fusion's parameter: all of it, or what its users pick out when all of them pick."""
+    if p.users and all(u.opcode in _PARTIAL and u.operands[0] is p for u in p.users):
+        return min(_size(p), sum(_size(u) for u in p.users))
+    if all(u.opcode in ("dynamic-update-slice", "scatter") and u.operands[0] is p for u in p.users):
+        return 0
+    return _size(p)
+
+
+def _size(i: Instruction) -> int:
+    return sum(s.byte_size for _, s in i.shape.leaves())

@@ -1,0 +1,150 @@
+"""``heron cost``: what each kernel of a program costs on a machine, estimated without running it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from heron.cli.common import (
+    examples,
+    file_argument,
+    json_option,
+    load_module,
+    make_options,
+    print_json,
+    print_table,
+    print_text,
+    settings_option,
+    target_option,
+)
+
+if TYPE_CHECKING:
+    from heron.analysis.cost.program import ProgramCost, Step
+    from heron.targets import Target
+
+
+@click.command(
+    short_help="Estimate what each kernel costs.",
+    epilog=examples(
+        "heron cost model.hlo --target sm_90",
+        "heron cost model.hlo --target sm_90 --top 5",
+        "heron cost model.hlo --as-given",
+    ),
+)
+@file_argument
+@target_option
+@click.option("--top", metavar="N", type=click.IntRange(1), default=20, show_default=True, help="Rows to show.")
+@click.option("--in-order", is_flag=True, help="In the order of execution, not the dearest first.")
+@click.option("--as-given", is_flag=True, help="Every instruction of FILE as a kernel of its own, nothing optimised.")
+@settings_option
+@json_option
+def command(
+    file: str, target: str, top: int, in_order: bool, as_given: bool, settings: tuple[str, ...], as_json: bool
+) -> None:
+    """Compile FILE for a target as far as kernels are known, and estimate each one's time from its work and bytes.
+
+    "limit" says what takes most of the time: launch, compute or memory; "roof" is the part of the best possible time
+    for the kernel's work and least bytes. The estimate needs neither the machine nor a run.
+    """
+    from heron import targets
+    from heron.analysis.cost.program import program_cost
+    from heron.trace import Trace
+
+    machine, options = targets.get(target), make_options(settings)
+    module = load_module(file, target)
+    if not as_given:
+        from heron.backends.compiler import Compilation
+        from heron.cli.progress import progress
+
+        trace = Trace(module.name, target)
+        with progress(trace, f"compiling {module.name} for {target}"):
+            module = Compilation(module, machine, options, trace).passes("scheduled")
+    cost = program_cost(module, machine)
+    if as_json:
+        print_json(_document(cost, machine))
+    else:
+        _show(cost, machine, top, in_order, module.name)
+
+
+def _show(cost: ProgramCost, target: Target, top: int, in_order: bool, name: str) -> None:
+    from heron.hlo.origin import origin
+    from heron.trace.summary import seconds, size, table
+
+    rows = list(cost.steps) if in_order else sorted(cost.steps, key=lambda s: -s.seconds)
+    ideal = sum(s.runs * s.estimate.ideal for s in cost.steps)
+    print_text(
+        f"{name} on {target.name}: about {seconds(cost.seconds)}, {cost.launches:g} steps, "
+        f"{cost.flops / 1e9:.3g} Gflop, {size(cost.bytes)} moved; roofline {seconds(ideal)}"
+    )
+    if not rows:
+        return
+    made = table("kernel", "runs>", "time>", "share>", "flops>", "read>", "written>", "limit", "roof>", "from")
+    for s in rows[:top]:
+        made.add_row(
+            s.cost.name,
+            f"{s.runs:g}" if s.known else f"{s.runs:g}?",
+            seconds(s.seconds),
+            f"{100 * s.seconds / cost.seconds:.0f} %" if cost.seconds else "",
+            _count(s.cost.flops),
+            size(sum(r.total for r in s.cost.reads)),
+            size(s.cost.written),
+            s.estimate.bound,
+            f"{100 * s.estimate.fraction:.0f} %",
+            origin(s.instruction),
+        )
+    print_table(made)
+    if len(rows) > top:
+        rest = sum(s.seconds for s in rows[top:])
+        print_text(f"… and {len(rows) - top} more, {seconds(rest)}; --top {len(rows)} shows all")
+    if any(not s.known for s in rows):
+        print_text("? = inside a loop or branch whose runs are not known: counted once")
+
+
+def _count(value: float) -> str:
+    for unit in ("", "k", "M", "G", "T"):
+        if value < 1000:
+            return f"{value:.3g}{unit}"
+        value /= 1000
+    return f"{value:.3g}P"
+
+
+def _document(cost: ProgramCost, target: Target) -> dict[str, Any]:
+    """Stable fields: totals in seconds, flops and bytes, and ``steps`` in the order of execution."""
+    return {
+        "target": target.name,
+        "seconds": cost.seconds,
+        "steps_run": cost.launches,
+        "flops": cost.flops,
+        "bytes": cost.bytes,
+        "steps": [_row(s) for s in cost.steps],
+    }
+
+
+def _row(s: Step) -> dict[str, Any]:
+    from heron.hlo.origin import operation, source_line
+
+    c, e = s.cost, s.estimate
+    return {
+        "name": c.name,
+        "opcode": c.opcode,
+        "runs": s.runs,
+        "runs_known": s.known,
+        "seconds": e.seconds,
+        "launch_seconds": e.launch,
+        "compute_seconds": e.compute,
+        "memory_seconds": e.memory,
+        "limit": e.bound,
+        "roofline_fraction": e.fraction,
+        "flops": c.flops,
+        "transcendentals": c.transcendentals,
+        "unit": c.unit,
+        "reads": [
+            {"operand": r.operand, "size": r.size, "distinct": r.distinct, "total": r.total, "used": r.used}
+            for r in c.reads
+        ],
+        "written": c.written,
+        "work_items": c.work_items,
+        "op_name": operation(s.instruction),
+        "source": source_line(s.instruction),
+    }
