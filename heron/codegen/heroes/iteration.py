@@ -111,13 +111,27 @@ def item_loop(
 
     ``work(item, carried) -> carried``, with items counted from 0.
     """
-    e = entry.e
     lo, hi = item_range(entry, items, first_item, total)
+    return for_(entry, lo, hi, inits, lambda item, carried: work(entry.e.variable(item, 0, items - 1), carried))
+
+
+def for_(
+    entry: Entry,
+    lo: SSAValue,
+    hi: SSAValue,
+    inits: Sequence[SSAValue],
+    body: Callable[[SSAValue, Sequence[SSAValue]], Sequence[SSAValue]],
+    step: SSAValue | None = None,
+) -> list[SSAValue]:
+    """`scf.for` between bounds known when it runs, carrying scalars and tensors: `body(variable, carried) -> carried`.
+
+    By 1 unless there is a `step`.
+    """
+    e = entry.e
     block = Block(arg_types=[INDEX, *(v.type for v in inits)])
-    item = e.variable(block.args[0], 0, items - 1)
     with e.region(block):
-        e.b.terminate(scf.YieldOp, work(item, block.args[1:]))
-    operands = [lo, hi, e.b.integer(1), *inits]
+        e.b.terminate(scf.YieldOp, body(block.args[0], block.args[1:]))
+    operands = [lo, hi, e.b.integer(1) if step is None else step, *inits]
     op = scf.ForOp.create(operands=operands, result_types=[v.type for v in inits], regions=[Region(block)])
     return list(e.b.add(op).results)
 

@@ -13,20 +13,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 
-from xdsl.dialects import arith, scf, tensor
+from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir import SSAValue
 
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index, delinearize
-from heron.analysis.indexing.map import Constraint
 from heron.codegen.heroes.base import Entry
-from heron.codegen.heroes.iteration import item_loop, item_range
+from heron.codegen.heroes.iteration import for_, item_loop, item_range
 from heron.codegen.heroes.reduction_form import Axis, Reduction, Walk
 from heron.codegen.heroes.reduction_tiles import get, put, source_index
-from heron.codegen.mlir_types import INDEX
 
 #: results of a work item; of sources larger than `LARGE` bytes, the bytes of a source row it takes
 ITEM = 64
@@ -90,12 +89,11 @@ def columns(frame: Entry, walk: Walk, first: int, total: int) -> str:
                 ends = e.b.op(arith.MinSIOp, e.b.op(arith.MuliOp, hi, e.b.integer(width)), e.b.integer(length))
                 left = e.b.op(arith.SubiOp, ends, column)
                 count = e.b.op(arith.MinSIOp, left, e.b.integer(work.tile))
-                variables = e.variable(column, 0, length - 1), e.variable(count, 0, work.tile)
-                return work.emit(place, *variables, carried)
+                return work.emit(place, e.variable(column, 0, length - 1), count, carried)
 
-            return _for(frame, lo, hi, tile // width, carried, columns_of)
+            return for_(frame, lo, hi, carried, columns_of, e.b.integer(tile // width))
 
-        results = _for(frame, begin, end, 1, inits, position)
+        results = for_(frame, begin, end, inits, position)
     _store(frame, reduction, results)
     return f"columns of {reduction.row}, up to {work.tile} at a time"
 
@@ -163,7 +161,9 @@ class _Columns:
         """The position along the outer axes."""
         return self.frame.e.simplify(delinearize(item, [a.length for a in self.shape.outer]))
 
-    def emit(self, place: Index, first: Expr, width: Expr | None, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+    def emit(
+        self, place: Index, first: Expr, width: SSAValue | None, carried: Sequence[SSAValue]
+    ) -> Sequence[SSAValue]:
         """The columns from `first` on: `width` of them, or a whole tile. Carries side outputs, then the others."""
         e, frame, reduction = self.frame.e, self.frame, self.reduction
         types = [t for r in reduction.reducers for t in r.packed_types]
@@ -175,28 +175,36 @@ class _Columns:
             index = source_index(reduction, axes, [*place, first + column, *reduced])
             return e.simplify(tuple(index))
 
-        def within(variables: Index) -> list[Constraint]:
-            return [] if width is None else [(variables[-1] - width, -self.tile, -1)]
+        def along(
+            inits: Sequence[SSAValue], body: Callable[[Expr, Sequence[SSAValue]], list[SSAValue]]
+        ) -> list[SSAValue]:
+            """A loop over the columns. `width` is its bound, no test in each step: LLVM would make masks of that."""
+            if width is None:
+                return e.loop([self.tile], inits, lambda variables, values: body(variables[0], values))
+            return for_(
+                frame, e.b.integer(0), width, inits, lambda v, values: body(e.variable(v, 0, self.tile - 1), values)
+            )
 
-        def clear(variables: Index, tensors: Sequence[SSAValue]) -> list[SSAValue]:
-            return [put(frame, v, t, variables) for v, t in zip(reduction.start(frame), tensors, strict=True)]
+        def clear(column: Expr, tensors: Sequence[SSAValue]) -> list[SSAValue]:
+            return [put(frame, v, t, (column,)) for v, t in zip(reduction.start(frame), tensors, strict=True)]
 
-        def element(variables: Index, values: Sequence[SSAValue]) -> list[SSAValue]:
-            read = [get(frame, t, variables[-1:]) for t in values[:n]]
-            results = reduction.element(frame, index_at(variables[-1], variables[:-1]), [*read, *values[n:]])
-            stored = [put(frame, v, t, variables[-1:]) for v, t in zip(results, values[:n], strict=False)]
+        def row(reduced: Index, values: Sequence[SSAValue]) -> list[SSAValue]:
+            return along(values, partial(element, reduced))
+
+        def element(reduced: Index, column: Expr, values: Sequence[SSAValue]) -> list[SSAValue]:
+            read = [get(frame, t, (column,)) for t in values[:n]]
+            results = reduction.element(frame, index_at(column, reduced), [*read, *values[n:]])
+            stored = [put(frame, v, t, (column,)) for v, t in zip(results, values[:n], strict=False)]
             return [*stored, *results[n:]]
 
-        def finish(variables: Index, tensors: Sequence[SSAValue]) -> list[SSAValue]:
-            read = [get(frame, t, variables) for t in sums]
-            index = index_at(variables[0], [Const(0)] * len(self.shape.inner))
+        def finish(column: Expr, tensors: Sequence[SSAValue]) -> list[SSAValue]:
+            read = [get(frame, t, (column,)) for t in sums]
+            index = index_at(column, [Const(0)] * len(self.shape.inner))
             return reduction.epilogue(frame, tuple(index[d] for d in reduction.kept), read, tensors)
 
-        sums = e.loop([self.tile], sums, clear, within)
-        lengths = [*(a.length for a in self.shape.inner), self.tile]
-        walked = e.loop(lengths, [*sums, *carried[:sides]], element, within)
+        walked = e.loop([a.length for a in self.shape.inner], [*along(sums, clear), *carried[:sides]], row)
         sums = walked[:n]
-        return [*walked[n:], *e.loop([self.tile], carried[sides:], finish, within)]
+        return [*walked[n:], *along(carried[sides:], finish)]
 
 
 def _bounds(frame: Entry, lo: SSAValue, hi: SSAValue, tiles: int) -> tuple[SSAValue, SSAValue]:
@@ -205,23 +213,6 @@ def _bounds(frame: Entry, lo: SSAValue, hi: SSAValue, tiles: int) -> tuple[SSAVa
     count = b.integer(tiles)
     last = b.op(arith.AddiOp, hi, b.integer(tiles - 1))
     return b.op(arith.DivUIOp, lo, count), b.op(arith.DivUIOp, last, count)
-
-
-def _for(
-    frame: Entry,
-    lo: SSAValue,
-    hi: SSAValue,
-    step: int,
-    inits: Sequence[SSAValue],
-    body: Callable[[SSAValue, Sequence[SSAValue]], Sequence[SSAValue]],
-) -> list[SSAValue]:
-    e = frame.e
-    block = Block(arg_types=[INDEX, *(v.type for v in inits)])
-    with e.region(block):
-        e.b.terminate(scf.YieldOp, body(block.args[0], block.args[1:]))
-    operands = [lo, hi, e.b.integer(step), *inits]
-    op = scf.ForOp.create(operands=operands, result_types=[v.type for v in inits], regions=[Region(block)])
-    return list(e.b.add(op).results)
 
 
 def _store(frame: Entry, reduction: Reduction, results: Sequence[SSAValue]) -> None:

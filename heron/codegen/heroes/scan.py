@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from xdsl.dialects import arith, scf, tensor
+from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir import SSAValue
 
 from heron.analysis.cost import computation_flops
 from heron.analysis.indexing.expr import Const, Expr
@@ -25,8 +25,8 @@ from heron.analysis.prefix_scan import Scan, scan_of
 from heron.codegen.elemental import Value
 from heron.codegen.elemental.reduction import Reducer, initial_values
 from heron.codegen.heroes.base import Entry, Fusion, entry, hero, load
+from heron.codegen.heroes.iteration import item_loop
 from heron.codegen.kernel import Kernel, Launch
-from heron.codegen.mlir_types import INDEX
 from heron.codegen.partition import partition
 from heron.hlo.instruction import Instruction
 from heron.targets import Target
@@ -110,21 +110,11 @@ class _Emission:
 
     def emit(self) -> Kernel:
         """The loop over work items, each a group of lanes from one end to the other."""
-        frame, e, lanes = self.frame, self.e, self.lanes
+        frame, lanes = self.frame, self.lanes
         items = lanes.groups * lanes.tiles
         form = f"{lanes.width} scans of {self.scan.results} at a time"
         if items:
-            assert frame.lo is not None and frame.hi is not None
-            block = Block(arg_types=[INDEX, *(v.type for v in frame.outputs)])
-            item = e.variable(block.args[0], 0, items - 1)
-            with e.region(block):
-                e.b.terminate(scf.YieldOp, self._item(item, block.args[1:]))
-            op = scf.ForOp.create(
-                operands=[frame.lo, frame.hi, e.b.integer(1), *frame.outputs],
-                result_types=[v.type for v in frame.outputs],
-                regions=[Region(block)],
-            )
-            frame.outputs = list(e.b.add(op).results)
+            frame.outputs = item_loop(frame, items, 0, items, frame.outputs, self._item)
         return frame.finish(Launch(work_items=max(items, 1)), "scan", {"form": form})
 
     def _item(self, item: Expr, outputs: Sequence[SSAValue]) -> Sequence[SSAValue]:

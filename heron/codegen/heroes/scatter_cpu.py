@@ -6,17 +6,17 @@ Work items are parts of the window, so that no two of them touch one element.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import prod
 
-from xdsl.dialects import scf
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir import SSAValue
 
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index
 from heron.codegen.heroes.base import Entry
+from heron.codegen.heroes.iteration import item_loop
 from heron.codegen.heroes.scatter_form import Scatter, combine
 from heron.codegen.kernel import Kernel, Launch
-from heron.codegen.mlir_types import INDEX
 from heron.hlo.instruction import Instruction
 
 #: window elements a work item takes at least
@@ -28,14 +28,16 @@ def emit(frame: Entry, s: Scatter) -> Kernel:
     e = frame.e
     _copy_computed_operands(frame, s)
     parts, part = _window_parts(s)
-    outputs = list(frame.outputs)
-    block = Block(arg_types=[INDEX, *(v.type for v in outputs)])
-    item = e.variable(block.args[0], 0, parts - 1)
     window_sizes = [s.sizes[d] for d in s.window]
     if part:
         window_sizes[-1] = part
 
-    def update(batch: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
+    def all_updates(item: Expr, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        batch_sizes = [s.sizes[d] for d in s.batch]
+        each = partial(update, item)
+        return e.loop(batch_sizes, carried, each) if batch_sizes else each((), carried)
+
+    def update(item: Expr, batch: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
         first: list[Expr] = [Const(0)] * len(s.sizes)
         for d, v in zip(s.batch, batch, strict=True):
             first[d] = v
@@ -57,18 +59,8 @@ def emit(frame: Entry, s: Scatter) -> Kernel:
 
         return e.loop([], carried, inside, lambda _: constraints)
 
-    with e.region(block):
-        batch_sizes = [s.sizes[d] for d in s.batch]
-        results = e.loop(batch_sizes, block.args[1:], update) if batch_sizes else update((), block.args[1:])
-        e.b.terminate(scf.YieldOp, results)
     if prod(s.sizes):
-        assert frame.lo is not None and frame.hi is not None
-        op = scf.ForOp.create(
-            operands=[frame.lo, frame.hi, e.b.integer(1), *outputs],
-            result_types=[v.type for v in outputs],
-            regions=[Region(block)],
-        )
-        frame.outputs[:] = e.b.add(op).results
+        frame.outputs[:] = item_loop(frame, parts, 0, parts, frame.outputs, all_updates)
     return frame.finish(Launch(work_items=parts), "scatter", {"parts": str(parts)})
 
 

@@ -19,7 +19,6 @@ from heron.codegen.elemental import Value
 from heron.codegen.elemental.control import apply
 from heron.codegen.heroes.base import Entry, as_fusion, entry
 from heron.codegen.kernel import Kernel
-from heron.codegen.mlir_types import INDEX
 from heron.codegen.partition import partition
 from heron.hlo.instruction import Instruction
 from heron.targets import Target
@@ -77,25 +76,6 @@ def emit_sort(i: Instruction, name: str, target: Target) -> list[Kernel]:
 
 
 # -- loops and branches over tensors ----------------------------------------------------------------------------------
-
-
-def for_(
-    frame: Entry,
-    lo: SSAValue,
-    hi: SSAValue,
-    step: SSAValue,
-    inits: Sequence[SSAValue],
-    body: Callable[[SSAValue, Sequence[SSAValue]], Sequence[SSAValue]],
-) -> list[SSAValue]:
-    """`scf.for` carrying scalars and tensors."""
-    e = frame.e
-    block = Block(arg_types=[INDEX, *(v.type for v in inits)])
-    with e.region(block):
-        e.b.terminate(scf.YieldOp, body(block.args[0], block.args[1:]))
-    op = scf.ForOp.create(
-        operands=[lo, hi, step, *inits], result_types=[v.type for v in inits], regions=[Region(block)]
-    )
-    return list(e.b.add(op).results)
 
 
 def when(

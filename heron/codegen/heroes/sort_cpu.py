@@ -15,7 +15,8 @@ from xdsl.ir import Block, Region, SSAValue
 from heron.analysis.indexing.expr import Const, Expr
 from heron.codegen.elemental import Value
 from heron.codegen.heroes.base import Entry
-from heron.codegen.heroes.sort import Sort, for_
+from heron.codegen.heroes.iteration import for_, item_loop
+from heron.codegen.heroes.sort import Sort
 from heron.codegen.kernel import Kernel, Launch
 from heron.codegen.mlir_types import I64, INDEX, scalar_type
 from heron.targets import Target
@@ -26,22 +27,19 @@ RUN = 16
 def emit(sort: Sort, name: str, target: Target) -> Kernel:
     """The kernel."""
     frame = sort.frame(name, target)
-    b = frame.e.b
-    assert frame.lo is not None and frame.hi is not None
     if sort.rows and sort.length > 1:
-        frame.outputs[:] = for_(
-            frame, frame.lo, frame.hi, b.integer(1), frame.outputs, lambda row, t: _Row(sort, frame, row).sort(t)
-        )
+        rows = sort.rows
+        frame.outputs = item_loop(frame, rows, 0, rows, frame.outputs, lambda row, t: _Row(sort, frame, row).sort(t))
     return frame.finish(Launch(work_items=max(sort.rows, 1)), "sort", {"form": f"merge sort of {sort.length}"})
 
 
 class _Row:
     """Sorts one row. Scratch tensors are [2, length], one an operand."""
 
-    def __init__(self, sort: Sort, frame: Entry, row: SSAValue) -> None:
+    def __init__(self, sort: Sort, frame: Entry, row: Expr) -> None:
         self.s, self.frame, self.e = sort, frame, frame.e
         self.n = sort.length
-        self.row = self.e.variable(row, 0, sort.rows - 1)
+        self.row = row
         self.passes = 0
         while RUN << self.passes < self.n:
             self.passes += 1
@@ -54,10 +52,10 @@ class _Row:
             b.op(tensor.EmptyOp, type=TensorType(scalar_type(o.shape.element_type), [halves, self.n]))
             for o in self.s.i.operands
         ]
-        zero, one, length = b.integer(0), b.integer(1), b.integer(self.n)
-        scratch = for_(self.frame, zero, length, b.integer(RUN), scratch, lambda start, t: self._run(tensors, start, t))
+        zero, length = b.integer(0), b.integer(self.n)
+        scratch = for_(self.frame, zero, length, scratch, lambda start, t: self._run(tensors, start, t), b.integer(RUN))
         if self.passes:
-            scratch = for_(self.frame, zero, b.integer(self.passes), one, scratch, self._pass)
+            scratch = for_(self.frame, zero, b.integer(self.passes), scratch, self._pass)
         half = Const(self.passes % 2)
 
         def back(position: SSAValue, carried: Sequence[SSAValue]) -> list[SSAValue]:
@@ -66,7 +64,7 @@ class _Row:
             index = self.s.index(self.frame, self.row, p)
             return [self.e.insert(v, t, index) for v, t in zip(values, carried, strict=True)]
 
-        return for_(self.frame, zero, length, one, tensors, back)
+        return for_(self.frame, zero, length, tensors, back)
 
     def _position(self, value: SSAValue) -> Expr:
         return self.e.variable(value, 0, self.n - 1)
@@ -92,7 +90,7 @@ class _Row:
             place, moved = self._make_room(values, start, position, carried)
             return self._write(values, moved, Const(0), self._position(place))
 
-        return for_(self.frame, start, end, b.integer(1), scratch, insert)
+        return for_(self.frame, start, end, scratch, insert)
 
     def _make_room(
         self, values: Sequence[Value], start: SSAValue, position: SSAValue, scratch: Sequence[SSAValue]
@@ -135,9 +133,9 @@ class _Row:
             def element(position: SSAValue, state: Sequence[SSAValue]) -> list[SSAValue]:
                 return self._merge_one(position, state, middle, end, source, target)
 
-            return for_(self.frame, start, end, b.integer(1), [start, middle, *carried], element)[2:]
+            return for_(self.frame, start, end, [start, middle, *carried], element)[2:]
 
-        return for_(self.frame, b.integer(0), length, b.op(arith.AddiOp, width, width), scratch, merge)
+        return for_(self.frame, b.integer(0), length, scratch, merge, b.op(arith.AddiOp, width, width))
 
     def _merge_one(
         self,

@@ -21,7 +21,8 @@ from heron.analysis.indexing.map import Constraint
 from heron.codegen.dialects.xla_gpu import AllocateSharedOp, SyncThreadsOp
 from heron.codegen.elemental import Value
 from heron.codegen.heroes.base import Entry
-from heron.codegen.heroes.sort import Sort, for_, when
+from heron.codegen.heroes.iteration import for_
+from heron.codegen.heroes.sort import Sort, when
 from heron.codegen.kernel import Kernel, Launch
 from heron.codegen.mlir_types import scalar_type
 from heron.targets import Target
@@ -167,14 +168,14 @@ def _steps(
         def step(count: SSAValue, carried: Sequence[SSAValue]) -> list[SSAValue]:
             return _tile_step(frame, sort, carried, thread, b.op(arith.SubiOp, highest, count), bits, False, place)
 
-        return for_(frame, b.integer(0), b.op(arith.AddiOp, highest, one), one, tensors, step)
+        return for_(frame, b.integer(0), b.op(arith.AddiOp, highest, one), tensors, step)
 
     def stage(number: SSAValue, tensors: Sequence[SSAValue]) -> list[SSAValue]:
         mirrored = _tile_step(frame, sort, tensors, thread, number, bits, True, place)
         return plain_steps(b.op(arith.SubiOp, number, one), mirrored)
 
     if whole:
-        shared = for_(frame, b.integer(0), b.integer(bits), one, shared, stage)
+        shared = for_(frame, b.integer(0), b.integer(bits), shared, stage)
     else:
         shared = plain_steps(last, shared)
     return list(b.add(SyncThreadsOp(shared)).results)

@@ -30,44 +30,47 @@ ModuleOp(
 	        %28 = arith.subi %27, %25 : index
 	        %29 = arith.minsi %28, %2 : index
 	        %30 = tensor.empty() : tensor<128xf32>
-	        %31 = xla_gpu.loop (%29)[%32] -> () in "(d0)[s0] -> (), domain: d0 in [0, 128], s0 in [0, 127], -d0 + s0 in [-128, -1]" iter_args(%33 = %30) -> (tensor<128xf32>) {
+	        %31 = scf.for %32 = %6 to %29 step %4 iter_args(%33 = %30) -> (tensor<128xf32>) {
 	          %34 = tensor.insert %1 into %33[%32] : tensor<128xf32>
-	          xla_gpu.yield %34 : tensor<128xf32>
+	          scf.yield %34 : tensor<128xf32>
 	        }
-	        %35 = xla_gpu.loop (%29)[%36, %37] -> () in "(d0)[s0, s1] -> (), domain: d0 in [0, 128], s0 in [0, 95], s1 in [0, 127], -d0 + s1 in [-128, -1]" iter_args(%38 = %31) -> (tensor<128xf32>) {
-	          %39 = tensor.extract %38[%37] : tensor<128xf32>
-	          %40 = xla_gpu.apply_indexing "(d0, d1) -> (d0 + d1), domain: d0 in [0, 127], d1 in [0, 127]"(%25, %37)
-	          %41 = tensor.extract %in[%36, %40] : tensor<96x128xf32>
-	          %42 = arith.addf %39, %41 fastmath<reassoc> : f32
-	          %43 = tensor.insert %42 into %38[%37] : tensor<128xf32>
-	          xla_gpu.yield %43 : tensor<128xf32>
+	        %35 = xla_gpu.loop ()[%36] -> () in "()[s0] -> (), domain: s0 in [0, 95]" iter_args(%37 = %31) -> (tensor<128xf32>) {
+	          %38 = scf.for %39 = %6 to %29 step %4 iter_args(%40 = %37) -> (tensor<128xf32>) {
+	            %41 = tensor.extract %40[%39] : tensor<128xf32>
+	            %42 = xla_gpu.apply_indexing "(d0, d1) -> (d0 + d1), domain: d0 in [0, 127], d1 in [0, 127]"(%25, %39)
+	            %43 = tensor.extract %in[%36, %42] : tensor<96x128xf32>
+	            %44 = arith.addf %41, %43 fastmath<reassoc> : f32
+	            %45 = tensor.insert %44 into %40[%39] : tensor<128xf32>
+	            scf.yield %45 : tensor<128xf32>
+	          }
+	          xla_gpu.yield %38 : tensor<128xf32>
 	        }
-	        %44 = xla_gpu.loop (%29)[%45] -> () in "(d0)[s0] -> (), domain: d0 in [0, 128], s0 in [0, 127], -d0 + s0 in [-128, -1]" iter_args(%46 = %24) -> (tensor<128xf32>) {
-	          %47 = tensor.extract %35[%45] : tensor<128xf32>
-	          %48 = xla_gpu.apply_indexing "(d0, d1) -> (d0 + d1), domain: d0 in [0, 127], d1 in [0, 127]"(%25, %45)
-	          %49 = tensor.insert %47 into %46[%48] : tensor<128xf32>
-	          xla_gpu.yield %49 : tensor<128xf32>
+	        %46 = scf.for %47 = %6 to %29 step %4 iter_args(%48 = %24) -> (tensor<128xf32>) {
+	          %49 = tensor.extract %35[%47] : tensor<128xf32>
+	          %50 = xla_gpu.apply_indexing "(d0, d1) -> (d0 + d1), domain: d0 in [0, 127], d1 in [0, 127]"(%25, %47)
+	          %51 = tensor.insert %49 into %48[%50] : tensor<128xf32>
+	          scf.yield %51 : tensor<128xf32>
 	        }
-	        scf.yield %44 : tensor<128xf32>
+	        scf.yield %46 : tensor<128xf32>
 	      }
 	      scf.yield %22 : tensor<128xf32>
 	    }
-	    %50 = arith.subi %lo, %5 : index
-	    %51 = arith.maxsi %50, %6 : index
-	    %52 = arith.minsi %51, %0 : index
-	    %53 = arith.subi %hi, %5 : index
-	    %54 = arith.maxsi %53, %6 : index
-	    %55 = arith.minsi %54, %0 : index
-	    %56 = scf.for %57 = %52 to %55 step %4 iter_args(%58 = %out_1) -> (tensor<96xf32>) {
-	      %59 = xla_gpu.loop ()[%60] -> () in "()[s0] -> (), domain: s0 in [0, 127]" iter_args(%61 = %1) -> (f32) {
-	        %62 = tensor.extract %in[%57, %60] : tensor<96x128xf32>
-	        %63 = arith.addf %61, %62 fastmath<reassoc> : f32
-	        xla_gpu.yield %63 : f32
+	    %52 = arith.subi %lo, %5 : index
+	    %53 = arith.maxsi %52, %6 : index
+	    %54 = arith.minsi %53, %0 : index
+	    %55 = arith.subi %hi, %5 : index
+	    %56 = arith.maxsi %55, %6 : index
+	    %57 = arith.minsi %56, %0 : index
+	    %58 = scf.for %59 = %54 to %57 step %4 iter_args(%60 = %out_1) -> (tensor<96xf32>) {
+	      %61 = xla_gpu.loop ()[%62] -> () in "()[s0] -> (), domain: s0 in [0, 127]" iter_args(%63 = %1) -> (f32) {
+	        %64 = tensor.extract %in[%59, %62] : tensor<96x128xf32>
+	        %65 = arith.addf %63, %64 fastmath<reassoc> : f32
+	        xla_gpu.yield %65 : f32
 	      }
-	      %64 = tensor.insert %59 into %58[%57] : tensor<96xf32>
-	      scf.yield %64 : tensor<96xf32>
+	      %66 = tensor.insert %61 into %60[%59] : tensor<96xf32>
+	      scf.yield %66 : tensor<96xf32>
 	    }
-	    func.return %14, %56 : tensor<128xf32>, tensor<96xf32>
+	    func.return %14, %58 : tensor<128xf32>, tensor<96xf32>
 	  }
 	}
 )

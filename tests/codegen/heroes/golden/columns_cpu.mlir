@@ -11,20 +11,23 @@ ModuleOp(
 	        %9 = tensor.insert %1 into %8[%7] : tensor<40xf32>
 	        xla_gpu.yield %9 : tensor<40xf32>
 	      }
-	      %10 = xla_gpu.loop ()[%11, %12] -> () in "()[s0, s1] -> (), domain: s0 in [0, 95], s1 in [0, 39]" iter_args(%13 = %6) -> (tensor<40xf32>) {
-	        %14 = tensor.extract %13[%12] : tensor<40xf32>
-	        %15 = tensor.extract %in[%11, %12] : tensor<96x40xf32>
-	        %16 = arith.mulf %15, %15 : f32
-	        %17 = arith.addf %14, %16 fastmath<reassoc> : f32
-	        %18 = tensor.insert %17 into %13[%12] : tensor<40xf32>
-	        xla_gpu.yield %18 : tensor<40xf32>
+	      %10 = xla_gpu.loop ()[%11] -> () in "()[s0] -> (), domain: s0 in [0, 95]" iter_args(%12 = %6) -> (tensor<40xf32>) {
+	        %13 = xla_gpu.loop ()[%14] -> () in "()[s0] -> (), domain: s0 in [0, 39]" iter_args(%15 = %12) -> (tensor<40xf32>) {
+	          %16 = tensor.extract %15[%14] : tensor<40xf32>
+	          %17 = tensor.extract %in[%11, %14] : tensor<96x40xf32>
+	          %18 = arith.mulf %17, %17 : f32
+	          %19 = arith.addf %16, %18 fastmath<reassoc> : f32
+	          %20 = tensor.insert %19 into %15[%14] : tensor<40xf32>
+	          xla_gpu.yield %20 : tensor<40xf32>
+	        }
+	        xla_gpu.yield %13 : tensor<40xf32>
 	      }
-	      %19 = xla_gpu.loop ()[%20] -> () in "()[s0] -> (), domain: s0 in [0, 39]" iter_args(%21 = %4) -> (tensor<40xf32>) {
-	        %22 = tensor.extract %10[%20] : tensor<40xf32>
-	        %23 = tensor.insert %22 into %21[%20] : tensor<40xf32>
-	        xla_gpu.yield %23 : tensor<40xf32>
+	      %21 = xla_gpu.loop ()[%22] -> () in "()[s0] -> (), domain: s0 in [0, 39]" iter_args(%23 = %4) -> (tensor<40xf32>) {
+	        %24 = tensor.extract %10[%22] : tensor<40xf32>
+	        %25 = tensor.insert %24 into %23[%22] : tensor<40xf32>
+	        xla_gpu.yield %25 : tensor<40xf32>
 	      }
-	      scf.yield %19 : tensor<40xf32>
+	      scf.yield %21 : tensor<40xf32>
 	    }
 	    func.return %2 : tensor<40xf32>
 	  }
