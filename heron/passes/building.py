@@ -195,6 +195,7 @@ def inline(at: Instruction, callee: Computation, arguments: Sequence[Instruction
         if i in copies:
             continue
         copy = caller.attach(i.clone([copies[o] for o in i.operands]))
+        own_body(copy)
         for before in i.control_predecessors:
             copy.add_control_predecessor(copies[before])
         copies[i] = copy

@@ -14,7 +14,8 @@ The short form is HLO text of the entry computation's body, with four reliefs::
 - a line ``...`` below the arrow stands for more than one would read: such an example is run, but what it gives is not
   compared.
 
-Other computations stand before the body as in any HLO text: ``name { ... }``.
+Other computations stand before the body as in any HLO text: ``name { ... }``. An example about what the header says
+begins both parts with a line of it: ``HloModule example, is_scheduled=true``.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ _ARROW = re.compile(r"^[ ]*->[ ]*$", re.M)
 _LINE = re.compile(r"^(ROOT )?%?([\w.-]+) = (.*)$")
 _TYPED_OPERAND = re.compile(r"(?<=[(\s])([a-z]\w*\[[\d,<=]*\](?:\{[\d,]*\})?) ([A-Za-z_][\w.-]*)(?=[,)])")
 _NAME = re.compile(r"[A-Za-z_][\w.-]*")
+_HLO = re.compile(r"^\s*(ROOT |HloModule |%?[\w.-]+ = |%?[\w.-]+ \{$)")
+_HEADER = re.compile(r"^\s*(HloModule .*)$", re.M)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +58,10 @@ def doc_of(thing: object) -> Doc:
     # the example is the paragraph with the arrow and, before it, what is HLO too: computations and further lines
     arrow = next(n for n, block in enumerate(blocks) if _ARROW.search(block))
     first = arrow
-    while first > 1 and re.search(r"^\s*(ROOT |%?[\w.-]+ = |%?[\w.-]+ \{$)", blocks[first - 1].split("\n")[0]):
+    while first > 1 and _HLO.search(blocks[first - 1].split("\n")[0]):
         first -= 1
     last = arrow + 1
-    while last < len(blocks) and re.search(r"^\s*(ROOT |%?[\w.-]+ = |%?[\w.-]+ \{$)", blocks[last].split("\n")[0]):
+    while last < len(blocks) and _HLO.search(blocks[last].split("\n")[0]):
         last += 1
     prose = "\n\n".join(blocks[:first] + blocks[last:]).removesuffix("::").rstrip()
     before, after = _ARROW.split("\n\n".join(blocks[first:last]))
@@ -71,11 +74,12 @@ def _first_sentence(text: str) -> str:
 
 def expand_example(before: str, after: str) -> Example:
     """Two short forms as two modules' texts."""
+    (header, before), (header_after, after) = map(_without_header, (before, after))
     calls, lines = _split(before)
     lines = _with_parameters(lines)
     defined = {m[2]: line for line in lines if (m := _LINE.match(line))}
     if re.search(r"^ *\.\.\.$", after, re.M):
-        return Example(_module(calls, lines), None)
+        return Example(_module(header, calls, lines), None)
     after_calls, after_lines = _split(after)
     own = {m[2] for line in after_lines if (m := _LINE.match(line))}
     keep = {name for name, line in defined.items() if " parameter(" in line}
@@ -89,7 +93,14 @@ def expand_example(before: str, after: str) -> Example:
     kept = [line.removeprefix("ROOT ") for name, line in defined.items() if name in keep]
     own_calls = {block.split(" ", 1)[0] for block in after_calls}
     calls_after = [block for block in calls if block.split(" ", 1)[0] not in own_calls] + after_calls
-    return Example(_module(calls, lines), _module(calls_after, _root_marked([*kept, *after_lines])))
+    marked = _root_marked([*kept, *after_lines])
+    return Example(_module(header, calls, lines), _module(header_after, calls_after, marked))
+
+
+def _without_header(text: str) -> tuple[str, str]:
+    """The header line, or a plain one, and the rest."""
+    found = _HEADER.search(text)
+    return (found[1], _HEADER.sub("", text, count=1)) if found else ("HloModule example", text)
 
 
 def _split(text: str) -> tuple[list[str], list[str]]:
@@ -156,6 +167,6 @@ def _names_used(line: str) -> list[str]:
     return _NAME.findall(tail)
 
 
-def _module(calls: list[str], lines: list[str]) -> str:
+def _module(header: str, calls: list[str], lines: list[str]) -> str:
     body = "\n".join("  " + line for line in lines)
-    return "HloModule example\n\n" + "".join(block + "\n\n" for block in calls) + f"ENTRY main {{\n{body}\n}}\n"
+    return f"{header}\n\n" + "".join(block + "\n\n" for block in calls) + f"ENTRY main {{\n{body}\n}}\n"

@@ -41,10 +41,13 @@ def test_pass_example(cls: type[Pass]) -> None:
     module = parse(doc.example.before)
     verify(module)
     before = ValueCheck(module)
-    assert PassContext(Options()).run_pass(cls(), module)
+    assert PassContext(Options()).run_pass(cls(), module) == (doc.example.after != doc.example.before)
     verify(module)
     if doc.example.after is not None:
-        assert_same(module, parse(doc.example.after))
+        wanted = parse(doc.example.after)
+        assert_same(module, wanted)
+        if wanted.header or wanted.is_scheduled:
+            assert (module.header, module.is_scheduled) == (wanted.header, wanted.is_scheduled)
     before.after(cls.name, module)
     assert not cls().run(module, PassContext()), "a second run changed something again"
 

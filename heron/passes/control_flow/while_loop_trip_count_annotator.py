@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from heron.analysis.trip_count import Counter, counter_of
+from heron.analysis.trip_count import counter_of, trip_count
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
 from heron.passes.base import Pass
@@ -17,9 +17,10 @@ from heron.passes.registry import register
 @register
 @dataclass(frozen=True)
 class WhileLoopTripCountAnnotator(Pass):
-    """Writes the trip count of a loop that counts to a constant into its backend_config, with what it counts.
+    """Writes the trip count of a loop into its backend_config, with what it counts.
 
-    The keys are XLA's: `known_trip_count`, `known_init_step` and `known_induction_variable`. What else the
+    The keys are XLA's: `known_trip_count` and, of loops that count to a constant, `known_init_step` and
+    `known_induction_variable`. Other loops of integers known at the start are counted by running those. What else the
     backend_config says stays, as does a count that came with the program where none is found here.
 
     body {
@@ -52,21 +53,31 @@ class WhileLoopTripCountAnnotator(Pass):
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
         for i in module.instructions():
-            counter = counter_of(i) if i.opcode == "while" else None
-            if counter is not None:
-                changed |= _annotate(i, counter)
+            facts = _facts(i) if i.opcode == "while" else None
+            if facts is not None:
+                changed |= _annotate(i, facts)
         return changed
 
 
-def _annotate(loop: Instruction, counter: Counter) -> bool:
+def _facts(loop: Instruction) -> dict[str, Any] | None:
+    """What is to be written about a loop; None where nothing is known."""
+    trips = trip_count(loop)
+    if trips is None:
+        return None
+    facts: dict[str, Any] = {"known_trip_count": {"n": str(trips)}}
+    counter = counter_of(loop)
+    if counter is not None:
+        facts["known_init_step"] = {"init": str(counter.start), "step": str(counter.step)}
+        facts["known_induction_variable"] = {"tuple_index": str(counter.index)}
+    return facts
+
+
+def _annotate(loop: Instruction, facts: dict[str, Any]) -> bool:
     old = loop.extras.get("backend_config", "")
     config = _read(old)
     if config is None:
         return False
-    config["known_trip_count"] = {"n": str(counter.trips)}
-    config["known_init_step"] = {"init": str(counter.start), "step": str(counter.step)}
-    config["known_induction_variable"] = {"tuple_index": str(counter.index)}
-    new = json.dumps(config, sort_keys=True, separators=(",", ":"))
+    new = json.dumps({**config, **facts}, sort_keys=True, separators=(",", ":"))
     loop.extras["backend_config"] = new
     return new != old
 

@@ -27,10 +27,14 @@ class MemoryScheduler(Pass):
     also with what frees memory moved up, and the best is kept. Control edges are honoured. ``order`` names one of them
     to be taken without comparing with the others.
 
+    HloModule example
+
     a = f32[8] negate(f32[8] x)
     b = f32[8] exponential(a)
     ROOT c = f32[8] add(b, x)
     ->
+    HloModule example, is_scheduled=true
+
     a = f32[8] negate(x)
     b = f32[8] exponential(a)
     ROOT c = f32[8] add(b, x)

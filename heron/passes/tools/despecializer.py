@@ -1,0 +1,40 @@
+"""despecializer: an optimised program as one that any compiler takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from heron.hlo.module import Module
+from heron.passes.base import Pass
+from heron.passes.context import PassContext
+from heron.passes.registry import get, register
+
+STEPS = ("hlo-descheduler", "control-dep-remover", "defuser", "bf16-mixed-precision-removal")
+
+
+@register
+@dataclass(frozen=True)
+class Despecializer(Pass):
+    """Undoes what was decided for one target: the schedule, control edges, fusions, products of mixed types.
+
+    What is left computes the same and can be compiled or evaluated elsewhere, to compare.
+
+    body {
+      p = bf16[4,8] parameter(0)
+      q = f32[8,2] parameter(1)
+      ROOT d = f32[4,2] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+    }
+
+    ROOT r = f32[4,2] fusion(bf16[4,8] x, f32[8,2] y), kind=kOutput, calls=body
+    ->
+    a = f32[4,8] convert(x)
+    ROOT r = f32[4,2] dot(a, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+    """
+
+    name = "despecializer"
+
+    def run(self, module: Module, ctx: PassContext) -> bool:
+        changed = False
+        for step in STEPS:
+            changed |= ctx.run_pass(get(step), module)
+        return changed

@@ -1,0 +1,185 @@
+"""Random programs of loops, branches and calls with nested tuples: what passes about control flow stumble over.
+
+State elements are kept, swapped, counted, computed alike twice, read by nobody or by themselves alone; loops start from
+tuples, from parameters and from other loops; branches are alike or differ in part. Every loop ends.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from heron.hlo.builder import Builder
+from heron.hlo.computation import Computation
+from heron.hlo.instruction import Instruction
+from heron.hlo.module import Module
+from heron.hlo.shape import Shape, row_major, scalar, tuple_
+from heron.hlo.types import F32, S8, S32, S64, U8, U32, ElementType
+
+ROW = row_major(F32, 2)
+NUMBER = scalar(S32)
+SHAPES = (ROW, NUMBER, row_major(S32, 3))
+COUNTERS: tuple[ElementType, ...] = (S32, S32, S32, S64, U32, U8, S8)
+
+
+def program(seed: int, steps: int = 6) -> Module:
+    """A module that verifies; the same for the same seed."""
+    make = _Maker(Random(seed))
+    return make.module(steps)
+
+
+class _Maker:
+    def __init__(self, random: Random) -> None:
+        self.random = random
+        self.b = Builder("generated")
+
+    def module(self, steps: int) -> Module:
+        shapes = (ROW, ROW, NUMBER, row_major(S32, 3), tuple_([ROW, NUMBER, ROW]))
+        values: list[Instruction] = [self.b.parameter(n, s) for n, s in enumerate(shapes)]
+        self.grow(self.b, values, steps, depth=0)
+        used = values[-self.random.randint(1, 4) :]
+        return self.b.build(used[0] if self.random.random() < 0.3 else self.b.tuple(*used))
+
+    # -- one computation ---------------------------------------------------------------------------------------------
+    def grow(self, b: Builder, values: list[Instruction], steps: int, depth: int) -> None:
+        """Add the results of so many steps to `values`."""
+        simple = (self.compute, self.compute, self.constant, self.pack, self.unpack)
+        rich = (self.loop, self.loop, self.branch, self.call)
+        for _ in range(steps):
+            choice = self.random.choice(simple + rich if depth < 2 else simple)
+            made = choice(b, values, depth)
+            if made is not None:
+                values.append(made)
+
+    def compute(self, b: Builder, values: list[Instruction], depth: int) -> Instruction | None:
+        arrays = [v for v in values if v.shape.is_array]
+        x = self.random.choice(arrays)
+        y = self.random.choice([v for v in arrays if v.shape.bare is x.shape.bare])
+        if x.shape.element_type.is_float:
+            made = self.random.choice(("add", "subtract", "minimum", "maximum", "negate"))
+        else:
+            made = self.random.choice(("add", "subtract", "multiply", "minimum", "xor", "negate"))
+        return b.computation.add(made, [x] if made == "negate" else [x, y])
+
+    def constant(self, b: Builder, values: list[Instruction], depth: int) -> Instruction | None:
+        return b.full(self.random.randint(0, 5), self.random.choice(SHAPES))
+
+    def pack(self, b: Builder, values: list[Instruction], depth: int) -> Instruction | None:
+        flat = [v for v in values if sum(1 for _ in v.shape.leaves()) < 4]
+        return b.tuple(*self.random.choices(flat, k=self.random.randint(1, 3)))
+
+    def unpack(self, b: Builder, values: list[Instruction], depth: int) -> Instruction | None:
+        tuples = [v for v in values if v.shape.tuple_shapes]
+        if not tuples:
+            return None
+        whole = self.random.choice(tuples)
+        return b.get_tuple_element(whole, index=self.random.randrange(len(whole.shape.tuple_shapes or ())))
+
+    # -- calls -------------------------------------------------------------------------------------------------------
+    def call(self, b: Builder, values: list[Instruction], depth: int) -> Instruction | None:
+        given = self.random.choices(values, k=2)
+        return b.call(*given, to_apply=self.function([v.shape for v in given], None, depth))
+
+    def function(self, parameters: list[Shape], result: Shape | None, depth: int) -> Computation:
+        """A computation of a few steps; its result is a value of the shape `result`, made of constants if need be."""
+        inner = self.b.nested("function")
+        values = [inner.parameter(n, s) for n, s in enumerate(parameters)]
+        values += [v for p in values for v in self.elements(inner, p)]
+        if not any(v.shape.is_array for v in values):
+            values.append(inner.full(1, ROW))
+        self.grow(inner, values, self.random.randint(1, 3), depth + 1)
+        return inner.finish(values[-1] if result is None else self.of_shape(inner, values, result))
+
+    def elements(self, b: Builder, whole: Instruction) -> list[Instruction]:
+        return [b.get_tuple_element(whole, index=n) for n in range(len(whole.shape.tuple_shapes or ()))]
+
+    def of_shape(self, b: Builder, values: list[Instruction], shape: Shape) -> Instruction:
+        fitting = [v for v in values if v.shape.bare is shape.bare]
+        if fitting:
+            return fitting[-1] if self.random.random() < 0.5 else self.random.choice(fitting)
+        if shape.tuple_shapes is not None:
+            return b.tuple(*(self.of_shape(b, values, s) for s in shape.tuple_shapes))
+        return b.full(2, shape)
+
+    def branch(self, b: Builder, values: list[Instruction], depth: int) -> Instruction | None:
+        numbers = [v for v in values if v.shape.bare is NUMBER.bare]
+        count = self.random.randint(1, 3)
+        index = self.random.choice(numbers) if numbers else b.constant(self.random.randint(-1, 3), S32)
+        if self.random.random() < 0.5:
+            index, count = b.compare(index, 2, direction=self.random.choice(("LT", "GE"))), 2
+        elif self.random.random() < 0.2:
+            index = b.constant(self.random.randint(-1, 3), S32)
+        given = [self.random.choice(values) for _ in range(count)]
+        if self.random.random() < 0.5:  # all branches get the same
+            given = given[:1] * count
+        parts = [self.random.choice(values).shape for _ in range(self.random.randint(1, 3))]
+        result = tuple_(parts) if self.random.random() < 0.7 else parts[0]
+        state = self.random.getstate()
+        branches = []
+        for operand in given:
+            if self.random.random() < 0.4 and operand is given[0]:
+                self.random.setstate(state)  # does what the first one does
+            branches.append(self.function([operand.shape], result, depth))
+        return b.conditional(index, *given, branch_computations=branches)
+
+    # -- loops -------------------------------------------------------------------------------------------------------
+    def loop(self, b: Builder, values: list[Instruction], depth: int) -> Instruction | None:
+        t = self.random.choice(COUNTERS)
+        kept = self.random.choices(values, k=self.random.randint(1, 4))
+        if self.random.random() < 0.5:
+            kept.append(self.random.choice(kept))
+        step, start = self.random.choice((1, 1, 2, -1)), self.random.randint(0, 4)
+        trips = self.random.choice((0, 1, 2, 3))
+        counters = [b.constant(start, t) for _ in range(self.random.randint(1, 2))]
+        inits = [*counters, *kept]
+        order = list(range(len(inits)))
+        self.random.shuffle(order)
+        state = tuple_([inits[n].shape for n in order])
+        counted = order.index(0)
+        condition = self.again(state, counted, t, start, step, trips)
+        body = self.step(state, {order.index(n): t for n in range(len(counters))}, step, depth)
+        loop = b.while_(b.tuple(*(inits[n] for n in order)), condition=condition, body=body)
+        results = self.elements(b, loop)
+        for n in self.random.sample(range(len(results)), self.random.randint(1, len(results))):
+            values.append(results[n])
+        return loop if self.random.random() < 0.1 else values[-1]
+
+    def again(self, state: Shape, counted: int, t: ElementType, start: int, step: int, trips: int) -> Computation:
+        inner = self.b.nested("condition")
+        p = inner.parameter(0, state)
+        count = inner.get_tuple_element(p, index=counted)
+        end = start + step * trips
+        if t.is_unsigned and end < 0:
+            return inner.finish(inner.compare(count, inner.constant(start, t), direction="NE"))  # never runs
+        direction = self.random.choice(("LT" if step > 0 else "GT", "NE"))
+        bound = inner.constant(end, t)
+        if self.random.random() < 0.3:
+            swapped = {"LT": "GT", "GT": "LT", "NE": "NE"}[direction]
+            return inner.finish(inner.compare(bound, count, direction=swapped))
+        return inner.finish(inner.compare(count, bound, direction=direction))
+
+    def step(self, state: Shape, counters: dict[int, ElementType], step: int, depth: int) -> Computation:
+        inner = self.b.nested("body")
+        p = inner.parameter(0, state)
+        old = self.elements(inner, p)
+        new = list(old)
+        values = list(old)
+        for n, t in counters.items():
+            by = inner.constant(abs(step), t)
+            new[n] = inner.add(old[n], by) if step > 0 else inner.subtract(old[n], by)
+        rest = [n for n in range(len(old)) if n not in counters]
+        if any(v.shape.is_array and v.shape.element_type in (F32, S32) for v in values):
+            seen = [v for v in values if not v.shape.is_array or v.shape.element_type in (F32, S32)]
+            self.grow(inner, seen, self.random.randint(0, 3), depth + 1)
+            values = seen
+        for n in rest:
+            alike = [m for m in rest if old[m].shape.bare is old[n].shape.bare]
+            way = self.random.randrange(6)
+            if way == 0:
+                new[n] = old[self.random.choice(alike)]  # swapped, or handed along
+            elif way == 1:
+                new[n] = new[self.random.choice(alike)]  # what another one becomes
+            elif way == 2 and old[n].shape.is_array:
+                new[n] = inner.add(old[n], old[n])  # what only itself depends on
+            elif way > 3:
+                new[n] = self.of_shape(inner, values, old[n].shape)
+        return inner.finish(inner.tuple(*new))
