@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from heron.backends.devices import need_one
 from heron.backends.lower import KernelUse, Lowering
 from heron.backends.sharing import computes_in_place
 from heron.errors import HeronError
@@ -86,6 +87,7 @@ class Compilation:
     @cached_property
     def lowered(self) -> tuple[Sequence, dict[str, KernelUse]]:
         """Thunks and distinct kernels, still MLIR before lowering."""
+        need_one(self.scheduled, self.target.name)
         buffers = self.buffers
         with self.trace.stage("emit"):
             lowering = Lowering(self.scheduled, buffers, self.target, self.trace, self.machine.has_gemm)

@@ -30,6 +30,7 @@ from heron.runtime.thunks import (
     CopyThunk,
     GemmThunk,
     KernelThunk,
+    RandomStateThunk,
     Sequence,
     Thunk,
     WhileThunk,
@@ -81,6 +82,7 @@ class Lowering:
             "while": self.loop,
             "conditional": self.conditional,
             "call": self.call,
+            "rng-get-and-update-state": self.random_state,
             **{opcode: partial(rule, self) for opcode, rule in library.RULES.items()},
         }
 
@@ -214,6 +216,9 @@ class Lowering:
 
     def call(self, i: Instruction) -> list[Thunk]:
         return list(self.sequence(i.to_apply))
+
+    def random_state(self, i: Instruction) -> list[Thunk]:
+        return [RandomStateThunk(self.slice(i), i.delta, i.name)]
 
 
 def copies(origin: Slice, target: Slice, source: str) -> list[Thunk]:

@@ -16,6 +16,7 @@ from heron.errors import HeronError
 from heron.hlo.computation import Computation
 from heron.hlo.evaluation import batched, dynamic
 from heron.hlo.evaluation.devices import Device, World
+from heron.hlo.evaluation.draws import FIRST_STATE
 from heron.hlo.evaluation.host import Host
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
@@ -35,7 +36,7 @@ class Evaluator:
     Args:
         module: the program; None to run single computations or instructions.
         on_value: called with each instruction and its value as it is computed, in called computations too.
-        seed: of the numbers `rng` draws.
+        seed: how far the random state of the module, which `rng` draws from, is from where it starts in programs.
         host: what infeeds get, and where outfeeds go.
         world: the devices that take part, `device` the one this evaluator is; alone when left out.
     """
@@ -56,8 +57,7 @@ class Evaluator:
         self.world = world or World()
         self.device = device or self.world.devices[0]
         self.on_value = on_value
-        self.random = np.random.default_rng(seed)
-        self.rng_state = seed
+        self.rng_state = FIRST_STATE + seed
         #: every recv begun, with what it waits for
         self.transfers: list[tuple[Instruction, Any]] = []
         self._orders: dict[Computation, list[Instruction]] = {}

@@ -89,6 +89,18 @@ class ConditionalThunk:
 
 
 @dataclass(frozen=True, slots=True)
+class RandomStateThunk:
+    """Write the program's random state, its low word first, and advance it by ``delta``.
+
+    Every executable has one state, which starts at ``FIRST_STATE`` and lives as long as it.
+    """
+
+    out: Slice
+    delta: int
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class HostThunk:
     """Call a Python function on NumPy views of the slices (a library routine with no native binding here)."""
 
@@ -99,15 +111,26 @@ class HostThunk:
     source: str
 
 
-Thunk = KernelThunk | GemmThunk | ConvolutionThunk | CopyThunk | WhileThunk | ConditionalThunk | HostThunk
+Thunk = (
+    KernelThunk
+    | GemmThunk
+    | ConvolutionThunk
+    | CopyThunk
+    | WhileThunk
+    | ConditionalThunk
+    | RandomStateThunk
+    | HostThunk
+)
 Sequence = tuple[Thunk, ...]
 
 
 def kind_of(t: Thunk) -> str:
-    """What a summary counts a thunk as: kernel, gemm, copy, while, conditional, or the library's name."""
+    """What a summary counts a thunk as: kernel, gemm, copy, while, …, or the library's name."""
     match t:
         case HostThunk():
             return t.library
+        case RandomStateThunk():
+            return "random state"
         case _:
             return type(t).__name__.removesuffix("Thunk").lower()
 
@@ -157,6 +180,8 @@ def show(sequence: Sequence, indent: str = "") -> str:
                 for n, branch in enumerate(t.branches):
                     lines.append(f"{indent}  branch {n}:")
                     lines.append(show(branch, indent + "    "))
+            case RandomStateThunk():
+                lines.append(f"{indent}random state {place(t.out)}, then += {t.delta}  // {t.source}")
             case HostThunk():
                 places = ", ".join(map(place, t.args))
                 lines.append(f"{indent}{t.library} {t.function}({places})  // {t.source}")

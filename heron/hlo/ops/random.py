@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from heron.hlo.evaluation import bit_generators
-from heron.hlo.evaluation.numeric import wrap
+from heron.hlo.evaluation import bit_generators, draws
 from heron.hlo.op import Attr, AttrKind, Op, Trait, op, reject
 from heron.hlo.ops.rules import attr, default, given, need_arrays, need_same_type
 from heron.hlo.shape import Shape, row_major, tuple_
@@ -24,7 +23,7 @@ ALGORITHMS = ("rng_default", "rng_three_fry", "rng_philox")
 class Rng(Op):
     """Draws from a distribution: uniform in [a, b), or normal with mean a and standard deviation b.
 
-    Which numbers come is open; the evaluator's depend on its seed.
+    Which numbers come is open; heron's are made of Philox's bits and the module's random state, which they advance.
 
     Shape: as stated.
     """
@@ -50,15 +49,12 @@ class Rng(Op):
 
     def evaluate(self, ev: Evaluator, i: Instruction, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         t, dims = i.shape.element_type, i.shape.dims
-        if t.is_integer:
-            span = int(b) - int(a)
-            drawn = ev.random.integers(0, max(span, 1), dims, np.uint64)
-            return wrap(np.asarray(drawn + np.uint64(int(a) % (1 << 64))), t)
-        low, by = float(a), float(b)
         if i.distribution == "rng_normal":
-            return (low + by * ev.random.standard_normal(dims)).astype(t.dtype)
-        drawn = np.asarray(low + (by - low) * ev.random.random(dims)).astype(t.dtype)
-        return np.where((drawn >= b) & (b > a), a, drawn)  # what rounds up to b is outside
+            return draws.normal(ev, t, dims, a, b)
+        if t.is_integer:
+            return draws.integers(ev, t, dims, int(a), int(b))
+        # [a, b) of pred holds a alone
+        return draws.uniform(ev, t, dims, a, b) if t.is_float else np.full(dims, a)
 
 
 @op("rng-bit-generator")
@@ -91,7 +87,7 @@ class RngBitGenerator(Op):
 
 @op("rng-get-and-update-state")
 class RngGetAndUpdateState(Op):
-    """The module's 128-bit random state, which then advances by `delta`.
+    """The module's 128-bit random state, its low word first, which then advances by `delta`.
 
     Shape: u64[2].
     """
@@ -107,5 +103,4 @@ class RngGetAndUpdateState(Op):
         return want
 
     def evaluate(self, ev: Evaluator, i: Instruction) -> np.ndarray:
-        now, ev.rng_state = ev.rng_state, (ev.rng_state + i.delta) % (1 << 128)
-        return np.array([now >> 64, now % (1 << 64)], np.uint64)
+        return np.array(draws.advanced(ev, i.delta), np.uint64)

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from math import pi
 
+import numpy as np
+
+from heron.hlo import literal
+from heron.hlo.computation import Computation
+from heron.hlo.evaluation.draws import counters
 from heron.hlo.instruction import Instruction
+from heron.hlo.module import Module
 from heron.hlo.shape import tuple_
 from heron.hlo.types import F32, F64, S32, S64, U32, U64, ElementType
 from heron.passes.base import Constraint
-from heron.passes.building import array, bits_of, convert, reshape, splat
+from heron.passes.building import array, bits_of, constant, convert, reshape, splat
+from heron.passes.context import PassContext
 from heron.passes.expand.expander import Expander, home
 from heron.passes.registry import register
+
+#: what reads and advances the module's random state
+_DRAWS = frozenset({"rng", "rng-get-and-update-state"})
 
 
 @register
@@ -20,37 +31,75 @@ class RngExpander(Expander):
     """Draws by Philox bits from the module's random state, which advances by what is used.
 
     Uniform floats are the upper 24 (f64: 53) bits as a fraction of the range; uniform integers the remainder of the
-    bits by the range. Normal numbers are made by Box and Muller's transformation, of two uniform ones each.
+    bits by the range. Normal numbers are made by Box and Muller's transformation, of two uniform ones each. The draws
+    of a computation get the order they have in the program, so that each gets the numbers the evaluator gives it.
 
     a = s32[] constant(3)
     b = s32[] constant(4)
     ROOT r = s32[4] rng(a, b), distribution=rng_uniform
     ->
+    at = u64[2] rng-get-and-update-state(), delta=1
+    key = u64[1] constant({0})
+    state = u64[3] concatenate(key, at), dimensions={0}
+    both = (u64[3], u32[4]) rng-bit-generator(state), algorithm=rng_philox
+    bits = u32[4] get-tuple-element(both), index=1
     ...
+    drawn = u32[4] add(rest, low)
+    ROOT r = s32[4] convert(drawn)
     """
 
     name = "rng-expander"
     opcodes = frozenset({"rng"})
     constraints = (Constraint("rng-expander", "rng-bit-generator-expander", "it draws bits", all_runs=True),)
 
-    def matches(self, i: Instruction) -> bool:
-        return i.shape.element_type.kind != "pred"
+    def run(self, module: Module, ctx: PassContext) -> bool:
+        changed = False
+        for c in module.computations:
+            changed |= _in_order(c)
+        return super().run(module, ctx) or changed
 
     def expand(self, i: Instruction) -> Instruction:
-        if i.shape.element_type.is_integer:
-            return _uniform_integers(i)
-        return _normal(i) if i.distribution == "rng_normal" else _uniform_floats(i)
+        if i.distribution == "rng_normal":
+            return _normal(i)
+        if i.shape.element_type.is_float:
+            return _uniform_floats(i)
+        # [a, b) of pred holds a alone
+        return _uniform_integers(i) if i.shape.element_type.is_integer else _spread(i.operands[0], i.shape.dims)
+
+
+def _in_order(c: Computation) -> bool:
+    """Control edges from each draw to the next."""
+    if sum(i.opcode in _DRAWS for i in c.instructions) < 2:
+        return False
+    changed = False
+    for first, second in pairwise(i for i in c.post_order() if i.opcode in _DRAWS):
+        if first not in second.control_predecessors:
+            second.add_control_predecessor(first)
+            changed = True
+    return changed
 
 
 def _bits(i: Instruction, t: ElementType, dims: tuple[int, ...]) -> Instruction:
-    c = home(i)
-    shape = array(t, dims)
-    counters = -(-shape.num_elements * t.bits // 128)
-    state = c.add("rng-get-and-update-state", [], array(U64, (2,)), like=i, delta=max(counters, 1))
-    # the state is a counter of 128 bits, the upper half first; Philox takes (key, counter)
-    result = tuple_([state.shape, shape])
-    both = c.add("rng-bit-generator", [state], result, like=i, algorithm="rng_philox")
+    c, shape = home(i), array(t, dims)
+    at = c.add("rng-get-and-update-state", [], array(U64, (2,)), like=i, delta=counters(dims, t))
+    for before in i.control_predecessors:
+        at.add_control_predecessor(before)
+    for after in i.control_successors:
+        after.add_control_predecessor(at)
+    state = c.add("concatenate", [_key(c), at], array(U64, (3,)), like=i, dimensions=(0,))
+    both = c.add("rng-bit-generator", [state], tuple_([state.shape, shape]), like=i, algorithm="rng_philox")
     return c.add("get-tuple-element", [both], shape, index=1)
+
+
+def _key(c: Computation) -> Instruction:
+    """A word of its own for every device."""
+    module = c.module
+    assert module is not None
+    if module.replica_count == module.num_partitions == 1:
+        return constant(c, literal.of(np.zeros(1, np.uint64)))
+    replica = convert(c.add("replica-id", [], array(U32, ())), U64)
+    partition = convert(c.add("partition-id", [], array(U32, ())), U64)
+    return reshape(replica | partition << 32, (1,))
 
 
 def _spread(x: Instruction, dims: tuple[int, ...]) -> Instruction:

@@ -13,6 +13,7 @@ from math import prod
 from heron.buffers.assignment import Slice
 from heron.codegen.kernel import Kernel
 from heron.errors import HeronError
+from heron.hlo.evaluation.draws import FIRST_STATE
 from heron.hlo.types import ElementType
 from heron.runtime.cpu import blas
 from heron.runtime.cpu.convolution import write_convolution
@@ -25,12 +26,14 @@ from heron.runtime.thunks import (
     GemmThunk,
     HostThunk,
     KernelThunk,
+    RandomStateThunk,
     Sequence,
     Thunk,
     WhileThunk,
 )
 
 ENTRY = "heron_program"
+RANDOM_STATE = "@heron_random_state"
 
 
 class ProgramWriter:
@@ -136,6 +139,8 @@ class ProgramWriter:
                 self.loop(t)
             case ConditionalThunk():
                 self.conditional(t)
+            case RandomStateThunk():
+                self.random_state(t)
             case HostThunk():
                 self.host(t)
 
@@ -197,6 +202,12 @@ class ProgramWriter:
             self.run(branch)
             self.line(f"br label %{done}")
         self.start(done)
+
+    def random_state(self, t: RandomStateThunk) -> None:
+        """The state is a global that all calls, from whatever thread, advance."""
+        self.declarations.setdefault(RANDOM_STATE, f"{RANDOM_STATE} = internal global i128 {FIRST_STATE}, align 16")
+        now = self.value(f"atomicrmw add ptr {RANDOM_STATE}, i128 {t.delta} monotonic, align 16")
+        self.line(f"store i128 {now}, ptr {self.pointer(t.out)}, align 8")
 
     def host(self, t: HostThunk) -> None:
         symbol = f"heron_host_{self.hosts}"

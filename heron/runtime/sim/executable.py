@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
 
 from heron.buffers.assignment import Slice
 from heron.errors import HeronError
+from heron.hlo.evaluation.draws import FIRST_STATE
 from heron.hlo.types import ElementType
 from heron.runtime.executable import Executable
 from heron.runtime.memory import HostMemory
@@ -21,6 +23,7 @@ from heron.runtime.thunks import (
     GemmThunk,
     HostThunk,
     KernelThunk,
+    RandomStateThunk,
     Sequence,
     WhileThunk,
 )
@@ -32,6 +35,7 @@ class SimExecutable(Executable):
     def __init__(self, sequence: Sequence, runners: dict[str, SimKernel], memory: HostMemory, **facts: Any) -> None:
         super().__init__(**facts)
         self.sequence, self.runners, self._memory = sequence, runners, memory
+        self._random = RandomState()
         self._uninit = any(r.checks & CHECKS["uninit"] for r in runners.values())
 
     def execute(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
@@ -40,17 +44,33 @@ class SimExecutable(Executable):
         try:
             bases, results = self._memory.bind(arrays, arenas)
             written = Written(self.assignment.allocations) if self._uninit else None
-            Stream(self.runners, bases, written).run(self.sequence)
+            Stream(self.runners, bases, self._random, written).run(self.sequence)
         finally:
             self._memory.give_back(arenas)
         return results
 
 
+class RandomState:
+    """A program's random state, which all its calls, from whatever thread, advance."""
+
+    def __init__(self) -> None:
+        self._now = FIRST_STATE
+        self._lock = threading.Lock()
+
+    def take(self, delta: int) -> tuple[int, int]:
+        """The low and high word of the state before it goes on."""
+        with self._lock:
+            now, self._now = self._now, (self._now + delta) % (1 << 128)
+        return now % (1 << 64), now >> 64
+
+
 class Stream:
     """One run of a sequence over bound buffers. ``written``: which bytes hold a value, when that is checked."""
 
-    def __init__(self, runners: dict[str, SimKernel], bases: list[np.ndarray], written: Written | None) -> None:
-        self.runners, self.written = runners, written
+    def __init__(
+        self, runners: dict[str, SimKernel], bases: list[np.ndarray], random: RandomState, written: Written | None
+    ) -> None:
+        self.runners, self.random, self.written = runners, random, written
         self.bases = [b.reshape(-1).view(np.uint8) for b in bases]
         self.shadow = Shadow()
 
@@ -79,6 +99,9 @@ class Stream:
                         self.run(t.condition)
                 case ConditionalThunk():
                     self.run(t.branches[self.branch(t)])
+                case RandomStateThunk():
+                    self.array(t.out, np.dtype(np.uint64), (2,))[:] = self.random.take(t.delta)
+                    self.mark(t.out)
                 case HostThunk():
                     views = [self.array(s, *kind) for s, kind in zip(t.args, t.types, strict=True)]
                     t.function(*views)

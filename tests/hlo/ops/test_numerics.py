@@ -127,4 +127,4 @@ def test_rng_state_advances() -> None:
  ROOT t = (u64[2], u64[2]) tuple(a, b)"""
     )
     first, second = Evaluator(parse(text)).run()
-    assert second.tolist() == [first[0], first[1] + 5]
+    assert second.tolist() == [first[0] + 5, first[1]]

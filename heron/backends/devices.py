@@ -1,0 +1,32 @@
+"""Programs for several devices: what of them cannot be compiled for one is refused before code is made."""
+
+from __future__ import annotations
+
+from heron.errors import HeronError
+from heron.hlo.instruction import Instruction
+from heron.hlo.module import Module
+from heron.hlo.op import Trait
+
+_NAMES = frozenset({"partition-id", "replica-id"})
+
+
+def need_one(module: Module, target: str) -> None:
+    """Raise GEN012 for the first instruction that asks which device it runs on, or talks to others."""
+    count = module.replica_count * module.num_partitions
+    if count == 1:
+        return
+    for i in module.instructions():
+        if i.opcode in _NAMES or Trait.COLLECTIVE in i.op.traits:
+            raise _refusal(i, module, target, count)
+
+
+def _refusal(i: Instruction, module: Module, target: str, count: int) -> HeronError:
+    does = "asks which device it runs on" if i.opcode in _NAMES else "needs the other devices"
+    return HeronError(
+        "GEN012",
+        f"{i.opcode} {does}, and a program compiled for {target} runs on one",
+        where=str(i),
+        why=f"the module is for {count} devices: replica_count={module.replica_count}, "
+        f"num_partitions={module.num_partitions}",
+        hint=f"`heron eval` runs it on all {count}; with both counts 1 it compiles for a single device",
+    )
