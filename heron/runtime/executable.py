@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from heron.buffers.memory import Memory
 from heron.errors import HeronError
 from heron.hlo.shape import Shape, ShapeIndex
 
@@ -135,16 +136,9 @@ class Executable(ABC):
         """Run on checked flat arguments."""
 
     @property
-    def memory(self) -> dict[str, int]:
-        """Bytes by kind: arguments, outputs, constants, temp, peak (all of them together)."""
-        b = self.assignment
-        totals = {
-            "arguments": b.argument_bytes,
-            "outputs": b.output_bytes,
-            "constants": b.constant_bytes,
-            "temp": b.temp_bytes,
-        }
-        return {**totals, "peak": sum(totals.values())}
+    def memory(self) -> Memory:
+        """Bytes of one run by kind, as fields and as keys: arguments, outputs, aliased, constants, temp, peak."""
+        return Memory.of(self.assignment)
 
     def examine(self) -> None:  # noqa: B027
         """Find out what each kernel uses of the machine (registers, …), for the trace; nothing to find on a CPU."""

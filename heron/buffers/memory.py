@@ -1,0 +1,44 @@
+"""How much memory one run of a program takes, by kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from heron.buffers.assignment import BufferAssignment
+
+
+@dataclass(frozen=True)
+class Memory(Mapping[str, int]):
+    """Bytes of one run. Fields are stable, and also keys: ``memory.temp == memory["temp"]``.
+
+    ``arguments`` and ``outputs`` are the caller's arrays; ``aliased`` of the outputs lie in donated arguments.
+    ``constants`` are made once, ``temp`` is scratch. ``peak``: all of them together, what lies twice counted once.
+    """
+
+    arguments: int
+    outputs: int
+    aliased: int
+    constants: int
+    temp: int
+    peak: int
+
+    @staticmethod
+    def of(a: BufferAssignment) -> Memory:
+        """The totals of a buffer assignment."""
+        aliased = sum(x.size for x in a.allocations if x.kind == "parameter" and x.output >= 0)
+        peak = a.argument_bytes + a.output_bytes - aliased + a.constant_bytes + a.temp_bytes
+        return Memory(a.argument_bytes, a.output_bytes, aliased, a.constant_bytes, a.temp_bytes, peak)
+
+    def __getitem__(self, key: str) -> int:
+        if key not in (f.name for f in fields(self)):
+            raise KeyError(key)
+        return getattr(self, key)
+
+    def __iter__(self) -> Iterator[str]:
+        return (f.name for f in fields(self))
+
+    def __len__(self) -> int:
+        return len(fields(self))

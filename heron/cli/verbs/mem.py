@@ -1,0 +1,184 @@
+"""``heron mem``: how much memory a program needs, when, for what, and what would save some."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from heron.cli.common import (
+    examples,
+    file_argument,
+    json_option,
+    load_module,
+    make_options,
+    print_json,
+    print_table,
+    print_text,
+    settings_option,
+    target_option,
+)
+from heron.errors import HeronError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from heron.buffers.profile import MemoryProfile, Recomputation
+    from heron.hlo.aliasing import Alias
+    from heron.hlo.module import Module
+    from heron.targets import Target
+
+
+@click.command(
+    short_help="Show how much memory a program needs, and why.",
+    epilog=examples(
+        "heron mem model.hlo --target sm_90",
+        "heron mem model.hlo --target sm_90 --top 30",
+        "heron mem model.hlo -o model.svg",
+    ),
+)
+@file_argument
+@target_option
+@click.option("--top", metavar="N", type=click.IntRange(1), default=10, show_default=True, help="Buffers to show.")
+@click.option("-o", "output", metavar="OUT.svg", help="Draw every buffer over the schedule into OUT.svg.")
+@settings_option
+@json_option
+def command(file: str, target: str, top: int, output: str | None, settings: tuple[str, ...], as_json: bool) -> None:
+    """Compile FILE up to its buffers: totals, memory over time, the largest buffers at the peak with the lines that
+    made them, and which donations or recomputations would lower it. No machine of the target's kind is needed."""
+    from heron import targets
+    from heron.analysis.donation import possible_donations
+    from heron.backends.compiler import Compilation
+    from heron.buffers.memory import Memory
+    from heron.buffers.profile import MemoryProfile
+    from heron.cli.progress import progress
+    from heron.trace import Trace
+
+    if output is not None and not output.endswith(".svg"):
+        raise HeronError("CLI034", f"'{output}' is no SVG file", hint="-o OUT.svg")
+    machine, options = targets.get(target), make_options(settings)
+    module = load_module(file, target)
+    trace = Trace(module.name, target)
+    with progress(trace, f"compiling {module.name} for {target}"):
+        profile = MemoryProfile(Compilation(module, machine, options, trace).buffers)
+        donations = possible_donations(module)
+        donated = _with(module, donations)
+        less = Memory.of(Compilation(donated, machine, options, trace).buffers) if donations else None
+    saved = 0 if less is None else Memory.of(profile.assignment).peak - less.peak
+    if output is not None:
+        from heron import files
+        from heron.buffers.picture import svg
+
+        files.write_text(output, svg(profile))
+    savings = Savings(donations if saved > 0 else [], max(0, saved), profile.recomputations(machine))
+    if as_json:
+        print_json(_document(profile, machine, savings))
+    else:
+        _show(profile, machine, savings, top)
+
+
+@dataclass
+class Savings:
+    """What would lower the peak: donating arguments, `donated` bytes for all of them together, or computing twice."""
+
+    donations: list[Alias]
+    donated: int
+    recomputations: list[Recomputation]
+
+
+def _with(module: Module, donations: list[Alias]) -> Module:
+    """The module with those arguments donated."""
+    changed = module.clone()
+    for d in donations:
+        changed.input_output_aliases.set_up(d.output, d.parameter, d.index)
+    return changed
+
+
+def _show(profile: MemoryProfile, target: Target, savings: Savings, top: int) -> None:
+    from heron.buffers.memory import Memory
+    from heron.buffers.picture import bars
+    from heron.hlo.origin import origin
+    from heron.trace.summary import seconds, size, table
+
+    memory = Memory.of(profile.assignment)
+    name = profile.assignment.module.name
+    print_text(f"{name} on {target.name}: {size(memory.peak)} at most, of {size(target.memory_bytes)}")
+    totals = table("", "bytes>", ">")
+    for kind, count in memory.items():
+        totals.add_row(kind, f"{count:,}", size(count))
+    print_table(totals)
+    running = profile.running
+    if running is None or not profile.peak:
+        return
+    print_text(f"\nintermediate values over the schedule, at most {size(profile.peak)} while '{running.name}' runs:")
+    print_text("\n".join(bars(profile.used)))
+    held = profile.at_peak()
+    made = table("in use then", "bytes>", "ticks>", "shape", "from")
+    for h in held[:top]:
+        made.add_row(
+            h.value.name, size(h.bytes), f"{h.first}-{h.last}", str(h.value.shape), origin(h.value.instruction)
+        )
+    print_text("")
+    print_table(made)
+    if len(held) > top:
+        print_text(f"… and {len(held) - top} more, {size(sum(h.bytes for h in held[top:]))}")
+    if profile.lost:
+        print_text(f"{size(profile.lost)} of temp lie between buffers")
+    if savings.donations or savings.recomputations:
+        print_text("\nwhat would save memory:")
+    if savings.donations:
+        numbers = ", ".join(_ranges(sorted({d.parameter for d in savings.donations})))
+        print_text(f"  {size(savings.donated)}: donate arguments {numbers}, which outputs of their shapes can take")
+    for r in savings.recomputations[:top]:
+        print_text(f"  {size(r.bytes)}: compute {r.value.name} again after the peak, about {seconds(r.seconds)} more")
+
+
+def _ranges(numbers: list[int]) -> Iterator[str]:
+    """``0-3``, ``7`` of [0, 1, 2, 3, 7]."""
+    for _, run in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):
+        first, *rest = (n for _, n in run)
+        yield f"{first}-{rest[-1]}" if rest else f"{first}"
+
+
+def _document(profile: MemoryProfile, target: Target, savings: Savings) -> dict[str, Any]:
+    """Stable fields: ``memory`` by kind, ``used`` by tick, ``peak`` and what is in use then, ``donations`` and
+    ``recomputations`` that would save some."""
+    from heron.buffers.memory import Memory
+    from heron.hlo.origin import operation, source_line
+
+    running = profile.running
+    return {
+        "module": profile.assignment.module.name,
+        "target": target.name,
+        "memory": dict(Memory.of(profile.assignment)),
+        "lost_bytes": profile.lost,
+        "used": [int(b) for b in profile.used],
+        "peak": {
+            "bytes": profile.peak,
+            "tick": profile.peak_tick,
+            "running": running.name if running is not None else None,
+            "buffers": [
+                {
+                    "value": h.value.name,
+                    "bytes": h.bytes,
+                    "first": h.first,
+                    "last": h.last,
+                    "shape": str(h.value.shape),
+                    "op_name": operation(h.value.instruction),
+                    "source": source_line(h.value.instruction),
+                }
+                for h in profile.at_peak()
+            ],
+        },
+        "donations": {
+            "bytes": savings.donated,
+            "pairs": [
+                {"output": list(d.output), "parameter": d.parameter, "index": list(d.index)} for d in savings.donations
+            ],
+        },
+        "recomputations": [
+            {"value": r.value.name, "bytes": r.bytes, "seconds": r.seconds} for r in savings.recomputations
+        ],
+    }
