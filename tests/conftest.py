@@ -7,7 +7,14 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+# no property test may fail because the machine is busy
+hypothesis.settings.register_profile(
+    "heron", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], print_blob=False
+)
+hypothesis.settings.load_profile("heron")
 
 # a developer's own settings must not change what tests see
 for _name in [n for n in os.environ if n.startswith("HERON_")]:
