@@ -23,7 +23,13 @@ def test_every_field_is_documented_and_has_an_environment_name() -> None:
 
 
 def test_environment() -> None:
-    env = {"HERON_CHECK": "values", "HERON_OPT_LEVEL": "1", "HERON_DUMP_DIR": "d", "HERON_SIM_CHECK": "all", "HOME": "/"}
+    env = {
+        "HERON_CHECK": "values",
+        "HERON_OPT_LEVEL": "1",
+        "HERON_DUMP_DIR": "d",
+        "HERON_SIM_CHECK": "all",
+        "HOME": "/",
+    }
     assert Options.from_env(env) == Options(check="values", opt_level=1, dump_dir="d", sim_check="all")
 
 

@@ -14,6 +14,7 @@ def optimize() -> Pipeline:
     return Pipeline(
         "hlo",
         [
+            get("fusion-legalizer"),
             get("rng-expander"),
             get("rng-bit-generator-expander"),
             get("call-inliner"),

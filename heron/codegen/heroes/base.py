@@ -103,12 +103,13 @@ def as_fusion(i: Instruction) -> Fusion:
 
 def fusion_of(computation: Computation) -> Fusion:
     """The fusion of a computation without calls; a tuple root gives one output a leaf."""
-    return Fusion(computation, tuple(computation.parameters), tuple(_outputs(computation.root)))
+    return Fusion(computation, tuple(computation.parameters), tuple(outputs_of(computation.root)))
 
 
-def _outputs(root: Instruction) -> list[Output]:
+def outputs_of(root: Instruction) -> list[Output]:
+    """The flat outputs of a root."""
     if root.opcode == "tuple":
-        return [o for operand in root.operands for o in _outputs(operand)]
+        return [o for operand in root.operands for o in outputs_of(operand)]
     if root.shape.tuple_shapes is not None:
         return [Output(root, n, s) for n, s in enumerate(root.shape.tuple_shapes)]
     return [Output(root, None, root.shape)]
@@ -271,5 +272,5 @@ def check(fusion: Fusion, target: Target) -> None:
 
 __all__ = [
     "Entry", "Fusion", "HEROES", "HeroEmitter", "Output", "as_fusion", "check", "entry", "fusion_of", "hero",
-    "kernel_inputs", "load",
+    "kernel_inputs", "load", "outputs_of",
 ]  # fmt: skip

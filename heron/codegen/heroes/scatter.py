@@ -5,8 +5,10 @@ A window that does not lie inside the operand whole is dropped, as HLO says. See
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from heron.codegen.heroes import scatter_cpu, scatter_gpu
-from heron.codegen.heroes.base import Fusion, entry, hero
+from heron.codegen.heroes.base import Fusion, entry, hero, outputs_of
 from heron.codegen.heroes.scatter_form import Scatter
 from heron.codegen.kernel import Kernel
 from heron.codegen.partition import partition
@@ -14,7 +16,7 @@ from heron.errors import HeronError
 from heron.hlo.instruction import Instruction
 from heron.targets import Target
 
-_VIEWS = frozenset({"bitcast", "reshape", "copy", "tuple", "get-tuple-element"})
+_VIEWS = frozenset({"bitcast", "reshape", "copy"})
 
 
 @hero("scatter")
@@ -22,7 +24,10 @@ class ScatterEmitter:
     """See the module."""
 
     def emit(self, fusion: Fusion, name: str, target: Target) -> Kernel:
-        found = Scatter.of(_only_scatter(fusion))
+        scatter = _only_scatter(fusion)
+        found = Scatter.of(scatter)
+        # where an output is a view, the kernel sees the array itself: the same bytes
+        fusion = replace(fusion, outputs=tuple(outputs_of(scatter)))
         roots = list(dict.fromkeys([*found.updates, found.indices]))
         roots += [o for o in found.operands if o.opcode != "parameter"]
         frame = entry(fusion, partition(roots), name, target)

@@ -1,0 +1,107 @@
+"""fusion-legalizer: fusions that came with the program and that no kernel can do become their parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from heron.analysis.in_place import updated_parameter
+from heron.hlo.computation import Computation
+from heron.hlo.instruction import Instruction
+from heron.hlo.module import Module
+from heron.passes.base import Constraint, Pass
+from heron.passes.building import inline
+from heron.passes.context import PassContext
+from heron.passes.fusion.kinds import NOT_EMITTED
+from heron.passes.registry import register
+
+#: ops that have no kernel of their own but may stand inside one
+_MAY_BE_INSIDE = frozenset({
+    "parameter", "constant", "tuple", "get-tuple-element", "bitcast", "copy", "fusion", "call", "dot", "convolution",
+    "select-and-scatter",
+})  # fmt: skip
+
+
+@register
+@dataclass(frozen=True)
+class FusionLegalizer(Pass):
+    """Puts the body of a fusion in its place where no kernel can do all of it. (`defuser` does it to all.)
+
+    Programs printed by a compiler hold fusions. One kernel can do most of them; not those with a sort, a loop or a
+    library's op inside, and a scatter only if nothing else comes out and what it updates comes in as it is: a kernel
+    has no moment when all its threads are done with one array and have not begun the next. The parts are fused anew.
+
+    add {
+      a = s32[] parameter(0)
+      b = s32[] parameter(1)
+      ROOT r = s32[] add(a, b)
+    }
+
+    body {
+      x = s32[8] parameter(0)
+      n = s32[3,1] parameter(1)
+      u = s32[3] parameter(2)
+      y = s32[8] negate(x)
+      ROOT s = s32[8] scatter(y, n, u), update_window_dims={}, inserted_window_dims={0},
+        scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add
+    }
+
+    ROOT f = s32[8] fusion(s32[8] x, s32[3,1] n, s32[3] u), kind=kInput, calls=body
+    ->
+    y = s32[8] negate(x)
+    ROOT f = s32[8] scatter(y, n, u), update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0},
+      index_vector_dim=1, to_apply=add
+    """
+
+    name = "fusion-legalizer"
+    constraints = (Constraint("fusion-legalizer", "instruction-fusion", "the parts are fused anew"),)
+
+    def run(self, module: Module, ctx: PassContext) -> bool:
+        changed = False
+        for c in module.post_order():  # callees first: a fusion in a fusion may make that one impossible
+            for i in [i for i in c.instructions if i.opcode == "fusion"]:
+                why = why_no_kernel(i.calls)
+                if why:
+                    ctx.decide(False, why, subject=i.name)
+                    inline(i, i.calls, list(i.operands))
+                    changed = True
+        if changed:
+            module.remove_unused_computations()
+        return changed
+
+
+def why_no_kernel(body: Computation) -> str:
+    """The reason why no kernel computes a fusion's body; empty when one may."""
+    for i in body.post_order():
+        if i.opcode in NOT_EMITTED and i.opcode not in _MAY_BE_INSIDE:
+            return f"'{i.name}' ({i.opcode}) is not done inside kernels"
+        if i.opcode in ("call", "fusion"):
+            inner = i.called[0]
+            why = why_no_kernel(inner) or ("a scatter is called inside" if _has_scatter(inner) else "")
+            if why:
+                return why
+        if i.opcode == "scatter" and (why := _against_scatter(i, body)):
+            return why
+    return ""
+
+
+def _has_scatter(c: Computation) -> bool:
+    return any(
+        i.opcode == "scatter" or i.opcode in ("call", "fusion") and _has_scatter(i.called[0]) for i in c.instructions
+    )
+
+
+def _against_scatter(i: Instruction, body: Computation) -> str:
+    roots = body.root.operands if body.root.opcode == "tuple" else [body.root]
+    if len(roots) > 1 or _source(roots[0]) is not i:
+        return f"the scatter '{i.name}' is not all that comes out"
+    arrays = len(i.operands) // 2
+    if any(updated_parameter(i, n, alone=True) is None for n in range(arrays)):
+        return f"the scatter '{i.name}' updates what the kernel computes or reads elsewhere"
+    return ""
+
+
+def _source(i: Instruction) -> Instruction:
+    """What a view is a view of."""
+    while i.opcode in ("bitcast", "reshape", "copy") and i.shape.element_type is i.operands[0].shape.element_type:
+        i = i.operands[0]
+    return i

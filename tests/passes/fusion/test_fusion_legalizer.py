@@ -1,0 +1,65 @@
+"""Fusions that came with a program: those no kernel can do are taken apart, and the program gives what it means."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import heron
+from heron.hlo.evaluator import evaluate
+from heron.hlo.text import parse
+from heron.passes.fusion.fusion_legalizer import why_no_kernel
+
+_ROWS = "update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1"
+_SCATTER = f"s = f32[8,4] scatter(%s, n, u), {_ROWS}, to_apply=add"
+
+#: lines of the body over x f32[8,4], n s32[3,1], u f32[3,4]; the result's type; whether a kernel may do it
+BODIES = {
+    "alone": (f"ROOT {_SCATTER % 'x'}", "f32[8,4]", True),
+    "a view": (f"v = f32[8,4] bitcast(x)\n{_SCATTER % 'v'}\nROOT r = f32[32] reshape(s)", "f32[32]", True),
+    "computed operand": (f"y = f32[8,4] negate(x)\nROOT {_SCATTER % 'y'}", "f32[8,4]", False),
+    "more outputs": (
+        f"{_SCATTER % 'x'}\nq = f32[8,4] negate(x)\nROOT t = (f32[8,4], f32[8,4]) tuple(s, q)",
+        "(f32[8,4], f32[8,4])",
+        False,
+    ),
+    "epilogue": (f"{_SCATTER % 'x'}\nROOT e = f32[8,4] exponential(s)", "f32[8,4]", False),
+    "sort": ("y = f32[8,4] negate(x)\nROOT s = f32[8,4] sort(y), dimensions={0}, to_apply=less", "f32[8,4]", False),
+    "called": ("ROOT c = f32[8,4] call(x, n, u), to_apply=inner", "f32[8,4]", False),
+    "elementwise": ("ROOT e = f32[8,4] exponential(x)", "f32[8,4]", True),
+}
+
+
+def _program(name: str) -> str:
+    lines, result, _ = BODIES[name]
+    parameters = "x = f32[8,4] parameter(0)\nn = s32[3,1] parameter(1)\nu = f32[3,4] parameter(2)"
+    scalars = "a = f32[] parameter(0)\nb = f32[] parameter(1)"
+    return f"""HloModule m
+add {{\n{scalars}\nROOT r = f32[] add(a, b)\n}}
+less {{\n{scalars}\nROOT r = pred[] compare(a, b), direction=LT\n}}
+inner {{\n{parameters}\nROOT {_SCATTER % "x"}\n}}
+body {{\n{parameters}\n{lines}\n}}
+ENTRY e {{\n{parameters}\nROOT f = {result} fusion(x, n, u), kind=kLoop, calls=body\n}}
+"""
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_what_no_kernel_does(name: str) -> None:
+    fusion = parse(_program(name)).entry.root
+    assert (why_no_kernel(fusion.calls) == "") is BODIES[name][2]
+
+
+@pytest.mark.parametrize("target", ["cpu", "sim:sm_90"])
+@pytest.mark.parametrize("name", BODIES)
+def test_given_fusions_compile(name: str, target: str) -> None:
+    text = _program(name)
+    random = np.random.default_rng(0)
+    inputs = [
+        random.standard_normal((8, 4)).astype(np.float32),
+        np.array([[5], [2], [5]], np.int32),
+        random.standard_normal((3, 4)).astype(np.float32),
+    ]
+    want = evaluate(parse(text), *inputs)
+    got = heron.compile(parse(text), target)(*inputs)
+    for g, w in zip(got if isinstance(got, (list, tuple)) else [got], want, strict=True):
+        np.testing.assert_allclose(np.asarray(g), w, rtol=1e-5)
