@@ -44,3 +44,23 @@ def common_groups(old: Sequence[int], new: Sequence[int]) -> list[tuple[list[int
                 b += 1
         groups.append((left, right))
     return groups
+
+
+def reshaped_broadcast(
+    kept: Sequence[int], old: Sequence[int], new: Sequence[int]
+) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """What a broadcast into `old` with ascending dimensions `kept` is once reshaped to `new`.
+
+    The dimensions of what is repeated and where they are in `new`; None where the reshape mixes them with others.
+    """
+    dims: list[int] = []
+    places: list[int] = []
+    for before, after in common_groups(old, new):
+        own = [d for d in before if d in kept]
+        if not own:
+            continue
+        if len([d for d in before if old[d] > 1 or d in kept]) != len(own):
+            return None
+        places += after
+        dims += [new[d] for d in after]
+    return tuple(dims), tuple(places)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from heron.hlo.instruction import Instruction
-from heron.passes.dimensions import common_groups, squeezed
+from heron.passes.dimensions import common_groups, reshaped_broadcast, squeezed
 from heron.passes.simplify.algebraic.rules import ELEMENTWISE, Builder, rule
 
 #: how far up a chain of reshapes and transposes is followed
@@ -55,19 +55,8 @@ def reshape_of_broadcast(i: Instruction, b: Builder) -> Instruction | None:
     if x.shape.rank == 0:
         return b.broadcast(x, i.shape.dims, ())
     kept = a.attrs["dimensions"]
-    if list(kept) != sorted(kept):
-        return None
-    dims: list[int] = []
-    dimensions: list[int] = []
-    for old, new in common_groups(a.shape.dims, i.shape.dims):
-        from_x = [d for d in old if d in kept]
-        if not from_x:
-            continue
-        if len([d for d in old if a.shape.dims[d] > 1 or d in kept]) != len(from_x):
-            return None
-        dimensions += new
-        dims += [i.shape.dims[d] for d in new]
-    return b.broadcast(b.reshape(x, dims), i.shape.dims, dimensions)
+    found = reshaped_broadcast(kept, a.shape.dims, i.shape.dims) if list(kept) == sorted(kept) else None
+    return b.broadcast(b.reshape(x, found[0]), i.shape.dims, found[1]) if found is not None else None
 
 
 @rule(ELEMENTWISE, operand="reshape")
