@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
-from benchmarks import language, sections
+import heron
+from benchmarks import counts, language, sections
 
 
 def test_every_step_runs() -> None:
@@ -21,3 +23,27 @@ def test_sections_are_kept_apart(tmp_path: Path) -> None:
     assert page.read_text() == "# Figures\n\n## One\n\nfirst\n\n## Two\n\nsecond\n"
     sections.put("One", "other", page)
     assert page.read_text() == "# Figures\n\n## One\n\nother\n\n## Two\n\nsecond\n"
+
+
+CALLS_TWICE = """HloModule m
+f { ROOT p = f32[] parameter(0) }
+idle { ROOT q = f32[] parameter(0) }
+ENTRY main {
+  x = f32[] parameter(0)
+  a = f32[] call(x), to_apply=f
+  b = f32[] call(a), to_apply=f
+  ROOT s = f32[] add(a, b)
+}
+"""
+
+
+def test_a_computation_called_twice_is_counted_once() -> None:
+    found = counts.count(heron.parse(CALLS_TWICE))
+    assert found == {"parameter": 2, "call": 2, "add": 1}
+
+
+def test_what_differs_most_comes_first() -> None:
+    row = counts.Row("m", 9, Counter(add=4, slice=1, call=2), Counter(add=1, slice=2, call=2))
+    assert row.ratio == 7 / 5
+    assert row.differences() == "add +3, slice -1"
+    assert row.differences(most=1) == "add +3 …"

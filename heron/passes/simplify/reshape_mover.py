@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
@@ -15,17 +15,15 @@ from heron.passes.dimensions import reshaped_broadcast, squeezed
 from heron.passes.registry import register
 
 _MOVES = ("reshape", "transpose")
-#: more ops than this never move together
-_MOST = 16
+
 
 @register
 @dataclass(frozen=True)
 class ReshapeMover(Pass):
-    """Moves a reshape or transpose that the operands of elementwise ops share behind them: one for several.
+    """Moves reshapes and transposes behind the elementwise ops that work on their results: one for several.
 
-    Repeated values come along where they can be repeated into the other shape just as well. All users of a moved
-    operand move with it, and only where there are no more of them than of moved operands, so that the number of
-    reshapes never grows.
+    Ops that hang together by equal moves, or by each other, move as one region, and only where that leaves no more
+    moves than there were. Constants and repeated values come along where they are as easily had in the other shape.
 
     p = f32[6] reshape(f32[2,3] x)
     q = f32[6] reshape(f32[2,3] y)
@@ -44,103 +42,130 @@ class ReshapeMover(Pass):
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
         for c in module.computations:
-            todo = [i for i in c.post_order() if any(o.opcode in _MOVES for o in i.operands)]
-            while todo:
-                behind: list[Instruction] = []
-                for i in todo:
-                    for member in _group(i) if i.parent is c else ():
-                        behind += _move(c, member).users
-                changed |= bool(behind)
-                todo = list(dict.fromkeys(behind))
+            if any(i.opcode in _MOVES for i in c.instructions):
+                for region in _regions(c):
+                    if region.is_worth_it():
+                        region.move(c)
+                        changed = True
         return changed
 
 
-def _group(i: Instruction) -> list[Instruction]:
-    """What must move together with `i`: all users of its moved operands, and all of theirs. Empty where one cannot."""
-    group: dict[Instruction, None] = {i: None}
-    moves: set[Instruction] = set()
-    todo = [i]
-    while todo:
-        member = todo.pop()
-        if not _may_move(member):
-            return []
-        for o in member.operands:
-            if o.opcode not in _MOVES or o in moves:
-                continue
-            if o.is_root or len(o.users) > _MOST:
-                return []
-            moves.add(o)
-            todo += [user for user in o.users if user not in group]
-            group.update(dict.fromkeys(o.users))
-    return list(group) if len(group) <= len(moves) else []
+@dataclass(eq=False, slots=True)
+class _Region:
+    """Elementwise ops, operands first, that can be done before the moves of their operands, all like ``like``."""
+
+    like: Instruction
+    moves: dict[Instruction, None] = field(default_factory=dict)
+    members: dict[Instruction, None] = field(default_factory=dict)
+
+    def is_worth_it(self) -> bool:
+        """Whether as many moves go as have to come behind members."""
+        gone = sum(not m.is_root and all(user in self.members for user in m.users) for m in self.moves)
+        return sum(map(self._has_to_be_moved_back, self.members)) <= gone
+
+    def _is_needed_outside(self, i: Instruction) -> bool:
+        return i.is_root or any(user not in self.members for user in i.users)
+
+    def _has_to_be_moved_back(self, i: Instruction) -> bool:
+        return i.is_root or any(user not in self.members and not self._is_absorbed(user) for user in i.users)
+
+    def _is_absorbed(self, user: Instruction) -> bool:
+        """Whether a move before `user` goes away again by the algebraic simplifier's rules."""
+        like = self.like
+        if user.opcode == "reduce":
+            return like.opcode == "transpose" or squeezed(like.shape.dims) == squeezed(like.operands[0].shape.dims)
+        return user.opcode == like.opcode
+
+    def move(self, c: Computation) -> None:
+        """Do the members before the moves, and move what others need."""
+        dims = self.like.operands[0].shape.dims
+        inner: dict[Instruction, Instruction] = {}
+        for i in self.members:
+            operands = [inner[o] if o in inner else _before(c, o, self.like) for o in i.operands]
+            inner[i] = c.add(i.opcode, operands, array(i.shape.element_type, dims), like=i, **i.attrs)
+        for i in [i for i in self.members if self._is_needed_outside(i)]:
+            c.replace(i, c.add(self.like.opcode, [inner[i]], i.shape, like=i, **self.like.attrs))
+        for dead in (*self.members, *inner.values()):  # members nobody used
+            c.remove_dead_from(dead)
+
+
+def _regions(c: Computation) -> list[_Region]:
+    of: dict[Instruction, _Region] = {}
+    order = c.post_order()
+    for i in order:
+        heads = [o for o in i.operands if o.opcode in _MOVES or o in of]
+        if not heads or not _may_move(i):
+            continue
+        like = of[heads[0]].like if heads[0] in of else heads[0]
+        if not all(_comes_along(o, like, of) for o in i.operands):
+            continue
+        region = of[i] = _Region(like, members={i: None})
+        for o in heads:
+            joined = of.setdefault(o, _Region(like, moves={o: None}))
+            if joined is not region:
+                small, region = sorted((joined, region), key=lambda r: len(r.members) + len(r.moves))
+                of.update(dict.fromkeys((*small.moves, *small.members), region))
+                region.moves |= small.moves
+                region.members |= small.members
+    place = {i: n for n, i in enumerate(order)}
+    found = list(dict.fromkeys(of.values()))
+    for region in found:
+        region.members = dict.fromkeys(sorted(region.members, key=place.__getitem__))
+    return found
 
 
 def _may_move(i: Instruction) -> bool:
     if not i.op.is_elementwise or i.has_side_effect or i.opcode in ("copy", "map") or not is_static(i):
         return False
-    if i.control_predecessors or i.control_successors or not i.shape.num_elements:
-        return False
-    move = _move_of(i)
-    return move is not None and all(_comes_along(o, move) for o in i.operands)
+    return not i.control_predecessors and not i.control_successors and i.shape.num_elements > 0
 
 
-def _move_of(i: Instruction) -> Instruction | None:
-    return next((o for o in i.operands if o.opcode in _MOVES), None)
-
-
-def _comes_along(o: Instruction, move: Instruction) -> bool:
-    """Whether `o` is moved alike, or can be had in the shape from before the move for nothing."""
-    if o.opcode in _MOVES:
+def _comes_along(o: Instruction, like: Instruction, of: dict[Instruction, _Region]) -> bool:
+    """Whether `o` is moved as `like` is, or as easily had in the shape from before."""
+    if o in of or o.opcode in _MOVES:
+        move = of[o].like if o in of else o
         return (
-            o.opcode == move.opcode
-            and o.operands[0].shape.dims == move.operands[0].shape.dims
-            and o.attrs.get("dimensions") == move.attrs.get("dimensions")
+            move.opcode == like.opcode
+            and move.shape.dims == like.shape.dims
+            and move.operands[0].shape.dims == like.operands[0].shape.dims
+            and move.attrs.get("dimensions") == like.attrs.get("dimensions")
         )
-    if o.shape.dims != move.shape.dims:  # one value for all elements
+    if o.shape.dims != like.shape.dims:  # one value for all elements
         return o.shape.rank == 0
-    return o.opcode == "constant" or (o.opcode == "broadcast" and _repeated_before(o, move) is not None)
+    if o.opcode == "constant":
+        return len(o.users) == 1
+    return o.opcode == "broadcast" and _repeated_before(o, like) is not None
 
 
-def _repeated_before(o: Instruction, move: Instruction) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+def _repeated_before(o: Instruction, like: Instruction) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
     """The dimensions of what `o` repeats, and where they are in the shape from before the move."""
     kept, dims = o.attrs["dimensions"], o.operands[0].shape.dims
     if list(kept) != sorted(kept):
         return None
-    if move.opcode == "transpose":
-        before = tuple([move.attrs["dimensions"][d] for d in kept])
+    if like.opcode == "transpose":
+        before = tuple([like.attrs["dimensions"][d] for d in kept])
         return (dims, before) if list(before) == sorted(before) else None
-    found = reshaped_broadcast(kept, move.shape.dims, move.operands[0].shape.dims)
+    found = reshaped_broadcast(kept, like.shape.dims, like.operands[0].shape.dims)
     if found is None or found[0] == dims:
         return found
     # a value along one dimension is small: reshaping it costs nothing
     return found if len(squeezed(dims)) < 2 and squeezed(dims) == squeezed(found[0]) else None
 
 
-def _move(c: Computation, i: Instruction) -> Instruction:
-    """Do `i` before the move of its operands; returns the move that is now behind it."""
-    move = _move_of(i)
-    assert move is not None
-    operands = [_before(c, o, move) for o in i.operands]
-    inner = c.add(i.opcode, operands, array(i.shape.element_type, move.operands[0].shape.dims), like=i, **i.attrs)
-    behind = c.add(move.opcode, [inner], i.shape, like=move, **move.attrs)
-    c.replace(i, behind)
-    return behind
-
-
-def _before(c: Computation, o: Instruction, move: Instruction) -> Instruction:
-    """`o` in the shape from before the move."""
+def _before(c: Computation, o: Instruction, like: Instruction) -> Instruction:
+    """An operand that is no member in the shape from before the move."""
     if o.opcode in _MOVES:
         return o.operands[0]
-    if o.shape.dims != move.shape.dims:
+    if o.shape.dims != like.shape.dims:
         return o
-    dims = move.operands[0].shape.dims
+    dims = like.operands[0].shape.dims
     if o.opcode == "constant":
         values = o.attrs["literal"].array
-        if move.opcode == "transpose":
-            order = move.attrs["dimensions"]
+        if like.opcode == "transpose":
+            order = like.attrs["dimensions"]
             values = values.transpose([order.index(d) for d in range(len(order))])
         return constant(c, Literal(array(o.shape.element_type, dims), values.reshape(dims)), like=o)
-    found = _repeated_before(o, move)
+    found = _repeated_before(o, like)
     assert found is not None
     x = reshape(o.operands[0], found[0])
     return c.add("broadcast", [x], array(o.shape.element_type, dims), like=o, dimensions=found[1])

@@ -7,13 +7,14 @@ import pytest
 
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
+from heron.hlo.literal import Literal
 from heron.hlo.module import Module
 from heron.hlo.shape import row_major
 from heron.hlo.types import BF16, F16, F32, F64, S8, S32, ElementType
 from heron.hlo.verifier import verify
 from heron.hlo.window import ConvDims, WindowDim
 from heron.options import Options
-from heron.passes.building import applied, identity_of, scalar
+from heron.passes.building import applied, constant, identity_of, scalar
 from heron.passes.checks import ValueCheck
 from heron.passes.context import PassContext
 from heron.passes.registry import get
@@ -134,6 +135,41 @@ def _parts(rng: Rng) -> Module:
     return module
 
 
+def _moved(rng: Rng) -> Module:
+    """Elementwise ops on reshaped and transposed arrays, repeated values and constants, some used elsewhere too."""
+    module, c = _module()
+    x, y = [c.add_parameter(n, row_major(F32, 3, 4)) for n in range(2)]
+    row, column, one = [c.add_parameter(2 + n, row_major(F32, *dims)) for n, dims in enumerate([(4,), (3,), ()])]
+    if rng.integers(2):
+        dims, places = (4, 3), {row: 0, column: 1}
+        values = [c.add("transpose", [v], dimensions=(1, 0)) for v in (x, y)]
+    else:
+        dims = ((1, 3, 4), (3, 1, 4), (3, 2, 2), (12,))[int(rng.integers(4))]
+        places = {v: dims.index(v.shape.dims[0]) for v in (row, column) if v.shape.dims[0] in dims}
+        values = [c.add("reshape", [v], row_major(F32, *dims)) for v in (x, y)]
+    shape = row_major(F32, *dims)
+    values += [c.add("broadcast", [v], shape, dimensions=(d,)) for v, d in places.items()]
+    values.append(c.add("broadcast", [one], shape, dimensions=()))
+    numbers = np.arange(12, dtype=np.float32).reshape(dims)
+    values.append(constant(c, Literal(shape, numbers)))
+    for _ in range(int(rng.integers(1, 7))):
+        operands = [values[int(n)] for n in rng.integers(0, len(values), 2)]
+        match rng.integers(4):
+            case 0:
+                made = c.add("negate", operands[:1])
+            case 1:
+                chosen = c.add("compare", operands, direction="LT")
+                made = c.add("select", [chosen, *operands])
+            case 2:
+                made = c.add("clamp", [one, operands[0], one], shape)
+            case _:
+                made = c.add(str(rng.choice(["add", "multiply", "maximum"])), operands)
+        values.append(made)
+    total = c.add("reduce", [values[-1], one], dimensions=(0,), to_apply=applied(module, "maximum", F32))
+    c.root = c.add("tuple", [total, values[-1], *(values[-2:-1] if rng.integers(2) else [])])
+    return module
+
+
 CASES = [
     ("dot-dimension-merger", {}, _dot),
     ("dot-normalizer", {}, _dot),
@@ -146,6 +182,7 @@ CASES = [
     ("convolution-canonicalization", {}, _convolution),
     ("slice-sinker", {}, _parts),
     ("reshape-mover", {}, _parts),
+    ("reshape-mover", {}, _moved),
     ("broadcast-canonicalizer", {}, _parts),
     ("variadic-op-splitter", {"most": 3}, _parts),
     ("slice-sinker", {}, random_program),

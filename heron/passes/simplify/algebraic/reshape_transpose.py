@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from heron.hlo.instruction import Instruction
 from heron.passes.dimensions import common_groups, reshaped_broadcast, squeezed
-from heron.passes.simplify.algebraic.rules import ELEMENTWISE, Builder, rule
+from heron.passes.simplify.algebraic.rules import Builder, rule
 
 #: how far up a chain of reshapes and transposes is followed
 _LONGEST_CHAIN = 8
@@ -57,40 +57,6 @@ def reshape_of_broadcast(i: Instruction, b: Builder) -> Instruction | None:
     kept = a.attrs["dimensions"]
     found = reshaped_broadcast(kept, a.shape.dims, i.shape.dims) if list(kept) == sorted(kept) else None
     return b.broadcast(b.reshape(x, found[0]), i.shape.dims, found[1]) if found is not None else None
-
-
-@rule(ELEMENTWISE, operand="reshape")
-def elementwise_of_squeezed(i: Instruction, b: Builder) -> Instruction | None:
-    """f(reshape(x), reshape(y)) == reshape(f(x, y)) where the reshapes only add or drop dimensions of size 1
-
-    p = f32[2,3,1] reshape(f32[2,3] x)
-    q = f32[2,3,1] broadcast(f32[] y), dimensions={}
-    ROOT r = f32[2,3,1] add(p, q)
-    ->
-    q = f32[2,3] broadcast(y), dimensions={}
-    a = f32[2,3] add(x, q)
-    ROOT r = f32[2,3,1] reshape(a)
-    """
-    inside: tuple[int, ...] | None = None
-    for o in i.operands:
-        if o.opcode == "reshape":
-            dims = o.operands[0].shape.dims
-            if inside not in (None, dims) or squeezed(dims) != squeezed(o.shape.dims):
-                return None
-            inside = dims
-        elif o.opcode == "broadcast" and o.operands[0].shape.rank == 0:
-            continue
-        elif o.shape.rank or not i.shape.rank:
-            return None
-    if inside is None or i.opcode in ("copy", "reduce-precision") or i.shape.num_elements == 0:
-        return None
-    operands = []
-    for o in i.operands:
-        if o.opcode == "reshape":
-            operands.append(o.operands[0])
-        else:
-            operands.append(b.broadcast(o.operands[0], inside, ()) if o.opcode == "broadcast" else o)
-    return b.reshape(b.like(i, operands, i.shape.with_dims(inside)), i.shape.dims)
 
 
 @rule("transpose")
