@@ -3,7 +3,7 @@
 DIR has a folder for each program with the HLO that XLA:GPU printed while it compiled it for an H200, of every pass
 (XLA_FLAGS: --xla_dump_to, --xla_dump_hlo_as_text, --xla_dump_hlo_pass_re=.*). Both sides start from the same program,
 the one JAX lowers for CUDA, and are counted at the same place: after simplification, before anything is done about
-collectives, layouts, libraries or fusions. What counts is every instruction of every computation that the entry reaches,
+collectives, layouts, libraries or fusions. What counts is every instruction the entry reaches, in whatever computation,
 parameters, constants and tuples too.
 """
 
