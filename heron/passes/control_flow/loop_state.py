@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import json
+from collections.abc import Collection, Mapping
 
 from heron.hlo import shape
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
+from heron.passes.tuples import arranged, keep_leaves, part_of, read_from, with_elements
 
 State = dict[int, list[Instruction]]
 
@@ -34,14 +36,19 @@ def is_plain(loop: Instruction) -> bool:
     )
 
 
+def is_invariant(loop: Instruction, n: int) -> bool:
+    """Whether the body of a plain loop hands element `n` on as it came."""
+    value = loop.body.root.operands[n]
+    return (
+        value.opcode == "get-tuple-element"
+        and value.attrs["index"] == n
+        and value.operands[0] is loop.body.parameters[0]
+    )
+
+
 def invariant_elements(loop: Instruction) -> list[int]:
     """Elements the body hands on as they came. The loop must be plain."""
-    parameter = loop.body.parameters[0]
-    return [
-        n
-        for n, value in enumerate(loop.body.root.operands)
-        if value.opcode == "get-tuple-element" and value.operands[0] is parameter and value.attrs["index"] == n
-    ]
+    return [n for n in range(len(loop.body.root.operands)) if is_invariant(loop, n)]
 
 
 def own_computations(loop: Instruction) -> None:
@@ -61,43 +68,100 @@ def keep_elements(loop: Instruction, keep: Collection[int]) -> None:
     kept = sorted(keep)
     place = {old: new for new, old in enumerate(kept)}
     parts = loop.shape.tuple_shapes or ()
+    leaf_counts = [sum(1 for _ in s.leaves()) for s in parts]
+    leaves = [sum(leaf_counts[:n]) + k for n in kept for k in range(leaf_counts[n])]
     small = shape.tuple_([parts[n] for n in kept])
     caller, init = loop.parent, loop.operands[0]
     assert caller is not None
-    if init.opcode == "tuple":
-        values = [init.operands[n] for n in kept]
-    else:
-        values = [caller.add("get-tuple-element", [init], parts[n], index=n) for n in kept]
+    values = [part_of(init, (n,)) for n in kept]
     loop.set_operand(0, caller.add("tuple", values, small, like=init))
     caller.remove_dead_from(init)
-    loop.shape = small
+    keep_leaves(loop, small, leaves)
+    _renumber_config(loop, place)
     _renumber(loop, place)
 
     body: Computation = loop.body
     old_root = body.root
-    body.root = body.add("tuple", [old_root.operands[n] for n in kept], small, like=old_root)
+    body.root = with_elements(old_root, [old_root.operands[n] for n in kept], small, leaves)
     body.remove_dead_from(old_root)
     for c in (body, loop.condition):
         parameter = c.parameters[0]
-        parameter.shape = small
+        keep_leaves(parameter, small, leaves)
         _renumber(parameter, place)
 
 
-def _renumber(whole: Instruction, place: dict[int, int]) -> None:
+def flatten_elements(loop: Instruction) -> Instruction | None:
+    """Carry the parts of tuples within the state as elements of their own; the new loop, None where there are none."""
+    if not any(s.is_tuple for s in loop.shape.tuple_shapes or ()):
+        return None
+    own_computations(loop)
+    nested = loop.shape
+    paths = [index for index, _ in nested.leaves()]
+    flat, leaves = shape.tuple_([nested.at(index) for index in paths]), range(len(paths))
+    place = {index: n for n, index in enumerate(paths)}
+
+    def replace(old: Instruction, new: Instruction) -> None:
+        keep_leaves(new, flat, leaves)
+        read_from(arranged(nested, lambda index: part_of(new, (place[index],))), old)
+        if old.parent is not None:
+            old.parent.remove(old)
+
+    caller, init, body = loop.parent, loop.operands[0], loop.body
+    assert caller is not None
+    root = body.root
+    body.root = with_elements(root, [part_of(root, p) for p in paths], flat, leaves)
+    body.remove_dead_from(root)
+    for c in (body, loop.condition):
+        old = c.parameters[0]
+        new = c.add_parameter(0, nested, old.name)
+        new.extras = dict(old.extras)
+        replace(old, new)
+
+    values = [part_of(init, p) for p in paths]
+    new = caller.attach(loop.clone([caller.add("tuple", values, flat, like=init)]))
+    for before in loop.control_predecessors:
+        new.add_control_predecessor(before)
+    for after in loop.control_successors:
+        after.add_control_predecessor(new)
+    _renumber_config(new, {p[0]: n for p, n in place.items() if len(p) == 1})
+    replace(loop, new)
+    caller.remove_dead_from(init)
+    return new
+
+
+def _renumber(whole: Instruction, place: Mapping[int, int]) -> None:
     for read in list(whole.users):
         index = place.get(read.attrs["index"])
         if index is None:
-            assert read.parent is not None
             _remove_unneeded(read)
         else:
             read.attrs["index"] = index
+
+
+def _renumber_config(loop: Instruction, place: Mapping[int, int]) -> None:
+    """Let the backend_config name the same induction variable, or none when that is gone."""
+    text = loop.extras.get("backend_config", "")
+    if "known_induction_variable" not in text:
+        return
+    config = json.loads(text)
+    index = place.get(int(config["known_induction_variable"]["tuple_index"]))
+    if index is None:
+        del config["known_induction_variable"]
+    else:
+        config["known_induction_variable"]["tuple_index"] = str(index)
+    loop.extras["backend_config"] = json.dumps(config, sort_keys=True, separators=(",", ":"))
 
 
 def _remove_unneeded(i: Instruction) -> None:
     """Remove an instruction and all its users, which are known to be dead."""
     c = i.parent
     assert c is not None
-    for user in list(i.users):
-        _remove_unneeded(user)
-    if i.parent is c:
-        c.remove(i)
+    work = [i]
+    while work:
+        dead = work[-1]
+        if dead.users:
+            work.extend(dead.users)
+            continue
+        work.pop()
+        if dead.parent is c:
+            c.remove(dead)

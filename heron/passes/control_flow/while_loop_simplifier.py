@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heron.analysis.trip_count import counter_of
+from heron.analysis.trip_count import trip_count
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
 from heron.passes.base import Pass
 from heron.passes.building import inline
 from heron.passes.context import PassContext
-from heron.passes.control_flow.loop_state import invariant_elements, is_plain, keep_elements, reads
+from heron.passes.control_flow.loop_counters import decide_comparisons, merge_counters
+from heron.passes.control_flow.loop_equal import join_equal_elements
+from heron.passes.control_flow.loop_state import (
+    State,
+    flatten_elements,
+    invariant_elements,
+    is_plain,
+    keep_elements,
+    reads,
+)
 from heron.passes.registry import register
+from heron.passes.tuples import part_of
 
 
 @register
@@ -20,8 +30,10 @@ from heron.passes.registry import register
 class WhileLoopSimplifier(Pass):
     """Removes loops that run 0 times, inlines those that run once, and drops state that has no effect.
 
-    An element of the state goes when neither the condition, nor the result, nor an element that stays depends on it.
-    An element that no round changes is read from the initial value after the loop.
+    An element of the state goes when neither the condition, nor the result, nor an element that stays depends on it, or
+    when another one always has the same value, or is a counter it can be computed from. An element that no round
+    changes is read from the initial value after the loop. Tuples within the state become elements of their own.
+    Comparisons of counters with constants that come out alike in every round become constants.
 
     body {
       s = (s32[], f32[4], f32[4]) parameter(0)
@@ -73,56 +85,72 @@ class WhileLoopSimplifier(Pass):
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
-        for c in module.computations:
-            for i in c.instructions:
-                if i.opcode == "while" and i.parent is c:
-                    changed |= _unroll_short(i) or _simplify_state(i)
+        while _sweep(module):
+            changed = True
         if changed:
             module.remove_unused_computations()
         return changed
 
 
-def _unroll_short(loop: Instruction) -> bool:
-    if loop.condition.root.has_side_effect:
+def _sweep(module: Module) -> bool:
+    """Simplify every loop once."""
+    changed = False
+    for i in [i for i in module.instructions() if i.opcode == "while"]:
+        if i.parent is not None and i.parent.module is module:
+            changed |= _remove(i) or _simplify(i)
+    return changed
+
+
+def _remove(loop: Instruction) -> bool:
+    """A loop that runs 0 times gives what it is given; one that runs once is its body."""
+    if any(i.has_side_effect for i in loop.condition.instructions):
         return False
-    counter = counter_of(loop)
-    known = _constant_condition(loop.condition)
+    trips = 0 if _is_never(loop.condition) else trip_count(loop, most=1)
     assert loop.parent is not None
-    if known is False or counter is not None and counter.trips == 0:
+    if trips == 0:
         loop.parent.replace(loop, loop.operands[0])
         if loop.parent is not None:
             loop.parent.remove(loop)
-        return True
-    if counter is not None and counter.trips == 1:
+    elif trips == 1:
         inline(loop, loop.body, [loop.operands[0]])
-        return True
-    return False
+    return trips in (0, 1)
 
 
-def _constant_condition(c: Computation) -> bool | None:
-    return bool(c.root.attrs["literal"].array) if c.root.opcode == "constant" else None
+def _is_never(condition: Computation) -> bool:
+    root = condition.root
+    return root.opcode == "constant" and not root.attrs["literal"].array
 
 
-def _simplify_state(loop: Instruction) -> bool:
+def _simplify(loop: Instruction) -> bool:
+    if flatten_elements(loop) is not None:
+        return True  # the new loop comes next
     after = reads(loop)
     if after is None or not is_plain(loop):
         return False
-    changed = False
-    init = loop.operands[0]
-    caller = loop.parent
+    return (
+        _read_invariants_before(loop, after)
+        or _drop_dead_elements(loop, after)
+        or join_equal_elements(loop, after)
+        or merge_counters(loop, after)
+        or decide_comparisons(loop)
+    )
+
+
+def _read_invariants_before(loop: Instruction, after: State) -> bool:
+    """Read what no round changes from the initial state."""
+    caller, init = loop.parent, loop.operands[0]
     assert caller is not None
-    for n in invariant_elements(loop):
-        if init.opcode != "tuple":
-            break
-        for read in after.pop(n, ()):
-            caller.replace(read, init.operands[n])
-            changed = True
-    if loop.parent is None:  # nothing was read but what never changes
-        return True
+    found = [read for n in invariant_elements(loop) for read in after.get(n, ())]
+    for read in found:
+        caller.replace(read, part_of(init, (read.attrs["index"],)))
+    return bool(found)
+
+
+def _drop_dead_elements(loop: Instruction, after: State) -> bool:
     used = {n for n, instructions in after.items() if any(i.users or i.is_root for i in instructions)}
     live = _live_elements(loop, used)
     if len(live) == len(loop.shape.tuple_shapes or ()):
-        return changed
+        return False
     keep_elements(loop, live)
     return True
 

@@ -87,7 +87,11 @@ class WhileLoopUnroller(Pass):
         instructions = counter.trips * work(loop.body)
         if instructions > self.max_instructions:
             return f"would become {instructions} instructions, which is more than {self.max_instructions}"
-        if loop.condition.root.has_side_effect or loop.control_predecessors or loop.control_successors:
+        if (
+            any(i.has_side_effect for i in loop.condition.instructions)
+            or loop.control_predecessors
+            or loop.control_successors
+        ):
             return "something must happen before or after it"
         for i in loop.body.instructions:
             if not _fuses(i):

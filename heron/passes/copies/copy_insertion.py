@@ -16,8 +16,8 @@ from heron.passes.context import PassContext
 from heron.passes.copies.coalesce import Plan, coalesce, last_readers, order_edges
 from heron.passes.copies.flatten_call_graph import FlattenCallGraph
 from heron.passes.copies.parallel import Move, sequence
-from heron.passes.copies.tuples import part_of, with_parts
 from heron.passes.registry import register
+from heron.passes.tuples import part_of, with_parts
 
 
 @register

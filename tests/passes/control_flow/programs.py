@@ -126,17 +126,18 @@ class _Maker:
         t = self.random.choice(COUNTERS)
         kept = self.random.choices(values, k=self.random.randint(1, 4))
         if self.random.random() < 0.5:
-            kept.append(self.random.choice(kept))
+            kept += [self.random.choice(kept), b.full(self.random.randint(0, 2), self.random.choice(SHAPES))]
         step, start = self.random.choice((1, 1, 2, -1)), self.random.randint(0, 4)
-        trips = self.random.choice((0, 1, 2, 3))
-        counters = [b.constant(start, t) for _ in range(self.random.randint(1, 2))]
+        trips = self.random.choice((0, 1, 2, 3, 4))
+        steps = [step, *self.random.choices((step, 2 * step, 1), k=self.random.randint(0, 2))]
+        counters = [b.constant(start, t), *(b.constant(self.random.choice((start, 3)), t) for _ in steps[1:])]
         inits = [*counters, *kept]
         order = list(range(len(inits)))
         self.random.shuffle(order)
         state = tuple_([inits[n].shape for n in order])
         counted = order.index(0)
         condition = self.again(state, counted, t, start, step, trips)
-        body = self.step(state, {order.index(n): t for n in range(len(counters))}, step, depth)
+        body = self.step(state, {order.index(n): k for n, k in enumerate(steps)}, t, depth)
         loop = b.while_(b.tuple(*(inits[n] for n in order)), condition=condition, body=body)
         results = self.elements(b, loop)
         for n in self.random.sample(range(len(results)), self.random.randint(1, len(results))):
@@ -157,15 +158,21 @@ class _Maker:
             return inner.finish(inner.compare(bound, count, direction=swapped))
         return inner.finish(inner.compare(count, bound, direction=direction))
 
-    def step(self, state: Shape, counters: dict[int, ElementType], step: int, depth: int) -> Computation:
+    def step(self, state: Shape, counters: dict[int, int], t: ElementType, depth: int) -> Computation:
+        """`counters`: by what each counter among the elements goes up."""
         inner = self.b.nested("body")
         p = inner.parameter(0, state)
         old = self.elements(inner, p)
         new = list(old)
         values = list(old)
-        for n, t in counters.items():
-            by = inner.constant(abs(step), t)
-            new[n] = inner.add(old[n], by) if step > 0 else inner.subtract(old[n], by)
+        for n, k in counters.items():
+            by = inner.constant(abs(k), t)
+            new[n] = inner.add(old[n], by) if k > 0 else inner.subtract(old[n], by)
+            if self.random.random() < 0.5:  # JAX's way with negative indices, and the like
+                test = inner.compare(
+                    old[n], self.random.randint(0, 9), direction=self.random.choice(("LT", "GE", "EQ"))
+                )
+                values.append(inner.select(test, inner.convert(old[n], shape=NUMBER), inner.constant(7, S32)))
         rest = [n for n in range(len(old)) if n not in counters]
         if any(v.shape.is_array and v.shape.element_type in (F32, S32) for v in values):
             seen = [v for v in values if not v.shape.is_array or v.shape.element_type in (F32, S32)]

@@ -12,8 +12,8 @@ from tests.passes.control_flow.programs import program
 
 PASSES = (
     "call-inliner",
-    "conditional-simplifier",
     "while-loop-constant-sinking",
+    "while-loop-simplifier",
     "while-loop-trip-count-annotator",
     "while-loop-unroller",
     "defuser",

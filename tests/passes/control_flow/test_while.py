@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from heron.hlo.evaluation.host import Host
+from heron.hlo.evaluator import Evaluator
 from heron.hlo.module import Module
 from heron.hlo.text import parse
 from heron.hlo.verifier import verify
@@ -108,3 +111,104 @@ def test_a_loop_read_only_for_what_never_changes_goes() -> None:
     PassContext(Options(check="values")).run_pass(registry.get("while-loop-simplifier"), module)
     verify(module)
     assert not [i for i in module.instructions() if i.opcode == "while"]
+
+
+COUNTERS = """
+HloModule m
+
+body {
+  s = (s32[], u8[], s32[], f32[2]) parameter(0)
+  n = s32[] get-tuple-element(s), index=0
+  one = s32[] constant(1)
+  next = s32[] add(n, one)
+  small = u8[] get-tuple-element(s), index=1
+  unit = u8[] constant(1)
+  fewer = u8[] subtract(small, unit)
+  far = s32[] get-tuple-element(s), index=2
+  six = s32[] constant(-6)
+  farther = s32[] add(far, six)
+  v = f32[2] get-tuple-element(s), index=3
+  limit = s32[] constant(LIMIT)
+  test = pred[] compare(far, limit), direction=DIRECTION
+  a = f32[] convert(far)
+  b = f32[] convert(small)
+  c = f32[] select(test, a, b)
+  cs = f32[2] broadcast(c), dimensions={}
+  w = f32[2] add(v, cs)
+  ROOT t = (s32[], u8[], s32[], f32[2]) tuple(next, fewer, farther, w)
+}
+
+condition {
+  s = (s32[], u8[], s32[], f32[2]) parameter(0)
+  n = s32[] get-tuple-element(s), index=0
+  four = s32[] constant(4)
+  ROOT c = pred[] compare(n, four), direction=LT
+}
+
+ENTRY main {
+  x = f32[2] parameter(0)
+  zero = s32[] constant(0)
+  high = u8[] constant(2)
+  start = s32[] constant(10)
+  init = (s32[], u8[], s32[], f32[2]) tuple(zero, high, start, x)
+  ROOT loop = (s32[], u8[], s32[], f32[2]) while(init), condition=condition, body=body
+  READS
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("limit", "direction", "known"),
+    [
+        (-8, "GE", True),  # far is 10, 4, -2, -8
+        (-8, "GT", None),
+        (-9, "LE", False),
+        (11, "LT", True),
+        (11, "EQ", False),
+        (4, "NE", None),
+        (-100, "NE", True),
+    ],
+)
+def test_counters(limit: int, direction: str, known: bool | None) -> None:
+    """One counter in steps of another is computed from that; one of another type stays. Known tests are constants."""
+    text = COUNTERS.replace("LIMIT", str(limit)).replace("DIRECTION", direction).replace("ROOT loop", "loop")
+    reads = "\n".join(
+        f"r{n} = {t} get-tuple-element(loop), index={n}" for n, t in enumerate(("s32[]", "u8[]", "s32[]"))
+    )
+    tail = "v = f32[2] get-tuple-element(loop), index=3\n ROOT r = (s32[], u8[], s32[], f32[2]) tuple(r0, r1, r2, v)"
+    module = parse(text.replace("READS", f"{reads}\n{tail}"))
+    PassContext(Options(check="values")).run_pass(registry.get("while-loop-simplifier"), module)
+    (loop,) = (i for i in module.instructions() if i.opcode == "while")
+    assert [str(s.bare) for s in loop.shape.tuple_shapes or ()] == ["s32[]", "u8[]", "f32[2]"]
+    select = next(i for i in loop.body.instructions if i.opcode == "select")
+    test = select.operands[0]
+    assert (bool(test.attrs["literal"].array) if test.opcode == "constant" else None) is known
+
+
+@pytest.mark.parametrize("effect", ["body", "condition"])
+def test_a_loop_with_effects_stays(effect: str) -> None:
+    """Nobody needs what it computes, but the host gets it. One that runs once may happen in place, where it can."""
+    out = "k = token[] after-all() o = token[] outfeed(n, k), outfeed_shape=s32[]"
+    text = f"""HloModule m
+body {{ s = (s32[], f32[2]) parameter(0) n = s32[] get-tuple-element(s), index=0 one = s32[] constant(1)
+  next = s32[] add(n, one) v = f32[2] get-tuple-element(s), index=1 w = f32[2] add(v, v)
+  {out if effect == "body" else ""} ROOT t = (s32[], f32[2]) tuple(next, w) }}
+condition {{ s = (s32[], f32[2]) parameter(0) n = s32[] get-tuple-element(s), index=0 limit = s32[] constant(3)
+  {out if effect == "condition" else ""} ROOT c = pred[] compare(n, limit), direction=LT }}
+ENTRY e {{ x = f32[2] parameter(0) zero = s32[] constant(0) init = (s32[], f32[2]) tuple(zero, x)
+  loop = (s32[], f32[2]) while(init), condition=condition, body=body ROOT r = f32[2] get-tuple-element(loop), index=1 }}"""
+    for trips, stays in ((3, True), (1, effect == "condition")):
+        module = parse(text.replace("constant(3)", f"constant({trips})"))
+        verify(module)
+        sent = _sent(module)
+        PassContext().run_pass(registry.get("while-loop-simplifier"), module)
+        PassContext().run_pass(registry.get("dce"), module)
+        verify(module)
+        assert any(i.opcode == "while" for i in module.instructions()) == stays
+        assert _sent(module) == sent and len(sent) >= trips
+
+
+def _sent(module: Module) -> list[int]:
+    host = Host()
+    Evaluator(module, host=host).run(np.zeros(2, np.float32))
+    return [int(np.ravel(value)[0]) for value in host.outfeed]
