@@ -101,9 +101,15 @@ class Trace:
         #: thunks that are not kernels, by kind: ``gemm``, ``copy``, ``while``, …
         self.thunks: dict[str, int] = {}
         self.decisions: list[Decision] = []
+        #: what became of instructions that a kernel was made of: old name -> the kernel's
+        self.became: dict[str, str] = {}
         #: bytes by kind: arguments, outputs, temp, constants, peak
         self.memory: dict[str, int] = {}
         self.notes: list[str] = []
+        #: the scheduled program as HLO text, and its buffers as `BufferAssignment.to_json` gives them; kept in traces
+        #: that are saved, for questions asked later
+        self.program: str = ""
+        self.buffers: dict[str, Any] = {}
         #: called with the name of each stage, pass or kernel as it comes along; for progress displays
         self.on_event: Callable[[str], None] | None = None
         self._open: list[Stage] = []

@@ -12,7 +12,7 @@ from heron.errors import HeronError
 from heron.trace.record import Decision, KernelRecord, PassRecord, Stage, Trace
 
 FORMAT = "heron-trace"
-VERSION = 1
+VERSION = 2
 
 
 def to_json(trace: Trace) -> dict[str, Any]:
@@ -28,8 +28,11 @@ def to_json(trace: Trace) -> dict[str, Any]:
         "kernels": [_flat(k) for k in trace.kernels],
         "thunks": dict(trace.thunks),
         "decisions": [_flat(d) for d in trace.decisions],
+        "became": dict(trace.became),
         "memory": dict(trace.memory),
         "notes": list(trace.notes),
+        "program": trace.program,
+        "buffers": trace.buffers,
     }
 
 
@@ -47,8 +50,10 @@ def from_json(data: Any, name: str = "<trace>") -> Trace:
         trace.kernels = [KernelRecord(**k) for k in data["kernels"]]
         trace.thunks = dict(data["thunks"])
         trace.decisions = [Decision(**d) for d in data["decisions"]]
+        trace.became = dict(data["became"])
         trace.memory = dict(data["memory"])
         trace.notes = list(data["notes"])
+        trace.program, trace.buffers = str(data["program"]), dict(data["buffers"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise _no_trace(name, f"a field is missing or of the wrong kind: {error}") from None
     return trace

@@ -89,6 +89,7 @@ def command(
         executable.examine()
     trace.memory = trace.memory or dict(executable.memory)
     if output is not None:
+        trace.program, trace.buffers = executable.stage("scheduled"), executable.assignment.to_json()
         trace.save(output)
     if stage is not None:
         _give(executable.stage(stage), stage, None, as_json)

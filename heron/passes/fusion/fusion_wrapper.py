@@ -48,6 +48,6 @@ class FusionWrapper(Pass):
                     changed = True
                 elif is_emitted(i):
                     constants = {o for o in i.operands if o.opcode == "constant" and o.shape.is_scalar}
-                    fuse([i], constants | {i}, prefix="wrapped_")
+                    ctx.trace.became[i.name] = fuse([i], constants | {i}, prefix="wrapped_").name
                     changed = True
         return changed

@@ -82,7 +82,9 @@ class MultiOutputFusion(Pass):
         changed = False
         for cluster in joiner.clusters.clusters():
             if len(cluster.nodes) > 1:
-                join_kernels(sorted(cluster.nodes, key=position.__getitem__))
+                names = [i.name for i in cluster.nodes]
+                made = join_kernels(sorted(cluster.nodes, key=position.__getitem__))
+                ctx.trace.became.update(dict.fromkeys(names, made.name))
                 changed = True
         return changed
 

@@ -103,7 +103,7 @@ class Planner:
                 return False
         before = separate(self.machine, i, groups)
         after = sum(inside(self.machine, i, g, n) for g, n in counts)
-        names = ", ".join(g.root.name for g in groups[:4]) + (", …" if len(groups) > 4 else "")
+        names = ", ".join(g.root.name for g in groups)
         if after > before:
             times = sum(n for _, n in counts) / max(1, i.shape.num_elements)
             self.tell(False, f"would be computed {times:.3g} times per element", i, names, before, after)

@@ -1,0 +1,96 @@
+"""``heron why``: the reasons of a compile's decisions, from its trace."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from heron.cli.common import (
+    examples,
+    file_argument,
+    json_option,
+    load_module,
+    make_options,
+    print_json,
+    print_text,
+    settings_option,
+    target_option,
+)
+from heron.errors import HeronError
+
+if TYPE_CHECKING:
+    from heron.trace import Decision, Trace
+
+
+@click.command(
+    short_help="Ask why: fusions, copies, layouts, buffers, order.",
+    epilog=examples(
+        "heron compile model.hlo --target sm_90 -o model.trace",
+        "heron why model.trace --fused add.4 reduce.1",
+        "heron why model.trace --copy copy.2",
+        "heron why model.hlo --target sm_90 --about add.4",
+    ),
+)
+@file_argument
+@click.option("--about", metavar="X", help="Everything decided about an instruction or kernel.")
+@click.option("--fused", nargs=2, metavar="A B", help="Why two instructions are in one kernel, or are not.")
+@click.option("--copy", metavar="C", help="Why there is this copy.")
+@click.option("--layout", metavar="X", help="Why an instruction has its layout.")
+@click.option("--buffer", metavar="X", help="Where a value lives, when, and what else has that place.")
+@click.option("--order", nargs=2, metavar="A B", help="Why one instruction runs before the other.")
+@target_option
+@settings_option
+@json_option
+def command(
+    file: str,
+    about: str | None,
+    fused: tuple[str, str] | None,
+    copy: str | None,
+    layout: str | None,
+    buffer: str | None,
+    order: tuple[str, str] | None,
+    target: str,
+    settings: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Answer one question about a compile. FILE is a trace that `heron compile -o x.trace` wrote, answered at once, or
+    a program, which is compiled first."""
+    from heron.trace import why
+
+    asked = {"about": about, "fused": fused, "copy": copy, "layout": layout, "buffer": buffer, "order": order}
+    questions = {name: value for name, value in asked.items() if value}
+    if len(questions) != 1:
+        said = "none was asked" if not questions else "asked were " + ", ".join(f"--{q}" for q in questions)
+        raise HeronError("CLI052", "ask one question at a time", why=said, hint="--" + ", --".join(asked))
+    ((question, value),) = questions.items()
+    trace = _trace(file, target, settings)
+    answer = getattr(why, question)(trace, *([value] if isinstance(value, str) else value))
+    if as_json:
+        print_json(answer.to_json())
+        return
+    print_text("\n".join([answer.text, *(f"  {line}" for line in answer.lines), *map(_line, answer.decisions)]))
+
+
+def _trace(file: str, target: str, settings: tuple[str, ...]) -> Trace:
+    from heron.trace import Trace
+
+    if file.endswith(".trace"):
+        return Trace.load(file)
+    from heron import backends, targets
+    from heron.cli.progress import progress
+
+    module = load_module(file, target)
+    trace = Trace(module.name, target)
+    with progress(trace, f"compiling {module.name} for {target}"):
+        machine, options = targets.get(target), make_options(settings)
+        executable = backends.compile(module, target=machine, options=options, trace=trace)
+    trace.program, trace.buffers = executable.stage("scheduled"), executable.assignment.to_json()
+    return trace
+
+
+def _line(d: Decision) -> str:
+    """``yes  instruction-fusion: add.4 -> reduce.1: its only reader (6000012 -> 4)``."""
+    cost = "" if d.cost_before is None or d.cost_after is None else f" ({d.cost_before:.6g} -> {d.cost_after:.6g})"
+    into = f" -> {d.object}" if d.object else ""
+    return f"  {'yes' if d.ok else 'no '}  {d.rule}: {d.subject}{into}: {d.reason}{cost}"

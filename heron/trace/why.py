@@ -1,0 +1,244 @@
+"""Answers from a trace: why two things became one kernel or not, why a copy, a layout, a buffer, an order.
+
+Each question gives an `Answer`: a sentence, and the decisions it rests on. Names are those a stage printed; what a pass
+made anew under another name is followed through `Trace.became`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, KeysView
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from heron.errors import HeronError
+from heron.trace.record import Decision, Trace
+
+if TYPE_CHECKING:
+    from heron.hlo.instruction import Instruction
+    from heron.hlo.module import Module
+
+_FUSION = ("instruction-fusion", "multi-output-fusion")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A sentence, the decisions behind it, and further lines that show it."""
+
+    text: str
+    decisions: list[Decision] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """Stable fields: ``answer``, ``decisions``, ``lines``."""
+        rows = [{name: getattr(d, name) for name in Decision.__slots__} for d in self.decisions]
+        return {"answer": self.text, "decisions": rows, "lines": self.lines}
+
+
+def about(trace: Trace, name: str) -> Answer:
+    """Everything that was decided about an instruction. Raises CLI050 for a name the trace does not have."""
+    name = _known(trace, name)
+    found = [d for d in trace.decisions if name == d.subject or name in _objects(d)]
+    kernel = _kernel(trace, name)
+    text = f"{name}: {len(found)} decisions" + (f"; it is part of the kernel {kernel}" if kernel else "")
+    return Answer(text, found)
+
+
+def fused(trace: Trace, a: str, b: str) -> Answer:
+    """Why `a` and `b` are in one kernel, or are not."""
+    a, b = _known(trace, a), _known(trace, b)
+    homes_a, homes_b = _homes(trace, a), _homes(trace, b)
+    between = [
+        d
+        for d in trace.decisions
+        if d.rule in _FUSION
+        and (d.subject in homes_a and homes_b & _objects(d) or d.subject in homes_b and homes_a & _objects(d))
+    ]
+    shared = [k for k in homes_a if k in homes_b]
+    if shared:
+        kernel = next((k for k in shared if k not in trace.became), shared[-1])
+        return Answer(f"{a} and {b} are in one kernel: {kernel}", [d for d in between if d.ok])
+    refused = [d for d in between if not d.ok]
+    if refused:
+        return Answer(f"{a} and {b} are in different kernels: {refused[-1].reason}", between)
+    own = [d for d in trace.decisions if d.rule in _FUSION and not d.ok and d.subject in homes_a | homes_b]
+    text = f"{a} and {b} are in different kernels, and fusing the two was never considered: "
+    return Answer(text + ("neither reads the other" if not own else "see what was"), own)
+
+
+def copy(trace: Trace, name: str) -> Answer:
+    """Why there is a copy. Raises CLI050 when `name` is no copy of the program."""
+    module = _module(trace)
+    name = name.removeprefix("%")
+    found = [i for c in module.computations for i in c.instructions if i.name == name]
+    if not found or found[0].opcode not in ("copy", "copy-start"):
+        copies = [i.name for c in module.computations for i in c.instructions if i.opcode == "copy"]
+        raise HeronError(
+            "CLI050", f"'{name}' is no copy", hint="copies are " + (", ".join(copies[:20]) or "none in this program")
+        )
+    source = found[0].operands[0]
+    while source.opcode in ("get-tuple-element", "bitcast"):
+        source = source.operands[0]
+    reasons = [d for d in _copying(trace) if not d.ok and _base(d.subject) == source.name]
+    if reasons:
+        return Answer(f"{name} copies {source.name}: {reasons[0].reason.removeprefix('copied: ')}", reasons)
+    return Answer(f"{name} copies {source.name}, and was in the program before copies were inserted")
+
+
+def layout(trace: Trace, name: str) -> Answer:
+    """Why an instruction has its layout."""
+    module, name = _module(trace), name.removeprefix("%")
+    found = [i for c in module.computations for i in c.instructions if i.name == name]
+    if not found:
+        raise _unknown(name, [i.name for c in module.computations for i in c.instructions])
+    reasons = [d for d in trace.decisions if d.rule.startswith("layout") and name in (d.subject, *_objects(d))]
+    shape = found[0].shape
+    if reasons:
+        return Answer(f"{name} is {shape}: {reasons[-1].reason}", reasons)
+    return Answer(f"{name} is {shape}: nothing asked for another layout than the default")
+
+
+def buffer(trace: Trace, name: str) -> Answer:
+    """Where a value lives, when, and who else has that place. Raises CLI050 for a value that has no buffer."""
+    name = name.removeprefix("%")
+    homes = [(a, v) for a in trace.buffers.get("allocations", ()) for v in a["values"]]
+    mine = [(a, v) for a, v in homes if v["name"] == name or _base(v["name"]) == name]
+    if not mine:
+        if not homes:
+            raise _no_program()
+        raise _unknown(name, [v["name"] for _, v in homes], "value with a buffer")
+    allocation, value = mine[0]
+    first, last = value["offset"], value["offset"] + value["size"]
+    others = [v for v in allocation["values"] if v["offset"] < last and first < v["offset"] + v["size"]]
+    text = f"{value['name']} ({value['shape']}) lies in {_place(allocation)}, {value['size']:,} B at {first:,}, "
+    text += _ticks(value)
+    shown = sorted((v for v in others if v is not value), key=lambda v: v["live"][0])
+    lines = [f"the same place holds {v['name']} {_ticks(v)}" for v in shown]
+    names = {v["name"] for _, v in mine}
+    reasons = [d for d in _copying(trace) if d.subject in names or names & _objects(d)]
+    return Answer(text, reasons, lines)
+
+
+def order(trace: Trace, a: str, b: str) -> Answer:
+    """Why `a` runs before `b`: a path of needs, or else the scheduler's choice."""
+    module = _module(trace)
+    places = {i.name: (c, n, i) for c, seq in (module.schedule or {}).items() for n, i in enumerate(seq)}
+    a, b = a.removeprefix("%"), b.removeprefix("%")
+    for name in (a, b):
+        if name not in places:
+            raise _unknown(name, places, "instruction that is scheduled")
+    (home, at_a, first), (home_b, at_b, last) = places[a], places[b]
+    if home is not home_b:
+        return Answer(f"{a} is in {home.name}, {b} in {home_b.name}: they have no order of their own")
+    if at_a > at_b:
+        first, last, a, b = last, first, b, a
+    path = _path(first, last)
+    if path:
+        kinds = [f"{y.name} {'reads' if x in y.operands else 'must wait for'} {x.name}" for x, y in path]
+        return Answer(f"{a} runs before {b}: it must", lines=kinds)
+    chosen = [d for d in trace.decisions if d.rule.endswith("scheduler") and d.subject == home.name]
+    return Answer(f"{a} runs before {b} by choice, neither needs the other", chosen)
+
+
+# -- names -------------------------------------------------------------------------------------------------------------
+def _objects(d: Decision) -> set[str]:
+    return set(d.object.split(", "))
+
+
+def _copying(trace: Trace) -> Iterator[Decision]:
+    return (d for d in trace.decisions if d.rule == "copy-insertion")
+
+
+def _place(allocation: dict[str, Any]) -> str:
+    """``scratch memory``, ``output 2``, ``parameter 0``, ``a constant``."""
+    kind = allocation["kind"]
+    return {"temp": "scratch memory", "constant": "a constant"}.get(kind) or f"{kind} {allocation[kind]}"
+
+
+def _homes(trace: Trace, name: str) -> KeysView[str]:
+    """All kernels, in the making and made, that compute `name`; itself first."""
+    into: dict[str, list[str]] = {}
+    for d in trace.decisions:
+        if d.ok and d.rule == "instruction-fusion":
+            into.setdefault(d.subject, []).extend(d.object.split(", "))
+    found: dict[str, None] = {}
+    stack = [name]
+    while stack:
+        n = stack.pop()
+        if n in found:
+            continue
+        found[n] = None
+        stack += into.get(n, ())
+        if n in trace.became:
+            stack.append(trace.became[n])
+    return found.keys()
+
+
+def _kernel(trace: Trace, name: str) -> str:
+    last = [k for k in _homes(trace, name) if k not in trace.became and k != name]
+    return ", ".join(last[:3])
+
+
+def _known(trace: Trace, name: str) -> str:
+    """`name` without its %, if the trace speaks of it. Raises CLI050."""
+    name = name.removeprefix("%")
+    names = set(_names(trace))
+    if name not in names:
+        raise _unknown(name, names)
+    return name
+
+
+def _names(trace: Trace) -> Iterator[str]:
+    for d in trace.decisions:
+        yield d.subject
+        yield from d.object.split(", ")
+    for old, new in trace.became.items():
+        yield from (old, new)
+    for k in trace.kernels:
+        yield from k.source
+
+
+def _base(value: str) -> str:
+    """The instruction of a value's name: ``while.1{0}`` is part of ``while.1``."""
+    return value.partition("{")[0]
+
+
+def _ticks(v: dict[str, Any]) -> str:
+    return "ticks " + ", ".join(f"{a} to {b}" for a, b in v["live"])
+
+
+def _path(first: Instruction, last: Instruction) -> list[tuple[Instruction, Instruction]]:
+    """The shortest chain of operands and control edges from `first` to `last`, as pairs; empty when there is none."""
+    came: dict[Instruction, Instruction | None] = {last: None}
+    queue = [last]
+    for i in queue:
+        if i is first:
+            pairs = []
+            while (user := came[i]) is not None:
+                pairs.append((i, user))
+                i = user
+            return pairs
+        for before in (*i.operands, *i.control_predecessors):
+            if before not in came:
+                came[before] = i
+                queue.append(before)
+    return []
+
+
+def _module(trace: Trace) -> Module:
+    from heron.hlo.text import parse
+
+    if not trace.program:
+        raise _no_program()
+    return parse(trace.program)
+
+
+def _no_program() -> HeronError:
+    hint = "`heron compile FILE -o x.trace` writes one that does"
+    return HeronError("CLI051", "the trace holds no program", hint=hint)
+
+
+def _unknown(name: str, names: Iterable[str], kind: str = "instruction or kernel") -> HeronError:
+    near = difflib.get_close_matches(name, [n for n in names if n], 3)
+    hint = f"did you mean {' or '.join(near)}?" if near else "`heron compile FILE --to scheduled` shows the names"
+    return HeronError("CLI050", f"no {kind} is called '{name}' in this trace", hint=hint)
