@@ -1,4 +1,4 @@
-"""The benchmark of the language runs, and sections of the page of figures are written one by one."""
+"""The benchmarks of the language and of the passes run, and sections of the page of figures are written one by one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import heron
-from benchmarks import counts, language, sections
+from benchmarks import counts, language, passes, programs, sections
 
 
 def test_every_step_runs() -> None:
@@ -14,6 +14,24 @@ def test_every_step_runs() -> None:
     assert [r.step for r in rows] == ["parse", "print", "verify", "clone", "hash", "compare", "proto out", "proto in"]
     assert all(r.heron > 0 for r in rows)
     assert "proto in" in language.section("softmax", rows, 1)
+
+
+def test_passes_are_measured_one_by_one() -> None:
+    module = heron.parse(programs.path("softmax", small=True).read_text())
+    rows = [passes.measure("softmax", module, target, rounds=1) for target in passes.TARGETS]
+    for row in rows:
+        assert row.passes["dce"].runs > 0 and row.passes["dce"].looked > 0
+        assert "dce" in passes.passes_table(row, least_ms=0)
+    assert "run_pass" in passes.profile(module, "cpu", lines=200)
+    page = passes.section(rows, rows, {"softmax": "profile"}, 1)
+    assert "softmax" in page and "profile" in page
+
+
+def test_a_block_is_chained() -> None:
+    one, three = (passes.chained("softmax", n) for n in (1, 3))
+    assert "call" not in {i.opcode for i in three.entry.instructions}
+    assert sum(i.opcode == "exponential" for i in three.entry.instructions) == 3
+    assert len(three.entry) > 2 * len(one.entry)
 
 
 def test_sections_are_kept_apart(tmp_path: Path) -> None:

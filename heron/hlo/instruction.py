@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,10 @@ from heron.hlo.shape import Shape
 if TYPE_CHECKING:
     from heron.hlo.computation import Computation
     from heron.hlo.sharding import Sharding
+
+
+#: a number greater than any it gave before
+now = itertools.count(1).__next__
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,9 @@ class Instruction(Operators):
 
     ``users`` maps each using instruction to its number of uses. ``extras`` holds what any instruction may carry
     (sharding, frontend_attributes, backend_config, …) as parsed. Make with `Computation.add` or the builder.
+
+    ``stamp`` grows whenever the instruction is made, gets other operands or loses a user: what has a greater one than
+    `now` was is new since. Whoever sets a shape or an attribute in place says `touch`.
     """
 
     __slots__ = (
@@ -52,6 +60,7 @@ class Instruction(Operators):
         "parent",
         "control_predecessors",
         "control_successors",
+        "stamp",
     )
 
     def __init__(
@@ -73,6 +82,7 @@ class Instruction(Operators):
         self.parent: Computation | None = None
         self.control_predecessors: list[Instruction] = []
         self.control_successors: list[Instruction] = []
+        self.stamp = now()
         self.shape: Shape = shape  # type: ignore[assignment]
         if shape is None:
             self.shape = op.shape(self, *[o.shape for o in operands])
@@ -171,10 +181,12 @@ class Instruction(Operators):
             return
         self._drop_use(old)
         self.operands[n] = new
+        self.stamp = now()
         new.users[self] = new.users.get(self, 0) + 1
 
     def append_operand(self, new: Instruction) -> None:
         self.operands.append(new)
+        self.stamp = now()
         new.users[self] = new.users.get(self, 0) + 1
 
     def set_operands(self, operands: Iterable[Instruction]) -> None:
@@ -191,6 +203,11 @@ class Instruction(Operators):
             operand.users[self] = left
         else:
             del operand.users[self]
+        operand.stamp = now()
+
+    def touch(self) -> None:
+        """Say that the shape or an attribute has changed."""
+        self.stamp = now()
 
     def replace_uses_with(self, new: Instruction, only: Iterable[Instruction] | None = None) -> None:
         """Make users (all, or `only` these) use `new` instead; moves the root mark when all are replaced."""

@@ -10,10 +10,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from heron.errors import HeronError
+from heron.hlo.instruction import now
 from heron.options import Options
+from heron.passes.changes import changed_since
 from heron.trace import Decision, Trace
 
 if TYPE_CHECKING:
+    from heron.hlo.instruction import Instruction
     from heron.hlo.module import Module
     from heron.passes.base import Pass
     from heron.passes.checks import ValueCheck
@@ -49,6 +52,11 @@ class PassContext:
         self.trace = trace if trace is not None else Trace()
         self.records: list[Run] = []
         self.rules: Counter[tuple[str, str, str]] = Counter()
+        #: whether passes may leave alone what has not changed since they looked at it last
+        self.revisits_changes_only = True
+        self._looked: dict[Pass, tuple[Module, int]] = {}  # the module a pass looked at last, and when
+        self._settled: dict[Pass, tuple[Module, int]] = {}  # the module a pass left alone, and the changes before that
+        self._changes = 0
         self._run = Run("")
         self._inside: list[str] = []
         self._dumps = 0
@@ -78,6 +86,14 @@ class PassContext:
         self._run.lines[f"{rule} {source_line}"] += times
         self.rules[self._run.name, rule, source_line] += times
 
+    def look(self, step: Pass, module: Module) -> set[Instruction] | None:
+        """What has changed since `step` called this last in the pipeline that runs; None when it is to see all."""
+        if not (self._inside and self.revisits_changes_only):
+            return None
+        of, then = self._looked.get(step, (None, 0))
+        self._looked[step] = module, now()
+        return changed_since(module, then) if of is module else None
+
     def note(self, text: str) -> None:
         """Keep a sentence for the user."""
         self.trace.note(text)
@@ -91,6 +107,13 @@ class PassContext:
             yield
         finally:
             self._inside.pop()
+            if not self._inside:  # whatever comes next, others may have changed the module before
+                self._looked.clear()
+                self._settled.clear()
+
+    def is_settled(self, step: Pass, module: Module) -> bool:
+        """Whether `step` left `module` alone when it ran last, and no pass has changed anything since."""
+        return self.revisits_changes_only and self._settled.get(step) == (module, self._changes)
 
     def run_pass(self, step: Pass, module: Module) -> bool:
         """Run one pass or pipeline on `module`; time it, check and dump its result as the options say.
@@ -119,7 +142,10 @@ class PassContext:
         pipeline = "/".join(self._inside)
         self.trace.record_pass(step.name, changed, seconds, before, module.instruction_count(), pipeline, run.lines)
         if changed:
+            self._changes += 1
             self._check(step, module)
+        elif self._inside:
+            self._settled[step] = module, self._changes
         return changed
 
     def _begin_values(self, module: Module) -> None:

@@ -48,6 +48,9 @@ class Pipeline(Pass):
 class Fixpoint(Pipeline):
     """Runs its steps round and round until each of them has nothing left to do.
 
+    A pass that left the module alone is not run again before another one changes something, also when the same steps
+    come in a later loop of the pipeline. Passes that ask `PassContext.look` see what has changed since their last run.
+
     Passes that undo each other are noticed from the fourth round on: when the module is one it has been before, the
     passes and rules that fired since then are noted in the trace, and the loop stops.
     """
@@ -68,7 +71,7 @@ class Fixpoint(Pipeline):
             for n in range(self.max_iterations):
                 rounds.append(len(ctx.records))
                 for step in self.steps:
-                    if ctx.run_pass(step, module):
+                    if not ctx.is_settled(step, module) and ctx.run_pass(step, module):
                         changed, quiet = True, 0
                     else:
                         quiet += 1

@@ -60,6 +60,7 @@ def own_computations(loop: Instruction) -> None:
         c: Computation = loop.attrs[name]
         if len(callers[c]) > 1 or loop.body is loop.condition:
             loop.attrs[name] = module.add_computation(c.clone())
+            loop.touch()
 
 
 def keep_elements(loop: Instruction, keep: Collection[int]) -> None:
@@ -87,6 +88,7 @@ def keep_elements(loop: Instruction, keep: Collection[int]) -> None:
     for c in (body, loop.condition):
         parameter = c.parameters[0]
         keep_leaves(parameter, small, leaves)
+        parameter.touch()
         _renumber(parameter, place)
 
 
@@ -136,6 +138,7 @@ def _renumber(whole: Instruction, place: Mapping[int, int]) -> None:
             _remove_unneeded(read)
         else:
             read.attrs["index"] = index
+            read.touch()
 
 
 def _renumber_config(loop: Instruction, place: Mapping[int, int]) -> None:

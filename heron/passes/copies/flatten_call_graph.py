@@ -70,4 +70,5 @@ def _own_callees(module: Module, i: Instruction, taken: set[Computation]) -> boo
             taken.add(c)
             new.append(c)
         i.attrs[name] = new[0] if isinstance(value, Computation) else tuple(new)
+        i.touch()
     return changed

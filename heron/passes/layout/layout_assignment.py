@@ -40,6 +40,7 @@ class LayoutAssignment(Pass):
             shape = default(i.shape)
             if shape is not i.shape:
                 i.shape = shape
+                i.touch()
                 changed = True
         if module.entry_layout is not None:
             parameters, result = module.entry_layout

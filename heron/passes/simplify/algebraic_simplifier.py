@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +13,13 @@ from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
 from heron.passes.base import Pass
 from heron.passes.building import same_type
+from heron.passes.changes import around, in_order
 from heron.passes.context import PassContext
 from heron.passes.registry import register
 from heron.passes.simplify.algebraic.rules import RULES, Builder, Rule, Table, table
+
+#: how many operands up a rule looks at most; what changed further up is no reason to try it again
+REACH = 6
 
 _tables: dict[tuple[str, bool], Table] = {}
 
@@ -43,11 +48,14 @@ class AlgebraicSimplifier(Pass):
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         rules = _table_for(ctx, self.is_layout_sensitive)
+        changes = ctx.look(self, module)
+        wanted = None if changes is None else around(changes, REACH)
         changed = False
         for c in module.computations:
             if any(i.shape.dynamic for i in c.instructions):
                 continue
-            fired = rewrite(c, rules, self.is_layout_sensitive)
+            start = c.instructions if wanted is None else in_order(c, wanted)
+            fired = rewrite(c, rules, self.is_layout_sensitive, start)
             for r, times in fired.items():
                 ctx.fired(r.name, r.where, times)
             changed |= bool(fired)
@@ -63,8 +71,12 @@ def _table_for(ctx: PassContext, with_layouts: bool) -> Table:
     return _tables[key]
 
 
-def rewrite(c: Computation, rules: Table, with_layouts: bool = False) -> Counter[Rule]:
+def rewrite(
+    c: Computation, rules: Table, with_layouts: bool = False, start: Iterable[Instruction] | None = None
+) -> Counter[Rule]:
     """Apply `rules` in `c` until none applies; returns how often each fired.
+
+    They are tried on all instructions, or on `start`, and then on what that changes.
 
     With `with_layouts` a rule's result counts only if it has the layout of what it replaces.
 
@@ -72,7 +84,7 @@ def rewrite(c: Computation, rules: Table, with_layouts: bool = False) -> Counter
     """
     fired: Counter[Rule] = Counter()
     builder = Builder(c, with_layouts)
-    work = deque(i for i in c.instructions if i.opcode in rules)
+    work = deque(i for i in (c.instructions if start is None else start) if i.opcode in rules)
     left = 200 + 40 * len(c)
     while work:
         i = work.popleft()

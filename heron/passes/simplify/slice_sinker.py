@@ -45,6 +45,8 @@ class SliceSinker(Pass):
 
 
 def _sink(c: Computation) -> bool:
+    if not any(i.opcode == "slice" for i in c.instructions):
+        return False
     forms = Forms()
     groups: dict[_Key, list[Instruction]] = {}
     for i in c.post_order():
@@ -68,7 +70,9 @@ def _sink(c: Computation) -> bool:
 
 def _key(i: Instruction, forms: Forms) -> _Key | None:
     """What instructions that may be done together have in common; None when `i` is none of them."""
-    if not i.op.is_elementwise or not i.operands or i.has_side_effect or i.opcode in ("copy", "map"):
+    if not i.operands or i.operands[0].opcode != "slice":
+        return None
+    if not i.op.is_elementwise or i.has_side_effect or i.opcode in ("copy", "map"):
         return None
     if any(s.opcode != "slice" or any(s.shape.dynamic) for s in i.operands):
         return None

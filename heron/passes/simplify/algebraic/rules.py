@@ -92,15 +92,19 @@ class Entry:
     always: tuple[Rule, ...] = ()
     known: tuple[Rule, ...] = ()
     by_operand: dict[str, tuple[Rule, ...]] = field(default_factory=dict)
+    _met: dict[tuple[str, ...], tuple[Rule, ...]] = field(default_factory=dict)  # rules by the ops of all operands
 
     def candidates(self, i: Instruction) -> tuple[Rule, ...]:
         """The rules worth trying on `i`."""
-        found = self.always
-        if self.by_operand:
+        opcodes = tuple([o.opcode for o in i.operands])
+        found = self._met.get(opcodes)
+        if found is None:
+            found = self.always + tuple([r for opcode in opcodes for r in self.by_operand.get(opcode, ())])
+            self._met[opcodes] = found
+        if self.known:
             for o in i.operands:
-                found += self.by_operand.get(o.opcode, ())
-        if self.known and any(o.opcode in KNOWN and building.splat_value(o) is not None for o in i.operands):
-            found += self.known
+                if o.opcode in KNOWN and building.splat_value(o) is not None:
+                    return found + self.known
         return found
 
 
