@@ -184,7 +184,6 @@ XLA:GPU has a few steps more. Emitters here make them unnecessary:
 |---|---|
 | `erase-dead-functions` | the inliner moves a function into its last caller; the step is there for kernel text |
 | `expand-float-ops` | emitters compute small floats in f32 themselves; the step is there for kernel text |
-| `peel-loops` | reductions emit their last, partial round after the loop over whole rounds |
 | `propagate-slice-indices` | arguments name the buffer they share (`xla_gpu.alias`); few functions are left |
 | `optimize-loops` on loads | LLVM unrolls reductions' loops, ptxas moves loads forward |
 | `lower-to-llvm` | LLVM text is written from the last module directly |

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from xdsl.dialects.builtin import (
     FunctionType,
@@ -81,13 +82,27 @@ def _verify_callee(op: Operation, callee: SymbolRefAttr, inputs: list[Attribute]
         top = parent
     if not isinstance(top, ModuleOp):
         return  # a function by itself, while it is built
-    name = callee.root_reference
-    found = next((f for f in top.ops if isinstance(f, FuncOp) and f.sym_name == name), None)
+    name = callee.root_reference.data
+    found = _function(top, name)
     if found is None:
-        raise VerifyException(f"there is no function @{name.data}")
+        raise VerifyException(f"there is no function @{name}")
     if [*found.function_type.inputs] != inputs or [*found.function_type.outputs] != outputs:
         wanted = FunctionType.from_lists(inputs, outputs)
-        raise VerifyException(f"@{name.data} is {found.function_type}, it is called as {wanted}")
+        raise VerifyException(f"@{name} is {found.function_type}, it is called as {wanted}")
+
+
+#: the functions of modules by name, as they were when one was last looked for in vain
+_SYMBOLS: WeakKeyDictionary[ModuleOp, WeakValueDictionary[str, FuncOp]] = WeakKeyDictionary()
+
+
+def _function(module: ModuleOp, name: str) -> FuncOp | None:
+    """The module's function of that name. What the table says is looked at before it is believed."""
+    found = _SYMBOLS[module].get(name) if module in _SYMBOLS else None
+    if found is None or found.parent is not module.body.block or found.sym_name.data != name:
+        functions = (op for op in module.ops if isinstance(op, FuncOp))
+        table = _SYMBOLS[module] = WeakValueDictionary({f.sym_name.data: f for f in functions})
+        found = table.get(name)
+    return found
 
 
 @irdl_op_definition

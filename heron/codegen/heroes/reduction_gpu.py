@@ -33,8 +33,6 @@ WORD = 4
 ROWS_SHARED = 8 << 10
 #: elements a thread should sum before it pays to have more threads on a row
 WANTED_ELEMENTS = 4
-#: loops with at least this many whole rounds keep their bounds check out of the loop
-MIN_ROUNDS = 2
 
 
 def emit(frame: Entry, walks: Sequence[Walk], pieces: Sequence[Piece]) -> Kernel:
@@ -310,25 +308,16 @@ def _rounds(
     inits: Sequence[SSAValue],
     element: Callable[[Expr, Expr, Sequence[SSAValue]], Sequence[SSAValue]],
 ) -> list[SSAValue]:
-    """The threads' walk over `parts` vectors of a row: whole rounds without bounds check, then the rest."""
-    whole, rest = divmod(parts, threads)
-    rounds = [(0, whole, False)] if whole >= MIN_ROUNDS or not rest else []
-    if not rounds:
-        rounds = [(0, whole + 1, True)]
-    elif rest:
-        rounds.append((whole, 1, True))
-    values = list(inits)
-    for first, count, bounded in rounds:
+    """The threads' walk over `parts` vectors of a row; `peel-loops` takes the bounds check out of whole rounds."""
+    rounds = -(-parts // threads)
 
-        def body(variables: Index, carried: Sequence[SSAValue], first: int = first) -> Sequence[SSAValue]:
-            return element(variables[0] + first, variables[1], carried)
+    def inside(variables: Index) -> list[Constraint]:
+        return [*exists, *([(variables[0] * threads + lane, 0, parts - 1)] if parts % threads else [])]
 
-        def inside(variables: Index, first: int = first, bounded: bool = bounded) -> list[Constraint]:
-            at = (variables[0] + first) * threads + lane
-            return [*exists, *([(at, 0, parts - 1)] if bounded else [])]
+    def body(variables: Index, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        return element(variables[0], variables[1], carried)
 
-        values = frame.e.loop([count, vector], values, body, inside)
-    return values
+    return frame.e.loop([rounds, vector], inits, body, inside)
 
 
 def _index(frame: Entry, reduction: Reduction, kept: Sequence[Expr], reduced: Sequence[Expr]) -> Index:

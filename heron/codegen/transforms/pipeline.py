@@ -28,6 +28,7 @@ from heron.codegen.transforms import (
     lower_xla_gpu_to_scf,
     merge_pointers_to_same_slice,
     optimize_loops,
+    peel_loops,
     simplify_affine,
     simplify_arith,
     vectorize_loads_stores,
@@ -48,6 +49,7 @@ _TO_FLAT = _steps(
     simplify_arith,
     cse,
     convert_pure_calls,
+    peel_loops,
     lower_xla_gpu_to_scf,
     flatten_tensors,
 )
