@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from heron.errors import HeronError
 from tests.backends.agreement import TARGETS, check, text
 from tests.hlo.generate import ALL_TYPES, Program, programs
+from tests.passes import search as passes
 
 
 def main() -> int:
@@ -30,7 +31,11 @@ def main() -> int:
     p.add_argument("--checks", action="store_true", help="also after every pass, and inside the assigned buffers")
     p.add_argument("--allow", default="", help="error codes that are no fault, such as GEN001,GEN002")
     p.add_argument("--out", type=Path, default=Path("fuzz"))
+    p.add_argument("--passes", action="store_true", help="passes on odd programs; nothing is compiled")
+    p.add_argument("--pass", action="append", default=[], dest="names", metavar="NAME", help="with --passes")
     a = p.parse_args()
+    if a.passes:
+        return 1 if passes.search(a.count, a.seed, a.out, a.names, a.ops) else 0
     types = tuple(t for t in ALL_TYPES if not a.types or t.name in a.types.split(","))
     a.out.mkdir(parents=True, exist_ok=True)
     tried, refused, start = 0, 0, time.perf_counter()

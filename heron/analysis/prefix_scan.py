@@ -35,7 +35,7 @@ def scan_of(i: Instruction) -> Scan | None:
     """The scan that a reduce-window is, or None when it is none (or only looks at one element)."""
     if i.opcode != "reduce-window":
         return None
-    window = i.attrs["window"]
+    window = i.window or ()  # a scalar has none
     moving = [d for d, w in enumerate(window) if not _is_trivial(w)]
     if len(moving) != 1:
         return None

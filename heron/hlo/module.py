@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from heron.errors import HeronError
 from heron.hlo.computation import Computation, remap_calls
 from heron.hlo.instruction import Instruction
 from heron.hlo.names import Names
+from heron.hlo.op import REGISTRY, AttrKind
 from heron.hlo.shape import Shape
 
 if TYPE_CHECKING:
@@ -216,6 +218,22 @@ class Module:
                 work.extend(_callees(c))
         return found
 
+    def computations_to_rewrite(self) -> list[Computation]:
+        """What the entry needs, without the bodies of fusions: those are one kernel each, with the inputs they have."""
+        calling, fused = _calling(), set[Computation]()
+        live = {self.entry}
+        work = [self.entry]
+        while work:
+            for i in work.pop()._instructions:
+                if i.opcode in calling:
+                    for c in i.called:
+                        if c not in live:
+                            live.add(c)
+                            work.append(c)
+                    if i.opcode == "fusion":
+                        fused.add(i.attrs["calls"])
+        return [c for c in self._computations if c in live and c not in fused]
+
     def non_fusion_computations(self) -> list[Computation]:
         """Computations that run as control flow: callees first, without fusion bodies and reducers."""
         sequential = self._sequential()
@@ -398,4 +416,12 @@ def _completed(c: Computation, order: list[Instruction]) -> list[Instruction]:
 
 
 def _callees(c: Computation) -> list[Computation]:
-    return [callee for i in c._instructions for callee in i.called]
+    calling = _calling()
+    return [callee for i in c._instructions if i.opcode in calling for callee in i.called]
+
+
+@cache
+def _calling() -> frozenset[str]:
+    """Opcodes that have computations."""
+    kinds = (AttrKind.COMPUTATION, AttrKind.COMPUTATIONS)
+    return frozenset(op.name for op in REGISTRY.values() if any(a.kind in kinds for a in op.attributes.values()))

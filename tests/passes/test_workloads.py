@@ -14,10 +14,14 @@ from heron.hlo.verifier import verify
 from heron.options import Options
 from heron.passes import registry
 from heron.passes.context import PassContext
+from tests.passes import workloads
 from tests.support import NAMES, golden_values, program
 
 #: small ones that between them use loops, branches, gathers, scatters, sorts, dots and convolutions
 CHECKED = ["cond_switch", "gather_scatter", "heat_while", "lstm_scan", "reductions", "resnet_block_grad", "sort_topk"]
+#: a slice of ``python -m tests.passes.workloads``
+ALONE = ["cond_switch", "gather_scatter", "sort_topk"]
+IN_PIPELINES = ["cond_switch", "dtype_zoo", "gather_scatter", "heat_while", "linalg_lapack", "lstm_scan", "reductions"]
 _TOLERANCE = {"float64": 1e-9, "bfloat16": 3e-2, "float16": 3e-2}
 
 
@@ -59,3 +63,15 @@ def _assert_close(found: np.ndarray, wanted: np.ndarray, what: str) -> None:
 @pytest.mark.parametrize("name", CHECKED)
 def test_every_pass_keeps_the_values(name: str) -> None:
     simplified(name, Options(check="values"))
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_every_pass_alone(name: str) -> None:
+    wrong = [row for row in workloads.alone(name) if row.problem]
+    assert not wrong, wrong
+
+
+@pytest.mark.parametrize("name", IN_PIPELINES)
+def test_pipelines_keep_the_values_after_every_pass(name: str) -> None:
+    wrong = [row for row in workloads.in_pipelines(name) if row.problem]
+    assert not wrong, wrong

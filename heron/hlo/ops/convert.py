@@ -69,7 +69,9 @@ class BitcastConvert(Op):
         return default(to)
 
     def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray) -> np.ndarray:
-        return bits.reinterpret(x, i.operands[0].shape.element_type, i.shape.element_type, i.shape.dims)
+        old, new = i.operands[0].shape.element_type, i.shape.element_type
+        # of one width it may be run on a whole array for a scalar, as in a comparator
+        return bits.reinterpret(x, old, new, x.shape if old.bits == new.bits else i.shape.dims)
 
 
 @op("stochastic-convert")

@@ -40,7 +40,7 @@ class ConditionalSimplifier(Pass):
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
         forms = Forms()
-        for c in module.computations:
+        for c in module.computations_to_rewrite():
             for i in c.instructions:
                 n = _known_branch(i, forms) if i.opcode == "conditional" else None
                 if n is not None:

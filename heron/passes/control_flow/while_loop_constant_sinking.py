@@ -56,7 +56,7 @@ class WhileLoopConstantSinking(Pass):
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
-        for c in module.computations:
+        for c in module.computations_to_rewrite():
             for i in c.instructions:
                 if i.opcode == "while" and i.operands[0].opcode == "tuple" and is_plain(i):
                     changed |= _sink(i)

@@ -72,12 +72,19 @@ class CopyInsertion(Pass):
             )
         edges = order_edges(plan)
         _insert(module, plan, edges)
-        for reader, writer in edges:
-            if reader.parent is writer.parent and reader is not writer and reader not in writer.operands:
-                writer.add_control_predecessor(reader)
-        if plan.copied or edges:
+        new_edges = [edge for edge in dict.fromkeys(edges) if _is_needed(*edge)]
+        for reader, writer in new_edges:
+            writer.add_control_predecessor(reader)
+        if plan.copied or new_edges:
             module.schedule = None
-        return changed or bool(plan.copied) or bool(edges)
+        return changed or bool(plan.copied) or bool(new_edges)
+
+
+def _is_needed(reader: Instruction, writer: Instruction) -> bool:
+    """Whether a control edge says what is not known already."""
+    if reader.parent is not writer.parent or reader is writer:
+        return False
+    return reader not in writer.operands and reader not in writer.control_predecessors
 
 
 def _what(f: Flow) -> str:

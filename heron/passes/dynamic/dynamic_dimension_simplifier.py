@@ -53,7 +53,7 @@ def _simpler(i: Instruction) -> Instruction | list[Instruction] | None:
                 return x
             if any(_is_vector_concatenate(o) for o in i.operands):
                 return [p for o in i.operands for p in (o.operands if _is_vector_concatenate(o) else [o])]
-        case "slice":
+        case "slice" if i.shape.rank:
             ((start, limit, stride),) = i.slice
             if (start, limit, stride) == (0, x.shape.dims[0], 1):
                 return x

@@ -27,7 +27,7 @@ class Expander(Pass):
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
-        for c in module.computations:
+        for c in module.computations_to_rewrite():
             found = [i for i in c.instructions if i.opcode in self.opcodes and self._takes(i)]
             for i in found:
                 before = len(c)

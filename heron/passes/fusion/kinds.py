@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from heron.hlo.instruction import Instruction
+from heron.hlo.shape import Shape
 
 #: not computed by a kernel of ours: libraries, control flow, structure, data that is already there
 NOT_EMITTED = frozenset({
@@ -48,9 +49,18 @@ def is_consumer(i: Instruction) -> bool:
     return (is_producer(i) and i.opcode != "constant") or i.opcode in ROOT_ONLY
 
 
+_VIEWS = frozenset({"reshape", "bitcast", "transpose", "broadcast"})
+
+
+def _is_row_major(shape: Shape) -> bool:
+    return shape.layout is None or shape.layout.is_default
+
+
 def is_view(i: Instruction) -> bool:
     """Whether the result has the operand's bytes in the operand's order: no kernel is needed."""
     opcode = i.opcode
+    if opcode in _VIEWS and not (_is_row_major(i.shape) and _is_row_major(i.operands[0].shape)):
+        return opcode == "bitcast"
     if opcode in ("reshape", "bitcast"):
         return True
     if opcode == "transpose":

@@ -11,6 +11,7 @@ from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
 from heron.passes.base import Pass
 from heron.passes.context import PassContext
+from heron.passes.copies.flatten_call_graph import FlattenCallGraph
 from heron.passes.registry import register
 from heron.passes.schedule.orders import dfs_order, eager, list_order, plain_order
 from heron.passes.schedule.peak import costs, peak
@@ -25,7 +26,7 @@ class MemoryScheduler(Pass):
 
     Three orders are made (depth first with the heaviest operand first, greedy by bytes freed, plain post-order), each
     also with what frees memory moved up, and the best is kept. Control edges are honoured. ``order`` names one of them
-    to be taken without comparing with the others.
+    to be taken without comparing with the others. Computations with several callers are cloned first.
 
     HloModule example
 
@@ -44,6 +45,7 @@ class MemoryScheduler(Pass):
     order: str = ""
 
     def run(self, module: Module, ctx: PassContext) -> bool:
+        flattened = FlattenCallGraph().run(module, ctx)
         graph = CallGraph(module)
         flow = Dataflow(module, graph)
         peaks: dict[Computation, int] = {}
@@ -67,6 +69,6 @@ class MemoryScheduler(Pass):
                 cost_before=tried.get("post-order", tried[best])[0],
                 cost_after=peaks[c],
             )
-        changed = module.schedule != schedule
+        changed = flattened or module.schedule != schedule
         module.schedule = schedule
         return changed

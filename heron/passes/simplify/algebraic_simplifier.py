@@ -51,7 +51,7 @@ class AlgebraicSimplifier(Pass):
         changes = ctx.look(self, module)
         wanted = None if changes is None else around(changes, REACH)
         changed = False
-        for c in module.computations:
+        for c in module.computations_to_rewrite():
             if any(i.shape.dynamic for i in c.instructions):
                 continue
             start = c.instructions if wanted is None else in_order(c, wanted)

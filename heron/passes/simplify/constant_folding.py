@@ -54,7 +54,7 @@ class ConstantFolding(Pass):
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
-        for c in module.computations:
+        for c in module.computations_to_rewrite():
             for i in c.instructions:
                 if not i.operands or i.operands[0].opcode not in ("constant", "broadcast") or not self._folds(i):
                     continue

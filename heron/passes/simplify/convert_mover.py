@@ -39,7 +39,7 @@ class ConvertMover(Pass):
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
-        for c in module.computations:
+        for c in module.computations_to_rewrite():
             for i in c.post_order():
                 if i.parent is c and (_widen_later(c, i) or _narrow_earlier(c, i)):
                     changed = True

@@ -41,7 +41,7 @@ class ReshapeMover(Pass):
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
-        for c in module.computations:
+        for c in module.computations_to_rewrite():
             if any(i.opcode in _MOVES for i in c.instructions):
                 for region in _regions(c):
                     if region.is_worth_it():

@@ -41,10 +41,15 @@ class ScatterSimplifier(Pass):
     name = "scatter-simplifier"
 
     def run(self, module: Module, ctx: PassContext) -> bool:
-        scatters = [i for i in module.instructions() if i.opcode == "scatter" and not is_simple(i) and is_static(i)]
+        scatters = [i for i in module.instructions() if i.opcode == "scatter" and _may_simplify(i)]
         for i in scatters:
             _simplify(i)
         return bool(scatters)
+
+
+def _may_simplify(i: Instruction) -> bool:
+    # into an array without elements no window fits that has all its dimensions
+    return not is_simple(i) and is_static(i) and i.operands[0].shape.num_elements > 0
 
 
 def is_simple(i: Instruction) -> bool:

@@ -30,7 +30,7 @@ class SimplifyFpConversions(Pass):
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed, any_rounding = False, ctx.options.allows("reassociating")
-        for c in module.computations:
+        for c in module.computations_to_rewrite():
             for i in c.post_order():
                 x = _source(i, any_rounding)
                 if x is None:

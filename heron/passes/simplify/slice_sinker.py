@@ -39,7 +39,7 @@ class SliceSinker(Pass):
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
-        for c in module.computations:
+        for c in module.computations_to_rewrite():
             changed |= _sink(c)
         return changed
 

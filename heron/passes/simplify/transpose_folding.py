@@ -32,7 +32,7 @@ class TransposeFolding(Pass):
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
-        for c in module.computations:
+        for c in module.computations_to_rewrite():
             for i in c.instructions:
                 if i.opcode == "dot":
                     changed |= _fold(i, 0, "lhs")

@@ -27,7 +27,7 @@ class TupleSimplifier(Pass):
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
-        for c in module.computations:
+        for c in module.computations_to_rewrite():
             for i in c.instructions:
                 if i.parent is None:
                     continue

@@ -36,7 +36,7 @@ class ZeroSizedHloElimination(Pass):
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
-        for c in module.computations:
+        for c in module.computations_to_rewrite():
             for i in c.instructions:
                 shape = i.shape
                 if shape.num_elements or not shape.is_array or any(shape.dynamic):
