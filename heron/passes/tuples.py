@@ -93,3 +93,19 @@ def keep_leaves(i: Instruction, shape: Shape, leaves: Sequence[int]) -> None:
     if "parameter_replication" in i.extras:
         flags = i.extras["parameter_replication"]
         i.extras["parameter_replication"] = tuple(flags[n] for n in leaves)
+
+
+def add_leaves(i: Instruction, shape: Shape, values: Sequence[Instruction]) -> None:
+    """Make the tuple `i` a value of `shape`, which goes on after what it was as `values` do."""
+    i.shape = shape
+    i.extras.pop("origin", None)
+    sharding = i.sharding if "sharding" in i.extras else None
+    if sharding is not None and sharding.is_tuple:
+        added = [
+            (v.sharding or Sharding.replicated()).for_leaf(v.shape, k) for v in values for k, _ in v.shape.leaves()
+        ]
+        i.sharding = Sharding.tuple([*sharding.elements, *added])
+    if "parameter_replication" in i.extras:
+        count = sum(1 for _ in shape.leaves())
+        flags = tuple(i.extras["parameter_replication"])
+        i.extras["parameter_replication"] = flags + (False,) * (count - len(flags))

@@ -34,6 +34,7 @@ def optimize() -> Pipeline:
             get("map-inliner"),
             simplification(),
             get("while-loop-unroller"),
+            get("while-loop-invariant-code-motion"),
             get("dot-decomposer"),
             get("transpose-folding"),
             simplification(),

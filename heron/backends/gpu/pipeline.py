@@ -35,6 +35,7 @@ def optimize() -> Pipeline:
             get("reduce-window-rewriter"),
             simplification(),
             get("while-loop-unroller"),
+            get("while-loop-invariant-code-motion"),
             get("dot-decomposer"),
             get("transpose-folding"),
             simplification(),

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from heron.hlo import shape
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
-from heron.passes.tuples import arranged, keep_leaves, part_of, read_from, with_elements
+from heron.passes.tuples import add_leaves, arranged, keep_leaves, part_of, read_from, with_elements
 
 State = dict[int, list[Instruction]]
 
@@ -90,6 +90,40 @@ def keep_elements(loop: Instruction, keep: Collection[int]) -> None:
         keep_leaves(parameter, small, leaves)
         parameter.touch()
         _renumber(parameter, place)
+
+
+def add_elements(loop: Instruction, values: list[Instruction]) -> None:
+    """Carry further values through a plain loop, which no round changes; all computations must be the loop's own."""
+    caller, init, body = loop.parent, loop.operands[0], loop.body
+    assert caller is not None
+    old = loop.shape
+    parts = old.tuple_shapes or ()
+    large = shape.tuple_([*parts, *(v.shape for v in values)])
+    inits = [part_of(init, (n,)) for n in range(len(parts))]
+    loop.set_operand(0, caller.add("tuple", [*inits, *values], large, like=init))
+    caller.remove_dead_from(init)
+    for whole in (loop, body.parameters[0], loop.condition.parameters[0]):
+        add_leaves(whole, large, values)
+    passed = [part_of(body.parameters[0], (len(parts) + n,)) for n in range(len(values))]
+    root = body.root
+    body.root = with_elements(root, [*root.operands, *passed], old, range(sum(1 for _ in old.leaves())))
+    add_leaves(body.root, large, values)
+    body.remove_dead_from(root)
+    if loop.is_root or any(user.opcode != "get-tuple-element" for user in loop.users):
+        _hide_elements(loop, old)
+
+
+def _hide_elements(loop: Instruction, before: shape.Shape) -> None:
+    """Give users who want the whole state a tuple of the elements there were before."""
+    caller = loop.parent
+    assert caller is not None
+    others = [user for user in loop.users if user.opcode != "get-tuple-element"]
+    was_root = loop.is_root
+    elements = [part_of(loop, (n,)) for n in range(len(before.tuple_shapes or ()))]
+    whole = caller.add("tuple", elements, before, like=loop)
+    loop.replace_uses_with(whole, only=others)
+    if was_root:
+        caller.root = whole
 
 
 def flatten_elements(loop: Instruction) -> Instruction | None:

@@ -13,6 +13,7 @@ from tests.passes.control_flow.programs import program
 PASSES = (
     "call-inliner",
     "while-loop-constant-sinking",
+    "while-loop-invariant-code-motion",
     "while-loop-simplifier",
     "while-loop-trip-count-annotator",
     "while-loop-unroller",

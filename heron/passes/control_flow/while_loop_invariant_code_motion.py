@@ -1,0 +1,183 @@
+"""while-loop-invariant-code-motion: what every round would compute alike is computed once, before the loop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from heron.analysis.trip_count import trip_count
+from heron.hlo.computation import Computation
+from heron.hlo.instruction import Instruction
+from heron.hlo.module import Module
+from heron.hlo.op import Trait
+from heron.hlo.shape import Shape
+from heron.passes.base import Pass
+from heron.passes.building import own_body
+from heron.passes.context import PassContext
+from heron.passes.control_flow.loop_state import add_elements, invariant_elements, is_plain, own_computations, reads
+from heron.passes.registry import register
+from heron.passes.tuples import part_of
+
+#: costs next to nothing in a kernel of its users, or only names things: goes out only with what needs it
+_MOVES = frozenset(
+    "constant iota broadcast reshape bitcast slice transpose reverse tuple get-tuple-element copy".split()
+)
+
+
+@register
+@dataclass(frozen=True)
+class WhileLoopInvariantCodeMotion(Pass):
+    """Computes before a loop what depends only on state that no round changes, and carries the result instead.
+
+    What is carried is in memory as long as the loop runs, so an instruction stays where its result has more than
+    ``size_inflation_ratio`` times the bytes of what it is computed from. Broadcasts, reshapes, slices and the like are
+    no work: they go out only as part of what is. Side effects, collectives and what control edges order stay.
+
+    body {
+      s = (s32[], f32[4], f32[4]) parameter(0)
+      n = s32[] get-tuple-element(s), index=0
+      one = s32[] constant(1)
+      next = s32[] add(n, one)
+      k = f32[4] get-tuple-element(s), index=1
+      e = f32[4] exponential(k)
+      v = f32[4] get-tuple-element(s), index=2
+      w = f32[4] multiply(v, e)
+      ROOT t = (s32[], f32[4], f32[4]) tuple(next, k, w)
+    }
+
+    condition {
+      s = (s32[], f32[4], f32[4]) parameter(0)
+      n = s32[] get-tuple-element(s), index=0
+      ten = s32[] constant(10)
+      ROOT c = pred[] compare(n, ten), direction=LT
+    }
+
+    zero = s32[] constant(0)
+    init = (s32[], f32[4], f32[4]) tuple(zero, f32[4] x, f32[4] y)
+    ROOT loop = (s32[], f32[4], f32[4]) while(init), condition=condition, body=body
+    ->
+    body {
+      s = (s32[], f32[4], f32[4], f32[4]) parameter(0)
+      n = s32[] get-tuple-element(s), index=0
+      one = s32[] constant(1)
+      next = s32[] add(n, one)
+      k = f32[4] get-tuple-element(s), index=1
+      v = f32[4] get-tuple-element(s), index=2
+      e = f32[4] get-tuple-element(s), index=3
+      w = f32[4] multiply(v, e)
+      ROOT t = (s32[], f32[4], f32[4], f32[4]) tuple(next, k, w, e)
+    }
+
+    condition {
+      s = (s32[], f32[4], f32[4], f32[4]) parameter(0)
+      n = s32[] get-tuple-element(s), index=0
+      ten = s32[] constant(10)
+      ROOT c = pred[] compare(n, ten), direction=LT
+    }
+
+    e = f32[4] exponential(x)
+    init = (s32[], f32[4], f32[4], f32[4]) tuple(zero, x, y, e)
+    loop = (s32[], f32[4], f32[4], f32[4]) while(init), condition=condition, body=body
+    a = s32[] get-tuple-element(loop), index=0
+    b = f32[4] get-tuple-element(loop), index=1
+    c = f32[4] get-tuple-element(loop), index=2
+    ROOT r = (s32[], f32[4], f32[4]) tuple(a, b, c)
+    """
+
+    name = "while-loop-invariant-code-motion"
+    size_inflation_ratio: float = 1.0
+
+    def run(self, module: Module, ctx: PassContext) -> bool:
+        changed = False
+        for c in module.post_order():  # inner loops before those around them
+            for i in c.instructions:
+                if i.opcode == "while" and is_plain(i) and trip_count(i, most=1) not in (0, 1):
+                    changed |= self._hoist(i, ctx)
+        return changed
+
+    def _hoist(self, loop: Instruction, ctx: PassContext) -> bool:
+        invariant = self._invariant(loop.body, invariant_elements(loop))
+        found = _carried(loop.body, invariant)
+        if not found:
+            return False
+        for i in found:
+            ctx.decide(True, "computed alike in every round, now once", subject=i.name, object=loop.name)
+        places = {i: n for n, i in enumerate(loop.body.instructions)}
+        own_computations(loop)
+        mine = loop.body.instructions  # the same instructions, in a copy if others call the body too
+        found = [mine[places[i]] for i in found]
+        outside = _Outside(loop)
+        first = len(loop.shape.tuple_shapes or ())
+        add_elements(loop, [outside.of(i) for i in found])
+        for n, i in enumerate(found, first):
+            loop.body.replace(i, part_of(loop.body.parameters[0], (n,)))
+        return True
+
+    def _invariant(self, body: Computation, elements: list[int]) -> set[Instruction]:
+        """What may go before the loop: it depends on these elements alone, and is not larger than what it is from."""
+        state = body.parameters[0]
+        read = reads(state) or {}
+        found = {i for n in elements for i in read.get(n, ())}
+        sources: dict[Instruction, frozenset[Instruction]] = {i: frozenset((i,)) for i in found}
+        for i in body.post_order():
+            if i in found or i is body.root or not all(o in found for o in i.operands) or not _may_move(i):
+                continue
+            needs = frozenset((i,)) if i.opcode == "constant" else frozenset().union(*(sources[o] for o in i.operands))
+            if i.opcode not in _MOVES:
+                if _bytes(i.shape) > self.size_inflation_ratio * sum(_bytes(s.shape) for s in needs):
+                    continue
+            found.add(i)
+            sources[i] = needs
+        return found
+
+
+def _may_move(i: Instruction) -> bool:
+    if i.opcode == "parameter" or Trait.COLLECTIVE in i.op.traits or i.control_predecessors or i.control_successors:
+        return False
+    return not i.has_side_effect and not any(s.is_token for _, s in i.shape.leaves())
+
+
+def _bytes(shape: Shape) -> int:
+    return sum(s.byte_size for _, s in shape.leaves())
+
+
+def _carried(body: Computation, invariant: set[Instruction]) -> list[Instruction]:
+    """The work among `invariant` whose results the rest of the body needs, straight or behind moves."""
+    needed: dict[Instruction, None] = {}
+    work = [o for i in body.instructions if i not in invariant for o in i.operands if o in invariant]
+    seen: set[Instruction] = set()
+    while work:
+        i = work.pop()
+        if i in seen:
+            continue
+        seen.add(i)
+        if i.opcode in _MOVES:
+            work += [o for o in i.operands if o in invariant]
+        else:
+            needed[i] = None
+    return [i for i in body.instructions if i in needed]
+
+
+class _Outside:
+    """Copies of a body's instructions before the loop."""
+
+    def __init__(self, loop: Instruction) -> None:
+        assert loop.parent is not None
+        self.caller, self.init = loop.parent, loop.operands[0]
+        self.state = loop.body.parameters[0]
+        self.copies: dict[Instruction, Instruction] = {}
+
+    def of(self, i: Instruction) -> Instruction:
+        """The copy of `i`, made with all it is computed from where it is not there yet."""
+        work = [i]
+        while work:
+            j = work[-1]
+            if j in self.copies:
+                work.pop()
+            elif j.opcode == "get-tuple-element" and j.operands[0] is self.state:
+                self.copies[j] = part_of(self.init, (j.attrs["index"],))
+            elif missing := [o for o in j.operands if o not in self.copies]:
+                work += missing
+            else:
+                self.copies[j] = self.caller.attach(j.clone([self.copies[o] for o in j.operands]))
+                own_body(self.copies[j])
+        return self.copies[i]
