@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from heron.errors import HeronError
 from heron.hlo.builder import Builder
 from heron.hlo.computation import Computation
@@ -335,14 +337,24 @@ def _scan(d: Odd) -> Instruction | None:
 
 
 # -- algebra -----------------------------------------------------------------------------------------------------------------
+def _definite(d: Odd, dims: list[int], t: ElementType) -> Instruction:
+    """A parameter of matrices that have a factor, but for the first one at times."""
+    a = d.given(row_major(t, *dims))
+    x = d.arrays[-1]
+    d.arrays[-1] = (x @ np.swapaxes(x, -1, -2).conj() + np.eye(dims[-1])).astype(t.dtype)
+    if d.arrays[-1].size and d.chance(0.2):
+        d.arrays[-1].reshape(-1)[0] = -1
+    return a
+
+
 def _solve(d: Odd) -> Instruction | None:
     t = d.t
     if d.special or not (t.is_float or t.is_complex) or t.bits < 32:
         return None
     n, batch = d.number(0, 4), d.dims(1)
-    a = d.array([*batch, n, n], t)
     if d.chance(0.5):
-        return d.b.cholesky(a, lower=d.chance(0.5))
+        return d.b.cholesky(_definite(d, [*batch, n, n], t), lower=d.chance(0.5))
+    a = d.array([*batch, n, n], t)
     left = d.chance(0.5)
     x = d.array([*batch, n, 3] if left else [*batch, 3, n], t)
     way = d.one_of(("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"))

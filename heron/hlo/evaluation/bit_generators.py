@@ -66,7 +66,7 @@ def _threefry_bits(words: np.ndarray, dims: tuple[int, ...], width: int) -> tupl
         return after, _whole(a, b).reshape(dims)
     if split is None:
         return after, a.reshape(dims)
-    pairs = np.stack([a, b], split + 1).reshape(*dims[:split], -1, *dims[split + 1 :])
+    pairs = np.stack([a, b], split + 1).reshape(*dims[:split], 2 * counted[split], *dims[split + 1 :])
     return after, pairs[(slice(None),) * split + (slice(0, dims[split]),)]
 
 

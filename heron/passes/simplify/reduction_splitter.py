@@ -54,4 +54,8 @@ class ReductionSplitter(Expander):
         part = c.add("reduce", [x, init], array(init.shape.element_type, dims), like=i, **attrs)
         attrs["dimensions"] = tuple([d - (d > first) for d in i.dimensions if d != first])
         rest = c.add("reduce", [part, init], i.shape, like=i, **attrs)
-        return self.expand(rest) if self.matches(rest) else rest
+        if not self.matches(rest):
+            return rest
+        again = self.expand(rest)
+        c.remove(rest)
+        return again

@@ -32,7 +32,7 @@ class SanitizeConstantNames(Pass):
             if plain == i.name:
                 continue
             wanted, number = plain, 1
-            while wanted in taken:
+            while wanted in taken or module.unique_name(wanted) != wanted:  # asking takes it: nobody gets it after
                 wanted, number = f"{plain}_{number}", number + 1
             taken.add(wanted)
             i.name = wanted

@@ -48,7 +48,11 @@ def peeled(m: IndexingMap) -> tuple[str, list[IndexingMap]]:
 
 @settings(max_examples=25, deadline=None)
 @given(
-    rounds=st.integers(1, 6), inner=st.integers(1, 3), threads=st.integers(1, 5), start=st.integers(-2, 2), data=st.data()
+    rounds=st.integers(1, 6),
+    inner=st.integers(1, 3),
+    threads=st.integers(1, 5),
+    start=st.integers(-2, 2),
+    data=st.data(),
 )
 def test_the_same_points_in_the_same_order(
     rounds: int, inner: int, threads: int, start: int, data: st.DataObject

@@ -49,7 +49,7 @@ def reshape_of_broadcast(i: Instruction, b: Builder) -> Instruction | None:
     ROOT r = f32[2,3,2,2] broadcast(x), dimensions={1}
     """
     a = i.operands[0]
-    if a.opcode != "broadcast":
+    if a.opcode != "broadcast" or not i.shape.num_elements:
         return None
     x = a.operands[0]
     if x.shape.rank == 0:
