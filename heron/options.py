@@ -22,6 +22,8 @@ _MATH_CLASSES = {
 }
 
 
+#: when sizes known at run time only are found not to fit
+SHAPE_CHECKS = ("runtime", "compile-time", "ignore")
 #: what the simulated GPU can look for
 SIM_CHECKS = ("races", "bounds", "uninit", "divergence")
 
@@ -41,6 +43,9 @@ class Options:
     threads: int = _field(0, "threads of a CPU program; 0: as many as the process has CPUs")
     opt_level: int = _field(3, "LLVM optimisation level", (0, 1, 2, 3))
     deterministic: bool = _field(True, "GPU scatters give the same bits every time: their updates have an order")
+    shape_checks: str = _field(
+        "runtime", "who looks whether dynamic sizes fit: the program, the compile, nobody", SHAPE_CHECKS
+    )
     sim_check: str = _field("", "what the GPU simulator looks for in every kernel", names=SIM_CHECKS)
 
     def __post_init__(self) -> None:

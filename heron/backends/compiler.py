@@ -27,6 +27,7 @@ from heron.trace import Trace
 if TYPE_CHECKING:
     from heron.backends.machine import Machine
     from heron.buffers.assignment import BufferAssignment
+    from heron.hlo.size_checks import SizeCheck
 
 STAGES = ("hlo", "fused", "scheduled", "buffers", "thunks", "mlir", "llvm", "ptx", "sass", "asm")
 
@@ -40,6 +41,8 @@ class Compilation:
     options: Options
     trace: Trace
     machine: Machine = field(init=False)
+    #: conditions on sizes that the program looks at when it runs
+    size_checks: tuple[SizeCheck, ...] = field(init=False, default=())
 
     def __post_init__(self) -> None:
         from heron.backends.machine import machine_for
@@ -70,7 +73,7 @@ class Compilation:
 
         with self.trace.stage("sizes"):
             fixed_sizes().run(module, PassContext(options=self.options, trace=self.trace, target=self.target))
-            fix_interface(module)
+            self.size_checks = tuple(fix_interface(module))
 
     @cached_property
     def scheduled(self) -> Module:
@@ -98,13 +101,13 @@ class Compilation:
 
     @cached_property
     def signature(self) -> Signature:
-        seen = _signature(self.source)
-        if not any(s.dynamic for shape in (*seen.parameters, seen.result) for _, s in shape.leaves()):
+        seen, made = _signature(self.source), _signature(self.scheduled)
+        is_dynamic = any(s.dynamic for shape in (*seen.parameters, seen.result) for _, s in shape.leaves())
+        if not is_dynamic and not self.size_checks:
             return seen
         from heron.runtime.dynamic_signature import DynamicSignature
 
-        made = _signature(self.scheduled)
-        return DynamicSignature(made.parameters, made.names, made.result, seen)
+        return DynamicSignature(made.parameters, made.names, made.result, seen, self.size_checks)
 
     def executable(self) -> Executable:
         """The program, ready to call."""

@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from heron.hlo import size_checks
 from heron.hlo.shape import Shape
+from heron.hlo.size_checks import SizeCheck
 from heron.runtime.executable import Signature
 
 
@@ -20,6 +22,8 @@ class DynamicSignature(Signature):
     """What the compiled program takes and gives, and as `seen` what its callers see."""
 
     seen: Signature
+    #: conditions on sizes the program looks at; what it found are its last three results
+    checks: tuple[SizeCheck, ...] = ()
 
     def check(self, arrays: Seq[Any]) -> list[np.ndarray]:
         """Arguments filled up with zeros, and their sizes. Raises as `Signature.check` does."""
@@ -30,8 +34,10 @@ class DynamicSignature(Signature):
         return [*whole, *(np.array(n, np.int32) for n in sizes)]
 
     def finish(self, outputs: list[np.ndarray]) -> list[np.ndarray]:
-        """Results cut to their sizes, which come after them."""
+        """Results cut to their sizes, which come after them. Raises RUN004 when a check of sizes failed."""
         shapes = self.seen.outputs
+        if self.checks:
+            size_checks.need_none_failed(self.checks, *(int(n) for n in outputs[-3:]))
         sizes = iter(outputs[len(shapes) :])
         return [_cut(a, {d: int(next(sizes)) for d in _dynamic(s)}) for a, s in zip(outputs, shapes, strict=False)]
 

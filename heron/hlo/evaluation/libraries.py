@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from heron.hlo import size_checks
 from heron.hlo.custom_calls import is_lower, letter, options
 from heron.hlo.evaluation import dynamic, linalg, sorting
 
@@ -182,6 +183,14 @@ def slice_to_dynamic(i: Instruction, x: np.ndarray, *sizes: np.ndarray) -> np.nd
 def pad_to_static(i: Instruction, x: np.ndarray) -> tuple[np.ndarray, ...]:
     """(the array filled up to its bound with zeros, the size of each dimension)."""
     return dynamic.trimmed(x, i.shape.at((0,)).dims), *(np.array(n, np.int32) for n in x.shape)
+
+
+@target(size_checks.TARGET)
+def check_sizes(i: Instruction, failed: np.ndarray, left: np.ndarray, right: np.ndarray) -> tuple[()]:
+    """Nothing, or the error of the condition on sizes that did not hold."""
+    checks = size_checks.read(str(i.extras.get("backend_config", "")))
+    size_checks.need_none_failed(checks, int(failed), int(left), int(right))
+    return ()
 
 
 @target(

@@ -1,76 +1,91 @@
-"""Loops and branches with padded values: sizes go along as further parts of the tuples that are handed over."""
+"""Loops and branches with padded values: sizes, and what checks found, go along as further parts of tuples."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
+from heron.analysis.dynamic_sizes import Place, dynamic_places
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
 from heron.hlo.shape import Shape, scalar, tuple_
 from heron.hlo.types import S32
-from heron.passes.dynamic.padded import Padded, Place, dynamic_places, number, static
+from heron.passes.dynamic.padded import Numbers, Padded, static
+from heron.passes.dynamic.report import LENGTH, Report, nothing
 from heron.passes.expand.expander import home
 
+#: what a computation gives: its root's value, and what its checks found, where it has any
+Result = tuple[Padded, Report | None]
 #: pads a computation, given what makes its parameters' values
-Inside = Callable[[Computation, Callable[[], dict[Instruction, Padded]]], Padded]
+Inside = Callable[[Computation, Callable[[Numbers], None]], Result]
 
 
-def padded_while(i: Instruction, init: Padded, inside: Inside) -> Padded:
-    """The loop on (value, sizes...)."""
+def padded_while(i: Instruction, init: Padded, inside: Inside, watched: bool) -> Result:
+    """The loop on (value, sizes..., what checks found)."""
     places = dynamic_places(i.shape)
-    state = _packed(init, places)
-    condition, body = _own(i, i.condition), _own(i, i.body)
-    condition.root = inside(condition, partial(_entered, condition, i.shape, places)).x
-    body.root = _packed(inside(body, partial(_entered, body, i.shape, places)), places)
-    loop = home(i).attach(i.clone([state], state.shape, condition=condition, body=body))
-    return _unpacked(loop, i.shape, places)
+    state = _packed(init, places, nothing(home(i)) if watched else None)
+    entered: list[Report | None] = []
+
+    def enter(numbers: Numbers) -> None:
+        entered.append(_entered(numbers, places, watched))
+
+    i.condition.root = inside(i.condition, enter)[0].x
+    value, report = inside(i.body, enter)
+    before = entered[-1]
+    if before is not None:
+        report = before if report is None else before.then(report)
+    i.body.root = _packed(value, places, report)
+    loop = home(i).attach(i.clone([state], state.shape))
+    return _unpacked(loop, i, init.numbers, places, watched)
 
 
-def padded_conditional(i: Instruction, operands: list[Padded], inside: Inside) -> Padded:
-    """Branches that give (value, sizes...)."""
+def padded_conditional(i: Instruction, operands: list[Padded], inside: Inside, watched: bool) -> Result:
+    """Branches that give (value, sizes..., what checks found)."""
     choice, *given = operands
     places = dynamic_places(i.shape)
     handed: list[Instruction] = []
-    branches: list[Computation] = []
     for callee, value, old in zip(i.called, given, i.operands[1:], strict=True):
-        there, branch = dynamic_places(old.shape), _own(i, callee)
+        there = dynamic_places(old.shape)
         handed.append(_packed(value, there))
-        branch.root = _packed(inside(branch, partial(_entered, branch, old.shape, there)), places)
-        branches.append(branch)
-    made = i.clone([choice.x, *handed], branches[0].root.shape, branch_computations=tuple(branches))
-    return _unpacked(home(i).attach(made), i.shape, places)
+
+        def enter(numbers: Numbers, there: list[Place] = there) -> None:
+            _entered(numbers, there)
+
+        result, report = inside(callee, enter)
+        callee.root = _packed(result, places, (report or nothing(callee)) if watched else None)
+    shape = i.called[0].root.shape
+    made = home(i).attach(i.clone([choice.x, *handed], shape))
+    return _unpacked(made, i, choice.numbers, places, watched)
 
 
-def _own(i: Instruction, callee: Computation) -> Computation:
-    """A copy for this caller alone: others may hand over other sizes."""
-    module = home(i).module
-    assert module is not None
-    return module.add_computation(callee.clone())
-
-
-def _packed(value: Padded, places: list[Place]) -> Instruction:
-    """(value, sizes...)"""
+def _packed(value: Padded, places: list[Place], report: Report | None = None) -> Instruction:
+    """(value, sizes..., what checks found)"""
     c = home(value.x)
-    sizes = [value.sizes[p] if p in value.sizes else number(c, value.x.shape.at(p[0]).dims[p[1]]) for p in places]
-    return c.add("tuple", [value.x, *sizes])
+    return c.add("tuple", [value.x, *(value.number_at(p) for p in places), *(report or ())])
 
 
-def _packed_shape(s: Shape, places: list[Place]) -> Shape:
-    return tuple_([static(s), *(scalar(S32) for _ in places)])
+def _packed_shape(s: Shape, places: list[Place], watched: bool) -> Shape:
+    return tuple_([static(s), *(scalar(S32) for _ in range(len(places) + LENGTH * watched))])
 
 
-def _unpacked(packed: Instruction, s: Shape, places: list[Place]) -> Padded:
-    c = home(packed)
-    value = c.add("get-tuple-element", [packed], static(s), index=0)
-    return Padded(value, {p: c.add("get-tuple-element", [packed], index=n) for n, p in enumerate(places, 1)})
+def _parts(packed: Instruction, count: int, start: int = 1) -> list[Instruction]:
+    return [home(packed).add("get-tuple-element", [packed], index=n) for n in range(start, start + count)]
 
 
-def _entered(callee: Computation, s: Shape, places: list[Place]) -> dict[Instruction, Padded]:
-    """The only parameter of a computation as (value, sizes...), for the old one, which waits to be removed."""
-    (old,) = callee.parameters
-    packed = callee.add_parameter(0, _packed_shape(s, places), old.name)
-    value = _unpacked(packed, s, places)
+def _unpacked(packed: Instruction, i: Instruction, numbers: Numbers, places: list[Place], watched: bool) -> Result:
+    """What `i` gave, taken out of what stands for it."""
+    value = home(packed).add("get-tuple-element", [packed], static(i.shape), index=0)
+    for place, size in zip(places, _parts(packed, len(places)), strict=True):
+        numbers.bring(i, place, size)
+    report = Report(*_parts(packed, LENGTH, 1 + len(places))) if watched else None
+    return numbers.padded(value, i), report
+
+
+def _entered(numbers: Numbers, places: list[Place], watched: bool = False) -> Report | None:
+    """The only parameter of a computation as (value, sizes..., what checks found); the old one waits to be removed."""
+    (old,) = numbers.c.parameters
+    packed = numbers.c.add_parameter(0, _packed_shape(old.shape, places, watched), old.name)
+    value, report = _unpacked(packed, old, numbers, places, watched)
+    numbers.values[old] = value
     if not places:
         old.replace_uses_with(value.x)
-    return {old: value}
+    return report

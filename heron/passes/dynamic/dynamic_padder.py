@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from heron.analysis.dynamic_sizes import DynamicSizes, dynamic_places
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
 from heron.passes.base import Constraint, Pass
 from heron.passes.building import is_static
 from heron.passes.context import PassContext
-from heron.passes.dynamic.control_flow import padded_conditional, padded_while
-from heron.passes.dynamic.edges import at_edge, enter, leave
-from heron.passes.dynamic.padded import Padded, dynamic_places, refused
+from heron.passes.copies.flatten_call_graph import FlattenCallGraph
+from heron.passes.dynamic.control_flow import Result, padded_conditional, padded_while
+from heron.passes.dynamic.edges import at_edge, enter, is_cut, leave
+from heron.passes.dynamic.padded import Numbers, Padded, refused
+from heron.passes.dynamic.report import Report, first_of, report_of
 from heron.passes.dynamic.rules import padded_form
+from heron.passes.dynamic.watch import Watch
 from heron.passes.registry import register
 
 
@@ -25,7 +29,8 @@ class DynamicPadder(Pass):
 
     What stands beyond the size is never read for a result: sums and products see identities or zeros there, sorts put
     it last, and what comes after it is moved up. Only the entry's parameters and result stay dynamic, behind a
-    ``PadToStatic`` and before a ``SliceToDynamic``.
+    ``PadToStatic`` and before a ``SliceToDynamic``. Where sizes must agree and that does not follow from the program,
+    `Options.shape_checks` says whether the program looks when it runs, the compile fails, or nobody looks.
 
     add {
       a = f32[] parameter(0)
@@ -58,13 +63,22 @@ class DynamicPadder(Pass):
         edge = at_edge(module)
         if all(i in edge or is_static(i) for i in module.instructions()):
             return False
-        work, entry = _Work(), module.entry
+        FlattenCallGraph().run(module, ctx)  # each loop hands sizes over in its own way
+        found, entry = DynamicSizes(module), module.entry
+        work = _Work(found, Watch(module, found, ctx))
         shape = entry.root.shape
 
-        def entered() -> dict[Instruction, Padded]:
-            return {p: enter(p) for p in entry.parameters if dynamic_places(p.shape)}
+        def entered(numbers: Numbers) -> None:
+            for p in entry.parameters:
+                if dynamic_places(p.shape):
+                    enter(p, numbers)
 
-        entry.root = leave(work.pad(entry, entered), shape)
+        value, report = work.pad(entry, entered)
+        entry.root = leave(value, shape)
+        if report is not None:
+            look = work.watch.look(report)
+            for cut in (i for i in entry.instructions if is_cut(i)):
+                cut.add_control_predecessor(look)
         work.sweep()
         module.remove_unused_computations()
         return True
@@ -73,37 +87,48 @@ class DynamicPadder(Pass):
 class _Work:
     """Pads computations and remembers what was replaced."""
 
-    def __init__(self) -> None:
+    def __init__(self, found: DynamicSizes, watch: Watch) -> None:
+        self.found, self.watch = found, watch
         self.replaced: list[Instruction] = []
         self.done: set[Computation] = set()
 
-    def pad(self, c: Computation, entered: Callable[[], dict[Instruction, Padded]] = dict) -> Padded:
-        """Give all of a computation fixed sizes; `entered` makes its dynamic parameters' values. Gives the root's.
+    def pad(self, c: Computation, entered: Callable[[Numbers], None] = lambda _: None) -> Result:
+        """Give all of a computation fixed sizes; `entered` makes its dynamic parameters' values.
 
-        Raises PASS020 for an op that has no rule.
+        Gives the root's value, and what the checks find where there are any. Raises PASS020 for an op without a rule.
         """
+        self.done.add(c)
         order, root = c.post_order(), c.root
-        values = entered()
+        values: dict[Instruction, Padded] = {}
+        numbers = Numbers(c, self.found, values)
+        entered(numbers)
+        reports: list[Report] = []
         for i in order:
-            if is_static(i):
+            checks = self.watch.at(i)
+            carries = self.watch.carries(i)
+            if is_static(i) and not carries:
                 self._pad_inside(i)
             elif i.opcode != "parameter":
-                values[i] = self._padded(i, [values.get(o) or Padded(o) for o in i.operands])
+                operands = [values.get(o) or numbers.static(o) for o in i.operands]
+                values[i], report = self._padded(i, operands, numbers, carries)
+                reports += [report] if report is not None else []
                 self.replaced.append(i)
                 if not dynamic_places(i.shape):
                     i.replace_uses_with(values[i].x)
-        return values.get(root) or Padded(c.root)
+            reports += [report_of(numbers, check, n) for n, check in checks]
+        return values.get(root) or numbers.static(c.root), first_of(reports)
 
-    def _padded(self, i: Instruction, operands: list[Padded]) -> Padded:
-        if i.opcode == "while":
-            return padded_while(i, operands[0], self._branch)
-        if i.opcode == "conditional":
-            return padded_conditional(i, operands, self._branch)
-        if i.opcode in ("call", "fusion", "async-start"):
-            raise refused(i, "it is a call")
-        return padded_form(i, operands)
+    def _padded(self, i: Instruction, operands: list[Padded], numbers: Numbers, carries: bool) -> Result:
+        match i.opcode:
+            case "while":
+                return padded_while(i, operands[0], self._branch, carries)
+            case "conditional":
+                return padded_conditional(i, operands, self._branch, carries)
+            case "call" | "fusion" | "async-start":
+                raise refused(i, "it is a call")
+        return numbers.padded(padded_form(i, operands), i), None
 
-    def _branch(self, c: Computation, entered: Callable[[], dict[Instruction, Padded]]) -> Padded:
+    def _branch(self, c: Computation, entered: Callable[[Numbers], None]) -> Result:
         """A computation that is to take its only parameter in another form."""
         self.replaced += c.parameters
         return self.pad(c, entered)
@@ -112,8 +137,7 @@ class _Work:
         """Computations that are called with fixed sizes may make others themselves."""
         for callee in i.called:
             if callee not in self.done:
-                self.done.add(callee)
-                callee.root = self.pad(callee).x
+                callee.root = self.pad(callee)[0].x
 
     def sweep(self) -> None:
         """Remove what was replaced, users first."""

@@ -2,43 +2,53 @@
 
 from __future__ import annotations
 
+from heron.analysis.dynamic_sizes import dynamic_places
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
 from heron.hlo.shape import Shape, ShapeIndex, scalar, tuple_
 from heron.hlo.types import S32
-from heron.passes.dynamic.padded import Padded, dynamic_places, number, static
+from heron.passes.dynamic.padded import Numbers, Padded, number, static
 from heron.passes.expand.expander import home
 
 PAD, SLICE = "PadToStatic", "SliceToDynamic"
 
 
-def enter(x: Instruction) -> Padded:
-    """An entry parameter, or a part of one, padded."""
+def enter(p: Instruction, numbers: Numbers) -> None:
+    """Make an entry parameter's padded value and sizes."""
+    numbers.values[p] = numbers.padded(_entered(p, p, (), numbers), p)
+
+
+def _entered(x: Instruction, p: Instruction, index: ShapeIndex, numbers: Numbers) -> Instruction:
+    """`x`, the part of `p` at `index`, padded."""
     c, s = home(x), x.shape
     if s.tuple_shapes is not None:
-        parts = [enter(c.add("get-tuple-element", [x], part, index=n)) for n, part in enumerate(s.tuple_shapes)]
-        sizes = {((n, *index), d): size for n, p in enumerate(parts) for (index, d), size in p.sizes.items()}
-        return Padded(c.add("tuple", [p.x for p in parts]), sizes)
+        parts = [c.add("get-tuple-element", [x], part, index=n) for n, part in enumerate(s.tuple_shapes)]
+        return c.add("tuple", [_entered(part, p, (*index, n), numbers) for n, part in enumerate(parts)])
     if not s.dynamic:
-        return Padded(x)
+        return x
     result = tuple_([static(s), *(scalar(S32) for _ in s.dims)])
     both = c.add("custom-call", [x], result, like=x, custom_call_target=PAD)
     parts = [c.add("get-tuple-element", [both], part, index=n) for n, part in enumerate(result.tuple_shapes or ())]
-    return Padded(parts[0], {((), d): parts[d + 1] for d, marked in enumerate(s.dynamic) if marked})
+    for d, marked in enumerate(s.dynamic):
+        if marked:
+            numbers.bring(p, (index, d), parts[d + 1])
+    return parts[0]
 
 
-def leave(value: Padded, s: Shape, index: ShapeIndex = ()) -> Instruction:
-    """A result of shape `s`, or the part of it at `index`, cut to its size."""
-    c, x = home(value.x), value.x
+def leave(value: Padded, s: Shape) -> Instruction:
+    """A result of shape `s`, its dynamic parts cut to their sizes."""
+    return _left(value.x, value, s, ())
+
+
+def _left(x: Instruction, value: Padded, s: Shape, index: ShapeIndex) -> Instruction:
+    c = home(x)
     if s.tuple_shapes is not None:
-        parts: list[Instruction] = []
-        for n, part in enumerate(s.tuple_shapes):
-            piece = c.add("get-tuple-element", [x], static(part), index=n)
-            parts.append(leave(Padded(piece, value.sizes), part, (*index, n)))
-        return c.add("tuple", parts)
+        parts = [c.add("get-tuple-element", [x], static(part), index=n) for n, part in enumerate(s.tuple_shapes)]
+        shapes = zip(parts, s.tuple_shapes, strict=True)
+        return c.add("tuple", [_left(part, value, t, (*index, n)) for n, (part, t) in enumerate(shapes)])
     if not s.dynamic:
         return x
-    sizes = [value.sizes.get((index, d)) or number(c, n) for d, n in enumerate(s.dims)]
+    sizes = [value.number_at((index, d)) if marked else number(c, s.dims[d]) for d, marked in enumerate(s.dynamic)]
     return c.add("custom-call", [x, *sizes], s, custom_call_target=SLICE)
 
 
@@ -57,11 +67,16 @@ def at_edge(module: Module) -> set[Instruction]:
         if i.opcode == "tuple":
             found.add(i)
             work += [o for o in i.operands if dynamic_places(o.shape)]
-        elif _calls(i, SLICE):
+        elif is_cut(i):
             found.add(i)
         else:
             found.discard(i)  # a result that comes straight from a parameter
     return found
+
+
+def is_cut(i: Instruction) -> bool:
+    """Whether `i` cuts a result to its size."""
+    return _calls(i, SLICE)
 
 
 def _calls(i: Instruction, target: str) -> bool:

@@ -4,69 +4,75 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from heron.analysis.dynamic_sizes import DynamicSizes, Size, below
+from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
+from heron.hlo.module import Module
+from heron.hlo.shape import scalar
 from heron.hlo.types import S32
-from heron.passes.base import Constraint
-from heron.passes.building import scalar
-from heron.passes.expand.expander import Expander, home
+from heron.passes.base import Constraint, Pass
+from heron.passes.building import scalar as constant
+from heron.passes.context import PassContext
+from heron.passes.expand.expander import home
 from heron.passes.registry import register
 
 
 @register
 @dataclass(frozen=True)
-class GetDimensionSizeRewriter(Expander):
-    """Replaces the size of a dimension by a constant where it is static, else by what the program set it to.
+class GetDimensionSizeRewriter(Pass):
+    """Replaces the size of a dimension by a constant where it is static, else by what it is made of.
 
-    The size is followed through ops that hand it on: elementwise ones, broadcasts, transposes, tuples.
+    That is what the program set it to, or the size of what brought it in, a parameter or a loop: the arrays between
+    need not be there for it.
 
     a = f32[<=8,4] set-dimension-size(f32[8,4] x, s32[] n), dimensions={0}
     b = f32[4,<=8] transpose(a), dimensions={1,0}
-    ROOT r = s32[] get-dimension-size(b), dimensions={1}
+    c = f32[4,<=16] concatenate(b, f32[4,<=8] y), dimensions={1}
+    ROOT r = s32[] get-dimension-size(c), dimensions={1}
     ->
-    ROOT n
+    m = s32[] get-dimension-size(y), dimensions={1}
+    ROOT r = s32[] add(m, n)
     """
 
     name = "get-dimension-size-rewriter"
-    opcodes = frozenset({"get-dimension-size"})
-    dynamic = True
     constraints = (Constraint("get-dimension-size-rewriter", "dynamic-padder", "the padder reads every size it meets"),)
 
-    def matches(self, i: Instruction) -> bool:
-        return known_size(i.operands[0], i.dimensions[0]) is not None
-
-    def expand(self, i: Instruction) -> Instruction:
-        found = known_size(i.operands[0], i.dimensions[0])
-        assert found is not None
-        return found if isinstance(found, Instruction) else scalar(home(i), S32, found)
-
-
-def known_size(x: Instruction, d: int) -> Instruction | int | None:
-    """The size of dimension `d`: the bound, an ``s32[]`` of the program, or None where neither is known."""
-    while True:
-        if not (x.shape.dynamic and x.shape.dynamic[d]):
-            return x.shape.dims[d]
-        if x.opcode == "set-dimension-size" and d in x.dimensions:
-            return x.operands[1]
-        step = _source(x, d)
-        if step is None:
-            return None
-        x, d = step
+    def run(self, module: Module, ctx: PassContext) -> bool:
+        asked = [i for i in module.instructions() if i.opcode == "get-dimension-size"]
+        if not asked:
+            return False
+        found = DynamicSizes(module)
+        changed = False
+        for i in asked:
+            size = found.whole(i.operands[0], i.dimensions[0])
+            if not _is_itself(i, size):
+                home(i).replace(i, _written(home(i), size))
+                changed = True
+        return changed
 
 
-def _source(x: Instruction, d: int) -> tuple[Instruction, int] | None:
-    """The operand's dimension that has the same size."""
-    match x.opcode:
-        case "transpose":
-            return x.operands[0], x.dimensions[d]
-        case "broadcast":
-            return (x.operands[0], x.dimensions.index(d)) if d in (x.dimensions or ()) else None
-        case "set-dimension-size" | "copy" | "reverse":
-            return x.operands[0], d
-        case "get-tuple-element" if x.operands[0].opcode == "tuple":
-            return x.operands[0].operands[x.index], d
-    if not x.op.is_elementwise or x.opcode == "bitcast-convert":
-        return None
-    for o in x.operands:  # a static operand takes the size of the others
-        if o.shape.rank == x.shape.rank and o.shape.dynamic and o.shape.dynamic[d]:
-            return o, d
-    return None
+def _is_itself(i: Instruction, size: Size) -> bool:
+    """Whether the size is asked of what brings it in."""
+    x, index = i.operands[0], ()
+    while x.opcode == "get-tuple-element":
+        x, index = x.operands[0], (x.index, *index)
+    return size.op == "of" and size.args == (x, (index, i.dimensions[0]))
+
+
+def _written(c: Computation, size: Size) -> Instruction:
+    """A size as a value of the computation."""
+    made: dict[Size, Instruction] = {}
+    for s in below(size):
+        match s.op:
+            case "number":
+                made[s] = constant(c, S32, s.args[0])
+            case "value":
+                made[s] = s.args[0]
+            case "of":
+                x, (index, d) = s.args
+                for n in index:
+                    x = c.add("get-tuple-element", [x], index=n)
+                made[s] = c.add("get-dimension-size", [x], dimensions=(d,))
+            case _:
+                made[s] = c.add(s.op, [made[p] for p in s.args], scalar(S32))
+    return made[size]

@@ -1,23 +1,28 @@
 """A padded program as one whose parameters and results have fixed sizes too: what is compiled.
 
 Sizes come in as further parameters and go out as further results, all ``s32[]``, in the order of `dynamic_places` of
-the parameters and the result. The callers' arrays are filled up and cut by `heron.runtime.dynamic_signature`.
+the parameters and the result; what checks of sizes found comes after them. The callers' arrays are filled up and cut,
+and the checks' errors raised, by `heron.runtime.dynamic_signature`.
 """
 
 from __future__ import annotations
 
+from heron.analysis.dynamic_sizes import Place, dynamic_places
+from heron.hlo import size_checks
+from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
 from heron.hlo.shape import scalar
+from heron.hlo.size_checks import SizeCheck
 from heron.hlo.types import S32
 from heron.passes.dynamic.edges import PAD, SLICE
-from heron.passes.dynamic.padded import Place, dynamic_places, number, static
+from heron.passes.dynamic.padded import number, static
 
 
-def fix_interface(module: Module) -> None:
+def fix_interface(module: Module) -> list[SizeCheck]:
     """Give a padded program's entry parameters and results of fixed sizes, and its sizes as numbers.
 
-    Results no longer share memory with parameters.
+    Gives the checks of sizes the program makes. Parameters and results that share memory still do.
     """
     entry = module.entry
     count = len(entry.parameters)
@@ -28,17 +33,45 @@ def fix_interface(module: Module) -> None:
             count += 1
         if sizes:
             _take(p, (), sizes)
-    places = dynamic_places(entry.root.shape)
-    given = [_size(entry.root, *place) for place in places]
-    if given:
-        parts = list(entry.root.operands) if entry.root.opcode == "tuple" else [entry.root]
-        entry.root = entry.add("tuple", [*map(_fixed, parts), *given])
-        for name in ("input_output_alias", "buffer_donor"):
-            module.header.pop(name, None)
+    given = [_size(entry.root, *place) for place in dynamic_places(entry.root.shape)]
+    report, checks = _checked(entry)
+    if given or report:
+        is_tuple = entry.root.shape.is_tuple
+        parts = _parts_of(entry.root) if is_tuple else [entry.root]
+        entry.root = entry.add("tuple", [*map(_fixed, parts), *given, *report])
+        if not is_tuple:
+            _move_aliases(module)
     module.entry_layout = None
     for i in reversed(entry.post_order()):
         if not i.users and not i.is_root and i.opcode in ("tuple", "custom-call") and dynamic_places(i.shape):
             entry.remove(i)
+    return checks
+
+
+def _parts_of(x: Instruction) -> list[Instruction]:
+    if x.opcode == "tuple":
+        return list(x.operands)
+    assert x.parent is not None
+    return [x.parent.add("get-tuple-element", [x], index=n) for n in range(len(x.shape.tuple_shapes or ()))]
+
+
+def _move_aliases(module: Module) -> None:
+    """The one result is now the first part of a tuple."""
+    aliases = list(module.input_output_aliases)
+    for a in aliases:
+        module.input_output_aliases.remove(a.output)
+    for a in aliases:
+        module.input_output_aliases.set_up((0, *a.output), a.parameter, a.index, a.kind)
+
+
+def _checked(entry: Computation) -> tuple[list[Instruction], list[SizeCheck]]:
+    """What the checks of sizes found, and what they are; the call that would fail goes."""
+    for i in entry.instructions:
+        if i.opcode == "custom-call" and i.custom_call_target == size_checks.TARGET:
+            report, checks = list(i.operands), size_checks.read(i.extras["backend_config"])
+            entry.remove(i)
+            return report, checks
+    return [], []
 
 
 def _take(x: Instruction, index: tuple[int, ...], sizes: dict[Place, Instruction]) -> None:

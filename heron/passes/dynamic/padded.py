@@ -3,40 +3,88 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from heron.analysis.dynamic_sizes import DynamicSizes, Place, Size, below
 from heron.errors import HeronError
 from heron.hlo import shape as shapes
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
-from heron.hlo.shape import Shape, ShapeIndex
+from heron.hlo.shape import Shape
 from heron.hlo.types import PRED, S32
 from heron.passes.building import array, scalar
 from heron.passes.expand.expander import home
 
-#: a dimension of a part of a value
-Place = tuple[ShapeIndex, int]
+
+class Numbers:
+    """The sizes of one computation as ``s32[]`` of it, each made once and only where it is needed.
+
+    ``values`` has what stands for instructions that were padded.
+    """
+
+    def __init__(self, c: Computation, found: DynamicSizes, values: dict[Instruction, Padded]) -> None:
+        self.c, self.found, self.values = c, found, values
+        self._made: dict[Size, Instruction] = {}
+
+    def bring(self, source: Instruction, place: Place, x: Instruction) -> None:
+        """`x` is the size that comes in with `source`."""
+        self._made[self.found.algebra.of(source, place)] = x
+
+    def __getitem__(self, size: Size) -> Instruction:
+        for s in below(size):
+            if s not in self._made:
+                self._made[s] = self._make(s)
+        return self._made[size]
+
+    def _make(self, s: Size) -> Instruction:
+        match s.op:
+            case "number":
+                return number(self.c, s.args[0])
+            case "value":
+                (x,) = s.args
+                return self.values[x].x if x in self.values else x
+            case "of":
+                raise AssertionError(f"{s} was not brought in")
+        return self.c.add(s.op, [self._made[p] for p in s.args])
+
+    def static(self, x: Instruction) -> Padded:
+        """A value of the program that has no dynamic dimension."""
+        return Padded(x, {}, self)
+
+    def padded(self, x: Instruction, i: Instruction) -> Padded:
+        """`x` as what stands for `i`."""
+        return Padded(x, self.found.of(i), self)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Padded:
-    """A value without dynamic dimensions, and the size, an ``s32[]``, of each dimension that was one."""
+    """A value without dynamic dimensions, and the size of each dimension that was one."""
 
     x: Instruction
-    sizes: dict[Place, Instruction] = field(default_factory=dict)
+    sizes: dict[Place, Size]
+    numbers: Numbers
 
-    def size(self, d: int) -> Instruction | None:
+    def size(self, d: int) -> Size | None:
         """The size of dimension `d` of an array; None when it is the static one."""
         return self.sizes.get(((), d))
 
-    def size_or_bound(self, d: int) -> Instruction:
+    def number(self, d: int) -> Instruction:
         """The size of dimension `d` of an array as a value."""
-        found = self.size(d)
-        return number(home(self.x), self.x.shape.dims[d]) if found is None else found
+        return self.number_at(((), d))
+
+    def number_at(self, place: Place) -> Instruction:
+        """The size of a dimension of a part as a value."""
+        index, d = place
+        size = self.sizes.get(place)
+        return number(self.numbers.c, self.x.shape.at(index).dims[d]) if size is None else self.numbers[size]
 
     def dynamic_of(self, dims: Iterable[int]) -> list[int]:
-        """Those of the dimensions whose size is known at run time only."""
-        return [d for d in dims if ((), d) in self.sizes]
+        """Those of the dimensions of an array in which some elements may not count."""
+        return [d for d in dims if (s := self.size(d)) is not None and s.number != self.x.shape.dims[d]]
+
+    def also(self, sizes: dict[int, Size | None]) -> Padded:
+        """The same with further dimensions of which only so much counts."""
+        return Padded(self.x, {**{((), d): s for d, s in sizes.items() if s is not None}, **self.sizes}, self.numbers)
 
     def masked(self, dims: Iterable[int], fill: Instruction | object) -> Instruction:
         """The array with a scalar where it is beyond its size in any of `dims`."""
@@ -45,25 +93,16 @@ class Padded:
             return self.x
         c, s = home(self.x), self.x.shape
         value = fill if isinstance(fill, Instruction) else scalar(c, s.element_type, fill)
-        other = c.add("broadcast", [value], s.with_default_layout(), dimensions=())
-        return c.add("select", [self.inside(dynamic), self.x, other], s)
+        return c.add("select", [self.inside(dynamic), self.x, spread(value, s.with_default_layout())], s)
 
-    def inside(self, dims: Sequence[int]) -> Instruction:
+    def inside(self, dims: Iterable[int]) -> Instruction:
         """Which elements count, looking at these dimensions."""
         c, found = home(self.x), None
         where = array(S32, self.x.shape.dims)
-        for d in dims:
-            limit = c.add("broadcast", [self.size_or_bound(d)], where, dimensions=())
-            here = c.add("iota", [], where, iota_dimension=d).lt(limit)
+        for d in self.dynamic_of(dims):
+            here = c.add("iota", [], where, iota_dimension=d).lt(spread(self.number(d), where))
             found = here if found is None else found & here
-        if found is None:
-            return spread(scalar(c, PRED, True), array(PRED, where.dims))
-        return found
-
-
-def of_array(x: Instruction, sizes: dict[int, Instruction | None]) -> Padded:
-    """An array with the sizes of some of its dimensions."""
-    return Padded(x, {((), d): size for d, size in sizes.items() if size is not None})
+        return spread(scalar(c, PRED, True), array(PRED, where.dims)) if found is None else found
 
 
 def number(c: Computation, n: int) -> Instruction:
@@ -76,15 +115,8 @@ def spread(x: Instruction, to: Shape) -> Instruction:
     return home(x).add("broadcast", [x], to, dimensions=()) if to.rank else x
 
 
-def least(a: Instruction, b: Instruction) -> Instruction:
-    return home(a).add("minimum", [a, b])
-
-
-def greatest(a: Instruction, b: Instruction) -> Instruction:
-    return home(a).add("maximum", [a, b])
-
-
 def chosen(p: Instruction, a: Instruction, b: Instruction) -> Instruction:
+    """`a` where `p` holds, else `b`."""
     return home(a).add("select", [p, a, b])
 
 
@@ -95,9 +127,9 @@ def static(s: Shape) -> Shape:
     return shapes.array(s.element_type, s.dims, s.layout) if s.dynamic else s
 
 
-def dynamic_places(s: Shape) -> list[Place]:
-    """The dynamic dimensions of all parts."""
-    return [(index, d) for index, part in s.leaves() for d, marked in enumerate(part.dynamic) if marked]
+def remade(i: Instruction, operands: Sequence[Instruction], **attrs: object) -> Instruction:
+    """The same op on other operands, with static sizes."""
+    return home(i).attach(i.clone(operands, static(i.shape), **attrs))
 
 
 def refused(i: Instruction, why: str) -> HeronError:

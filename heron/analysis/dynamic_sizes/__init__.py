@@ -1,0 +1,6 @@
+"""Sizes of bounded dynamic dimensions as formulas of what the program is given and computes."""
+
+from heron.analysis.dynamic_sizes.infer import Check, DynamicSizes
+from heron.analysis.dynamic_sizes.size import Place, Size, below, dynamic_places
+
+__all__ = ["Check", "DynamicSizes", "Place", "Size", "below", "dynamic_places"]

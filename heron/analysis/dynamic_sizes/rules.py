@@ -1,0 +1,419 @@
+"""How sizes go through each op, and what must hold of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import prod
+
+from heron.analysis.dynamic_sizes.infer import DynamicSizes, Sizes, rule
+from heron.analysis.dynamic_sizes.size import Size, dynamic_places
+from heron.hlo.instruction import Instruction
+from heron.hlo.window import WindowDim
+
+
+def _array(sizes: Iterable[tuple[int, Size | None]]) -> Sizes:
+    return {((), d): size for d, size in sizes if size is not None}
+
+
+def _results(i: Instruction, sizes: Sizes) -> Sizes:
+    """The same sizes for each of several results."""
+    parts = i.shape.tuple_shapes
+    if parts is None:
+        return sizes
+    return {((n,), d): size for n, part in enumerate(parts) for (_, d), size in sizes.items() if d < part.rank}
+
+
+def _marked(i: Instruction, d: int) -> bool:
+    return bool(i.shape.dynamic and i.shape.dynamic[d])
+
+
+# -- elements and places -----------------------------------------------------------------------------------------------
+@rule("add", "map", "all-reduce", "clamp", "select")
+def _elementwise(f: DynamicSizes, i: Instruction) -> Sizes:
+    """A static operand takes the size of those whose size is dynamic."""
+    shape = i.shape.at((0,)) if i.shape.is_tuple else i.shape
+    whole = [o for o in i.operands if o.shape.is_array and o.shape.rank == shape.rank]
+    what = "operands must have one size along dimension {}"
+    return _results(i, _array((d, f.agreed(i, what.format(d), [(o, d) for o in whole])) for d in range(shape.rank)))
+
+
+@rule("tuple")
+def _tuple(f: DynamicSizes, i: Instruction) -> Sizes:
+    return {((n, *index), d): size for n, o in enumerate(i.operands) for (index, d), size in f.of(o).items()}
+
+
+@rule("get-tuple-element")
+def _element(f: DynamicSizes, i: Instruction) -> Sizes:
+    return {(index[1:], d): s for (index, d), s in f.of(i.operands[0]).items() if index and index[0] == i.index}
+
+
+@rule("copy", "add-dependency", "domain", "reverse", "copy-start", "copy-done", "collective-broadcast")
+def _same(f: DynamicSizes, i: Instruction) -> Sizes:
+    return f.of(i.operands[0])
+
+
+@rule("opt-barrier")
+def _barrier(f: DynamicSizes, i: Instruction) -> Sizes:
+    return f.of(i.operands[0]) if len(i.operands) == 1 else _tuple(f, i)
+
+
+@rule("iota", "constant", "rng", "rng-bit-generator")
+def _whole(f: DynamicSizes, i: Instruction) -> Sizes:
+    """Nothing but the bound is known, so that is the size."""
+    return {}
+
+
+@rule("bitcast-convert")
+def _bitcast_convert(f: DynamicSizes, i: Instruction) -> Sizes:
+    (x,) = i.operands
+    return _array((d, f.size(x, d)) for d in range(min(i.shape.rank, x.shape.rank)))
+
+
+# -- sizes themselves --------------------------------------------------------------------------------------------------
+@rule("get-dimension-size")
+def _size(f: DynamicSizes, i: Instruction) -> Sizes:
+    return {}
+
+
+@rule("set-dimension-size")
+def _resized(f: DynamicSizes, i: Instruction) -> Sizes:
+    x, size = i.operands
+    (d,) = i.dimensions
+    return {**f.of(x), **_set(f, i, {d: size})} if _marked(i, d) else _made_static(f, i, d, f.value(size))
+
+
+def _made_static(f: DynamicSizes, i: Instruction, d: int, size: Size) -> Sizes:
+    f.need_equal(i, f"dimension {d} must have the size the program states", size, f.number(i.shape.dims[d]))
+    return {place: s for place, s in f.of(i.operands[0]).items() if place != ((), d)}
+
+
+def _set(f: DynamicSizes, i: Instruction, given: dict[int, Instruction]) -> Sizes:
+    """Sizes the program says, which must lie within the bounds."""
+    found: Sizes = {}
+    for d, x in given.items():
+        size = found[(), d] = f.value(x)
+        f.need_at_most(i, f"the size of dimension {d} cannot be negative", f.number(0), size)
+        f.need_at_most(i, f"the size of dimension {d} must not exceed its bound", size, i.shape.dims[d])
+        if size.number is None:
+            f.algebra.narrow(size, 0, i.shape.dims[d])
+    return found
+
+
+@rule("dynamic-reshape")
+def _dynamic_reshape(f: DynamicSizes, i: Instruction) -> Sizes:
+    x, *given = i.operands
+    sizes = _set(f, i, {d: n for d, n in enumerate(given) if _marked(i, d)})
+    for d, n in enumerate(given):
+        if not _marked(i, d):
+            f.need_equal(
+                i, f"dimension {d} must have the size the program states", f.value(n), f.number(i.shape.dims[d])
+            )
+    made = f.number(1)
+    for d, n in enumerate(i.shape.dims):
+        made = made * sizes.get(((), d), f.number(n))
+    f.need_equal(i, "a reshape keeps the number of elements", _count(f, x, range(x.shape.rank)), made)
+    return sizes
+
+
+@rule("custom-call")
+def _custom_call(f: DynamicSizes, i: Instruction) -> Sizes:
+    match i.custom_call_target:
+        case "PadToStatic":
+            return {}
+        case "SliceToDynamic":
+            return _set(f, i, {d: n for d, n in enumerate(i.operands[1:]) if _marked(i, d)})
+        case "TopK":
+            return _top_k(f, i)
+    return f.unknown(i)
+
+
+# -- movement ----------------------------------------------------------------------------------------------------------
+@rule("broadcast")
+def _broadcast(f: DynamicSizes, i: Instruction) -> Sizes:
+    return _array((d, f.size(i.operands[0], n)) for n, d in enumerate(i.dimensions or ()))
+
+
+@rule("transpose")
+def _transpose(f: DynamicSizes, i: Instruction) -> Sizes:
+    return _array((d, f.size(i.operands[0], n)) for d, n in enumerate(i.dimensions))
+
+
+@rule("reshape", "bitcast")
+def _reshape(f: DynamicSizes, i: Instruction) -> Sizes:
+    """In each run of dimensions of equal products, one dynamic dimension of the result makes up for the size."""
+    (x,) = i.operands
+    sizes: dict[int, Size | None] = {}
+    for source, result in runs(x.shape.dims, i.shape.dims):
+        dynamic = [d for d in source if f.size(x, d) is not None]
+        unknown = [d for d in result if _marked(i, d)]
+        if not dynamic:
+            continue
+        count = _count(f, x, source)
+        if len(unknown) != 1:
+            sizes.update({d: f.algebra.of(i, ((), d)) for d in unknown})
+            if not unknown:
+                stated = f.number(prod(i.shape.dims[d] for d in result))
+                f.need_equal(i, "a reshape keeps the number of elements", count, stated)
+            continue
+        others = prod(i.shape.dims[d] for d in result if d != unknown[0])
+        size = sizes[unknown[0]] = count // max(others, 1)
+        f.need_equal(i, "a reshape keeps the number of elements", count, size * others)
+    return _array(sizes.items())
+
+
+def _count(f: DynamicSizes, x: Instruction, dims: Iterable[int]) -> Size:
+    count = f.number(1)
+    for d in dims:
+        count = count * f.whole(x, d)
+    return count
+
+
+def runs(a: Sequence[int], b: Sequence[int]) -> list[tuple[list[int], list[int]]]:
+    """Dimensions of two shapes of as many elements, matched in the shortest runs of equal products."""
+    if not prod(a):
+        return [(list(range(len(a))), list(range(len(b))))]
+    found: list[tuple[list[int], list[int]]] = []
+    n = m = 0
+    while n < len(a) or m < len(b):
+        first, second = n, m
+        n, m = min(n + 1, len(a)), min(m + 1, len(b))
+        while prod(a[first:n]) != prod(b[second:m]):
+            if prod(a[first:n]) < prod(b[second:m]):
+                n += 1
+            else:
+                m += 1
+        found.append((list(range(first, n)), list(range(second, m))))
+    return found
+
+
+@rule("concatenate")
+def _concatenate(f: DynamicSizes, i: Instruction) -> Sizes:
+    (along,) = i.dimensions
+    found: dict[int, Size | None] = {}
+    for d in range(i.shape.rank):
+        if d != along:
+            what = f"operands must have one size along dimension {d}"
+            found[d] = f.agreed(i, what, [(o, d) for o in i.operands])
+        elif any(f.size(o, d) is not None for o in i.operands):
+            total = f.number(0)
+            for o in i.operands:
+                total = total + f.whole(o, d)
+            found[d] = total
+    return _array(found.items())
+
+
+@rule("pad")
+def _pad(f: DynamicSizes, i: Instruction) -> Sizes:
+    sizes: dict[int, Size | None] = {}
+    for d, (low, high, interior) in enumerate(i.padding):
+        n = f.size(i.operands[0], d)
+        if n is not None:
+            inner = (n + (n - 1) * interior).at_least(0)
+            sizes[d] = (inner + (low + high)).at_least(0)
+    return _array(sizes.items())
+
+
+@rule("slice")
+def _slice(f: DynamicSizes, i: Instruction) -> Sizes:
+    """A dimension that stays dynamic ends where the operand does."""
+    sizes: dict[int, Size | None] = {}
+    for d, (start, limit, stride) in enumerate(i.slice):
+        n = f.size(i.operands[0], d)
+        if n is None:
+            continue
+        if _marked(i, d):
+            sizes[d] = (n.at_most(limit) - n.at_most(start) + (stride - 1)) // stride
+        elif start < limit:
+            f.need_at_most(i, f"the slice ends beyond dimension {d}", f.number(limit), n)
+    return _array(sizes.items())
+
+
+@rule("dynamic-slice")
+def _dynamic_slice(f: DynamicSizes, i: Instruction) -> Sizes:
+    """A window over a whole dynamic dimension is as large as it is; over a part, it moves in the whole bound."""
+    x = i.operands[0]
+    return _array((d, f.size(x, d) if n == x.shape.dims[d] else None) for d, n in enumerate(i.dynamic_slice_sizes))
+
+
+@rule("dynamic-update-slice")
+def _dynamic_update_slice(f: DynamicSizes, i: Instruction) -> Sizes:
+    return f.of(i.operands[0])
+
+
+@rule("gather")
+def _gather(f: DynamicSizes, i: Instruction) -> Sizes:
+    x, indices = i.operands
+    gone = {*i.collapsed_slice_dims, *i.operand_batching_dims}
+    windows = [d for d in range(x.shape.rank) if d not in gone]
+    sizes: dict[int, Size | None] = {}
+    for d, at in zip(windows, i.offset_dims, strict=True):
+        sizes[at] = f.size(x, d) if i.slice_sizes[d] == x.shape.dims[d] else None
+    batch = [d for d in range(indices.shape.rank) if d != i.index_vector_dim]
+    places = [d for d in range(i.shape.rank) if d not in i.offset_dims]
+    return _array([*sizes.items(), *((at, f.size(indices, d)) for d, at in zip(batch, places, strict=True))])
+
+
+@rule("scatter")
+def _scatter(f: DynamicSizes, i: Instruction) -> Sizes:
+    count = len(i.operands) // 2
+    arrays, indices, updates = i.operands[:count], i.operands[count], i.operands[count + 1 :]
+    batch = [d for d in range(indices.shape.rank) if d != i.index_vector_dim]
+    places = [d for d in range(updates[0].shape.rank) if d not in i.update_window_dims]
+    for d, at in zip(batch, places, strict=True):
+        f.agreed(
+            i, f"there must be as many updates as indices, dimension {at}", [(indices, d), *((u, at) for u in updates)]
+        )
+    if count == 1:
+        return f.of(arrays[0])
+    return {((n,), d): size for n, x in enumerate(arrays) for (_, d), size in f.of(x).items()}
+
+
+# -- sums --------------------------------------------------------------------------------------------------------------
+@rule("reduce")
+def _reduce(f: DynamicSizes, i: Instruction) -> Sizes:
+    arrays = i.operands[: len(i.operands) // 2]
+    rank = arrays[0].shape.rank
+    what = "operands must have one size along dimension {}"
+    sizes = [f.agreed(i, what.format(d), [(x, d) for x in arrays]) for d in range(rank)]
+    return _results(i, _array(enumerate(sizes[d] for d in range(rank) if d not in i.dimensions)))
+
+
+@rule("reduce-window")
+def _reduce_window(f: DynamicSizes, i: Instruction) -> Sizes:
+    arrays = i.operands[: len(i.operands) // 2]
+    what = "operands must have one size along dimension {}"
+    sizes = [f.agreed(i, what.format(d), [(x, d) for x in arrays]) for d in range(len(i.window))]
+    return _results(
+        i, _array((d, n and window_count(n, w)) for d, (n, w) in enumerate(zip(sizes, i.window, strict=True)))
+    )
+
+
+def window_count(n: Size, w: WindowDim) -> Size:
+    """How many positions a window has over `n` elements."""
+    dilated = ((n - 1) * w.base_dilation + 1).at_least(0) if w.base_dilation > 1 else n
+    room = dilated + (w.pad_low + w.pad_high - (w.size - 1) * w.window_dilation - 1 + w.stride)
+    return room.at_least(0) // w.stride
+
+
+@rule("select-and-scatter")
+def _select_and_scatter(f: DynamicSizes, i: Instruction) -> Sizes:
+    x, source, _ = i.operands
+    for d, w in enumerate(i.window):
+        n, m = f.size(x, d), f.size(source, d)
+        if n is not None or m is not None:
+            windows = window_count(f.whole(x, d), w)
+            f.need_equal(i, f"there must be as many sources as windows, dimension {d}", f.whole(source, d), windows)
+    return f.of(x)
+
+
+@rule("dot")
+def _dot(f: DynamicSizes, i: Instruction) -> Sizes:
+    x, y = i.operands[:2]
+    batch, contracted = (i.lhs_batch_dims, i.rhs_batch_dims), (i.lhs_contracting_dims, i.rhs_contracting_dims)
+    sizes: list[Size | None] = []
+    for n, (left, right) in enumerate((batch, contracted)):
+        for p, q in zip(left, right, strict=True):
+            if f.size(x, p) is not None or f.size(y, q) is not None:
+                f.need_equal(i, f"dimensions {p} and {q} of the operands are one", f.whole(x, p), f.whole(y, q))
+            if n == 0:
+                sizes.append(f.whole(x, p) if f.size(x, p) is not None or f.size(y, q) is not None else None)
+    sizes += [f.size(x, d) for d in range(x.shape.rank) if d not in (*batch[0], *contracted[0])]
+    sizes += [f.size(y, d) for d in range(y.shape.rank) if d not in (*batch[1], *contracted[1])]
+    return _array(enumerate(sizes))
+
+
+@rule("convolution")
+def _convolution(f: DynamicSizes, i: Instruction) -> Sizes:
+    x, k = i.operands
+    dims = i.dim_labels
+    if i.feature_group_count == 1 and (f.size(x, dims.input_feature) or f.size(k, dims.kernel_input)):
+        left, right = f.whole(x, dims.input_feature), f.whole(k, dims.kernel_input)
+        f.need_equal(i, "input and kernel must have as many features", left, right)
+    sizes = {dims.output_batch: f.size(x, dims.input_batch), dims.output_feature: f.size(k, dims.kernel_output)}
+    for w, d, at in zip(i.window, dims.input_spatial, dims.output_spatial, strict=True):
+        n = f.size(x, d)
+        sizes[at] = None if n is None else window_count(n, w)
+    return _array(sizes.items())
+
+
+@rule("batch-norm-inference")
+def _normalised(f: DynamicSizes, i: Instruction) -> Sizes:
+    return f.of(i.operands[0])
+
+
+@rule("batch-norm-training", "batch-norm-grad")
+def _normalised_and_features(f: DynamicSizes, i: Instruction) -> Sizes:
+    x = i.operands[0]
+    sizes = {((0,), d): size for (_, d), size in f.of(x).items()}
+    feature = f.size(x, i.feature_index)
+    return sizes if feature is None else {**sizes, ((1,), 0): feature, ((2,), 0): feature}
+
+
+@rule("scan")
+def _scan(f: DynamicSizes, i: Instruction) -> Sizes:
+    """Outputs are as long as what is scanned; carries, and what a step gives, must have stated sizes."""
+    (along,) = i.dimensions
+    scanned = i.operands[: len(i.operands) - i.num_carries]
+    size = f.agreed(i, f"operands must have one size along dimension {along}", [(x, along) for x in scanned])
+    found = {place: s for place, s in f.unknown(i).items() if place[1] != along}
+    for n in range(len(i.shape.tuple_shapes or (i.shape,)) - i.num_carries):
+        if size is not None:
+            found[(n,) if i.shape.is_tuple else (), along] = size
+    return found
+
+
+# -- order -------------------------------------------------------------------------------------------------------------
+@rule("sort")
+def _sort(f: DynamicSizes, i: Instruction) -> Sizes:
+    what = "operands must have one size along dimension {}"
+    rank = i.operands[0].shape.rank
+    sizes = _array((d, f.agreed(i, what.format(d), [(x, d) for x in i.operands])) for d in range(rank))
+    return _results(i, sizes)
+
+
+@rule("topk")
+def _top_k(f: DynamicSizes, i: Instruction) -> Sizes:
+    (x,) = i.operands
+    last = x.shape.rank - 1
+    if (n := f.size(x, last)) is not None:
+        f.need_at_most(i, "more elements wanted than there are", f.number(i.shape.at((0,)).dims[last]), n)
+    return _results(i, _array((d, f.size(x, d)) for d in range(last)))
+
+
+@rule("cholesky", "triangular-solve", "fft")
+def _matrices(f: DynamicSizes, i: Instruction) -> Sizes:
+    inner = len(i.fft_length) if i.opcode == "fft" else 2
+    what = "operands must have one size along dimension {}"
+    sizes = [f.agreed(i, what.format(d), [(x, d) for x in i.operands]) for d in range(i.shape.rank - inner)]
+    return _array(enumerate(sizes))
+
+
+# -- calls -------------------------------------------------------------------------------------------------------------
+@rule("while")
+def _while(f: DynamicSizes, i: Instruction) -> Sizes:
+    """A size the body hands on is the one the loop starts with; any other is one that the loop brings in."""
+    (start,) = i.operands
+    (inside,) = i.body.parameters
+    found: Sizes = {}
+    for place in dynamic_places(i.shape):
+        stays = f.of(i.body.root).get(place) is f.algebra.of(inside, place)
+        found[place] = (
+            f.of(start).get(place, f.number(start.shape.at(place[0]).dims[place[1]]))
+            if stays
+            else f.algebra.of(i, place)
+        )
+    return found
+
+
+@rule("conditional", "call", "fusion")
+def _called(f: DynamicSizes, i: Instruction) -> Sizes:
+    """A size on which all callees agree, or one that comes in with the result."""
+    found: Sizes = {}
+    for place in dynamic_places(i.shape):
+        if i.opcode == "conditional":
+            sizes = {f.handed_on(i, place, c, [x]) for c, x in zip(i.called, i.operands[1:], strict=True)}
+        else:
+            sizes = {f.handed_on(i, place, i.called[0], i.operands)}
+        size = sizes.pop()
+        found[place] = f.algebra.of(i, place) if size is None or sizes else size
+    return found
