@@ -51,6 +51,8 @@ def fixed_sizes() -> Pipeline:
         "fixed-sizes",
         [
             get("call-inliner"),
+            get("batchnorm-expander"),  # its counts are sizes
+            get("topk-decomposer"),  # so is the length of what it sorts
             get("dynamic-dimension-simplifier"),
             get("get-dimension-size-rewriter"),
             get("dynamic-padder"),

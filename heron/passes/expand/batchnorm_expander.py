@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
+from heron.hlo import shape as shapes
 from heron.hlo.instruction import Instruction
-from heron.hlo.types import F32
+from heron.hlo.types import F32, S32
 from heron.passes.building import applied, array, scalar, splat
 from heron.passes.expand.expander import Expander
 from heron.passes.registry import register
@@ -34,6 +36,7 @@ class BatchnormExpander(Expander):
     """
 
     name = "batchnorm-expander"
+    dynamic = True
     opcodes = frozenset({"batch-norm-training", "batch-norm-inference", "batch-norm-grad"})
 
     def expand(self, i: Instruction) -> Instruction:
@@ -57,17 +60,18 @@ class _Writer:
     def __init__(self, i: Instruction) -> None:
         assert i.parent is not None and i.parent.module is not None
         self.i, self.c, self.module = i, i.parent, i.parent.module
-        self.dims = i.operands[0].shape.dims
+        self.x = i.operands[0]
         self.feature: int = i.feature_index
-        self.count = i.operands[0].shape.num_elements // max(1, self.dims[self.feature])
+        self.others = tuple(d for d in range(self.x.shape.rank) if d != self.feature)
 
     def op(self, opcode: str, *operands: Instruction) -> Instruction:
-        return self.c.add(opcode, operands, operands[0].shape.with_default_layout(), like=self.i)
+        shape = next((o.shape for o in operands if o.shape.dynamic), operands[0].shape)
+        return self.c.add(opcode, operands, shape.with_default_layout(), like=self.i)
 
     def widened(self, x: Instruction) -> Instruction:
         if x.shape.element_type.bits >= 32:
             return x
-        return self.c.add("convert", [x], array(F32, x.shape.dims), like=self.i)
+        return self.c.add("convert", [x], x.shape.with_type(F32).with_default_layout(), like=self.i)
 
     def narrowed(self, x: Instruction, to: object) -> Instruction:
         if x.shape.element_type is to:
@@ -75,28 +79,46 @@ class _Writer:
         return self.c.add("convert", [x], x.shape.with_type(to), like=self.i)  # type: ignore[arg-type]
 
     def spread(self, vector: Instruction) -> Instruction:
-        shape = array(vector.shape.element_type, self.dims)
+        """A value of every feature, over all others."""
+        marks = tuple(d == self.feature and bool(vector.shape.dynamic) for d in range(self.x.shape.rank))
+        dims = self.x.shape.dims
+        shape = shapes.array(vector.shape.element_type, dims, None, marks).with_default_layout()
         return self.c.add("broadcast", [vector], shape, like=self.i, dimensions=(self.feature,))
 
     def sum(self, x: Instruction) -> Instruction:
         """Over all dimensions but the feature one."""
-        t = x.shape.element_type
-        over = tuple(d for d in range(len(self.dims)) if d != self.feature)
-        return self.c.add(
-            "reduce",
-            [x, scalar(self.c, t, 0)],
-            array(t, (self.dims[self.feature],)),
-            like=self.i,
-            dimensions=over,
-            to_apply=applied(self.module, "add", t),
-        )
+        t, d = x.shape.element_type, self.feature
+        shape = shapes.array(t, (x.shape.dims[d],), None, (self._is_dynamic(d),)).with_default_layout()
+        zero, combiner = scalar(self.c, t, 0), applied(self.module, "add", t)
+        return self.c.add("reduce", [x, zero], shape, like=self.i, dimensions=self.others, to_apply=combiner)
 
     def by_count(self, vector: Instruction) -> Instruction:
-        return self.op("divide", vector, splat(self.c, vector.shape, self.count))
+        """Over the number of elements a feature has."""
+        dims = self.x.shape.dims
+        count = prod(dims[d] for d in self.others if not self._is_dynamic(d))
+        if not any(map(self._is_dynamic, self.others)):
+            return self.op("divide", vector, splat(self.c, array(vector.shape.element_type, vector.shape.dims), count))
+        number = scalar(self.c, S32, count)
+        for d in filter(self._is_dynamic, self.others):
+            number = number * self.c.add("get-dimension-size", [self.x], dimensions=(d,))
+        wide = self.c.add("convert", [number], shapes.scalar(vector.shape.element_type))
+        return self.op(
+            "divide",
+            vector,
+            self.c.add("broadcast", [wide], array(wide.shape.element_type, vector.shape.dims), dimensions=()),
+        )
+
+    def _is_dynamic(self, d: int) -> bool:
+        return bool(self.x.shape.dynamic and self.x.shape.dynamic[d])
 
     def inverse_root(self, variance: Instruction) -> Instruction:
         """1 / sqrt(variance + epsilon)"""
-        return self.op("rsqrt", self.op("add", variance, splat(self.c, variance.shape, self.i.epsilon)))
+        return self.op(
+            "rsqrt",
+            self.op(
+                "add", variance, splat(self.c, array(variance.shape.element_type, variance.shape.dims), self.i.epsilon)
+            ),
+        )
 
     def normal(
         self, x: Instruction, scale: Instruction, offset: Instruction, mean: Instruction, variance: Instruction

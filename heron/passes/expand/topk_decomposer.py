@@ -44,6 +44,7 @@ class TopkDecomposer(Expander):
 
     name = "topk-decomposer"
     opcodes = frozenset({"topk", "custom-call"})
+    dynamic = True
     constraints = (Constraint("topk-decomposer", "stable-sort-expander", "it makes stable sorts", all_runs=True),)
 
     def matches(self, i: Instruction) -> bool:
@@ -53,7 +54,7 @@ class TopkDecomposer(Expander):
         c, (x,) = i.parent, i.operands
         assert c is not None and c.module is not None
         dims, d = x.shape.dims, x.shape.rank - 1
-        positions = c.add("iota", [], array(S32, dims), like=i, iota_dimension=d)
+        positions = _sized(c.add("iota", [], array(S32, dims), like=i, iota_dimension=d), x)
         largest = bool(i.attrs.get("largest", True))
         comparator = c.module.add_computation(_comparator(x.shape.element_type, largest))
         both = [x, positions]
@@ -62,10 +63,21 @@ class TopkDecomposer(Expander):
         wanted = i.shape.at((0,)).dims
         window = tuple((0, n, 1) for n in wanted)
         parts: list[Instruction] = []
-        for n, o in enumerate(both):
+        for n in range(len(both)):
             part = c.add("get-tuple-element", [line], result.at((n,)), index=n)
-            parts.append(c.add("slice", [part], array(o.shape.element_type, wanted), like=i, slice=window))
+            parts.append(c.add("slice", [part], i.shape.at((n,)).with_default_layout(), like=i, slice=window))
         return c.add("tuple", parts, like=i)
+
+
+def _sized(positions: Instruction, x: Instruction) -> Instruction:
+    """As many positions as there are elements."""
+    c = x.parent
+    assert c is not None
+    for d, marked in enumerate(x.shape.dynamic):
+        if marked:
+            size = c.add("get-dimension-size", [x], dimensions=(d,))
+            positions = c.add("set-dimension-size", [positions, size], dimensions=(d,))
+    return positions
 
 
 def _comparator(t: ElementType, largest: bool) -> Computation:
