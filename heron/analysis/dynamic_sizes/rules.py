@@ -208,8 +208,9 @@ def _pad(f: DynamicSizes, i: Instruction) -> Sizes:
     for d, (low, high, interior) in enumerate(i.padding):
         n = f.size(i.operands[0], d)
         if n is not None:
-            inner = (n + (n - 1) * interior).at_least(0)
-            sizes[d] = (inner + (low + high)).at_least(0)
+            inner = (n + (n - 1) * interior).at_least(0) + (low + high)
+            f.need_at_most(i, f"the padding takes more from dimension {d} than it has", f.number(0), inner)
+            sizes[d] = inner.at_least(0)
     return _array(sizes.items())
 
 
@@ -263,6 +264,11 @@ def _scatter(f: DynamicSizes, i: Instruction) -> Sizes:
         f.agreed(
             i, f"there must be as many updates as indices, dimension {at}", [(indices, d), *((u, at) for u in updates)]
         )
+    gone = {*i.inserted_window_dims, *i.input_batching_dims}
+    for d, w in zip((d for d in range(arrays[0].shape.rank) if d not in gone), i.update_window_dims, strict=True):
+        if any(s.dynamic for s in (arrays[0].shape, updates[0].shape)):
+            what = f"an update must not be larger than the array, dimension {d}"
+            f.need_at_most(i, what, f.whole(updates[0], w), f.whole(arrays[0], d))
     if count == 1:
         return f.of(arrays[0])
     return {((n,), d): size for n, x in enumerate(arrays) for (_, d), size in f.of(x).items()}

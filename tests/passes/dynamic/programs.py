@@ -58,8 +58,8 @@ PROGRAMS = {
     "inner": "ROOT r = f32[3,3] dot(x, u), lhs_contracting_dims={0}, rhs_contracting_dims={0}",
     "everywhere": "a = f32[<=6,3,<=5] broadcast(x), dimensions={0,1} m = s32[] get-dimension-size(y), dimensions={1} "
     "b = f32[<=6,3,<=5] set-dimension-size(a, m), dimensions={2} "
-    "d = f32[<=6,<=5,3] dot(b, b), lhs_batch_dims={0,2}, rhs_batch_dims={0,2}, lhs_contracting_dims={}, "
-    "rhs_contracting_dims={} ROOT r = f32[<=6,<=5,3] negate(d)",
+    "ROOT r = f32[<=6,<=5,3,3] dot(b, b), lhs_batch_dims={0,2}, rhs_batch_dims={0,2}, lhs_contracting_dims={}, "
+    "rhs_contracting_dims={}",
     "batched": "a = f32[<=6,3,2] broadcast(x), dimensions={0,1} "
     "ROOT r = f32[<=6,2,2] dot(a, a), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={1}, "
     "rhs_contracting_dims={1}",

@@ -13,7 +13,8 @@ from heron.hlo.evaluator import Evaluator
 from heron.hlo.text import parse
 from heron.options import Options
 from tests.hlo.evaluator.test_dynamic import AGREED, HIDDEN, P, Q, module_text
-from tests.passes.dynamic.test_dynamic_padder import LOOP, flat
+from tests.passes.dynamic.programs import PROGRAMS, SIZES, inputs, text
+from tests.passes.dynamic.test_dynamic_padder import LOOP, flat, meant
 
 SUMS = """HloModule m
 add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
@@ -66,3 +67,21 @@ def test_loop_on_the_cpu() -> None:
     executable = compile(module, "cpu")
     for n in (0, 2, 5):
         assert_agrees(executable, module, np.arange(n, dtype=np.float32))
+
+
+#: ops that have no code on a CPU, whatever their sizes
+NO_CODE = {"scanned", "scanned_back", "scanned_columns", "carried", "all_reduced"}
+
+
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in NO_CODE])
+def test_every_program_on_the_cpu(name: str) -> None:
+    module = parse(text(PROGRAMS[name]))
+    executable = compile(module, "cpu")
+    for sizes in SIZES:
+        arrays = inputs(*sizes)
+        if (wanted := meant(module, arrays)) is None:
+            with pytest.raises(HeronError, match="RUN004"):
+                executable(*arrays)
+            continue
+        for n, (old, new) in enumerate(zip(wanted, flat(executable(*arrays)), strict=True)):
+            np.testing.assert_allclose(new, old, rtol=2e-5, atol=1e-6, err_msg=f"output {n} at {sizes}", strict=True)
