@@ -57,6 +57,11 @@ def check_on_special_values(before: Module, after: Module, math: str, few: bool 
             _assert_equal(before_part, after_part, math, inputs, any_order)
 
 
+def root_type(module: Module) -> ElementType:
+    """The element type of the result, of its first part if it is a tuple."""
+    return next(iter(module.entry.root.shape.leaves()))[1].element_type
+
+
 def _parts(value: Any) -> list[np.ndarray]:
     if not isinstance(value, tuple):
         return [np.asarray(value)]

@@ -16,7 +16,7 @@ from heron.passes.building import same_type
 from heron.passes.changes import around, in_order
 from heron.passes.context import PassContext
 from heron.passes.registry import register
-from heron.passes.simplify.algebraic.rules import RULES, Builder, Rule, Table, table
+from heron.passes.simplify.algebraic.rules import Builder, Rule, Table, allowed, table
 
 #: how many operands up a rule looks at most; what changed further up is no reason to try it again
 REACH = 6
@@ -67,7 +67,7 @@ def _table_for(ctx: PassContext, with_layouts: bool) -> Table:
     if key not in _tables:
         import heron.passes.simplify.algebraic  # noqa: F401  (fills the list of rules)
 
-        _tables[key] = table([r for r in RULES if ctx.options.allows(r.math)], with_layouts)
+        _tables[key] = table(allowed(ctx.options.allows), with_layouts)
     return _tables[key]
 
 

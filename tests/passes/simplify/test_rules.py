@@ -14,7 +14,7 @@ from heron.hlo.verifier import verify
 from heron.passes.docs import doc_of
 from heron.passes.simplify.algebraic.rules import RULES, Rule, table
 from heron.passes.simplify.algebraic_simplifier import rewrite
-from tests.passes.values import check_on_special_values
+from tests.passes.values import check_on_special_values, root_type
 
 #: what an example's types are exchanged for: a rule either leaves such a program alone or keeps its values
 OTHER_TYPES = {
@@ -52,8 +52,8 @@ def in_other_types(text: str, math: str) -> list[Module]:
 def test_other_types(rule: Rule) -> None:
     example = doc_of(rule.apply).example
     assert example is not None
-    for module in in_other_types(example.before, rule.math):
-        original = module.clone()
+    for module in in_other_types(example.before, rule.floats):
+        original, math = module.clone(), rule.math_of(root_type(module))
         if rewrite(module.entry, table([rule], rule.layouts == "only"), rule.layouts == "only"):
             verify(module)
-            check_on_special_values(original, module, rule.math, few=True)
+            check_on_special_values(original, module, math, few=True)

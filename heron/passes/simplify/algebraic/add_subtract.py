@@ -28,27 +28,9 @@ def add_negative_zero(i: Instruction, b: Builder) -> Instruction | None:
     return None
 
 
-@rule("add", operand=KNOWN)
-def add_zero_integer(i: Instruction, b: Builder) -> Instruction | None:
-    """x + 0 == x for integers
-
-    zero = s32[] constant(0)
-    ROOT r = s32[] add(s32[] x, zero)
-    ->
-    ROOT x
-    """
-    if i.shape.element_type.is_integer:
-        match i.operands:
-            case [x, zero] if is_splat(zero, 0):
-                return x
-            case [zero, x] if is_splat(zero, 0):
-                return x
-    return None
-
-
-@rule("add", operand=KNOWN, math="reassociating")
+@rule("add", operand=KNOWN, floats="reassociating")
 def add_zero(i: Instruction, b: Builder) -> Instruction | None:
-    """x + 0 == x but for the sign of -0 + 0; XLA does it by default
+    """x + 0 == x, for floats but for the sign of -0 + 0; XLA does it by default
 
     zero = f32[] constant(0)
     ROOT r = f32[] add(f32[] x, zero)
@@ -110,19 +92,7 @@ def subtract_negated(i: Instruction, b: Builder) -> Instruction | None:
     return None
 
 
-@rule("subtract")
-def subtract_self_integer(i: Instruction, b: Builder) -> Instruction | None:
-    """x - x == 0 for integers
-
-    ROOT r = s32[] subtract(s32[] x, x)
-    ->
-    ROOT r = s32[] constant(0)
-    """
-    x, y = i.operands
-    return b.splat(i.shape, 0) if x is y and i.shape.element_type.is_integer else None
-
-
-@rule("subtract", math="finite-only")
+@rule("subtract", floats="finite-only")
 def subtract_self(i: Instruction, b: Builder) -> Instruction | None:
     """x - x == 0 for finite x
 
@@ -154,24 +124,9 @@ def subtract_constant(i: Instruction, b: Builder) -> Instruction | None:
     return None if t.bits < 16 else b.add("add", [x, b.splat(i.shape, -value)], i.shape)
 
 
-@rule("add", operand=KNOWN)
+@rule("add", operand=KNOWN, floats="reassociating")
 def add_constant_to_difference(i: Instruction, b: Builder) -> Instruction | None:
-    """(c - x) + d == (c + d) - x for integers
-
-    c = s32[] constant(2)
-    d = s32[] constant(3)
-    y = s32[] subtract(c, s32[] x)
-    ROOT r = s32[] add(y, d)
-    ->
-    cd = s32[] add(c, d)
-    ROOT r = s32[] subtract(cd, x)
-    """
-    return _into_difference(i, b) if i.shape.element_type.is_integer else None
-
-
-@rule("add", operand=KNOWN, math="reassociating")
-def add_constant_to_float_difference(i: Instruction, b: Builder) -> Instruction | None:
-    """(c - x) + d == (c + d) - x up to rounding; XLA does it by default
+    """(c - x) + d == (c + d) - x, for floats up to rounding; XLA does it by default
 
     c = f32[] constant(2)
     d = f32[] constant(3)
@@ -181,10 +136,6 @@ def add_constant_to_float_difference(i: Instruction, b: Builder) -> Instruction 
     cd = f32[] add(c, d)
     ROOT r = f32[] subtract(cd, x)
     """
-    return _into_difference(i, b) if i.shape.element_type.is_float else None
-
-
-def _into_difference(i: Instruction, b: Builder) -> Instruction | None:
     match i.operands:
         case [Instruction(opcode="subtract", operands=[c, x]), d]:
             pass
@@ -197,8 +148,15 @@ def _into_difference(i: Instruction, b: Builder) -> Instruction | None:
     return b.add("subtract", [b.add("add", [c, d], i.shape), x], i.shape)
 
 
-def _undone(i: Instruction, b: Builder) -> Instruction | None:
-    """What is left where a sum or difference undoes another."""
+@rule("add", "subtract", operand=("add", "subtract"), floats="finite-only")
+def undone(i: Instruction, b: Builder) -> Instruction | None:
+    """x + (y - x) == y, x - (x - y) == y, (x + y) - x == y, x - (x + y) == -y, for finite floats up to rounding
+
+    d = f32[] subtract(f32[] y, f32[] x)
+    ROOT r = f32[] add(x, d)
+    ->
+    ROOT y
+    """
     match i.opcode, i.operands:
         case "add", [x, Instruction(opcode="subtract", operands=[y, z])] if x is z:
             return y
@@ -213,33 +171,9 @@ def _undone(i: Instruction, b: Builder) -> Instruction | None:
     return None
 
 
-@rule("add", "subtract", operand=("add", "subtract"))
-def undone_integer(i: Instruction, b: Builder) -> Instruction | None:
-    """x + (y - x) == y, x - (x - y) == y, (x + y) - x == y, x - (x + y) == -y for integers
-
-    d = s32[] subtract(s32[] y, s32[] x)
-    ROOT r = s32[] add(x, d)
-    ->
-    ROOT y
-    """
-    return _undone(i, b) if i.shape.element_type.is_integer else None
-
-
-@rule("add", "subtract", operand=("add", "subtract"), math="finite-only")
-def undone(i: Instruction, b: Builder) -> Instruction | None:
-    """x + (y - x) == y, x - (x - y) == y, (x + y) - x == y, x - (x + y) == -y up to rounding, for finite x
-
-    d = f32[] subtract(f32[] y, f32[] x)
-    ROOT r = f32[] add(x, d)
-    ->
-    ROOT y
-    """
-    return _undone(i, b) if i.shape.element_type.is_float else None
-
-
-@rule("add", operand="multiply")
-def common_factor_integer(i: Instruction, b: Builder) -> Instruction | None:
-    """x * z + y * z == (x + y) * z for integers, where the products have no other use
+@rule("add", operand="multiply", floats="reassociating")
+def common_factor(i: Instruction, b: Builder) -> Instruction | None:
+    """x * z + y * z == (x + y) * z where the products have no other use, for integers and, as XLA, floats with z == 2^n
 
     p = s32[] multiply(s32[] x, s32[] z)
     q = s32[] multiply(s32[] y, z)
@@ -248,34 +182,11 @@ def common_factor_integer(i: Instruction, b: Builder) -> Instruction | None:
     s = s32[] add(x, y)
     ROOT r = s32[] multiply(s, z)
     """
-    return _factored(i, b) if i.shape.element_type.is_integer else None
-
-
-@rule("add", operand="multiply", math="reassociating")
-def common_factor_power_of_two(i: Instruction, b: Builder) -> Instruction | None:
-    """x * 2^n + y * 2^n == (x + y) * 2^n unless a product overflows or underflows; XLA does it by default
-
-    two = f32[] constant(2)
-    p = f32[] multiply(f32[] x, two)
-    q = f32[] multiply(f32[] y, two)
-    ROOT r = f32[] add(p, q)
-    ->
-    s = f32[] add(x, y)
-    ROOT r = f32[] multiply(s, two)
-    """
-    if not i.shape.element_type.is_float:
-        return None
-    return _factored(i, b, only_power_of_two=True)
-
-
-def _factored(i: Instruction, b: Builder, only_power_of_two: bool = False) -> Instruction | None:
     p, q = i.operands
     if p.opcode != "multiply" or q.opcode != "multiply" or p is q or len(p.users) > 1 or len(q.users) > 1:
         return None
     for n, z in enumerate(p.operands):
-        if z not in q.operands:
-            continue
-        if only_power_of_two and not _is_power_of_two(z):
+        if z not in q.operands or not (i.shape.element_type.is_integer or _is_power_of_two(z)):
             continue
         y = q.operands[1 - q.operands.index(z)]
         return b.add("multiply", [b.add("add", [p.operands[1 - n], y], i.shape), z], i.shape)
@@ -284,7 +195,9 @@ def _factored(i: Instruction, b: Builder, only_power_of_two: bool = False) -> In
 
 def _is_power_of_two(z: Instruction) -> bool:
     value = splat_value(z)
-    return value is not None and bool(np.isfinite(float(value))) and abs(np.frexp(float(value))[0]) == 0.5
+    if value is None or not z.shape.element_type.is_float:
+        return False
+    return bool(np.isfinite(float(value))) and abs(np.frexp(float(value))[0]) == 0.5
 
 
 @rule("add", operand="dynamic-update-slice", layouts="free")

@@ -251,30 +251,9 @@ def scatter_everywhere(i: Instruction, b: Builder) -> Instruction | None:
     return b.add("map", [x, u], i.shape, dimensions=tuple(range(x.shape.rank)), to_apply=i.to_apply)
 
 
-@rule("add", operand="scatter")
-def add_scattered_integers(i: Instruction, b: Builder) -> Instruction | None:
-    """scatter(x, n, u) + y == scatter(x + y, n, u) for integers, where the scatter adds and has no other use
-
-    sum {
-      a = s32[] parameter(0)
-      b = s32[] parameter(1)
-      ROOT c = s32[] add(a, b)
-    }
-
-    s = s32[8] scatter(s32[8] x, s32[3] n, s32[3] u), update_window_dims={}, inserted_window_dims={0},
-      scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=sum
-    ROOT r = s32[8] add(s, s32[8] y)
-    ->
-    z = s32[8] add(x, y)
-    ROOT r = s32[8] scatter(z, n, u), update_window_dims={}, inserted_window_dims={0},
-      scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=sum
-    """
-    return _onto_sum(i, b) if i.shape.element_type.is_integer else None
-
-
-@rule("add", operand="scatter", math="reassociating")
+@rule("add", operand="scatter", floats="reassociating")
 def add_scattered(i: Instruction, b: Builder) -> Instruction | None:
-    """scatter(x, n, u) + y == scatter(x + y, n, u) up to rounding; XLA does it by default
+    """scatter(x, n, u) + y == scatter(x + y, n, u), for floats up to rounding; XLA does it by default
 
     sum {
       a = f32[] parameter(0)
@@ -290,10 +269,6 @@ def add_scattered(i: Instruction, b: Builder) -> Instruction | None:
     ROOT r = f32[8] scatter(z, n, u), update_window_dims={}, inserted_window_dims={0},
       scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=sum
     """
-    return _onto_sum(i, b)
-
-
-def _onto_sum(i: Instruction, b: Builder) -> Instruction | None:
     for n, s in enumerate(i.operands):
         if s.opcode != "scatter" or len(s.operands) != 3 or len(s.users) > 1 or combiner(s.to_apply) != "add":
             continue

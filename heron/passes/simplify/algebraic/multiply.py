@@ -46,25 +46,9 @@ def multiply_minus_one(i: Instruction, b: Builder) -> Instruction | None:
     return None
 
 
-@rule("multiply", operand=KNOWN)
-def multiply_zero_integer(i: Instruction, b: Builder) -> Instruction | None:
-    """x * 0 == 0 for integers
-
-    zero = s32[] constant(0)
-    ROOT r = s32[] multiply(s32[] x, zero)
-    ->
-    ROOT zero
-    """
-    if i.shape.element_type.is_integer:
-        for zero in i.operands:
-            if is_splat(zero, 0):
-                return zero
-    return None
-
-
-@rule("multiply", operand=KNOWN, math="finite-only")
+@rule("multiply", operand=KNOWN, floats="finite-only")
 def multiply_zero(i: Instruction, b: Builder) -> Instruction | None:
-    """x * 0 == 0 for finite x, but for the zero's sign
+    """x * 0 == 0, for finite floats but for the zero's sign
 
     zero = f32[] constant(0)
     ROOT r = f32[] multiply(f32[] x, zero)
@@ -93,9 +77,9 @@ def multiply_negated_twice(i: Instruction, b: Builder) -> Instruction | None:
     return None
 
 
-@rule("add", "multiply", "and", "or", "maximum", "minimum", operand=KNOWN)
+@rule("add", "multiply", "and", "or", "maximum", "minimum", operand=KNOWN, floats="reassociating")
 def combine_constants(i: Instruction, b: Builder) -> Instruction | None:
-    """(x op c) op d == x op (c op d) for integers
+    """(x op c) op d == x op (c op d), for floats up to rounding; XLA does it by default
 
     c = s32[] constant(2)
     d = s32[] constant(3)
@@ -105,27 +89,9 @@ def combine_constants(i: Instruction, b: Builder) -> Instruction | None:
     cd = s32[] add(c, d)
     ROOT r = s32[] add(x, cd)
     """
-    if not (i.shape.element_type.is_integer or i.shape.element_type.kind == "pred"):
+    is_float = i.shape.element_type.is_float or i.shape.element_type.is_complex
+    if is_float and i.opcode not in ("add", "multiply"):
         return None
-    return _combine(i, b)
-
-
-@rule("add", "multiply", operand=KNOWN, math="reassociating")
-def combine_float_constants(i: Instruction, b: Builder) -> Instruction | None:
-    """(x op c) op d == x op (c op d) up to rounding; XLA does it by default
-
-    c = f32[] constant(2)
-    d = f32[] constant(3)
-    xc = f32[] multiply(f32[] x, c)
-    ROOT r = f32[] multiply(xc, d)
-    ->
-    cd = f32[] multiply(c, d)
-    ROOT r = f32[] multiply(x, cd)
-    """
-    return _combine(i, b)
-
-
-def _combine(i: Instruction, b: Builder) -> Instruction | None:
     inner, d = i.operands
     if splat_value(d) is None:
         inner, d = d, inner
@@ -139,26 +105,9 @@ def _combine(i: Instruction, b: Builder) -> Instruction | None:
     return b.add(i.opcode, [x, b.add(i.opcode, [c, d], i.shape)], i.shape)
 
 
-@rule("multiply", operand="multiply")
+@rule("multiply", operand="multiply", floats="reassociating")
 def gather_constants(i: Instruction, b: Builder) -> Instruction | None:
-    """(x * c) * (y * d) == (x * y) * (c * d) for integers
-
-    c = s32[] constant(2)
-    d = s32[] constant(3)
-    xc = s32[] multiply(s32[] x, c)
-    yd = s32[] multiply(s32[] y, d)
-    ROOT r = s32[] multiply(xc, yd)
-    ->
-    xy = s32[] multiply(x, y)
-    cd = s32[] multiply(c, d)
-    ROOT r = s32[] multiply(xy, cd)
-    """
-    return _gathered(i, b) if i.shape.element_type.is_integer else None
-
-
-@rule("multiply", operand="multiply", math="reassociating")
-def gather_float_constants(i: Instruction, b: Builder) -> Instruction | None:
-    """(x * c) * (y * d) == (x * y) * (c * d) up to rounding; XLA does it by default
+    """(x * c) * (y * d) == (x * y) * (c * d), for floats up to rounding; XLA does it by default
 
     c = f32[] constant(2)
     d = f32[] constant(3)
@@ -170,7 +119,11 @@ def gather_float_constants(i: Instruction, b: Builder) -> Instruction | None:
     cd = f32[] multiply(c, d)
     ROOT r = f32[] multiply(xy, cd)
     """
-    return _gathered(i, b) if i.shape.element_type.is_float else None
+    left, right = _with_constant(i.operands[0]), _with_constant(i.operands[1])
+    if left is None or right is None:
+        return None
+    (x, c), (y, d) = left, right
+    return b.add("multiply", [b.add("multiply", [x, y], i.shape), b.add("multiply", [c, d], i.shape)], i.shape)
 
 
 def _with_constant(i: Instruction) -> tuple[Instruction, Instruction] | None:
@@ -183,35 +136,9 @@ def _with_constant(i: Instruction) -> tuple[Instruction, Instruction] | None:
     return (x, c) if splat_value(c) is not None and splat_value(x) is None else None
 
 
-def _gathered(i: Instruction, b: Builder) -> Instruction | None:
-    left, right = _with_constant(i.operands[0]), _with_constant(i.operands[1])
-    if left is None or right is None:
-        return None
-    (x, c), (y, d) = left, right
-    return b.add("multiply", [b.add("multiply", [x, y], i.shape), b.add("multiply", [c, d], i.shape)], i.shape)
-
-
-@rule("multiply", operand="broadcast", layouts="free")
+@rule("multiply", operand="broadcast", layouts="free", floats="reassociating")
 def constant_into_broadcast(i: Instruction, b: Builder) -> Instruction | None:
-    """(x * c) * broadcast(y) == x * broadcast(y * c) for integers
-
-    c = s32[] constant(2)
-    cs = s32[2,3] broadcast(c), dimensions={}
-    xc = s32[2,3] multiply(s32[2,3] x, cs)
-    ys = s32[2,3] broadcast(s32[3] y), dimensions={1}
-    ROOT r = s32[2,3] multiply(xc, ys)
-    ->
-    ds = s32[3] broadcast(c), dimensions={}
-    yc = s32[3] multiply(y, ds)
-    z = s32[2,3] broadcast(yc), dimensions={1}
-    ROOT r = s32[2,3] multiply(x, z)
-    """
-    return _into_broadcast(i, b) if i.shape.element_type.is_integer else None
-
-
-@rule("multiply", operand="broadcast", layouts="free", math="reassociating")
-def float_constant_into_broadcast(i: Instruction, b: Builder) -> Instruction | None:
-    """(x * c) * broadcast(y) == x * broadcast(y * c) up to rounding; XLA does it by default
+    """(x * c) * broadcast(y) == x * broadcast(y * c), for floats up to rounding; XLA does it by default
 
     c = f32[] constant(2)
     cs = f32[2,3] broadcast(c), dimensions={}
@@ -224,10 +151,6 @@ def float_constant_into_broadcast(i: Instruction, b: Builder) -> Instruction | N
     z = f32[2,3] broadcast(yc), dimensions={1}
     ROOT r = f32[2,3] multiply(x, z)
     """
-    return _into_broadcast(i, b) if i.shape.element_type.is_float else None
-
-
-def _into_broadcast(i: Instruction, b: Builder) -> Instruction | None:
     for n, repeated in enumerate(i.operands):
         found = _with_constant(i.operands[1 - n])
         if found is None or repeated.opcode != "broadcast" or splat_value(repeated) is not None:
@@ -255,22 +178,9 @@ def square_of_abs(i: Instruction, b: Builder) -> Instruction | None:
     return None
 
 
-@rule("multiply", operand="convert")
-def multiply_by_truth_integer(i: Instruction, b: Builder) -> Instruction | None:
-    """x * convert(p) == p ? x : 0 for a truth value p, for integers
-
-    c = s32[] convert(pred[] p)
-    ROOT r = s32[] multiply(s32[] x, c)
-    ->
-    zero = s32[] constant(0)
-    ROOT r = s32[] select(p, x, zero)
-    """
-    return _chosen(i, b) if i.shape.element_type.is_integer else None
-
-
-@rule("multiply", operand="convert", math="finite-only")
+@rule("multiply", operand="convert", floats="finite-only")
 def multiply_by_truth(i: Instruction, b: Builder) -> Instruction | None:
-    """x * convert(p) == p ? x : 0 for a truth value p and finite x; XLA does it by default
+    """x * convert(p) == p ? x : 0 for a truth value p, of floats finite ones; XLA does it by default
 
     c = f32[] convert(pred[] p)
     ROOT r = f32[] multiply(f32[] x, c)
@@ -278,10 +188,6 @@ def multiply_by_truth(i: Instruction, b: Builder) -> Instruction | None:
     zero = f32[] constant(0)
     ROOT r = f32[] select(p, x, zero)
     """
-    return _chosen(i, b) if i.shape.element_type.is_float else None
-
-
-def _chosen(i: Instruction, b: Builder) -> Instruction | None:
     for n, c in enumerate(i.operands):
         if c.opcode == "convert" and c.operands[0].shape.element_type.kind == "pred":
             return b.add("select", [c.operands[0], i.operands[1 - n], b.splat(i.shape, 0)], i.shape)

@@ -171,7 +171,7 @@ def reduce_of_reduce(i: Instruction, b: Builder) -> Instruction | None:
 
 @rule("reduce", operand="broadcast")
 def reduce_of_repeated(i: Instruction, b: Builder) -> Instruction | None:
-    """reduce(broadcast(x)) == reduce(x) over new dimensions, where op(x, x) == x or integers can be counted
+    """reduce(broadcast(x)) == reduce(x) over new dimensions, where op(x, x) == x
 
     y = f32[4,8] broadcast(f32[4] x), dimensions={0}
     ROOT r = f32[] reduce(y, f32[] init), dimensions={0,1}, to_apply=largest
@@ -184,24 +184,19 @@ def reduce_of_repeated(i: Instruction, b: Builder) -> Instruction | None:
     ->
     ROOT r = f32[] reduce(x, init), dimensions={0}, to_apply=largest
     """
-    split = _repeated(i)
+    split = _repeated(i) if combiner(i.to_apply) in _IDEMPOTENT else None
     if split is None:
         return None
-    x, init, dimensions, count = split
-    op = combiner(i.to_apply)
-    if op in _IDEMPOTENT:
-        kept_dims = [d for d in range(x.shape.rank) if d not in dimensions]
-        if tuple(x.shape.dims[d] for d in kept_dims) != i.shape.dims:
-            return None
-        return b.add("reduce", [x, init], i.shape, dimensions=dimensions, to_apply=i.to_apply)
-    if op == "add" and i.shape.element_type.is_integer and is_splat(init, 0):
-        return _counted(i, b, x, init, dimensions, count)
-    return None
+    x, init, dimensions, _ = split
+    kept = tuple([size for d, size in enumerate(x.shape.dims) if d not in dimensions])
+    if kept != i.shape.dims:
+        return None
+    return b.add("reduce", [x, init], i.shape, dimensions=dimensions, to_apply=i.to_apply)
 
 
-@rule("reduce", operand="broadcast", math="reassociating")
-def reduce_of_repeated_floats(i: Instruction, b: Builder) -> Instruction | None:
-    """sum(broadcast(x)) == sum(x) * count up to rounding; XLA does it by default
+@rule("reduce", operand="broadcast", floats="reassociating")
+def sum_of_repeated(i: Instruction, b: Builder) -> Instruction | None:
+    """sum(broadcast(x)) == sum(x) * count, for floats up to rounding; XLA does it by default
 
     zero = f32[] constant(0)
     y = f32[4,8] broadcast(f32[4] x), dimensions={0}
@@ -221,7 +216,9 @@ def reduce_of_repeated_floats(i: Instruction, b: Builder) -> Instruction | None:
     if split is None or combiner(i.to_apply) != "add" or not is_splat(split[1], 0):
         return None
     x, init, dimensions, count = split
-    return _counted(i, b, x, init, dimensions, count)
+    if dimensions:
+        x = b.add("reduce", [x, init], i.shape, dimensions=dimensions, to_apply=i.to_apply)
+    return b.add("multiply", [x, b.splat(i.shape, count)], i.shape)
 
 
 def _repeated(i: Instruction) -> tuple[Instruction, Instruction, tuple[int, ...], int] | None:
@@ -237,15 +234,6 @@ def _repeated(i: Instruction) -> tuple[Instruction, Instruction, tuple[int, ...]
         return None
     count = prod(y.shape.dims[d] for d in new)
     return x, init, tuple(n for n, d in enumerate(mapped) if d in i.dimensions), count
-
-
-def _counted(
-    i: Instruction, b: Builder, x: Instruction, init: Instruction, dimensions: tuple[int, ...], count: int
-) -> Instruction:
-    small = x
-    if dimensions:
-        small = b.add("reduce", [x, init], i.shape, dimensions=dimensions, to_apply=i.to_apply)
-    return b.add("multiply", [small, b.splat(i.shape, count)], i.shape)
 
 
 @rule("reduce")

@@ -11,7 +11,7 @@ from heron.passes.simplify.algebraic.rules import Builder, rule
 
 Test = Callable[[Instruction], bool]
 #: how many users of an array are looked at for an argmax over it
-_FEW_USERS = 8
+_FEW_USERS = 16
 
 
 @rule("reduce")

@@ -128,32 +128,9 @@ def padding_into_window(i: Instruction, b: Builder) -> Instruction | None:
     return None
 
 
-@rule("reduce-window", operand="broadcast")
-def running_sum_of_same_integers(i: Instruction, b: Builder) -> Instruction | None:
-    """running sum of broadcast(v) == v * (iota() + 1) for integers
-
-    sum {
-      a = s32[] parameter(0)
-      b = s32[] parameter(1)
-      ROOT s = s32[] add(a, b)
-    }
-
-    zero = s32[] constant(0)
-    x = s32[8] broadcast(s32[] v), dimensions={}
-    ROOT r = s32[8] reduce-window(x, zero), window={size=8 pad=7_0}, to_apply=sum
-    ->
-    it = s32[8] iota(), iota_dimension=0
-    one = s32[] constant(1)
-    ones = s32[8] broadcast(one), dimensions={}
-    count = s32[8] add(it, ones)
-    ROOT r = s32[8] multiply(x, count)
-    """
-    return _running_sum(i, b) if i.shape.is_array and i.shape.element_type.is_integer else None
-
-
-@rule("reduce-window", operand="broadcast", math="reassociating")
+@rule("reduce-window", operand="broadcast", floats="reassociating")
 def running_sum_of_same(i: Instruction, b: Builder) -> Instruction | None:
-    """running sum of broadcast(v) == v * (iota() + 1) up to rounding; XLA does it by default
+    """running sum of broadcast(v) == v * (iota() + 1), for floats up to rounding; XLA does it by default
 
     sum {
       a = f32[] parameter(0)
@@ -171,14 +148,15 @@ def running_sum_of_same(i: Instruction, b: Builder) -> Instruction | None:
     count = f32[8] add(it, ones)
     ROOT r = f32[8] multiply(x, count)
     """
-    return _running_sum(i, b) if i.shape.is_array and i.shape.element_type.is_float else None
-
-
-def _running_sum(i: Instruction, b: Builder) -> Instruction | None:
     if len(i.operands) != 2 or combiner(i.to_apply) != "add" or not is_splat(i.operands[1], 0):
         return None
     x = i.operands[0]
-    if x.opcode != "broadcast" or x.operands[0].shape.rank or x.shape.dims != i.shape.dims:
+    if (
+        i.shape.element_type.kind == "pred"
+        or x.opcode != "broadcast"
+        or x.operands[0].shape.rank
+        or x.shape.dims != i.shape.dims
+    ):
         return None
     along = [d for d, w in enumerate(i.window) if w.size > 1]
     if len(along) != 1 or any(not _is_plain(w) or w.pad_high for w in i.window):

@@ -20,7 +20,8 @@ as a test::
 A rule's class says when its law holds: ``exact`` for all values, bit for bit but for the payload of NaNs and the order
 in which a `reduce` or `dot` adds up; ``reassociating`` when rounding or the sign of a zero may change; ``finite-only``
 when it is wrong for infinities, NaNs or results that overflow on the way. `Options.math` decides which classes fire. A
-law that XLA applies by default although it is not exact says so in its docstring. ``operand`` names the ops one of the
+law that XLA applies by default although it is not exact says so in its docstring. ``floats`` is the class for floats
+and complex numbers where that is another than for integers and truth values. ``operand`` names the ops one of the
 operands must be for the rule to be tried at all, which is what keeps hundreds of rules cheap.
 
 ``layouts`` says what a rule is worth once layouts count: ``free`` rules think of values only and are not tried then;
@@ -31,7 +32,7 @@ theme's file sets it for all of its rules by a constant ``LAYOUTS``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import Any
 
@@ -63,13 +64,18 @@ class Rule:
     where: str
     apply: Apply
     layouts: str = "free"
+    floats: str = "exact"
+
+    def math_of(self, t: ElementType) -> str:
+        """The rule's class for instructions of that type."""
+        return self.floats if t.is_float or t.is_complex else self.math
 
 
 RULES: list[Rule] = []
 
 
 def rule(
-    *opcodes: str, operand: str | tuple[str, ...] = (), math: str = "exact", layouts: str = ""
+    *opcodes: str, operand: str | tuple[str, ...] = (), math: str = "exact", floats: str = "", layouts: str = ""
 ) -> Callable[[Apply], Apply]:
     """Decorator: register a function as the rule for instructions with one of these opcodes."""
     of = (operand,) if isinstance(operand, str) else operand
@@ -79,10 +85,27 @@ def rule(
         law = (function.__doc__ or "").split("\n", 1)[0].strip()
         where = f"{PurePath(code.co_filename).name}:{code.co_firstlineno}"
         kind = layouts or function.__globals__.get("LAYOUTS", "free")
-        RULES.append(Rule(function.__name__, opcodes, of, law, math, where, function, kind))
+        RULES.append(Rule(function.__name__, opcodes, of, law, math, where, function, kind, floats or math))
         return function
 
     return add
+
+
+def allowed(allows: Callable[[str], bool]) -> list[Rule]:
+    """The rules whose class may fire, those for whose floats it may not without them."""
+    return [
+        r if allows(r.floats) else replace(r, apply=_without_floats(r.apply))
+        for r in RULES
+        if allows(r.math) or allows(r.floats)
+    ]
+
+
+def _without_floats(apply: Apply) -> Apply:
+    def guarded(i: Instruction, b: Builder) -> Instruction | None:
+        t = i.shape.element_type
+        return None if t.is_float or t.is_complex else apply(i, b)
+
+    return guarded
 
 
 @dataclass(slots=True)
