@@ -156,3 +156,49 @@ def test_an_operand_in_order_is_not_transposed() -> None:
         "ROOT r = f32[2,5] dot(x, y), lhs_contracting_dims={1,2}, rhs_contracting_dims={0,1}",
     )
     assert "transpose" not in str(module)
+
+
+@pytest.mark.parametrize("vector", [0, 1])
+@pytest.mark.parametrize("sizes", [(2, 3), (3, 3)])
+@pytest.mark.parametrize(("start", "limit"), [(0, 7), (0, 4), (0, 0), (2, 6)])
+def test_scatters_that_meet_others_and_slices(vector: int, sizes: tuple[int, int], start: int, limit: int) -> None:
+    """Two scatters onto one array, of which the first rows are taken; some places lie beyond them or nowhere."""
+    places = [f"{{{', '.join(str(n) for n in row)}}}" for row in ([-1, 5, 2][: sizes[0]], [4, 2, 9][: sizes[1]])]
+    if vector == 1:
+        places = ["{ " + ", ".join(f"{{{n}}}" for n in row[1:-1].split(", ")) + " }" for row in places]
+    else:
+        places = [f"{{ {row} }}" for row in places]
+    shapes = [shape([n, 1] if vector else [1, n]) for n in sizes]
+    attrs = (
+        "update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, "
+        f"index_vector_dim={vector}, to_apply=add"
+    )
+    module = run(
+        "algebraic-simplifier",
+        f"x = s32[7,4] parameter(0)\nu = s32[{sizes[0]},4] parameter(1)\nv = s32[{sizes[1]},4] parameter(2)\n"
+        f"m = s32{shapes[0]} constant({places[0]})\nn = s32{shapes[1]} constant({places[1]})\n"
+        f"s = s32[7,4] scatter(x, m, u), {attrs}\nt = s32[7,4] scatter(s, n, v), {attrs}\n"
+        f"ROOT r = s32[{limit - start},4] slice(t), slice={{[{start}:{limit}], [0:4]}}",
+        ADD.replace("f32", "s32"),
+    )
+    if limit:
+        assert sum(i.opcode == "scatter" for i in module.instructions()) == 1
+
+
+@pytest.mark.parametrize("side", [0, 1])
+@pytest.mark.parametrize("kept", [(0, 1), (0, 2), (0,), (0, 1, 2)])
+def test_dots_of_repeated_and_summed(side: int, kept: tuple[int, ...]) -> None:
+    """Batch, two summed dimensions, a free one: one side repeated, the product summed over its free dimensions."""
+    sizes = [2, 3, 4]
+    lines = [
+        f"x = s32{shape(sizes[d] for d in kept)} parameter(0)",
+        "y = s32[2,3,4,5] parameter(1)",
+        "zero = s32[] constant(0)",
+        f"r = s32[2,3,4] broadcast(x), dimensions={dims(kept)}",
+        f"d = s32[2,5] dot({'r, y' if side else 'y, r'}), lhs_batch_dims={{0}}, lhs_contracting_dims={{1,2}}, "
+        "rhs_batch_dims={0}, rhs_contracting_dims={1,2}",
+        "ROOT s = s32[2] reduce(d, zero), dimensions={1}, to_apply=add",
+    ]
+    module = run("algebraic-simplifier dce", "\n".join(lines), ADD.replace("f32", "s32"))
+    assert len(module.entry.root.shape.dims) == 1
+    assert not any(i.opcode == "broadcast" and i.shape.rank == 3 for i in module.entry.instructions)

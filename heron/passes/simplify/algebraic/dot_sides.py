@@ -1,9 +1,9 @@
-"""Dots of which one side was reversed or padded along what is summed: the other, smaller side takes that over."""
+"""Dots of which one side was reversed, padded or repeated along what is summed: the other side takes that over."""
 
 from __future__ import annotations
 
 from heron.hlo.instruction import Instruction
-from heron.passes.building import is_splat
+from heron.passes.building import applied, is_splat
 from heron.passes.simplify.algebraic.rules import Builder, rule
 
 #: how much larger the side that is relieved must be; XLA's threshold
@@ -68,4 +68,48 @@ def dot_of_pad(i: Instruction, b: Builder) -> Instruction | None:
         else:
             cut = b.slice(y, part)
             return b.like(i, [x, cut] if n == 0 else [cut, x], i.shape)
+    return None
+
+
+@rule("dot", operand="broadcast", floats="reassociating")
+def dot_of_repeated(i: Instruction, b: Builder) -> Instruction | None:
+    """dot(broadcast(x), y) == dot(x, sum(y)) along summed dimensions x lacks, for floats up to rounding
+
+    r = f32[8,3,4] broadcast(f32[8,3] x), dimensions={0,1}
+    ROOT d = f32[8,2] dot(r, f32[3,4,2] y), lhs_contracting_dims={1,2}, rhs_contracting_dims={0,1}
+    ->
+    zero = f32[] constant(0)
+    s = f32[3,2] reduce(y, zero), dimensions={1}, to_apply=sum
+    ROOT d = f32[8,2] dot(x, s), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+
+    sum {
+      a = f32[] parameter(0)
+      b = f32[] parameter(1)
+      ROOT c = f32[] add(a, b)
+    }
+    """
+    if len(i.operands) != 2 or any(o.shape.element_type is not i.shape.element_type for o in i.operands):
+        return None
+    module = b.computation.module
+    assert module is not None
+    for n, (r, side, other) in enumerate(zip(i.operands, ("lhs", "rhs"), ("rhs", "lhs"), strict=True)):
+        if r.opcode != "broadcast" or list(r.attrs["dimensions"]) != sorted(r.attrs["dimensions"]):
+            continue
+        kept, partners = r.attrs["dimensions"], _partners(i, n)
+        added = [d for d in range(r.shape.rank) if d not in kept]
+        if not added or any(d not in partners for d in added):
+            continue
+        y = i.operands[1 - n]
+        gone = tuple(sorted(partners[d] for d in added))
+        left = [d for d in range(y.shape.rank) if d not in gone]
+        zero = b.scalar(y.shape.element_type, 0)
+        dims = tuple([y.shape.dims[d] for d in left])
+        add = applied(module, "add", y.shape.element_type)
+        summed = b.add("reduce", [y, zero], y.shape.with_dims(dims), dimensions=gone, to_apply=add)
+        attrs = dict(i.attrs)
+        for name, places in ((side, list(kept)), (other, left)):
+            for kind in ("batch", "contracting"):
+                key = f"{name}_{kind}_dims"
+                attrs[key] = tuple([places.index(d) for d in getattr(i, key) if d in places])
+        return b.add("dot", [r.operands[0], summed] if n == 0 else [summed, r.operands[0]], i.shape, **attrs)
     return None

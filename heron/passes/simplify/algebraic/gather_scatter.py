@@ -249,30 +249,3 @@ def scatter_everywhere(i: Instruction, b: Builder) -> Instruction | None:
     if u.shape.bare is not x.shape.bare or i.update_window_dims != tuple(range(x.shape.rank)):
         return None
     return b.add("map", [x, u], i.shape, dimensions=tuple(range(x.shape.rank)), to_apply=i.to_apply)
-
-
-@rule("add", operand="scatter", floats="reassociating")
-def add_scattered(i: Instruction, b: Builder) -> Instruction | None:
-    """scatter(x, n, u) + y == scatter(x + y, n, u), for floats up to rounding; XLA does it by default
-
-    sum {
-      a = f32[] parameter(0)
-      b = f32[] parameter(1)
-      ROOT c = f32[] add(a, b)
-    }
-
-    s = f32[8] scatter(f32[8] x, s32[3] n, f32[3] u), update_window_dims={}, inserted_window_dims={0},
-      scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=sum
-    ROOT r = f32[8] add(s, f32[8] y)
-    ->
-    z = f32[8] add(x, y)
-    ROOT r = f32[8] scatter(z, n, u), update_window_dims={}, inserted_window_dims={0},
-      scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=sum
-    """
-    for n, s in enumerate(i.operands):
-        if s.opcode != "scatter" or len(s.operands) != 3 or len(s.users) > 1 or combiner(s.to_apply) != "add":
-            continue
-        x, indices, u = s.operands
-        total = b.add("add", [x, i.operands[1 - n]], i.shape)
-        return b.like(s, [total, indices, u], i.shape)
-    return None

@@ -8,6 +8,7 @@ import numpy as np
 
 from heron.hlo.instruction import Instruction
 from heron.passes.building import splat_value
+from heron.passes.dimensions import common_groups
 from heron.passes.simplify.algebraic.rules import Builder, rule
 
 Slices = tuple[tuple[int, int, int], ...]
@@ -239,6 +240,29 @@ def pad_of_broadcast(i: Instruction, b: Builder) -> Instruction | None:
             dims = tuple([i.shape.dims[d] for d in dimensions])
             p = b.add("pad", [x, value], x.shape.with_dims(dims), padding=tuple([padding[d] for d in dimensions]))
             return b.broadcast(p, i.shape.dims, dimensions)
+    return None
+
+
+@rule("reshape", operand="pad")
+def reshape_of_pad(i: Instruction, b: Builder) -> Instruction | None:
+    """reshape(pad(x, v)) == pad(reshape(x), v) where the reshape keeps the padded dimensions
+
+    y = f32[6,9] pad(f32[6,8] x, f32[] v), padding=0_0x1_0
+    ROOT r = f32[2,3,9] reshape(y)
+    ->
+    z = f32[2,3,8] reshape(x)
+    ROOT r = f32[2,3,9] pad(z, v), padding=0_0x0_0x1_0
+    """
+    match i.operands:
+        case [Instruction(opcode="pad", operands=[x, value], attrs={"padding": padding}) as y] if len(y.users) == 1:
+            dims, moved = list(i.shape.dims), [(0, 0, 0)] * i.shape.rank
+            for old, new in common_groups(y.shape.dims, i.shape.dims):
+                if all(padding[d] == (0, 0, 0) for d in old):
+                    continue
+                if len(old) != 1 or len(new) != 1:
+                    return None
+                dims[new[0]], moved[new[0]] = x.shape.dims[old[0]], padding[old[0]]
+            return b.add("pad", [b.reshape(x, dims), value], i.shape, padding=tuple(moved))
     return None
 
 

@@ -169,6 +169,49 @@ def sum_of_dot(i: Instruction, b: Builder) -> Instruction | None:
     return b.add("reduce", [small, zero], i.shape, dimensions=left, to_apply=i.to_apply) if left else small
 
 
+@rule("reduce", operand="dot", floats="reassociating")
+def sum_of_free_dot(i: Instruction, b: Builder) -> Instruction | None:
+    """sum(dot(x, y)) over free dimensions == dot(sum(x), sum(y)) without another use, for floats up to rounding
+
+    sum {
+      a = f32[] parameter(0)
+      b = f32[] parameter(1)
+      ROOT s = f32[] add(a, b)
+    }
+
+    zero = f32[] constant(0)
+    d = f32[3,5] dot(f32[3,4] x, f32[4,5] y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+    ROOT r = f32[3] reduce(d, zero), dimensions={1}, to_apply=sum
+    ->
+    z = f32[4] reduce(y, zero), dimensions={1}, to_apply=sum
+    ROOT r = f32[3] dot(x, z), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+    """
+    if len(i.operands) != 2 or i.operands[0].opcode != "dot" or not is_splat(i.operands[1], 0):
+        return None
+    d, zero = i.operands
+    if combiner(i.to_apply) != "add" or len(d.users) > 1 or len(d.operands) != 2:
+        return None
+    if any(o.shape.element_type is not i.shape.element_type for o in d.operands):
+        return None
+    batch, places, attrs, operands = len(d.lhs_batch_dims), iter(range(d.shape.rank)), dict(d.attrs), []
+    if not i.dimensions or min(i.dimensions) < batch:
+        return None
+    for _ in range(batch):
+        next(places)
+    for side, x in zip(("lhs", "rhs"), d.operands, strict=True):
+        keys = (f"{side}_batch_dims", f"{side}_contracting_dims")
+        own = [n for key in keys for n in getattr(d, key)]
+        gone = tuple([n for n in range(x.shape.rank) if n not in own and next(places) in i.dimensions])
+        kept = [n for n in range(x.shape.rank) if n not in gone]
+        if gone:
+            small = x.shape.with_dims(tuple([x.shape.dims[n] for n in kept]))
+            x = b.add("reduce", [x, zero], small, dimensions=gone, to_apply=i.to_apply)
+        operands.append(x)
+        for key in keys:
+            attrs[key] = tuple([kept.index(n) for n in getattr(d, key)])
+    return b.add("dot", operands, i.shape, **attrs)
+
+
 @rule("reduce", operand="broadcast")
 def reduce_beside_repeated(i: Instruction, b: Builder) -> Instruction | None:
     """reduce(broadcast(x)) == broadcast(reduce(x)) over dimensions that x has
