@@ -32,7 +32,7 @@ def optimize() -> Pipeline:
             get("batchnorm-expander"),
             get("logistic-expander"),
             get("map-inliner"),
-            get("reduce-window-rewriter"),
+            get("reduce-window-rewriter", block=1024, enough=256),
             simplification(),
             get("while-loop-unroller"),
             get("while-loop-invariant-code-motion"),

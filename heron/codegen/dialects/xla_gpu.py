@@ -18,6 +18,7 @@ emitted, so that nothing has to be re-indexed afterwards (`reindex`); an access 
 | `allocate_shared : tensor<…>` | a tensor in the block's shared memory |
 | `sync_threads (%t…)` | a block barrier; its results are the tensors as they are after it |
 | `shuffle_reduce @f(values) to N` | combines over lanes at distances N, N/2, …, 1; lane 0 has the whole |
+| `shuffle_up (values) by N` | the values of the lane N below |
 | `transpose_block %s[idx…], %t[idx…]` | writes a square block of `%s` into `%t`, turned |
 | `atomic_rmw %t[idx…]` | replaces one element by its body's result, atomically |
 | `llvm_atomicrmw`, `llvm_cmpxchg` | the LLVM instructions |
@@ -405,6 +406,45 @@ class ShuffleReduceOp(IRDLOperation):
 
 
 @irdl_op_definition
+class ShuffleUpOp(IRDLOperation):
+    """Each lane gets the values of the lane `distance` below it; the first `distance` lanes keep their own."""
+
+    name = "xla_gpu.shuffle_up"
+    distance = prop_def(IntegerAttr[IntegerType])
+    arguments = var_operand_def()
+    res = var_result_def()
+
+    def __init__(self, arguments: Sequence[SSAValue], distance: int) -> None:
+        Operation.__init__(
+            self,
+            operands=arguments,
+            result_types=[v.type for v in arguments],
+            properties={"distance": IntegerAttr(distance, i64)},
+        )
+
+    def verify_(self) -> None:
+        if not 1 <= self.distance.value.data <= 31:
+            raise VerifyException(f"no lane of a warp is {self.distance.value.data} below another")
+        if [v.type for v in self.operands] != [r.type for r in self.results]:
+            raise VerifyException("shuffle_up returns values of its operands' types")
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        _print_values(printer, self.operands, "()")
+        printer.print_string(f" by {self.distance.value.data} : ")
+        printer.print_list([v.type for v in self.operands], printer.print_attribute)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ShuffleUpOp:
+        values = parser.parse_comma_separated_list(Parser.Delimiter.PAREN, parser.parse_unresolved_operand)
+        parser.parse_keyword("by")
+        distance = parser.parse_integer()
+        parser.parse_punctuation(":")
+        types = parser.parse_comma_separated_list(Parser.Delimiter.NONE, parser.parse_type)
+        return cls(parser.resolve_operands(values, types, parser.pos), distance)
+
+
+@irdl_op_definition
 class AtomicRMWOp(IRDLOperation):
     """Atomically replaces `tensor[indices]` by what the body makes of its current value (the body's argument)."""
 
@@ -560,6 +600,7 @@ XlaGpu = Dialect(
         AllocateSharedOp,
         SyncThreadsOp,
         ShuffleReduceOp,
+        ShuffleUpOp,
         TransposeBlockOp,
         AtomicRMWOp,
         LLVMAtomicRMWOp,

@@ -24,7 +24,8 @@ class ReduceWindowRewriter(Expander):
     The scanned dimension is cut into blocks of about ``block`` elements; each block is scanned by itself; the totals of
     the blocks are scanned, in the same way if they are many; and what all blocks before it come to is combined with
     each element. That takes n times ``block`` steps in place of n², all of which but the scan of totals can be done at
-    once. Scans of up to two blocks stay, as do windows that slide and scans whose combiner is not elementwise.
+    once. Windows that slide stay, as do scans of up to two blocks, those whose combiner is not elementwise, and those
+    of which there are ``enough`` to keep the machine busy (0: there are never).
 
     The combiner must be associative, and the initial value its identity, unless it is a single op whose identity is
     known: then any initial value is counted once.
@@ -51,10 +52,14 @@ class ReduceWindowRewriter(Expander):
     name = "reduce-window-rewriter"
     opcodes = frozenset({"reduce-window"})
     block: int = 16
+    enough: int = 0
 
     def matches(self, i: Instruction) -> bool:
         scan = scan_of(i)
         if scan is None or not is_elementwise(i.to_apply):
+            return False
+        scans = i.operands[0].shape.num_elements // max(1, scan.source)
+        if self.enough and scans >= self.enough:
             return False
         return scan.source == scan.results > 2 * self.block and scan.delay <= 1
 

@@ -42,6 +42,19 @@ def test_shuffle(type_: str, kind: str, calls: int) -> None:
     assert "shfl.sync.down" in to_llvm(lowered, target="gpu")
 
 
+def test_shuffle_up() -> None:
+    """From lanes below; the first ones keep their own value, which the clamp 0 says."""
+    up = """
+func.func @k(%x: f32, %y: i64) -> (f32, i64) {
+  %a, %b = xla_gpu.shuffle_up (%x, %y) by 2 : f32, i64
+  func.return %a, %b : f32, i64
+}"""
+    text = apply(up, "lower-gpu", "gpu")
+    assert text.count("call @llvm.nvvm.shfl.sync.up.f32") == 1 and text.count("call @llvm.nvvm.shfl.sync.up.i32") == 2
+    llvm = to_llvm(lower(up, "gpu"), target="gpu")
+    assert "@llvm.nvvm.shfl.sync.up.f32(i32 -1, float %v1, i32 2, i32 0)" in llvm
+
+
 SHARED = """
 func.func @k(%a: tensor<32xf32>, %o: tensor<32xf32>) -> tensor<32xf32> attributes {xla_gpu.entry} {
   %t = "gpu.thread_id"() <{dimension = #gpu<dim x>}> : () -> index
