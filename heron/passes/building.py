@@ -12,6 +12,7 @@ from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
 from heron.hlo.literal import Literal
 from heron.hlo.module import Module
+from heron.hlo.op import Trait
 from heron.hlo.shape import Shape
 from heron.hlo.types import ElementType
 
@@ -183,6 +184,24 @@ def own_body(i: Instruction) -> None:
     body = i.attrs["calls"] = i.parent.module.add_computation(i.attrs["calls"].clone())
     for inner in body.instructions:
         own_body(inner)
+
+
+def is_movable(i: Instruction) -> bool:
+    """Whether `i` may be computed elsewhere, more often or not at all: no effects, no order, no other devices."""
+    if i.control_predecessors or i.control_successors or i.opcode == "parameter" or i.has_side_effect:
+        return False
+    if any(s.is_token for _, s in i.shape.leaves()):
+        return False
+    work, seen = [i], set(i.called)
+    while work:
+        j = work.pop()
+        if Trait.COLLECTIVE in j.op.traits:
+            return False
+        for c in j.called:
+            if j is i or c not in seen:
+                seen.add(c)
+                work += c.instructions
+    return True
 
 
 def inline(at: Instruction, callee: Computation, arguments: Sequence[Instruction]) -> Instruction:

@@ -1,4 +1,4 @@
-"""conditional-simplifier: conditionals whose branch is known."""
+"""conditional-simplifier: conditionals whose branch is known or not worth branching for, and values nobody needs."""
 
 from __future__ import annotations
 
@@ -7,57 +7,214 @@ from dataclasses import dataclass
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
+from heron.hlo.types import PRED
 from heron.passes.base import Pass
 from heron.passes.building import inline, splat_value
 from heron.passes.canonical import Forms
 from heron.passes.context import PassContext
+from heron.passes.control_flow.branches import (
+    give_tuples,
+    give_values,
+    given_by_all,
+    keep_results,
+    own_branches,
+    select_branches,
+    used_results,
+)
+from heron.passes.control_flow.loop_state import reads
 from heron.passes.registry import register
+from heron.passes.tuples import part_of
+
+#: neither computes nor moves much by itself
+_FREE = frozenset({"parameter", "constant", "tuple", "get-tuple-element", "broadcast", "reshape", "bitcast"})
+#: not elementwise, but cheap enough to be done in vain (as XLA has it)
+_CHEAP = _FREE | {"concatenate", "dynamic-slice", "slice", "transpose", "reduce"}
 
 
 @register
 @dataclass(frozen=True)
 class ConditionalSimplifier(Pass):
-    """Inlines the branch of a conditional whose index is a constant or whose branches are all alike.
+    """Inlines the branch of a conditional that is known, or that does what all do, and drops what is not needed.
+
+    Of the result that is what nobody reads, what all branches give alike and what they hand through from before; of the
+    operands what the branch does not read. Two small branches of elementwise ops become selects: ``select_elements``
+    is how many elements both together may compute for that.
+
+    less {
+      a = f32[] parameter(0)
+      b = f32[] parameter(1)
+      ROOT l = pred[] compare(a, b), direction=LT
+    }
 
     yes {
-      p = f32[] parameter(0)
-      ROOT e = f32[] exponential(p)
+      p = (f32[4], f32[4]) parameter(0)
+      x = f32[4] get-tuple-element(p), index=0
+      y = f32[4] get-tuple-element(p), index=1
+      s = f32[4] sort(x), dimensions={0}, to_apply=less
+      ROOT r = (f32[4], f32[4], f32[4]) tuple(s, y, x)
     }
 
     no {
-      p = f32[] parameter(0)
-      ROOT n = f32[] negate(p)
+      p = (f32[4], f32[4]) parameter(0)
+      x = f32[4] get-tuple-element(p), index=0
+      y = f32[4] get-tuple-element(p), index=1
+      ROOT r = (f32[4], f32[4], f32[4]) tuple(x, y, y)
     }
 
-    t = pred[] constant(true)
-    ROOT r = f32[] conditional(t, f32[] x, f32[] y), branch_computations={yes, no}
+    t = (f32[4], f32[4]) tuple(f32[4] v, f32[4] w)
+    c = (f32[4], f32[4], f32[4]) conditional(pred[] p, t, t), branch_computations={yes, no}
+    a = f32[4] get-tuple-element(c), index=0
+    b = f32[4] get-tuple-element(c), index=1
+    ROOT r = f32[4] add(a, b)
     ->
-    ROOT e = f32[] exponential(x)
+    yes {
+      p = (f32[4]) parameter(0)
+      x = f32[4] get-tuple-element(p), index=0
+      s = f32[4] sort(x), dimensions={0}, to_apply=less
+      ROOT r = (f32[4]) tuple(s)
+    }
+
+    no {
+      p = (f32[4]) parameter(0)
+      x = f32[4] get-tuple-element(p), index=0
+      ROOT r = (f32[4]) tuple(x)
+    }
+
+    u = (f32[4]) tuple(v)
+    n = (f32[4]) tuple(v)
+    c = (f32[4]) conditional(p, u, n), branch_computations={yes, no}
+    a = f32[4] get-tuple-element(c), index=0
+    ROOT r = f32[4] add(a, w)
     """
 
     name = "conditional-simplifier"
+    select_elements: int = 1 << 14
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
-        forms = Forms()
-        for c in module.computations_to_rewrite():
-            for i in c.instructions:
-                n = _known_branch(i, forms) if i.opcode == "conditional" else None
-                if n is not None:
-                    inline(i, i.branch_computations[n], [i.operands[1 + n]])
-                    changed = True
+        while self._sweep(module):
+            changed = True
         if changed:
             module.remove_unused_computations()
         return changed
 
+    def _sweep(self, module: Module) -> bool:
+        """Simplify every conditional once."""
+        changed = False
+        for i in [i for i in module.instructions() if i.opcode == "conditional"]:
+            if i.parent is not None and i.parent.module is module:
+                changed |= _inline_known(i) or self._select(i) or _simplify(i)
+        return changed
 
-def _known_branch(i: Instruction, forms: Forms) -> int | None:
+    def _select(self, i: Instruction) -> bool:
+        if i.operands[0].shape.element_type is not PRED or any(not s.is_array for _, s in i.shape.leaves()):
+            return False
+        branches = i.branch_computations
+        if not all(_is_cheap(j) for c in branches for j in c.instructions):
+            return False
+        elements = sum(_elements(j) for c in branches for j in c.instructions if j.opcode not in _FREE)
+        if elements > self.select_elements:
+            return False
+        select_branches(i)
+        return True
+
+
+def _elements(i: Instruction) -> int:
+    return max([i.shape.num_elements, *(o.shape.num_elements for o in i.operands)])
+
+
+def _is_cheap(i: Instruction) -> bool:
+    ordered = i.control_predecessors or i.control_successors or i.op.has_side_effect
+    return not ordered and (i.op.is_elementwise or i.opcode in _CHEAP)
+
+
+# -- the branch ------------------------------------------------------------------------------------------------------
+def _inline_known(i: Instruction) -> bool:
+    n = _known_branch(i)
+    if n is not None:
+        inline(i, i.branch_computations[n], [i.operands[1 + n]])
+    return n is not None
+
+
+def _known_branch(i: Instruction) -> int | None:
     """The number of the branch that always runs, or of one that does what they all do."""
     branches: tuple[Computation, ...] = i.branch_computations
     value = splat_value(i.operands[0])
     if value is None:
+        forms = Forms()
         same = len(set(i.operands[1:])) == 1 and len({forms.of(c) for c in branches}) == 1
         return 0 if same else None
-    if i.operands[0].shape.element_type.kind == "pred":
+    if i.operands[0].shape.element_type is PRED:
         return 0 if value else 1
     return int(value) if 0 <= int(value) < len(branches) else len(branches) - 1
+
+
+# -- results and operands --------------------------------------------------------------------------------------------
+def _simplify(i: Instruction) -> bool:
+    changed = _drop_results(i) if i.shape.is_tuple else _forward_whole(i)
+    return changed or (i.parent is not None and _drop_operands(i))
+
+
+def _forward_whole(i: Instruction) -> bool:
+    """A result that every branch hands through alike is that value."""
+    value = given_by_all(i, [c.root for c in i.branch_computations])
+    if value is None or i.has_side_effect:
+        return False
+    assert i.parent is not None
+    i.parent.replace(i, value)
+    return True
+
+
+def _drop_results(i: Instruction) -> bool:
+    """Keep only elements of the result that are read, and differ from each other and from what was there before."""
+    used = used_results(i)
+    if used is None:
+        return False
+    count = len(i.shape.tuple_shapes or ())
+    keep: list[int] = []
+    same: dict[int, int] = {}
+    firsts: dict[tuple[Instruction, ...], int] = {}
+    forwarded: dict[int, Instruction] = {}
+    are_tuples = all(c.root.opcode == "tuple" for c in i.branch_computations)
+    for n in sorted(used):
+        given = [c.root.operands[n] for c in i.branch_computations] if are_tuples else []
+        value = given_by_all(i, given)
+        first = firsts.setdefault(tuple(given), n) if given else n
+        if value is not None:
+            forwarded[n] = value
+        elif first != n:
+            same[n] = first
+        else:
+            keep.append(n)
+    if len(keep) == count:
+        return False
+    caller = i.parent
+    assert caller is not None
+    for n, read in used.items():
+        if n in forwarded or n in same:
+            for r in read:
+                caller.replace(r, forwarded[n] if n in forwarded else part_of(i, (same[n],)))
+    if i.parent is caller:  # some of it is read still, or it has effects
+        give_tuples(i)
+        keep_results(i, keep)
+    return True
+
+
+def _drop_operands(i: Instruction) -> bool:
+    """Hand each branch only what it reads."""
+    wanted: dict[int, list[int]] = {}
+    for number, c in enumerate(i.branch_computations):
+        parameter = c.parameters[0]
+        found = reads(parameter)
+        if found is None:
+            continue
+        needed = sorted(n for n, read in found.items() if any(r.users or r.is_root for r in read))
+        shapes = parameter.shape.tuple_shapes
+        if len(needed) < len(shapes) if shapes is not None else not needed:
+            wanted[number] = needed
+    if not wanted:
+        return False
+    own_branches(i)
+    for number, needed in wanted.items():
+        give_values(i, number, needed)
+    return True

@@ -8,10 +8,9 @@ from heron.analysis.trip_count import trip_count
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
-from heron.hlo.op import Trait
 from heron.hlo.shape import Shape
 from heron.passes.base import Pass
-from heron.passes.building import own_body
+from heron.passes.building import is_movable, own_body
 from heron.passes.context import PassContext
 from heron.passes.control_flow.loop_state import add_elements, invariant_elements, is_plain, own_computations, reads
 from heron.passes.registry import register
@@ -119,7 +118,7 @@ class WhileLoopInvariantCodeMotion(Pass):
         found = {i for n in elements for i in read.get(n, ())}
         sources: dict[Instruction, frozenset[Instruction]] = {i: frozenset((i,)) for i in found}
         for i in body.post_order():
-            if i in found or i is body.root or not all(o in found for o in i.operands) or not _may_move(i):
+            if i in found or i is body.root or not all(o in found for o in i.operands) or not is_movable(i):
                 continue
             needs = frozenset((i,)) if i.opcode == "constant" else frozenset().union(*(sources[o] for o in i.operands))
             if i.opcode not in _MOVES:
@@ -128,12 +127,6 @@ class WhileLoopInvariantCodeMotion(Pass):
             found.add(i)
             sources[i] = needs
         return found
-
-
-def _may_move(i: Instruction) -> bool:
-    if i.opcode == "parameter" or Trait.COLLECTIVE in i.op.traits or i.control_predecessors or i.control_successors:
-        return False
-    return not i.has_side_effect and not any(s.is_token for _, s in i.shape.leaves())
 
 
 def _bytes(shape: Shape) -> int:

@@ -111,14 +111,22 @@ class _Maker:
         given = [self.random.choice(values) for _ in range(count)]
         if self.random.random() < 0.5:  # all branches get the same
             given = given[:1] * count
+        for n in range(count):
+            if self.random.random() < 0.3:  # what no other branch needs
+                given[n] = b.tuple(self.compute(b, values, depth), given[n])
         parts = [self.random.choice(values).shape for _ in range(self.random.randint(1, 3))]
         result = tuple_(parts) if self.random.random() < 0.7 else parts[0]
-        state = self.random.getstate()
-        branches = []
+        state, branches = self.random.getstate(), []
+        end = self.random.choice((None, "negate", "add"))  # what all branches end with
         for operand in given:
             if self.random.random() < 0.4 and operand is given[0]:
                 self.random.setstate(state)  # does what the first one does
             branches.append(self.function([operand.shape], result, depth))
+            root = branches[-1].root
+            if end and root.opcode == "tuple" and root.operands[0].shape.is_array:
+                last = root.operands[0]
+                new = branches[-1].add(end, [last] * (1 if end == "negate" else 2))
+                root.set_operand(0, new)
         return b.conditional(index, *given, branch_computations=branches)
 
     # -- loops -------------------------------------------------------------------------------------------------------

@@ -12,6 +12,9 @@ from tests.passes.control_flow.programs import program
 
 PASSES = (
     "call-inliner",
+    "conditional-canonicalizer",
+    "conditional-code-motion",
+    "conditional-simplifier",
     "while-loop-constant-sinking",
     "while-loop-invariant-code-motion",
     "while-loop-simplifier",
