@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
 from heron.analysis.indexing.expr import Expr
+from heron.analysis.indexing.hlo_maps import Index
 from heron.analysis.indexing.map import Constraint
 from heron.codegen.dialects.xla_gpu import AllocateSharedOp, SyncThreadsOp
 from heron.codegen.elemental import Value
@@ -27,9 +28,10 @@ from heron.codegen.kernel import Kernel, Launch
 from heron.codegen.mlir_types import scalar_type
 from heron.targets import Target
 
-#: elements of a tile at most, and bytes of shared memory it may take
-MAX_TILE = 2048
+#: elements of a tile at most, the bytes of shared memory it may take, and threads that sort it at most
+MAX_TILE = 8192
 TILE_BYTES = 32 << 10
+TILE_THREADS = 1024
 BLOCK = 256
 
 
@@ -60,7 +62,7 @@ def emit(sort: Sort, name: str, target: Target) -> list[Kernel]:
 def _tile_bits(sort: Sort, target: Target) -> int:
     """log2 of the elements of a tile."""
     bytes_ = sum(o.shape.element_type.byte_size for o in sort.i.operands)
-    tile = min(MAX_TILE, 2 * target.threads_per_block)
+    tile = MAX_TILE
     while tile > 2 and tile * bytes_ > TILE_BYTES:
         tile //= 2
     return tile.bit_length() - 1
@@ -115,7 +117,7 @@ def _tile_kernel(sort: Sort, name: str, target: Target, bits: int, whole: bool) 
     """Sorts each tile of 2^bits positions (`whole`), or does only the steps of a wider stage that stay inside tiles."""
     frame = sort.frame(name, target)
     e, b = frame.e, frame.e.b
-    tile, block = 1 << bits, max(1 << (bits - 1), 1)
+    tile, block = 1 << bits, max(1, min(1 << (bits - 1), TILE_THREADS, frame.target.threads_per_block))
     tiles = -(-sort.length // tile)
     grid = tiles * sort.rows
     thread = e.variable(frame.thread_id(), 0, block - 1)
@@ -129,21 +131,22 @@ def _tile_kernel(sort: Sort, name: str, target: Target, bits: int, whole: bool) 
     def place(position: Expr) -> list[Constraint]:
         return [(e.simplify((start + position,))[0], 0, sort.length - 1)]
 
-    for position in e.simplify((thread, thread + block)):
+    def load(variables: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
+        position = variables[0] * block + thread
+        index = sort.index(frame, row, start + position)
+        return [e.insert(e.extract(t, index), s, (position,)) for t, s in zip(tensors, carried, strict=True)]
 
-        def load(_: object, carried: Sequence[SSAValue], position: Expr = position) -> list[SSAValue]:
-            index = sort.index(frame, row, start + position)
-            return [e.insert(e.extract(t, index), s, (position,)) for t, s in zip(tensors, carried, strict=True)]
+    def save(variables: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
+        position = variables[0] * block + thread
+        index = sort.index(frame, row, start + position)
+        return [e.insert(e.extract(s, (position,)), t, index) for s, t in zip(shared, carried, strict=True)]
 
-        shared = e.loop([], shared, load, lambda _, position=position: place(position))
-    shared = _steps(frame, sort, shared, thread, bits, whole, place)
-    for position in e.simplify((thread, thread + block)):
+    def inside(variables: Index) -> list[Constraint]:
+        return place(variables[0] * block + thread)
 
-        def save(_: object, carried: Sequence[SSAValue], position: Expr = position) -> list[SSAValue]:
-            index = sort.index(frame, row, start + position)
-            return [e.insert(e.extract(s, (position,)), t, index) for s, t in zip(shared, carried, strict=True)]
-
-        tensors = e.loop([], tensors, save, lambda _, position=position: place(position))
+    shared = e.loop([tile // block], shared, load, inside)
+    shared = _steps(frame, sort, shared, thread, block, bits, whole, place)
+    tensors = e.loop([tile // block], tensors, save, inside)
     frame.outputs[:] = tensors
     bytes_ = tile * sum(o.shape.element_type.byte_size for o in sort.i.operands)
     return frame.finish(Launch((grid, 1, 1), (block, 1, 1), bytes_), "sort", {"form": f"tiles of {tile}"})
@@ -154,6 +157,7 @@ def _steps(
     sort: Sort,
     shared: Sequence[SSAValue],
     thread: Expr,
+    block: int,
     bits: int,
     whole: bool,
     place: Callable[[Expr], list[Constraint]],
@@ -161,17 +165,27 @@ def _steps(
     """All stages of a tile, or the plain steps of one; a barrier before each step and after the last."""
     b = frame.e.b
     one, last = b.integer(1), b.integer(bits - 1)
+    rounds = max(1, (1 << bits) // 2 // block)
+
+    def step_with(bit: SSAValue, tensors: Sequence[SSAValue], mirrored: bool) -> list[SSAValue]:
+        """The step with positions differing in `bit`, by all threads; each does some pairs."""
+
+        def pair(variables: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
+            number = frame.e.index_value(frame.e.simplify((variables[0] * block + thread,))[0])
+            return _tile_step(frame, sort, carried, number, bit, bits, mirrored, place)
+
+        return frame.e.loop([rounds], b.add(SyncThreadsOp(tensors)).results, pair)
 
     def plain_steps(highest: SSAValue, tensors: Sequence[SSAValue]) -> list[SSAValue]:
         """Steps with bit highest, …, 0."""
 
         def step(count: SSAValue, carried: Sequence[SSAValue]) -> list[SSAValue]:
-            return _tile_step(frame, sort, carried, thread, b.op(arith.SubiOp, highest, count), bits, False, place)
+            return step_with(b.op(arith.SubiOp, highest, count), carried, mirrored=False)
 
         return for_(frame, b.integer(0), b.op(arith.AddiOp, highest, one), tensors, step)
 
     def stage(number: SSAValue, tensors: Sequence[SSAValue]) -> list[SSAValue]:
-        mirrored = _tile_step(frame, sort, tensors, thread, number, bits, True, place)
+        mirrored = step_with(number, tensors, mirrored=True)
         return plain_steps(b.op(arith.SubiOp, number, one), mirrored)
 
     if whole:
@@ -185,16 +199,14 @@ def _tile_step(
     frame: Entry,
     sort: Sort,
     shared: Sequence[SSAValue],
-    thread: Expr,
+    number: SSAValue,
     bit: SSAValue,
     bits: int,
     mirrored: bool,
     place: Callable[[Expr], list[Constraint]],
 ) -> list[SSAValue]:
-    """The step with positions differing in `bit`, known only when the kernel runs."""
+    """One pair of the step with positions differing in `bit`, known only when the kernel runs."""
     e, b = frame.e, frame.e.b
-    ready = b.add(SyncThreadsOp(shared)).results
-    number = e.index_value(thread)
     half = b.op(arith.ShLIOp, b.integer(1), bit)
     low = b.op(arith.AndIOp, number, b.op(arith.SubiOp, half, b.integer(1)))
     base = b.op(arith.SubiOp, number, low)
@@ -211,4 +223,4 @@ def _tile_step(
     def body(_: object, tensors: Sequence[SSAValue]) -> list[SSAValue]:
         return _exchange(frame, sort, tensors, (places[0],), (places[1],))
 
-    return e.loop([], ready, body, lambda _: place(places[1]))
+    return e.loop([], shared, body, lambda _: place(places[1]))

@@ -12,9 +12,9 @@ from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
 from heron.hlo.shape import PRED_SCALAR
-from heron.hlo.types import PRED, S32, S64, ElementType
+from heron.hlo.types import PRED, S32, S64, U32, ElementType
 from heron.passes.base import Constraint, Pass
-from heron.passes.building import array, reshape, splat, transpose
+from heron.passes.building import array, convert, reshape, splat, transpose
 from heron.passes.context import PassContext
 from heron.passes.registry import register
 from heron.passes.simplify.scatter_simplifier import is_simple
@@ -44,15 +44,9 @@ class ScatterDeterminismExpander(Pass):
       scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add
     ->
     before {
-      a = s32[] parameter(0)
-      b = s32[] parameter(1)
-      less = pred[] compare(a, b), direction=LT
-      same = pred[] compare(a, b), direction=EQ
-      m = s32[] parameter(2)
-      n = s32[] parameter(3)
-      first = pred[] compare(m, n), direction=LT
-      tie = pred[] and(same, first)
-      ROOT r = pred[] or(less, tie)
+      a = u32[] parameter(0)
+      b = u32[] parameter(1)
+      ROOT less = pred[] compare(a, b), direction=LT
     }
 
     c = s32[300,1] slice(n), slice={[0:300], [0:1]}
@@ -67,11 +61,18 @@ class ScatterDeterminismExpander(Pass):
     end = s32[] constant(8)
     ends = s32[300] broadcast(end), dimensions={}
     place = s32[300] select(inside, i, ends)
-    order = s32[300] iota(), iota_dimension=0
-    sorted = (s32[300], s32[300]) sort(place, order), dimensions={0}, to_apply=before
-    places = s32[300] get-tuple-element(sorted), index=0
+    major = u32[300] convert(place)
+    count = u32[] constant(300)
+    counts = u32[300] broadcast(count), dimensions={}
+    scaled = u32[300] multiply(major, counts)
+    order = u32[300] iota(), iota_dimension=0
+    key = u32[300] add(scaled, order)
+    sorted = u32[300] sort(key), dimensions={0}, to_apply=before
+    quotient = u32[300] divide(sorted, counts)
+    places = s32[300] convert(quotient)
     matrix = s32[300,1] reshape(places)
-    numbers = s32[300] get-tuple-element(sorted), index=1
+    rest = u32[300] remainder(sorted, counts)
+    numbers = s32[300] convert(rest)
     rows = s32[300,1] reshape(numbers)
     v = f32[300,1] gather(u, rows), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1,
       slice_sizes={1,1}
@@ -124,24 +125,31 @@ class _Sorted:
     def replace(self) -> None:
         """Puts the sorted scatter in place of the other."""
         c, i = self.c, self.i
-        key = self._keys()
-        (n,) = key.shape.dims
-        number_type = S32 if n < 1 << 31 else S64
-        order = c.add("iota", [], array(number_type, [n]), like=i, iota_dimension=0)
-        assert c.module is not None
-        comparator = c.module.add_computation(_comparator(self.type, number_type))
-        both = shape.tuple_([key.shape, order.shape])
-        line = c.add("sort", [key, order], both, like=i, dimensions=(0,), to_apply=comparator)
-        places, numbers = (
-            c.add("get-tuple-element", [line], s, index=k) for k, s in enumerate((key.shape, order.shape))
-        )
+        places, numbers = self._in_order(self._places())
         matrix = self._index_matrix(places)
-        rows = reshape(numbers, (n, 1))
+        rows = reshape(numbers, (numbers.shape.dims[0], 1))
         updates = [self._gathered(u, rows) for u in self.updates]
         attrs = {**i.attrs, "indices_are_sorted": True}
         c.replace_with(i, "scatter", [*self.arrays, matrix, *updates], i.shape, **attrs)
 
-    def _keys(self) -> Instruction:
+    def _in_order(self, places: Instruction) -> tuple[Instruction, Instruction]:
+        """The places in order, and the numbers of the updates that go there.
+
+        Place and number are sorted as one, `place * n + number`: no two are equal, and one array is moved, not two.
+        """
+        c, i, (n,) = self.c, self.i, places.shape.dims
+        both = array(U32 if (self.places + 1) * n <= 1 << 32 else S64, [n])
+        assert (self.places + 1) * n < 1 << 63 and c.module is not None
+        count = splat(c, both, n)
+        order = c.add("iota", [], both, like=i, iota_dimension=0)
+        high = c.add("multiply", [convert(places, both.element_type), count], both, like=i)
+        key = c.add("add", [high, order], both, like=i)
+        comparator = c.module.add_computation(_comparator(both.element_type))
+        line = c.add("sort", [key], both, like=i, dimensions=(0,), to_apply=comparator)
+        place, number = (c.add(opcode, [line, count], both, like=i) for opcode in ("divide", "remainder"))
+        return convert(place, self.type), convert(number, S32 if n < 1 << 31 else S64)
+
+    def _places(self) -> Instruction:
         """For each update the row-major place of its index among the indexed dimensions; past the end when it is
         dropped."""
         c, i, n = self.c, self.i, self.indices.shape.dims[0]
@@ -221,13 +229,9 @@ class _Sorted:
         )
 
 
-def _comparator(place: ElementType, number: ElementType) -> Computation:
-    """Whether the first of two (place, number) comes before the second."""
+def _comparator(t: ElementType) -> Computation:
+    """Whether the first of two comes before the second."""
     c = Computation("before")
-    a, b = (c.add_parameter(n, shape.scalar(place)) for n in range(2))
-    m, n = (c.add_parameter(n, shape.scalar(number)) for n in range(2, 4))
-    less = c.add("compare", [a, b], PRED_SCALAR, direction="LT")
-    same = c.add("compare", [a, b], PRED_SCALAR, direction="EQ")
-    first = c.add("compare", [m, n], PRED_SCALAR, direction="LT")
-    c.root = c.add("or", [less, c.add("and", [same, first], PRED_SCALAR)], PRED_SCALAR)
+    a, b = (c.add_parameter(n, shape.scalar(t)) for n in range(2))
+    c.root = c.add("compare", [a, b], PRED_SCALAR, direction="LT")
     return c

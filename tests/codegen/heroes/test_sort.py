@@ -76,8 +76,11 @@ def test_gpu(shape: tuple[int, ...], d: int) -> None:
     check(program(shape, d), [keys, positions(shape, d)], "sim:sm_90")
 
 
-def test_gpu_steps_over_global_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("threads", [1, 2, 1024])
+def test_gpu_steps_over_global_memory(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tiles smaller than a row; a thread does one or several pairs of a tile."""
     monkeypatch.setattr(sort_gpu, "MAX_TILE", 8)
+    monkeypatch.setattr(sort_gpu, "TILE_THREADS", threads)
     shape = (2, 75)
     keys = np.argsort(RNG.normal(size=shape), axis=1).astype(np.float32)
     source = program(shape, 1)

@@ -1,0 +1,53 @@
+"""Scatters whose updates are sorted by place give what they gave, updates of one place in their order."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from heron.hlo.evaluator import evaluate
+from heron.hlo.module import Module
+from heron.hlo.text import parse
+from heron.hlo.types import S64, U32
+from heron.options import Options
+from heron.passes import registry
+from heron.passes.context import PassContext
+
+#: operand, indices, updates, what the scatter says: rows, elements of a matrix, windows that overlap in part
+CASES = {
+    "rows": ("f32[6,3]", "s32[200,1]", "f32[200,3]", "{1}", "{0}", "{0}"),
+    "elements": ("f32[5,4]", "s32[150,2]", "f32[150]", "{}", "{0,1}", "{0,1}"),
+    "windows": ("f32[9]", "s32[140,1]", "f32[140,3]", "{1}", "{}", "{0}"),
+    "bytes": ("f32[7]", "s8[130,1]", "f32[130]", "{}", "{0}", "{0}"),
+    "many places": ("f32[70000,400]", "s32[200,2]", "f32[200]", "{}", "{0,1}", "{0,1}"),
+}
+#: shows the order: (old, new) -> old / 2 + new
+ODD = "h = f32[] constant(0.5) m = f32[] multiply(a, h) ROOT r = f32[] add(m, b)"
+
+
+def _program(name: str) -> Module:
+    x, n, u, window, inserted, index_map = CASES[name]
+    return parse(f"""HloModule m
+f {{ a = f32[] parameter(0) b = f32[] parameter(1) {ODD} }}
+ENTRY e {{ x = {x} parameter(0) n = {n} parameter(1) u = {u} parameter(2)
+  ROOT r = {x} scatter(x, n, u), update_window_dims={window}, inserted_window_dims={inserted},
+    scatter_dims_to_operand_dims={index_map}, index_vector_dim=1, to_apply=f }}""")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_same_values(name: str) -> None:
+    module, random = _program(name), np.random.default_rng(3)
+    x, n, u = (p.shape for p in module.entry.parameters)
+    inputs = [
+        random.integers(-8, 8, x.dims).astype(np.float32),
+        random.integers(-1, min(x.dims) + 1, n.dims).astype(n.element_type.dtype),  # some outside
+        random.integers(-8, 8, u.dims).astype(np.float32),
+    ]
+    want = evaluate(module, *inputs)
+    context = PassContext(Options())
+    context.run_pass(registry.get("scatter-simplifier"), module)
+    assert context.run_pass(registry.get("scatter-determinism-expander"), module)
+    (sort,) = (i for i in module.entry.instructions if i.opcode == "sort")
+    assert sort.shape.element_type is (S64 if name == "many places" else U32)
+    for g, w in zip(evaluate(module, *inputs), want, strict=True):
+        np.testing.assert_array_equal(g, w)
