@@ -57,9 +57,7 @@ class DynamicSizes:
         self._sizes: dict[Instruction, Sizes] = {}
         for c in module.post_order():
             for i in c.post_order():
-                found = self._infer(i)
-                if found:
-                    self._sizes[i] = found
+                self.infer(i)
 
     # -- questions ---------------------------------------------------------------------------------------------------
     def of(self, i: Instruction) -> Sizes:
@@ -103,12 +101,26 @@ class DynamicSizes:
         if not surely_at_most(left, right):
             self._check(Check(at, what, left, "at most", right))
 
-    def agreed(self, at: Instruction, what: str, operands: Iterable[tuple[Instruction, int]]) -> Size | None:
-        """The size all of these dimensions must have; None when none of them is dynamic."""
-        found = [s for x, d in operands if (s := self.size(x, d)) is not None]
-        for other in found[1:]:
+    def agreed(
+        self, at: Instruction, what: str, operands: Iterable[tuple[Instruction, int]], static_follows: bool = False
+    ) -> Size | None:
+        """The size all of these dimensions must have; None when none of them is dynamic.
+
+        With ``static_follows`` arrays without one take the size of those that have one.
+        """
+        places = list(operands)
+        found = [s for x, d in places if (s := self.size(x, d)) is not None]
+        if not found:
+            return None
+        for other in found[1:] if static_follows else (self.whole(x, d) for x, d in places):
             self.need_equal(at, what, found[0], other)
-        return found[0] if found else None
+        return found[0]
+
+    def infer(self, i: Instruction) -> None:
+        """Find the sizes of an instruction, those of its operands being known."""
+        found = self._found(i)
+        if found:
+            self._sizes[i] = found
 
     # -- the walk ----------------------------------------------------------------------------------------------------
     def _check(self, check: Check) -> None:
@@ -116,7 +128,7 @@ class DynamicSizes:
         assert c is not None
         self.checks.setdefault(c, []).append(check)
 
-    def _infer(self, i: Instruction) -> Sizes:
+    def _found(self, i: Instruction) -> Sizes:
         own = dynamic_places(i.shape)
         if not own and i.opcode != "set-dimension-size" and not any(o in self._sizes for o in i.operands):
             return {}

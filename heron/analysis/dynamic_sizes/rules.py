@@ -33,8 +33,14 @@ def _elementwise(f: DynamicSizes, i: Instruction) -> Sizes:
     """A static operand takes the size of those whose size is dynamic."""
     shape = i.shape.at((0,)) if i.shape.is_tuple else i.shape
     whole = [o for o in i.operands if o.shape.is_array and o.shape.rank == shape.rank]
+    return _results(i, _array(enumerate(_together(f, i, whole))))
+
+
+def _together(f: DynamicSizes, i: Instruction, operands: Sequence[Instruction]) -> list[Size | None]:
+    """The sizes of arrays that are gone through together."""
     what = "operands must have one size along dimension {}"
-    return _results(i, _array((d, f.agreed(i, what.format(d), [(o, d) for o in whole])) for d in range(shape.rank)))
+    rank = operands[0].shape.rank if operands else 0
+    return [f.agreed(i, what.format(d), [(o, d) for o in operands], static_follows=True) for d in range(rank)]
 
 
 @rule("tuple")
@@ -244,6 +250,7 @@ def _dynamic_update_slice(f: DynamicSizes, i: Instruction) -> Sizes:
 @rule("gather")
 def _gather(f: DynamicSizes, i: Instruction) -> Sizes:
     x, indices = i.operands
+    _batches_agree(f, i, i.operand_batching_dims, i.start_indices_batching_dims)
     gone = {*i.collapsed_slice_dims, *i.operand_batching_dims}
     windows = [d for d in range(x.shape.rank) if d not in gone]
     sizes: dict[int, Size | None] = {}
@@ -252,6 +259,12 @@ def _gather(f: DynamicSizes, i: Instruction) -> Sizes:
     batch = [d for d in range(indices.shape.rank) if d != i.index_vector_dim]
     places = [d for d in range(i.shape.rank) if d not in i.offset_dims]
     return _array([*sizes.items(), *((at, f.size(indices, d)) for d, at in zip(batch, places, strict=True))])
+
+
+def _batches_agree(f: DynamicSizes, i: Instruction, dims: Sequence[int], index_dims: Sequence[int]) -> None:
+    x, indices = i.operands[0], i.operands[len(i.operands) // 2]
+    for d, e in zip(dims, index_dims, strict=True):
+        f.agreed(i, f"the batches, dimension {d} of the array and {e} of the indices, are one", [(x, d), (indices, e)])
 
 
 @rule("scatter")
@@ -264,6 +277,7 @@ def _scatter(f: DynamicSizes, i: Instruction) -> Sizes:
         f.agreed(
             i, f"there must be as many updates as indices, dimension {at}", [(indices, d), *((u, at) for u in updates)]
         )
+    _batches_agree(f, i, i.input_batching_dims, i.scatter_indices_batching_dims)
     gone = {*i.inserted_window_dims, *i.input_batching_dims}
     for d, w in zip((d for d in range(arrays[0].shape.rank) if d not in gone), i.update_window_dims, strict=True):
         if any(s.dynamic for s in (arrays[0].shape, updates[0].shape)):
@@ -278,20 +292,15 @@ def _scatter(f: DynamicSizes, i: Instruction) -> Sizes:
 @rule("reduce")
 def _reduce(f: DynamicSizes, i: Instruction) -> Sizes:
     arrays = i.operands[: len(i.operands) // 2]
-    rank = arrays[0].shape.rank
-    what = "operands must have one size along dimension {}"
-    sizes = [f.agreed(i, what.format(d), [(x, d) for x in arrays]) for d in range(rank)]
-    return _results(i, _array(enumerate(sizes[d] for d in range(rank) if d not in i.dimensions)))
+    kept = [size for d, size in enumerate(_together(f, i, arrays)) if d not in i.dimensions]
+    return _results(i, _array(enumerate(kept)))
 
 
 @rule("reduce-window")
 def _reduce_window(f: DynamicSizes, i: Instruction) -> Sizes:
     arrays = i.operands[: len(i.operands) // 2]
-    what = "operands must have one size along dimension {}"
-    sizes = [f.agreed(i, what.format(d), [(x, d) for x in arrays]) for d in range(len(i.window))]
-    return _results(
-        i, _array((d, n and window_count(n, w)) for d, (n, w) in enumerate(zip(sizes, i.window, strict=True)))
-    )
+    sizes = zip(_together(f, i, arrays), i.window, strict=True)
+    return _results(i, _array((d, n and window_count(n, w)) for d, (n, w) in enumerate(sizes)))
 
 
 def window_count(n: Size, w: WindowDim) -> Size:
@@ -332,8 +341,8 @@ def _dot(f: DynamicSizes, i: Instruction) -> Sizes:
 def _convolution(f: DynamicSizes, i: Instruction) -> Sizes:
     x, k = i.operands
     dims = i.dim_labels
-    if i.feature_group_count == 1 and (f.size(x, dims.input_feature) or f.size(k, dims.kernel_input)):
-        left, right = f.whole(x, dims.input_feature), f.whole(k, dims.kernel_input)
+    if f.size(x, dims.input_feature) or f.size(k, dims.kernel_input):
+        left, right = f.whole(x, dims.input_feature), f.whole(k, dims.kernel_input) * i.feature_group_count
         f.need_equal(i, "input and kernel must have as many features", left, right)
     sizes = {dims.output_batch: f.size(x, dims.input_batch), dims.output_feature: f.size(k, dims.kernel_output)}
     for w, d, at in zip(i.window, dims.input_spatial, dims.output_spatial, strict=True):
@@ -371,10 +380,7 @@ def _scan(f: DynamicSizes, i: Instruction) -> Sizes:
 # -- order -------------------------------------------------------------------------------------------------------------
 @rule("sort")
 def _sort(f: DynamicSizes, i: Instruction) -> Sizes:
-    what = "operands must have one size along dimension {}"
-    rank = i.operands[0].shape.rank
-    sizes = _array((d, f.agreed(i, what.format(d), [(x, d) for x in i.operands])) for d in range(rank))
-    return _results(i, sizes)
+    return _results(i, _array(enumerate(_together(f, i, i.operands))))
 
 
 @rule("topk")

@@ -102,10 +102,13 @@ def _shape_of(s: Shape, value: Any) -> Shape:
 
 def _operands(i: Instruction, values: list[Any]) -> tuple[list[Any], dict[str, Any]]:
     """Operands, and attributes, as the op needs them on actual sizes."""
-    if i.op.is_elementwise:
-        return _level(i, values), i.attrs
+    if i.op.is_elementwise or i.opcode == "sort":
+        return _level(i.operands, values), i.attrs
     if not values:
         return values, i.attrs
+    if i.opcode in ("reduce", "reduce-window"):
+        count = len(values) // 2
+        return _level(i.operands[:count], values[:count]) + values[count:], i.attrs
     x = values[0]
     if i.opcode == "slice":
         return values, {**i.attrs, "slice": _limits(i, x)}
@@ -113,7 +116,7 @@ def _operands(i: Instruction, values: list[Any]) -> tuple[list[Any], dict[str, A
         values[0], sizes = _windowed(i, x, i.dynamic_slice_sizes)
         return values, {**i.attrs, "dynamic_slice_sizes": sizes}
     if i.opcode == "gather":
-        values[0], sizes = _windowed(i, x, i.slice_sizes)
+        values[0], sizes = _windowed(i, x, i.slice_sizes, i.operand_batching_dims)
         return values, {**i.attrs, "slice_sizes": sizes}
     if i.opcode == "dynamic-update-slice":  # moves within the bounds, whatever the sizes
         bounds, window = (o.shape.dims for o in i.operands[:2])
@@ -122,17 +125,18 @@ def _operands(i: Instruction, values: list[Any]) -> tuple[list[Any], dict[str, A
     return values, i.attrs
 
 
-def _level(i: Instruction, values: list[Any]) -> list[Any]:
-    """Elementwise operands: one whose size is static takes the size of those whose size is dynamic."""
-    dims: list[int | None] = [None] * i.shape.rank
-    for o, v in zip(i.operands, values, strict=True):
+def _level(operands: Sequence[Instruction], values: list[Any]) -> list[Any]:
+    """Arrays that are gone through together: one whose size is static takes the size of those whose size is dynamic."""
+    rank = max(o.shape.rank for o in operands)
+    dims: list[int | None] = [None] * rank
+    for o, v in zip(operands, values, strict=True):
         for d, is_dynamic in enumerate(o.shape.dynamic):
             if is_dynamic:
                 dims[d] = v.shape[d] if dims[d] is None else dims[d]
     leveled: list[Any] = []
-    for o, v in zip(i.operands, values, strict=True):
+    for o, v in zip(operands, values, strict=True):
         static = [None if dyn else n for n, dyn in zip(dims, o.shape.dynamic or (False,) * v.ndim, strict=False)]
-        leveled.append(trimmed(v, static) if o.shape.rank == i.shape.rank else v)
+        leveled.append(trimmed(v, static) if o.shape.rank == rank else v)
     return leveled
 
 
@@ -150,11 +154,14 @@ def _limits(i: Instruction, x: np.ndarray) -> tuple[tuple[int, int, int], ...]:
     return tuple(found)
 
 
-def _windowed(i: Instruction, x: np.ndarray, sizes: Sequence[int]) -> tuple[np.ndarray, tuple[int, ...]]:
+def _windowed(
+    i: Instruction, x: np.ndarray, sizes: Sequence[int], batching: Sequence[int] = ()
+) -> tuple[np.ndarray, tuple[int, ...]]:
     """Windows over a whole dynamic dimension are as large as it is; over a part, they move in the whole bound."""
     bounds = i.operands[0].shape.dims
     whole = [size == bound != n for size, bound, n in zip(sizes, bounds, x.shape, strict=True)]
-    padded = trimmed(x, [None if w else bound for w, bound in zip(whole, bounds, strict=True)])
+    kept = [w or d in batching for d, w in enumerate(whole)]
+    padded = trimmed(x, [None if k else bound for k, bound in zip(kept, bounds, strict=True)])
     return padded, tuple(n if w else size for w, n, size in zip(whole, x.shape, sizes, strict=True))
 
 

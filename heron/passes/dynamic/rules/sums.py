@@ -57,7 +57,9 @@ def _convolution(i: Instruction, operands: list[Padded]) -> Instruction:
     if k.dynamic_of(dims.kernel_spatial):
         raise refused(i, "the size of the window is part of the op")
     groups = i.feature_group_count > 1 or i.batch_group_count > 1
-    if groups and (x.dynamic_of([dims.input_feature, dims.input_batch]) or k.dynamic_of([dims.kernel_output])):
+    if groups and (
+        x.dynamic_of([dims.input_feature, dims.input_batch]) or k.dynamic_of([dims.kernel_input, dims.kernel_output])
+    ):
         raise refused(i, "the sizes of its groups are dynamic")
     feature, kernel = (dims.input_feature,), (dims.kernel_input,)
     left = x.also({feature[0]: k.size(kernel[0])}).masked((*dims.input_spatial, *feature), 0)
