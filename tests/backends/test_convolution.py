@@ -49,10 +49,9 @@ def test_kernels(variant: tuple[str, str, str, str], target: str, monkeypatch: p
 @pytest.mark.parametrize("name", VARIANTS)
 def test_matrix_products(name: str, prefer_products: None) -> None:
     exe = assert_agrees(convolution(*VARIANTS[name]), "cpu")
-    if name == "features first":  # neither features run through the kernel's memory without gaps
-        assert not any(d.ok for d in exe.trace.decisions if d.rule == "convolution")
-    else:
-        assert "convolution" in exe.stage("thunks") and not exe.kernels
+    assert "convolution" in exe.stage("thunks")
+    # products go along features or the batch: where space is innermost, transposes make it so
+    assert {k.emitter for k in exe.kernels} <= ({"transpose", "loop"} if name == "features first" else set())
 
 
 @pytest.mark.parametrize("t", ["f64", "c64", "bf16", "f16", "s32"])

@@ -40,10 +40,13 @@ def optimize() -> Pipeline:
             get("conditional-code-motion", move_out=False),
             get("dot-decomposer"),
             get("transpose-folding"),
+            get("convolution-canonicalization"),
             simplification(),
             get("tree-reduction-rewriter", parts=64, least=1 << 15),
             get("while-loop-trip-count-annotator"),
             get("layout-assignment"),
+            get("float-normalization", excess=True),
+            get("simplify-fp-conversions"),
         ],
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from heron.backends.sharing import computes_in_place
-from heron.passes.pipeline import Pipeline
+from heron.passes.pipeline import Fixpoint, Pipeline
 from heron.passes.pipelines import simplification
 from heron.passes.registry import get, named_pipeline
 
@@ -41,11 +41,23 @@ def optimize() -> Pipeline:
             get("conditional-code-motion", move_out=False),
             get("dot-decomposer"),
             get("transpose-folding"),
+            get("dot-strength-reduction"),
             simplification(),
+            get("dot-merger"),
+            Fixpoint("simplification-2", [get("convert-mover"), get("algebraic-simplifier")]),
+            get("cse"),
+            get("dce"),
             get("scatter-determinism-expander"),
             get("tree-reduction-rewriter"),
             get("while-loop-trip-count-annotator"),
             get("layout-assignment"),
+            get("broadcast-canonicalizer"),
+            get("dot-dimension-merger"),
+            get("dot-normalizer"),
+            get("float-normalization", excess=True),
+            get("simplify-fp-conversions"),
+            get("cse"),
+            get("dce"),
         ],
     )
 
@@ -56,6 +68,7 @@ def fuse() -> Pipeline:
     return Pipeline(
         "fused",
         [
+            get("variadic-op-splitter"),
             get("instruction-fusion"),
             get("dce"),
             get("multi-output-fusion"),

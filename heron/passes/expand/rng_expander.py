@@ -54,7 +54,7 @@ class RngExpander(Expander):
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
-        for c in module.computations:
+        for c in module.computations_to_rewrite():
             changed |= _in_order(c)
         return super().run(module, ctx) or changed
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from heron.analysis.call_graph import SEQUENTIAL
 from heron.hlo.module import Module
 from heron.hlo.types import F32, by_name
 from heron.passes.base import Pass
@@ -12,6 +13,9 @@ from heron.passes.expand.expander import home
 from heron.passes.precision.widen import computes, in_wider, involves
 from heron.passes.registry import register
 
+#: whose computations are programs or parts of one, and are not applied to scalars
+_RUNS = SEQUENTIAL | {"fusion"}
+
 
 @register
 @dataclass(frozen=True)
@@ -19,8 +23,12 @@ class FloatNormalization(Pass):
     """Computes in f32 what the target does not compute in a narrow type itself, and rounds each result.
 
     Which op the target does in which type is data of the target (``[floats]`` in its file); without a target none is.
-    `types` are those to look at. Ops that only move values, and the convert ops themselves, keep their type. Values
-    stay: an op on narrow floats means the exact result rounded once.
+    `types` are those to look at. Ops that only move values, the convert ops themselves, and computations that reduces
+    and their like apply to scalars keep their type: accumulators are f32 anyway. Values stay: an op on narrow floats
+    means the exact result rounded once.
+
+    Kernels widen and round in just this way by themselves. So pipelines ask for it as ``excess``, only where the option
+    ``math`` lets `simplify-fp-conversions` take out roundings between ops afterwards.
 
     ROOT r = bf16[4] add(bf16[4] x, bf16[4] y)
     ->
@@ -36,12 +44,18 @@ class FloatNormalization(Pass):
         "f4e2m1fn", "f8e8m0fnu",
     )  # fmt: skip
 
+    excess: bool = False
+
     def run(self, module: Module, ctx: PassContext) -> bool:
+        if self.excess and not ctx.options.allows("reassociating"):
+            return False
         changed = False
         present = {i.shape.element_type for i in module.instructions()}
         for low in [t for t in map(by_name, self.types) if t in present]:
+            applied = {c for i in module.instructions() if i.opcode not in _RUNS for c in i.called}
             for i in [i for i in module.instructions() if involves(i, low) and computes(i)]:
-                if ctx.target is None or not ctx.target.computes_in(i.opcode, low.name):
-                    home(i).replace(i, in_wider(i, low, F32))
-                    changed = True
+                if i.parent in applied or (ctx.target is not None and ctx.target.computes_in(i.opcode, low.name)):
+                    continue
+                home(i).replace(i, in_wider(i, low, F32))
+                changed = True
         return changed

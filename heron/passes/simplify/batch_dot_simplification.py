@@ -17,6 +17,8 @@ from heron.passes.registry import register
 class BatchDotSimplification(Pass):
     """Drops batch dimensions of size 1 from dots.
 
+    A rule of the algebraic simplifier, ``dot_without_ones``, does this for all dimensions in the pipelines.
+
     ROOT r = f32[1,3,5] dot(f32[1,3,4] x, f32[1,4,5] y),
       lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={1}
     ->

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from heron.hlo import literal
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
 from heron.hlo.types import ElementType
 from heron.passes.base import Pass
-from heron.passes.building import is_static
+from heron.passes.building import constant, is_static
 from heron.passes.context import PassContext
 from heron.passes.registry import register
-from heron.passes.simplify.algebraic.convert import holds_all
 
-#: ops that move elements and whose operand 0 (all of a concatenate's) is what they move
-_MOVES = frozenset({"broadcast", "reshape", "transpose", "slice", "reverse", "concatenate"})
+#: ops that only move elements of their operands: convert(move(x)) == move(convert(x)) whatever the types
+_MOVES = frozenset({"reshape", "transpose", "slice", "reverse", "concatenate", "pad"})
 
 
 @register
@@ -23,16 +25,23 @@ _MOVES = frozenset({"broadcast", "reshape", "transpose", "slice", "reverse", "co
 class ConvertMover(Pass):
     """Moves conversions to a wider type behind ops that only move data, and those to a narrower one in front of them.
 
+    Constants among the operands are narrowed too, if they lose nothing. A broadcast stays where it is while its operand
+    is widened, which costs less before it; a slice while its result is narrowed, of which there is less.
+
     p = f32[4] convert(bf16[4] x)
     q = f32[4] convert(bf16[4] y)
     c = f32[8] concatenate(p, q), dimensions={0}
-    t = f32[2,4] reshape(c)
-    ROOT r = f32[4,2] transpose(t), dimensions={1,0}
+    zero = f32[] constant(0)
+    w = f32[10] pad(c, zero), padding=1_1
+    t = f32[2,5] reshape(w)
+    ROOT r = f32[5,2] transpose(t), dimensions={1,0}
     ->
     c = bf16[8] concatenate(x, y), dimensions={0}
-    t = bf16[2,4] reshape(c)
-    u = bf16[4,2] transpose(t), dimensions={1,0}
-    ROOT r = f32[4,2] convert(u)
+    zero = bf16[] constant(0)
+    w = bf16[10] pad(c, zero), padding=1_1
+    t = bf16[2,5] reshape(w)
+    u = bf16[5,2] transpose(t), dimensions={1,0}
+    ROOT r = f32[5,2] convert(u)
     """
 
     name = "convert-mover"
@@ -40,45 +49,63 @@ class ConvertMover(Pass):
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
         for c in module.computations_to_rewrite():
+            if not any(i.opcode == "convert" for i in c.instructions):
+                continue
             for i in c.post_order():
-                if i.parent is c and (_widen_later(c, i) or _narrow_earlier(c, i)):
+                if i.opcode in _MOVES and _widen_later(c, i):
                     changed = True
+            narrowing = [i for i in c.post_order() if i.opcode == "convert"]
+            while narrowing:
+                made = _narrow_earlier(c, narrowing.pop())
+                narrowing += made
+                changed |= bool(made)
         return changed
 
 
 def _is_narrower(a: ElementType, b: ElementType) -> bool:
-    return 8 <= a.bits < b.bits and a.is_float == b.is_float and holds_all(a, b)
+    # elements of less than a byte are no less to move
+    return (a.bits >= 8 or a.kind == "pred") and a.dtype.itemsize < b.dtype.itemsize
 
 
 def _widen_later(c: Computation, i: Instruction) -> bool:
-    """move(convert(x)) == convert(move(x)) for a conversion to a wider type that nobody else needs"""
-    if i.opcode not in _MOVES or not is_static(i) or any(o.opcode != "convert" for o in i.operands):
+    """move(convert(x)) == convert(move(x)) for conversions to a wider type that nobody else needs"""
+    narrow = {o.operands[0].shape.element_type for o in i.operands if o.opcode == "convert"}
+    if len(narrow) != 1 or not is_static(i):
         return False
-    narrow = i.operands[0].operands[0].shape.element_type
-    if not _is_narrower(narrow, i.shape.element_type):
+    (t,) = narrow
+    if not _is_narrower(t, i.shape.element_type) or not all(_is_narrow(i, o, t) for o in i.operands):
         return False
-    if any(o.operands[0].shape.element_type is not narrow or set(o.users) != {i} or o.is_root for o in i.operands):
-        return False
-    sources = [o.operands[0] for o in i.operands]
-    moved = c.add(i.opcode, sources, i.shape.with_type(narrow), like=i, **i.attrs)
-    c.replace(i, c.add("convert", [moved], i.shape, like=i.operands[0]))
+    operands = [_narrowed(c, o, t) for o in i.operands]
+    moved = c.add(i.opcode, operands, i.shape.with_type(t), like=i, **i.attrs)
+    c.replace(i, c.add("convert", [moved], i.shape, like=next(o for o in i.operands if o.opcode == "convert")))
     return True
 
 
-def _narrow_earlier(c: Computation, i: Instruction) -> bool:
-    """convert(move(x)) == move(convert(x)) for a conversion to a narrower type, where nobody else needs the move"""
-    if i.opcode != "convert" or not _is_narrower(i.shape.element_type, i.operands[0].shape.element_type):
-        return False
-    m = i.operands[0]
-    if m.opcode not in _MOVES or len(m.users) > 1 or m.is_root or not is_static(m):
-        return False
-    if m.opcode in ("slice", "broadcast"):
-        # the conversion of all of a sliced array costs more, that of a repeated one less
-        if m.opcode == "slice":
-            return False
-    elif any(o.opcode in ("convert", "constant") for o in m.operands):
-        return False
-    t = i.shape.element_type
-    sources = [c.add("convert", [o], o.shape.with_type(t), like=i) for o in m.operands]
-    c.replace(i, c.add(m.opcode, sources, i.shape, like=m, **m.attrs))
-    return True
+def _is_narrow(i: Instruction, o: Instruction, t: ElementType) -> bool:
+    """Whether the operand `o` of `i` is a value of type `t` converted for `i` alone, or a constant of such values."""
+    if o.opcode == "constant":
+        old = o.attrs["literal"].array
+        with np.errstate(all="ignore"):
+            return old.astype(t.dtype).astype(old.dtype).tobytes() == old.tobytes()
+    return o.opcode == "convert" and set(o.users) == {i} and not o.is_root
+
+
+def _narrowed(c: Computation, o: Instruction, t: ElementType) -> Instruction:
+    if o.opcode == "convert":
+        return o.operands[0]
+    return constant(c, literal.of(o.attrs["literal"].array.astype(t.dtype)), like=o)
+
+
+def _narrow_earlier(c: Computation, i: Instruction) -> list[Instruction]:
+    """convert(move(x)) == move(convert(x)) for a conversion to a narrower type, where nobody else needs the move
+
+    The conversions made are the result, none where nothing was done.
+    """
+    m, t = i.operands[0], i.shape.element_type
+    if m.opcode == "slice" or not (m.opcode in _MOVES or m.opcode == "broadcast"):
+        return []
+    if not _is_narrower(t, m.shape.element_type) or len(m.users) > 1 or m.is_root or not is_static(m):
+        return []
+    made = [c.add("convert", [o], o.shape.with_type(t), like=i) for o in m.operands]
+    c.replace(i, c.add(m.opcode, made, i.shape, like=m, **m.attrs))
+    return made

@@ -1,20 +1,26 @@
-"""convolution-canonicalization: convolutions in the order of dimensions that the CPU library wants."""
+"""convolution-canonicalization: convolutions in orders of dimensions that are matrix products in memory."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heron.hlo.instruction import Instruction
 from heron.hlo.window import ConvDims
+from heron.passes.base import Constraint
 from heron.passes.building import array, transpose
-from heron.passes.expand.expander import Expander
+from heron.passes.expand.expander import Expander, home
 from heron.passes.registry import register
 
 
 @register
 @dataclass(frozen=True)
 class ConvolutionCanonicalization(Expander):
-    """Transposes operands and results of convolutions to batch, space, features; the kernel to space, input, output.
+    """Transposes arrays with space innermost: input and result to batch, space, features; kernels to space, features.
+
+    The CPU's convolutions are matrix products on strided parts of the arrays. Those need input features or the batch
+    innermost in the input, features of either kind in the kernel, and output features in the result, or they become
+    loops that take sixty times as long. Arrays that have one of them innermost stay as they are.
 
     ROOT r = f32[2,5,4] convolution(f32[2,3,6] x, f32[5,3,3] k), window={size=3}, dim_labels=bf0_oi0->bf0
     ->
@@ -26,22 +32,39 @@ class ConvolutionCanonicalization(Expander):
 
     name = "convolution-canonicalization"
     opcodes = frozenset({"convolution"})
+    constraints = (
+        Constraint("convolution-canonicalization", "layout-assignment", "it goes by the order of dimensions"),
+        Constraint("transpose-folding", "convolution-canonicalization", "it would fold transposes back", all_runs=True),
+    )
 
     def matches(self, i: Instruction) -> bool:
-        return i.dim_labels != _wanted(i.shape.rank)
+        return i.shape.rank > 2 and not all(_is_usable(i.dim_labels, i.shape.rank - 1))
 
     def expand(self, i: Instruction) -> Instruction:
-        c, dims = i.parent, i.dim_labels
-        assert c is not None
-        x = transpose(i.operands[0], (dims.input_batch, *dims.input_spatial, dims.input_feature))
-        k = transpose(i.operands[1], (*dims.kernel_spatial, dims.kernel_input, dims.kernel_output))
-        order = (dims.output_batch, *dims.output_spatial, dims.output_feature)
+        c, (x, k), dims = home(i), i.operands, i.dim_labels
+        last, space = i.shape.rank - 1, tuple(range(1, i.shape.rank - 1))
+        input_stays, kernel_stays, result_stays = _is_usable(dims, last)
+        labels = [getattr(dims, name) for name in ConvDims.__slots__]
+        if not input_stays:
+            x = transpose(x, (dims.input_batch, *dims.input_spatial, dims.input_feature))
+            labels[:3] = 0, last, space
+        if not kernel_stays:
+            k = transpose(k, (*dims.kernel_spatial, dims.kernel_input, dims.kernel_output))
+            labels[3:6] = last - 1, last, tuple(range(last - 1))
+        order: Sequence[int] = range(last + 1)
+        if not result_stays:
+            order = (dims.output_batch, *dims.output_spatial, dims.output_feature)
+            labels[6:] = 0, last, space
         shape = array(i.shape.element_type, [i.shape.dims[d] for d in order])
-        attrs = {**i.attrs, "dim_labels": _wanted(i.shape.rank)}
+        attrs = {**i.attrs, "dim_labels": ConvDims(*labels)}
         found = c.add("convolution", [x, k], shape, like=i, **attrs)
-        return transpose(found, [order.index(d) for d in range(i.shape.rank)])
+        return transpose(found, [order.index(d) for d in range(last + 1)])
 
 
-def _wanted(rank: int) -> ConvDims:
-    space, last = tuple(range(1, rank - 1)), rank - 1
-    return ConvDims(0, last, space, rank - 2, last, tuple(range(rank - 2)), 0, last, space)
+def _is_usable(dims: ConvDims, last: int) -> tuple[bool, bool, bool]:
+    """Whether input, kernel and result have something other than space innermost that the products can go along."""
+    return (
+        last in (dims.input_feature, dims.input_batch),
+        last in (dims.kernel_input, dims.kernel_output),
+        last == dims.output_feature,
+    )

@@ -17,6 +17,9 @@ from heron.passes.simplify.reduction_degenerate_dim_remover import reduce_reshap
 class ReductionDimensionGrouper(Expander):
     """Groups dimensions of a reduction, so that reduced and kept ones take turns and a few forms of code do for all.
 
+    No pipeline has it: the reduction emitter walks such dimensions as one itself, and reductions of reshaped arrays are
+    not fused with others of the arrays.
+
     ROOT r = f32[2,3] reduce(f32[2,3,4,8] x, f32[] init), dimensions={2,3}, to_apply=sum
 
     sum {

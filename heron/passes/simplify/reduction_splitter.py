@@ -19,6 +19,9 @@ class ReductionSplitter(Expander):
     Code for reductions knows rows and columns: one run of reduced dimensions. Dimensions below ``least`` stay together
     with the others. The reduction is made in another order.
 
+    No pipeline has it: the reduction emitter walks any dimensions, and a second kernel would write and read what lies
+    between the steps.
+
     largest {
       a = f32[] parameter(0)
       b = f32[] parameter(1)

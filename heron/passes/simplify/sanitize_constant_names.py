@@ -14,7 +14,10 @@ from heron.passes.registry import register
 @register
 @dataclass(frozen=True)
 class SanitizeConstantNames(Pass):
-    """Gives constants names of letters, digits and ``_`` only, each a different one: they become global symbols.
+    """Gives constants names of letters, digits and ``_`` only, each a different one, as symbols have.
+
+    No pipeline has it: constants of heron's programs are allocations with numbers, and a name that stays as it was is
+    found again in reports and traces.
 
     ROOT my-table.1 = f32[2] constant({1, 2})
     ->

@@ -22,6 +22,8 @@ class TopkRewriter(Pass):
 
     Floats must be compared in total order, as topk does: an order in which NaNs are no number's equal is not its.
 
+    No pipeline has it: no target has a kernel or a library for topk, so topk-decomposer would put the sort back.
+
     before {
       a = f32[] parameter(0)
       b = f32[] parameter(1)

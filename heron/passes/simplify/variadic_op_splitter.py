@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from heron.hlo.instruction import Instruction
+from heron.passes.base import Constraint
 from heron.passes.building import array
 from heron.passes.expand.expander import Expander
 from heron.passes.registry import register
@@ -15,15 +16,23 @@ from heron.passes.registry import register
 class VariadicOpSplitter(Expander):
     """Joins more than ``most`` arrays by parts first, then the parts.
 
+    The space for a GPU kernel's parameters is limited. What is left over after whole parts waits for the next round, so
+    that no small kernel is made for it alone.
+
     ROOT r = f32[130] concatenate(f32[1] x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x,
       x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x,
       x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x,
       x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x), dimensions={0}
     ->
-    ...
+    whole = f32[128] concatenate(x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x,
+      x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x,
+      x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x,
+      x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x), dimensions={0}
+    ROOT r = f32[130] concatenate(whole, x, x), dimensions={0}
     """
 
     name = "variadic-op-splitter"
+    constraints = (Constraint("variadic-op-splitter", "instruction-fusion", "it makes kernels of parts"),)
     opcodes = frozenset({"concatenate"})
     most: int = 128
 
@@ -35,8 +44,9 @@ class VariadicOpSplitter(Expander):
         assert c is not None
         parts = list(i.operands)
         while len(parts) > 1:
-            runs = [parts[n : n + self.most] for n in range(0, len(parts), self.most)]
-            parts = [run[0] if len(run) == 1 else _joined(i, run, d) for run in runs]
+            whole = max(len(parts) // self.most, 1) * self.most
+            runs = [parts[n : n + self.most] for n in range(0, min(whole, len(parts)), self.most)]
+            parts = [_joined(i, run, d) for run in runs] + parts[whole:]
         return parts[0]
 
 

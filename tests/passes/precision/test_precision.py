@@ -12,6 +12,7 @@ from heron.hlo.module import Module
 from heron.hlo.text import parse
 from heron.hlo.types import BF16, F32, by_name
 from heron.hlo.verifier import verify
+from heron.options import Options
 from heron.passes import registry
 from heron.passes.checks import ValueCheck, difference
 from heron.passes.context import PassContext
@@ -64,16 +65,23 @@ def test_normalization(t: str, target: str) -> None:
         assert difference(old, new) is None
 
 
-def test_reduction_in_bf16_keeps_its_steps() -> None:
+def test_what_a_reduction_applies_stays() -> None:
+    """Reductions keep f32 accumulators by themselves when they know what they apply."""
     head = "add { a = bf16[] parameter(0) b = bf16[] parameter(1) ROOT c = bf16[] add(a, b) }"
     module = module_of(
         "x = bf16[5,40] parameter(0); z = bf16[] constant(0); ROOT r = bf16[5] reduce(x, z), dimensions={1}, to_apply=add",
         head,
     )
-    before = ValueCheck(module)
-    assert run("bf16-normalization", module)
-    before.after("bf16-normalization", module)
-    assert {i.opcode for i in module.instructions() if i.shape.element_type is F32} == {"convert", "add"}
+    assert not run("bf16-normalization", module)
+
+
+def test_normalization_for_excess_precision_alone() -> None:
+    body = "x = bf16[4] parameter(0); y = bf16[4] exponential(x); ROOT r = bf16[4] sine(y)"
+    for math, count in (("ieee", 0), ("reassociate", 2)):
+        module, ctx = module_of(body), PassContext(Options(math=math), target=targets.get("sm_90"))
+        ctx.run_pass(registry.get("float-normalization", excess=True), module)
+        ctx.run_pass(registry.get("simplify-fp-conversions"), module)
+        assert sum(i.opcode == "convert" for i in module.instructions()) == count
 
 
 @given(programs(tuple(map(by_name, ("bf16", "f32", "f16", "s32", "pred"))), 8))
@@ -96,6 +104,45 @@ MOVES = [
     "s = f32[2,8] slice(x), slice={[0:2],[0:8]}; d = f32[4,8] dynamic-update-slice(x, s, i, i); v = bf16[4,8] convert(d); "
     "w = bf16[2,8] convert(s); ROOT r = (bf16[4,8], bf16[2,8]) tuple(v, w)",
 ]
+
+
+CHOICES = [
+    "y = f32[4,8] abs(x); m = f32[4,8] minimum(x, y); c = f32[4,8] clamp(x, m, y); ROOT r = bf16[4,8] convert(c)",
+    "p = pred[4,8] compare(x, x), direction=EQ; n = f32[4,8] negate(x); s = f32[4,8] select(p, n, x); "
+    "ROOT r = bf16[4,8] convert(s)",
+    "m = f32[4] reduce(x, z), dimensions={1}, to_apply=largest; ROOT r = bf16[4] convert(m)",
+    "m = f32[4,4] reduce-window(x, z), window={size=1x2 stride=1x2}, to_apply=largest; ROOT r = bf16[4,4] convert(m)",
+]
+
+
+@pytest.mark.parametrize("body", CHOICES)
+def test_propagation_through_choices(body: str) -> None:
+    head = "largest { a = f32[] parameter(0) b = f32[] parameter(1) ROOT m = f32[] maximum(a, b) }"
+    body = "x = f32[4,8] parameter(0); z = f32[] constant(-inf); " + body
+    module = module_of(body, head)
+    before = module.clone()
+    assert run("bf16-propagation", module)
+    assert_exact(module, before)
+    assert {i.opcode for i in module.entry.instructions if i.shape.element_type is F32} <= {"parameter", "constant"}
+
+
+@pytest.mark.parametrize(("math", "target", "precision", "changes"), [
+    ("ieee", "sm_90", "", False), ("reassociate", "sm_90", "", True), ("reassociate", "x86-64-v3", "", False),
+    ("reassociate", "sm_90", ", operand_precision={highest,highest}", False),
+])  # fmt: skip
+def test_propagation_through_dots_is_asked_for(math: str, target: str, precision: str, changes: bool) -> None:
+    module = module_of(
+        "x = f32[4,8] parameter(0); y = f32[8,2] parameter(1); d = f32[4,2] dot(x, y), lhs_contracting_dims={1}, "
+        f"rhs_contracting_dims={{0}}{precision}; ROOT r = bf16[4,2] convert(d)"
+    )
+    before = module.clone()
+    ctx = PassContext(Options(math=math), target=targets.get(target))
+    assert not registry.get("bf16-propagation").run(module, ctx)
+    assert registry.get("bf16-propagation", dots=True).run(module, ctx) == changes
+    verify(module)
+    inputs = inputs_of(before, special=False)
+    assert difference(Evaluator(before).run(*inputs), Evaluator(module).run(*inputs)) is None
+    assert {o.shape.element_type for o in module.entry.root.operands} == ({BF16 if changes else F32})
 
 
 @pytest.mark.parametrize("body", MOVES)

@@ -10,7 +10,7 @@ from heron.hlo.instruction import Instruction
 from heron.hlo.literal import Literal
 from heron.hlo.module import Module
 from heron.hlo.shape import row_major
-from heron.hlo.types import BF16, F16, F32, F64, S8, S32, ElementType
+from heron.hlo.types import BF16, C64, F16, F32, F64, PRED, S8, S32, ElementType
 from heron.hlo.verifier import verify
 from heron.hlo.window import ConvDims, WindowDim
 from heron.options import Options
@@ -53,6 +53,42 @@ def _dot(rng: Rng) -> Module:
     return module
 
 
+def _vector_dot(rng: Rng) -> Module:
+    """A dot of a vector and a matrix of some types, batch dimensions anywhere in the matrix."""
+    module, c = _module()
+    types = [(F32, F32, F32), (BF16, BF16, F32), (F16, F16, F16), (F64, F64, F32), (S8, S8, S32), (C64, C64, C64)]
+    x_type, y_type, t = types[int(rng.integers(len(types)))]
+    sizes = {"b": _dims(rng, int(rng.integers(3))), "s": _dims(rng, int(rng.integers(1, 3)), 5), "f": _dims(rng, 1)}
+    sides = []
+    for n, kinds in enumerate(("bs", "bsf")):
+        order = [(kind, k) for kind in kinds for k in range(len(sizes[kind]))]
+        order = [order[int(k)] for k in rng.permutation(len(order))]
+        x = c.add_parameter(n, row_major((x_type, y_type)[n], *(sizes[kind][k] for kind, k in order)))
+        places = [tuple(order.index((kind, k)) for k in range(len(sizes[kind]))) for kind in "bs"]
+        sides.append((x, *places))
+    if rng.integers(2):
+        sides.reverse()
+    (x, lb, lc), (y, rb, rc) = sides
+    attrs = {"lhs_batch_dims": lb, "lhs_contracting_dims": lc, "rhs_batch_dims": rb, "rhs_contracting_dims": rc}
+    c.root = c.add("dot", [x, y], row_major(t, *(sizes["b"] + sizes["f"])), **attrs)
+    return module
+
+
+def _sharing_dots(rng: Rng) -> Module:
+    """Dots of two arrays and of each other's results, most of which share an operand on one side or the other."""
+    module, c = _module()
+    values = [c.add_parameter(n, row_major(F32, 4, 4)) for n in range(2)]
+    values.append(c.add_parameter(2, row_major(F32, 4, 3)))
+    for _ in range(6):
+        x, y = (values[int(k)] for k in rng.integers(0, len(values), 2))
+        lhs, rhs = (int(k) for k in rng.integers(0, 2, 2))
+        if x.shape.rank == y.shape.rank == 2 and x.shape.dims[lhs] == y.shape.dims[rhs]:
+            attrs = {"lhs_contracting_dims": (lhs,), "rhs_contracting_dims": (rhs,)}
+            values.append(c.add("dot", [x, y], **attrs))
+    c.root = c.add("tuple", values[2:])
+    return module
+
+
 def _reduction(rng: Rng) -> Module:
     module, c = _module()
     t = (F32, S32)[int(rng.integers(2))]
@@ -68,19 +104,22 @@ def _reduction(rng: Rng) -> Module:
 
 def _conversions(rng: Rng) -> Module:
     module, c = _module()
-    types: list[ElementType] = [F16, BF16, F32, F64, S8, S32]
-    values = [c.add_parameter(n, row_major(types[int(rng.integers(6))], 4, 2)) for n in range(2)]
+    types: list[ElementType] = [F16, BF16, F32, F64, S8, S32, PRED]
+    values = [c.add_parameter(n, row_major(types[int(rng.integers(7))], 4, 2)) for n in range(2)]
     for _ in range(8):
         x = values[-1 - int(rng.integers(2))]
-        match rng.integers(5):
+        match rng.integers(6):
             case 0:
                 made = c.add("transpose", [x], dimensions=(1, 0))
             case 1:
                 made = c.add("reshape", [x], row_major(x.shape.element_type, *reversed(x.shape.dims)))
             case 2:
                 made = c.add("slice", [x], slice=tuple((0, n, 1) for n in x.shape.dims))
+            case 3 if x.shape.element_type is not PRED:
+                value = scalar(c, x.shape.element_type, [0, 1, 3, 1 / 3][int(rng.integers(4))])
+                made = c.add("pad", [x, value], padding=((0, 0, 0), (0, 0, 0)))
             case _:
-                made = c.add("convert", [x], x.shape.with_type(types[int(rng.integers(6))]))
+                made = c.add("convert", [x], x.shape.with_type(types[int(rng.integers(7))]))
         values.append(made)
     c.root = c.add("tuple", values[-3:])
     return module
@@ -173,6 +212,9 @@ def _moved(rng: Rng) -> Module:
 CASES = [
     ("dot-dimension-merger", {}, _dot),
     ("dot-normalizer", {}, _dot),
+    ("dot-strength-reduction", {}, _dot),
+    ("dot-strength-reduction", {}, _vector_dot),
+    ("dot-merger", {}, _sharing_dots),
     ("splitk-rewriter", {"least": 2}, _dot),
     ("reduction-degenerate-dim-remover", {}, _reduction),
     ("reduction-dimension-grouper", {}, _reduction),

@@ -1,0 +1,85 @@
+"""dot-strength-reduction: small products with a vector are kernels, not library calls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from heron.hlo.instruction import Instruction
+from heron.hlo.types import F32, F64, PRED, ElementType
+from heron.passes.building import applied, array, convert, scalar, transpose
+from heron.passes.expand.expander import Expander, home
+from heron.passes.registry import register
+
+
+@register
+@dataclass(frozen=True)
+class DotStrengthReduction(Expander):
+    """Writes dots of a vector with another or with a small matrix as products of elements and their sum.
+
+    Such a dot reads each element of the matrix once, so a library has nothing to gain, while a reduction can have what
+    comes before and after it inside its kernel. A matrix is small with fewer than ``most`` elements. Products of small
+    floats are made and summed in f32, as by dots; HLO leaves the order of a dot's sum open.
+
+    ROOT r = f32[5] dot(f32[4] x, f32[4,5] y), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+    ->
+    sum {
+      a = f32[] parameter(0)
+      b = f32[] parameter(1)
+      ROOT s = f32[] add(a, b)
+    }
+
+    p = f32[4,5] broadcast(x), dimensions={0}
+    m = f32[4,5] multiply(p, y)
+    zero = f32[] constant(0)
+    ROOT r = f32[5] reduce(m, zero), dimensions={0}, to_apply=sum
+    """
+
+    name = "dot-strength-reduction"
+    opcodes = frozenset({"dot"})
+    most: int = 10_000_000
+
+    def matches(self, i: Instruction) -> bool:
+        if len(i.operands) != 2 or i.attrs.get("algorithm") or not i.lhs_contracting_dims or _summed_in(i) is None:
+            return False
+        return _vector(i) is not None and max(x.shape.num_elements for x in i.operands) < self.most
+
+    def expand(self, i: Instruction) -> Instruction:
+        c, n = home(i), _vector(i)
+        t = _summed_in(i)
+        assert n is not None and t is not None and c.module is not None
+        vector, matrix = (convert(i.operands[k], t) for k in (n, 1 - n))
+        batch, summed = (
+            [i.attrs.get(f"{s}_{kind}_dims", ()) for s in ("lhs", "rhs")] for kind in ("batch", "contracting")
+        )
+        # the vector's dimensions become those of the matrix that they go with
+        ordered = transpose(vector, (*batch[n], *summed[n]))
+        places = (*batch[1 - n], *summed[1 - n])
+        order = sorted(range(len(places)), key=lambda k: places[k])
+        spread = c.add("broadcast", [transpose(ordered, order)], matrix.shape, like=i, dimensions=tuple(sorted(places)))
+        product = spread * matrix if n == 0 else matrix * spread
+        left = [d for d in range(matrix.shape.rank) if d not in summed[1 - n]]
+        dims = [matrix.shape.dims[d] for d in left]
+        add = applied(c.module, "add", t)
+        total = c.add(
+            "reduce", [product, scalar(c, t, 0)], array(t, dims), like=i,
+            dimensions=tuple(sorted(summed[1 - n])), to_apply=add,
+        )  # fmt: skip
+        # a dot's result has its batch dimensions first, in their order, then the matrix's others
+        wanted = [*batch[1 - n], *(d for d in left if d not in batch[1 - n])]
+        return convert(transpose(total, [left.index(d) for d in wanted]), i.shape.element_type)
+
+
+def _vector(i: Instruction) -> int | None:
+    """Which operand has no dimensions but batch and summed ones."""
+    known = len(i.attrs.get("lhs_batch_dims", ())) + len(i.lhs_contracting_dims)
+    return next((n for n, x in enumerate(i.operands) if x.shape.rank == known), None)
+
+
+def _summed_in(i: Instruction) -> ElementType | None:
+    """A type that products and sums are no worse in than the dot's; None for types that go together in no such way."""
+    types = {x.shape.element_type for x in (i, *i.operands)}
+    if all(t.is_float for t in types):
+        return F64 if F64 in types else F32
+    if all(t.is_integer and t.bits >= 8 for t in types) or types == {i.shape.element_type}:
+        return None if PRED in types else i.shape.element_type
+    return None
