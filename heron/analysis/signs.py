@@ -32,7 +32,11 @@ def never_negative(i: Instruction, depth: int = _DEPTH) -> bool:
         return all(never_negative(o, depth - 1) for o in operands[-2:])
     if t.is_integer:
         # the sum of two may wrap, and so may the absolute value of the smallest integer
-        return opcode == "maximum" and any(never_negative(o, depth - 1) for o in operands)
+        if opcode == "clamp":
+            return never_negative(operands[0], depth - 1) and never_negative(operands[2], depth - 1)
+        if opcode == "remainder":
+            return never_negative(operands[0], depth - 1)
+        return opcode in ("maximum", "and") and any(never_negative(o, depth - 1) for o in operands)
     match opcode:
         case "exponential" | "abs" | "logistic":
             return True

@@ -36,4 +36,6 @@ def _bound(i: Instruction, depth: int) -> int | None:
         if a is None or b is None:
             return None
         return a + b if opcode == "add" else a * b
+    if opcode == "and":
+        return min((b for o in i.operands if (b := upper_bound(o, depth)) is not None), default=None)
     return None

@@ -305,6 +305,25 @@ def _less_than(i: Instruction) -> tuple[Instruction, int] | None:
     return x, int(value)
 
 
+@rule("and", operand="compare")
+def less_and_different(i: Instruction, b: Builder) -> Instruction | None:
+    """x < y and x != y == x < y, x > y and x != y == x > y
+
+    p = pred[] compare(f32[] x, f32[] y), direction=LT
+    q = pred[] compare(x, y), direction=NE
+    ROOT r = pred[] and(p, q)
+    ->
+    ROOT r = pred[] compare(x, y), direction=LT
+    """
+    for n, less in enumerate(i.operands):
+        other = i.operands[1 - n]
+        if less.opcode != "compare" or other.opcode != "compare" or less.attrs.get("type") != other.attrs.get("type"):
+            continue
+        if less.direction in ("LT", "GT") and other.direction == "NE" and less.operands == other.operands:
+            return less
+    return None
+
+
 @rule("select", operand="compare")
 def select_compared_truth(i: Instruction, b: Builder) -> Instruction | None:
     """x > y ? x : y == x or y, x < y ? x : y == x and y, x == y ? x : y == y, for truth values

@@ -6,7 +6,6 @@ import numpy as np
 
 from heron.analysis.upper_bound import upper_bound
 from heron.hlo.instruction import Instruction
-from heron.hlo.types import PRED
 from heron.passes.building import is_splat, splat_value
 from heron.passes.simplify.algebraic.rules import KNOWN, Builder, rule
 
@@ -227,63 +226,76 @@ def divide_by_broadcast(i: Instruction, b: Builder) -> Instruction | None:
     return b.add("multiply", [x, b.broadcast(inverse, i.shape.dims, ys.attrs["dimensions"])], i.shape)
 
 
-def _signed_power_of_two(i: Instruction) -> int | None:
-    """n when the second operand of a signed op is 2^n everywhere."""
-    value = splat_value(i.operands[1]) if i.shape.element_type.kind == "signed" else None
-    if value is None or int(value) <= 1 or int(value) & (int(value) - 1):
+@rule("select", operand="remainder")
+def floored_remainder(i: Instruction, b: Builder) -> Instruction | None:
+    """x % 2^n < 0 ? x % 2^n + 2^n : x % 2^n == x & (2^n - 1)
+
+    four = s32[] constant(4)
+    m = s32[] remainder(s32[] x, four)
+    zero = s32[] constant(0)
+    negative = pred[] compare(m, zero), direction=LT
+    up = s32[] add(m, four)
+    ROOT r = s32[] select(negative, up, m)
+    ->
+    three = s32[] constant(3)
+    ROOT r = s32[] and(x, three)
+    """
+    match i.operands:
+        case [
+            Instruction(opcode="compare", operands=[tested, zero], attrs={"direction": "LT"}),
+            Instruction(opcode="add", operands=[raised, by]),
+            Instruction(opcode="remainder", operands=[x, n]) as m,
+        ] if tested is m is raised and is_splat(zero, 0) and (shift := _shift(n)) is not None:
+            if splat_value(by) == splat_value(n):
+                return b.add("and", [x, b.splat(i.shape, (1 << shift) - 1)], i.shape)
+    return None
+
+
+@rule("select", operand="divide")
+def floored_quotient(i: Instruction, b: Builder) -> Instruction | None:
+    """sign(x) != 1 and x % 2^n != 0 ? x / 2^n - 1 : x / 2^n == x >> n
+
+    four = s32[] constant(4)
+    s = s32[] sign(s32[] x)
+    one = s32[] constant(1)
+    low = pred[] compare(s, one), direction=NE
+    m = s32[] remainder(x, four)
+    zero = s32[] constant(0)
+    rest = pred[] compare(m, zero), direction=NE
+    both = pred[] and(low, rest)
+    q = s32[] divide(x, four)
+    less = s32[] constant(-1)
+    down = s32[] add(q, less)
+    ROOT r = s32[] select(both, down, q)
+    ->
+    two = s32[] constant(2)
+    ROOT r = s32[] shift-right-arithmetic(x, two)
+    """
+    match i.operands:
+        case [
+            Instruction(
+                opcode="and",
+                operands=[
+                    Instruction(opcode="compare", operands=[s, one], attrs={"direction": "NE"}),
+                    Instruction(opcode="compare", operands=[m, zero], attrs={"direction": "NE"}),
+                ],
+            ),
+            Instruction(opcode="add", operands=[lowered, by]),
+            Instruction(opcode="divide", operands=[x, n]) as q,
+        ] if lowered is q and s.opcode == "sign" and s.operands[0] is x and (shift := _shift(n)) is not None:
+            if m.opcode != "remainder" or m.operands[0] is not x or splat_value(m.operands[1]) != splat_value(n):
+                return None
+            if is_splat(one, 1) and is_splat(zero, 0) and is_splat(by, -1):
+                return b.add("shift-right-arithmetic", [x, b.splat(i.shape, shift)], i.shape)
+    return None
+
+
+def _shift(x: Instruction) -> int | None:
+    """n when all elements of a signed `x` are known to be 2^n."""
+    value = splat_value(x) if x.shape.element_type.kind == "signed" else None
+    if value is None or int(value) <= 0 or int(value) & (int(value) - 1):
         return None
     return int(value).bit_length() - 1
-
-
-def _by_magnitude(i: Instruction, b: Builder, opcode: str, by: int) -> Instruction:
-    """The op on |x|, with x's sign."""
-    x = i.operands[0]
-    negative = b.add("compare", [x, b.splat(x.shape, 0)], x.shape.with_type(PRED), direction="LT")
-    size = b.add("select", [negative, b.add("negate", [x], x.shape), x], x.shape)
-    found = b.add(opcode, [size, b.splat(x.shape, by)], x.shape)
-    return b.add("select", [negative, b.add("negate", [found], x.shape), found], i.shape)
-
-
-@rule("divide", operand=KNOWN)
-def divide_signed_by_power_of_two(i: Instruction, b: Builder) -> Instruction | None:
-    """x / 2^n == |x| >> n with x's sign
-
-    four = s32[] constant(4)
-    ROOT r = s32[] divide(s32[] x, four)
-    ->
-    zero = s32[] constant(0)
-    negative = pred[] compare(x, zero), direction=LT
-    n = s32[] negate(x)
-    size = s32[] select(negative, n, x)
-    two = s32[] constant(2)
-    q = s32[] shift-right-logical(size, two)
-    m = s32[] negate(q)
-    ROOT r = s32[] select(negative, m, q)
-    """
-    n = _signed_power_of_two(i)
-    return None if n is None else _by_magnitude(i, b, "shift-right-logical", n)
-
-
-@rule("remainder", operand=KNOWN)
-def remainder_signed_by_power_of_two(i: Instruction, b: Builder) -> Instruction | None:
-    """x % 2^n == |x| & (2^n - 1) with x's sign
-
-    four = s32[] constant(4)
-    ROOT r = s32[] remainder(s32[] x, four)
-    ->
-    zero = s32[] constant(0)
-    negative = pred[] compare(x, zero), direction=LT
-    n = s32[] negate(x)
-    size = s32[] select(negative, n, x)
-    three = s32[] constant(3)
-    q = s32[] and(size, three)
-    m = s32[] negate(q)
-    ROOT r = s32[] select(negative, m, q)
-    """
-    n = _signed_power_of_two(i)
-    if n is None or upper_bound(i.operands[0]) is not None:
-        return None
-    return _by_magnitude(i, b, "and", (1 << n) - 1)
 
 
 @rule("remainder", operand="remainder")
