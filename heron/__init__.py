@@ -23,6 +23,7 @@ __all__ = [
     "jit",
     "load",
     "parse",
+    "rewrite",
 ]
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from heron.hlo.text import parse
     from heron.jitting import jit
     from heron.options import Options
+    from heron.passes.loading import rewrite
 
 _HOMES = {
     "HeronError": "heron.errors",
@@ -47,6 +49,7 @@ _HOMES = {
     "jit": "heron.jitting",
     "load": "heron.frontends",
     "parse": "heron.hlo.text",
+    "rewrite": "heron.passes.loading",
 }
 
 

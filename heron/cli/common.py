@@ -87,13 +87,13 @@ def print_json(document: Any) -> None:
     click.echo(json.dumps(_plain(document), allow_nan=False))
 
 
-def print_text(text: str) -> None:
-    """Text on standard output, with exactly one newline at the end."""
-    click.echo(text if text.endswith("\n") else text + "\n", nl=False)
+def print_text(text: str, err: bool = False) -> None:
+    """Text on standard output (or standard error), with exactly one newline at the end."""
+    click.echo(text if text.endswith("\n") else text + "\n", nl=False, err=err)
 
 
-def print_table(table: Table) -> None:
-    """A table on standard output, within 100 columns (fewer on a narrower terminal), without trailing blanks."""
+def print_table(table: Table, err: bool = False) -> None:
+    """A table as text, within 100 columns (fewer on a narrower terminal), without trailing blanks."""
     import io
     import shutil
 
@@ -102,7 +102,7 @@ def print_table(table: Table) -> None:
     width = min(100, shutil.get_terminal_size((100, 24)).columns) if sys.stdout.isatty() else 100
     out = io.StringIO()
     Console(file=out, width=width, color_system=None, highlight=False, markup=False, emoji=False).print(table)
-    print_text("\n".join(line.rstrip() for line in out.getvalue().splitlines()).strip("\n"))
+    print_text("\n".join(line.rstrip() for line in out.getvalue().splitlines()).strip("\n"), err)
 
 
 def _plain(value: Any) -> Any:

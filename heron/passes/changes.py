@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable
 
 from heron.hlo.computation import Computation
@@ -42,3 +43,9 @@ def around(changed: Iterable[Instruction], reach: int) -> set[Instruction]:
 def in_order(c: Computation, wanted: set[Instruction]) -> list[Instruction]:
     """Those of `c` among `wanted`, as they stand in it."""
     return [i for i in c.instructions if i in wanted]
+
+
+def diff(before: str, after: str, names: tuple[str, str] = ("before", "after")) -> str:
+    """How two texts differ, as a unified diff with one line around each place."""
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), *names, n=1, lineterm="")
+    return "\n".join(lines)

@@ -79,6 +79,17 @@ class ValueCheck:
             )
         self._before, self._values = module.clone(), values
 
+    def problem(self, module: Module) -> str | None:
+        """What is wrong with the values `module` gives, as a sentence; None when they are the ones before."""
+        values = _evaluate(module, self._inputs)
+        if len(values) != len(self._values):
+            return f"{len(self._values)} outputs became {len(values)}"
+        for n, (old, new) in enumerate(zip(self._values, values, strict=True)):
+            found = difference(old, new)
+            if found is not None:
+                return f"output {n}: {found}"
+        return None
+
     def _first_difference(self, module: Module) -> str | None:
         """The first instruction of the entry that both modules have by name and that now has another value."""
         old_by_name: dict[str, Instruction] = {i.name: i for i in self._before.entry.instructions}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from heron.hlo.module import Module
     from heron.passes.base import Pass
     from heron.passes.checks import ValueCheck
+    from heron.passes.pipeline import Unsettled
 
 
 #: the pass after which every value has a layout that counts
@@ -52,6 +53,10 @@ class PassContext:
         self.trace = trace if trace is not None else Trace()
         self.records: list[Run] = []
         self.rules: Counter[tuple[str, str, str]] = Counter()
+        #: loops that were stopped before they settled
+        self.unsettled: list[Unsettled] = []
+        #: called with a pass's name after each run that changed the module
+        self.on_changed: Callable[[str, Module], None] | None = None
         #: whether passes may leave alone what has not changed since they looked at it last
         self.revisits_changes_only = True
         self._looked: dict[Pass, tuple[Module, int]] = {}  # the module a pass looked at last, and when
@@ -85,6 +90,10 @@ class PassContext:
         self._run.fired[rule] += times
         self._run.lines[f"{rule} {source_line}"] += times
         self.rules[self._run.name, rule, source_line] += times
+
+    def may_fire(self, rule: str, source_line: str, at: Instruction) -> bool:
+        """Whether a rewrite that was found may be made. A bisection counts them and stops at some number."""
+        return True
 
     def look(self, step: Pass, module: Module) -> set[Instruction] | None:
         """What has changed since `step` called this last in the pipeline that runs; None when it is to see all."""
@@ -158,6 +167,8 @@ class PassContext:
             self.note(f"values are not checked, the program cannot be evaluated: {error.what} ({error.code})")
 
     def _check(self, step: Pass, module: Module) -> None:
+        if self.on_changed is not None:
+            self.on_changed(step.name, module)
         if self.options.dump_dir:
             from heron.passes.checks import dump
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from heron.errors import HeronError
 from heron.passes.base import Constraint, Pass
 from heron.passes.canonical import Fingerprints
+from heron.passes.changes import diff
 
 if TYPE_CHECKING:
     from heron.hlo.module import Module
@@ -51,8 +52,8 @@ class Fixpoint(Pipeline):
     A pass that left the module alone is not run again before another one changes something, also when the same steps
     come in a later loop of the pipeline. Passes that ask `PassContext.look` see what has changed since their last run.
 
-    Passes that undo each other are noticed from the fourth round on: when the module is one it has been before, the
-    passes and rules that fired since then are noted in the trace, and the loop stops.
+    Passes that undo each other are noticed from the fourth round on, when the module is one it has been before. The
+    loop stops then, and after `max_iterations`: see `Unsettled`.
     """
 
     max_iterations: int = 25
@@ -81,18 +82,52 @@ class Fixpoint(Pipeline):
                     continue
                 print_ = fingerprints.of(module)
                 if print_ in seen:
-                    ctx.note(f"{self.name}: stopped, {_who_fights(ctx, rounds[seen[print_] + 1])} undo each other")
+                    who = _who_fights(ctx, rounds[seen[print_] + 1])
+                    self._give_up(module, ctx, f"stopped, {who} undo each other")
                     return changed
                 seen[print_] = n
-            ctx.note(
-                f"{self.name}: stopped after {self.max_iterations} rounds, {_who_fights(ctx, rounds[-1])} still change"
-            )
+            who = _who_fights(ctx, rounds[-1])
+            self._give_up(module, ctx, f"stopped after {self.max_iterations} rounds, {who} still change")
         return changed
+
+    def _give_up(self, module: Module, ctx: PassContext, what: str) -> None:
+        """Go round once more to see what changes, and tell."""
+        before, states = str(module), list[str]()
+        for step in self.steps:
+            if ctx.run_pass(step, module):
+                states.append(str(module))
+        # what one pass does another may undo within the round: the first change is the one to see
+        found = Unsettled(self.name, what, diff(before, states[0]) if states else "")
+        ctx.note(f"{found.loop}: {found.what}")
+        ctx.unsettled.append(found)
+        if ctx.options.check:
+            raise found.error()
 
     def lines(self, indent: str = "") -> Iterable[str]:
         first, *rest = super().lines(indent)
         yield f"{first.removesuffix(':')}, to a fixed point:"
         yield from rest
+
+
+@dataclass(frozen=True, slots=True)
+class Unsettled:
+    """A loop that was stopped: its name, who was still at work, and how two of the states it went through differ."""
+
+    loop: str
+    what: str
+    difference: str
+
+    def error(self) -> HeronError:
+        """PASS008, for when checks are on."""
+        lines = self.difference.splitlines()
+        if len(lines) > 40:
+            lines = [*lines[:40], f"… {len(lines) - 40} more lines"]
+        return HeronError(
+            "PASS008",
+            f"loop '{self.loop}' does not settle: {self.what}",
+            why="from one state to the next\n" + "\n".join(f"    {line}" for line in lines),
+            hint="without check=verify or check=values it is only noted; heron opt --stats shows it all",
+        )
 
 
 def _who_fights(ctx: PassContext, since: int) -> str:

@@ -10,7 +10,7 @@ import difflib
 import importlib
 import importlib.util
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import fields
 from functools import cache
 from typing import Any, TypeVar
@@ -29,7 +29,9 @@ _PIPELINES: dict[str, Callable[..., Pipeline]] = {}
 def register(cls: _P) -> _P:
     """Class decorator: make a pass known under its `name`."""
     if not cls.name or cls.name in _PASSES:
-        raise HeronError("PASS004", f"pass name '{cls.name}' is empty or taken", where=cls.__module__)
+        taken = _PASSES.get(cls.name)
+        why = f"{taken.__module__} has it" if taken is not None else "a pass needs a class variable `name`"
+        raise HeronError("PASS004", f"pass name '{cls.name}' is empty or taken", where=cls.__module__, why=why)
     _PASSES[cls.name] = cls
     return cls
 
@@ -50,6 +52,20 @@ def all_passes() -> list[type[Pass]]:
     """Every pass, by name."""
     _import_all()
     return [_PASSES[name] for name in sorted(_PASSES)]
+
+
+def names() -> tuple[set[str], set[str]]:
+    """Names of all passes and pipelines."""
+    _import_all()
+    return set(_PASSES), set(_PIPELINES)
+
+
+def forget(passes: Iterable[str], pipelines: Iterable[str] = ()) -> None:
+    """Take registered passes and pipelines out again."""
+    for name in passes:
+        del _PASSES[name]
+    for name in pipelines:
+        del _PIPELINES[name]
 
 
 def get(name: str, /, **options: Any) -> Pass:

@@ -20,7 +20,7 @@ def summary(trace: Trace) -> str:
     title = trace.module + (f" for {trace.target}" if trace.target else "")
     title += "".join(f" {name}={value}" for name, value in trace.options.items())
     out.print(f"{title}: {_steps(trace)} in {seconds(trace.seconds)}")
-    for table in (_kernels(trace), _resources(trace), _memory(trace), _stages(trace), _passes(trace)):
+    for table in (_kernels(trace), _resources(trace), _memory(trace), _stages(trace), passes(trace)):
         if table.row_count:
             out.print()
             out.print(table)
@@ -118,7 +118,8 @@ def _stages(trace: Trace) -> Table:
     return made
 
 
-def _passes(trace: Trace, most: int = 8) -> Table:
+def passes(trace: Trace, most: int = 8) -> Table:
+    """The passes that took longest: how often they ran and changed something, instructions added, time."""
     made = table("pass", "runs>", "changed>", "instructions>", "time>")
     by_name: dict[str, list[PassRecord]] = {}
     for p in trace.passes:

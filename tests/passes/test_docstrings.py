@@ -19,7 +19,7 @@ from heron.passes.checks import ValueCheck
 from heron.passes.context import PassContext
 from heron.passes.docs import doc_of
 from heron.passes.simplify.algebraic.rules import RULES, Rule, table
-from heron.passes.simplify.algebraic_simplifier import rewrite
+from heron.passes.simplify.rewriting import rewrite
 from tests.passes.values import check_on_special_values, root_type
 
 PASSES = registry.all_passes()

@@ -197,6 +197,10 @@ def test_passes_that_fight_are_named(module: Module) -> None:
     (note,) = ctx.trace.notes
     assert note == "loop: stopped, set-constant (rules set) and set-back (rules set) undo each other"
     assert len(ctx.records) < 20
+    (found,) = ctx.unsettled
+    assert "-  %c = f32[] constant(1)\n+  %c = f32[] constant(2)" in found.difference
+    with pytest.raises(HeronError, match=r"PASS008(.|\n)*set-back(.|\n)*\+ .*constant\(2\)"):
+        PassContext(Options(check="verify")).run_pass(loop, module)
 
 
 def test_a_fixpoint_that_never_ends_is_stopped(module: Module) -> None:
@@ -213,7 +217,7 @@ def test_a_fixpoint_that_never_ends_is_stopped(module: Module) -> None:
 
     ctx = PassContext()
     ctx.run_pass(Fixpoint("loop", [Grow()], max_iterations=7), module)
-    assert len(ctx.records) == 7
+    assert len(ctx.records) == 8  # and one more to see what changes
     assert ctx.trace.notes == ["loop: stopped after 7 rounds, grow still change"]
 
 
@@ -303,7 +307,7 @@ def test_a_dump_folder_that_cannot_be_made(module: Module, blocked: Path) -> Non
 
 def test_rules_that_chase_each_other_are_named(module: Module) -> None:
     from heron.passes.simplify.algebraic.rules import Rule, table
-    from heron.passes.simplify.algebraic_simplifier import rewrite
+    from heron.passes.simplify.rewriting import rewrite
 
     def again(i, b):  # noqa: ANN001, ANN202
         return b.add("add", list(i.operands), i.shape)

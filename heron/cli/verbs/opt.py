@@ -22,15 +22,32 @@ from heron.cli.common import (
 from heron.errors import HeronError
 
 if TYPE_CHECKING:
+    from heron.hlo.module import Module
+    from heron.options import Options
     from heron.passes.base import Pass
+    from heron.passes.context import PassContext
+    from heron.targets import Target
+
+
+#: what these options mean without a value; click would take the next word for it
+_WITHOUT_VALUE = {"--print-changed": "text", "--bisect": "values"}
+
+
+class _Command(click.Command):
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, [f"{a}={_WITHOUT_VALUE[a]}" if a in _WITHOUT_VALUE else a for a in args])
 
 
 @click.command(
+    cls=_Command,
     short_help="Run passes on a program and print it.",
     epilog=examples(
         "heron opt model.hlo -p dce,cse",
-        "heron opt model.hlo --pipeline cpu",
+        "heron opt model.hlo --pipeline cpu --stats --print-changed=diff",
         "heron opt model.hlo -p algebraic-simplifier -O math=fast -O check=values",
+        "heron opt model.hlo --load my_passes.py -p my-pass",
+        "heron opt model.hlo --pipeline cpu --bisect",
+        "heron opt model.hlo --pipeline gpu --check-with 'heron run {} --random 0 --target sim:sm_90'",
     ),
 )
 @file_argument
@@ -38,6 +55,23 @@ if TYPE_CHECKING:
 @click.option("--pipeline", metavar="NAME", help="A named pipeline; `heron passes` lists them.")
 @target_option
 @click.option("-o", "output", metavar="OUT", help="Write the result to OUT.")
+@click.option("--load", "loads", multiple=True, metavar="PY", help="A Python file with passes or rules of your own.")
+@click.option(
+    "--print-changed",
+    "show",
+    type=click.Choice(["text", "diff"]),
+    metavar="[=diff]",
+    help="Print the program after each pass that changed it; =diff: only what changed.",
+)
+@click.option("--stats", is_flag=True, help="Tell on standard error what each pass and each rule did.")
+@click.option(
+    "--bisect",
+    "bisect",
+    type=click.Choice(["values", "verify"]),
+    metavar="[=verify]",
+    help="Find the pass and the rewrite that change the program's values (=verify: or only break it).",
+)
+@click.option("--check-with", "command_line", metavar="CMD", help="Bisect by a command; {} is a file with the program.")
 @settings_option
 @json_option
 def command(
@@ -46,34 +80,94 @@ def command(
     pipeline: str | None,
     target: str,
     output: str | None,
+    loads: tuple[str, ...],
+    show: str | None,
+    stats: bool,
+    bisect: str | None,
+    command_line: str | None,
     settings: tuple[str, ...],
     as_json: bool,
-) -> None:
-    """Run passes on FILE (HLO text, - for standard input) and print the result."""
-    from heron import files, targets
-    from heron.hlo.text import print_module
+) -> int:
+    """Run passes on FILE (HLO text, - for standard input) and print the result.
+
+    With --bisect nothing is printed but what breaks the program; the exit code is 1 when something does.
+    """
+    from heron import targets
     from heron.passes import registry
-    from heron.passes.context import PassContext
-    from heron.trace import Trace
+    from heron.passes.loading import loaded
 
     if (passes is None) == (pipeline is None):
         raise HeronError("CLI035", "which passes?", hint="either -p PASS,PASS or --pipeline NAME; see `heron passes`")
     machine, options = targets.get(target), make_options(settings)
-    steps = parse_passes(passes) if passes is not None else [registry.pipeline(pipeline or "")]
-    module = load_module(file)
-    trace = Trace(module.name, target)
+    with loaded(loads):
+        steps = parse_passes(passes) if passes is not None else [registry.pipeline(pipeline or "")]
+        module = load_module(file)
+        if bisect or command_line:
+            return _bisect(module, steps, machine, options, bisect, command_line, as_json)
+        context = _run(module, steps, machine, options, show)
+        _print_result(module, context, output, as_json)
+        if stats:
+            from heron.cli.opt_report import print_statistics
+
+            print_statistics(context)
+    return 0
+
+
+def _run(module: Module, steps: list[Pass], machine: Target, options: Options, show: str | None) -> PassContext:
+    from heron.passes.context import PassContext
+    from heron.trace import Trace
+
+    trace = Trace(module.name, machine.name)
     trace.options = options.changed()
     context = PassContext(options=options, trace=trace, target=machine)
+    if show is not None:
+        from heron.cli.opt_report import ChangePrinter
+
+        context.on_changed = ChangePrinter(module, show == "diff")
     for step in steps:
         context.run_pass(step, module)
+    return context
+
+
+def _print_result(module: Module, context: PassContext, output: str | None, as_json: bool) -> None:
+    from heron import files
+    from heron.hlo.text import print_module
+
     text = print_module(module)
     if output is not None:
         files.write_text(output, text if text.endswith("\n") else text + "\n")
     if as_json:
-        record = {key: trace.to_json()[key] for key in ("passes", "decisions", "notes")}
+        record = {key: context.trace.to_json()[key] for key in ("passes", "decisions", "notes")}
         print_json({**record, **({"file": output} if output else {"text": text})})
     elif output is None:
         print_text(text)
+
+
+def _bisect(
+    module: Module,
+    steps: list[Pass],
+    machine: Target,
+    options: Options,
+    by: str | None,
+    command_line: str | None,
+    as_json: bool,
+) -> int:
+    from heron.cli import opt_report
+    from heron.passes.bisect import Bisection, values_check, verify_check
+
+    if by and command_line:
+        raise HeronError("CLI035", "which check?", hint="either --bisect or --check-with")
+    if command_line:
+        check = opt_report.command_check(command_line)
+    else:
+        check = values_check(module) if by == "values" else verify_check
+    with opt_report.probes_shown() as show:
+        culprit = Bisection(module, steps, check, options, machine, show).search()
+    if as_json:
+        print_json(opt_report.culprit_json(culprit))
+    else:
+        opt_report.print_culprit(culprit)
+    return int(culprit is not None)
 
 
 def parse_passes(text: str) -> list[Pass]:

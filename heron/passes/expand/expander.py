@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import ClassVar
 
 from heron.hlo.computation import Computation
@@ -27,16 +28,21 @@ class Expander(Pass):
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
+        code = type(self).expand.__code__
+        where = f"{PurePath(code.co_filename).name}:{code.co_firstlineno}"
         for c in module.computations_to_rewrite():
             found = [i for i in c.instructions if i.opcode in self.opcodes and self._takes(i)]
             for i in found:
+                if not ctx.may_fire("expand", where, i):
+                    return changed
+                ctx.fired("expand", where)
+                changed = True
                 before = len(c)
                 new = self.expand(i)
                 _hand_on_metadata(c, i, len(c) - before)
                 c.replace(i, new)
                 if i.parent is c:  # its effects are those of what stands for it now
                     c.remove(i)
-            changed |= bool(found)
         return changed
 
     def _takes(self, i: Instruction) -> bool:

@@ -59,9 +59,12 @@ class ConstantFolding(Pass):
                 if not i.operands or i.operands[0].opcode not in ("constant", "broadcast") or not self._folds(i):
                     continue
                 value = _value(i)
-                if value is not None:
-                    c.replace(i, constant(c, value, like=i))
-                    changed = True
+                if value is None:
+                    continue
+                if not ctx.may_fire("fold", "constant_folding.py", i):
+                    return changed
+                c.replace(i, constant(c, value, like=i))
+                changed = True
         return changed
 
     def _folds(self, i: Instruction) -> bool:

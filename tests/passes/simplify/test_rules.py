@@ -13,7 +13,7 @@ from heron.hlo.text import parse
 from heron.hlo.verifier import verify
 from heron.passes.docs import doc_of
 from heron.passes.simplify.algebraic.rules import RULES, Rule, table
-from heron.passes.simplify.algebraic_simplifier import rewrite
+from heron.passes.simplify.rewriting import rewrite
 from tests.passes.values import check_on_special_values, root_type
 
 #: what an example's types are exchanged for: a rule either leaves such a program alone or keeps its values

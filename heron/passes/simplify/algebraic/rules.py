@@ -75,9 +75,14 @@ RULES: list[Rule] = []
 
 
 def rule(
-    *opcodes: str, operand: str | tuple[str, ...] = (), math: str = "exact", floats: str = "", layouts: str = ""
+    *opcodes: str,
+    operand: str | tuple[str, ...] = (),
+    math: str = "exact",
+    floats: str = "",
+    layouts: str = "",
+    home: list[Rule] = RULES,
 ) -> Callable[[Apply], Apply]:
-    """Decorator: register a function as the rule for instructions with one of these opcodes."""
+    """Decorator: register a function as the rule for instructions with one of these opcodes, among those of `home`."""
     of = (operand,) if isinstance(operand, str) else operand
 
     def add(function: Apply) -> Apply:
@@ -85,17 +90,17 @@ def rule(
         law = (function.__doc__ or "").split("\n", 1)[0].strip()
         where = f"{PurePath(code.co_filename).name}:{code.co_firstlineno}"
         kind = layouts or function.__globals__.get("LAYOUTS", "free")
-        RULES.append(Rule(function.__name__, opcodes, of, law, math, where, function, kind, floats or math))
+        home.append(Rule(function.__name__, opcodes, of, law, math, where, function, kind, floats or math))
         return function
 
     return add
 
 
-def allowed(allows: Callable[[str], bool]) -> list[Rule]:
-    """The rules whose class may fire, those for whose floats it may not without them."""
+def allowed(rules: Iterable[Rule], allows: Callable[[str], bool]) -> list[Rule]:
+    """Those whose class may fire; where only that for floats may not, without floats."""
     return [
         r if allows(r.floats) else replace(r, apply=_without_floats(r.apply))
-        for r in RULES
+        for r in rules
         if allows(r.math) or allows(r.floats)
     ]
 
