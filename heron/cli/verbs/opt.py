@@ -100,7 +100,7 @@ def command(
         raise HeronError("CLI035", "which passes?", hint="either -p PASS,PASS or --pipeline NAME; see `heron passes`")
     machine, options = targets.get(target), make_options(settings)
     with loaded(loads):
-        steps = parse_passes(passes) if passes is not None else [registry.pipeline(pipeline or "")]
+        steps: list[Pass] = parse_passes(passes) if passes is not None else [registry.pipeline(pipeline or "")]
         module = load_module(file)
         if bisect or command_line:
             return _bisect(module, steps, machine, options, bisect, command_line, as_json)
