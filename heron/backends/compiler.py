@@ -104,7 +104,7 @@ class Compilation:
         seen, made = _signature(self.source), _signature(self.scheduled)
         is_dynamic = any(s.dynamic for shape in (*seen.parameters, seen.result) for _, s in shape.leaves())
         if not is_dynamic and not self.size_checks:
-            return seen
+            return Signature(made.parameters, seen.names, made.result)
         from heron.runtime.dynamic_signature import DynamicSignature
 
         return DynamicSignature(made.parameters, made.names, made.result, seen, self.size_checks)

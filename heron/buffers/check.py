@@ -18,6 +18,7 @@ from heron.analysis.in_place import in_place_pairs
 from heron.buffers.assignment import BufferAssignment
 from heron.errors import HeronError
 from heron.hlo.computation import Computation
+from heron.hlo.evaluation.bits import from_memory
 from heron.hlo.evaluator import Evaluator
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
@@ -107,10 +108,10 @@ class _Machine:
         return self._load(self.a.flow.at[i], i.shape)
 
     def _view(self, v: Value, shape: Shape) -> np.ndarray:
-        """The bytes of `v` as an array of `shape`: a bitcast's may differ from the value's own."""
+        """The bytes of `v` as an array of `shape`, in its layout: a bitcast's may differ from the value's own."""
         s = self.a.slices[v]
         raw = self.memory[s.allocation][s.offset : s.offset + s.size]
-        return raw.view(shape.element_type.dtype).reshape(shape.dims)
+        return from_memory(raw.view(shape.element_type.dtype), shape.dims, shape.layout)
 
     def _load(self, tree: Tree, shape: Shape) -> Any:
         if isinstance(tree, tuple):

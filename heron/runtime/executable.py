@@ -40,8 +40,13 @@ class Signature:
         """Flat arguments as (parameter number, tuple index)."""
         return tuple((n, index) for n, p in enumerate(self.parameters) for index, s in p.leaves() if s.is_array)
 
+    @property
+    def output_arrays(self) -> list[tuple[np.dtype, tuple[int, ...]]]:
+        """Dtype and dimensions of each flat result as it lies in memory."""
+        return [(s.element_type.dtype, tuple([s.dims[d] for d in memory_order(s)])) for s in self.outputs]
+
     def check(self, arrays: Seq[Any]) -> list[np.ndarray]:
-        """Arguments as C-contiguous arrays of the right dtype and shape.
+        """Arguments as arrays of the right dtype and shape.
 
         Raises RUN001 (count), RUN002 (dtype), RUN003 (shape).
         """
@@ -72,7 +77,7 @@ class Signature:
                     "RUN003",
                     f"argument {n} ('{name}') has shape {list(array.shape)}, the program takes {leaf.bare}",
                 )
-            checked.append(array if array.flags.c_contiguous else np.ascontiguousarray(array))
+            checked.append(array)
         return checked
 
     def finish(self, outputs: list[np.ndarray]) -> list[np.ndarray]:
@@ -82,6 +87,17 @@ class Signature:
     def pack(self, outputs: Seq[np.ndarray]) -> Any:
         """Flat outputs as the program's result: one array, or nested tuples."""
         return _packed(self.result, iter(outputs))
+
+
+def memory_order(shape: Shape) -> tuple[int, ...]:
+    """Dimensions of an array as they lie in memory, the slowest first."""
+    return tuple(range(shape.rank)) if shape.layout is None else shape.layout.minor_to_major[::-1]
+
+
+def _turned(shapes: Seq[Shape]) -> list[tuple[int, tuple[int, ...]]]:
+    """Places and memory orders of the arrays that are not row-major."""
+    orders = [(n, memory_order(s)) for n, s in enumerate(shapes)]
+    return [(n, order) for n, order in orders if order != tuple(range(len(order)))]
 
 
 def _packed(shape: Shape, rest: Iterator[np.ndarray]) -> Any:
@@ -122,6 +138,8 @@ class Executable(ABC):
         self.name, self.target, self.signature = name, target, signature
         self.kernels, self.assignment, self.trace = kernels, assignment, trace
         self._stages = stages
+        leaves = [s for p in signature.parameters for _, s in p.leaves() if s.is_array]
+        self._turned_arguments, self._turned_outputs = _turned(leaves), _turned(signature.outputs)
 
     def __call__(self, *arrays: Any) -> Any:
         """Run on NumPy arrays; gives one array, or (nested) tuples of them."""
@@ -129,11 +147,17 @@ class Executable(ABC):
 
     def run(self, arrays: Seq[Any]) -> list[np.ndarray]:
         """Run; flat outputs in order."""
-        return self.signature.finish(self.execute(self.signature.check(arrays)))
+        given = self.signature.check(arrays)
+        for n, order in self._turned_arguments:
+            given[n] = given[n].transpose(order)
+        outputs = self.execute([a if a.flags.c_contiguous else np.ascontiguousarray(a) for a in given])
+        for n, order in self._turned_outputs:
+            outputs[n] = outputs[n].transpose(np.argsort(order))
+        return self.signature.finish(outputs)
 
     @abstractmethod
     def execute(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
-        """Run on checked flat arguments."""
+        """Run on checked flat arguments, C-contiguous, their dimensions as they lie in memory."""
 
     @property
     def memory(self) -> Memory:

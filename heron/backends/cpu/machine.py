@@ -80,8 +80,7 @@ class CpuMachine(Machine):
         with trace.stage("machine code"):
             jit = Jit(level=options.opt_level, symbols=writer.externals)
             code = jit.add(text, facts["name"], exports=[ENTRY])
-        outputs = [(s.element_type.dtype, s.dims) for s in signature.outputs]
-        memory = HostMemory(buffers, signature.arguments, outputs)
+        memory = HostMemory(buffers, signature.arguments, signature.output_arrays)
         shared = self.pool if writer.shares else None
         return CpuExecutable(jit.address(ENTRY), code, hosts, memory, shared, **facts)
 

@@ -91,8 +91,7 @@ class GpuMachine(Machine):
                 text = self.llvm({name: use})
             with trace.stage("machine code"):
                 runners[name] = simulation.kernel(use, text)
-        outputs = [(s.element_type.dtype, s.dims) for s in signature.outputs]
-        memory = HostMemory(buffers, signature.arguments, outputs)
+        memory = HostMemory(buffers, signature.arguments, signature.output_arrays)
         return SimExecutable(thunks, runners, memory, **facts)
 
     def ptx(self, text: str) -> str:

@@ -39,6 +39,8 @@ def is_producer(i: Instruction) -> bool:
         return i.shape.is_scalar
     if i.control_predecessors or i.control_successors or not i.shape.is_array or i.opcode == "copy":
         return False
+    if i.opcode == "bitcast" and not (_is_row_major(i.shape) and _is_row_major(i.operands[0].shape)):
+        return False  # at the edge of the program, between what callers see and what kernels work on
     return i.op.is_elementwise and not i.op.has_side_effect or i.opcode in MOVES
 
 

@@ -2,49 +2,232 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from heron.hlo.instruction import Instruction
+from heron.hlo.layout import layout
 from heron.hlo.module import Module
-from heron.hlo.shape import Shape
+from heron.hlo.shape import Shape, ShapeIndex, tuple_
 from heron.passes.base import Pass
+from heron.passes.building import array, reshape, transpose
 from heron.passes.context import PassContext
+from heron.passes.expand.expander import home
 from heron.passes.registry import register
+from heron.passes.tuples import arranged, packed, part_of, read_from, with_parts
 
 
 @register
 @dataclass(frozen=True)
 class LayoutAssignment(Pass):
-    """Gives every array of every computation the default row-major layout, the module's entry layout included.
+    """Gives every array the default row-major layout, inside the program; parameters and results keep theirs.
 
-    The kernels and library calls all work on row-major arrays, so an instruction's result lies in memory as its
-    dimensions are written, whatever layouts the program came with.
+    The kernels and library calls all work on row-major arrays. What callers see, the entry's layouts as its header
+    gives them (else those of its parameters and its root), stays: a parameter in another order is read as the row-major
+    array its bytes are, and transposed; a result is transposed and handed out the same way. Tiles and memory spaces are
+    not kept.
 
-    ROOT t = f32[2,3]{0,1} transpose(f32[3,2]{1,0} x), dimensions={1,0}
+    ROOT n = f32[2,3]{0,1} negate(f32[2,3]{0,1} x)
     ->
-    ROOT t = f32[2,3]{1,0} transpose(x), dimensions={1,0}
+    bytes = f32[3,2]{1,0} bitcast(x)
+    rows = f32[2,3]{1,0} transpose(bytes), dimensions={1,0}
+    n = f32[2,3]{1,0} negate(rows)
+    columns = f32[3,2]{1,0} transpose(n), dimensions={1,0}
+    ROOT r = f32[2,3]{0,1} bitcast(columns)
     """
 
     name = "layout-assignment"
 
     def run(self, module: Module, ctx: PassContext) -> bool:
-        new: dict[Shape, Shape] = {}
-
-        def default(shape: Shape) -> Shape:
-            found = new.get(shape)
-            if found is None:
-                found = new[shape] = shape.with_default_layout()
-            return found
-
-        changed = False
-        for i in module.instructions():
-            shape = default(i.shape)
-            if shape is not i.shape:
-                i.shape = shape
-                i.touch()
+        given = tuple([_order_only(s) for s in module.parameter_shapes])
+        result = _order_only(module.result_shape)
+        entry = module.entry
+        edge = _edge(entry.parameters, given) | _edge_of_result(entry.root, result)
+        changed = _without_layouts_in_bitcasts(module, edge)
+        changed |= _inside(module, edge)
+        for p, shape in zip(entry.parameters, given, strict=True):
+            if p not in edge and not _is_default(shape):
+                _receive(p, shape)
                 changed = True
-        if module.entry_layout is not None:
-            parameters, result = module.entry_layout
-            layout = tuple(map(default, parameters)), default(result)
-            changed |= layout != module.entry_layout
-            module.entry_layout = layout
+        if entry.root not in edge and not _is_default(result):
+            _hand_out(entry.root, result)
+            changed = True
+        if module.entry_layout not in (None, (given, result)):
+            module.entry_layout = given, result
+            changed = True
         return changed
+
+
+def _inside(module: Module, edge: set[Instruction]) -> bool:
+    """Row-major layouts for all but the instructions at the edge, which have theirs already."""
+    new: dict[Shape, Shape] = {}
+    changed = False
+    for i in module.instructions():
+        shape = new.get(i.shape)
+        if shape is None:
+            shape = new[i.shape] = i.shape.with_default_layout()
+        if shape is not i.shape and i not in edge:
+            i.shape = shape
+            changed = True
+    return changed
+
+
+def _without_layouts_in_bitcasts(module: Module, edge: set[Instruction]) -> bool:
+    """Write bitcasts between layouts that are not row-major as what they do to elements: layouts are about to go."""
+    found = [i for i in module.instructions() if i.opcode == "bitcast" and i not in edge and i.operands[0] not in edge]
+    found = [i for i in found if _moves_elements(i)]
+    for i in found:
+        c, x = home(i), i.operands[0]
+        stored = reshape(transpose(x, _order(x.shape)), [i.shape.dims[d] for d in _order(i.shape)])
+        if i.shape.element_type is not x.shape.element_type:
+            stored = c.add("bitcast-convert", [stored], stored.shape.with_type(i.shape.element_type), like=i)
+        c.replace(i, transpose(stored, _inverse(_order(i.shape))))
+    return bool(found)
+
+
+def _moves_elements(i: Instruction) -> bool:
+    x = i.operands[0].shape
+    return not (_is_default(x) and _is_default(i.shape)) and x.element_type.bits == i.shape.element_type.bits
+
+
+# -- layouts -----------------------------------------------------------------------------------------------------------
+def _order_only(shape: Shape) -> Shape:
+    """The shape with the order of its dimensions in memory, and nothing else of its layouts."""
+    if shape.tuple_shapes is not None:
+        return tuple_([_order_only(s) for s in shape.tuple_shapes])
+    if shape.layout is None or any(shape.dynamic):
+        return shape.with_default_layout()
+    return shape.with_layout(layout(shape.layout.minor_to_major))
+
+
+def _order(shape: Shape) -> tuple[int, ...]:
+    """Dimensions as they lie in memory, the slowest first."""
+    return tuple(range(shape.rank)) if shape.layout is None else shape.layout.minor_to_major[::-1]
+
+
+def _inverse(order: Sequence[int]) -> list[int]:
+    return [order.index(d) for d in range(len(order))]
+
+
+def _is_default(shape: Shape) -> bool:
+    return shape is shape.with_default_layout()
+
+
+def _others(shape: Shape) -> list[tuple[ShapeIndex, Shape]]:
+    """The arrays in `shape` that are not row-major."""
+    return [(index, s) for index, s in shape.leaves() if s.is_array and not _is_default(s)]
+
+
+# -- the edge ----------------------------------------------------------------------------------------------------------
+def _edge(parameters: Sequence[Instruction], given: Sequence[Shape]) -> set[Instruction]:
+    """Parameters that have their layouts already and are only read as bytes, with what takes them apart."""
+    found: set[Instruction] = set()
+    for p, shape in zip(parameters, given, strict=True):
+        if p.shape is shape and not _is_default(shape):
+            parts = _read_as_bytes(p)
+            found |= parts or set()
+    return found
+
+
+def _read_as_bytes(i: Instruction) -> set[Instruction] | None:
+    """`i` and the parts taken of it where all that is not row-major is read by bitcasts, else None."""
+    found = {i}
+    for user in i.users:
+        if _is_default(i.shape) or (user.opcode == "bitcast" and _is_default(user.shape)):
+            continue
+        of_tuple = (
+            user.opcode == "get-tuple-element" and user.shape is (i.shape.tuple_shapes or ())[user.attrs["index"]]
+        )
+        parts = _read_as_bytes(user) if of_tuple else None
+        if parts is None:
+            return None
+        found |= parts
+    return found
+
+
+def _edge_of_result(root: Instruction, shape: Shape) -> set[Instruction]:
+    """The root and what it is put together of, where it has its layouts already and those are bitcasts."""
+    found, work = set[Instruction](), [(root, shape)]
+    while work:
+        i, wanted = work.pop()
+        if i.shape is not wanted:
+            return set()
+        if _is_default(wanted):
+            continue
+        if i.opcode == "tuple":
+            work += zip(i.operands, wanted.tuple_shapes or (), strict=True)
+        elif i.opcode != "bitcast":
+            return set()
+        found.add(i)
+    return found
+
+
+def _receive(p: Instruction, shape: Shape) -> None:
+    """Give a parameter its layout, and its readers row-major arrays."""
+    readers, was_root = list(p.users), p.is_root
+    p.shape = shape
+    leaves: list[Instruction] = []
+
+    def leaf_at(index: ShapeIndex) -> Instruction:
+        leaves.append(_row_major_part(p, index))
+        return leaves[-1]
+
+    parts = arranged(shape, leaf_at)
+    for user in readers:
+        if user.opcode == "get-tuple-element":
+            read_from(parts[user.attrs["index"]], user)  # type: ignore[index]
+    readers = [user for user in readers if p in user.operands]
+    if readers or was_root:
+        whole = packed(home(p), parts, shape.with_default_layout(), p)
+        p.replace_uses_with(whole, readers)
+        if was_root:
+            home(p).root = whole
+    c = home(p)
+    for leaf in leaves:
+        _join_transposes(leaf)
+        c.remove_dead_from(leaf)
+
+
+def _row_major_part(p: Instruction, index: ShapeIndex) -> Instruction:
+    """The array at that index of a parameter, row-major; taken from it anew."""
+    for n in index:
+        assert p.shape.tuple_shapes is not None
+        p = home(p).add("get-tuple-element", [p], p.shape.tuple_shapes[n], index=n)
+    return p if not p.shape.is_array or _is_default(p.shape) else _rows(p)
+
+
+def _rows(x: Instruction) -> Instruction:
+    """The row-major array that `x` is, from its bytes."""
+    order = _order(x.shape)
+    dims = [x.shape.dims[d] for d in order]
+    stored = home(x).add("bitcast", [x], array(x.shape.element_type, dims), like=x)
+    return _transposed(stored, _inverse(order))
+
+
+def _hand_out(root: Instruction, shape: Shape) -> None:
+    """Make the entry's result have the layouts of `shape`."""
+    parts = {index: _in_layout(part_of(root, index), s) for index, s in _others(shape)}
+    new = with_parts(root, parts)
+    new.shape = shape
+    home(root).root = new
+    home(root).remove_dead_from(root)
+
+
+def _in_layout(x: Instruction, shape: Shape) -> Instruction:
+    """A row-major array in the layout of `shape`."""
+    return home(x).add("bitcast", [_transposed(x, _order(shape))], shape, like=x)
+
+
+def _transposed(x: Instruction, order: Sequence[int]) -> Instruction:
+    """`x` transposed, in one step where it is a transpose itself."""
+    while x.opcode == "transpose":
+        order = [x.attrs["dimensions"][d] for d in order]
+        x = x.operands[0]
+    return transpose(x, order)
+
+
+def _join_transposes(rows: Instruction) -> None:
+    """Transposes of a transposed parameter, done in one step from the parameter's bytes."""
+    for user in list(rows.users):
+        if rows.opcode == "transpose" and user.opcode == "transpose":
+            home(rows).replace(user, _transposed(rows, user.attrs["dimensions"]))

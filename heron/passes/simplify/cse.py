@@ -65,7 +65,8 @@ class Cse(Pass):
             operands = [number[o] for o in i.operands]
             if opcode in commutative and operands[0] > operands[1]:
                 operands[0], operands[1] = operands[1], operands[0]
-            shape = i.shape if self.layout_sensitive else i.shape.bare
+            # a bitcast's layout says which elements it gives
+            shape = i.shape if self.layout_sensitive or opcode == "bitcast" else i.shape.bare
             key = (opcode, shape, *operands)
             first = seen.setdefault(key, i)
             if first is i:
