@@ -364,6 +364,19 @@ def _copy(d: Odd) -> Instruction | None:
     return None if x is None else d.b.copy(x)
 
 
+def _bitcast(d: Odd) -> Instruction | None:
+    """The same bytes as an array of other dimensions, in any order."""
+    x = d.pick()
+    if x is None or x.shape.dynamic or x.shape.element_type.bits < 8:
+        return None
+    dims = [x.shape.dims[k] for k in d.shuffled(x.shape.rank)]
+    if d.chance(0.3):
+        dims.append(1)
+    return d.b.bitcast(
+        x, shape=row_major(x.shape.element_type, *dims).with_layout(layout(tuple(d.shuffled(len(dims)))))
+    )
+
+
 def _parts(d: Odd) -> Instruction | None:
     """A complex number taken apart and put together."""
     x = d.pick("complex")
@@ -402,6 +415,7 @@ _MOVES: dict[str, Callable[[Odd], Instruction | None]] = {
     "iota": _iota,
     "constant": _constant,
     "copy": _copy,
+    "bitcast": _bitcast,
     "parts": _parts,
     "bounded": _bounded,
 }

@@ -42,8 +42,8 @@ ROUNDS = frozenset(
     "qr-expander ragged-dot-rewriter result-caster scaled-dot-rewriter simplify-fp-conversions "
     "triangular-solve-expander".split()
 )
-#: passes that weigh what they do by what is there: run again they may do more
-GREEDY = frozenset({"copy-insertion", "instruction-fusion", "multi-output-fusion"})
+#: passes that weigh what they do by what is there, or take one step of several: run again they may do more
+GREEDY = frozenset({"copy-insertion", "instruction-fusion", "multi-output-fusion", "reshape-mover"})
 #: errors by which a pass says that a program is none for it: sizes known at run time only, inside a fusion
 REFUSALS = frozenset({"PASS020"})
 #: ops whose result depends on the order in which numbers are added

@@ -26,13 +26,15 @@ def involves(i: Instruction, t: ElementType) -> bool:
 
 def in_wider(i: Instruction, low: ElementType, high: ElementType) -> Instruction:
     """`i` with everything of type `low` as `high`, converted back at the end."""
-    operands = [convert(o, high) if o.shape.element_type is low else o for o in i.operands]
+    operands = [back(o, retyped(o.shape, low, high)) for o in i.operands]
     made = home(i).attach(i.clone(operands, retyped(i.shape, low, high)))
     return back(made, i.shape)
 
 
 def back(made: Instruction, to: Shape) -> Instruction:
-    """`made` as the types `to` has, part by part."""
+    """`made` as the types `to` has, part by part; `made` itself when it has them."""
+    if made.shape.bare is to.bare:
+        return made
     if to.tuple_shapes is None:
         return convert(made, to.element_type) if to.is_array else made
     c = home(made)
