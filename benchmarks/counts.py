@@ -69,7 +69,7 @@ def count(module: Module) -> Counter[str]:
 
 def optimise() -> Pipeline:
     """The passes of the GPU backend up to the last round of simplification."""
-    steps = gpu.optimize().steps
+    steps = (*gpu.partition().steps, *gpu.optimise().steps)
     last = max(n for n, s in enumerate(steps) if isinstance(s, Fixpoint))
     return Pipeline("optimise", steps[: last + 1])
 

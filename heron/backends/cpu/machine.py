@@ -33,7 +33,7 @@ class CpuMachine(Machine):
     def pipelines(self) -> dict[str, Pipeline]:
         from heron.backends.cpu import pipeline
 
-        return {"hlo": pipeline.optimize(), "fused": pipeline.fuse(), "scheduled": pipeline.schedule()}
+        return {"hlo": pipeline.hlo(), "fused": pipeline.fuse(), "scheduled": pipeline.schedule()}
 
     def has_gemm(self, operands: ElementType, result: ElementType) -> bool:
         return operands is result and operands in blas.PREFIX

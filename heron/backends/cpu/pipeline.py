@@ -8,19 +8,33 @@ from heron.passes.pipelines import simplification
 from heron.passes.registry import get, named_pipeline
 
 
-@named_pipeline("cpu-hlo")
-def optimize() -> Pipeline:
-    """From the program as given to simple HLO in types and forms the backend has."""
+@named_pipeline("cpu-partition")
+def partition() -> Pipeline:
+    """Calls inlined and what is dead or double gone, so that the rest sees the program as it runs."""
     return Pipeline(
-        "hlo",
+        "partition",
         [
+            # programs printed by a compiler may hold fusions that no kernel can do
             get("fusion-legalizer"),
+            # makes calls, so ahead of the inliner
             get("rng-expander"),
             get("rng-bit-generator-expander"),
+            # everything below sees one computation a loop body or branch
             get("call-inliner"),
             get("conditional-canonicalizer"),
             get("dce"),
             get("cse"),
+        ],
+    )
+
+
+@named_pipeline("cpu-optimise")
+def optimise() -> Pipeline:
+    """Ops the backend lacks written by others, then everything made as small as it gets."""
+    return Pipeline(
+        "optimise",
+        [
+            # ops no kernel or library does: each becomes simpler ones, and those are simplified with the rest
             get("dynamic-index-splitter"),
             get("ragged-dot-rewriter"),
             get("scaled-dot-rewriter"),
@@ -32,23 +46,45 @@ def optimize() -> Pipeline:
             get("operand-upcaster"),
             get("batchnorm-expander"),
             get("logistic-expander"),
+            # the computations of maps and reductions stand inside kernels, which have no branches
             get("conditional-to-select"),
             get("map-inliner"),
             simplification(),
+            # loops and branches, now that their conditions are as simple as they get
             get("while-loop-unroller"),
             get("while-loop-invariant-code-motion"),
             get("conditional-code-motion", move_out=False),
+            # dots as libraries take them: transposes that this makes are folded into operands or simplified away
             get("dot-decomposer"),
             get("transpose-folding"),
             get("convolution-canonicalization"),
             simplification(),
+            # nothing may simplify behind it: that would join the steps of a reduction again
             get("tree-reduction-rewriter", parts=64, least=1 << 15),
+        ],
+    )
+
+
+@named_pipeline("cpu-layout")
+def assign_layouts() -> Pipeline:
+    """An order in memory for every value, then what depends on it: forms and types of the machine's own."""
+    return Pipeline(
+        "layout",
+        [
+            # what loops are now is what they stay
             get("while-loop-trip-count-annotator"),
             get("layout-assignment"),
+            # types the machine lacks become wider ones; pairs of conversions that meet then go
             get("float-normalization", excess=True),
             get("simplify-fp-conversions"),
         ],
     )
+
+
+@named_pipeline("cpu-hlo")
+def hlo() -> Pipeline:
+    """From the program as given to simple HLO in types and forms the backend has."""
+    return Pipeline("hlo", [partition(), optimise(), assign_layouts()])
 
 
 @named_pipeline("cpu-fusion")
@@ -83,4 +119,4 @@ def schedule() -> Pipeline:
 @named_pipeline("cpu")
 def whole() -> Pipeline:
     """All of the above in one: from a program as given to what buffers and code are made for."""
-    return Pipeline("cpu", [optimize(), fuse(), schedule()])
+    return Pipeline("cpu", [hlo(), fuse(), schedule()])

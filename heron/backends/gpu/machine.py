@@ -32,7 +32,7 @@ class GpuMachine(Machine):
     def pipelines(self) -> dict[str, Pipeline]:
         from heron.backends.gpu import pipeline
 
-        return {"hlo": pipeline.optimize(), "fused": pipeline.fuse(), "scheduled": pipeline.schedule()}
+        return {"hlo": pipeline.hlo(), "fused": pipeline.fuse(), "scheduled": pipeline.schedule()}
 
     def has_gemm(self, operands: ElementType, result: ElementType) -> bool:
         if operands.is_integer:
