@@ -103,7 +103,8 @@ def fit(arrays: Sequence[np.ndarray], module: Module, source: str) -> list[np.nd
             what = f"{place} has dtype {array.dtype}, the program takes {shape.element_type}"
             raise HeronError("RUN002", what, hint=f"save it as {dtype.name}")
         if not shape.fits(array.shape):
-            raise HeronError("RUN003", f"{place} has shape {list(array.shape)}, the program takes {shape.bare}")
+            what = f"{place} has shape {list(array.shape)}, the program takes {shape.bare}"
+            raise HeronError("RUN003", what, why=shape.misfit(array.shape))
         fitted.append(array)
     return fitted
 

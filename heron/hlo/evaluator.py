@@ -217,7 +217,8 @@ def bind(shapes: Sequence[Shape], arrays: Sequence[np.ndarray], source: str = ""
             raise HeronError(
                 "EVAL003",
                 f"input {n}{part}{source and ' from ' + source} is {a.dtype}{list(a.shape)}",
-                why=f"the program takes {s.element_type.dtype}{list(s.dims)} ({s})",
+                why=f"the program takes {s.element_type.dtype}{list(s.dims)} ({s})"
+                + ("" if s.fits(a.shape) else f"; {s.misfit(a.shape)}"),
             )
         checked.append(a)
     supply = iter(checked)

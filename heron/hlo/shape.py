@@ -139,6 +139,18 @@ class Shape:
         return len(dims) == len(self.dynamic) and all(n <= most if dyn else n == most for n, most, dyn in sizes)
 
     # -- variants ----------------------------------------------------------------------------------------------------
+    def misfit(self, dims: tuple[int, ...]) -> str | None:
+        """Why an array of those sizes is no value of this, with the numbers; None when it is one."""
+        if len(dims) != self.rank:
+            return f"it has {len(dims)} dimensions, not {self.rank}"
+        for d, (n, most) in enumerate(zip(dims, self.dims, strict=True)):
+            if self.dynamic and self.dynamic[d]:
+                if n > most:
+                    return f"dimension {d} has {n} elements, its bound is {most}"
+            elif n != most:
+                return f"dimension {d} has {n} elements, not {most}"
+        return None
+
     def with_layout(self, layout: Layout | None) -> Shape:
         return array(self.element_type, self.dims, layout, self.dynamic)
 

@@ -76,6 +76,7 @@ class Signature:
                 raise HeronError(
                     "RUN003",
                     f"argument {n} ('{name}') has shape {list(array.shape)}, the program takes {leaf.bare}",
+                    why=leaf.misfit(array.shape),
                 )
             checked.append(array)
         return checked

@@ -12,6 +12,7 @@ import pytest
 
 import heron
 from heron.errors import HeronError
+from heron.frontends.stablehlo import importer
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
@@ -203,3 +204,21 @@ def test_jit_follows_the_settings_of_jax() -> None:
     with jax.enable_x64(True):
         assert more(np.arange(2)).dtype == np.int64
     assert more(np.arange(2)).dtype == np.int32
+
+
+def test_symbolic_shapes_get_the_sizes_of_the_arguments() -> None:
+    def scaled(x, w):  # noqa: ANN001, ANN202
+        return jax.nn.softmax(x @ w, axis=-1).reshape(-1), x.mean(axis=0), jnp.concatenate([x, x])
+
+    (rows,) = jax.export.symbolic_shape("rows")
+    shapes = jax.ShapeDtypeStruct((rows, 4), jnp.float32), jax.ShapeDtypeStruct((4, 3), jnp.float32)
+    exported = jax.export.export(jax.jit(scaled))(*shapes)
+    compiled = heron.jit(exported.call)
+    w = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)
+    for n in (1, 5):
+        x = np.arange(4 * n, dtype=np.float32).reshape(n, 4)
+        for found, wanted in zip(compiled(x, w), scaled(x, w), strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+    with pytest.raises(HeronError, match="SHLO011") as caught:
+        importer.parse(exported.mlir_module())
+    assert "exported.call" in str(caught.value.hint)

@@ -65,7 +65,8 @@ def tensor(text: str) -> Shape:
                 "SHLO011",
                 f"dimension {n} of {text[:60]} is unknown",
                 why="sizes must be known when a program is compiled, or bounded",
-                hint="give the size, or #stablehlo.bounds<…> with its upper bound",
+                hint="give the size, or #stablehlo.bounds<…> with its upper bound; "
+                "heron.jit(exported.call) takes sizes from its arguments",
             )
         else:
             dims.append(bounds[n])

@@ -11,7 +11,11 @@ from heron.backends.compiler import compile
 from heron.errors import HeronError
 from heron.hlo.evaluator import Evaluator
 from heron.hlo.text import parse
+from heron.hlo.verifier import verify
 from heron.options import Options
+from heron.passes.context import PassContext
+from heron.passes.dynamic.interface import fix_interface
+from heron.passes.pipelines import fixed_sizes
 from tests.hlo.evaluator.test_dynamic import AGREED, HIDDEN, P, Q, module_text
 from tests.passes.dynamic.programs import PROGRAMS, SIZES, inputs, text
 from tests.passes.dynamic.test_dynamic_padder import LOOP, flat, meant
@@ -85,3 +89,25 @@ def test_every_program_on_the_cpu(name: str) -> None:
             continue
         for n, (old, new) in enumerate(zip(wanted, flat(executable(*arrays)), strict=True)):
             np.testing.assert_allclose(new, old, rtol=2e-5, atol=1e-6, err_msg=f"output {n} at {sizes}", strict=True)
+
+
+ALIASED = """HloModule m, input_output_alias={ %s: (0, {}, may-alias) }, buffer_donor={ (1, {}) }
+ENTRY e { x = f32[<=8] parameter(0) y = f32[<=8] parameter(1) z = f32[<=8] add(x, y) ROOT r = %s }"""
+
+
+@pytest.mark.parametrize(
+    ("output", "root"), [("{}", "f32[<=8] negate(z)"), ("{1}", "(f32[<=8], f32[<=8]) tuple(y, z)")]
+)
+def test_results_keep_the_memory_they_share(output: str, root: str) -> None:
+    module = parse(ALIASED % (output, root))
+    fixed = module.clone()
+    fixed_sizes().run(fixed, PassContext())
+    fix_interface(fixed)
+    verify(fixed)
+    alias = fixed.input_output_aliases.aliased_output(0)
+    assert alias is not None and alias.output == ((0,) if output == "{}" else (1,))
+    assert fixed.buffer_donors.is_donor(1)
+    executable = compile(module, "cpu")
+    for n in (0, 5, 8):
+        x, y = np.arange(n, dtype=np.float32), np.ones(n, np.float32)
+        assert_agrees(executable, module, x, y)
