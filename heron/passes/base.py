@@ -35,6 +35,8 @@ class Pass:
     """
 
     name: ClassVar[str] = ""
+    #: other names it is known by
+    aliases: ClassVar[tuple[str, ...]] = ()
     #: orders this pass cares about; checked when a pipeline is built
     constraints: ClassVar[tuple[Constraint, ...]] = ()
 

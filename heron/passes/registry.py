@@ -23,6 +23,7 @@ _P = TypeVar("_P", bound=type[Pass])
 _F = TypeVar("_F", bound=Callable[..., Pipeline])
 
 _PASSES: dict[str, type[Pass]] = {}
+_ALIASES: dict[str, str] = {}
 _PIPELINES: dict[str, Callable[..., Pipeline]] = {}
 
 
@@ -33,6 +34,7 @@ def register(cls: _P) -> _P:
         why = f"{taken.__module__} has it" if taken is not None else "a pass needs a class variable `name`"
         raise HeronError("PASS004", f"pass name '{cls.name}' is empty or taken", where=cls.__module__, why=why)
     _PASSES[cls.name] = cls
+    _ALIASES.update(dict.fromkeys(cls.aliases, cls.name))
     return cls
 
 
@@ -95,6 +97,7 @@ def find(name: str) -> type[Pass]:
             importlib.import_module(module)
     if name not in _PASSES:
         _import_all()
+        name = _ALIASES.get(name, name)
     if name not in _PASSES:
         raise _unknown("PASS001", "pass", name, _PASSES, "`heron passes` lists all")
     return _PASSES[name]

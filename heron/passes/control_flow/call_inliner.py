@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
 from heron.passes.base import Pass
 from heron.passes.building import inline
@@ -19,6 +20,9 @@ class CallInliner(Pass):
     Callees come before callers, so a chain of calls is copied once per level and nothing is inlined twice. Calls marked
     ``inlineable="false"`` in their frontend attributes stay. Computations nobody calls any more are dropped.
 
+    With ``single_call_site`` only computations with one caller are inlined, so the program does not grow.
+    ``composites`` names composites to keep as calls, for passes that know them as a whole.
+
     double {
       p = f32[4] parameter(0)
       ROOT twice = f32[4] add(p, p)
@@ -32,14 +36,22 @@ class CallInliner(Pass):
     """
 
     name = "call-inliner"
+    single_call_site: bool = False
+    composites: tuple[str, ...] = ()
 
     def run(self, module: Module, ctx: PassContext) -> bool:
-        changed = False
-        for c in module.post_order():
-            for i in c.instructions:
-                if i.opcode == "call" and 'inlineable="false"' not in str(i.extras.get("frontend_attributes", "")):
-                    inline(i, i.attrs["to_apply"], list(i.operands))
-                    changed = True
-        if changed:
+        calls = [i for c in module.post_order() for i in c.instructions if i.opcode == "call" and self._goes(i)]
+        if self.single_call_site:
+            callers = module.callers()
+            calls = [i for i in calls if len(callers[i.attrs["to_apply"]]) == 1]
+        for i in calls:
+            inline(i, i.attrs["to_apply"], list(i.operands))
+        if calls:
             module.remove_unused_computations()
-        return changed
+        return bool(calls)
+
+    def _goes(self, i: Instruction) -> bool:
+        said = i.extras.get("frontend_attributes", {})
+        if said.get("inlineable") == "false":
+            return False
+        return not (i.is_composite and said.get("composite.name") in self.composites)

@@ -10,9 +10,10 @@ from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
 from heron.passes.base import Pass
-from heron.passes.building import constant
+from heron.passes.building import constant, own_body
 from heron.passes.context import PassContext
 from heron.passes.registry import register
+from heron.passes.tuples import part_of
 
 #: ops that are not elementwise, but go into one kernel with what uses them; or only name things
 _MOVES = frozenset({"broadcast", "reshape", "bitcast", "transpose", "slice", "dynamic-slice", "reverse", "iota"})
@@ -29,6 +30,9 @@ class WhileLoopUnroller(Pass):
     that would pay for the longer program and stay. ``max_trips`` and ``max_instructions``: rounds, and instructions of
     all rounds together that compute something, above which a loop stays: one kernel of a thousand instructions still
     compiles in a fraction of a second.
+
+    With ``only_fusible=False`` loops of any work are unrolled. With ``factor=k`` a loop stays one, but its body becomes
+    k rounds, so that what two rounds do can overlap or be done together; rounds that are left over come before it.
 
     body {
       s = (s32[], f32[4], f32[4]) parameter(0)
@@ -60,6 +64,8 @@ class WhileLoopUnroller(Pass):
     name = "while-loop-unroller"
     max_trips: int = 64
     max_instructions: int = 1000
+    only_fusible: bool = True
+    factor: int = 0
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
@@ -69,12 +75,14 @@ class WhileLoopUnroller(Pass):
                 if counter is None:
                     continue
                 why_not = self._refusal(i, counter)
-                size = counter.trips * work(i.body)
-                ctx.decide(
-                    not why_not, why_not or f"{counter.trips} rounds, {size} instructions in all", subject=i.name
-                )
+                rounds = self._rounds(counter)
+                told = f"{rounds} rounds, {rounds * work(i.body)} instructions in all"
+                ctx.decide(not why_not, why_not or told, subject=i.name)
                 if not why_not:
-                    _unroll(i, counter)
+                    if self.factor > 1:
+                        _unroll_by(i, counter, self.factor)
+                    else:
+                        _unroll(i, counter)
                     changed = True
         if changed:
             module.remove_unused_computations()
@@ -82,21 +90,27 @@ class WhileLoopUnroller(Pass):
 
     def _refusal(self, loop: Instruction, counter: Counter) -> str:
         """Why the loop stays a loop; empty when it need not."""
-        if counter.trips > self.max_trips:
-            return f"runs {counter.trips} times, which is more than {self.max_trips}"
-        instructions = counter.trips * work(loop.body)
+        if self.factor > counter.trips:
+            return f"runs {counter.trips} times, which is less than {self.factor}"
+        rounds = self._rounds(counter)
+        if rounds > self.max_trips:
+            return f"runs {rounds} times, which is more than {self.max_trips}"
+        instructions = rounds * work(loop.body)
         if instructions > self.max_instructions:
             return f"would become {instructions} instructions, which is more than {self.max_instructions}"
-        if (
-            any(i.has_side_effect for i in loop.condition.instructions)
-            or loop.control_predecessors
-            or loop.control_successors
-        ):
+        ordered = loop.control_predecessors or loop.control_successors
+        if ordered or any(i.has_side_effect for i in loop.condition.instructions):
             return "something must happen before or after it"
         for i in loop.body.instructions:
-            if not _fuses(i):
+            if i.control_predecessors or i.control_successors or i.has_side_effect:
+                return f"'{i.name}' must happen in its order"
+            if self.only_fusible and not _fuses(i):
                 return f"its rounds could not become one kernel: '{i.name}' is a {i.opcode}"
         return ""
+
+    def _rounds(self, counter: Counter) -> int:
+        """How many copies of the body there will be."""
+        return self.factor + counter.trips % self.factor if self.factor > 1 else counter.trips
 
 
 def work(c: Computation) -> int:
@@ -105,8 +119,6 @@ def work(c: Computation) -> int:
 
 
 def _fuses(i: Instruction) -> bool:
-    if i.control_predecessors or i.control_successors or i.op.has_side_effect:
-        return False
     return i.op.is_elementwise or i.opcode in _MOVES or i.opcode in _NAMES
 
 
@@ -114,16 +126,7 @@ def _unroll(loop: Instruction, counter: Counter) -> None:
     """Put the rounds in place of the loop; the state never becomes a tuple where only its elements are used."""
     caller = loop.parent
     assert caller is not None
-    init = loop.operands[0]
-    elements = list(init.operands)  # a counted loop starts from a tuple
-    element_type = elements[counter.index].shape.element_type
-    for n in range(counter.trips):
-        if n:
-            value = literal.scalar(element_type, counter.start + n * counter.step)
-            elements[counter.index] = constant(caller, value, like=loop)
-        elements = _round(caller, loop.body, elements, loop)
-    end = literal.scalar(element_type, counter.start + counter.trips * counter.step)
-    elements[counter.index] = constant(caller, end, like=loop)
+    elements = _first_rounds(loop, counter, counter.trips)
     for user in list(loop.users):
         if user.opcode == "get-tuple-element":
             caller.replace(user, elements[user.attrs["index"]])
@@ -133,6 +136,38 @@ def _unroll(loop: Instruction, counter: Counter) -> None:
         caller.replace(loop, caller.add("tuple", elements, loop.shape, like=loop))
     else:
         caller.remove(loop)
+
+
+def _first_rounds(loop: Instruction, counter: Counter, count: int) -> list[Instruction]:
+    """So many rounds before the loop; the state's elements after them."""
+    caller, elements = loop.parent, list(loop.operands[0].operands)  # a counted loop starts from a tuple
+    assert caller is not None
+    element_type = elements[counter.index].shape.element_type
+    for n in range(count):
+        elements = _round(caller, loop.body, elements, loop)
+        value = literal.scalar(element_type, counter.start + (n + 1) * counter.step)
+        elements[counter.index] = constant(caller, value, like=loop)
+    return elements
+
+
+def _unroll_by(loop: Instruction, counter: Counter, factor: int) -> None:
+    """Let each round of the loop be `factor` of them, with the rounds that are left over before the loop."""
+    caller, body = loop.parent, loop.body
+    assert caller is not None and caller.module is not None
+    init = loop.operands[0]
+    elements = _first_rounds(loop, counter, counter.trips % factor)
+    loop.set_operand(0, caller.add("tuple", elements, loop.shape, like=init))
+    caller.remove_dead_from(init)
+    longer = caller.module.add_computation(Computation(body.name))
+    parameter = longer.add_parameter(0, body.parameters[0].shape, body.parameters[0].name)
+    parameter.extras = dict(body.parameters[0].extras)
+    elements = [part_of(parameter, (n,)) for n in range(len(elements))]
+    for _ in range(factor):
+        elements = _round(longer, body, elements, loop)
+    longer.root = longer.add("tuple", elements, body.root.shape, like=body.root)
+    longer.root.extras = dict(body.root.extras)
+    loop.attrs["body"] = longer
+    loop.extras.pop("backend_config", None)  # a trip count that is no longer true
 
 
 def _round(caller: Computation, body: Computation, elements: list[Instruction], loop: Instruction) -> list[Instruction]:
@@ -147,4 +182,5 @@ def _round(caller: Computation, body: Computation, elements: list[Instruction], 
                 copies[i] = caller.add("tuple", elements, loop.shape, like=loop)
         elif i is not body.root:
             copies[i] = caller.attach(i.clone([copies[o] for o in i.operands]))
+            own_body(copies[i])
     return [copies[o] for o in body.root.operands]

@@ -11,6 +11,8 @@ from heron.passes.context import PassContext
 from tests.passes.control_flow.programs import program
 
 PASSES = (
+    "module-dce",
+    "computation-deduplicator",
     "call-inliner",
     "conditional-canonicalizer",
     "conditional-code-motion",

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from heron.analysis.trip_count import trip_count
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
 from heron.hlo.text import parse
@@ -147,3 +148,40 @@ def test_an_unreadable_backend_config_stays() -> None:
     loops(module)[0].extras["backend_config"] = "something else"
     assert not registry.get("while-loop-trip-count-annotator").run(module, PassContext())
     assert loops(module)[0].extras["backend_config"] == "something else"
+
+
+@pytest.mark.parametrize(("trips", "factor"), [(6, 2), (6, 3), (7, 2), (7, 3), (5, 5), (4, 3)])
+@pytest.mark.parametrize("direction", ["LT", "NE"])
+def test_several_rounds_in_one(trips: int, factor: int, direction: str) -> None:
+    """Rounds that are left over come before the loop; values are checked by the pass context."""
+    module = module_of(2, 2 + 3 * trips, 3, direction)
+    run(module, factor=factor)
+    (loop,) = loops(module)
+    counts = [sum(i.opcode == "add" for i in c.instructions) for c in (loop.body, module.entry)]
+    assert counts == [2 * factor, 2 * (trips % factor)]
+    assert trip_count(loop) == trips // factor
+
+
+def test_too_few_rounds_for_the_factor() -> None:
+    ctx = run(module_of(0, 3, 1), factor=4)
+    assert any("runs 3 times, which is less than 4" in d.reason for d in ctx.trace.decisions)
+
+
+def test_any_work_when_asked() -> None:
+    heavy = "w = u32[3] iota(), iota_dimension=0\n  v = u32[3] sort(w), dimensions={0}, to_apply=less"
+    module = module_of(0, 5, 1, heavy=heavy)
+    run(module, only_fusible=False)
+    assert not loops(module)
+
+
+@pytest.mark.parametrize("factor", [0, 2])
+def test_fusions_get_bodies_of_their_own(factor: int) -> None:
+    text = TEXT.replace("body {", "twice { a = f32[3] parameter(0) ROOT r = f32[3] add(a, a) }\nbody {", 1)
+    text = text.replace("c = f32[3] add(a, ks)", "c = f32[3] fusion(a), kind=kLoop, calls=twice").replace("HEAVY", "")
+    changes = {"TYPE": "s32", "STEP": "1", "LIMIT": "4", "DIRECTION": "LT", "START": "0"}
+    for name, value in changes.items():
+        text = text.replace(name, value)
+    module = parse(text)
+    run(module, only_fusible=False, factor=factor)
+    fusions = [i for i in module.instructions() if i.opcode == "fusion"]
+    assert len({i.attrs["calls"] for i in fusions}) == len(fusions) > 1

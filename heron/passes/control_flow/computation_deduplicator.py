@@ -1,0 +1,55 @@
+"""computation-deduplicator: equal computations become one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from heron.hlo.compare import equal_computations
+from heron.hlo.computation import Computation
+from heron.hlo.fingerprint import digests
+from heron.hlo.module import Module
+from heron.passes.base import Pass
+from heron.passes.context import PassContext
+from heron.passes.registry import register
+
+
+@register
+@dataclass(frozen=True)
+class ComputationDeduplicator(Pass):
+    """Lets all callers of equal computations call one of them, so that it is optimised and compiled once.
+
+    Equal are computations with the same instructions, layouts and shardings, which call equal ones. Bodies of fusions
+    stay, as each belongs to its fusion.
+
+    first {
+      p = f32[4] parameter(0)
+      ROOT e = f32[4] exponential(p)
+    }
+
+    second {
+      q = f32[4] parameter(0)
+      ROOT e = f32[4] exponential(q)
+    }
+
+    a = f32[4] call(f32[4] x), to_apply=first
+    ROOT b = f32[4] call(a), to_apply=second
+    ->
+    a = f32[4] call(x), to_apply=first
+    ROOT b = f32[4] call(a), to_apply=first
+    """
+
+    name = "computation-deduplicator"
+    aliases = ("subcomputation-unification",)
+
+    def run(self, module: Module, ctx: PassContext) -> bool:
+        order = module.post_order()
+        kept = {i.attrs["calls"] for i in module.instructions() if i.opcode == "fusion"} | {module.entry}
+        first: dict[str, Computation] = {}
+        same: dict[Computation, Computation] = {}
+        for c, digest in digests(order).items():
+            other = first.setdefault(digest, c) if c not in kept else c
+            if other is not c and equal_computations(other, c):
+                same[c] = other
+        if same:
+            module.replace_computations(same)
+        return bool(same)
