@@ -202,3 +202,23 @@ def test_dots_of_repeated_and_summed(side: int, kept: tuple[int, ...]) -> None:
     module = run("algebraic-simplifier dce", "\n".join(lines), ADD.replace("f32", "s32"))
     assert len(module.entry.root.shape.dims) == 1
     assert not any(i.opcode == "broadcast" and i.shape.rank == 3 for i in module.entry.instructions)
+
+
+@pytest.mark.parametrize("size", [1, 2])
+@pytest.mark.parametrize("reversal", [0, 1])
+def test_convolutions_the_other_way_round(size: int, reversal: int) -> None:
+    """Windows larger than the input, moved, padded and spread in every way."""
+    fired = 0
+    for window, low, high, stride, base, spread in product((3, 5), (0, 2), (1, 4), (1, 2), (1, 2), (1, 2)):
+        positions = (size - 1) * base + low + high - (window - 1) * spread
+        if positions < 0:
+            continue
+        module = run(
+            "algebraic-simplifier",
+            f"x = s32[2,{size},3] parameter(0)\nk = s32[{window},3,4] parameter(1)\n"
+            f"ROOT r = s32[2,{positions // stride + 1},4] convolution(x, k), dim_labels=b0f_0io->b0f, window={{"
+            f"size={window} stride={stride} pad={low}_{high} "
+            f"lhs_dilate={base} rhs_dilate={spread} rhs_reversal={reversal}}}",
+        )
+        fired += f"size={size}" in str(module)
+    assert fired > 20

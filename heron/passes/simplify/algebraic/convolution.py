@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
 from heron.hlo.instruction import Instruction
-from heron.hlo.window import WindowDim
+from heron.hlo.window import ConvDims, WindowDim
 from heron.passes.building import applied, is_splat
 from heron.passes.simplify.algebraic.rules import Builder, rule
 
@@ -75,6 +76,43 @@ def padding_of_kernel(i: Instruction, b: Builder) -> Instruction | None:
                 window.append(replace(w, size=k.shape.dims[d], window_dilation=within + 1) if within else w)
             return b.add("convolution", [x, k], i.shape, **{**i.attrs, "window": tuple(window)})
     return None
+
+
+@rule("convolution", floats="finite-only")
+def convolution_the_other_way_round(i: Instruction, b: Builder) -> Instruction | None:
+    """convolution(x, k) == convolution(reverse(k), x) with x as a reversed window, where k's window is larger than x
+
+    Of finite floats, for which it does not matter what the padding is multiplied by. XLA does it by default.
+
+    ROOT r = f32[1,6,4] convolution(f32[1,2,3] x, f32[5,3,4] k), window={size=5 pad=4_4}, dim_labels=b0f_0io->b0f
+    ->
+    t = f32[5,3,4] reverse(k), dimensions={0}
+    ROOT r = f32[1,6,4] convolution(t, x), window={size=2 pad=1_1 rhs_reversal=1}, dim_labels=0fb_o0i->f0b
+    """
+    x, k = i.operands
+    if i.feature_group_count != 1 or i.batch_group_count != 1 or x.shape.element_type is not k.shape.element_type:
+        return None
+    dims = i.dim_labels
+    sizes = [x.shape.dims[d] for d in dims.input_spatial]
+    if prod(w.size for w in i.window) <= prod(sizes) or not i.shape.num_elements:
+        return None
+    window = []
+    for w, size in zip(i.window, sizes, strict=True):
+        longer = (size - 1) * w.base_dilation - (w.size - 1) * w.window_dilation
+        swapped = replace(w, size=size, base_dilation=w.window_dilation, window_dilation=w.base_dilation, reversal=True)
+        window.append(replace(swapped, pad_low=w.pad_low + longer, pad_high=w.pad_high + longer))
+    turned = tuple([d for w, d in zip(i.window, dims.kernel_spatial, strict=True) if not w.reversal])
+    if turned:
+        k = b.add("reverse", [k], k.shape, dimensions=turned)
+    labels = ConvDims(
+        *(dims.kernel_output, dims.kernel_input, dims.kernel_spatial),
+        *(dims.input_feature, dims.input_batch, dims.input_spatial),
+        *(dims.output_feature, dims.output_batch, dims.output_spatial),
+    )
+    attrs = {**i.attrs, "window": tuple(window), "dim_labels": labels}
+    if i.attrs.get("operand_precision"):
+        attrs["operand_precision"] = tuple(reversed(i.operand_precision))
+    return b.add("convolution", [k, x], i.shape, **attrs)
 
 
 def _is_plain(w: WindowDim) -> bool:
