@@ -223,6 +223,11 @@ class Entry:
         return DictionaryAttr(facts)
 
 
+def is_pointwise(i: Instruction) -> bool:
+    """Whether each element is computed from the operands' elements in its place."""
+    return i.op.is_elementwise or i.opcode == "map"
+
+
 def row_major(fusion: Fusion) -> bool:
     """Whether all inputs and outputs lie in memory as their dimensions are written."""
     shapes = [*(p.shape for p in fusion.inputs), *(o.shape for o in fusion.outputs)]
@@ -272,5 +277,5 @@ def check(fusion: Fusion, target: Target) -> None:
 
 __all__ = [
     "Entry", "Fusion", "HEROES", "HeroEmitter", "Output", "as_fusion", "check", "entry", "fusion_of", "hero",
-    "kernel_inputs", "load", "outputs_of",
+    "is_pointwise", "kernel_inputs", "load", "outputs_of",
 ]  # fmt: skip

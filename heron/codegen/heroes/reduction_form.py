@@ -20,7 +20,7 @@ from heron.analysis.indexing.hlo_maps import (
     to_memory,
 )
 from heron.analysis.indexing.simplify import simplifier
-from heron.codegen.heroes.base import Entry, Fusion
+from heron.codegen.heroes.base import Entry, Fusion, is_pointwise
 from heron.codegen.heroes.reducers import Reducer, reducer_of
 from heron.codegen.heroes.space import joined_runs, steps, walk
 from heron.codegen.partition import Partition
@@ -265,7 +265,7 @@ def _find_heroes(root: Instruction, heroes: dict[Instruction, None]) -> None:
         seen.add(i)
         if i.opcode == "reduce":
             heroes[i] = None
-        elif i.op.is_elementwise or i.opcode in _MOVES or i.opcode == "tuple":
+        elif is_pointwise(i) or i.opcode in _MOVES or i.opcode == "tuple":
             stack.extend(reversed(i.operands))
 
 
@@ -300,7 +300,7 @@ def _places(order: Sequence[Instruction], heroes: Sequence[Instruction]) -> Plac
             continue
         if i.opcode in _MOVES and (i.opcode != "bitcast" or moves_elements(i)):
             found[i] = tuple(ranges.simplify(e) for e in _moved(i, found[below[0]]))
-        elif i.op.is_elementwise and len({found[o] for o in below}) == 1:
+        elif is_pointwise(i) and len({found[o] for o in below}) == 1:
             if all(o.shape.dims == i.shape.dims for o in below):
                 found[i] = found[below[0]]
     return found

@@ -8,7 +8,7 @@ from heron.analysis.indexing.hlo_maps import moves_elements
 from heron.analysis.prefix_scan import scan_of
 from heron.codegen.heroes import dus, transpose_form
 from heron.codegen.heroes.base import Fusion, HeroEmitter, load, row_major
-from heron.codegen.heroes.concatenate import concatenations
+from heron.codegen.heroes.concatenate import cuts_of
 from heron.codegen.heroes.slices import are_slices
 from heron.hlo.instruction import Instruction
 
@@ -63,9 +63,9 @@ def elementwise(fusion: Fusion) -> Choice:
     """The emitter for a fusion whose elements are each computed by themselves."""
     if are_slices(fusion):
         return Choice("slices", fusion.outputs[0].instruction, f"all {len(fusion.outputs)} outputs are slices")
-    found = concatenations(fusion)
-    if found:
-        return Choice("concatenate", found[0], f"'{found[0].name}' joins {len(found[0].operands)} operands")
+    cuts = cuts_of(fusion)
+    if cuts is not None:
+        return Choice("concatenate", cuts.hero, f"'{cuts.hero.name}' joins {len(cuts.hero.operands)} operands")
     return Choice("loop", None, "each output element is computed by itself")
 
 
@@ -94,7 +94,7 @@ def find_hero(root: Instruction) -> tuple[Instruction, str] | None:
             if combined >= MIN_REDUCED:
                 return i, f"'{i.name}' reduces {combined} elements to one"
             continue
-        if (i.op.is_elementwise and moves_elements(i)) or i.opcode in _EPILOGUE:
+        if i.opcode in _EPILOGUE or i.opcode == "map" or (i.op.is_elementwise and moves_elements(i)):
             stack.extend(reversed(i.operands))
     return None
 

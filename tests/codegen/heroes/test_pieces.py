@@ -54,6 +54,22 @@ CASES = [
         "c = f32[6,80] concatenate(p0, p1), dimensions={1}\n d = f32[6,80] concatenate(p2, p2), dimensions={1}\n"
         " a = f32[6,80] add(c, d)\n m = f32[6,80] multiply(c, d)\n ROOT r = (f32[6,80], f32[6,80]) tuple(a, m)",
     ),
+    # below reshapes: its dimension in another place, cut in two (at a multiple of the inner part), joined with inner ones
+    (
+        ["f32[6,30]", "f32[6,50]", "f32[1,6,80,1]"],
+        "c = f32[6,80] concatenate(p0, p1), dimensions={1}\n d = f32[1,6,80,1] reshape(c)\n"
+        " ROOT r = f32[1,6,80,1] add(d, p2)",
+    ),
+    (
+        ["f32[6,32]", "f32[6,48]", "f32[6,10,8]"],
+        "c = f32[6,80] concatenate(p0, p1), dimensions={1}\n n = f32[6,80] negate(c)\n d = f32[6,10,8] bitcast(n)\n"
+        " ROOT r = f32[6,10,8] add(d, p2)",
+    ),
+    (
+        ["f32[6,5,8]", "f32[6,2,8]", "f32[6,56]"],
+        "c = f32[6,7,8] concatenate(p0, p1), dimensions={1}\n d = f32[6,56] reshape(c)\n"
+        " m = f32[6,56] map(d, p2), dimensions={0,1}, to_apply=add\n ROOT r = f32[6,56] add(m, p2)",
+    ),
     # layouts
     (
         ["f32[6,30]{0,1}", "f32[6,50]{0,1}"],
@@ -62,6 +78,14 @@ CASES = [
     (["bf16[128,96]", "bf16[128,160]"], "ROOT r = bf16[128,256] concatenate(p0, p1), dimensions={1}"),
     (["pred[7,3]", "pred[7,2]"], "ROOT r = pred[7,5] concatenate(p0, p1), dimensions={1}"),
 ]
+
+
+def test_concatenations_a_reshape_hides() -> None:
+    """No dimension of the result shows where the operands meet: inside another dimension, or in rows of other length."""
+    for result in ("f32[6,10,8]", "f32[480]", "f32[48,10]"):
+        body = f"c = f32[6,80] concatenate(p0, p1), dimensions={{1}}\n d = {result} reshape(c)\n"
+        shapes = ["f32[6,30]", "f32[6,50]", result]
+        assert emitted("cpu", shapes, f"{body} ROOT r = {result} add(d, p2)").emitter == "loop"
 
 
 @pytest.mark.parametrize("shapes, body", CASES)

@@ -52,6 +52,19 @@ def test_gpu(shape: tuple[int, ...], dims: list[int]) -> None:
     assert kernel.emitter == "reduce"
 
 
+@pytest.mark.parametrize(("shape", "dims"), SHAPES[:3])
+def test_map_after_a_reduction(shape: tuple[int, ...], dims: list[int]) -> None:
+    """`map` is as good as the op it applies."""
+    source, at = program(shape, dims), f"f32[{shape[1 - dims[0]]}]"
+    source = source.replace("  ROOT q =", "  q =").replace(
+        "to_apply=r }\nENTRY", f"to_apply=r\n  ROOT m = {at} map(q, q), dimensions={{0}}, to_apply=r }}\nENTRY"
+    )
+    x = RNG.normal(size=shape).astype(np.float32)
+    assert emit_fusion(root_fusion(source), "k", targets.get("cpu")).emitter == "reduce"
+    check(source, [x], rtol=1e-5, atol=1e-4, parts=3)
+    assert check_sim(source, [x], rtol=1e-5, atol=1e-4).emitter == "reduce"
+
+
 @pytest.mark.parametrize("parts", [1, 4, 7])
 @pytest.mark.parametrize(("shape", "dims"), [((64, 4500), [0]), ((2, 64, 2500), [1]), ((3, 65, 130), [1])])
 def test_any_range_of_column_items(shape: tuple[int, ...], dims: list[int], parts: int) -> None:
