@@ -97,6 +97,8 @@ def fuse() -> Pipeline:
             get("dce"),
             get("multi-output-fusion"),
             get("dce"),
+            get("normalization-fusion"),
+            get("dce"),
             get("fusion-wrapper"),
             get("dce"),
         ],

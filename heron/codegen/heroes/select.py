@@ -9,6 +9,7 @@ from heron.analysis.prefix_scan import scan_of
 from heron.codegen.heroes import dus, transpose_form
 from heron.codegen.heroes.base import Fusion, HeroEmitter, load, row_major
 from heron.codegen.heroes.concatenate import cuts_of
+from heron.codegen.heroes.rows import rows_of
 from heron.codegen.heroes.slices import are_slices
 from heron.hlo.instruction import Instruction
 
@@ -41,6 +42,10 @@ class Choice(NamedTuple):
 def choose(fusion: Fusion, in_place: bool = True) -> Choice:
     """The emitter for `fusion`. Without `in_place`, outputs have buffers of their own."""
     known = load()
+    rows = rows_of(fusion)
+    if rows is not None:
+        names = ", ".join(f"'{i.name}'" for i in rows.reduces)
+        return Choice("rows", rows.reduces[-1], f"a row is stored after {names}, which reduce it")
     for output in fusion.outputs:
         found = find_hero(output.instruction)
         if found is not None:

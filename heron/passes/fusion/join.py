@@ -34,7 +34,8 @@ def join_kernels(nodes: list[Instruction]) -> Instruction:
         _inline(node, body, [operand(o) for o in node.operands], computed)
     outputs = _outputs(nodes, computed)
     roots = [inner for _, _, inner in outputs]
-    body.root = body.add("tuple", roots, tuple_([r.shape for r in roots]))
+    several = len(roots) > 1
+    body.root = body.add("tuple", roots, tuple_([r.shape for r in roots])) if several else roots[0]
     home.module.add_computation(body)
     main = hero_of(roots)
     kind = "kInput" if main.opcode in ("reduce", "scatter") else "kLoop"
@@ -43,7 +44,7 @@ def join_kernels(nodes: list[Instruction]) -> Instruction:
     fusion = home.add("fusion", given, body.root.shape, name, kind=kind, calls=body)
     fusion.metadata = nodes[0].metadata
     for n, (node, index, inner) in enumerate(outputs):
-        part = home.add("get-tuple-element", [fusion], inner.shape, index=n)
+        part = home.add("get-tuple-element", [fusion], inner.shape, index=n) if several else fusion
         for old in _readers_of(node, index):
             part.metadata = old.metadata
             old.replace_uses_with(part)

@@ -1,0 +1,125 @@
+"""Normalisations become one kernel a row, with the values they had; what is none stays apart."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import heron
+from heron.hlo.evaluator import evaluate
+from heron.hlo.text import parse
+from tests.buffers.compiled import run_passes
+from tests.passes.fusion.test_instruction_fusion import entry
+
+FUSION = ("instruction-fusion", "dce", "multi-output-fusion", "dce", "normalization-fusion", "dce")
+
+
+def fusions(text: str) -> int:
+    """Kernels after fusion."""
+    module = parse(text)
+    run_passes(module, FUSION)
+    return sum(i.opcode in ("fusion", "reduce") for i in module.entry.instructions)
+
+
+def mean_and_scale(rows: int, row: int, last: str = "ROOT r = f32[D] multiply(d, v)") -> str:
+    body = (
+        """
+  x = f32[D] parameter(0)
+  zero = f32[] constant(0)
+  a = f32[R] reduce(x, zero), dimensions={1}, to_apply=plus
+  w = f32[D] broadcast(a), dimensions={0}
+  d = f32[D] subtract(x, w)
+  q = f32[D] multiply(d, d)
+  b = f32[R] reduce(q, zero), dimensions={1}, to_apply=plus
+  c = f32[R] rsqrt(b)
+  v = f32[D] broadcast(c), dimensions={0}
+  """
+        + last
+    )
+    return entry(body.replace("f32[D]", f"f32[{rows},{row}]").replace("f32[R]", f"f32[{rows}]"))
+
+
+def test_a_chain_is_one_kernel() -> None:
+    assert fusions(mean_and_scale(64, 512)) == 1
+
+
+@pytest.mark.parametrize(("rows", "row"), [(64, 32), (4, 512), (16, 1 << 16)])
+def test_short_few_and_long_rows(rows: int, row: int) -> None:
+    assert fusions(mean_and_scale(rows, row)) == 3
+
+
+def test_columns_stay_apart() -> None:
+    text = mean_and_scale(512, 512).replace("dimensions={1}, to_apply", "dimensions={0}, to_apply")
+    assert fusions(text.replace("broadcast(a), dimensions={0}", "broadcast(a), dimensions={1}")) >= 2
+
+
+def test_no_cycle() -> None:
+    """The sum of squares goes through a dot before it scales the row."""
+    text = mean_and_scale(64, 64).replace(
+        "c = f32[64] rsqrt(b)",
+        "n = f32[64] dot(b, x), lhs_contracting_dims={0}, rhs_contracting_dims={0}\n  c = f32[64] add(n, b)",
+    )
+    assert fusions(text) >= 2
+    _same(text)
+
+
+def _same(text: str) -> None:
+    module = parse(text)
+    x = np.random.default_rng(1).uniform(0.5, 1.5, module.entry.parameters[0].shape.dims).astype(np.float32)
+    wanted = evaluate(parse(text), x)
+    got = heron.compile(module, "cpu")(x)
+    for g, w in zip(got if isinstance(got, (tuple, list)) else [got], wanted, strict=True):
+        np.testing.assert_allclose(np.asarray(g), w, rtol=2e-4, atol=1e-5)
+
+
+@st.composite
+def programs(draw: st.DrawFn) -> str:
+    """Elementwise ops, sums and maxima of rows, spread over the row again in one way or another, in any order."""
+    kept = draw(st.sampled_from([(32,), (4, 8), (1, 20), (5, 1, 4)]))
+    row = draw(st.sampled_from([(64,), (100,), (8, 9)]))
+    dims, rank = (*kept, *row), len(kept)
+    text = {"S": ",".join(map(str, dims)), "K": ",".join(map(str, kept))}
+    lines, wide, narrow = (
+        ["x = f32[S] parameter(0)", "zero = f32[] constant(0)", "low = f32[] constant(-inf)"],
+        ["x"],
+        [],
+    )
+    over = ",".join(map(str, range(rank, len(dims))))
+    by = ",".join(map(str, range(rank)))
+    for n in range(draw(st.integers(4, 14))):
+        kind = draw(st.sampled_from(["reduce", "spread", "wide", "narrow", "turn"]))
+        if kind == "reduce":
+            which = draw(st.sampled_from([("zero", "plus"), ("low", "largest")]))
+            source = draw(st.sampled_from(wide))
+            lines.append(f"n{n} = f32[K] reduce({source}, {which[0]}), dimensions={{{over}}}, to_apply={which[1]}")
+            narrow.append(f"n{n}")
+        elif kind == "spread" and narrow:
+            lines.append(f"n{n} = f32[S] broadcast({draw(st.sampled_from(narrow))}), dimensions={{{by}}}")
+            wide.append(f"n{n}")
+        elif kind == "turn" and narrow:
+            lines.append(f"n{n} = f32[K] reverse({draw(st.sampled_from(narrow))}), dimensions={{{rank - 1}}}")
+            narrow.append(f"n{n}")
+        elif kind in ("wide", "narrow") and (some := wide if kind == "wide" else narrow):
+            op = draw(st.sampled_from(["add", "subtract", "maximum", "minimum"]))
+            a, b = draw(st.sampled_from(some)), draw(st.sampled_from(some))
+            lines.append(f"n{n} = f32[{'S' if kind == 'wide' else 'K'}] {op}({a}, {b})")
+            some.append(f"n{n}")
+    outputs = [(w, "S") for w in wide[-2:]] + [(v, "K") for v in narrow[-1:]]
+    shapes = ", ".join(f"f32[{t}]" for _, t in outputs)
+    lines.append(f"ROOT t = ({shapes}) tuple({', '.join(w for w, _ in outputs)})")
+    body = "\n  ".join(lines)
+    for name, sizes in text.items():
+        body = body.replace(f"f32[{name}]", f"f32[{sizes}]")
+    return entry("\n  " + body).replace(
+        "ENTRY",
+        "largest {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT c = f32[] maximum(a, b)\n}\n\nENTRY",
+        1,
+    )
+
+
+@settings(max_examples=25, deadline=None)
+@given(programs())
+def test_same_values(text: str) -> None:
+    _same(text)
