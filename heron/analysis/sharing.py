@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from heron.hlo.instruction import Instruction
 from heron.hlo.shape import Shape, ShapeIndex
@@ -29,28 +29,66 @@ def reads_in_step(i: Instruction, operand: int, output_index: ShapeIndex) -> boo
         return False
     body = i.attrs["calls"]
     parameter = body.parameters[operand]
-    return used_in_step(parameter, i.shape)
-
-
-def used_in_step(parameter: Instruction, result: Shape) -> bool:
-    """Whether all that a fusion of shape `result` computes from a parameter is elementwise over as many elements."""
-    source = parameter.shape
-    if result.is_tuple and any(s.num_elements != source.num_elements for _, s in result.leaves()):
+    reached = used_in_step(parameter)
+    if reached is None:
         return False
-    work = [parameter]
-    seen: set[Instruction] = set()
+    roots = body.root.operands if body.root.opcode == "tuple" else [body.root]
+    if len(roots) == 1:
+        return True
+    # another loop of the kernel may run before or after: it must not read what this one overwrites
+    loops = loop_groups(roots)
+    written = loops[output_index[0]]
+    return all(loops[n] == written for n, r in enumerate(roots) if r in reached)
+
+
+def used_in_step(parameter: Instruction) -> set[Instruction] | None:
+    """What a fusion computes from a parameter, itself included; None unless all of it is elementwise over as many
+    elements."""
+    size = parameter.shape.num_elements
+    work, seen = [parameter], {parameter}
     while work:
         i = work.pop()
         for user in i.users:
             if user in seen or user.opcode == "tuple":
                 continue
-            if user.shape.num_elements != source.num_elements:
-                return False
+            if user.shape.num_elements != size:
+                return None
             if not (user.op.is_elementwise or user.opcode in _STEP):
-                return False
+                return None
             seen.add(user)
             work.append(user)
-    return True
+    return seen
+
+
+def loop_groups(roots: Sequence[Instruction]) -> list[int]:
+    """For each output of a loop kernel the number of the loop that computes it.
+
+    Outputs share a loop if they have equal dimensions and something in common: an array that both are computed from.
+    """
+    groups = list(range(len(roots)))
+    seen: dict[tuple[Instruction, tuple[int, ...]], int] = {}
+
+    def standing(n: int) -> int:
+        while groups[n] != n:
+            n = groups[n]
+        return n
+
+    for n, root in enumerate(roots):
+        dims, work = _dims(root), [root]
+        while work:
+            i = work.pop()
+            known = seen.get((i, dims))
+            if known is None:
+                seen[i, dims] = n
+                work += (o for o in i.operands if not o.shape.is_array or o.shape.num_elements > 1)
+            else:
+                a, b = standing(known), standing(n)
+                groups[max(a, b)] = min(a, b)
+    return [standing(n) for n in range(len(roots))]
+
+
+def _dims(root: Instruction) -> tuple[int, ...]:
+    return (root.shape.tuple_shapes or (root.shape,))[0].dims
 
 
 def same_steps(a: Shape, b: Shape) -> bool:

@@ -87,3 +87,28 @@ def test_other_sizes_are_not_in_step() -> None:
         "f32[8,8]{1,0}",
     )  # fmt: skip
     assert not reads_in_step(reduced, 0, ())
+
+
+@pytest.mark.parametrize(
+    ("body", "output", "found"),
+    [
+        ("a = f32[8]{0} negate(x)\nb = f32[4]{0} negate(y)\nROOT t = (f32[8]{0}, f32[4]{0}) tuple(a, b)", 0, True),
+        # the loop of output 1 reads nothing of x, but runs when it likes: x may not be gone by then for nobody's sake
+        (
+            "a = f32[8]{0} negate(x)\nb = f32[8]{0} iota(), iota_dimension=0\nROOT t = (f32[8]{0}, f32[8]{0}) tuple(a, b)",
+            1,
+            False,
+        ),
+        # two loops read x
+        (
+            "a = f32[8]{0} negate(x)\nr = f32[2,4]{1,0} reshape(x)\nb = f32[2,4]{1,0} abs(r)\n"
+            "ROOT t = (f32[8]{0}, f32[2,4]{1,0}) tuple(a, b)",
+            0,
+            False,
+        ),
+        ("a = f32[8]{0} negate(x)\nb = f32[8]{0} abs(x)\nROOT t = (f32[8]{0}, f32[8]{0}) tuple(a, b)", 1, True),
+    ],
+)
+def test_only_the_loop_that_reads_it_may_overwrite_an_operand(body: str, output: int, found: bool) -> None:
+    shapes = body.rpartition("ROOT t = ")[2].partition(" tuple")[0]
+    assert reads_in_step(fusion(body, "f32[8]{0} x; f32[4]{0} y", shapes), 0, (output,)) is found

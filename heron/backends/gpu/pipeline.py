@@ -111,6 +111,7 @@ def fuse() -> Pipeline:
             get("dce"),
             get("multi-output-fusion"),
             get("dce"),
+            get("horizontal-fusion"),
             get("fusion-wrapper"),
             get("dce"),
         ],

@@ -16,6 +16,7 @@ from xdsl.ir import SSAValue
 
 from heron.analysis.indexing.expr import Const
 from heron.analysis.indexing.hlo_maps import Index, from_memory, memory_order, memory_sizes, to_memory
+from heron.analysis.sharing import loop_groups
 from heron.codegen.heroes.base import Entry, Fusion
 from heron.codegen.heroes.iteration import (
     Body,
@@ -65,8 +66,12 @@ class Piece:
 
 
 def whole_pieces(fusion: Fusion) -> list[Piece]:
-    """A piece for all outputs of equal dimensions; empty outputs need none."""
-    return [piece_of(fusion, members) for members in groups_of(fusion).values()]
+    """A piece for all outputs of equal dimensions that have something in common; empty outputs need none."""
+    loops: dict[int, list[int]] = {}
+    for n, loop in enumerate(loop_groups([o.instruction for o in fusion.outputs])):
+        if fusion.outputs[n].shape.num_elements:
+            loops.setdefault(loop, []).append(n)
+    return [piece_of(fusion, members) for members in loops.values()]
 
 
 def piece_of(fusion: Fusion, members: Sequence[int]) -> Piece:

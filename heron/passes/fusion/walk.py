@@ -99,7 +99,7 @@ def _used_in_step(user: Instruction, parameter: Instruction) -> bool:
     root = user.fused_root
     roots = root.operands if root.opcode == "tuple" else [root]
     if not any(r.opcode == "reduce" for r in roots):
-        return used_in_step(parameter, user.shape)
+        return used_in_step(parameter) is not None
     work, seen = [parameter], {parameter}
     while work:
         for below, uses_ in (i := work.pop()).users.items():
