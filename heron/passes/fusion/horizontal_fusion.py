@@ -21,6 +21,9 @@ from heron.targets import Target, get
 #: what takes no step of its own
 _FREE = frozenset({"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "add-dependency"})
 
+#: ops that kernels of elementwise results may be shaped after
+_HEROES = frozenset({"transpose", "concatenate"})
+
 
 @register
 @dataclass(frozen=True)
@@ -85,7 +88,7 @@ class HorizontalFusion(Pass):
         levels: dict[int, list[Instruction]] = {}
         for i in order:
             walk = walk_of(i)
-            if walk is not None and not walk.reduced:
+            if walk is not None and not walk.reduced and not _has_hero(i):
                 levels.setdefault(height[i], []).append(i)
         groups: list[list[Instruction]] = []
         for loops in levels.values():
@@ -120,6 +123,12 @@ class HorizontalFusion(Pass):
                     del kinds[kind]
             groups.append(group)
         return [g for g in groups if len(g) > 1]
+
+
+def _has_hero(i: Instruction) -> bool:
+    """Whether the whole kernel would be shaped after one op of this loop."""
+    inside = i.attrs["calls"].instructions if i.opcode == "fusion" else (i,)
+    return any(x.opcode in _HEROES for x in inside)
 
 
 def _kind(i: Instruction) -> str:
