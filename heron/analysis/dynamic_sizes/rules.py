@@ -28,12 +28,22 @@ def _marked(i: Instruction, d: int) -> bool:
 
 
 # -- elements and places -----------------------------------------------------------------------------------------------
-@rule("add", "map", "all-reduce", "clamp", "select")
+@rule("add", "map", "clamp", "select")
 def _elementwise(f: DynamicSizes, i: Instruction) -> Sizes:
     """A static operand takes the size of those whose size is dynamic."""
-    shape = i.shape.at((0,)) if i.shape.is_tuple else i.shape
-    whole = [o for o in i.operands if o.shape.is_array and o.shape.rank == shape.rank]
-    return _results(i, _array(enumerate(_together(f, i, whole))))
+    whole = [o for o in i.operands if o.shape.is_array and o.shape.rank == i.shape.rank]
+    return _array(enumerate(_together(f, i, whole)))
+
+
+@rule("all-reduce", "all-gather", "reduce-scatter", "all-to-all")
+def _exchanged(f: DynamicSizes, i: Instruction) -> Sizes:
+    """Each operand keeps its sizes but in the dimension along which devices exchange it."""
+    along = None if i.opcode == "all-reduce" or not i.dimensions else i.dimensions[0]
+    found: Sizes = {}
+    for n, x in enumerate(i.operands):
+        index = (n,) if i.shape.is_tuple else ()
+        found.update({(index, d): size for (_, d), size in f.of(x).items() if d != along})
+    return found
 
 
 def _together(f: DynamicSizes, i: Instruction, operands: Sequence[Instruction]) -> list[Size | None]:
@@ -53,7 +63,7 @@ def _element(f: DynamicSizes, i: Instruction) -> Sizes:
     return {(index[1:], d): s for (index, d), s in f.of(i.operands[0]).items() if index and index[0] == i.index}
 
 
-@rule("copy", "add-dependency", "domain", "reverse", "copy-start", "copy-done", "collective-broadcast")
+@rule("copy", "add-dependency", "domain", "reverse")
 def _same(f: DynamicSizes, i: Instruction) -> Sizes:
     return f.of(i.operands[0])
 
@@ -392,12 +402,24 @@ def _top_k(f: DynamicSizes, i: Instruction) -> Sizes:
     return _results(i, _array((d, f.size(x, d)) for d in range(last)))
 
 
-@rule("cholesky", "triangular-solve", "fft")
-def _matrices(f: DynamicSizes, i: Instruction) -> Sizes:
-    inner = len(i.fft_length) if i.opcode == "fft" else 2
-    what = "operands must have one size along dimension {}"
-    sizes = [f.agreed(i, what.format(d), [(x, d) for x in i.operands]) for d in range(i.shape.rank - inner)]
-    return _array(enumerate(sizes))
+@rule("fft")
+def _fft(f: DynamicSizes, i: Instruction) -> Sizes:
+    """The lengths of transforms are stated."""
+    return _array((d, f.size(i.operands[0], d)) for d in range(i.shape.rank - len(i.fft_length)))
+
+
+@rule("cholesky", "triangular-solve")
+def _solved(f: DynamicSizes, i: Instruction) -> Sizes:
+    """The last operand's sizes; the matrix is square, and as large as what it is solved for."""
+    a, b = i.operands[0], i.operands[-1]
+    rows = a.shape.rank - 2
+    if a is not b:
+        for d in range(rows):
+            f.agreed(i, f"operands must have one size along dimension {d}", [(a, d), (b, d)])
+        side = rows if i.left_side else rows + 1
+        f.agreed(i, "the matrix must be as large as what it is solved for", [(a, rows), (b, side)])
+    f.agreed(i, "the matrix must be square", [(a, rows), (a, rows + 1)])
+    return f.of(b)
 
 
 # -- calls -------------------------------------------------------------------------------------------------------------

@@ -228,6 +228,19 @@ def _scan(i: Instruction, values: list[Any]) -> Shape:
     return shapes.tuple_(found) if i.shape.is_tuple else found[0]
 
 
+def _exchanged(i: Instruction, values: list[Any]) -> Shape:
+    """What devices exchange along one dimension, of the size stated, keeps its sizes in the others."""
+    along = i.dimensions[0] if i.dimensions else None
+    parts = i.shape.tuple_shapes or (i.shape,)
+    found: list[Shape] = []
+    for s, o, v in zip(parts, i.operands, values, strict=True):
+        own = [d != along and bool(o.shape.dynamic) and o.shape.dynamic[d] for d in range(s.rank)]
+        found.append(
+            s.with_dims(tuple(v.shape[d] if mine else n for d, (n, mine) in enumerate(zip(s.dims, own, strict=True))))
+        )
+    return shapes.tuple_(found) if i.shape.is_tuple else found[0]
+
+
 def _bound(i: Instruction, values: list[Any]) -> Shape:
     """Nothing but the bound is known."""
     return i.shape
@@ -240,9 +253,9 @@ _STATED: dict[str, Callable[[Instruction, list[Any]], Shape]] = {
     "convert": _same_dims,
     "bitcast-convert": _bit_dims,
     "scan": _scan,
+    **dict.fromkeys(("all-gather", "all-to-all", "reduce-scatter"), _exchanged),
     **dict.fromkeys(
-        "iota rng rng-bit-generator constant all-gather all-gather-start all-to-all reduce-scatter ragged-all-to-all "
-        "collective-permute-start".split(),
+        "iota rng rng-bit-generator constant all-gather-start ragged-all-to-all collective-permute-start".split(),
         _bound,
     ),
 }

@@ -24,7 +24,10 @@ def exchange(ev: Evaluator, i: Instruction, members: Members, value: Any, work: 
     """``work(values)`` of what all members bring, done once for all of them."""
     kind = i.opcode.removesuffix("-start")
     channel = i.attrs.get("channel_id")
-    return ev.world.meet(ev.device, i, (kind, channel if channel is not None else i, members), members, value, work)
+    # by name, for ops on arrays of dynamic size are instructions of their own on every device
+    return ev.world.meet(
+        ev.device, i, (kind, channel if channel is not None else i.name, members), members, value, work
+    )
 
 
 def members(ev: Evaluator, i: Instruction) -> Members | None:

@@ -144,6 +144,19 @@ PROGRAMS = {
     'three = s32[] constant(3) ROOT r = f32[<=6,3] custom-call(q, m, three), custom_call_target="SliceToDynamic"',
     "part_of_a_tuple": "s = (f32[3,<=5], f32[<=6,3]) tuple(y, x) ROOT r = (f32[<=6], (f32[3,<=5], f32[<=6,3])) "
     "tuple(c, s)",
+    "factored": "t = f32[<=6,<=6] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={1} "
+    "i = s32[6,6] iota(), iota_dimension=0 j = s32[6,6] iota(), iota_dimension=1 p = pred[6,6] compare(i, j), "
+    "direction=EQ g = f32[6,6] convert(p) a = f32[<=6,<=6] add(t, g) ROOT r = f32[<=6,<=6] cholesky(a), lower=true",
+    "solved": "t = f32[<=6,<=6] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={1} "
+    "i = s32[6,6] iota(), iota_dimension=0 j = s32[6,6] iota(), iota_dimension=1 p = pred[6,6] compare(i, j), "
+    "direction=EQ g = f32[6,6] convert(p) h = f32[<=6,<=6] multiply(g, t) a = f32[<=6,<=6] add(h, g) "
+    "ROOT r = f32[<=6,3] triangular-solve(a, u), left_side=true, lower=true, transpose_a=NO_TRANSPOSE",
+    "solved_for_rows": "t = f32[<=6,3,3] broadcast(x), dimensions={0,2} i = s32[3,3] iota(), iota_dimension=0 "
+    "j = s32[3,3] iota(), iota_dimension=1 p = pred[3,3] compare(i, j), direction=EQ o = f32[3,3] convert(p) "
+    "g = f32[<=6,3,3] broadcast(o), dimensions={1,2} q = f32[<=6,3,3] set-dimension-size(g, n), dimensions={0} "
+    "a = f32[<=6,3,3] add(t, q) f = f32[<=6,3,3] multiply(a, a) m = f32[<=6,3,3] add(f, q) "
+    "ROOT r = f32[<=6,3,3] triangular-solve(m, t), left_side=false, lower=true, transpose_a=TRANSPOSE",
+    "transformed": "ROOT r = c64[<=6,2] fft(x), fft_type=RFFT, fft_length={3}",
     "all_reduced": "ROOT r = f32[<=6,3] all-reduce(x), replica_groups={}, to_apply=add",
     "barred": "b = (f32[<=6,3], f32[3,<=5]) opt-barrier(s) ROOT r = f32[<=6,3] get-tuple-element(b), index=0",
     "size_of_a_copy": "a = f32[<=6,3] copy(x) m = s32[] get-dimension-size(a), dimensions={0} ROOT r = s32[] add(m, m)",

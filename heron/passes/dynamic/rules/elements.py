@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from heron.hlo.instruction import Instruction
-from heron.passes.building import scalar
+from heron.hlo.types import S32
+from heron.passes.building import array
 from heron.passes.dynamic.edges import PAD, SLICE
 from heron.passes.dynamic.padded import Padded, refused, remade
 from heron.passes.dynamic.rules.table import rule
@@ -11,8 +12,7 @@ from heron.passes.expand.expander import home
 
 
 @rule("add", "map", "all-reduce", "clamp", "select", "tuple", "get-tuple-element", "copy", "opt-barrier",
-      "add-dependency", "domain", "iota", "constant", "rng", "rng-bit-generator", "batch-norm-inference",
-      "collective-broadcast", "bitcast")  # fmt: skip
+      "add-dependency", "domain", "iota", "constant", "rng", "rng-bit-generator", "batch-norm-inference")  # fmt: skip
 def _as_it_is(i: Instruction, operands: list[Padded]) -> Instruction:
     return remade(i, [o.x for o in operands])
 
@@ -57,17 +57,42 @@ def _top_k(i: Instruction, operands: list[Padded]) -> Instruction:
     return remade(i, [x.x])
 
 
-@rule("cholesky", "triangular-solve", "fft")
-def _matrices(i: Instruction, operands: list[Padded]) -> Instruction:
-    """Only whole matrices may be dynamic in number."""
-    inner = len(i.fft_length) if i.opcode == "fft" else 2
-    for o in operands:
-        rank = o.x.shape.rank
-        if o.dynamic_of(range(rank - inner, rank)):
-            raise refused(i, "the size of what it transforms is dynamic")
+@rule("all-gather", "reduce-scatter", "all-to-all")
+def _exchanged(i: Instruction, operands: list[Padded]) -> Instruction:
+    if i.dimensions and any(o.dynamic_of(i.dimensions) for o in operands):
+        raise refused(i, "the dimension along which devices exchange it is dynamic")
     return remade(i, [o.x for o in operands])
 
 
-def zero_of(x: Padded) -> Instruction:
-    """A zero of the element type."""
-    return scalar(home(x.x), x.x.shape.element_type, 0)
+@rule("fft")
+def _fft(i: Instruction, operands: list[Padded]) -> Instruction:
+    (x,) = operands
+    if x.dynamic_of(range(i.shape.rank - len(i.fft_length), i.shape.rank)):
+        raise refused(i, "the size of what it transforms is dynamic")
+    return remade(i, [x.x])
+
+
+@rule("cholesky")
+def _cholesky(i: Instruction, operands: list[Padded]) -> Instruction:
+    return remade(i, [_in_identity(operands[0])])
+
+
+@rule("triangular-solve")
+def _triangular_solve(i: Instruction, operands: list[Padded]) -> Instruction:
+    a, b = operands
+    side = b.x.shape.rank - (2 if i.left_side else 1)
+    return remade(i, [_in_identity(a), b.masked([side], 0)])
+
+
+def _in_identity(a: Padded) -> Instruction:
+    """Matrices with ones on the diagonal beyond their size, so that what is inside is solved by itself."""
+    c, rank = home(a.x), a.x.shape.rank
+    inner = (rank - 2, rank - 1)
+    if not a.dynamic_of(inner):
+        return a.x
+    size = next(s for d in inner if (s := a.size(d)) is not None)
+    a = a.also(dict.fromkeys(inner, size))
+    where = array(S32, a.x.shape.dims)
+    row, column = (c.add("iota", [], where, iota_dimension=d) for d in inner)
+    diagonal = c.add("convert", [row.eq(column)], a.x.shape.with_default_layout())
+    return c.add("select", [a.inside(inner), a.x, diagonal], a.x.shape)
