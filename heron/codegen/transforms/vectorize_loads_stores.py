@@ -3,7 +3,8 @@
 A read `t[start + s]` in a loop over s, with `start` a multiple of the loop's length, becomes a vector read before the
 loop and `vector.extract` in it. A write whose tensor the loop carries becomes `vector.insert` into a carried vector and
 a vector write after the loop. LLVM joins neighbouring accesses only where no branch stands between them; this also
-does where one does (tanh, sine, pow). What is read under a condition stays as it is: it may be out of bounds.
+does where one does (tanh, sine, pow), and where elements are less than a byte (pred, s4), which LLVM leaves alone. What
+is read under a condition stays as it is: it may be out of bounds.
 
     %r = scf.for %s = 0 to 4 iter_args(%o = %out) { %v = tensor.extract %in[%i * 4 + %s] ; … insert %w into %o[…] }
     ->
@@ -150,7 +151,7 @@ class _Loop:
             return
         found = vectors.get((source, start))
         if found is None:
-            operands = (source, start, self._zero(type_.element_type))
+            operands = (source, start, self._zero(op.results[0].type))
             read = vector.TransferReadOp.create(
                 operands=operands, result_types=(type_,), properties=_access(1, 1, 1, 0)
             )
@@ -160,7 +161,7 @@ class _Loop:
             operands=(found, self.variable), result_types=(type_.element_type,), properties=DYNAMIC
         )
         self.body.insert_op_before(element, op)
-        replace(op, element.results)
+        replace(op, [self._cast(arith.TruncIOp, element.results[0], op.results[0].type, op)])
 
     def _write(self, position: int, carried: SSAValue) -> None:
         """Turns the carried tensor into a vector if all the loop does with it is to write its element each time."""
@@ -178,7 +179,7 @@ class _Loop:
             return
         tensor_type, target = carried.type, self.loop.operands[3 + position]
         retype(carried, type_)
-        operands = (op.operands[0], carried, self.variable)
+        operands = (self._cast(arith.ExtUIOp, op.operands[0], type_.element_type, op), carried, self.variable)
         insert = vector.InsertOp.create(operands=operands, result_types=(type_,), properties=DYNAMIC)
         self.body.insert_op_before(insert, op)
         replace(op, insert.results)
@@ -230,6 +231,14 @@ class _Loop:
     def _vector_type(self, type_: Attribute) -> VectorType | None:
         return _vector_type(type_, self.length) if isinstance(type_, TensorType) else None
 
+    def _cast(self, kind: type[Operation], value: SSAValue, type_: Attribute, before: Operation) -> SSAValue:
+        """The element as computed or as stored: what is less than a byte is a byte in memory."""
+        if value.type == type_:
+            return value
+        op = kind.create(operands=(value,), result_types=(type_,))
+        self.body.insert_op_before(op, before)
+        return op.results[0]
+
     def _zero(self, element: Attribute) -> SSAValue:
         """The padding a vector read names; the read is in bounds, so that it is never used."""
         if isinstance(element, IntegerType):
@@ -248,15 +257,11 @@ class _Loop:
 
 @lru_cache(maxsize=1024)
 def _vector_type(type_: TensorType, length: int) -> VectorType | None:
-    """The vector of that many elements, if memory holds elements as they are and one access takes so many."""
+    """The vector of that many elements as memory holds them, if one access takes so many."""
     element = type_.element_type
-    if (
-        not isinstance(element, _ELEMENTS)
-        or storage_type(element) != element
-        or length * byte_size(element) > MAX_BYTES
-    ):
+    if not isinstance(element, _ELEMENTS) or length * byte_size(element) > MAX_BYTES:
         return None
-    return VectorType(element, [length])
+    return VectorType(storage_type(element), [length])
 
 
 def _without(e: Expr, variable: Expr) -> Expr | None:

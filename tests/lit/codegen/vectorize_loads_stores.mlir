@@ -55,3 +55,25 @@ func.func @stays(%p: tensor<64xcomplex<f32>>, %out: tensor<64xf32>, %t: index) -
   }
   func.return %r : tensor<64xf32>
 }
+
+// what is less than a byte is a byte in memory
+// CHECK-LABEL: func.func @bits
+// CHECK: vector.transfer_read %a[%{{.*}}], %{{.*}} {in_bounds = [true]} : tensor<64xi1>, vector<4xi8>
+// CHECK: vector.extract
+// CHECK-NEXT: arith.trunci %{{.*}} : i8 to i1
+// CHECK: arith.extui %w : i4 to i8
+// CHECK-NEXT: vector.insert
+// CHECK: vector.transfer_write %{{.*}}, %out[%{{.*}}] {in_bounds = [true]} : vector<4xi8>, tensor<64xi4>
+func.func @bits(%a: tensor<64xi1>, %out: tensor<64xi4>, %t: index) -> tensor<64xi4> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %r = scf.for %s = %c0 to %c4 step %c1 iter_args(%o = %out) -> (tensor<64xi4>) {
+    %i = xla_gpu.apply_indexing "(d0, d1) -> (d0 * 4 + d1), domain: d0 in [0, 15], d1 in [0, 3]"(%t, %s)
+    %v = tensor.extract %a[%i] : tensor<64xi1>
+    %w = arith.extui %v : i1 to i4
+    %n = tensor.insert %w into %o[%i] : tensor<64xi4>
+    scf.yield %n : tensor<64xi4>
+  }
+  func.return %r : tensor<64xi4>
+}
