@@ -40,6 +40,7 @@ class Emitter:
     __slots__ = (
         "out", "names", "label", "counter", "needed", "declared", "defined", "metadata", "index_bits", "flags",
         "everywhere", "loaded", "loops", "native", "types", "geometry", "yielded", "kernels", "kept", "bf16",
+        "default_bits",
     )  # fmt: skip
 
     def __init__(self, index_bits: int, native: frozenset[str]) -> None:
@@ -51,7 +52,7 @@ class Emitter:
         self.declared: dict[str, str] = {}
         self.defined: set[str] = set()
         self.metadata: list[str] = []
-        self.index_bits = index_bits
+        self.index_bits = self.default_bits = index_bits
         self.flags = ""  # on all float arithmetic
         self.everywhere: list[str] = []  # attributes of every function
         #: bytes one run of the code so far loads, and loops so far, for what is decided about a loop around them
@@ -63,6 +64,13 @@ class Emitter:
         self.geometry: dict[str, int] = {}  # 'thread x' -> number of threads, when the launch is known
         self.yielded: list[str] = []
         self.kernels: Mapping[str, Any] = {}  # entry functions and their KernelAbi
+
+    def set_index_bits(self, bits: int) -> None:
+        """From here on `index` has that many bits."""
+        if bits != self.index_bits:
+            self.index_bits = bits
+            self.types.clear()
+            self.kept.clear()
 
     def type(self, type_: Attribute) -> str:
         """LLVM text of a type, remembered."""

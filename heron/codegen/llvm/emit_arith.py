@@ -310,20 +310,20 @@ def _complex_constant(e: Emitter, op: complex.ConstantOp) -> None:
 def _extract(e: Emitter, op: vector.ExtractOp) -> None:
     source = op.operands[0]
     position = _position(e, op, list(op.operands[1:]))
-    e.out.append(f"  {e.define(op.results[0])} = extractelement {e.typed(source)}, i64 {position}")
+    e.out.append(f"  {e.define(op.results[0])} = extractelement {e.typed(source)}, {position}")
 
 
 @rule(vector.InsertOp)
 def _insert(e: Emitter, op: vector.InsertOp) -> None:
     value, target, *dynamic = op.operands
     position = _position(e, op, dynamic)
-    e.out.append(f"  {e.define(op.results[0])} = insertelement {e.typed(target)}, {e.typed(value)}, i64 {position}")
+    e.out.append(f"  {e.define(op.results[0])} = insertelement {e.typed(target)}, {e.typed(value)}, {position}")
 
 
 def _position(e: Emitter, op: Operation, dynamic: list) -> str:
     if dynamic:
-        return e.names[dynamic[0]]
-    return str(op.properties["static_position"].get_values()[0])  # type: ignore[attr-defined]
+        return e.typed(dynamic[0])
+    return "i64 " + str(op.properties["static_position"].get_values()[0])  # type: ignore[attr-defined]
 
 
 @rule(vector.BroadcastOp)

@@ -230,9 +230,10 @@ def _special_register(e: Emitter, op: Operation) -> None:
     name = f"llvm.nvvm.read.ptx.sreg.{register}.{axis}"
     e.declare(name, "i32", [])
     span = f"range(i32 0, {count}) " if count is not None else ""
-    narrow = e.fresh()
+    narrow = e.fresh() if e.index_bits > 32 else e.define(op.results[0])
     e.out.append(f"  {narrow} = call {span}i32 @{name}()")
-    e.out.append(f"  {e.define(op.results[0])} = zext nneg i32 {narrow} to i{e.index_bits}")
+    if e.index_bits > 32:
+        e.out.append(f"  {e.define(op.results[0])} = zext nneg i32 {narrow} to i{e.index_bits}")
 
 
 @rule(gpu.BarrierOp)

@@ -63,7 +63,7 @@ def to_llvm(
 
     Args:
         module: func.func functions made of arith, math (native part), scf, llvm, gpu ids and calls.
-        index_bits: width of ``index``.
+        index_bits: width of ``index`` in functions that do not say otherwise (``heron.index_bits``).
         kernels: the entry functions and how each is called; other public functions keep the C convention.
         target: which conversions are native; by default that of the first kernel, else cpu.
         numerics: what may be done to floating-point values.
@@ -107,6 +107,8 @@ def _function(e: Emitter, op: func.FuncOp) -> None:
         return  # declared where it is called
     if len(op.body.blocks) > 1:
         raise HeronError("LLVM004", f"function '{name}' has branches", hint="use scf, not cf, before translation")
+    bits = op.attributes.get("heron.index_bits")
+    e.set_index_bits(bits.value.data if isinstance(bits, IntegerAttr) else e.default_bits)
     abi = e.kernels.get(name)
     e.geometry = _geometry(abi)
     private = op.sym_visibility is not None and op.sym_visibility.data == "private"

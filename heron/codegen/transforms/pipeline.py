@@ -27,6 +27,7 @@ from heron.codegen.transforms import (
     lower_tensors,
     lower_xla_gpu_to_scf,
     merge_pointers_to_same_slice,
+    narrow_index,
     optimize_loops,
     peel_loops,
     simplify_affine,
@@ -56,6 +57,7 @@ _TO_FLAT = _steps(
 _TO_POINTERS = _steps(
     lower_tensors,  # before simplify-affine: an index's expression tells the alignment of its address
     merge_pointers_to_same_slice,
+    narrow_index,  # before simplify-affine: a map tells the ranges of its expressions
     simplify_affine,
 )
 _GPU = (

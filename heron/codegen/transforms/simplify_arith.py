@@ -1,7 +1,11 @@
-"""Constant folding and identities on integer, index and boolean arith.
+"""Constant folding, identities and what ranges decide, on integer, index and boolean arith.
 
 Light on purpose: it shrinks what later transforms and LLVM's parser see. Floats are left alone, the HLO passes did what
 is exact there. Each rule carries its law.
+
+    %i = xla_gpu.apply_indexing "(d0) -> (d0 mod 8), …"(%t) ; %c = arith.cmpi slt, %i, %c9 ; %r = arith.remsi %i, %c8
+    ->
+    %c = arith.constant true ; %r = %i
 """
 
 from __future__ import annotations
@@ -9,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IndexType, IntegerType, ModuleOp
+from xdsl.dialects.builtin import IndexType, IntegerType, ModuleOp, i1
 from xdsl.ir import Block, Operation, SSAValue
 
 from heron.codegen.transforms.build import (
@@ -22,6 +26,7 @@ from heron.codegen.transforms.build import (
     replace,
 )
 from heron.codegen.transforms.options import TransformOptions
+from heron.codegen.transforms.ranges import Ranges
 
 _FOLD: dict[type[Operation], Callable[[int, int], int]] = {
     arith.AddiOp: lambda a, b: a + b,
@@ -33,43 +38,45 @@ _FOLD: dict[type[Operation], Callable[[int, int], int]] = {
     arith.MinSIOp: min,
     arith.MaxSIOp: max,
 }
-_SIGNED = {
-    "eq": int.__eq__,
-    "ne": int.__ne__,
-    "slt": int.__lt__,
-    "sle": int.__le__,
-    "sgt": int.__gt__,
-    "sge": int.__ge__,
+_DIVISIONS: dict[type[Operation], type[Operation]] = {  # what does the same to numbers that are not negative
+    arith.DivUIOp: arith.DivUIOp,
+    arith.DivSIOp: arith.DivUIOp,
+    arith.FloorDivSIOp: arith.DivUIOp,
+    arith.RemUIOp: arith.RemUIOp,
+    arith.RemSIOp: arith.RemUIOp,
 }
 
 
 def run(module: ModuleOp, options: TransformOptions) -> None:
     """Simplifies every function of the module in one walk, operands before users."""
     for function in functions(module):
-        _block(function.body.block, Constants(function.body.block))
+        _block(function.body.block, Constants(function.body.block), Ranges())
 
 
-def _block(block: Block, constants: Constants) -> None:
+def _block(block: Block, constants: Constants, ranges: Ranges) -> None:
     op = block.first_op
     while op is not None:
         following = op.next_op
         for region in op.regions:
             for inner in region.blocks:
-                _block(inner, constants)
+                _block(inner, constants, ranges)
         if isinstance(op, scf.IfOp):
             following = _if(op, block, constants) or following
         elif len(op.results) == 1:
-            new = _simplify(op, Inserter(block, op, {}, constants))
+            new = _simplify(op, Inserter(block, op, {}, constants), ranges)
             if new is not None:
                 replace(op, [new])
         op = following
 
 
-def _simplify(op: Operation, place: Inserter) -> SSAValue | None:
-    if type(op) in _FOLD:
-        return _binary(op, place)
+def _simplify(op: Operation, place: Inserter, ranges: Ranges) -> SSAValue | None:
+    kind = type(op)
+    if kind in _FOLD:
+        return _binary(op, place) or _bounded(op, ranges)
+    if kind in _DIVISIONS:
+        return _division(op, place, ranges)
     if isinstance(op, arith.CmpiOp):
-        return _compare(op, place)
+        return _compare(op, place, ranges)
     if isinstance(op, arith.SelectOp):
         return _select(op)
     return None
@@ -111,13 +118,55 @@ def _all_ones(value: int | None, type_: object) -> bool:
     return value & ((1 << bits) - 1) == (1 << bits) - 1
 
 
-def _compare(op: arith.CmpiOp, place: Inserter) -> SSAValue | None:
-    name = PREDICATES[op.predicate.value.data]
-    a, b = (constant_value(v) for v in op.operands)
-    type_ = op.operands[0].type
-    if a is None or b is None or name not in _SIGNED or not isinstance(type_, (IntegerType, IndexType)):
+def _bounded(op: Operation, ranges: Ranges) -> SSAValue | None:
+    """One operand, where ranges say that the other one changes nothing."""
+    if not isinstance(op, (arith.MinSIOp, arith.MaxSIOp, arith.AndIOp)):
         return None
-    return place.const(int(_SIGNED[name](_wrap(a, type_), _wrap(b, type_))), op.results[0].type)
+    lhs, rhs = op.operands
+    (a, b), (c, d) = ranges.of(lhs), ranges.of(rhs)
+    if isinstance(op, arith.AndIOp):  # x & 2^k - 1 == x where 0 <= x < 2^k
+        return lhs if a >= 0 and c == d and d & (d + 1) == 0 and b <= d else None
+    if isinstance(op, arith.MaxSIOp):
+        (a, b), (c, d) = (-b, -a), (-d, -c)  # max(x, y) == -min(-x, -y)
+    return lhs if b <= c else rhs if d <= a else None  # min(x, y) == x where x <= y
+
+
+def _division(op: Operation, place: Inserter, ranges: Ranges) -> SSAValue | None:
+    lhs, rhs = op.operands
+    (a, b), (c, d) = ranges.of(lhs), ranges.of(rhs)
+    unsigned = _DIVISIONS[type(op)]
+    if a < 0 or c <= 0:
+        return None
+    if b < c:  # x mod y == x and x / y == 0 where 0 <= x < y
+        return lhs if unsigned is arith.RemUIOp else place.const(0, lhs.type)
+    if c == d == 1:  # x / 1 == x and x mod 1 == 0
+        return place.const(0, lhs.type) if unsigned is arith.RemUIOp else lhs
+    return None if unsigned is type(op) else place.binary(unsigned, lhs, rhs)  # signs do not matter where there are none
+
+
+#: a predicate is decided where the range of the difference `lhs - rhs` lies on one side
+_DECIDED: dict[str, Callable[[int, int], int | None]] = {
+    "slt": lambda low, high: 1 if high < 0 else 0 if low >= 0 else None,
+    "sle": lambda low, high: 1 if high <= 0 else 0 if low > 0 else None,
+    "sgt": lambda low, high: 1 if low > 0 else 0 if high <= 0 else None,
+    "sge": lambda low, high: 1 if low >= 0 else 0 if high < 0 else None,
+    "eq": lambda low, high: 1 if low == high == 0 else 0 if low > 0 or high < 0 else None,
+    "ne": lambda low, high: 0 if low == high == 0 else 1 if low > 0 or high < 0 else None,
+}
+
+
+def _compare(op: arith.CmpiOp, place: Inserter, ranges: Ranges) -> SSAValue | None:
+    name = PREDICATES[op.predicate.value.data]
+    lhs, rhs = op.operands
+    if lhs.type == i1:
+        return None
+    (a, b), (c, d) = ranges.of(lhs), ranges.of(rhs)
+    if name[0] == "u":
+        if a < 0 or c < 0:
+            return None
+        name = "s" + name[1:]  # signs do not matter where there are none
+    found = _DECIDED[name](a - d, b - c)
+    return None if found is None else place.const(found, op.results[0].type)
 
 
 def _select(op: arith.SelectOp) -> SSAValue | None:

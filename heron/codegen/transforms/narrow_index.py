@@ -1,0 +1,79 @@
+"""A GPU kernel whose indices all fit into 32 bits computes them in 32 bits.
+
+A GPU adds and multiplies 32 bits at a time. The step marks the kernel's functions when the ranges of all its indices,
+and of all parts of their expressions, are known and small; the LLVM translation then writes `index` as i32, and
+addresses are widened where memory is accessed. Data that becomes an index counts by its type: an i64 that nothing
+clamps leaves the kernel as it is.
+
+    func.func @k(…) { %a = xla_gpu.apply_indexing "(d0, d1) -> (d0 * 128 + d1), domain: d0 in [0, 999], …"(%b, %t) … }
+    ->
+    func.func @k(…) attributes {heron.index_bits = 32 : i64} { … }
+
+It matters to all kernels but those on arrays of 2^30 elements and more.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from xdsl.dialects.builtin import IndexType, ModuleOp
+from xdsl.ir import Block, SSAValue
+
+from heron.analysis.indexing import Expr, IndexingMap, Simplifier
+from heron.analysis.indexing.expr import BinaryExpr
+from heron.codegen.dialects.xla_gpu import ApplyIndexingOp
+from heron.codegen.transforms.build import I64, functions, int_attr
+from heron.codegen.transforms.options import TransformOptions
+from heron.codegen.transforms.ranges import IDS, Range, Ranges
+
+#: what an index may be, with room for a step more and for the sums that simplify-affine divides
+LIMIT = 1 << 30
+ATTRIBUTE = "heron.index_bits"
+
+
+def run(module: ModuleOp, options: TransformOptions) -> None:
+    """Marks the functions of a GPU kernel with small indices."""
+    if not options.is_gpu:
+        return
+    found = list(functions(module))
+    if all(_is_narrow(f.body.block, Ranges()) for f in found):
+        for function in found:
+            function.attributes[ATTRIBUTE] = int_attr(32, I64)
+
+
+def _is_narrow(block: Block, ranges: Ranges) -> bool:
+    if not all(_fits_value(v, ranges) for v in block.args):
+        return False
+    for op in block.ops:
+        if isinstance(op, ApplyIndexingOp):
+            if not _fits_map(op.map):
+                return False
+        elif not all(_fits_value(v, ranges) for v in op.results):
+            return False
+        if not all(_is_narrow(inner, ranges) for region in op.regions for inner in region.blocks):
+            return False
+    return True
+
+
+def _fits_value(value: SSAValue, ranges: Ranges) -> bool:
+    if not isinstance(value.type, IndexType):
+        return True
+    found = ranges.of(value)
+    return _fits(found) or found == IDS
+
+
+def _fits(r: Range) -> bool:
+    return -LIMIT <= r[0] and r[1] <= LIMIT
+
+
+@lru_cache(maxsize=4096)
+def _fits_map(m: IndexingMap) -> bool:
+    """Whether every part of the map's expressions is small."""
+    ranges = m.simplifier
+    return all(_fits_expr(ranges.simplify(e), ranges) for e in m.results)
+
+
+def _fits_expr(e: Expr, ranges: Simplifier) -> bool:
+    if not _fits(ranges.range_of(e)):
+        return False
+    return not isinstance(e, BinaryExpr) or (_fits_expr(e.lhs, ranges) and _fits_expr(e.rhs, ranges))
