@@ -24,10 +24,12 @@ from heron.analysis.indexing.expr import BinaryExpr
 from heron.codegen.dialects.xla_gpu import ApplyIndexingOp
 from heron.codegen.transforms.build import I64, functions, int_attr
 from heron.codegen.transforms.options import TransformOptions
-from heron.codegen.transforms.ranges import IDS, Range, Ranges
+from heron.codegen.transforms.ranges import Range, Ranges
 
-#: what an index may be, with room for a step more and for the sums that simplify-affine divides
-LIMIT = 1 << 30
+#: what an index may be
+WHOLE: Range = (-(1 << 31), (1 << 31) - 1)
+#: what expressions and loop variables may be: there is room for a step more and for sums that simplify-affine divides
+SMALL: Range = (-(1 << 30), 1 << 30)
 ATTRIBUTE = "heron.index_bits"
 
 
@@ -42,38 +44,35 @@ def run(module: ModuleOp, options: TransformOptions) -> None:
 
 
 def _is_narrow(block: Block, ranges: Ranges) -> bool:
-    if not all(_fits_value(v, ranges) for v in block.args):
+    if not all(_fits(v, ranges, SMALL) for v in block.args):
         return False
     for op in block.ops:
         if isinstance(op, ApplyIndexingOp):
-            if not _fits_map(op.map):
+            if not _map_fits(op.map):
                 return False
-        elif not all(_fits_value(v, ranges) for v in op.results):
+        elif not all(_fits(v, ranges, WHOLE) for v in op.results):
             return False
         if not all(_is_narrow(inner, ranges) for region in op.regions for inner in region.blocks):
             return False
     return True
 
 
-def _fits_value(value: SSAValue, ranges: Ranges) -> bool:
-    if not isinstance(value.type, IndexType):
-        return True
-    found = ranges.of(value)
-    return _fits(found) or found == IDS
+def _fits(value: SSAValue, ranges: Ranges, limit: Range) -> bool:
+    return not isinstance(value.type, IndexType) or _inside(ranges.of(value), limit)
 
 
-def _fits(r: Range) -> bool:
-    return -LIMIT <= r[0] and r[1] <= LIMIT
+def _inside(r: Range, limit: Range) -> bool:
+    return limit[0] <= r[0] and r[1] <= limit[1]
 
 
 @lru_cache(maxsize=4096)
-def _fits_map(m: IndexingMap) -> bool:
+def _map_fits(m: IndexingMap) -> bool:
     """Whether every part of the map's expressions is small."""
     ranges = m.simplifier
-    return all(_fits_expr(ranges.simplify(e), ranges) for e in m.results)
+    return all(_expr_fits(ranges.simplify(e), ranges) for e in m.results)
 
 
-def _fits_expr(e: Expr, ranges: Simplifier) -> bool:
-    if not _fits(ranges.range_of(e)):
+def _expr_fits(e: Expr, ranges: Simplifier) -> bool:
+    if not _inside(ranges.range_of(e), SMALL):
         return False
-    return not isinstance(e, BinaryExpr) or (_fits_expr(e.lhs, ranges) and _fits_expr(e.rhs, ranges))
+    return not isinstance(e, BinaryExpr) or (_expr_fits(e.lhs, ranges) and _expr_fits(e.rhs, ranges))
