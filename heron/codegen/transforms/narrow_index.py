@@ -1,9 +1,9 @@
-"""A GPU kernel whose indices all fit into 32 bits computes them in 32 bits.
+"""A function of a GPU kernel whose indices all fit into 32 bits computes them in 32 bits.
 
-A GPU adds and multiplies 32 bits at a time. The step marks the kernel's functions when the ranges of all its indices,
-and of all parts of their expressions, are known and small; the LLVM translation then writes `index` as i32, and
-addresses are widened where memory is accessed. Data that becomes an index counts by its type: an i64 that nothing
-clamps leaves the kernel as it is.
+A GPU adds and multiplies 32 bits at a time. The step marks the function when the ranges of all its indices, and of all
+parts of their expressions, are known and small, and none goes to another function; the LLVM translation then writes
+`index` as i32, and addresses are widened where memory is accessed. Data that becomes an index counts by its type: an
+i64 that nothing clamps leaves the function as it is.
 
     func.func @k(…) { %a = xla_gpu.apply_indexing "(d0, d1) -> (d0 * 128 + d1), domain: d0 in [0, 999], …"(%b, %t) … }
     ->
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from xdsl.dialects import func
 from xdsl.dialects.builtin import IndexType, ModuleOp
 from xdsl.ir import Block, SSAValue
 
@@ -34,12 +35,11 @@ ATTRIBUTE = "heron.index_bits"
 
 
 def run(module: ModuleOp, options: TransformOptions) -> None:
-    """Marks the functions of a GPU kernel with small indices."""
+    """Marks every such function."""
     if not options.is_gpu:
         return
-    found = list(functions(module))
-    if all(_is_narrow(f.body.block, Ranges()) for f in found):
-        for function in found:
+    for function in functions(module):
+        if _is_narrow(function.body.block, Ranges()):
             function.attributes[ATTRIBUTE] = int_attr(32, I64)
 
 
@@ -51,6 +51,8 @@ def _is_narrow(block: Block, ranges: Ranges) -> bool:
             if not _map_fits(op.map):
                 return False
         elif not all(_fits(v, ranges, WHOLE) for v in op.results):
+            return False
+        elif isinstance(op, func.CallOp) and any(isinstance(v.type, IndexType) for v in op.operands):
             return False
         if not all(_is_narrow(inner, ranges) for region in op.regions for inner in region.blocks):
             return False

@@ -16,7 +16,8 @@ KERNEL = """func.func @k(%p: !llvm.ptr, %n: i32, %m: i64, %v: index) {{
   {ops}
   func.return
 }}
-func.func private @f(index) -> index"""
+func.func private @f(index) -> index
+func.func private @g(index)"""
 
 
 @pytest.mark.parametrize(
@@ -35,6 +36,7 @@ func.func private @f(index) -> index"""
         ("%k = arith.constant 9 : i64\n%z = arith.constant 0 : i64\n%a = arith.minsi %m, %k : i64\n"
          "%b = arith.maxsi %a, %z : i64\n%i = arith.index_cast %b : i64 to index", True),
         ("%i = func.call @f(%t) : (index) -> index", False),
+        ("func.call @g(%t) : (index) -> ()", False),
         ("%i = scf.for %s = %c0 to %c8 step %c1 iter_args(%x = %c0) -> (index) { scf.yield %x : index }", False),
         ("scf.for %s = %c0 to %t step %c1 { }", False),
         ("scf.for %s = %c0 to %c8 step %c1 { }", True),
