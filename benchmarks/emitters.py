@@ -123,7 +123,9 @@ def _walk(text: str) -> Iterator[str]:
     before = str(kernel.module)
     record: list[tuple[str, str]] = []
     pipeline.run(
-        kernel.module, compilation.machine.transform_options(), observe=lambda step, m: record.append((step, str(m)))
+        kernel.module,
+        compilation.machine.transform_options(uses),
+        observe=lambda step, m: record.append((step, str(m))),
     )
     idle = []
     for step, after in record:
@@ -185,7 +187,7 @@ XLA:GPU has a few steps more. Emitters here make them unnecessary:
 | `erase-dead-functions` | the inliner moves a function into its last caller; the step is there for kernel text |
 | `expand-float-ops` | emitters compute small floats in f32 themselves; the step is there for kernel text |
 | `propagate-slice-indices` | arguments name the buffer they share (`xla_gpu.alias`); few functions are left |
-| `optimize-loops` on loads | LLVM unrolls reductions' loops, ptxas moves loads forward |
+| `optimize-loops` moving loads a round ahead | `optimize-loops` writes rounds out: as many loads are under way, waited for fewer times |
 | `lower-to-llvm` | LLVM text is written from the last module directly |
 """
 

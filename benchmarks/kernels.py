@@ -66,18 +66,19 @@ def measure(name: str, target: Target, small: bool = False, assembled: bool = Tr
     for kernel, use in uses.items():
         row = Row(name, kernel, use.kernel.emitter, len(use.sources))
         try:
-            _compile(row, use, abis[kernel], target, assembled)
+            options = compilation.machine.transform_options({kernel: use})
+            _compile(row, use, options, abis[kernel], target, assembled)
         except HeronError as error:
             row.error = str(error)
         yield row
 
 
-def _compile(row: Row, use: KernelUse, abi: object, target: Target, assembled: bool) -> None:
+def _compile(row: Row, use: KernelUse, options: TransformOptions, abi: object, target: Target, assembled: bool) -> None:
     row.steps["emit"] = use.emit_seconds
     clock = Clock(time.process_time)
     pipeline.run(
         use.kernel.module,
-        TransformOptions(target="gpu"),
+        options,
         observe=lambda step, _: row.steps.update({step: row.steps.get(step, 0.0) + clock.lap()}),
     )
     text = to_llvm(use.kernel.module, kernels={row.kernel: abi})  # type: ignore[dict-item]

@@ -70,15 +70,20 @@ class Machine(ABC):
         from heron.codegen.merge import merge
         from heron.codegen.transforms import pipeline
 
-        return pipeline.run(merge(use.kernel for use in uses.values()), self.transform_options())
+        return pipeline.run(merge(use.kernel for use in uses.values()), self.transform_options(uses))
 
-    def transform_options(self) -> TransformOptions:
-        """What the MLIR transforms know of the machine."""
+    def transform_options(self, uses: dict[str, KernelUse]) -> TransformOptions:
+        """What the MLIR transforms know of the machine and of the kernels' launches."""
         from heron.codegen.llvm import numerics
         from heron.codegen.transforms.options import TransformOptions
 
         kind = "cpu" if self.target.kind == "cpu" else "sim" if self.target.sim else "gpu"
-        return TransformOptions(target=kind, approximate=numerics.of(self.options).approximate and kind == "gpu")
+        return TransformOptions(
+            target=kind,
+            approximate=numerics.of(self.options).approximate and kind == "gpu",
+            device=self.target,
+            launches={name: use.kernel.launch for name, use in uses.items()},
+        )
 
     def steps_text(self, uses: dict[str, KernelUse]) -> str:
         """MLIR text of all kernels as emitted and after each transform; the kernels are used up."""
@@ -87,7 +92,7 @@ class Machine(ABC):
 
         module = merge(use.kernel for use in uses.values())
         record = [("emission", str(module))]
-        pipeline.run(module, self.transform_options(), observe=lambda step, m: record.append((step, str(m))))
+        pipeline.run(module, self.transform_options(uses), observe=lambda step, m: record.append((step, str(m))))
         return pipeline.show(record)
 
 

@@ -55,9 +55,9 @@ def test_every_target(target: str, name: str) -> None:
         assert len(assemble(ptx, target).resources) == len(executable.kernels)
 
 
-def _row_sums(arrays: int) -> str:
-    parameters = [f"  p{n} = f32[64,768] parameter({n})" for n in range(arrays)]
-    sums = [f"  s{n} = f32[64,768] add({'p0' if n == 1 else f's{n - 1}'}, p{n})" for n in range(1, arrays)]
+def _row_sums(arrays: int, rows: int) -> str:
+    parameters = [f"  p{n} = f32[{rows},768] parameter({n})" for n in range(arrays)]
+    sums = [f"  s{n} = f32[{rows},768] add({'p0' if n == 1 else f's{n - 1}'}, p{n})" for n in range(1, arrays)]
     lines = "\n".join([*parameters, *sums])
     return f"""HloModule sums
 
@@ -70,20 +70,30 @@ add {{
 ENTRY main {{
 {lines}
   zero = f32[] constant(0)
-  ROOT r = f32[64] reduce({f"s{arrays - 1}" if arrays > 1 else "p0"}, zero), dimensions={{1}}, to_apply=add
+  ROOT r = f32[{rows}] reduce({f"s{arrays - 1}" if arrays > 1 else "p0"}, zero), dimensions={{1}}, to_apply=add
 }}
 """
 
 
-@pytest.mark.parametrize(("arrays", "unrolled"), [(1, True), (3, True), (4, False), (12, False)])
-def test_loops_with_enough_under_way_are_not_unrolled(arrays: int, unrolled: bool) -> None:
-    """A row of 768 is six 128-bit loads a thread and array; ptxas would keep all of them in registers at once."""
-    executable = heron.compile(heron.parse(_row_sums(arrays)), "sm_90")
-    ptx = executable.stage("ptx")
-    (used,) = assemble(ptx, "sm_90").resources.values()
-    assert ('.pragma "nounroll"' not in ptx) == unrolled
-    assert used.registers <= 96 and not used.spill_bytes
-    assert "unroll" not in heron.compile(heron.parse(_row_sums(arrays)), "cpu").stage("llvm")
+@pytest.mark.parametrize(
+    ("rows", "arrays", "unrolled"),
+    [
+        (1 << 16, 1, True),
+        (1 << 16, 3, True),
+        (1 << 16, 4, False),
+        (1 << 16, 12, False),
+        (64, 4, True),
+        (64, 12, True),
+    ],
+)
+def test_loads_take_half_of_the_registers_that_a_launch_leaves(rows: int, arrays: int, unrolled: bool) -> None:
+    """A row of 768 is six 128-bit loads a thread and array; many rows fill the machine, few leave it empty."""
+    executable = heron.compile(heron.parse(_row_sums(arrays, rows)), "sm_90")
+    text = executable.stage("llvm")
+    assert ("llvm.loop.unroll.disable" not in text) == unrolled
+    (used,) = assemble(executable.stage("ptx"), "sm_90").resources.values()
+    assert used.registers <= (96 if rows > 64 else 160) and not used.spill_bytes
+    assert "unroll" not in heron.compile(heron.parse(_row_sums(arrays, rows)), "cpu").stage("llvm")
 
 
 def test_heavy_elementwise_work_is_not_written_out_for_each_lane() -> None:

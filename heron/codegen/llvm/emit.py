@@ -39,7 +39,7 @@ class Emitter:
 
     __slots__ = (
         "out", "names", "label", "counter", "needed", "declared", "defined", "metadata", "index_bits", "flags",
-        "everywhere", "loaded", "loops", "native", "types", "geometry", "yielded", "kernels", "kept", "bf16",
+        "everywhere", "native", "types", "geometry", "yielded", "kernels", "kept", "bf16",
         "default_bits",
     )  # fmt: skip
 
@@ -55,8 +55,6 @@ class Emitter:
         self.index_bits = self.default_bits = index_bits
         self.flags = ""  # on all float arithmetic
         self.everywhere: list[str] = []  # attributes of every function
-        #: bytes one run of the code so far loads, and loops so far, for what is decided about a loop around them
-        self.loaded = self.loops = 0
         self.native = native
         self.bf16 = "bfloat" if "bf16" in native else "i16"
         self.types: dict[int, str] = {}

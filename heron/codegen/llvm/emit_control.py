@@ -17,11 +17,6 @@ _REGISTERS: dict[type, tuple[str, str]] = {
     gpu.GridDimOp: ("nctaid", "block"),
 }
 
-#: bytes of loads a GPU thread has under way that are enough: of 512 threads, what hides a multiprocessor's memory
-#: latency. An accumulating loop around others that loads as much at a time is not unrolled: ptxas would, for four times
-#: the registers.
-IN_FLIGHT = 64
-
 
 def _values(e: Emitter, operands: Sequence[SSAValue]) -> list[str]:
     return [e.names[v] for v in operands]
@@ -50,14 +45,10 @@ def _for(e: Emitter, op: scf.ForOp) -> None:
     e.out.append(f"  {test} = icmp slt {text} {names[0]}, {bound}")
     e.out.append(f"  br i1 {test}, label %{body}, label %{done}")
     e.start(body)
-    loaded, loops = e.loaded, e.loops
     e.block(block)
-    inner = e.loaded - loaded
-    enough = bool(e.geometry and carried) and e.loops > loops and inner >= IN_FLIGHT
-    e.loaded, e.loops = loaded + inner * _trips(starts[0], bound, e.names[step]), e.loops + 1
     advanced = [e.fresh(), *(e.yielded if carried else [])]
     e.out.append(f"  {advanced[0]} = add nsw {text} {names[0]}, {e.names[step]}")
-    e.out.append(f"  br label %{head}{_loop_metadata(e, op, enough)}")
+    e.out.append(f"  br label %{head}{_loop_metadata(e, op)}")
     for position, (value, name) in enumerate(zip(block.args, names, strict=True)):
         incoming = f"[ {starts[position]}, %{before} ], [ {advanced[position]}, %{e.label} ]"
         e.out[phis + position] = f"  {name} = phi {e.type(value.type)} {incoming}"
@@ -66,19 +57,8 @@ def _for(e: Emitter, op: scf.ForOp) -> None:
         e.names[result] = name
 
 
-def _trips(lower: str, upper: str, step: str) -> int:
-    """How often the loop runs where its bounds are literals, else 1."""
-    try:
-        return max(1, -(-(int(upper) - int(lower)) // int(step)))
-    except ValueError:
-        return 1
-
-
-def _loop_metadata(e: Emitter, op: Operation, once: bool = False) -> str:
-    """``heron.unroll`` = N (0 or 1: never), ``heron.vectorize`` = N lanes (0 or 1: never), ``heron.full_unroll``.
-
-    ``once``: never unroll unless an attribute says otherwise.
-    """
+def _loop_metadata(e: Emitter, op: Operation) -> str:
+    """``heron.unroll`` = N (0 or 1: never), ``heron.vectorize`` = N lanes (0 or 1: never), ``heron.full_unroll``."""
     hints = []
     unroll, vectorize = op.attributes.get("heron.unroll"), op.attributes.get("heron.vectorize")
     if isinstance(unroll, IntegerAttr):
@@ -87,8 +67,6 @@ def _loop_metadata(e: Emitter, op: Operation, once: bool = False) -> str:
         hints.append(e.metadata_node(text))
     elif is_set(op, "heron.full_unroll"):
         hints.append(e.metadata_node('!"llvm.loop.unroll.full"'))
-    elif once:
-        hints.append(e.metadata_node('!"llvm.loop.unroll.disable"'))
     if isinstance(vectorize, IntegerAttr):
         lanes = vectorize.value.data
         hints.append(e.metadata_node(f'!"llvm.loop.vectorize.enable", i1 {"true" if lanes > 1 else "false"}'))

@@ -16,7 +16,6 @@ from heron.codegen.dialects.xla_gpu import LLVMAtomicRMWOp, LLVMCmpXchgOp
 from heron.codegen.llvm.emit import Emitter, is_set, rule
 from heron.codegen.llvm.types import constant_text
 
-_BYTES = {"i8": 1, "i16": 2, "half": 2, "bfloat": 2, "i32": 4, "float": 4, "i64": 8, "double": 8}
 _SUB_BYTE = {"i1", "i2", "i4"}
 _ORDERINGS = {0: "", 2: "monotonic", 4: "acquire", 5: "release", 6: "acq_rel", 7: "seq_cst"}
 _BINARY: dict[type, str] = {
@@ -78,7 +77,6 @@ def _load(e: Emitter, op: llvm.LoadOp) -> None:
     text, ordering = e.type(result.type), _ordering(op)
     atomic, after = (" atomic", f" {ordering}") if ordering else ("", "")
     stored = memory_type(text)
-    e.loaded += _BYTES.get(stored, 16)
     name = e.fresh()
     e.out.append(f"  {name} = load{atomic} {stored}, {e.typed(pointer)}{after}{_suffix(e, op)}")
     if stored == text:

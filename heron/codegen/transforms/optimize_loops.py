@@ -1,27 +1,47 @@
-"""Loops that index a vector by their variable are unrolled whole.
+"""How often loops are written out: whole where they index vectors, as far as registers go where they accumulate.
 
-A vector lives in registers only where positions in it are constants. The step marks the loop; LLVM writes its
-iterations out, which takes a fiftieth of the time that copying them here would, and is told to however large they are.
+A vector lives in registers only where positions in it are constants, so that a loop that indexes one by its variable is
+written out whole.
 
     scf.for %s = %c0 to %c4 step %c1 { %v = vector.extract %v4[%s] … }
     ->
     scf.for … { … } {heron.full_unroll}
 
-Other loops are left to LLVM, which knows what iterations cost: it unrolls those of a reduction, and ptxas then moves
-the loads of several iterations to the front.
+An accumulating loop around others waits for memory once each time it goes around. Written out several times it has the
+loads of as many rounds under way, for as many registers. How many there are is data: the registers of a core over the
+threads that the launch puts on it; loads may take half of them. A launch that fills the machine leaves 64 bytes a
+thread, and rounds that load as much stay single (ptxas would write them out, for four times the registers); one of few
+blocks leaves ten times that.
+
+    scf.for %r = %c0 to %c6 step %c1 iter_args(%sum = …) { %v = vector.transfer_read … : vector<4xf32> … }
+    ->
+    scf.for … { … } {heron.unroll = 3}
+
+The step marks loops; LLVM writes iterations out, which takes a fiftieth of the time that copying them here would. Other
+loops are left to LLVM, which knows what iterations cost. It matters to reductions of rows (`gpt2_train_step`,
+`layernorm`).
 """
 
 from __future__ import annotations
 
-from xdsl.dialects import scf, vector
-from xdsl.dialects.builtin import ModuleOp, UnitAttr
+from math import prod
 
-from heron.codegen.transforms.build import functions, walk_blocks
+from xdsl.dialects import scf, tensor, vector
+from xdsl.dialects.builtin import ModuleOp, TensorType, UnitAttr, VectorType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block
+
+from heron.codegen.transforms.buffers import byte_size
+from heron.codegen.transforms.build import I64, constant_value, functions, int_attr, walk_blocks
 from heron.codegen.transforms.options import TransformOptions
 from heron.codegen.transforms.vectorize_loads_stores import trip_count
 
 #: iterations a loop that is written out may have
 MOST = 16
+#: bytes of loads a thread has under way that are enough where a core has all the threads it can take
+IN_FLIGHT = 64
+#: bytes of a register
+REGISTER = 4
 
 
 def run(module: ModuleOp, options: TransformOptions) -> None:
@@ -31,6 +51,55 @@ def run(module: ModuleOp, options: TransformOptions) -> None:
             for op in block.ops:
                 if isinstance(op, (vector.ExtractOp, vector.InsertOp)):
                     _mark(op)
+        if options.is_gpu:
+            _Accumulating(in_flight(function, options)).loaded(function.body.block)
+
+
+def in_flight(function: FuncOp, options: TransformOptions) -> int:
+    """Bytes of loads a thread of the kernel may have under way: half of its share of a core's registers."""
+    device, launch = options.device, options.launches.get(function.sym_name.data)
+    if device is None or launch is None:
+        return IN_FLIGHT
+    blocks = -(-prod(launch.grid) // device.cores)
+    threads = min(blocks * prod(launch.block), device.threads_per_core)
+    return min(device.registers_per_thread, device.registers_per_core // threads) * REGISTER // 2
+
+
+class _Accumulating:
+    """Decides about the accumulating loops of a function; ``room``: bytes of loads that may be under way."""
+
+    def __init__(self, room: int) -> None:
+        self.room = room
+
+    def loaded(self, block: Block) -> int:
+        """Bytes that one run of the block loads."""
+        total = 0
+        for op in block.ops:
+            if isinstance(op, (tensor.ExtractOp, vector.TransferReadOp)):
+                type_ = op.results[0].type
+                count = prod(type_.get_shape()) if isinstance(type_, VectorType) else 1
+                total += count * byte_size(type_.element_type if isinstance(type_, VectorType) else type_)
+            elif op.regions:
+                inside = sum(self.loaded(inner) for region in op.regions for inner in region.blocks)
+                total += inside * self._rounds(op, inside) if isinstance(op, scf.ForOp) else inside
+        return total
+
+    def _rounds(self, loop: scf.ForOp, loads: int) -> int:
+        """How often the loop runs, once where that is not known; marks it if it accumulates around others."""
+        lower, upper, step = (constant_value(v) for v in loop.operands[:3])
+        rounds = 1 if lower is None or upper is None or not step else max(1, -(-(upper - lower) // step))
+        if loads >= IN_FLIGHT and "heron.full_unroll" not in loop.attributes and _accumulates_around_loops(loop):
+            times = min(rounds, self.room // loads)
+            while times > 1 and rounds % times:
+                times -= 1
+            loop.attributes["heron.unroll"] = int_attr(max(1, times), I64)
+        return rounds
+
+
+def _accumulates_around_loops(loop: scf.ForOp) -> bool:
+    if all(isinstance(v.type, TensorType) for v in loop.operands[3:]):
+        return False
+    return any(isinstance(op, scf.ForOp) for op in loop.walk() if op is not loop)
 
 
 def _mark(op: vector.ExtractOp | vector.InsertOp) -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
+
+from heron.codegen.kernel import Launch
+from heron.targets import Target as Device
 
 Target: TypeAlias = Literal["cpu", "gpu", "sim"]
 
@@ -17,6 +21,8 @@ class TransformOptions:
         alignment: byte alignment the runtime promises for every buffer argument.
         inline_ops: private functions of at most this many operations are inlined at every call.
         approximate: f32 functions may be the hardware's approximations (NVPTX).
+        device: facts of the GPU the kernels are for, where they are known.
+        launches: how each kernel is launched, by name, where it is known.
         verify: check the module after each transform (tests, `--verify`).
     """
 
@@ -24,6 +30,8 @@ class TransformOptions:
     alignment: int = 16
     inline_ops: int = 64
     approximate: bool = False
+    device: Device | None = None
+    launches: Mapping[str, Launch] = field(default_factory=dict)
     verify: bool = False
 
     @property

@@ -141,7 +141,9 @@ def _division(op: Operation, place: Inserter, ranges: Ranges) -> SSAValue | None
         return lhs if unsigned is arith.RemUIOp else place.const(0, lhs.type)
     if c == d == 1:  # x / 1 == x and x mod 1 == 0
         return place.const(0, lhs.type) if unsigned is arith.RemUIOp else lhs
-    return None if unsigned is type(op) else place.binary(unsigned, lhs, rhs)  # signs do not matter where there are none
+    return (
+        None if unsigned is type(op) else place.binary(unsigned, lhs, rhs)
+    )  # signs do not matter where there are none
 
 
 #: a predicate is decided where the range of the difference `lhs - rhs` lies on one side
