@@ -187,7 +187,7 @@ XLA:GPU has a few steps more. Emitters here make them unnecessary:
 | `erase-dead-functions` | the inliner moves a function into its last caller; the step is there for kernel text |
 | `expand-float-ops` | emitters compute small floats in f32 themselves; the step is there for kernel text |
 | `propagate-slice-indices` | arguments name the buffer they share (`xla_gpu.alias`); few functions are left |
-| `optimize-loops` moving loads a round ahead | `optimize-loops` writes rounds out: as many loads are under way, waited for fewer times |
+| loads moved a round ahead | `optimize-loops` writes rounds out: as many loads under way, fewer waits |
 | `lower-to-llvm` | LLVM text is written from the last module directly |
 """
 
