@@ -14,7 +14,7 @@ import numpy as np
 from heron.errors import HeronError
 from heron.hlo.evaluator import evaluate_devices
 from heron.hlo.module import Module
-from heron.hlo.verifier import VerifierOptions, verify
+from heron.hlo.verifier import VerifierOptions, problems, verify
 from heron.passes import registry
 from heron.passes.base import Pass
 from heron.passes.checks import difference
@@ -44,6 +44,11 @@ ROUNDS = frozenset(
 )
 #: passes that weigh what they do by what is there, or take one step of several: run again they may do more
 GREEDY = frozenset({"copy-insertion", "instruction-fusion", "multi-output-fusion", "reshape-mover"})
+#: passes that keep layouts valid once they are assigned, as does the layout-sensitive form of a pass that has one
+KEEP_LAYOUTS = frozenset(
+    "copy-insertion dce flatten-call-graph fusion-wrapper instruction-fusion layout-assignment memory-scheduler "
+    "multi-output-fusion reduction-layout-normalizer sanitize-constant-names trivial-scheduler".split()
+)
 #: errors by which a pass says that a program is none for it: sizes known at run time only, inside a fusion
 REFUSALS = frozenset({"PASS020"})
 #: ops whose result depends on the order in which numbers are added
@@ -99,7 +104,8 @@ class Subject:
         if not changed:
             return Outcome(False)
         try:
-            verify(module, VerifierOptions(scheduled=module.is_scheduled))
+            layouts = _keeps_layouts(step) and _is_laid_out(before)
+            verify(module, VerifierOptions(scheduled=module.is_scheduled, layout_sensitive=layouts))
             problem = self.compare(module, step.name in ROUNDS)
             if not problem and self._settles(step) and PassContext().run_pass(step, module):
                 problem = "a second run changed something again"
@@ -126,6 +132,15 @@ class Subject:
         if not self.floor or old.dtype.kind not in "fc" or old.shape != new.shape:
             return False
         return np.allclose(old, new, rtol=0, atol=self.floor, equal_nan=True)
+
+
+def _is_laid_out(module: Module) -> bool:
+    return next(problems(module, VerifierOptions(layout_sensitive=True)), None) is None
+
+
+def _keeps_layouts(step: Pass) -> bool:
+    sensitive = getattr(step, "is_layout_sensitive", False) or getattr(step, "layout_sensitive", False)
+    return sensitive or step.name in KEEP_LAYOUTS
 
 
 def _state(module: Module) -> object:

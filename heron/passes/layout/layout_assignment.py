@@ -14,7 +14,7 @@ from heron.passes.building import array, reshape, transpose
 from heron.passes.context import PassContext
 from heron.passes.expand.expander import home
 from heron.passes.registry import register
-from heron.passes.tuples import arranged, packed, part_of, read_from, with_parts
+from heron.passes.tuples import arranged, packed, part_of, read_from
 
 
 @register
@@ -113,11 +113,6 @@ def _is_default(shape: Shape) -> bool:
     return shape is shape.with_default_layout()
 
 
-def _others(shape: Shape) -> list[tuple[ShapeIndex, Shape]]:
-    """The arrays in `shape` that are not row-major."""
-    return [(index, s) for index, s in shape.leaves() if s.is_array and not _is_default(s)]
-
-
 # -- the edge ----------------------------------------------------------------------------------------------------------
 def _edge(parameters: Sequence[Instruction], given: Sequence[Shape]) -> set[Instruction]:
     """Parameters that have their layouts already and are only read as bytes, with what takes them apart."""
@@ -206,11 +201,18 @@ def _rows(x: Instruction) -> Instruction:
 
 def _hand_out(root: Instruction, shape: Shape) -> None:
     """Make the entry's result have the layouts of `shape`."""
-    parts = {index: _in_layout(part_of(root, index), s) for index, s in _others(shape)}
-    new = with_parts(root, parts)
-    new.shape = shape
-    home(root).root = new
+    home(root).root = _in_layouts(root, shape)
     home(root).remove_dead_from(root)
+
+
+def _in_layouts(x: Instruction, shape: Shape) -> Instruction:
+    """A row-major value in the layouts of `shape`."""
+    if _is_default(shape):
+        return x
+    if shape.tuple_shapes is None:
+        return _in_layout(x, shape)
+    parts = [_in_layouts(part_of(x, (n,)), s) for n, s in enumerate(shape.tuple_shapes)]
+    return home(x).add("tuple", parts, shape, like=x)
 
 
 def _in_layout(x: Instruction, shape: Shape) -> Instruction:

@@ -55,15 +55,18 @@ class ConstantFolding(Pass):
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
         for c in module.computations_to_rewrite():
-            for i in c.instructions:
-                if not i.operands or i.operands[0].opcode not in ("constant", "broadcast") or not self._folds(i):
+            work = c.instructions
+            for i in work:
+                if i.parent is not c or not i.operands or i.operands[0].opcode not in ("constant", "broadcast"):
                     continue
-                value = _value(i)
+                value = _value(i) if self._folds(i) else None
                 if value is None:
                     continue
                 if not ctx.may_fire("fold", "constant_folding.py", i):
                     return changed
-                c.replace(i, constant(c, value, like=i))
+                new = constant(c, value, like=i)
+                c.replace(i, new)
+                work += new.users  # some may stand before `i`
                 changed = True
         return changed
 

@@ -65,7 +65,7 @@ class Cse(Pass):
             operands = [number[o] for o in i.operands]
             if opcode in commutative and operands[0] > operands[1]:
                 operands[0], operands[1] = operands[1], operands[0]
-            # a bitcast's layout says which elements it gives
+            # the layout of a bitcast says which elements it gives
             shape = i.shape if self.layout_sensitive or opcode == "bitcast" else i.shape.bare
             key = (opcode, shape, *operands)
             first = seen.setdefault(key, i)
@@ -73,7 +73,7 @@ class Cse(Pass):
                 continue
             alike.setdefault((key, forms.attributes(first)), first)
             first = alike.setdefault((key, forms.attributes(i)), i)
-            if first is not i:
+            if first is not i and (first.shape is i.shape or not _reads_bytes(i)):
                 i.replace_uses_with(first)
                 c.remove(i)
 
@@ -84,6 +84,10 @@ def _opcodes() -> tuple[frozenset[str], frozenset[str]]:
     ops = REGISTRY.values()
     fixed = {op.name for op in ops if op.has_side_effect or Trait.RANDOM in op.traits}
     return frozenset(fixed | {"parameter"}), frozenset(op.name for op in ops if Trait.COMMUTATIVE in op.traits)
+
+
+def _reads_bytes(i: Instruction) -> bool:
+    return any(user.opcode == "bitcast" for user in i.users)
 
 
 def _has_effects(i: Instruction) -> bool:

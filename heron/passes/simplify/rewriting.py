@@ -79,7 +79,8 @@ def rewrite(
     They are tried on all instructions, or on `start`, and then on what that changes. Once ``may_fire`` says no, the
     rest stays as it is.
 
-    With `with_layouts` a rule's result counts only if it has the layout of what it replaces.
+    With `with_layouts` a rule's result counts only if it has the layout of what it replaces; so it does where a bitcast
+    reads that.
 
     Raises PASS011 when a rule gives a value of another shape, PASS012 when rules chase each other without end.
     """
@@ -96,7 +97,7 @@ def rewrite(
         builder.at = i
         for r in rules[i.opcode].candidates(i):
             new = r.apply(i, builder)
-            if new is None or (with_layouts and new.shape is not i.shape):
+            if new is None or (new.shape is not i.shape and (with_layouts or _lies_otherwise(i))):
                 if builder.created:
                     builder.drop()
                 continue
@@ -113,6 +114,11 @@ def rewrite(
         if left < 0:
             raise _endless(c, fired)
     return fired
+
+
+def _lies_otherwise(i: Instruction) -> bool:
+    """Whether a value in another layout would be another value for a user: bitcasts read bytes."""
+    return any(user.opcode == "bitcast" for user in i.users)
 
 
 def _replace(c: Computation, i: Instruction, new: Instruction, r: Rule) -> None:

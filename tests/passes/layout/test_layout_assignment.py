@@ -38,14 +38,15 @@ ENTRY main {
 
 
 def test_a_root_that_only_says_so_gets_its_layout() -> None:
-    module = parse("""HloModule m, entry_computation_layout={(f32[2,3]{1,0})->(f32[2,3]{0,1})}
+    module = parse("""HloModule m, entry_computation_layout={(f32[2,3]{1,0})->((f32[2,3]{0,1}))}
 
 ENTRY main {
   x = f32[2,3]{1,0} parameter(0)
   n = f32[2,3]{1,0} negate(x)
-  ROOT t = (f32[2,3]{0,1}) tuple(n)
+  t = (f32[2,3]{0,1}) tuple(n)
+  ROOT r = ((f32[2,3]{0,1})) tuple(t)
 }
 """)
     LayoutAssignment().run(module, PassContext())
     verify(module, VerifierOptions(layout_sensitive=True))
-    assert module.entry.root.operands[0].opcode == "bitcast"
+    assert module.entry.root.operands[0].operands[0].opcode == "bitcast"

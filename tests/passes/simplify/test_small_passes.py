@@ -250,3 +250,13 @@ def test_values(name: str, options: dict[str, int], draw: object) -> None:
         values.after(name, module)
         assert not get(name, **options).run(module, PassContext()), str(module)
     assert fired or draw is random_program
+
+
+def test_constants_fold_in_any_order() -> None:
+    module, c = _module()
+    x = constant(c, Literal(row_major(S32, 2), np.array([7, 5], np.int32)))
+    m = c.add("negate", [x])
+    c.root = c.add("reverse", [c.add("abs", [m])], dimensions=(0,))
+    c.reorder(list(reversed(c.instructions)))
+    assert PassContext().run_pass(get("constant-folding"), module)
+    assert c.root.opcode == "constant" and c.root.attrs["literal"].array.tolist() == [5, 7]
