@@ -45,6 +45,8 @@ class CallInliner(Pass):
             callers = module.callers()
             calls = [i for i in calls if len(callers[i.attrs["to_apply"]]) == 1]
         for i in calls:
+            if i.parent is None:  # only what is inlined already had needed it
+                continue
             inline(i, i.attrs["to_apply"], list(i.operands))
         if calls:
             module.remove_unused_computations()

@@ -60,7 +60,7 @@ class ConditionalToSelect(Pass):
         changed = False
         for c in module.post_order():  # what branches themselves hold first
             for i in c.instructions if c in embedded else ():
-                if i.opcode == "conditional" and not i.has_side_effect:
+                if i.opcode == "conditional" and i.parent is c and not i.has_side_effect:
                     select_branches(i)
                     changed = True
         if changed:

@@ -89,7 +89,7 @@ class WhileLoopInvariantCodeMotion(Pass):
         changed = False
         for c in module.post_order():  # inner loops before those around them
             for i in c.instructions:
-                if i.opcode == "while" and is_plain(i) and trip_count(i, most=1) not in (0, 1):
+                if i.opcode == "while" and i.parent is c and is_plain(i) and trip_count(i, most=1) not in (0, 1):
                     changed |= self._hoist(i, ctx)
         return changed
 

@@ -71,7 +71,7 @@ class WhileLoopUnroller(Pass):
         changed = False
         for c in module.post_order():  # inner loops before those around them
             for i in c.instructions:
-                counter = counter_of(i) if i.opcode == "while" else None
+                counter = counter_of(i) if i.opcode == "while" and i.parent is c else None
                 if counter is None:
                     continue
                 why_not = self._refusal(i, counter)

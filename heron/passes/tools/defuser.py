@@ -35,6 +35,8 @@ class Defuser(Pass):
     def run(self, module: Module, ctx: PassContext) -> bool:
         fusions = [i for c in module.post_order() for i in c.instructions if i.opcode == "fusion"]
         for i in fusions:  # inner ones first, so each body is copied once
+            if i.parent is None:  # only what is open already had needed it
+                continue
             inline(i, i.attrs["calls"], list(i.operands))
         if fusions:
             module.remove_unused_computations()

@@ -111,3 +111,14 @@ def test_a_loop_nobody_needs_still_ends() -> None:
     )
     module = run(text, "module-dce")
     assert count(module, "add") >= 1
+
+
+def test_a_call_for_a_parameter_nobody_reads() -> None:
+    """It is gone before its turn comes, where passes left users before what they use."""
+    module = parse("""HloModule m
+first { p = f32[2] parameter(0) ROOT e = f32[2] exponential(p) }
+second { p = f32[2] parameter(0) q = f32[2] parameter(1) ROOT n = f32[2] negate(q) }
+ENTRY e { x = f32[2] parameter(0) a = f32[2] call(x), to_apply=first ROOT c = f32[2] call(a, x), to_apply=second }""")
+    module.entry.reorder(module.entry.instructions[::-1])
+    assert registry.get("call-inliner").run(module, PassContext())
+    assert sorted(i.opcode for i in module.entry.instructions) == ["negate", "parameter"]
