@@ -50,7 +50,8 @@ class Pass:
 
     def lines(self, indent: str = "") -> Iterable[str]:
         """The pass as a line of a printed pipeline, with the options that are not default."""
-        changed = [f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if getattr(self, f.name) != f.default]
+        given = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
+        changed = [f"{name}={getattr(value, '__name__', repr(value))}" for name, value in given.items()]
         yield f"{indent}{self.name}" + (f"({', '.join(changed)})" if changed else "")
 
     def __str__(self) -> str:

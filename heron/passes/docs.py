@@ -42,11 +42,15 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Doc:
-    """A docstring taken apart: its first sentence, all its prose, its example (None when it has none)."""
+    """A docstring taken apart: its first sentence, all its prose, its example (None when it has none).
+
+    ``short`` is the example as it is written.
+    """
 
     summary: str
     prose: str
     example: Example | None
+    short: str = ""
 
 
 def doc_of(thing: object) -> Doc:
@@ -64,8 +68,9 @@ def doc_of(thing: object) -> Doc:
     while last < len(blocks) and _HLO.search(blocks[last].split("\n")[0]):
         last += 1
     prose = "\n\n".join(blocks[:first] + blocks[last:]).removesuffix("::").rstrip()
-    before, after = _ARROW.split("\n\n".join(blocks[first:last]))
-    return Doc(_first_sentence(prose), prose, expand_example(before, after))
+    short = "\n\n".join(blocks[first:last])
+    before, after = _ARROW.split(short)
+    return Doc(_first_sentence(prose), prose, expand_example(before, after), short)
 
 
 def _first_sentence(text: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import importlib.util
+import inspect
 import pkgutil
 from collections.abc import Callable, Iterable
 from dataclasses import fields
@@ -107,6 +108,12 @@ def pipelines() -> list[str]:
     """Names of all named pipelines."""
     _import_all()
     return sorted(_PIPELINES)
+
+
+def about_pipeline(name: str) -> str:
+    """What a named pipeline is for."""
+    _import_all()
+    return inspect.getdoc(_PIPELINES[name]) or ""
 
 
 def pipeline(name: str, **settings: Any) -> Pipeline:

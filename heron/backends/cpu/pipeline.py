@@ -120,5 +120,5 @@ def schedule() -> Pipeline:
 
 @named_pipeline("cpu")
 def whole() -> Pipeline:
-    """All of the above in one: from a program as given to what buffers and code are made for."""
+    """All stages in one: from a program as given to what buffers and code are made for."""
     return Pipeline("cpu", [hlo(), fuse(), schedule()])

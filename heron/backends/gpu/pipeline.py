@@ -133,5 +133,5 @@ def schedule() -> Pipeline:
 
 @named_pipeline("gpu")
 def whole() -> Pipeline:
-    """All of the above in one: from a program as given to what buffers and code are made for."""
+    """All stages in one: from a program as given to what buffers and code are made for."""
     return Pipeline("gpu", [hlo(), fuse(), schedule()])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 
 import click
@@ -11,30 +10,65 @@ from heron.cli.common import examples, json_option, print_json, print_table, pri
 
 
 @click.command(
-    short_help="List passes and pipelines.", epilog=examples("heron passes", "heron passes cse", "heron passes cpu")
+    short_help="List passes and pipelines.",
+    epilog=examples("heron passes", "heron passes cse", "heron passes gpu", "heron passes --pipeline gpu-optimise"),
 )
 @click.argument("name", required=False)
+@click.option("--pipeline", metavar="NAME", help="Print the passes of a pipeline, in order.")
+@click.option("--load", "loads", multiple=True, metavar="PY", help="A Python file with passes or rules of your own.")
+@click.option("--markdown", "as_page", is_flag=True, help="As the page docs/passes.md.")
 @json_option
-def command(name: str | None, as_json: bool) -> None:
+def command(name: str | None, pipeline: str | None, loads: tuple[str, ...], as_page: bool, as_json: bool) -> None:
     """List passes and named pipelines; with NAME, tell all about that one."""
+    from heron.cli import pass_page
+    from heron.passes import registry
+    from heron.passes.loading import loaded
+
+    with loaded(loads):
+        if as_page:
+            print_text(pass_page.markdown())
+        elif pipeline is not None or name in registry.pipelines():
+            _tell_pipeline(pipeline or name or "", as_json)
+        elif name is not None:
+            _tell_pass(name, as_json)
+        else:
+            _list(as_json)
+
+
+def _tell_pipeline(name: str, as_json: bool) -> None:
+    from heron.passes import registry
+
+    pipeline = registry.pipeline(name)
+    if as_json:
+        print_json({"pipeline": name, "passes": [p.name for p in pipeline.flatten()]})
+    else:
+        print_text(str(pipeline))
+
+
+def _tell_pass(name: str, as_json: bool) -> None:
+    from heron.cli import pass_page
+    from heron.passes import registry
+
+    found = registry.find(name)
+    doc, options, used = inspect.getdoc(found) or "", pass_page.options(found), pass_page.used_in(name)
+    orders = [pass_page.order_text(c, name).replace("`", "") for c in pass_page.orders(name)]
+    if as_json:
+        print_json({"pass": name, "doc": doc, "options": options, "pipelines": used, "order": orders})
+        return
+    parts = [name, doc]
+    if options:
+        parts.append("options:\n" + "\n".join(f"  {key} = {value}" for key, value in options.items()))
+    if used:
+        parts.append("pipelines: " + ", ".join(used))
+    if orders:
+        parts.append("order:\n" + "\n".join(f"  {order}" for order in orders))
+    print_text("\n\n".join(parts))
+
+
+def _list(as_json: bool) -> None:
     from heron.passes import registry
     from heron.trace.summary import table
 
-    if name is not None and name in registry.pipelines():
-        pipeline = registry.pipeline(name)
-        names = [p.name for p in pipeline.flatten()]
-        print_json({"pipeline": name, "passes": names}) if as_json else print_text(str(pipeline))
-        return
-    if name is not None:
-        found = registry.find(name)
-        options = {f.name: repr(f.default) for f in dataclasses.fields(found)}
-        doc = inspect.getdoc(found) or ""
-        if as_json:
-            print_json({"pass": name, "doc": doc, "options": options})
-            return
-        given = "\n".join(f"  {key} = {value}" for key, value in options.items())
-        print_text(f"{name}\n\n{doc}" + (f"\n\noptions:\n{given}" if given else ""))
-        return
     passes = [(p.name, (inspect.getdoc(p) or "").partition("\n")[0]) for p in registry.all_passes()]
     if as_json:
         print_json({"passes": [{"name": n, "doc": d} for n, d in passes], "pipelines": registry.pipelines()})
