@@ -43,6 +43,7 @@ def optimise() -> Pipeline:
             get("qr-expander", lapack=False),
             get("eigh-expander", lapack=False),
             get("topk-decomposer"),
+            get("permutation-sort-expander"),
             get("operand-upcaster"),
             get("batchnorm-expander"),
             get("logistic-expander"),
