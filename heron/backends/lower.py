@@ -177,7 +177,8 @@ class Lowering:
 
     def dot(self, i: Instruction) -> list[Thunk]:
         lhs, rhs = i.operands[:2]
-        if not self.has_gemm(lhs.shape.element_type, i.shape.element_type):
+        t = lhs.shape.element_type
+        if rhs.shape.element_type is not t or not self.has_gemm(t, i.shape.element_type):
             return self.alone(i)
         g = gemm_shape(i)
         return [
@@ -191,7 +192,7 @@ class Lowering:
                 g.k,
                 g.lhs_transposed,
                 g.rhs_transposed,
-                lhs.shape.element_type,
+                t,
                 i.shape.element_type,
                 i.name,
             )

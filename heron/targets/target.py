@@ -48,7 +48,7 @@ class Target:
     #: operations a second by element type (``f32``, ``bf16``, …); pairs, so that a target is hashable
     flops: tuple[tuple[str, float], ...] = ()
 
-    #: ops computed in a float type below f32 itself, by type (``f16``, ``bf16``, ``f8``, ``f4``); ``all``: every op
+    #: ops computed in a float type below f32 itself, by type (``f16``, ``bf16``, ``f8e5m2``, …); ``all``: every op
     floats: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     warp: int = 1
@@ -71,8 +71,7 @@ class Target:
 
     def computes_in(self, opcode: str, element_type: str) -> bool:
         """Whether that op works on a float type itself, not by way of f32."""
-        family = element_type[:2] if element_type[:2] in ("f8", "f4") else element_type
-        ops = dict(self.floats).get(family, ())
+        ops = dict(self.floats).get(element_type, ())
         return element_type in ("f32", "f64") or "all" in ops or opcode in ops
 
     def to_json(self) -> dict[str, Any]:

@@ -198,3 +198,12 @@ def test_a_failure_inside_a_routine_is_raised_by_the_call() -> None:
         exe.run([np.array([0, 9, 0], np.int32)])
     swaps = np.array([2, 1, 2], np.int32)
     np.testing.assert_array_equal(exe(swaps), heron.evaluate(module, swaps)[0])
+
+
+@pytest.mark.parametrize("target", ["cpu", "sim:sm_90"])
+@pytest.mark.parametrize("types", ["bf16 f32 f32", "f32 bf16 f32", "f8e4m3fn f8e5m2 f32", "f16 bf16 f32", "s8 s32 s32",
+                                   "f64 f32 f64", "c64 f32 c64", "s8 f32 f32", "f32 f32 bf16"])  # fmt: skip
+def test_products_of_different_types(types: str, target: str) -> None:
+    x, y, t = types.split()
+    op = "dot(p0, p1), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
+    assert_agrees(program([f"{x}[4,8]", f"{y}[8,2]"], f"{t}[4,2]", op), target)

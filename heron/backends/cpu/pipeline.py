@@ -46,7 +46,6 @@ def optimise() -> Pipeline:
             get("permutation-sort-expander"),
             get("operand-upcaster"),
             get("batchnorm-expander"),
-            get("logistic-expander"),
             # the computations of maps and reductions stand inside kernels, which have no branches
             get("conditional-to-select"),
             get("map-inliner"),
@@ -75,7 +74,7 @@ def assign_layouts() -> Pipeline:
             # what loops are now is what they stay
             get("while-loop-trip-count-annotator"),
             get("layout-assignment"),
-            # types the machine lacks become wider ones; pairs of conversions that meet then go
+            # narrow floats computed in f32 where the option math lets roundings between ops go, which then go
             get("float-normalization", excess=True),
             get("simplify-fp-conversions"),
         ],

@@ -45,8 +45,8 @@ def optimise() -> Pipeline:
             get("topk-decomposer"),
             get("permutation-sort-expander"),
             get("stable-sort-expander"),
+            get("operand-upcaster", one_type=False),
             get("batchnorm-expander"),
-            get("logistic-expander"),
             # the computations of maps and reductions stand inside kernels, which have no branches
             get("conditional-to-select"),
             get("map-inliner"),
@@ -61,6 +61,7 @@ def optimise() -> Pipeline:
             get("transpose-folding"),
             get("dot-strength-reduction"),
             simplification(),
+            get("bf16-conversion-folding"),
             # dots that are left and share an operand become one; then once more what that makes possible
             get("dot-merger"),
             Fixpoint("simplification-2", [get("convert-mover"), get("algebraic-simplifier")]),
@@ -86,7 +87,7 @@ def assign_layouts() -> Pipeline:
             get("broadcast-canonicalizer"),
             get("dot-dimension-merger"),
             get("dot-normalizer"),
-            # types the machine lacks become wider ones; pairs of conversions that meet then go
+            # narrow floats computed in f32 where the option math lets roundings between ops go, which then go
             get("float-normalization", excess=True),
             get("simplify-fp-conversions"),
             get("cse"),

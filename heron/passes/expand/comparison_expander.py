@@ -18,6 +18,7 @@ class ComparisonExpander(Expander):
 
     Read as a signed integer, a float of positive sign ranks right already; among the negative ones a larger magnitude
     must rank lower, so all bits but the sign are flipped. The fnuz types have a NaN in place of -0, which ranks lowest.
+    No pipeline has it: kernels compare in total order in just this way.
 
     ROOT r = pred[4] compare(f32[4] x, f32[4] y), direction=LT, type=TOTALORDER
     ->

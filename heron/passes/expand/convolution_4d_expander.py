@@ -17,7 +17,8 @@ from heron.passes.registry import register
 class Convolution4dExpander(Expander):
     """Drops spatial dimensions of size 1 with a window of 1 from convolutions that have more than three.
 
-    Libraries have convolutions of up to three spatial dimensions.
+    For libraries, which have convolutions of up to three spatial dimensions. No pipeline has it: heron's own, as matrix
+    products or kernels, take any number and leave trivial ones out themselves.
 
     ROOT r = f32[1,1,6,6,6,5] convolution(f32[1,1,8,8,8,2] x, f32[1,3,3,3,2,5] k),
       window={size=1x3x3x3}, dim_labels=b0123f_0123io->b0123f

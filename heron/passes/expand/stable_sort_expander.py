@@ -19,6 +19,8 @@ from heron.passes.registry import register
 class StableSortExpander(Expander):
     """Sorts positions along and lets them decide between equals, for sorting algorithms that are not stable themselves.
 
+    The GPU's bitonic sort needs it; the CPU's merge sort is stable.
+
     less {
       a = f32[] parameter(0)
       b = f32[] parameter(1)

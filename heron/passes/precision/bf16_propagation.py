@@ -36,6 +36,8 @@ class Bf16Propagation(Pass):
     wider by default. This changes values by the rounding of bf16, so it is done only where the option ``math`` allows
     more than exact rules, the program asks for no precision, and the target multiplies bf16 itself.
 
+    No pipeline has it: fusion puts most conversions next to what makes and what reads their values.
+
     n = f32[4,8] negate(f32[4,8] x)
     zero = f32[] constant(0)
     zeros = f32[4,8] broadcast(zero), dimensions={}

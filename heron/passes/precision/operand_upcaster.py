@@ -6,19 +6,22 @@ from dataclasses import dataclass
 
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
-from heron.hlo.types import F32, ElementType, by_name
+from heron.hlo.types import C64, C128, F32, F64, ElementType
 from heron.passes.base import Pass
+from heron.passes.building import convert
 from heron.passes.context import PassContext
+from heron.passes.expand.expander import home
 from heron.passes.registry import register
 
 
 @register
 @dataclass(frozen=True)
 class OperandUpcaster(Pass):
-    """Multiplies in f32 where the matrix library lacks the operands' type, and rounds once at the end.
+    """Multiplies in a wider type where the matrix library lacks that of the operands, or they differ.
 
-    Products of small floats are exact in f32 and sums are kept in f32, so nothing is lost. `supported` names the types
-    the library multiplies itself; integer products are left alone.
+    Which narrow types it multiplies is data of the target; f32, f64 and complex ones it always does. With ``one_type``
+    it gives results of no other type than the operands', else also wider ones up to f32. Products of small floats are
+    exact in f32 and sums are kept in f32, so nothing is lost. Integer products are left alone.
 
     ROOT r = bf16[4,2] dot(bf16[4,8] x, bf16[8,2] y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
     ->
@@ -29,36 +32,39 @@ class OperandUpcaster(Pass):
     """
 
     name = "operand-upcaster"
-
-    supported: tuple[str, ...] = ("f32", "f64", "c64", "c128")
+    one_type: bool = True
 
     def run(self, module: Module, ctx: PassContext) -> bool:
-        supported = {by_name(n) for n in self.supported}
         changed = False
-        for c in module.computations:
-            for i in c.instructions:
-                if i.opcode in ("dot", "convolution") and self._wants(i, supported):
-                    self._widen(i)
+        for c in module.computations_to_rewrite():
+            for i in [i for i in c.instructions if i.opcode in ("dot", "convolution")]:
+                if (types := self._wanted(i, ctx)) is not None:
+                    _retype(i, *types)
                     changed = True
         return changed
 
-    def _wants(self, dot: Instruction, supported: set[ElementType]) -> bool:
-        types = {o.shape.element_type for o in dot.operands[:2]} | {dot.shape.element_type}
-        if not all(t.is_float for t in types):
-            return False
-        return len(types) > 1 or not types <= supported
+    def _wanted(self, i: Instruction, ctx: PassContext) -> tuple[ElementType, ElementType] | None:
+        """The types of operands and product; None where the library can do it as it is, or nothing helps it."""
+        operands = {o.shape.element_type for o in i.operands[:2]}
+        result = i.shape.element_type
+        types = {*operands, result}
+        if not all(t.is_float or t.is_complex for t in types):
+            return None
+        if len(operands) == 1:
+            (t,) = operands
+            has = t.bits >= 32 or (ctx.target is not None and ctx.target.computes_in(i.opcode, t.name))
+            if has and (result is t or not self.one_type and t.bits < result.bits <= 32):
+                return None
+            if has and not self.one_type and t.is_float and result.bits <= t.bits <= 32:
+                return t, F32
+        wide = any(t.component.bits == 64 for t in types)
+        if any(t.is_complex for t in types):
+            return (C128, C128) if wide else (C64, C64)
+        return (F64, F64) if wide else (F32, F32)
 
-    def _widen(self, dot: Instruction) -> None:
-        c = dot.parent
-        assert c is not None
-        types = {o.shape.element_type for o in dot.operands[:2]} | {dot.shape.element_type}
-        wide = max(types, key=lambda t: t.bits) if any(t.bits == 64 for t in types) else F32
-        operands = [
-            o if o.shape.element_type is wide else c.add("convert", [o], o.shape.with_type(wide), like=dot)
-            for o in dot.operands[:2]
-        ]
-        product = c.attach(dot.clone([*operands, *dot.operands[2:]], dot.shape.with_type(wide)))
-        if dot.shape.element_type is wide:
-            c.replace(dot, product)
-        else:
-            c.replace_with(dot, "convert", [product], dot.shape)
+
+def _retype(i: Instruction, operand: ElementType, result: ElementType) -> None:
+    c = home(i)
+    operands = [convert(o, operand) for o in i.operands[:2]]
+    product = c.attach(i.clone([*operands, *i.operands[2:]], i.shape.with_type(result)))
+    c.replace(i, convert(product, i.shape.element_type))

@@ -22,6 +22,8 @@ class SubByteNormalization(Pass):
     Targets that pack several elements into a byte want the size stated everywhere; those that give each a byte, as
     heron's own do, want it nowhere. ``packed`` chooses. Other layouts lose a stated size: it is the type's.
 
+    No pipeline has it: layout-assignment drops stated sizes with the layouts they are part of.
+
     x = s4[4]{0:E(4)} parameter(0)
     ROOT r = s4[4] negate(x)
     ->

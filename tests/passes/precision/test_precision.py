@@ -204,3 +204,38 @@ ENTRY e { x = (s4[4]{0}, f32[2]{0}) parameter(0) a = s4[4]{0} get-tuple-element(
     assert str(module.entry.parameters[0].shape) == "(s4[4]{0:E(4)}, f32[2]{0})"
     assert run("sub-byte-normalization", module)
     assert "E(4)" not in str(module.entry)
+
+
+#: types of operands and result, then of those and the product, for the CPU's library, and for that of a GPU
+UPCASTS = [
+    (("f32", "f32", "f32"), None, None),
+    (("bf16", "bf16", "bf16"), ("f32", "f32"), None),
+    (("bf16", "bf16", "f32"), ("f32", "f32"), None),
+    (("bf16", "f32", "f32"), ("f32", "f32"), ("f32", "f32")),
+    (("f16", "bf16", "bf16"), ("f32", "f32"), ("f32", "f32")),
+    (("f32", "f32", "bf16"), ("f32", "f32"), ("f32", "f32")),
+    (("f16", "f16", "bf16"), ("f32", "f32"), ("f16", "f32")),
+    (("f32", "f32", "f64"), ("f64", "f64"), ("f64", "f64")),
+    (("f8e4m3fn", "f8e4m3fn", "bf16"), ("f32", "f32"), None),
+    (("f8e4m3fnuz", "f8e4m3fnuz", "f32"), ("f32", "f32"), ("f32", "f32")),
+    (("c64", "f32", "c64"), ("c64", "c64"), ("c64", "c64")),
+    (("c64", "f64", "c128"), ("c128", "c128"), ("c128", "c128")),
+    (("s8", "s8", "s32"), None, None),
+    (("s8", "f32", "f32"), None, None),
+]
+
+
+@pytest.mark.parametrize(("types", "cpu", "gpu"), UPCASTS, ids=lambda t: "-".join(t) if t else "as it is")
+def test_products_in_types_of_the_library(types: tuple[str, str, str], cpu: object, gpu: object) -> None:
+    x, y, t = types
+    body = f"x = {x}[4,8] parameter(0); y = {y}[8,2] parameter(1); ROOT r = {t}[4,2] dot(x, y), {DOT}"
+    for wanted, target, one_type in ((cpu, "x86-64-v3", True), (gpu, "sm_90", False)):
+        module = module_of(body)
+        before = module.clone()
+        assert run("operand-upcaster", module, target, one_type=one_type) == (wanted is not None)
+        (product,) = [i for i in module.instructions() if i.opcode == "dot"]
+        if wanted is not None:
+            operands = {o.shape.element_type.name for o in product.operands}
+            assert (*operands, product.shape.element_type.name) == wanted
+        inputs = inputs_of(before, special=False)
+        assert difference(Evaluator(before).run(*inputs), Evaluator(module).run(*inputs)) is None
