@@ -40,7 +40,7 @@ def about(trace: Trace, name: str) -> Answer:
     name = _known(trace, name)
     found = [d for d in trace.decisions if name == d.subject or name in _objects(d)]
     kernel = _kernel(trace, name)
-    text = f"{name}: {len(found)} decisions" + (f"; it is part of the kernel {kernel}" if kernel else "")
+    text = f"{name}: {len(found)} decision{'s' if len(found) != 1 else ''}" + (f"; it is part of the kernel {kernel}" if kernel else "")
     return Answer(text, found)
 
 
@@ -76,13 +76,11 @@ def copy(trace: Trace, name: str) -> Answer:
         raise HeronError(
             "CLI050", f"'{name}' is no copy", hint="copies are " + (", ".join(copies[:20]) or "none in this program")
         )
-    source = found[0].operands[0]
-    while source.opcode in ("get-tuple-element", "bitcast"):
-        source = source.operands[0]
-    reasons = [d for d in _copying(trace) if not d.ok and _base(d.subject) == source.name]
+    value = _value(found[0].operands[0])
+    reasons = [d for d in _copying(trace) if not d.ok and value in (d.subject, _base(d.subject))]
     if reasons:
-        return Answer(f"{name} copies {source.name}: {reasons[0].reason.removeprefix('copied: ')}", reasons)
-    return Answer(f"{name} copies {source.name}, and was in the program before copies were inserted")
+        return Answer(f"{name} copies {value}: {reasons[0].reason.removeprefix('copied: ')}", reasons)
+    return Answer(f"{name} copies {value}, and was in the program before copies were inserted")
 
 
 def layout(trace: Trace, name: str) -> Answer:
@@ -196,6 +194,21 @@ def _names(trace: Trace) -> Iterator[str]:
         yield from (old, new)
     for k in trace.kernels:
         yield from k.source
+
+
+def _value(i: Instruction) -> str:
+    """The name of the value that `i` stands for: what it takes apart, and in a loop or branch what that was given."""
+    index: list[str] = []
+    while True:
+        if i.opcode in ("get-tuple-element", "bitcast"):
+            index = [str(i.index), *index] if i.opcode == "get-tuple-element" else index
+            i = i.operands[0]
+            continue
+        part = "{" + ",".join(index) + "}" if index else ""
+        if i.opcode != "parameter" or i.parent is None or i.parent.module is None:
+            return i.name + part
+        callers = [x for x in i.parent.module.instructions() if x.opcode == "while" and i.parent in x.called]
+        return (callers[0].name if callers else i.name) + part
 
 
 def _base(value: str) -> str:
