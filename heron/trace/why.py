@@ -40,7 +40,8 @@ def about(trace: Trace, name: str) -> Answer:
     name = _known(trace, name)
     found = [d for d in trace.decisions if name == d.subject or name in _objects(d)]
     kernel = _kernel(trace, name)
-    text = f"{name}: {len(found)} decision{'s' if len(found) != 1 else ''}" + (f"; it is part of the kernel {kernel}" if kernel else "")
+    text = f"{name}: {len(found)} decision{'s' if len(found) != 1 else ''}"
+    text += f"; it is part of the kernel {kernel}" if kernel else ""
     return Answer(text, found)
 
 
