@@ -5,7 +5,7 @@ Equal formulas are one object, so whether two dimensions surely have one size is
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -245,15 +245,15 @@ def dynamic_places(s: Shape) -> list[Place]:
     return [(index, d) for index, part in s.leaves() for d, marked in enumerate(part.dynamic) if marked]
 
 
-def below(size: Size) -> Iterator[Size]:
-    """Everything the size is made of, parts before what they make up, itself last; each once."""
+def below(size: Size, known: Container[Size] = ()) -> Iterator[Size]:
+    """Everything the size is made of, parts before what they make up, itself last; each once, but what is `known`."""
     seen: set[Size] = set()
     work = [(size, False)]
     while work:
         s, done = work.pop()
         if done:
             yield s
-        elif s not in seen:
+        elif s not in seen and s not in known:
             seen.add(s)
             work.append((s, True))
             work += [(p, False) for p in s.parts]

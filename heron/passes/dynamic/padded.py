@@ -31,9 +31,8 @@ class Numbers:
         self._made[self.found.algebra.of(source, place)] = x
 
     def __getitem__(self, size: Size) -> Instruction:
-        for s in below(size):
-            if s not in self._made:
-                self._made[s] = self._make(s)
+        for s in below(size, self._made):
+            self._made[s] = self._make(s)
         return self._made[size]
 
     def _make(self, s: Size) -> Instruction:

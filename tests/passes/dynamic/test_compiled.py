@@ -77,6 +77,7 @@ def test_loop_on_the_cpu() -> None:
 NO_CODE = {"scanned", "scanned_back", "scanned_columns", "carried", "all_reduced"}
 
 
+@pytest.mark.filterwarnings("ignore:Mean of empty slice", "ignore:Degrees of freedom")  # of NumPy, of no rows
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in NO_CODE])
 def test_every_program_on_the_cpu(name: str) -> None:
     module = parse(text(PROGRAMS[name]))

@@ -18,6 +18,7 @@ from heron.hlo.verifier import verify
 from heron.passes import registry
 from heron.passes.building import is_static
 from heron.passes.context import PassContext
+from heron.passes.pipelines import fixed_sizes, simplify
 from tests.hlo.evaluator.test_dynamic import AGREED, HIDDEN, P, Q, module_text
 from tests.passes.dynamic.programs import PROGRAMS, SIZES, inputs, text
 
@@ -69,6 +70,7 @@ def test_every_op(n: int) -> None:
     assert_same(parse(module_text(AGREED, HIDDEN)), P, np.array(n, np.int32), Q)
 
 
+@pytest.mark.filterwarnings("ignore:Mean of empty slice", "ignore:Degrees of freedom")  # of NumPy, of no rows
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_inputs_of_any_size(name: str) -> None:
     module = parse(text(PROGRAMS[name]))
@@ -90,6 +92,18 @@ def meant(module: Module, arrays: Sequence[np.ndarray]) -> list[np.ndarray] | No
         return flat(Evaluator(module).run(*arrays))
     except HeronError:
         return None
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_simplified_first(name: str) -> None:
+    """What simplifying passes make of dynamic programs is right, and padded all the same."""
+    module = parse(text(PROGRAMS[name]))
+    simple = module.clone()
+    for pipeline in (simplify(), fixed_sizes()):
+        pipeline.run(simple, PassContext())
+    arrays = inputs(4, 2)
+    for old, new in zip(meant(module, arrays) or (), flat(Evaluator(simple).run(*arrays)), strict=True):
+        np.testing.assert_allclose(new, old, rtol=1e-6, atol=1e-6, strict=True)
 
 
 LOOP = """HloModule m

@@ -49,6 +49,11 @@ def _custom_call(i: Instruction, operands: list[Padded]) -> Instruction:
     raise refused(i, f"what '{i.custom_call_target}' does with padding is not known")
 
 
+@rule("batch-norm-training", "batch-norm-grad")
+def _batch_norm(i: Instruction, operands: list[Padded]) -> Instruction:
+    raise refused(i, "it divides by how many elements count; batchnorm-expander writes that out")
+
+
 @rule("topk")
 def _top_k(i: Instruction, operands: list[Padded]) -> Instruction:
     (x,) = operands
