@@ -35,12 +35,14 @@ VARIANTS = (
     ("gather-expander", {"mode": "simple"}),
     ("scatter-expander", {"mode": "indeterminate"}),
 )
+#: pipelines that take any program
+PIPELINES = ("simplify", "cpu", "gpu")
 #: passes that compute the same by another formula or in another type
 ROUNDS = frozenset(
     "batchnorm-expander bf16-conversion-folding bf16-mixed-precision-removal bf16-normalization bf16-propagation "
     "cholesky-expander eigh-expander element-type-converter float-normalization logistic-expander operand-upcaster "
     "qr-expander ragged-dot-rewriter result-caster scaled-dot-rewriter simplify-fp-conversions "
-    "triangular-solve-expander".split()
+    "triangular-solve-expander cpu gpu".split()
 )
 #: passes that weigh what they do by what is there, or take one step of several: run again they may do more
 GREEDY = frozenset({"copy-insertion", "instruction-fusion", "multi-output-fusion", "reshape-mover"})
@@ -67,9 +69,10 @@ class Outcome:
 
 
 def passes(names: Sequence[str] = ()) -> list[Pass]:
-    """Every registered pass, and those of `VARIANTS`; or those among them with one of `names`."""
+    """Every registered pass, those of `VARIANTS` and `PIPELINES`; or those among them with one of `names`."""
     found = [registry.get(c.name) for c in registry.all_passes()]
     found += [registry.get(name, **options) for name, options in VARIANTS]
+    found += map(registry.pipeline, PIPELINES)
     return [p for p in found if not names or p.name in names]
 
 
@@ -115,7 +118,7 @@ class Subject:
 
     def _settles(self, step: Pass) -> bool:
         # what control edges hold in its place is free once they went with what they led to
-        return step.name not in GREEDY and not self.has_edges
+        return step.name not in GREEDY and step.name not in PIPELINES and not self.has_edges
 
     def compare(self, module: Module, rounds: bool = False) -> str:
         """How the values of `module` differ from the subject's; empty when they do not."""

@@ -17,6 +17,7 @@ import numpy as np
 from heron.hlo.module import Module
 from heron.hlo.text import print_module
 from heron.passes.base import Pass
+from heron.passes.pipeline import Pipeline
 from tests.hlo.odd import OddProgram, odd
 from tests.hlo.reduction import reduced
 from tests.passes.alone import ROUNDS, Subject, passes
@@ -97,7 +98,8 @@ def search(count: int, start: int, out: Path, names: Sequence[str] = (), steps: 
         path.write_text(
             f"// RUN: heron opt %s -p {fault.step.name}\n// {fault.problem}\n{print_module(program.module)}"
         )
-        print(f"{fault.step} on program {fault.seed}: {fault.problem}\n  {path}", flush=True)
+        label = fault.step.name if isinstance(fault.step, Pipeline) else fault.step
+        print(f"{label} on program {fault.seed}: {fault.problem}\n  {path}", flush=True)
     seconds = time.perf_counter() - begun
     print(f"{count} programs, {len(passes(names))} passes, {seconds:.0f} s: {len(seen)} kinds of faults")
     for (name, words), times in sorted(seen.items(), key=lambda item: -item[1]):

@@ -154,7 +154,8 @@ def _edge_of_result(root: Instruction, shape: Shape) -> set[Instruction]:
         elif i.opcode != "bitcast":
             return set()
         found.add(i)
-    return found
+    read_inside = any(user not in found for i in found for user in i.users)
+    return set() if read_inside else found
 
 
 def _receive(p: Instruction, shape: Shape) -> None:

@@ -43,7 +43,8 @@ class SortSimplifier(Pass):
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
         for i in [i for i in module.instructions() if i.opcode == "sort"]:
-            changed |= _of_one(i) or _without_unread(i)
+            if i.parent is not None:  # it may have died with one before
+                changed |= _of_one(i) or _without_unread(i)
         return changed
 
 

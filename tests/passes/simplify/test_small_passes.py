@@ -10,6 +10,7 @@ from heron.hlo.instruction import Instruction
 from heron.hlo.literal import Literal
 from heron.hlo.module import Module
 from heron.hlo.shape import row_major
+from heron.hlo.text import parse
 from heron.hlo.types import BF16, C64, F16, F32, F64, PRED, S8, S32, ElementType
 from heron.hlo.verifier import verify
 from heron.hlo.window import ConvDims, WindowDim
@@ -260,3 +261,29 @@ def test_constants_fold_in_any_order() -> None:
     c.reorder(list(reversed(c.instructions)))
     assert PassContext().run_pass(get("constant-folding"), module)
     assert c.root.opcode == "constant" and c.root.attrs["literal"].array.tolist() == [5, 7]
+
+
+def test_a_sort_that_dies_with_another() -> None:
+    module = parse("""HloModule m
+
+by_second {
+  a = s32[] parameter(0)
+  b = s32[] parameter(1)
+  c = s32[] parameter(2)
+  d = s32[] parameter(3)
+  ROOT r = pred[] compare(c, d), direction=GT
+}
+
+ENTRY main {
+  x = s32[4]{0} parameter(0)
+  y = s32[4]{0} parameter(1)
+  pair = (s32[4]{0}, s32[4]{0}) sort(x, y), dimensions={0}, is_stable=true, to_apply=by_second
+  first = s32[4]{0} get-tuple-element(pair), index=0
+  both = (s32[4]{0}, s32[4]{0}) sort(first, y), dimensions={0}, is_stable=true, to_apply=by_second
+  ROOT r = s32[4]{0} get-tuple-element(both), index=1
+}
+""")
+    module.entry.reorder(list(reversed(module.entry.instructions)))
+    assert PassContext().run_pass(get("sort-simplifier"), module)
+    verify(module)
+    assert [i.opcode for i in module.entry.post_order() if i.opcode != "parameter"] == ["sort"]
