@@ -29,7 +29,8 @@ class EighExpander(Expander):
 
     A round pairs every index with another, as a tournament does, and one rotation for each pair makes the elements
     between them zero; the rounds of a sweep pair every two. Sweeps go on until what is off the diagonal is lost in
-    rounding. Eigenvalues are sorted at the end, vectors with them. What LAPACK leaves open, a vector's phase, is open.
+    rounding. A matrix is brought to numbers around 1 first; one with a NaN or an infinity has NaNs for eigenvalues, and
+    vectors. Eigenvalues are sorted at the end, vectors with them. What LAPACK leaves open, a vector's phase, is open.
     Without ``lapack`` the calls a host library has stay.
 
     both = (f32[3,3], f32[3], s32[]) custom-call(f32[3,3] a), custom_call_target="lapack_ssyevd_ffi"
@@ -50,11 +51,15 @@ class EighExpander(Expander):
         c = home(i)
         lower = is_lower(options(i)) if i.custom_call_target != "Eigh" else True
         w = _hermitian(i.operands[0], lower)
+        scale = m.scale(w)
+        w = w / m.spread(m.like(scale, w), w)
         n = w.shape.dims[-1]
         v = m.kept(m.places(w, -2).eq(m.places(w, -1)), splat(c, w.shape, 1))
         if n > 1:
             v, w = repeated(c, "sweeps", _MOST_SWEEPS, _sweep, [v, w], _is_left)
         v, values = _sorted(v, m.real(_diagonal(w)))
+        v = m.kept(m.spread(scale.eq(scale), v), v, float("nan"))
+        values = values * m.spread(scale, values)
         info = [splat(c, s, 0) for s in (i.shape.tuple_shapes or ())[2:]]
         return c.add("tuple", [v, reshape(values, i.shape.at((1,)).dims), *info], like=i)
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import ml_dtypes
+
 from heron.hlo.instruction import Instruction
-from heron.hlo.types import F32, PRED, S32
+from heron.hlo.types import F32, PRED, S32, ElementType
 from heron.passes.building import applied, array, convert, reshape, scalar, splat, transpose
 from heron.passes.expand.expander import home
 
@@ -104,6 +106,31 @@ def triangle(x: Instruction, lower: bool) -> Instruction:
 def total(x: Instruction, dims: Sequence[int]) -> Instruction:
     """The sum over dimensions, which stay with size 1."""
     return _reduced("add", x, dims, 0)
+
+
+def scale(x: Instruction) -> Instruction:
+    """[..., 1, 1]: about the largest magnitude in each matrix, a power of two; NaN where not all elements are finite.
+
+    What is divided by it can be squared and summed without overflow, and no digit of it is lost.
+    """
+    c, info = home(x), ml_dtypes.finfo(real_type(x).dtype)
+    most = _reduced("maximum", abs(x), (-2, -1), 0)
+    exponent_bits = info.bits - 1 - int(info.nmant)
+    power = c.add("reduce-precision", [most], exponent_bits=exponent_bits, mantissa_bits=0)
+    # the largest power of two has no reciprocal
+    low, high = (splat(c, power.shape, 2.0 ** int(e)) for e in (info.minexp, info.maxexp - 2))
+    return kept(c.add("is-finite", [most]), c.add("clamp", [low, power, high]), float("nan"))
+
+
+def real_type(x: Instruction) -> ElementType:
+    return x.shape.element_type.component if x.shape.element_type.is_complex else x.shape.element_type
+
+
+def spread(x: Instruction, to: Instruction) -> Instruction:
+    """[..., 1, 1] over whole matrices with the dimensions of `to`."""
+    flat = reshape(x, x.shape.dims[:-2])
+    dims = array(x.shape.element_type, to.shape.dims)
+    return home(x).add("broadcast", [flat], dims, dimensions=tuple(range(flat.shape.rank)))
 
 
 def any_of(x: Instruction, dims: Sequence[int]) -> Instruction:

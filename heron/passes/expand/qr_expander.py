@@ -22,8 +22,9 @@ _MULTIPLY = frozenset({"ProductOfElementaryHouseholderReflectors", "orgqr", "ung
 class QrExpander(Expander):
     """Writes calls of QR factorisations as a loop over columns, and those that make Q as a loop over reflections.
 
-    A reflection ``1 - tau v v^H`` turns a column's lower part into one number, beta; R comes above and on the diagonal,
-    the v below it, as LAPACK's geqrf leaves them. Without ``lapack`` the calls a host library has stay.
+    A matrix is brought to numbers around 1 first, so that squares neither overflow nor vanish. A reflection
+    ``1 - tau v v^H`` turns a column's lower part into one number, beta; R comes above and on the diagonal, the v below
+    it, as LAPACK's geqrf leaves them. Without ``lapack`` the calls a host library has stay.
 
     ROOT r = (f32[4,3], f32[3]) custom-call(f32[4,3] a), custom_call_target="lapack_sgeqrf_ffi"
     ->
@@ -44,7 +45,9 @@ class QrExpander(Expander):
         c, a = home(i), i.operands[0]
         count = min(a.shape.dims[-2:])
         taus = splat(c, array(a.shape.element_type, (*a.shape.dims[:-2], 1, count)), 0)
-        a, taus = counted(c, "qr", count, _reflect, [a, taus])
+        scale = m.spread(m.like(m.scale(a), a), a)
+        a, taus = counted(c, "qr", count, _reflect, [a / scale, taus])
+        a = c.add("select", [m.places(a, -2).le(m.places(a, -1)), a * scale, a])
         return c.add("tuple", [a, reshape(taus, i.shape.at((1,)).dims)], like=i)
 
 
@@ -68,11 +71,11 @@ def _reflect(k: Instruction, state: State) -> State:
     one = splat(c, alpha.shape, 1)
     tau = m.kept(~idle, (wide_beta - alpha) / c.add("select", [idle, one, wide_beta]))
     divisor = c.add("select", [idle, one, alpha - wide_beta])
-    v = c.add("select", [on, splat(c, x.shape, 1), m.kept(below, x / _spread(divisor, x))])
+    v = c.add("select", [on, splat(c, x.shape, 1), m.kept(below, x / m.spread(divisor, x))])
     later = m.places(a, -1).gt(_at(k, m.places(a, -1)))
     change = m.product(v, m.product(m.conj(m.flipped(v)), m.kept(later, a)))
-    a = a - _spread(m.conj(tau), change) * change
-    new = c.add("select", [on, _spread(wide_beta, x), c.add("select", [below, v, x])])
+    a = a - m.spread(m.conj(tau), change) * change
+    new = c.add("select", [on, m.spread(wide_beta, x), c.add("select", [below, v, x])])
     return [m.with_column(a, k, new), m.with_column(taus, k, tau)]
 
 
@@ -89,7 +92,7 @@ def _orthogonal(a: Instruction, taus: Instruction) -> Instruction:
         row = m.places(x, -2)
         v = home(k).add("select", [row.eq(_at(at, row)), splat(home(k), x.shape, 1), m.kept(row.gt(_at(at, row)), x)])
         change = m.product(v, m.product(m.conj(m.flipped(v)), q))
-        return [a, line, q - _spread(m.column(line, at), change) * change]
+        return [a, line, q - m.spread(m.column(line, at), change) * change]
 
     return counted(c, "reflections", count, step, [a, line, start])[-1]
 
@@ -101,9 +104,3 @@ def _square(x: Instruction) -> Instruction:
 def _at(k: Instruction, where: Instruction) -> Instruction:
     assert where.shape.element_type is S32
     return home(k).add("broadcast", [k], where.shape, dimensions=())
-
-
-def _spread(x: Instruction, to: Instruction) -> Instruction:
-    """[..., 1, 1] over whole matrices."""
-    flat = reshape(x, x.shape.dims[:-2])
-    return home(x).add("broadcast", [flat], to.shape, dimensions=tuple(range(flat.shape.rank)))

@@ -108,3 +108,52 @@ def test_eigh(t: str, dims: tuple[int, ...], uplo: str) -> None:
         np.swapaxes(vectors, -1, -2).conj() @ vectors, np.broadcast_to(np.eye(dims[-1]), dims), atol=tolerance
     )
     assert not info.any()
+
+
+def _outputs(module: Module, a: np.ndarray) -> list[np.ndarray]:
+    return list(Evaluator(module).run(a))
+
+
+@pytest.mark.parametrize("t", ["f32", "f64", "c64"])
+def test_a_scaled_matrix_has_the_same_factors(t: str) -> None:
+    """Bit for bit, up to the ends of the range: squares neither overflow nor vanish."""
+    letter = {"f32": "s", "f64": "d", "c64": "c"}[t]
+    module = module_of(
+        f"a = {t}[5,3] parameter(0); ROOT r = ({t}[5,3], {t}[3]) custom-call(a), "
+        f'custom_call_target="lapack_{letter}geqrf_ffi"'
+    )
+    assert run_pass("qr-expander", module)
+    a = random(t, 5, 3)
+    both, taus = _outputs(module, a)
+    most = 900 if t == "f64" else 110
+    for power in (-most, most):
+        factor = np.float64(2.0) ** power
+        scaled, same = _outputs(module, (a * factor).astype(a.dtype))
+        np.testing.assert_array_equal(same, taus)
+        np.testing.assert_array_equal(np.tril(scaled, -1), np.tril(both, -1))
+        np.testing.assert_array_equal(np.triu(scaled), np.triu(both * factor).astype(a.dtype))
+
+
+@pytest.mark.parametrize("t", ["f32", "f64", "c64"])
+def test_eigenvalues_at_the_ends_of_the_range(t: str) -> None:
+    routine, real = {"f32": ("ssyevd", "f32"), "f64": ("dsyevd", "f64"), "c64": ("cheevd", "f32")}[t]
+    module = module_of(
+        f"a = {t}[3,3,3] parameter(0); ROOT r = ({t}[3,3,3], {real}[3,3], s32[3]) "
+        f'custom-call(a), custom_call_target="lapack_{routine}_ffi", backend_config="{{uplo = 76 : ui8}}"'
+    )
+    assert run_pass("eigh-expander", module)
+    x = random(t, 3, 3, 3)
+    a = x + np.swapaxes(x, -1, -2).conj()
+    vectors, values, _ = _outputs(module, a)
+    most = 900 if t == "f64" else 110
+    for power in (-most, most):
+        factor = np.float64(2.0) ** power
+        same, scaled, _ = _outputs(module, (a * factor).astype(a.dtype))
+        np.testing.assert_array_equal(same, vectors)
+        np.testing.assert_array_equal(scaled, (values * factor).astype(values.dtype))
+    for wrong in (np.nan, np.inf):  # one matrix of three
+        spoilt = a.copy()
+        spoilt[1, 2, 1] = wrong
+        v, found, _ = _outputs(module, spoilt)
+        assert np.isnan(found[1]).all() and np.isnan(v[1]).all()
+        np.testing.assert_array_equal(found[[0, 2]], values[[0, 2]])
