@@ -39,7 +39,7 @@ _AFTER = "*.collective-optimizations.after_pipeline-start.*"
 _REASONS = {
     "concat_pad_slice": "slices with strides are joined too, XLA joins those without",
     "cond_switch": "XLA orders floats by their bits and wraps what branches give in tuples",
-    "cumsum": "XLA cuts running sums and maxima into windows of 16, heron has kernels for scans up to 1024",
+    "cumsum": "XLA cuts running sums and maxima into windows of 16, heron has kernels for whole scans",
     "cumsum1": "as cumsum",
     "embedding_grad": "an index taken modulo a power of two is one `and`; XLA keeps the sign and takes it back",
     "gather_scatter": "as embedding_grad, and an index that cannot be negative is not wrapped round",

@@ -67,6 +67,8 @@ def optimise() -> Pipeline:
             Fixpoint("simplification-2", [get("convert-mover"), get("algebraic-simplifier")]),
             get("cse"),
             get("dce"),
+            # what reductions, sorts and loops call is compared and compiled once where it is the same
+            get("computation-deduplicator"),
             # nothing may simplify behind these: that would join the steps of a reduction again
             get("scatter-determinism-expander"),
             get("tree-reduction-rewriter"),
