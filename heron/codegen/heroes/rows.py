@@ -43,7 +43,7 @@ class Rows:
 
 
 def rows_of(fusion: Fusion) -> Rows | None:
-    """The fusion by rows, or None: when no output needs the whole row's reduction for each of its elements, too."""
+    """The fusion by rows, or None: when nothing along a row needs a reduction of it, too."""
     order = fusion.computation.post_order()
     reduces = tuple(i for i in order if i.opcode == "reduce")
     if not reduces or any(not i.shape.is_array or not reducer_of(i).opcode for i in reduces):
@@ -55,7 +55,7 @@ def rows_of(fusion: Fusion) -> Rows | None:
         return None
     wide = tuple(n for n, o in enumerate(fusion.outputs) if o.shape.dims == dims)
     narrow = tuple(n for n, o in enumerate(fusion.outputs) if o.shape.dims == dims[:kept])
-    if len(wide) + len(narrow) != len(fusion.outputs) or not wide or any(o.part is not None for o in fusion.outputs):
+    if len(wide) + len(narrow) != len(fusion.outputs) or any(o.part is not None for o in fusion.outputs):
         return None
     if prod(dims[kept:]) < MIN_ROW or not prod(dims) or not row_major(fusion):
         return None
@@ -78,8 +78,8 @@ def _by_rows(i: Instruction, rows: tuple[int, ...], cut: Partition) -> bool:
 
 
 def _needed(fusion: Fusion, wide: Sequence[int], reduces: Sequence[Instruction]) -> bool:
-    """Whether an output along the row is computed from a reduction."""
-    stack = [fusion.outputs[n].instruction for n in wide]
+    """Whether an output along the row, or what is reduced, is computed from a reduction."""
+    stack = [fusion.outputs[n].instruction for n in wide] + [i.operands[0] for i in reduces]
     seen: set[Instruction] = set()
     while stack:
         i = stack.pop()
@@ -130,7 +130,8 @@ def _emit(frame: Entry, rows: Rows) -> Kernel:
             values = [e.value(frame.fusion.outputs[n].instruction, index) for n in rows.wide]
             return [e.insert(value, t, index) for value, t in zip(values, tensors, strict=True)]
 
-        for n, t in zip(rows.wide, e.loop(row_sizes, [outputs[n] for n in rows.wide], along), strict=True):
+        stored = e.loop(row_sizes, [outputs[n] for n in rows.wide], along) if rows.wide else []
+        for n, t in zip(rows.wide, stored, strict=True):
             outputs[n] = t
         return outputs
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
+from typing import NamedTuple
 
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
@@ -13,14 +14,14 @@ from heron.passes.building import combiner
 from heron.passes.context import PassContext
 from heron.passes.fusion.cluster import Clusters, source
 from heron.passes.fusion.join import join_kernels
-from heron.passes.fusion.walk import Walk, walk_of
+from heron.passes.fusion.walk import outputs_of
 from heron.passes.registry import register
 
 
 @register
 @dataclass(frozen=True)
 class NormalizationFusion(Pass):
-    """Joins reductions along rows with the kernel that reads each row again together with its results.
+    """Joins reductions along rows with kernels that read the rows again together with the results.
 
     That is what softmax and the norms are: the largest element or the mean of a row, a sum that needs it, then every
     element of the row with both. One kernel does a row at a time, so that the row is read from memory once. Rows have
@@ -78,61 +79,63 @@ class NormalizationFusion(Pass):
 
     def _run(self, c: Computation, ctx: PassContext) -> bool:
         order = c.post_order()
-        walks = {i: walk for i in order if (walk := walk_of(i)) is not None}
-        sums = {i for i, walk in walks.items() if self._reduces_rows(i, walk)}
+        kernels = {i: rows for i in order if (rows := _rows_of(i)) is not None}
+        sums = {i for i, rows in kernels.items() if self._pays(i, rows)}
         if not sums:
             return False
-        clusters = Clusters(c, walks)
-        found: list[Instruction] = []
-        for last in reversed(order):
-            if last in walks and not walks[last].reduced and self._grow(last, walks, sums, clusters, ctx):
-                found.append(last)
+        clusters = Clusters(c, kernels)
+        found = [i for i in reversed(order) if i in kernels and self._grow(i, kernels, sums, clusters, ctx)]
         position = {i: n for n, i in enumerate(order)}
         for last in found:
             join_kernels(sorted(clusters.of[last].nodes, key=position.__getitem__))
         return bool(found)
 
-    def _reduces_rows(self, i: Instruction, walk: Walk) -> bool:
-        kept = len(walk.dims) - len(walk.reduced)
-        if not walk.reduced or walk.reduced != tuple(range(kept, len(walk.dims))):
+    def _pays(self, i: Instruction, rows: _Rows) -> bool:
+        """Whether a kernel has reductions of rows that are neither too few nor too short nor too long."""
+        if rows.kept is None:
             return False
-        row = prod(walk.dims[kept:])
-        if row < self.least or prod(walk.dims[:kept]) < self.rows:
-            return False
-        reduces = _roots(i)
-        widest = max(r.operands[0].shape.element_type.byte_size for r in reduces)
-        return row * widest <= self.most_bytes and all(combiner(r.attrs["to_apply"]) for r in reduces)
+        row = prod(rows.dims[rows.kept :])
+        widest = max(r.operands[0].shape.element_type.byte_size for r in _reduces(i))
+        return row >= self.least and row * widest <= self.most_bytes and prod(rows.dims[: rows.kept]) >= self.rows
 
     def _grow(
         self,
         last: Instruction,
-        walks: dict[Instruction, Walk],
+        kernels: dict[Instruction, _Rows],
         sums: set[Instruction],
         clusters: Clusters,
         ctx: PassContext,
     ) -> bool:
-        """Join `last` with the reductions it needs of its rows, and with those they need; whether there are any."""
-        work = [last]
+        """Join `last` with the kernels whose reduced rows it reads, and with those they read; whether there are any."""
+        if len(clusters.of[last].nodes) > 1:
+            return False
+        work, kept = [last], kernels[last].kept
         while work:
             reader = work.pop()
             for made in dict.fromkeys(map(source, reader.operands)):
-                if made not in sums or len(clusters.of[made].nodes) > 1 or walks[made].dims != walks[last].dims:
+                if made not in sums or len(clusters.of[made].nodes) > 1 or kernels[made].dims != kernels[last].dims:
                     continue
-                why_not = self._against(last, reader, made, walks[made], clusters)
+                if kept is not None and kept != kernels[made].kept:
+                    continue
+                why_not = self._against(last, reader, made, kernels[made], clusters)
                 ctx.decide(not why_not, why_not or "they read the same rows", subject=made.name, object=reader.name)
                 if not why_not:
                     clusters.join(made, last)
+                    kept = kernels[made].kept
                     work.append(made)
         return len(clusters.of[last].nodes) > 1
 
     def _against(
-        self, last: Instruction, reader: Instruction, made: Instruction, walk: Walk, clusters: Clusters
+        self, last: Instruction, reader: Instruction, made: Instruction, rows: _Rows, clusters: Clusters
     ) -> str:
-        kept = len(walk.dims) - len(walk.reduced)
-        for n, operand in enumerate(reader.operands):
-            if source(operand) is made:
-                if reader.opcode != "fusion" or not _read_by_rows(reader.attrs["calls"].parameters[n], walk.dims, kept):
-                    return "it is read at other places than the row's own"
+        reads = [n for n, operand in enumerate(reader.operands) if source(operand) is made]
+        if all(reader.operands[n].shape.dims == rows.dims for n in reads):
+            return "no result of a whole row is read"
+        for n in reads:
+            fused = reader.opcode == "fusion"
+            start = reader.attrs["calls"].parameters[n] if fused else reader.operands[n]
+            if not (_stays_in_row(start, rows) if fused else _next(start, reader, rows)):
+                return "it is read at other places than the row's own"
         one, two = clusters.of[made], clusters.of[last]
         if len(one.inputs.keys() | two.inputs.keys()) + len(one.nodes) + len(two.nodes) > self.max_inputs:
             return f"the kernel would have more than {self.max_inputs} inputs and outputs"
@@ -141,29 +144,68 @@ class NormalizationFusion(Pass):
         return ""
 
 
-def _roots(i: Instruction) -> list[Instruction]:
-    """The reduces a kernel of reductions consists of."""
-    root = i.fused_root if i.opcode == "fusion" else i
-    return list(root.operands) if root.opcode == "tuple" else [root]
+class _Rows(NamedTuple):
+    """What a kernel runs over: arrays of ``dims``, whose first ``kept`` number the rows it reduces (None: it reduces
+    nothing)."""
+
+    dims: tuple[int, ...]
+    kept: int | None
 
 
-def _read_by_rows(parameter: Instruction, dims: tuple[int, ...], kept: int) -> bool:
-    """Whether a value a row, `parameter`, is only spread over the row it is of, in arrays of `dims`."""
-    wanted = [d for d in range(kept) if dims[d] != 1]
-    work, seen = [parameter], {parameter}
+def _rows_of(i: Instruction) -> _Rows | None:
+    """The rows of a kernel whose outputs are stored along them or once a row; None for any other."""
+    roots = outputs_of(i)
+    reduces = _reduces(i)
+    if not roots:
+        return None
+    if not reduces:
+        dims = {r.shape.dims for r in roots}
+        return _Rows(dims.pop(), None) if len(dims) == 1 else None
+    dims, kept = reduces[0].operands[0].shape.dims, reduces[0].shape.rank if reduces[0].shape.is_array else 0
+    rows = _Rows(dims, kept)
+    if any(r.shape.dims not in (dims, dims[:kept]) for r in roots):
+        return None
+    simple = all(_reduces_row(r, rows) and combiner(r.attrs["to_apply"]) for r in reduces)
+    return rows if simple and (i.opcode == "reduce" or all(_stays_in_row(r, rows) for r in reduces)) else None
+
+
+def _reduces(i: Instruction) -> list[Instruction]:
+    """The reduces in a kernel."""
+    return [r for r in (i.attrs["calls"].instructions if i.opcode == "fusion" else [i]) if r.opcode == "reduce"]
+
+
+def _reduces_row(i: Instruction, rows: _Rows) -> bool:
+    if i.opcode != "reduce" or not i.shape.is_array or rows.kept is None:
+        return False
+    gone = tuple(sorted(i.attrs["dimensions"]))
+    return i.operands[0].shape.dims == rows.dims and gone == tuple(range(rows.kept, len(rows.dims)))
+
+
+def _stays_in_row(value: Instruction, rows: _Rows) -> bool:
+    """Whether all that a kernel computes from a value along rows, or once a row, is for the same place or row."""
+    work, seen = [value], {value}
     while work:
         i = work.pop()
         for user in i.users:
-            if user.opcode == "broadcast" and user.shape.dims == dims:
-                spread = zip(user.attrs["dimensions"], i.shape.dims, strict=True)
-                if [d for d, size in spread if size != 1] != wanted:
-                    return False
-            elif user.shape.is_array and user.shape.num_elements == i.shape.num_elements:
-                if not user.op.is_elementwise and user.opcode not in ("reshape", "bitcast"):
-                    return False
-                if user not in seen:
-                    seen.add(user)
-                    work.append(user)
-            else:
+            if user.opcode == "tuple":
+                continue
+            if not _next(i, user, rows):
                 return False
+            if user not in seen:
+                seen.add(user)
+                work.append(user)
     return True
+
+
+def _next(i: Instruction, user: Instruction, rows: _Rows) -> bool:
+    """Whether `user` reads `i` for the same place, the same row, all of the row, or spreads it over the row."""
+    if i.shape.dims == rows.dims:
+        if user.opcode == "reduce":
+            return i is user.operands[0] and i is not user.operands[1] and _reduces_row(user, rows)
+        return user.op.is_elementwise and user.shape.dims == rows.dims
+    if user.opcode == "broadcast" and user.shape.dims == rows.dims:
+        spread = zip(user.attrs["dimensions"], i.shape.dims, strict=True)
+        return [d for d, size in spread if size != 1] == [d for d in range(rows.kept or 0) if rows.dims[d] != 1]
+    if not user.shape.is_array or user.shape.num_elements != i.shape.num_elements:
+        return False
+    return user.op.is_elementwise or user.opcode in ("reshape", "bitcast")

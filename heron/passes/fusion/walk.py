@@ -26,15 +26,22 @@ class Walk:
         return prod(n for d, n in enumerate(self.dims) if d not in self.reduced)
 
 
-def walk_of(i: Instruction) -> Walk | None:
-    """How the kernel of `i` runs; None for what is no kernel, is dead, or must stay alone."""
+def outputs_of(i: Instruction) -> list[Instruction]:
+    """What a kernel computes, when it may be joined with others; nothing for what is no kernel, is dead, or must stay
+    alone."""
     if not (i.opcode == "fusion" or is_emitted(i)) or not (i.is_root or uses(i)):
-        return None
+        return []
     if i.control_predecessors or i.control_successors:
-        return None
+        return []
     root = i.fused_root if i.opcode == "fusion" else i
-    roots = root.operands if root.opcode == "tuple" else [root]
-    if any(r.opcode in _ALONE or not r.shape.is_array for r in roots):
+    roots = list(root.operands) if root.opcode == "tuple" else [root]
+    return [] if any(r.opcode in _ALONE or not r.shape.is_array for r in roots) else roots
+
+
+def walk_of(i: Instruction) -> Walk | None:
+    """How the kernel of `i` runs; None for what cannot be joined, or does several things."""
+    roots = outputs_of(i)
+    if not roots:
         return None
     if all(r.opcode == "reduce" for r in roots):
         walks = {Walk(r.operands[0].shape.dims, tuple(sorted(r.attrs["dimensions"]))) for r in roots}

@@ -8,6 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import heron
+from heron.codegen.heroes.base import as_fusion
+from heron.codegen.heroes.select import choose
 from heron.hlo.evaluator import evaluate
 from heron.hlo.text import parse
 from tests.buffers.compiled import run_passes
@@ -50,6 +52,25 @@ def test_short_few_and_long_rows(rows: int, row: int) -> None:
     assert fusions(mean_and_scale(rows, row)) == 3
 
 
+def test_what_else_is_made_of_a_row_comes_along() -> None:
+    """The sum of the residual, stored on the way; the variance; the normalised row and its mean."""
+    text = entry("""
+  x = f32[64,512] parameter(0)
+  y = f32[64,512] parameter(1)
+  zero = f32[] constant(0)
+  s = f32[64,512] add(x, y)
+  a = f32[64] reduce(s, zero), dimensions={1}, to_apply=plus
+  w = f32[64,512] broadcast(a), dimensions={0}
+  d = f32[64,512] subtract(s, w)
+  q = f32[64,512] multiply(d, d)
+  b = f32[64] reduce(q, zero), dimensions={1}, to_apply=plus
+  v = f32[64,512] broadcast(b), dimensions={0}
+  r = f32[64,512] multiply(d, v)
+  ROOT t = (f32[64,512], f32[64,512], f32[64], f32[64]) tuple(s, r, a, b)""")
+    assert fusions(text) == 1
+    _same(text)
+
+
 def test_columns_stay_apart() -> None:
     text = mean_and_scale(512, 512).replace("dimensions={1}, to_apply", "dimensions={0}, to_apply")
     assert fusions(text.replace("broadcast(a), dimensions={0}", "broadcast(a), dimensions={1}")) >= 2
@@ -67,9 +88,10 @@ def test_no_cycle() -> None:
 
 def _same(text: str) -> None:
     module = parse(text)
-    x = np.random.default_rng(1).uniform(0.5, 1.5, module.entry.parameters[0].shape.dims).astype(np.float32)
-    wanted = evaluate(parse(text), x)
-    got = heron.compile(module, "cpu")(x)
+    random = np.random.default_rng(1)
+    inputs = [random.uniform(0.5, 1.5, p.shape.dims).astype(np.float32) for p in module.entry.parameters]
+    wanted = evaluate(parse(text), *inputs)
+    got = heron.compile(module, "cpu")(*inputs)
     for g, w in zip(got if isinstance(got, (tuple, list)) else [got], wanted, strict=True):
         np.testing.assert_allclose(np.asarray(g), w, rtol=2e-4, atol=1e-5)
 
@@ -122,4 +144,11 @@ def programs(draw: st.DrawFn) -> str:
 @settings(max_examples=25, deadline=None)
 @given(programs())
 def test_same_values(text: str) -> None:
+    """Every kernel that is made is done row by row: anything else would reduce a row for each of its elements."""
+    module = parse(text)
+    run_passes(module, FUSION[:4])
+    before = {i.name for i in module.entry.instructions}
+    run_passes(module, FUSION[4:])
+    made = [i for i in module.entry.instructions if i.opcode == "fusion" and i.name not in before]
+    assert [choose(as_fusion(i)).emitter for i in made] == ["rows"] * len(made), str(module)
     _same(text)
