@@ -12,7 +12,8 @@ A tensor value must not be read after an `insert` into it has been made: in memo
     %p = llvm.getelementptr inbounds %in[%i] : f32 ; %v = llvm.load %p
 
 Entry arguments get `llvm.align`, `llvm.dereferenceable`, and `llvm.noalias`; inputs `llvm.readonly`, which makes their
-loads invariant (`merge-pointers-to-same-slice` corrects arguments that share a buffer).
+loads invariant (`merge-pointers-to-same-slice` corrects arguments that share a buffer). Those of private functions get
+the same where `propagate-slice-indices` has said which slice they are.
 """
 
 from __future__ import annotations
@@ -137,7 +138,11 @@ class _Function:
             self.buffers[pointer] = Buffer(pointer, type_, align)
             if is_entry:
                 attributes[index] = attrs | _argument_attributes(type_, align, is_output)
-        if is_entry:
+            elif "xla_gpu.slice_index" in attrs:
+                alone = sum(a.get("xla_gpu.slice_index") == attrs["xla_gpu.slice_index"] for a in attributes) == 1
+                found = _argument_attributes(type_, align, "xla_gpu.invariant" not in attrs)
+                attributes[index] = attrs | {k: v for k, v in found.items() if alone or k != "llvm.noalias"}
+        if given or is_entry:
             self.function.properties["arg_attrs"] = ArrayAttr([DictionaryAttr(a) for a in attributes])
 
     # -- walk
@@ -429,12 +434,12 @@ class _Function:
         op.operands = [v for v in op.operands if not self.is_tensor(v)]
 
 
-def _argument_attributes(type_: TensorType, align: int, is_output: bool) -> dict[str, Attribute]:
+def _argument_attributes(type_: TensorType, align: int, is_written: bool) -> dict[str, Attribute]:
     attrs: dict[str, Attribute] = {"llvm.noalias": UNIT, "llvm.align": int_attr(align, I64)}
     size = _count(type_) * byte_size(type_.element_type)
     if size:
         attrs["llvm.dereferenceable"] = int_attr(size, I64)
-    if not is_output:
+    if not is_written:
         attrs["llvm.readonly"] = UNIT
     return attrs
 
