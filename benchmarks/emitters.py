@@ -180,16 +180,6 @@ In this order; `heron codegen list` gives them too.
 
 {steps}
 
-What some steps are worth, on the 398 kernels of the workloads for sm_90, without and with each:
-
-| step | kernels it changes | what |
-|---|---:|---|
-| `peel-loops` | 6 | the bounds check leaves the loop, LLVM writes whole rounds out: 1 to 11 registers more hold loads under way |
-| `narrow-index` | 231 | 4.4 % less machine code; 3.6 % more registers, as more loads are under way |
-| `optimize-loops` by registers | 52 | reductions of few blocks wait 2 to 6 times less often for memory, for up to 139 of 255 registers |
-| `simplify-arith` by ranges | 30 | 676 comparisons are decided, most of them in `threefry` |
-| `vectorize-loads-stores` below a byte | 0 | four s4 or pred in one access of 32 bits instead of four of 8; LLVM had joined those of the workloads |
-
 XLA:GPU has a few steps more. Emitters here make them unnecessary; three are there for kernel text (`heron codegen opt`)
 and change none of 1,303 kernels of the emitters' tests:
 
@@ -197,7 +187,7 @@ and change none of 1,303 kernels of the emitters' tests:
 |---|---|
 | `erase-dead-functions` | for kernel text; the inliner moves a function into its last caller |
 | `expand-float-ops` | for kernel text; emitters compute small floats in f32 themselves |
-| `propagate-slice-indices` | for kernel text; LLVM inlines the few functions that are left, and sees the kernel's own arguments |
+| `propagate-slice-indices` | for kernel text; LLVM inlines the functions that are left |
 | loads moved a round ahead | `optimize-loops` writes rounds out: as many loads under way, fewer waits |
 | `lower-to-llvm` | LLVM text is written from the last module directly |
 """

@@ -19,6 +19,7 @@ from heron.hlo import types
 from heron.hlo.evaluation import complex_math
 from heron.hlo.op import Trait, all_ops
 from heron.hlo.types import ElementType
+from tests.codegen import libdevice_host
 from tests.codegen.run_kernel import emit_and_run
 from tests.codegen.suite.ops import Op, table
 from tests.codegen.suite.program import Program
@@ -149,6 +150,19 @@ def measure(t: ElementType, target: str, count: int = COUNT) -> list[Error]:
     return found
 
 
+def measure_libdevice(t: ElementType, count: int = COUNT) -> list[Error]:
+    """Every function of a real type by libdevice's own code."""
+    found = []
+    for op in functions():
+        if op.name in libdevice_host.NAMES:
+            arrays = inputs(op, t, count)
+            error = distance(libdevice_host.run(op.name, arrays), exact(op, t, arrays), t)
+            worst = int(np.argmax(error))
+            where = ", ".join(str(x[worst]) for x in arrays)
+            found.append(Error(op.name, t.name, "libdevice", float(error[worst]), where))
+    return found
+
+
 def distance(got: np.ndarray, want: np.ndarray, t: ElementType) -> np.ndarray:
     """In units of the last place of the exact value (complex: of its modulus); infinite for a wrong NaN or infinity."""
     info = ml_dtypes.finfo(t.component.dtype)
@@ -183,8 +197,8 @@ included, many of them near 0, near 1 and where the functions are mostly used; c
 0.0003 and 9.
 
 Real functions are the inline library's (`heron/codegen/llvm/inline`), which the simulated GPU calls under libdevice's
-names; a GPU calls libdevice itself, whose errors NVIDIA's CUDA programming guide lists. f16 and bf16 compute in f32
-and round once.
+names. A GPU calls libdevice itself: the last table runs its bitcode on this machine, the instructions that a GPU
+approximates (`ex2.approx`, `rcp.approx`, …) correctly rounded. f16 and bf16 compute in f32 and round once.
 
 Complex `power` of c64 computes in f64, because the exponential turns errors of its argument into errors of the result;
 that of c128 cannot. `logistic` loses digits beside its poles, where `1 + exp(-z)` cancels. Complex `atan2` is the
@@ -195,18 +209,18 @@ formula `-i·log((x + iy) / √(x² + y²))` and loses those that cancel where t
 def page(errors: list[Error], count: int) -> str:
     """The text of docs/accuracy.md."""
     lines = [_INTRODUCTION.format(count=f"{count:,}")]
-    for target in TARGETS:
-        lines += [f"\n## {target}\n", "| function | " + " | ".join(t.name for t in (*REAL, *COMPLEX)) + " |"]
-        lines.append("|---|" + "---:|" * len((*REAL, *COMPLEX)))
+    for target, kinds in (*((target, (*REAL, *COMPLEX)) for target in TARGETS), ("libdevice", (types.F32, types.F64))):
+        lines += [f"\n## {target}\n", "| function | " + " | ".join(t.name for t in kinds) + " |"]
+        lines.append("|---|" + "---:|" * len(kinds))
         cells = {(e.op, e.type): e for e in errors if e.target == target}
-        for op in dict.fromkeys(e.op for e in errors):
-            found = [cells.get((op, t.name)) for t in (*REAL, *COMPLEX)]
+        for op in dict.fromkeys(e.op for e in errors if e.target == target):
+            found = [cells.get((op, t.name)) for t in kinds]
             lines.append(f"| {op} | " + " | ".join("" if e is None else f"{e.ulps:.2f}" for e in found) + " |")
     return "\n".join(lines) + "\n"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure and print; 1 when a real function is off by more than 2 ULP."""
+    """Measure and print; 1 when a real function of heron's own is off by more than 2 ULP."""
     parser = argparse.ArgumentParser(prog="python -m tests.codegen.accuracy", description=__doc__)
     parser.add_argument("--write", action="store_true", help="into docs/accuracy.md")
     parser.add_argument("--count", type=int, default=COUNT, help="values of a type that is not swept whole")
@@ -214,14 +228,18 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     wanted = [t for t in (*REAL, *COMPLEX) if not chosen.type or t.name in chosen.type.split(",")]
     errors = []
-    for target in TARGETS:
+    for target in (*TARGETS, "libdevice"):
         for t in wanted:
-            for e in measure(t, target, chosen.count):
+            if target != "libdevice":
+                found = measure(t, target, chosen.count)
+            else:
+                found = measure_libdevice(t, chosen.count) if t in (types.F32, types.F64) else []
+            for e in found:
                 errors.append(e)
                 print(f"{e.target:10} {e.type:5} {e.op:24} {e.ulps:9.3f}  at {e.where}", flush=True)
     if chosen.write:
         PAGE.write_text(page(errors, chosen.count))
-    return any(e.ulps > 2.0 for e in errors if not e.type.startswith("c"))
+    return any(e.ulps > 2.0 for e in errors if not e.type.startswith("c") and e.target != "libdevice")
 
 
 if __name__ == "__main__":

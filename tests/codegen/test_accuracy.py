@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from heron.codegen.llvm.libdevice import candidates
 from heron.hlo import types
-from tests.codegen.accuracy import PAGE, REAL, distance, functions, measure
+from tests.codegen.accuracy import PAGE, REAL, distance, functions, measure, measure_libdevice
 
 
 def table(target: str) -> dict[tuple[str, str], float]:
@@ -32,6 +33,17 @@ def test_samples_are_as_good(t: types.ElementType) -> None:
         pytest.skip("the reference needs an 80-bit long double")
     said = table("cpu")
     worse = [e for e in measure(t, "cpu", 20_000) if e.ulps > said[e.op, t.name] + 0.01]
+    assert not worse
+
+
+@pytest.mark.parametrize("t", [types.F32, types.F64], ids=str)
+def test_libdevice_is_as_good_as_the_page_says(t: types.ElementType) -> None:
+    if not any(path.is_file() for path in candidates()):
+        pytest.skip("libdevice is not installed")
+    if t is types.F64 and np.finfo(np.longdouble).nmant < 60:
+        pytest.skip("the reference needs an 80-bit long double")
+    said = table("libdevice")
+    worse = [e for e in measure_libdevice(t, 10_000) if e.ulps > said[e.op, t.name] + 0.01]
     assert not worse
 
 
