@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -115,6 +117,14 @@ def test_state_carries_into_its_upper_word() -> None:
         found = [program.run([])[0].tolist() for _ in range(4)]
         states = [FIRST_STATE + step * n for n in range(4)]
         assert found == [[s % (1 << 64), s >> 64] for s in states]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_threads_share_one_state(target: str) -> None:
+    program = compile(heron.parse(STATE), target)
+    with ThreadPoolExecutor(4) as pool:
+        found = [f.result()[0].tolist() for f in [pool.submit(program.run, []) for _ in range(40)]]
+    assert sorted(found) == [[FIRST_STATE + 7 * n, 0] for n in range(40)]
 
 
 def test_state_is_xlas() -> None:

@@ -23,10 +23,12 @@ from heron.passes.context import PassContext
 #: options that make a pass another one
 VARIANTS = (
     ("algebraic-simplifier", {"is_layout_sensitive": True}),
+    ("bf16-propagation", {"dots": True}),
     ("convolution-group-converter", {"batch_only": True}),
     ("cse", {"layout_sensitive": True}),
     ("element-type-converter", {"eliminate": "f16", "replace_with": "f64"}),
     ("memory-scheduler", {"order": "list"}),
+    ("operand-upcaster", {"one_type": False}),
     ("reduction-splitter", {"least": 1}),
     ("splitk-rewriter", {"tile": 1, "least": 2}),
     ("sub-byte-normalization", {"packed": True}),

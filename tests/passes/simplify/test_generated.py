@@ -18,6 +18,8 @@ SMALL_PASSES = (
     "slice-sinker",
     "reshape-mover",
     "convert-mover",
+    "dot-strength-reduction",
+    "dot-merger",
     "dot-dimension-merger",
     "dot-normalizer",
     "broadcast-canonicalizer",
@@ -27,6 +29,7 @@ SMALL_PASSES = (
     "reduction-splitter",
     "topk-rewriter",
     "sanitize-constant-names",
+    "variadic-op-splitter",
 )
 
 
