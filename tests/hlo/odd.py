@@ -389,16 +389,31 @@ def _parts(d: Odd) -> Instruction | None:
 
 
 def _bounded(d: Odd) -> Instruction | None:
-    """A value whose last dimension is known at run time only, in and out again."""
+    """A value one of whose sizes is known at run time only, changed, and made one of fixed size again."""
     x = d.pick(ranked=True, exact=True)
     if x is None or x.shape.dynamic or not x.shape.num_elements:
         return None
-    at = d.number(0, x.shape.rank - 1)
+    at, t = d.number(0, x.shape.rank - 1), x.shape.element_type
     size = d.b.constant(d.number(1, x.shape.dims[at]), S32)
+    if d.chance(0.4):
+        size = d.b.clamp(d.b.constant(1, S32), d.array([], S32), d.b.constant(x.shape.dims[at], S32))
     cut = d.b.set_dimension_size(x, size, dimensions=[at])
-    if x.shape.element_type.is_float and x.shape.element_type is not PRED and d.chance(0.7):
-        cut = d.b.negate(cut)
-    return d.b.get_dimension_size(cut, dimensions=[at])
+    for _ in range(d.number(0, 2)):
+        way = d.number(0, 3)
+        if way == 0 and (t.is_float or t.is_signed):
+            cut = d.b.negate(cut)
+        elif way == 1:
+            cut = d.b.concatenate(cut, cut, dimensions=[d.number(0, x.shape.rank - 1)])
+        elif way == 2:
+            order = d.shuffled(x.shape.rank)
+            cut, at = d.b.transpose(cut, dimensions=order), order.index(at)
+        elif x.shape.rank > 1:
+            cut = d.b.reverse(cut, dimensions=[k for k in range(x.shape.rank) if k != at][:1])
+    if d.chance(0.3) or t.is_complex:
+        return d.b.get_dimension_size(cut, dimensions=[at])
+    opcode = "or" if t is PRED else d.one_of(("maximum", "minimum", *(("add",) if t.is_integer else ())))
+    start = d.b.constant(np.zeros((), t.dtype), t)
+    return d.b.reduce(cut, start, dimensions=list(range(x.shape.rank)), to_apply=d.b.reducer(str(opcode), t))
 
 
 _MOVES: dict[str, Callable[[Odd], Instruction | None]] = {

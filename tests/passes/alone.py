@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from heron.errors import HeronError
-from heron.hlo.evaluator import evaluate_devices
+from heron.hlo.evaluation.host import Host
+from heron.hlo.evaluator import evaluate_devices, flatten
 from heron.hlo.module import Module
 from heron.hlo.verifier import VerifierOptions, problems, verify
 from heron.passes import registry
@@ -47,7 +48,9 @@ ROUNDS = frozenset(
     "triangular-solve-expander cpu gpu".split()
 )
 #: passes that weigh what they do by what is there, or take one step of several: run again they may do more
-GREEDY = frozenset({"copy-insertion", "instruction-fusion", "multi-output-fusion", "reshape-mover"})
+GREEDY = frozenset(
+    {"copy-insertion", "horizontal-fusion", "instruction-fusion", "multi-output-fusion", "reshape-mover"}
+)
 #: passes that keep layouts valid once they are assigned, as does the layout-sensitive form of a pass that has one
 KEEP_LAYOUTS = frozenset(
     "copy-insertion dce flatten-call-graph fusion-wrapper instruction-fusion layout-assignment memory-scheduler "
@@ -89,9 +92,15 @@ class Subject:
 
     def __init__(self, module: Module, inputs: Sequence[Sequence[np.ndarray]], floor: float = 0.0) -> None:
         self.module, self.inputs, self.floor = module, inputs, floor
-        self.values = [a for outputs in evaluate_devices(module, inputs) for a in outputs]
+        self.values = self._run(module)
         self.has_edges = any(i.control_predecessors for i in module.instructions())
         self.adds = any(i.opcode in ADDS and _rounds(i.shape.leaves()) for i in module.instructions())
+
+    def _run(self, module: Module) -> list[np.ndarray]:
+        """The outputs of every device, and what each hands to its host, in order."""
+        hosts = [Host() for _ in range(module.replica_count * module.num_partitions)]
+        outputs = evaluate_devices(module, self.inputs, hosts=hosts)
+        return [a for part in (*outputs, *(flatten(tuple(h.outfeed)) for h in hosts)) for a in part]
 
     def under(self, step: Pass) -> Outcome:
         """What comes of running `step` on a copy of the module."""
@@ -129,7 +138,7 @@ class Subject:
 
         ``rounds``: values may be rounded otherwise; ``finite``: what is no number now is not looked at.
         """
-        values = [a for outputs in evaluate_devices(module, self.inputs) for a in outputs]
+        values = self._run(module)
         if len(values) != len(self.values):
             return f"{len(values)} outputs, there were {len(self.values)}"
         for n, (old, new) in enumerate(zip(self.values, values, strict=True)):
