@@ -42,11 +42,10 @@ class ReshapeMover(Pass):
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
         for c in module.computations_to_rewrite():
-            if any(i.opcode in _MOVES for i in c.instructions):
-                for region in _regions(c):
-                    if region.is_worth_it():
-                        region.move(c)
-                        changed = True
+            for region in _regions(c):
+                if region.is_worth_it():
+                    region.move(c)
+                    changed = True
         return changed
 
 
@@ -90,28 +89,28 @@ class _Region:
 
 
 def _regions(c: Computation) -> list[_Region]:
+    """The regions behind the moves of `c`, grown from user to user."""
     of: dict[Instruction, _Region] = {}
-    order = c.post_order()
-    for i in order:
-        heads = [o for o in i.operands if o.opcode in _MOVES or o in of]
-        if not heads or not _may_move(i):
+    work = [user for i in c.instructions if i.opcode in _MOVES for user in i.users]
+    for i in work:  # grows: what could not come along is looked at again once an operand of its does
+        heads = [o for o in i.operands if o in of or o.opcode in _MOVES]
+        if i in of or not _may_move(i):
             continue
         like = of[heads[0]].like if heads[0] in of else heads[0]
         if not all(_comes_along(o, like, of) for o in i.operands):
             continue
-        region = of[i] = _Region(like, members={i: None})
-        for o in heads:
+        region = of.setdefault(heads[0], _Region(like, moves={heads[0]: None}))
+        for o in heads[1:]:
             joined = of.setdefault(o, _Region(like, moves={o: None}))
             if joined is not region:
-                small, region = sorted((joined, region), key=lambda r: len(r.members) + len(r.moves))
-                of.update(dict.fromkeys((*small.moves, *small.members), region))
-                region.moves |= small.moves
-                region.members |= small.members
-    place = {i: n for n, i in enumerate(order)}
-    found = list(dict.fromkeys(of.values()))
-    for region in found:
-        region.members = dict.fromkeys(sorted(region.members, key=place.__getitem__))
-    return found
+                joined, region = sorted((joined, region), key=lambda r: len(r.members) + len(r.moves))
+                of.update(dict.fromkeys((*joined.moves, *joined.members), region))
+                region.moves |= joined.moves
+                region.members |= joined.members
+        of[i] = region
+        region.members[i] = None
+        work += i.users
+    return list(dict.fromkeys(of.values()))
 
 
 def _may_move(i: Instruction) -> bool:

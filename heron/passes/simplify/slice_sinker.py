@@ -45,11 +45,9 @@ class SliceSinker(Pass):
 
 
 def _sink(c: Computation) -> bool:
-    if not any(i.opcode == "slice" for i in c.instructions):
-        return False
     forms = Forms()
     groups: dict[_Key, list[Instruction]] = {}
-    for i in c.post_order():
+    for i in c.instructions:
         key = _key(i, forms)
         if key is not None:
             groups.setdefault(key, []).append(i)
