@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 
 from tests.codegen.suite.heroes import PLACES
 from tests.codegen.suite.movers import MOVERS, run_movers
@@ -30,15 +31,25 @@ def main(arguments: list[str] | None = None) -> int:
         if wanted["type"] and t.name not in wanted["type"]:
             continue
         if not wanted["hero"]:
-            outcomes += compile_ptx(t, ops)
+            outcomes += told(compile_ptx(t, ops))
         for hero, after in PLACES:
             if wanted["hero"] and hero.name not in wanted["hero"]:
                 continue
             print(f"{t} {hero.name} {'epilogue' if after else 'prologue'}", file=sys.stderr, flush=True)
-            outcomes += run(hero, t, after, ops)
-            outcomes += run_movers(hero, t, movers) if not after else []
+            outcomes += told(run(hero, t, after, ops))
+            outcomes += told(run_movers(hero, t, movers)) if not after else []
     report(outcomes)
     return any(o.found == "differs" for o in outcomes)
+
+
+def told(outcomes: Iterable[Outcome]) -> list[Outcome]:
+    """The outcomes; what differs is told at once, for a run takes long."""
+    found = list(outcomes)
+    for o in found:
+        if o.found == "differs":
+            where = f"{o.op} {o.type} {o.hero} {o.place} {o.target}"
+            print(f"differs: {where}: {o.detail.splitlines()[0]}", file=sys.stderr, flush=True)
+    return found
 
 
 def report(outcomes: list[Outcome]) -> None:
