@@ -10,9 +10,11 @@ import pytest
 
 from heron import targets
 from heron.analysis.prefix_scan import Scan, scan_of
+from heron.backends import compile
 from heron.codegen.emit import emit_fusion
 from heron.codegen.heroes import scan_gpu
 from heron.codegen.heroes.scan_form import phases
+from heron.hlo.text import parse
 from tests.codegen.run_kernel import check, root_fusion, run_sim
 
 RNG = np.random.default_rng(5)
@@ -180,6 +182,22 @@ def test_gpu_columns(dims: tuple[int, ...], d: int, threads_per_core: int, monke
         assert "stretches" in kernel.notes["form"]
         assert kernel.notes["form"].startswith("1 ") == (not threads_per_core)
         check(source, [RNG.integers(0, 5, dims).astype(np.float32)], gpu=True)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_long_scans_take_three_launches(reverse: bool) -> None:
+    """Cut in blocks: scans of blocks, of their totals, and the sum of both."""
+    n = 9000
+    pads = (0, n - 1) if reverse else (n - 1, 0)
+    source = f"""HloModule m
+r {{ a = s32[] parameter(0) b = s32[] parameter(1) ROOT c = s32[] add(a, b) }}
+ENTRY e {{ x = s32[2,{n}] parameter(0) z = s32[] constant(3)
+  ROOT o = s32[2,{n}] reduce-window(x, z), window={{{along(1, 2, n, *pads)}}}, to_apply=r }}"""
+    x = RNG.integers(-9, 9, (2, n)).astype(np.int32)
+    executable = compile(parse(source), "sim:sm_90")
+    assert len(executable.kernels) == 3
+    want = np.cumsum(x[:, ::-1], axis=1)[:, ::-1] if reverse else np.cumsum(x, axis=1)
+    np.testing.assert_array_equal(np.asarray(executable(x)), want + 3)
 
 
 def test_phases() -> None:
