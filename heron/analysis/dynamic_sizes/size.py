@@ -16,8 +16,10 @@ from heron.hlo.shape import Shape, ShapeIndex
 Place = tuple[ShapeIndex, int]
 
 _SIGNS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
-#: formulas above this height are shown and handed on as what they are called, not as what they are made of
-TALLEST = 24
+#: formulas of more parts than this are not written out
+LONGEST = 60
+#: limits of sizes beyond this are not followed
+LARGEST = 1 << 62
 
 
 @dataclass(eq=False, slots=True)
@@ -33,7 +35,7 @@ class Size:
     algebra: Algebra = field(repr=False)
     least: int | None
     most: int | None
-    height: int
+    length: int
     serial: int
 
     @property
@@ -76,7 +78,7 @@ class Size:
                 source, (index, d) = self.args
                 part = "{" + ",".join(map(str, index)) + "}" if index else ""
                 return f"%{source.name}{part}[{d}]"
-        if self.height > TALLEST:
+        if self.length > LONGEST:
             return "..."
         a, b = self.args
         if self.op not in _SIGNS:
@@ -103,16 +105,16 @@ class Algebra:
 
     def number(self, n: int) -> Size:
         """A size known now."""
-        return self._size("number", (n,), n, n, 0)
+        return self._size("number", (n,), n, n, 1)
 
     def of(self, source: Instruction, place: Place) -> Size:
         """A size that comes in with what `source` gives."""
         index, d = place
-        return self._size("of", (source, place), 0, source.shape.at(index).dims[d], 0)
+        return self._size("of", (source, place), 0, source.shape.at(index).dims[d], 1)
 
     def value(self, x: Instruction) -> Size:
         """A size that the program computes as a number."""
-        return self._size("value", (x,), None, None, 0)
+        return self._size("value", (x,), None, None, 1)
 
     def narrow(self, size: Size, least: int, most: int) -> None:
         """From here on `size` is known to lie in a range: there is a check that says so."""
@@ -130,12 +132,13 @@ class Algebra:
         simple = _SIMPLER[op](a, b)
         if simple is not None:
             return simple
-        return self._size(op, (a, b), *_range(op, a, b), 1 + max(a.height, b.height))
+        least, most = (None if n is None or abs(n) > LARGEST else n for n in _range(op, a, b))
+        return self._size(op, (a, b), least, most, min(a.length + b.length, LONGEST + 1))
 
-    def _size(self, op: str, args: tuple[Any, ...], least: int | None, most: int | None, height: int) -> Size:
+    def _size(self, op: str, args: tuple[Any, ...], least: int | None, most: int | None, length: int) -> Size:
         found = self._made.get((op, *args))
         if found is None:
-            found = self._made[op, *args] = Size(op, args, self, least, most, height, len(self._made))
+            found = self._made[op, *args] = Size(op, args, self, least, most, length, len(self._made))
         return found
 
 

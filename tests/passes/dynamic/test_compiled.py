@@ -77,11 +77,16 @@ def test_loop_on_the_cpu() -> None:
 NO_CODE = {"scanned", "scanned_back", "scanned_columns", "carried", "all_reduced"}
 
 
+#: a few of every kind on the simulated GPU, which takes its time
+ON_SIM = "argmax windows_in_two_ops outer concatenated two_sorted scattered_parts selected solved trained".split()
+RUNS = [("cpu", name) for name in PROGRAMS if name not in NO_CODE] + [("sim:sm_90", name) for name in ON_SIM]
+
+
 @pytest.mark.filterwarnings("ignore:Mean of empty slice", "ignore:Degrees of freedom")  # of NumPy, of no rows
-@pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in NO_CODE])
-def test_every_program_on_the_cpu(name: str) -> None:
+@pytest.mark.parametrize(("target", "name"), RUNS)
+def test_every_program(target: str, name: str) -> None:
     module = parse(text(PROGRAMS[name]))
-    executable = compile(module, "cpu")
+    executable = compile(module, target)
     for sizes in SIZES:
         arrays = inputs(*sizes)
         if (wanted := meant(module, arrays)) is None:
@@ -90,6 +95,27 @@ def test_every_program_on_the_cpu(name: str) -> None:
             continue
         for n, (old, new) in enumerate(zip(wanted, flat(executable(*arrays)), strict=True)):
             np.testing.assert_allclose(new, old, rtol=2e-5, atol=1e-6, err_msg=f"output {n} at {sizes}", strict=True)
+
+
+EDGES = [
+    "ROOT x = f32[<=4] parameter(0)",
+    "ROOT x = (f32[<=4], (s32[], f32[2,<=3])) parameter(0)",
+    "x = f32[<=4] parameter(0) ROOT c = s32[] constant(3)",
+    "x = f32[<=4] parameter(0) ROOT t = (f32[<=4], f32[<=4]) tuple(x, x)",
+    "x = (f32[<=4], f32[2]) parameter(0) ROOT r = f32[2] get-tuple-element(x), index=1",
+]
+
+
+@pytest.mark.parametrize("body", EDGES)
+def test_parameters_straight_through(body: str) -> None:
+    module = parse(f"HloModule m\nENTRY e {{ {body} }}")
+    leaves = [s for _, s in module.entry.parameters[0].shape.leaves()]
+    executable = compile(module, "cpu")
+    for less in (0, 1, 2):
+        dims = [tuple(n - less if s.dynamic and s.dynamic[d] else n for d, n in enumerate(s.dims)) for s in leaves]
+        arrays = [np.ones(d, s.element_type.dtype) for d, s in zip(dims, leaves, strict=True)]
+        for old, new in zip(flat(Evaluator(module).run(*arrays)), flat(executable(*arrays)), strict=True):
+            np.testing.assert_array_equal(new, old, strict=True)
 
 
 ALIASED = """HloModule m, input_output_alias={ %s: (0, {}, may-alias) }, buffer_donor={ (1, {}) }
