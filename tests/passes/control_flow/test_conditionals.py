@@ -123,6 +123,35 @@ def test_results_and_operands_that_are_not_needed_go() -> None:
     assert root.operands[0] is root.operands[1] and root.operands[2].opcode == "parameter"
 
 
+NEARLY = """HloModule m
+yes { p = (f32[4], (f32[4], f32[4])) parameter(0) q = (f32[4], f32[4]) get-tuple-element(p), index=1
+  a = f32[4] get-tuple-element(q), index=0 b = f32[4] get-tuple-element(q), index=1
+  ROOT r = (f32[4], f32[4], f32[4]) tuple(YES) }
+no { p = (f32[4], (f32[4], f32[4])) parameter(0) q = (f32[4], f32[4]) get-tuple-element(p), index=1
+  a = f32[4] get-tuple-element(q), index=0 b = f32[4] get-tuple-element(q), index=1
+  n = f32[4] negate(a) ROOT r = (f32[4], f32[4], f32[4]) tuple(NO) }
+ENTRY e { t = pred[] parameter(0) x = f32[4] parameter(1) q = (f32[4], f32[4]) parameter(2)
+  p = (f32[4], (f32[4], f32[4])) tuple(x, q)
+  c = (f32[4], f32[4], f32[4]) conditional(t, p, p), branch_computations={yes, no}
+  c0 = f32[4] get-tuple-element(c), index=0 c1 = f32[4] get-tuple-element(c), index=1
+  c2 = f32[4] get-tuple-element(c), index=2 ROOT r = (f32[4], f32[4], f32[4]) tuple(c0, c1, c2) }"""
+
+
+@pytest.mark.parametrize(
+    ("yes", "no", "left"),
+    [
+        ("a, b, b", "a, b, n", 1),  # handed through alike, by both, by one
+        ("a, b, a", "b, a, n", 3),  # another part of the same tuple
+        ("b, b, a", "n, b, n", 2),
+        ("b, a, b", "n, n, a", 3),  # equal in one branch only
+    ],
+)
+def test_what_only_looks_alike_stays(yes: str, no: str, left: int) -> None:
+    module = run(NEARLY.replace("YES", yes).replace("NO", no), "conditional-simplifier", select_elements=0)
+    (c,) = conditionals(module)
+    assert len(c.shape.tuple_shapes or ()) == left
+
+
 def test_a_branch_with_effects_stays_though_nobody_reads_it() -> None:
     module = parse("""HloModule m
 yes { p = f32[4] parameter(0) k = token[] after-all() o = token[] outfeed(p, k), outfeed_shape=f32[4]
@@ -207,6 +236,16 @@ ENTRY e { t = pred[] parameter(0) x = f32[4,4] parameter(1) two = f32[] constant
     inside = [i.opcode for i in conditionals(module)[0].branch_computations[0].instructions]
     assert {"dot", "exponential", "constant"} <= set(inside)
     assert "add" in opcodes(module) and not {"dot", "exponential"} & set(opcodes(module))
+
+
+def test_what_two_branches_share_stays() -> None:
+    """One tuple is the operand of both: what is in it would be computed in each."""
+    module = parse("""HloModule m
+yes { p = (f32[4]) parameter(0) s = f32[4] get-tuple-element(p), index=0 ROOT t = (f32[4]) tuple(s) }
+no { p = (f32[4]) parameter(0) s = f32[4] get-tuple-element(p), index=0 n = f32[4] negate(s) ROOT t = (f32[4]) tuple(n) }
+ENTRY e { t = pred[] parameter(0) x = f32[4] parameter(1) r = f32[4] exponential(x) a = (f32[4]) tuple(r)
+  ROOT c = (f32[4]) conditional(t, a, a), branch_computations={yes, no} }""")
+    assert not registry.get("conditional-code-motion").run(module, PassContext())
 
 
 def test_collectives_do_not_go_in() -> None:
