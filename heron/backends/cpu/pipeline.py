@@ -24,6 +24,8 @@ def partition() -> Pipeline:
             get("conditional-canonicalizer"),
             get("dce"),
             get("cse"),
+            # every reduction came with a combiner of its own: fewer for all that follows to look at
+            get("computation-deduplicator"),
         ],
     )
 

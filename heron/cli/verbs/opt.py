@@ -139,8 +139,11 @@ def _print_result(module: Module, context: PassContext, output: str | None, as_j
     if as_json:
         record = {key: context.trace.to_json()[key] for key in ("passes", "decisions", "notes")}
         print_json({**record, **({"file": output} if output else {"text": text})})
-    elif output is None:
+        return
+    if output is None:
         print_text(text)
+    for note in context.trace.notes:
+        click.echo(f"note: {note}", err=True)
 
 
 def _bisect(

@@ -42,12 +42,14 @@ class ComputationDeduplicator(Pass):
     aliases = ("subcomputation-unification",)
 
     def run(self, module: Module, ctx: PassContext) -> bool:
-        order = module.post_order()
-        kept = {i.attrs["calls"] for i in module.instructions() if i.opcode == "fusion"} | {module.entry}
+        bodies = {i.attrs["calls"] for i in module.instructions() if i.opcode == "fusion"}
+        callees = [c for c in module.post_order() if c is not module.entry]
         first: dict[str, Computation] = {}
         same: dict[Computation, Computation] = {}
-        for c, digest in digests(order).items():
-            other = first.setdefault(digest, c) if c not in kept else c
+        for c, digest in digests(callees).items():
+            if c in bodies:
+                continue
+            other = first.setdefault(digest, c)
             if other is not c and equal_computations(other, c):
                 same[c] = other
         if same:

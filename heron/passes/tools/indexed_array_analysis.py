@@ -18,7 +18,7 @@ class IndexedArrayAnalysis(Pass):
 
     Gathers of gathers are seen as one with gathered indices, elementwise work on picked slices as work on what they are
     picked from. The notes say ``%g = (scalar-indexed %x %k 0->[0])``: dimension 0 of x, indexed by k, is dimension 0 of
-    g. `heron opt --json` shows them.
+    g. `heron opt` prints them.
 
     g = f32[5,3] gather(f32[8,3] x, s32[5] k), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0},
       index_vector_dim=1, slice_sizes={1,3}
