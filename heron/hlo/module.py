@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -221,17 +221,17 @@ class Module:
     def computations_to_rewrite(self) -> list[Computation]:
         """What the entry needs, without the bodies of fusions: those are one kernel each, with the inputs they have."""
         calling, fused = _calling(), set[Computation]()
-        live = {self.entry}
-        work = [self.entry]
+        live, work = {self.entry}, [self.entry]
         while work:
             for i in work.pop()._instructions:
-                if i.opcode in calling:
-                    for c in i.called:
-                        if c not in live:
-                            live.add(c)
-                            work.append(c)
-                    if i.opcode == "fusion":
-                        fused.add(i.attrs["calls"])
+                if i.opcode not in calling:
+                    continue
+                if i.opcode == "fusion":
+                    fused.add(i.attrs["calls"])
+                for c in _called(i, calling[i.opcode]):
+                    if c not in live:
+                        live.add(c)
+                        work.append(c)
         return [c for c in self._computations if c in live and c not in fused]
 
     def non_fusion_computations(self) -> list[Computation]:
@@ -417,11 +417,18 @@ def _completed(c: Computation, order: list[Instruction]) -> list[Instruction]:
 
 def _callees(c: Computation) -> list[Computation]:
     calling = _calling()
-    return [callee for i in c._instructions if i.opcode in calling for callee in i.called]
+    return [callee for i in c._instructions if i.opcode in calling for callee in _called(i, calling[i.opcode])]
+
+
+def _called(i: Instruction, names: tuple[str, ...]) -> Iterable[Computation]:
+    """`Instruction.called`, knowing the attributes that name computations."""
+    values = [i.attrs.get(name) for name in names]
+    return [c for v in values if v is not None for c in (v if isinstance(v, tuple) else (v,))]
 
 
 @cache
-def _calling() -> frozenset[str]:
-    """Opcodes that have computations."""
+def _calling() -> dict[str, tuple[str, ...]]:
+    """Opcodes that have computations, with the attributes that name them."""
     kinds = (AttrKind.COMPUTATION, AttrKind.COMPUTATIONS)
-    return frozenset(op.name for op in REGISTRY.values() if any(a.kind in kinds for a in op.attributes.values()))
+    found = {op.name: tuple([n for n, a in op.attributes.items() if a.kind in kinds]) for op in REGISTRY.values()}
+    return {opcode: names for opcode, names in found.items() if names}

@@ -129,7 +129,7 @@ def _used(user: Instruction, x: Instruction) -> float:
     width = max(1.0, x.shape.byte_size / max(1, x.shape.num_elements))
     if user.opcode in _SCATTERED and user.operands[0] is x:
         slices = user.attrs.get("slice_sizes")
-        run = slices[-1] if slices else 1
+        run = max(slices[-1], 1) if slices else 1
         return min(1.0, width * run / 32.0)
     if user.opcode == "slice" and user.attrs["slice"]:
         return max(width / 32.0, 1.0 / user.attrs["slice"][-1][2])

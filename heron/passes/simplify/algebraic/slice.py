@@ -204,7 +204,7 @@ def slice_of_reshape(i: Instruction, b: Builder) -> Instruction | None:
     if (
         not x.shape.rank
         or first[2] != 1
-        or any((start, limit) != (0, size) for (start, limit, _), size in zip(others, y.shape.dims[1:], strict=True))
+        or any(part != (0, size, 1) for part, size in zip(others, y.shape.dims[1:], strict=True))
     ):
         return None
     row, inner = y.shape.num_elements // y.shape.dims[0], x.shape.num_elements // x.shape.dims[0]
