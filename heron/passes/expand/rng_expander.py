@@ -54,7 +54,8 @@ class RngExpander(Expander):
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
-        for c in module.computations_to_rewrite():
+        for c in {i.parent: None for i in module.instructions() if i.opcode in _DRAWS}:
+            assert c is not None
             changed |= _in_order(c)
         return super().run(module, ctx) or changed
 
@@ -69,8 +70,6 @@ class RngExpander(Expander):
 
 def _in_order(c: Computation) -> bool:
     """Control edges from each draw to the next."""
-    if sum(i.opcode in _DRAWS for i in c.instructions) < 2:
-        return False
     changed = False
     for first, second in pairwise(i for i in c.post_order() if i.opcode in _DRAWS):
         if first not in second.control_predecessors:

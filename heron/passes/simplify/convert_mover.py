@@ -49,12 +49,14 @@ class ConvertMover(Pass):
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
         for c in module.computations_to_rewrite():
-            if not any(i.opcode == "convert" for i in c.instructions):
-                continue
-            for i in c.post_order():
-                if i.opcode in _MOVES and _widen_later(c, i):
+            conversions = [i for i in c.instructions if i.opcode == "convert"]
+            widening = [u for i in conversions for u in i.users if u.opcode in _MOVES]
+            while widening:
+                later = _widen_later(c, widening.pop())
+                if later is not None:
+                    widening += [u for u in later.users if u.opcode in _MOVES]
                     changed = True
-            narrowing = [i for i in c.post_order() if i.opcode == "convert"]
+            narrowing = conversions
             while narrowing:
                 made = _narrow_earlier(c, narrowing.pop())
                 narrowing += made
@@ -67,18 +69,19 @@ def _is_narrower(a: ElementType, b: ElementType) -> bool:
     return (a.bits >= 8 or a.kind == "pred") and a.dtype.itemsize < b.dtype.itemsize
 
 
-def _widen_later(c: Computation, i: Instruction) -> bool:
-    """move(convert(x)) == convert(move(x)) for conversions to a wider type that nobody else needs"""
+def _widen_later(c: Computation, i: Instruction) -> Instruction | None:
+    """move(convert(x)) == convert(move(x)) for conversions to a wider type that nobody else needs; the one made"""
     narrow = {o.operands[0].shape.element_type for o in i.operands if o.opcode == "convert"}
-    if len(narrow) != 1 or not is_static(i):
-        return False
+    if i.parent is not c or len(narrow) != 1 or not is_static(i):
+        return None
     (t,) = narrow
     if not _is_narrower(t, i.shape.element_type) or not all(_is_narrow(i, o, t) for o in i.operands):
-        return False
+        return None
     operands = [_narrowed(c, o, t) for o in i.operands]
     moved = c.add(i.opcode, operands, i.shape.with_type(t), like=i, **i.attrs)
-    c.replace(i, c.add("convert", [moved], i.shape, like=next(o for o in i.operands if o.opcode == "convert")))
-    return True
+    later = c.add("convert", [moved], i.shape, like=next(o for o in i.operands if o.opcode == "convert"))
+    c.replace(i, later)
+    return later
 
 
 def _is_narrow(i: Instruction, o: Instruction, t: ElementType) -> bool:
@@ -101,6 +104,8 @@ def _narrow_earlier(c: Computation, i: Instruction) -> list[Instruction]:
 
     The conversions made are the result, none where nothing was done.
     """
+    if i.parent is not c:
+        return []
     m, t = i.operands[0], i.shape.element_type
     if m.opcode == "slice" or not (m.opcode in _MOVES or m.opcode == "broadcast"):
         return []

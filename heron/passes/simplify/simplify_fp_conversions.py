@@ -31,8 +31,8 @@ class SimplifyFpConversions(Pass):
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed, any_rounding = False, ctx.options.allows("reassociating")
         for c in module.computations_to_rewrite():
-            for i in c.post_order():
-                x = _source(i, any_rounding)
+            for i in [i for i in c.instructions if i.opcode == "convert"]:
+                x = _source(i, any_rounding) if i.parent is c else None  # it died with the end of its chain
                 if x is None:
                     continue
                 same = x.shape.element_type is i.shape.element_type
@@ -43,7 +43,7 @@ class SimplifyFpConversions(Pass):
 
 def _source(i: Instruction, any_rounding: bool) -> Instruction | None:
     """What `i` may convert directly, None when that is its operand."""
-    if i.opcode != "convert" or not i.shape.element_type.is_float:
+    if not i.shape.element_type.is_float:
         return None
     x = i.operands[0]
     while x.opcode == "convert" and x.shape.element_type.is_float:
