@@ -116,7 +116,7 @@ def _operands(i: Instruction, values: list[Any]) -> tuple[list[Any], dict[str, A
         values[0], sizes = _windowed(i, x, i.dynamic_slice_sizes)
         return values, {**i.attrs, "dynamic_slice_sizes": sizes}
     if i.opcode == "gather":
-        values[0], sizes = _windowed(i, x, i.slice_sizes, i.operand_batching_dims)
+        values[0], sizes = _windowed(i, x, i.slice_sizes, i.collapsed_slice_dims, i.operand_batching_dims)
         return values, {**i.attrs, "slice_sizes": sizes}
     if i.opcode == "dynamic-update-slice":  # moves within the bounds, whatever the sizes
         bounds, window = (o.shape.dims for o in i.operands[:2])
@@ -155,11 +155,15 @@ def _limits(i: Instruction, x: np.ndarray) -> tuple[tuple[int, int, int], ...]:
 
 
 def _windowed(
-    i: Instruction, x: np.ndarray, sizes: Sequence[int], batching: Sequence[int] = ()
+    i: Instruction, x: np.ndarray, sizes: Sequence[int], gone: Sequence[int] = (), batching: Sequence[int] = ()
 ) -> tuple[np.ndarray, tuple[int, ...]]:
-    """Windows over a whole dynamic dimension are as large as it is; over a part, they move in the whole bound."""
+    """Windows over a whole dynamic dimension are as large as it is; over a part, they move in the whole bound.
+
+    One element, of a dimension that is `gone` from the result, is a part.
+    """
     bounds = i.operands[0].shape.dims
     whole = [size == bound != n for size, bound, n in zip(sizes, bounds, x.shape, strict=True)]
+    whole = [w and d not in (*gone, *batching) for d, w in enumerate(whole)]
     kept = [w or d in batching for d, w in enumerate(whole)]
     padded = trimmed(x, [None if k else bound for k, bound in zip(kept, bounds, strict=True)])
     return padded, tuple(n if w else size for w, n, size in zip(whole, x.shape, sizes, strict=True))

@@ -102,6 +102,8 @@ PROGRAMS = {
     "collapsed_slice_dims={1}, start_index_map={1}, index_vector_dim=1, slice_sizes={6,1}",
     "gathered_rows": "ROOT r = f32[4,3] gather(x, k), offset_dims={1}, collapsed_slice_dims={0}, "
     "start_index_map={0}, index_vector_dim=1, slice_sizes={1,3}",
+    "gathered_from_one": "o = f32[<=1,3] slice(x), slice={[0:1],[0:3]} ROOT r = f32[4,3] gather(o, k), "
+    "offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,3}",
     "gathered_pairs": "ROOT r = f32[4,2,3] gather(x, k), offset_dims={1,2}, collapsed_slice_dims={}, "
     "start_index_map={0}, index_vector_dim=1, slice_sizes={2,3}",
     "scattered_rows": "o = f32[4,3] broadcast(v), dimensions={1} ROOT r = f32[<=6,3] scatter(x, k, o), "

@@ -19,7 +19,8 @@ def _gather(i: Instruction, operands: list[Padded]) -> Instruction:
     x, indices = operands
     if indices.dynamic_of([i.index_vector_dim]):
         raise refused(i, "the length of an index is dynamic")
-    return remade(i, [x.masked(parts(i.slice_sizes, x), 0), indices.x])
+    taken = {*parts(i.slice_sizes, x), *i.collapsed_slice_dims}  # of a dimension that goes, one element
+    return remade(i, [x.masked(sorted(taken), 0), indices.x])
 
 
 @rule("scatter")
