@@ -18,7 +18,7 @@ from functools import lru_cache
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import IndexType, ModuleOp
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Block
 
 from heron.analysis.indexing import Expr, IndexingMap, Simplifier
 from heron.analysis.indexing.expr import BinaryExpr
@@ -44,23 +44,23 @@ def run(module: ModuleOp, options: TransformOptions) -> None:
 
 
 def _is_narrow(block: Block, ranges: Ranges) -> bool:
-    if not all(_fits(v, ranges, SMALL) for v in block.args):
-        return False
+    for value in block.args:
+        if type(value.type) is IndexType and not _inside(ranges.of(value), SMALL):
+            return False
     for op in block.ops:
-        if isinstance(op, ApplyIndexingOp):
+        if type(op) is ApplyIndexingOp:
             if not _map_fits(op.map):
                 return False
-        elif not all(_fits(v, ranges, WHOLE) for v in op.results):
+            continue
+        if type(op) is func.CallOp and any(type(v.type) is IndexType for v in op.operands):
             return False
-        elif isinstance(op, func.CallOp) and any(isinstance(v.type, IndexType) for v in op.operands):
-            return False
-        if not all(_is_narrow(inner, ranges) for region in op.regions for inner in region.blocks):
-            return False
+        for value in op.results:
+            if type(value.type) is IndexType and not _inside(ranges.of(value), WHOLE):
+                return False
+        for region in op.regions:
+            if region.blocks and not _is_narrow(region.block, ranges):
+                return False
     return True
-
-
-def _fits(value: SSAValue, ranges: Ranges, limit: Range) -> bool:
-    return not isinstance(value.type, IndexType) or _inside(ranges.of(value), limit)
 
 
 def _inside(r: Range, limit: Range) -> bool:
