@@ -186,10 +186,10 @@ NVIDIA's assembler (2026-11-22; no GPU was there to time them).
 | step | changes | how |
 |---|---:|---|
 | `narrow-index` | 269 | 3.9 % less machine code; registers more in 74 kernels, fewer in 77, 1.6 % more in all |
-| `optimize-loops` by registers | 50 | reductions of few blocks wait up to six times less often for memory, up to 139 registers |
+| `optimize-loops` by registers | 50 | reductions of few blocks wait up to six times less often for memory |
 | `peel-loops` | 6 | no bounds check inside: LLVM writes rounds out, 1 to 12 registers more hold what is loaded |
 | `simplify-arith` by ranges | 0 | LLVM decides the same; it reads 676 comparisons less, most of them in `threefry` |
-| `vectorize-loads-stores` of s4, pred | 0 | LLVM joins those of the workloads; beside a branch, 32 bits at once instead of 8 |
+| `vectorize-loads-stores` of s4, pred | 0 | LLVM joins those of the workloads; beside a branch 32 bits instead of 8 |
 
 XLA:GPU has a few steps more. Emitters here make them unnecessary; three are there for kernel text (`heron codegen opt`)
 and change none of 1,303 kernels of the emitters' tests:
