@@ -20,6 +20,7 @@ from heron.passes import registry
 from heron.passes.base import Pass
 from heron.passes.checks import difference
 from heron.passes.context import PassContext
+from heron.passes.pipeline import Pipeline
 
 #: options that make a pass another one
 VARIANTS = (
@@ -81,6 +82,11 @@ def passes(names: Sequence[str] = ()) -> list[Pass]:
     found += [registry.get(name, **options) for name, options in VARIANTS]
     found += map(registry.pipeline, PIPELINES)
     return [p for p in found if not names or p.name in names]
+
+
+def label(step: Pass) -> str:
+    """A pass with its options, a pipeline by its name."""
+    return step.name if isinstance(step, Pipeline) else str(step)
 
 
 class Subject:

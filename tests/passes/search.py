@@ -17,10 +17,9 @@ import numpy as np
 from heron.hlo.module import Module
 from heron.hlo.text import print_module
 from heron.passes.base import Pass
-from heron.passes.pipeline import Pipeline
 from tests.hlo.odd import OddProgram, odd
 from tests.hlo.reduction import reduced
-from tests.passes.alone import ROUNDS, Subject, passes
+from tests.passes.alone import ROUNDS, Subject, label, passes
 
 #: passes in a row on one program
 ROW = 16
@@ -98,8 +97,7 @@ def search(count: int, start: int, out: Path, names: Sequence[str] = (), steps: 
         path.write_text(
             f"// RUN: heron opt %s -p {fault.step.name}\n// {fault.problem}\n{print_module(program.module)}"
         )
-        label = fault.step.name if isinstance(fault.step, Pipeline) else fault.step
-        print(f"{label} on program {fault.seed}: {fault.problem}\n  {path}", flush=True)
+        print(f"{label(fault.step)} on program {fault.seed}: {fault.problem}\n  {path}", flush=True)
     seconds = time.perf_counter() - begun
     print(f"{count} programs, {len(passes(names))} passes, {seconds:.0f} s: {len(seen)} kinds of faults")
     for (name, words), times in sorted(seen.items(), key=lambda item: -item[1]):

@@ -16,7 +16,7 @@ from heron.passes.base import Pass
 from heron.passes.context import PassContext
 from tests.hlo.odd import odd
 from tests.hlo.reduction import reduced
-from tests.passes.alone import Subject
+from tests.passes.alone import Subject, label
 from tests.passes.search import faults
 
 SLICE = 6
@@ -24,7 +24,7 @@ SLICE = 6
 
 @pytest.mark.parametrize("start", range(0, 4 * SLICE, SLICE))
 def test_passes(start: int) -> None:
-    found = [f"{f.step} on program {f.seed}: {f.problem}" for f in faults(range(start, start + SLICE))]
+    found = [f"{label(f.step)} on program {f.seed}: {f.problem}" for f in faults(range(start, start + SLICE))]
     assert not found, "\n".join(found)
 
 

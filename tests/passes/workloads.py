@@ -24,7 +24,7 @@ from heron.options import Options
 from heron.passes import registry
 from heron.passes.context import PassContext
 from heron.targets import get as target
-from tests.passes.alone import Subject, passes
+from tests.passes.alone import Subject, label, passes
 from tests.support import NAMES, golden_values, program
 
 #: a pipeline and the machine it is for
@@ -60,7 +60,7 @@ def alone(name: str, names: Sequence[str] = (), forms: Sequence[str] = ("given",
         subject = Subject(module, [inputs], floor=2e-6)
         for step in passes(names):
             outcome = subject.under(step)
-            yield Row(name, form, str(step), outcome.changed, outcome.problem)
+            yield Row(name, form, label(step), outcome.changed, outcome.problem)
 
 
 def in_pipelines(name: str) -> Iterator[Row]:
@@ -73,7 +73,7 @@ def in_pipelines(name: str) -> Iterator[Row]:
             problem = "; ".join(ctx.trace.notes)
         except HeronError as error:
             changed, problem = True, str(error)
-        yield Row(name, "pipeline", pipeline, changed, problem)
+        yield Row(name, "pipeline", f"{pipeline}, after every pass", changed, problem)
 
 
 def main(argv: list[str] | None = None) -> int:
