@@ -24,10 +24,12 @@ def _reduces_in_step(i: Instruction, operand: int, output_index: ShapeIndex) -> 
     if not _only_feeds_reduces(i.attrs["calls"].parameters[operand]):
         return False
     from heron.codegen.heroes.base import as_fusion
-    from heron.codegen.heroes.reduction_form import analyse
+    from heron.codegen.heroes.reduction_form import analyse, groups_of
     from heron.codegen.heroes.select import choose
 
     fusion = as_fusion(i)
+    if len(groups_of(fusion)) != 1:  # asked first: it is quick, and large fusions are asked for every pair
+        return False
     if choose(fusion).emitter != "reduce":
         return False
     form = analyse(fusion)

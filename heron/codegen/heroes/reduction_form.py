@@ -204,18 +204,23 @@ class Form:
     loose: tuple[int, ...]
 
 
-def analyse(fusion: Fusion) -> Form | str:
-    """The reductions a fusion consists of, or why it is of no form this emitter knows."""
+def groups_of(fusion: Fusion) -> dict[tuple[tuple[int, ...], tuple[int, ...]], list[Instruction]]:
+    """The reduces a fusion is about, by what they reduce: sizes of the array and its reduced dimensions."""
     heroes: dict[Instruction, None] = {}
     for root in fusion.roots:
         _find_heroes(root, heroes)
     groups: dict[tuple[tuple[int, ...], tuple[int, ...]], list[Instruction]] = {}
     for h in heroes:
-        arrays = h.operands[: len(h.operands) // 2]
-        sizes, reduced = arrays[0].shape.dims, tuple(sorted(h.dimensions))
+        groups.setdefault((h.operands[0].shape.dims, tuple(sorted(h.dimensions))), []).append(h)
+    return groups
+
+
+def analyse(fusion: Fusion) -> Form | str:
+    """The reductions a fusion consists of, or why it is of no form this emitter knows."""
+    groups = groups_of(fusion)
+    for (sizes, _), members in groups.items():
         if not prod(sizes):
-            return f"'{h.name}' reduces nothing"
-        groups.setdefault((sizes, reduced), []).append(h)
+            return f"'{members[0].name}' reduces nothing"
     order = fusion.computation.post_order()
     places = {key: _places(order, members) for key, members in groups.items()}
     above = {key: _above(order, members) for key, members in groups.items()}
