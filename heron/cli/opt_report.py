@@ -33,7 +33,8 @@ class ChangePrinter:
     def __call__(self, pass_name: str, module: Module) -> None:
         after = print_module(module)
         shown = diff(self._before, after, ("before", f"after {pass_name}")) if self._as_diff else after
-        print_text(f"// after {pass_name}: {module.instruction_count()} instructions\n{shown}\n")
+        count = module.instruction_count()
+        print_text(f"// after {pass_name}: {count} instruction{'s' * (count != 1)}\n{shown}\n")
         self._before = after
 
 
