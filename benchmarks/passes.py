@@ -106,6 +106,7 @@ def measure(program: str, module: Module, target: str, rounds: int) -> Row:
 
 def _run(module: Module, target: str, trace: Trace) -> Iterator[tuple[str, float]]:
     ctx = PassContext(Options(), targets.get(TARGETS[target]), trace)
+    ctx.clock = time.process_time
     gc.collect()
     gc.disable()  # as a compile does
     try:
@@ -181,7 +182,8 @@ def section(rows: Sequence[Row], series: Sequence[Row], profiles: dict[str, str]
     hot = "\n\n".join(f"{what}:\n\n```\n{text}\n```" for what, text in profiles.items())
     goals = ", ".join(f"{seconds} s for {name}" for name, seconds in GOALS.items())
     return f"""All HLO passes, {datetime.date.today()}, by `python -m benchmarks.passes --write`: processor seconds on
-one core of {_machine()}, the fastest of {rounds} rounds. The goal is {goals},
+one core of {_machine()}, the fastest of {rounds} rounds; other work on
+the machine makes them longer. The goal is {goals},
 and {PER_INSTRUCTION:g} us for each instruction and pass.
 
 ```

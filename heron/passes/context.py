@@ -53,6 +53,8 @@ class PassContext:
         self.trace = trace if trace is not None else Trace()
         self.records: list[Run] = []
         self.rules: Counter[tuple[str, str, str]] = Counter()
+        #: what passes are timed with
+        self.clock = time.perf_counter
         #: loops that were stopped before they settled
         self.unsettled: list[Unsettled] = []
         #: called with a pass's name after each run that changed the module
@@ -141,10 +143,10 @@ class PassContext:
             self._begin_values(module)
         self.trace.begin(step.name)
         outer, self._run = self._run, (run := Run(step.name))
-        before, start = module.instruction_count(), time.perf_counter()
+        before, start = module.instruction_count(), self.clock()
         try:
             changed = self._run.changed = step.run(module, self)
-            seconds = time.perf_counter() - start
+            seconds = self.clock() - start
             self.records.append(self._run)
         finally:
             self._run = outer
