@@ -75,14 +75,15 @@ def _inside(module: Module, edge: set[Instruction]) -> bool:
 def _without_layouts_in_bitcasts(module: Module, edge: set[Instruction]) -> bool:
     """Write bitcasts between layouts that are not row-major as what they do to elements: layouts are about to go."""
     found = [i for i in module.instructions() if i.opcode == "bitcast" and i not in edge and i.operands[0] not in edge]
-    found = [i for i in found if _moves_elements(i)]
-    for i in found:
+    # what a bitcast reads may be one itself: its layout is looked at before that goes
+    known = [(i, i.operands[0].shape) for i in found if _moves_elements(i)]
+    for i, lay in known:
         c, x = home(i), i.operands[0]
-        stored = reshape(transpose(x, _order(x.shape)), [i.shape.dims[d] for d in _order(i.shape)])
+        stored = reshape(transpose(x, _order(lay)), [i.shape.dims[d] for d in _order(i.shape)])
         if i.shape.element_type is not x.shape.element_type:
             stored = c.add("bitcast-convert", [stored], stored.shape.with_type(i.shape.element_type), like=i)
         c.replace(i, transpose(stored, _inverse(_order(i.shape))))
-    return bool(found)
+    return bool(known)
 
 
 def _moves_elements(i: Instruction) -> bool:
@@ -151,7 +152,7 @@ def _edge_of_result(root: Instruction, shape: Shape) -> set[Instruction]:
             continue
         if i.opcode == "tuple":
             work += zip(i.operands, wanted.tuple_shapes or (), strict=True)
-        elif i.opcode != "bitcast":
+        elif i.opcode != "bitcast" or not _is_default(i.operands[0].shape):
             return set()
         found.add(i)
     read_inside = any(user not in found for i in found for user in i.users)
