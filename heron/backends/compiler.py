@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from heron.backends.devices import need_one
 from heron.backends.lower import KernelUse, Lowering
-from heron.backends.sharing import computes_in_place
 from heron.errors import HeronError
 from heron.hlo.module import Module
 from heron.options import Options
@@ -85,7 +84,7 @@ class Compilation:
 
         module = self.scheduled
         with self.trace.stage("buffers"):
-            return assign(module, alignment=self.machine.alignment, can_share=computes_in_place)
+            return assign(module, alignment=self.machine.alignment, can_share=self.machine.can_share)
 
     @cached_property
     def lowered(self) -> tuple[Sequence, dict[str, KernelUse]]:

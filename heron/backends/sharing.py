@@ -14,14 +14,34 @@ def computes_in_place(i: Instruction, operand: int, output_index: ShapeIndex) ->
     return reads_in_step(i, operand, output_index) or _reduces_in_step(i, operand, output_index)
 
 
-def _reduces_in_step(i: Instruction, operand: int, output_index: ShapeIndex) -> bool:
-    """A lone reduction visits each element once, and stores outputs of the reduced array's shape as it goes."""
-    if i.opcode != "fusion" or not output_index or i.operands.count(i.operands[operand]) > 1:
+def computes_in_place_on_cpu(i: Instruction, operand: int, output_index: ShapeIndex) -> bool:
+    """`computes_in_place`, and kernels that go row by row: all sums of a row are taken before any of it is stored, and
+    what is stored reads the row in step."""
+    return computes_in_place(i, operand, output_index) or _rows_in_step(i, operand, output_index)
+
+
+def _rows_in_step(i: Instruction, operand: int, output_index: ShapeIndex) -> bool:
+    if not _feeds_reduces_of_its_size(i, operand, output_index):
+        return False
+    from heron.codegen.heroes.base import as_fusion
+    from heron.codegen.heroes.select import choose
+
+    return choose(as_fusion(i)).emitter == "rows"
+
+
+def _feeds_reduces_of_its_size(i: Instruction, operand: int, output_index: ShapeIndex) -> bool:
+    """Whether a fusion computes from that operand, read once, only reductions and what has the output's elements."""
+    if i.opcode != "fusion" or i.operands.count(i.operands[operand]) > 1:
         return False
     source, target = i.operands[operand].shape, i.shape.at(output_index)
     if not source.is_array or not same_steps(source, target):
         return False
-    if not _only_feeds_reduces(i.attrs["calls"].parameters[operand]):
+    return _only_feeds_reduces(i.attrs["calls"].parameters[operand])
+
+
+def _reduces_in_step(i: Instruction, operand: int, output_index: ShapeIndex) -> bool:
+    """A lone reduction visits each element once, and stores outputs of the reduced array's shape as it goes."""
+    if not output_index or not _feeds_reduces_of_its_size(i, operand, output_index):
         return False
     from heron.codegen.heroes.base import as_fusion
     from heron.codegen.heroes.reduction_form import analyse, groups_of

@@ -42,3 +42,42 @@ def test_reduced_array_is_stored_where_it_was(dims: tuple[int, int], target: str
     np.testing.assert_allclose(exe(x, y), heron.evaluate(module, x, y)[0], rtol=1e-5)
     # d, e and q are one buffer; without that two arrays of 16 KiB would be alive at once
     assert exe.memory["temp"] < 2 * 64 * 64 * 4, exe.stage("buffers")
+
+
+ROWS = """HloModule rows
+
+plus {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+
+ENTRY main {
+  x = f32[512,8] parameter(0)
+  y = f32[8,256] parameter(1)
+  d = f32[512,256] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  zero = f32[] constant(0)
+  s = f32[512] reduce(d, zero), dimensions={1}, to_apply=plus
+  w = f32[512,256] broadcast(s), dimensions={0}
+  q = f32[512,256] divide(OTHER, w)
+  ROOT r = f32[512,8] dot(q, y), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("other", "buffers"),
+    [("d", 1), ("m", 2)],
+    ids=["in step", "another place of the row"],
+)
+def test_rows_are_stored_where_they_were_if_read_in_step(other: str, buffers: int) -> None:
+    reversed_ = "m = f32[512,256] reverse(d), dimensions={1}\n  zero"
+    text = ROWS.replace("OTHER", other)
+    module = heron.parse(text.replace("zero = ", reversed_ + " = ", 1) if other == "m" else text)
+    exe = compile(module, "cpu")
+    assert "rows" in {k.emitter for k in exe.kernels}, exe.stage("fused")
+    generator = np.random.default_rng(1)
+    x, y = (generator.random(p.shape.dims, np.float32) for p in module.entry.parameters)
+    np.testing.assert_allclose(exe(x, y), heron.evaluate(module, x, y)[0], rtol=1e-5)
+    size = 512 * 256 * 4
+    assert buffers * size <= exe.memory["temp"] < (buffers + 1) * size, exe.stage("buffers")

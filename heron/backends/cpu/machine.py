@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from heron.backends.lower import KernelUse
 from heron.backends.machine import Machine, lowered_text, no_stage
+from heron.backends.sharing import computes_in_place_on_cpu
+from heron.hlo.instruction import Instruction
+from heron.hlo.shape import ShapeIndex
 from heron.hlo.types import ElementType
 from heron.runtime.cpu import blas, pool_code
 from heron.runtime.cpu.executable import CpuExecutable, HostCalls
@@ -29,6 +32,9 @@ class CpuMachine(Machine):
     alignment = 64
     #: the threads of the program; None: one thread
     pool: Pool | None = None
+
+    def can_share(self, i: Instruction, operand: int, output_index: ShapeIndex) -> bool:
+        return computes_in_place_on_cpu(i, operand, output_index)
 
     def pipelines(self) -> dict[str, Pipeline]:
         from heron.backends.cpu import pipeline

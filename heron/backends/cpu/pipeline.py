@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heron.backends.sharing import computes_in_place
+from heron.backends.sharing import computes_in_place_on_cpu
 from heron.passes.pipeline import Pipeline
 from heron.passes.pipelines import simplification
 from heron.passes.registry import get, named_pipeline
@@ -114,7 +114,7 @@ def schedule() -> Pipeline:
         "scheduled",
         [
             get("flatten-call-graph"),
-            get("copy-insertion", can_share=computes_in_place),
+            get("copy-insertion", can_share=computes_in_place_on_cpu),
             get("memory-scheduler"),
         ],
     )
