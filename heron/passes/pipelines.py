@@ -13,6 +13,8 @@ def simplify() -> Pipeline:
     return Pipeline(
         "simplify",
         [
+            # what a bitcast gives must not depend on layouts from here on
+            get("bitcast-decomposer"),
             get("call-inliner"),
             get("dce"),
             get("cse"),

@@ -14,6 +14,8 @@ def partition() -> Pipeline:
     return Pipeline(
         "partition",
         [
+            # ahead of all passes that know no layouts: what a bitcast gives must not depend on them
+            get("bitcast-decomposer"),
             # programs printed by a compiler may hold fusions that no kernel can do
             get("fusion-legalizer"),
             # makes calls, so ahead of the inliner

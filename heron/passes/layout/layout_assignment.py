@@ -10,9 +10,10 @@ from heron.hlo.layout import layout
 from heron.hlo.module import Module
 from heron.hlo.shape import Shape, ShapeIndex, tuple_
 from heron.passes.base import Pass
-from heron.passes.building import array, reshape, transpose
+from heron.passes.building import array, transpose
 from heron.passes.context import PassContext
 from heron.passes.expand.expander import home
+from heron.passes.layout.bitcast_decomposer import decompose, inverse, is_default, moves_elements, order
 from heron.passes.registry import register
 from heron.passes.tuples import arranged, packed, part_of, read_from
 
@@ -43,13 +44,13 @@ class LayoutAssignment(Pass):
         result = _order_only(module.result_shape)
         entry = module.entry
         edge = _edge(entry.parameters, given) | _edge_of_result(entry.root, result)
-        changed = _without_layouts_in_bitcasts(module, edge)
+        changed = decompose(_given_layouts(module, edge))
         changed |= _inside(module, edge)
         for p, shape in zip(entry.parameters, given, strict=True):
-            if p not in edge and not _is_default(shape):
+            if p not in edge and not is_default(shape):
                 _receive(p, shape)
                 changed = True
-        if entry.root not in edge and not _is_default(result):
+        if entry.root not in edge and not is_default(result):
             _hand_out(entry.root, result)
             changed = True
         if module.entry_layout not in (None, (given, result)):
@@ -72,23 +73,10 @@ def _inside(module: Module, edge: set[Instruction]) -> bool:
     return changed
 
 
-def _without_layouts_in_bitcasts(module: Module, edge: set[Instruction]) -> bool:
-    """Write bitcasts between layouts that are not row-major as what they do to elements: layouts are about to go."""
-    found = [i for i in module.instructions() if i.opcode == "bitcast" and i not in edge and i.operands[0] not in edge]
-    # what a bitcast reads may be one itself: its layout is looked at before that goes
-    known = [(i, i.operands[0].shape) for i in found if _moves_elements(i)]
-    for i, lay in known:
-        c, x = home(i), i.operands[0]
-        stored = reshape(transpose(x, _order(lay)), [i.shape.dims[d] for d in _order(i.shape)])
-        if i.shape.element_type is not x.shape.element_type:
-            stored = c.add("bitcast-convert", [stored], stored.shape.with_type(i.shape.element_type), like=i)
-        c.replace(i, transpose(stored, _inverse(_order(i.shape))))
-    return bool(known)
-
-
-def _moves_elements(i: Instruction) -> bool:
-    x = i.operands[0].shape
-    return not (_is_default(x) and _is_default(i.shape)) and x.element_type.bits == i.shape.element_type.bits
+def _given_layouts(module: Module, edge: set[Instruction]) -> list[Instruction]:
+    """Bitcasts whose layouts are about to go."""
+    found = [i for i in module.instructions() if i.opcode == "bitcast" and moves_elements(i)]
+    return [i for i in found if i not in edge and i.operands[0] not in edge]
 
 
 # -- layouts -----------------------------------------------------------------------------------------------------------
@@ -101,25 +89,12 @@ def _order_only(shape: Shape) -> Shape:
     return shape.with_layout(layout(shape.layout.minor_to_major))
 
 
-def _order(shape: Shape) -> tuple[int, ...]:
-    """Dimensions as they lie in memory, the slowest first."""
-    return tuple(range(shape.rank)) if shape.layout is None else shape.layout.minor_to_major[::-1]
-
-
-def _inverse(order: Sequence[int]) -> list[int]:
-    return [order.index(d) for d in range(len(order))]
-
-
-def _is_default(shape: Shape) -> bool:
-    return shape is shape.with_default_layout()
-
-
 # -- the edge ----------------------------------------------------------------------------------------------------------
 def _edge(parameters: Sequence[Instruction], given: Sequence[Shape]) -> set[Instruction]:
     """Parameters that have their layouts already and are only read as bytes, with what takes them apart."""
     found: set[Instruction] = set()
     for p, shape in zip(parameters, given, strict=True):
-        if p.shape is shape and not _is_default(shape):
+        if p.shape is shape and not is_default(shape):
             parts = _read_as_bytes(p)
             found |= parts or set()
     return found
@@ -129,7 +104,7 @@ def _read_as_bytes(i: Instruction) -> set[Instruction] | None:
     """`i` and the parts taken of it where all that is not row-major is read by bitcasts, else None."""
     found = {i}
     for user in i.users:
-        if _is_default(i.shape) or (user.opcode == "bitcast" and _is_default(user.shape)):
+        if is_default(i.shape) or (user.opcode == "bitcast" and is_default(user.shape)):
             continue
         of_tuple = (
             user.opcode == "get-tuple-element" and user.shape is (i.shape.tuple_shapes or ())[user.attrs["index"]]
@@ -148,11 +123,11 @@ def _edge_of_result(root: Instruction, shape: Shape) -> set[Instruction]:
         i, wanted = work.pop()
         if i.shape is not wanted:
             return set()
-        if _is_default(wanted):
+        if is_default(wanted):
             continue
         if i.opcode == "tuple":
             work += zip(i.operands, wanted.tuple_shapes or (), strict=True)
-        elif i.opcode != "bitcast" or not _is_default(i.operands[0].shape):
+        elif i.opcode != "bitcast" or not is_default(i.operands[0].shape):
             return set()
         found.add(i)
     read_inside = any(user not in found for i in found for user in i.users)
@@ -190,15 +165,15 @@ def _row_major_part(p: Instruction, index: ShapeIndex) -> Instruction:
     for n in index:
         assert p.shape.tuple_shapes is not None
         p = home(p).add("get-tuple-element", [p], p.shape.tuple_shapes[n], index=n)
-    return p if not p.shape.is_array or _is_default(p.shape) else _rows(p)
+    return p if not p.shape.is_array or is_default(p.shape) else _rows(p)
 
 
 def _rows(x: Instruction) -> Instruction:
     """The row-major array that `x` is, from its bytes."""
-    order = _order(x.shape)
-    dims = [x.shape.dims[d] for d in order]
+    places = order(x.shape)
+    dims = [x.shape.dims[d] for d in places]
     stored = home(x).add("bitcast", [x], array(x.shape.element_type, dims), like=x)
-    return _transposed(stored, _inverse(order))
+    return _transposed(stored, inverse(places))
 
 
 def _hand_out(root: Instruction, shape: Shape) -> None:
@@ -209,7 +184,7 @@ def _hand_out(root: Instruction, shape: Shape) -> None:
 
 def _in_layouts(x: Instruction, shape: Shape) -> Instruction:
     """A row-major value in the layouts of `shape`."""
-    if _is_default(shape):
+    if is_default(shape):
         return x
     if shape.tuple_shapes is None:
         return _in_layout(x, shape)
@@ -219,15 +194,15 @@ def _in_layouts(x: Instruction, shape: Shape) -> Instruction:
 
 def _in_layout(x: Instruction, shape: Shape) -> Instruction:
     """A row-major array in the layout of `shape`."""
-    return home(x).add("bitcast", [_transposed(x, _order(shape))], shape, like=x)
+    return home(x).add("bitcast", [_transposed(x, order(shape))], shape, like=x)
 
 
-def _transposed(x: Instruction, order: Sequence[int]) -> Instruction:
+def _transposed(x: Instruction, places: Sequence[int]) -> Instruction:
     """`x` transposed, in one step where it is a transpose itself."""
     while x.opcode == "transpose":
-        order = [x.attrs["dimensions"][d] for d in order]
+        places = [x.attrs["dimensions"][d] for d in places]
         x = x.operands[0]
-    return transpose(x, order)
+    return transpose(x, places)
 
 
 def _join_transposes(rows: Instruction) -> None:

@@ -1,0 +1,80 @@
+"""bitcast-decomposer: bitcasts between layouts as what they do to elements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from heron.hlo.instruction import Instruction
+from heron.hlo.module import Module
+from heron.hlo.shape import Shape
+from heron.passes.base import Pass
+from heron.passes.building import reshape, transpose
+from heron.passes.context import PassContext
+from heron.passes.expand.expander import home
+from heron.passes.registry import register
+
+
+@register
+@dataclass(frozen=True)
+class BitcastDecomposer(Pass):
+    """Writes the bitcasts of a program with layouts as the transposes and reshapes they stand for.
+
+    What a bitcast gives depends on its operand's layout, and so on everything the operand comes from, through tuples,
+    loops and branches. Passes that know no layouts may only run when there is no such bitcast. Programs in which
+    everything is row-major, as all are that no other compiler has worked on, are left as they are.
+
+    n = f32[8,4]{0,1} negate(f32[8,4]{0,1} x)
+    ROOT b = f32[4,8]{1,0} bitcast(n)
+    ->
+    n = f32[8,4]{0,1} negate(f32[8,4]{0,1} x)
+    ROOT t = f32[4,8]{1,0} transpose(n), dimensions={1,0}
+    """
+
+    name = "bitcast-decomposer"
+
+    def run(self, module: Module, ctx: PassContext) -> bool:
+        seen = tuple(module.parameter_shapes), module.result_shape
+        if all(is_default(i.shape) for i in module.instructions()):
+            return False
+        if not decompose([i for i in module.instructions() if i.opcode == "bitcast" and _keeps_width(i)]):
+            return False
+        module.entry_layout = module.entry_layout or seen  # callers see the layouts they saw
+        return True
+
+
+def decompose(bitcasts: Iterable[Instruction]) -> bool:
+    """Rewrite those bitcasts; whether there were any."""
+    # what a bitcast reads may be one itself: its layout is looked at before that goes
+    known = [(i, i.operands[0].shape) for i in bitcasts]
+    for i, laid in known:
+        c, x = home(i), i.operands[0]
+        stored = reshape(transpose(x, order(laid)), [i.shape.dims[d] for d in order(i.shape)])
+        if i.shape.element_type is not x.shape.element_type:
+            stored = c.add("bitcast-convert", [stored], stored.shape.with_type(i.shape.element_type), like=i)
+        c.replace(i, transpose(stored, inverse(order(i.shape))))
+    return bool(known)
+
+
+def moves_elements(i: Instruction) -> bool:
+    """Whether a bitcast is between arrays of which one is not row-major."""
+    return _keeps_width(i) and not (is_default(i.operands[0].shape) and is_default(i.shape))
+
+
+def _keeps_width(i: Instruction) -> bool:
+    return i.operands[0].shape.element_type.bits == i.shape.element_type.bits
+
+
+def order(shape: Shape) -> tuple[int, ...]:
+    """Dimensions as they lie in memory, the slowest first."""
+    return tuple(range(shape.rank)) if shape.layout is None else shape.layout.minor_to_major[::-1]
+
+
+def inverse(places: Sequence[int]) -> list[int]:
+    """Where each dimension went."""
+    return [places.index(d) for d in range(len(places))]
+
+
+def is_default(shape: Shape) -> bool:
+    """Whether everything in it is row-major."""
+    return shape is shape.with_default_layout()
