@@ -20,6 +20,37 @@ def program(name: str, small: bool = True, platform: str = "cpu") -> Path:
     return WORKLOADS / folder / f"{name}{'.small' if small else ''}.hlo"
 
 
+def counting_loop(times: int, size: int) -> str:
+    """HLO of a loop that counts to `times` and takes the hyperbolic tangent of f32[size] each time round."""
+    return f"""
+HloModule counting
+
+body {{
+  p = (s32[], f32[{size}]{{0}}) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  x = f32[{size}]{{0}} get-tuple-element(p), index=1
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  y = f32[{size}]{{0}} tanh(x)
+  ROOT t = (s32[], f32[{size}]{{0}}) tuple(next, y)
+}}
+
+condition {{
+  p = (s32[], f32[{size}]{{0}}) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  n = s32[] constant({times})
+  ROOT c = pred[] compare(i, n), direction=LT
+}}
+
+ENTRY main {{
+  x = f32[{size}]{{0}} parameter(0)
+  zero = s32[] constant(0)
+  init = (s32[], f32[{size}]{{0}}) tuple(zero, x)
+  ROOT loop = (s32[], f32[{size}]{{0}}) while(init), condition=condition, body=body
+}}
+"""
+
+
 def golden_values(name: str) -> Path:
     """Inputs and XLA:CPU's outputs for a workload's small program."""
     return WORKLOADS / "goldens" / f"{name}.npz"

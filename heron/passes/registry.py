@@ -29,11 +29,19 @@ _PIPELINES: dict[str, Callable[..., Pipeline]] = {}
 
 
 def register(cls: _P) -> _P:
-    """Class decorator: make a pass known under its `name`."""
-    if not cls.name or cls.name in _PASSES:
-        taken = _PASSES.get(cls.name)
-        why = f"{taken.__module__} has it" if taken is not None else "a pass needs a class variable `name`"
-        raise HeronError("PASS004", f"pass name '{cls.name}' is empty or taken", where=cls.__module__, why=why)
+    """Class decorator: make a pass known under its `name`. Raises PASS004 where there is none, or one has it."""
+    if not cls.name:
+        why = "a pass needs a class variable `name`"
+        raise HeronError("PASS004", f"pass '{cls.__name__}' has no name", where=cls.__module__, why=why)
+    for name in (cls.name, *cls.aliases):
+        # a file named like the pass has it, and may not be imported yet
+        file = _pass_files().get(name.replace("-", "_"), cls.__module__)
+        if file != cls.__module__:
+            importlib.import_module(file)
+        taken = _PASSES.get(_ALIASES.get(name, name))
+        if taken is not None:
+            why = f"{taken.__module__} has it"
+            raise HeronError("PASS004", f"pass name '{name}' is taken", where=cls.__module__, why=why)
     _PASSES[cls.name] = cls
     _ALIASES.update(dict.fromkeys(cls.aliases, cls.name))
     return cls

@@ -6,6 +6,7 @@ from heron.analysis.cost.estimate import estimate
 from heron.analysis.cost.kernel import kernel_cost
 from heron.analysis.cost.program import program_cost
 from heron.hlo.text import parse
+from tests.support import counting_loop
 
 
 def last(line: str, parameters: str):  # noqa: ANN201
@@ -96,33 +97,7 @@ def test_few_elements_cannot_use_the_whole_machine() -> None:
 
 
 def test_a_program_counts_loops_by_their_trips_and_a_branch_once() -> None:
-    text = """
-HloModule m
-
-body {
-  p = (s32[], f32[8]{0}) parameter(0)
-  i = s32[] get-tuple-element(p), index=0
-  x = f32[8]{0} get-tuple-element(p), index=1
-  one = s32[] constant(1)
-  next = s32[] add(i, one)
-  y = f32[8]{0} tanh(x)
-  ROOT t = (s32[], f32[8]{0}) tuple(next, y)
-}
-
-condition {
-  p = (s32[], f32[8]{0}) parameter(0)
-  i = s32[] get-tuple-element(p), index=0
-  n = s32[] constant(10)
-  ROOT c = pred[] compare(i, n), direction=LT
-}
-
-ENTRY e {
-  x = f32[8]{0} parameter(0)
-  zero = s32[] constant(0)
-  init = (s32[], f32[8]{0}) tuple(zero, x)
-  ROOT w = (s32[], f32[8]{0}) while(init), condition=condition, body=body
-}
-"""
+    text = counting_loop(10, 8)
     cost = program_cost(parse(text), targets.get("sm_90"))
     assert {s.cost.opcode: (s.runs, s.known) for s in cost.steps} == {
         "compare": (11, True),
@@ -130,3 +105,17 @@ ENTRY e {
         "tanh": (10, True),
     }
     assert cost.launches == 31 and cost.seconds >= 31e-6
+
+
+def test_a_window_of_no_dimensions_takes_one_element() -> None:
+    text = """HloModule m
+sum {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+ENTRY main {
+  x = f32[] parameter(0)
+  ROOT r = f32[] reduce-window(x, x), to_apply=sum
+}"""
+    assert flops(parse(text).entry.root) == 1

@@ -46,7 +46,7 @@ def value_of(size: Size, values: tuple[int, ...]) -> int:
 
 
 @given(st.data(), st.tuples(*(st.integers(0, n) for n in BOUNDS)))
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200, derandomize=True)
 def test_simplified_formulas_have_the_same_value(data: st.DataObject, values: tuple[int, ...]) -> None:
     algebra = Algebra()
     made = [(s, n) for s, n in zip(atoms(algebra), values, strict=True)]

@@ -103,7 +103,7 @@ def test_product_types(types: tuple[str, str], target: str) -> None:
     np.testing.assert_array_equal(got.astype(np.float64), wanted.astype(np.float64))  # small integers: exact
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.data())
 def test_random_products(data: st.DataObject) -> None:
     """Any dot, with batch, free and contracted dimensions anywhere, is what the evaluator says."""

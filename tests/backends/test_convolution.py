@@ -69,7 +69,7 @@ def test_types(t: str, target: str, prefer_products: None) -> None:
 SIZES = st.integers(1, 4)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.data())
 def test_random_convolutions(data: st.DataObject) -> None:
     """Any window, any order of dimensions, any grouping."""

@@ -49,7 +49,7 @@ def test_tuples_bitcasts_and_orders(target: str) -> None:
     assert executable.run(given_)[1].flags.f_contiguous  # as the program promises
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(programs(max_ops=6), st.randoms(use_true_random=False))
 def test_any_program(program: Program, random: object) -> None:
     module = program.module.clone()

@@ -21,13 +21,13 @@ def check(rng: Random, names: tuple[str, ...]) -> None:
 
 
 @given(st.randoms(use_true_random=False))
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 def test_plain(rng: Random) -> None:
     check(rng, COPIES)
 
 
 @given(st.randoms(use_true_random=False))
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, suppress_health_check=list(HealthCheck))
 def test_fused(rng: Random) -> None:
     check(rng, FUSED)
 

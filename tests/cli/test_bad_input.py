@@ -194,7 +194,7 @@ _SPLICES = st.tuples(
 )
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
 @given(change=_CUTS | _SPLICES)
 @example(change=("insert", 0, "(", 5000))
 @example(change=("replace", 200, "{", 5000))

@@ -117,7 +117,7 @@ def test_truncated(tmp_path: Path, size: int) -> None:
     assert caught.value.code == "CLI030"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(place=st.integers(0, 24_000), byte=st.integers(0, 255))
 def test_damaged_files_load_or_are_refused(tmp_path_factory: pytest.TempPathFactory, place: int, byte: int) -> None:
     data = bytearray(_golden())

@@ -218,7 +218,7 @@ def test_functions_need_only_their_own_tensors() -> None:
     assert [x.number for x in p.entries[0].parameters] == [0, 1]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.data())
 def test_however_it_is_cut_it_computes_the_same(data: st.DataObject) -> None:
     """Any instructions as functions: the values are the evaluator's, on the CPU and on the simulated GPU."""

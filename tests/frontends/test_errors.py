@@ -99,7 +99,7 @@ PIECES = ["%0", "%arg0", ")", "(", "{", "}", "<", ">", "[", "]", ",", ":", "->",
 PIECES += ["[0, 1]", "x", "tensor<4xi1>", "loc(#loc)", "#", "99999999999999999999", "tensor<0x0xf32>", "\n", "é", "="]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.data())
 def test_damaged_text_is_a_module_or_an_error(data: st.DataObject) -> None:
     text = data.draw(st.sampled_from(SEEDS))

@@ -106,7 +106,7 @@ def _accepts_or_explains(text: str) -> None:
         assert error.where is not None or "module" in error.what or "aliased" in error.what
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=400, suppress_health_check=[HealthCheck.too_slow])
 @given(seed=st.integers(0, 2**32))
 def test_damaged_programs(seed: int) -> None:
     texts = _texts()
@@ -115,7 +115,7 @@ def test_damaged_programs(seed: int) -> None:
     _accepts_or_explains(_damage(texts[which], seed))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.text(alphabet='fs32[]{}(),=%x.01<-> \n"/*:ROTENYHloMduc', max_size=60))
 def test_noise(text: str) -> None:
     _accepts_or_explains("HloModule m\n" + text)

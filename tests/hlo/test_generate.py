@@ -11,7 +11,7 @@ from heron.hlo.text import parse, print_module
 from tests.hlo.generate import Program, programs
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 @given(programs())
 def test_round_trip(program: Program) -> None:
     module, inputs, _ = program
@@ -22,7 +22,7 @@ def test_round_trip(program: Program) -> None:
     assert fingerprint(module.entry) == fingerprint(again.entry)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 @given(programs())
 def test_xla_prints_the_same(program: Program) -> None:
     xla = pytest.importorskip("jaxlib._hlo")

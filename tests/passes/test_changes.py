@@ -80,7 +80,7 @@ def test_real_programs_come_out_the_same(name: str) -> None:
         assert len(quick.records) <= len(thorough.records)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, suppress_health_check=list(HealthCheck))
 @given(programs())
 def test_generated_programs_come_out_the_same(made: Program) -> None:
     _both_ways(made.module, "cpu-hlo")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -130,3 +132,18 @@ def test_a_rule_that_fails_is_located(tmp_path: Path) -> None:
 def test_other_failures_are_not_blamed_on_loaded_files() -> None:
     with pytest.raises(ZeroDivisionError), loaded([EXAMPLE]):
         1 / 0  # noqa: B018
+
+
+def test_a_name_is_taken_though_its_pass_was_never_used() -> None:
+    code = """
+from heron.passes.base import Pass
+from heron.passes.registry import register
+try:
+    @register
+    class Mine(Pass):
+        name = "rng-expander"
+except Exception as error:
+    print(error.code, error.why)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("PASS004 heron.passes.expand.rng_expander")

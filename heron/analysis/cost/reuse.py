@@ -62,7 +62,7 @@ def reads(user: Instruction, operand: int) -> float:
     if opcode == "reduce-window":
         if x.is_scalar or is_long_scan(user):
             return 1.0
-        return float(prod(w.size for w in user.attrs["window"]))
+        return float(prod(w.size for w in user.window))
     if opcode == "gather" and operand == 1:
         return float(len(user.attrs.get("start_index_map") or (0,)))
     if opcode == "dynamic-update-slice":

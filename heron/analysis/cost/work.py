@@ -30,7 +30,7 @@ def element_flops(i: Instruction) -> float:
     if opcode == "reduce-window":
         if is_long_scan(i):
             return computation_flops(i.attrs["to_apply"])
-        return prod(w.size for w in i.attrs["window"]) * max(1, len(i.attrs["to_apply"]) - 2)
+        return prod(w.size for w in i.window) * max(1, len(i.attrs["to_apply"]) - 2)
     if opcode == "dot":
         lhs = i.operands[0].shape.dims
         return 2.0 * prod(lhs[d] for d in i.attrs.get("lhs_contracting_dims") or ())

@@ -130,7 +130,7 @@ def test_result_ranges() -> None:
     assert m.result_ranges == ((7, 22), (-9, 1))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(maps())
 def test_points_and_values_stay(m: IndexingMap) -> None:
     dims, syms = grid(m)

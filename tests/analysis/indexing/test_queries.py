@@ -83,7 +83,7 @@ def test_inverse(text: str, want: str | None) -> None:
         assert pairs(back) == {(result, point) for point, result in pairs(m)}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(maps(constraints=2))
 def test_inverse_is_the_way_back(m: IndexingMap) -> None:
     back = inverse(m)
@@ -94,7 +94,7 @@ def test_inverse_is_the_way_back(m: IndexingMap) -> None:
     assert num_points(m) == num_distinct(m) == len(forward)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=4), st.data())
 def test_reshapes_and_transposes_have_inverses(sizes: list[int], data: st.DataObject) -> None:
     total = int(np.prod(sizes))
@@ -165,7 +165,7 @@ def test_counting() -> None:
         points(big)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(maps())
 def test_counting_agrees_with_listing(m: IndexingMap) -> None:
     found = pairs(m)
@@ -209,7 +209,7 @@ def test_remove_unused_keeps_what_else_is_needed() -> None:
     assert remove_unused(m, also=[s1 + 1]) == IndexingMap.from_sizes([d0], [2], [4])
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(maps(results=1))
 def test_remove_unused_keeps_the_elements_read(m: IndexingMap) -> None:
     read = {result for _, result in pairs(m)}

@@ -83,7 +83,7 @@ def test_range_of() -> None:
     assert s.range_of(d1 // 5) == (0, 6)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(expressions(), ranges(), ranges(), ranges(4))
 def test_random(e: Expr, a: Range, b: Range, c: Range) -> None:
     dims, syms = (a, b), (c,)

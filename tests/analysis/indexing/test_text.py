@@ -99,7 +99,7 @@ def test_names_are_kept_where_they_are_not_the_default() -> None:
     assert parse_map("(s0)[d0] -> (s0), domain: s0 in [0, 1], d0 in [0, 1]").dims[0].name == "s0"
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(maps())
 def test_any_map_is_read_back(m: IndexingMap) -> None:
     read = parse_map(format_map(m))
@@ -109,7 +109,7 @@ def test_any_map_is_read_back(m: IndexingMap) -> None:
     assert parse_map(format_map(s)) == s
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.sampled_from(TEXTS), st.data())
 def test_damaged_text(text: str, data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(text) - 1))

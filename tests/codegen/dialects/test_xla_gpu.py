@@ -161,7 +161,7 @@ def test_damaged_text_is_located(text: str, place: str, why: str) -> None:
     assert f"k.mlir:{place}" in str(caught.value) and why in str(caught.value)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_any_damage_is_an_error_or_a_kernel(data: st.DataObject) -> None:
     text = list(EVERY_OP)

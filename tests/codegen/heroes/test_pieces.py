@@ -211,7 +211,7 @@ def concatenations(draw: st.DrawFn) -> tuple[list[str], str]:
     return shapes, f"ROOT r = {result} concatenate({operands}), dimensions={{{d}}}"
 
 
-@settings(max_examples=12, deadline=None, derandomize=True)
+@settings(max_examples=12, derandomize=True)
 @given(concatenations())
 def test_any_concatenation(case: tuple[list[str], str]) -> None:
     shapes, body = case

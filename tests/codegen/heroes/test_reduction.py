@@ -376,7 +376,7 @@ ENTRY e {{ x = {source} parameter(0) z = {type_}[] parameter(1)
     )
 
 
-@settings(max_examples=14, deadline=None, derandomize=True)
+@settings(max_examples=14, derandomize=True)
 @given(reductions())
 def test_any_reduction(case: tuple[str, str, int]) -> None:
     source, type_, parts = case

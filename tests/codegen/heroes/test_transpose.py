@@ -222,7 +222,7 @@ def transposes(draw: st.DrawFn) -> tuple[list[str], str]:
     return [f"{straight}{{{','.join(map(str, layout))}}}"], body
 
 
-@settings(max_examples=14, deadline=None, derandomize=True)
+@settings(max_examples=14, derandomize=True)
 @given(transposes())
 def test_any_transpose(case: tuple[list[str], str]) -> None:
     text = source(*case)

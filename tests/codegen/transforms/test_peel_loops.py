@@ -46,7 +46,7 @@ def peeled(m: IndexingMap) -> tuple[str, list[IndexingMap]]:
     return str(module), [op.map for op in module.walk() if isinstance(op, LoopOp)]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     rounds=st.integers(1, 6),
     inner=st.integers(1, 3),

@@ -80,7 +80,7 @@ def kernel(lines: str, results: list[str]) -> str:
 }}"""
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(programs())
 def test_values_lie_in_their_ranges_and_stay(program: tuple[str, list[str]]) -> None:
     lines, results = program

@@ -39,7 +39,7 @@ def integer_pairs(draw: st.DrawFn) -> tuple[ElementType, int, int]:
     return t, draw(st.integers(low, high)), draw(st.integers(low, high))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(integer_pairs())
 def test_integers_wrap(pair: tuple[ElementType, int, int]) -> None:
     t, a, b = pair
@@ -52,7 +52,7 @@ def test_integers_wrap(pair: tuple[ElementType, int, int]) -> None:
     assert apply("power", t, a, exponent) == wrapped(a**exponent, t)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(integer_pairs())
 def test_division_truncates_and_its_remainder_completes_it(pair: tuple[ElementType, int, int]) -> None:
     t, a, b = pair
@@ -65,7 +65,7 @@ def test_division_truncates_and_its_remainder_completes_it(pair: tuple[ElementTy
         assert rest == a - exact * b
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(integer_pairs())
 def test_bits(pair: tuple[ElementType, int, int]) -> None:
     t, a, b = pair
@@ -80,7 +80,7 @@ def test_bits(pair: tuple[ElementType, int, int]) -> None:
     assert apply("count-leading-zeros", t, a) == wrapped(t.bits - pattern.bit_length(), t)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.floats(width=32), st.floats(width=32))
 def test_order_of_floats(a: float, b: float) -> None:
     largest, smallest = apply("maximum", F32, a, b), apply("minimum", F32, a, b)
@@ -94,14 +94,14 @@ def test_order_of_floats(a: float, b: float) -> None:
     assert all(total) == same_bits
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.floats(width=32))
 def test_float_to_integer_saturates(a: float) -> None:
     want = 0 if math.isnan(a) else int(max(-(2.0**31), min(2.0**31 - 1, a)))
     assert apply("convert", F32, a, result=S32) == want
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.floats(-1e6, 1e6, width=32))
 def test_rounding(a: float) -> None:
     assert apply("floor", F32, a) == math.floor(a) and apply("ceil", F32, a) == math.ceil(a)

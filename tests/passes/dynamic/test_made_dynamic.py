@@ -52,7 +52,7 @@ def padded(module: Module) -> Module:
 
 
 @given(programs(ALL_TYPES, 8), st.data())
-@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, derandomize=True, suppress_health_check=list(HealthCheck))
 def test_generated_programs(program: Program, data: st.DataObject) -> None:
     shapes = [p.shape for p in program.module.entry.parameters]
     places = [(n, d) for n, s in enumerate(shapes) for d in range(s.rank)]

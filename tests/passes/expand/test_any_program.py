@@ -20,7 +20,7 @@ NAMES = (
 
 
 @given(programs(ALL_TYPES, 10))
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25, derandomize=True)
 def test_values_stay(program: Program) -> None:
     module = program.module.clone()
     before = ValueCheck(module)

@@ -10,6 +10,7 @@ from heron.hlo.evaluator import evaluate
 from heron.hlo.text import parse
 from tests.buffers.compiled import COPIES, assert_survives, kernels, run_passes
 from tests.passes.fusion.test_instruction_fusion import entry
+from tests.support import counting_loop
 
 STEPS = ("layout-assignment", "instruction-fusion", "multi-output-fusion", "horizontal-fusion", "fusion-wrapper", "dce")
 
@@ -107,32 +108,6 @@ def test_values_where_outputs_take_over_donated_arguments(target: str) -> None:
 
 
 def test_every_loop_body_keeps_its_counter_in_a_kernel_of_the_body() -> None:
-    text = """
-HloModule m
-
-body {
-  p = (s32[], f32[64]{0}) parameter(0)
-  i = s32[] get-tuple-element(p), index=0
-  x = f32[64]{0} get-tuple-element(p), index=1
-  one = s32[] constant(1)
-  next = s32[] add(i, one)
-  y = f32[64]{0} tanh(x)
-  ROOT t = (s32[], f32[64]{0}) tuple(next, y)
-}
-
-condition {
-  p = (s32[], f32[64]{0}) parameter(0)
-  i = s32[] get-tuple-element(p), index=0
-  n = s32[] constant(100)
-  ROOT c = pred[] compare(i, n), direction=LT
-}
-
-ENTRY main {
-  x = f32[64]{0} parameter(0)
-  zero = s32[] constant(0)
-  init = (s32[], f32[64]{0}) tuple(zero, x)
-  ROOT loop = (s32[], f32[64]{0}) while(init), condition=condition, body=body
-}
-"""
+    text = counting_loop(100, 64)
     module, _, _ = assert_survives(text, (*STEPS, *COPIES))
     assert kernels(module) == 2  # the body's and the condition's

@@ -9,6 +9,7 @@ from heron.hlo.text import parse
 from heron.passes.context import PassContext
 from heron.trace import Decision
 from tests.buffers.compiled import FUSED, assert_survives, kernels, run_passes
+from tests.support import counting_loop
 
 
 def fuse(text: str, *more: str) -> tuple[Module, list[Decision]]:
@@ -136,33 +137,7 @@ def test_limits() -> None:
 
 
 def test_loop_bodies_and_branches_are_fused_too() -> None:
-    text = """HloModule m
-
-body {
-  p = (s32[], f32[64]{0}) parameter(0)
-  i = s32[] get-tuple-element(p), index=0
-  x = f32[64]{0} get-tuple-element(p), index=1
-  one = s32[] constant(1)
-  j = s32[] add(i, one)
-  a = f32[64]{0} sine(x)
-  b = f32[64]{0} multiply(a, x)
-  ROOT t = (s32[], f32[64]{0}) tuple(j, b)
-}
-
-cond {
-  q = (s32[], f32[64]{0}) parameter(0)
-  k = s32[] get-tuple-element(q), index=0
-  n = s32[] constant(5)
-  ROOT lt = pred[] compare(k, n), direction=LT
-}
-
-ENTRY main {
-  x0 = f32[64]{0} parameter(0)
-  zero = s32[] constant(0)
-  init = (s32[], f32[64]{0}) tuple(zero, x0)
-  ROOT w = (s32[], f32[64]{0}) while(init), condition=cond, body=body
-}
-"""
+    text = counting_loop(5, 64)
     module, assignment, _ = assert_survives(text, FUSED)
     assert kernels(module) == 3  # counter, vector, condition
     assert assignment.temp_bytes <= 64, "the state is updated where it lies"

@@ -141,7 +141,7 @@ def programs(draw: st.DrawFn) -> str:
     )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(programs())
 def test_same_values(text: str) -> None:
     """Every kernel that is made is done row by row: anything else would reduce a row for each of its elements."""

@@ -85,7 +85,7 @@ def test_normalization_for_excess_precision_alone() -> None:
 
 
 @given(programs(tuple(map(by_name, ("bf16", "f32", "f16", "s32", "pred"))), 8))
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25, derandomize=True)
 def test_random_programs(program: Program) -> None:
     for name in ("float-normalization", "element-type-converter", "bf16-propagation", "bf16-conversion-folding"):
         module = program.module.clone()

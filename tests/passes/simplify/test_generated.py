@@ -46,7 +46,7 @@ def _assert_same(before: list[np.ndarray], module: Module, program: Program) -> 
             np.testing.assert_allclose(old.astype(np.float64), new.astype(np.float64), atol=2 * error)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, suppress_health_check=list(HealthCheck))
 @given(programs())
 def test_values(program: Program) -> None:
     module = program.module
@@ -63,7 +63,7 @@ def test_values(program: Program) -> None:
     _assert_same(before, module, program)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, suppress_health_check=list(HealthCheck))
 @given(programs())
 def test_all_rules_settle(program: Program) -> None:
     """With every class of rules allowed, what is left is well formed; its values may differ."""
