@@ -54,8 +54,9 @@ GREEDY = frozenset(
 )
 #: passes that keep layouts valid once they are assigned, as does the layout-sensitive form of a pass that has one
 KEEP_LAYOUTS = frozenset(
-    "copy-insertion dce flatten-call-graph fusion-wrapper instruction-fusion layout-assignment memory-scheduler "
-    "multi-output-fusion reduction-layout-normalizer sanitize-constant-names trivial-scheduler".split()
+    "copy-insertion dce flatten-call-graph fusion-wrapper instruction-fusion layout-assignment layout-normalization "
+    "memory-scheduler move-copy-to-users multi-output-fusion reduction-layout-normalizer reshape-decomposer "
+    "sanitize-constant-names trivial-scheduler".split()
 )
 #: errors by which a pass says that a program is none for it: sizes known at run time only, inside a fusion
 REFUSALS = frozenset({"PASS020"})

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
-from heron.hlo.shape import Shape
 from heron.passes.base import Pass
 from heron.passes.building import reshape, transpose
 from heron.passes.context import PassContext
 from heron.passes.expand.expander import home
+from heron.passes.layout.orders import has_layouts, inverse, is_default, order
 from heron.passes.registry import register
 
 
@@ -35,7 +35,7 @@ class BitcastDecomposer(Pass):
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         seen = tuple(module.parameter_shapes), module.result_shape
-        if all(is_default(i.shape) for i in module.instructions()):
+        if not has_layouts(module):
             return False
         if not decompose([i for i in module.instructions() if i.opcode == "bitcast" and _keeps_width(i)]):
             return False
@@ -63,18 +63,3 @@ def moves_elements(i: Instruction) -> bool:
 
 def _keeps_width(i: Instruction) -> bool:
     return i.operands[0].shape.element_type.bits == i.shape.element_type.bits
-
-
-def order(shape: Shape) -> tuple[int, ...]:
-    """Dimensions as they lie in memory, the slowest first."""
-    return tuple(range(shape.rank)) if shape.layout is None else shape.layout.minor_to_major[::-1]
-
-
-def inverse(places: Sequence[int]) -> list[int]:
-    """Where each dimension went."""
-    return [places.index(d) for d in range(len(places))]
-
-
-def is_default(shape: Shape) -> bool:
-    """Whether everything in it is row-major."""
-    return shape is shape.with_default_layout()

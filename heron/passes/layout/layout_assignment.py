@@ -13,7 +13,8 @@ from heron.passes.base import Pass
 from heron.passes.building import array, transpose
 from heron.passes.context import PassContext
 from heron.passes.expand.expander import home
-from heron.passes.layout.bitcast_decomposer import decompose, inverse, is_default, moves_elements, order
+from heron.passes.layout.bitcast_decomposer import decompose, moves_elements
+from heron.passes.layout.orders import inverse, is_default, order
 from heron.passes.registry import register
 from heron.passes.tuples import arranged, packed, part_of, read_from
 
