@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from heron.backends import library
 from heron.backends.gemm import gemm_shape
 from heron.buffers.assignment import Slice
-from heron.codegen.emit import emit_fusion
+from heron.codegen.emit import emit_kernels
 from heron.codegen.kernel import Kernel
 from heron.errors import HeronError
 from heron.hlo.computation import Computation
@@ -134,7 +134,7 @@ class Lowering:
             spent = process_time() - began
             for kernel in made:
                 self.kernels[kernel.name] = KernelUse(kernel, i, emit_seconds=spent / len(made))
-                mark_aliases(kernel, args)
+                mark_aliases(kernel, taken(kernel, args))
                 if kernel.decision is not None:
                     self.trace.decide(kernel.decision)
             names = self._by_key[key] = tuple(k.name for k in made)
@@ -143,11 +143,12 @@ class Lowering:
         for name in names:
             use = self.kernels[name]
             use.sources.append(i.name)
+            given = taken(use.kernel, args)
             # an in-place kernel finds its operand where it writes; elsewhere the operand is copied there first
             for n, arg in enumerate(use.kernel.args):
                 if arg.alias is not None:
-                    thunks.extend(copies(args[arg.alias], args[n], i.name))
-            thunks.append(KernelThunk(name, args, i.name))
+                    thunks.extend(copies(given[arg.alias], given[n], i.name))
+            thunks.append(KernelThunk(name, given, i.name))
         return thunks
 
     def alone(self, i: Instruction) -> list[Thunk]:
@@ -156,24 +157,24 @@ class Lowering:
         attributes = {k: fingerprint(v) if isinstance(v, Computation) else str(v) for k, v in i.attrs.items()}
         shapes = tuple(o.shape for o in (*i.operands, i))
         key = (i.op, str(attributes), shapes, alias_pattern(args))
-        return self._run(i, key, lambda name: [emit_fusion(i, name, self.target)], args)
+        return self._run(i, key, lambda name: emit_kernels(i, name, self.target), args)
 
     # -- rules -------------------------------------------------------------------------------------------------------
     def fusion(self, i: Instruction) -> list[Thunk]:
         args = (*(self.slice(o) for o in i.operands), *self._leaves(i))
         key = (fingerprint(i.calls), i.kind, alias_pattern(args))
-        return self._run(i, key, lambda name: [emit_fusion(i, name, self.target)], args)
+        return self._run(i, key, lambda name: emit_kernels(i, name, self.target), args)
 
     def sort(self, i: Instruction) -> list[Thunk]:
-        from heron.codegen.heroes.sort import emit_sort
-
-        outs = self._leaves(i)
+        if self.target.kind == "gpu":
+            return self.alone(i)
+        # on the CPU a sort finds its operands in the outputs
+        outs = tuple(self._leaves(i))
         thunks: list[Thunk] = []
         for operand, out in zip(i.operands, outs, strict=True):
             thunks.extend(copies(self.slice(operand), out, i.name))
         key = ("sort", i.dimensions, tuple(o.shape for o in i.operands), fingerprint(i.to_apply))
-        args = tuple(outs)
-        return thunks + self._run(i, key, lambda name: emit_sort(i, name, self.target), args)
+        return thunks + self._run(i, key, lambda name: emit_kernels(i, name, self.target), outs)
 
     def dot(self, i: Instruction) -> list[Thunk]:
         lhs, rhs = i.operands[:2]
@@ -225,6 +226,12 @@ class Lowering:
 def copies(origin: Slice, target: Slice, source: str) -> list[Thunk]:
     """A copy unless both are the same place."""
     return [] if origin == target or target.size == 0 else [CopyThunk(origin, target, source)]
+
+
+def taken(kernel: Kernel, args: tuple[Slice, ...]) -> tuple[Slice, ...]:
+    """Those of an instruction's arguments, its operands and then its outputs, that a kernel takes: all, or outputs
+    that a kernel before has begun to fill."""
+    return args[len(args) - len(kernel.args) :]
 
 
 def alias_pattern(args: tuple[Slice, ...]) -> tuple[int, ...]:

@@ -5,10 +5,18 @@ from __future__ import annotations
 from heron.codegen.heroes import select
 from heron.codegen.heroes.base import as_fusion
 from heron.codegen.heroes.products import as_reduction
+from heron.codegen.heroes.sort import emit_sort
 from heron.codegen.kernel import Kernel
 from heron.hlo.instruction import Instruction
 from heron.targets import Target
 from heron.trace import Decision
+
+
+def emit_kernels(i: Instruction, name: str, target: Target) -> list[Kernel]:
+    """The kernels that compute `i` one after another: one, but for what holds a sort (see `heroes.sort`)."""
+    if i.opcode == "sort" or (i.opcode == "fusion" and any(o.opcode == "sort" for o in i.calls.instructions)):
+        return emit_sort(i, name, target)
+    return [emit_fusion(i, name, target)]
 
 
 def emit_fusion(i: Instruction, name: str, target: Target, *, in_place: bool = True) -> Kernel:

@@ -115,6 +115,8 @@ def fuse() -> Pipeline:
         "fused",
         [
             get("variadic-op-splitter"),
+            # what a sort computes itself need not be there for others
+            get("sort-fusion"),
             get("instruction-fusion"),
             get("dce"),
             get("multi-output-fusion"),

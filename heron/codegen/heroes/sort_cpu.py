@@ -26,7 +26,7 @@ RUN = 16
 
 def emit(sort: Sort, name: str, target: Target) -> Kernel:
     """The kernel."""
-    frame = sort.frame(name, target)
+    frame = sort.frame_in_place(name, target)
     if sort.rows and sort.length > 1:
         rows = sort.rows
         frame.outputs = item_loop(frame, rows, 0, rows, frame.outputs, lambda row, t: _Row(sort, frame, row).sort(t))

@@ -2,8 +2,9 @@
 
 Stage s merges sorted runs of 2^s: its first step compares position p with its mirror image in the run of 2^(s+1) (p
 xor 2^(s+1) - 1), the following ones positions 2^j apart. Positions past the end of a row count as larger than
-everything, so a row may have any length. Steps within a tile of a row run in shared memory, many in one kernel; wider
-steps are a kernel each, over global memory.
+everything, so a row may have any length. Steps within a tile of a row run in shared memory, many in one kernel; of the
+wider steps of a stage, a kernel does a few one after another: a thread holds all elements they compare with each other.
+A row that is one tile takes one kernel, which may store just a part of what it sorted.
 
 Source: the form of the network XLA uses (xla/service/gpu/kernels, "sorting").
 """
@@ -19,114 +20,167 @@ from xdsl.ir import SSAValue
 from heron.analysis.indexing.expr import Expr
 from heron.analysis.indexing.hlo_maps import Index
 from heron.analysis.indexing.map import Constraint
+from heron.analysis.sort_tiles import fits_tile, tile_of
 from heron.codegen.dialects.xla_gpu import AllocateSharedOp, SyncThreadsOp
 from heron.codegen.elemental import Value
+from heron.codegen.elemental.logic import select
 from heron.codegen.heroes.base import Entry
 from heron.codegen.heroes.iteration import for_
-from heron.codegen.heroes.sort import Sort, when
+from heron.codegen.heroes.sort import Kept, Sort, when
 from heron.codegen.kernel import Kernel, Launch
 from heron.codegen.mlir_types import scalar_type
+from heron.errors import HeronError
 from heron.targets import Target
 
-#: elements of a tile at most, the bytes of shared memory it may take, and threads that sort it at most
-MAX_TILE = 8192
-TILE_BYTES = 32 << 10
 TILE_THREADS = 1024
 BLOCK = 256
+#: registers for the elements a thread holds while it does several steps, and how many steps that are at most
+HELD_WORDS = 32
+MOST_STEPS = 4
 
 
 def emit(sort: Sort, name: str, target: Target) -> list[Kernel]:
-    """The kernels in order; a step that is needed again is the same kernel again."""
+    """The kernels in order; a step that is needed again is the same kernel again.
+
+    Raises GEN134 where results are dropped and a row is several tiles: the outputs are where further steps work.
+    """
     stages = max(sort.length - 1, 0).bit_length()
-    if not stages or not sort.rows:
-        frame = sort.frame(name, target)
-        return [frame.finish(Launch(), "sort", {"form": "nothing to sort"})]
-    tile_bits = min(stages, _tile_bits(sort, target))
-    kernels = [_tile_kernel(sort, f"{name}_runs", target, tile_bits, whole=True)]
-    made: dict[tuple[str, int], Kernel] = {}
+    if not sort.keeps_all and not fits_tile(sort.i):
+        raise HeronError(
+            "GEN134",
+            f"a kernel that drops results of a sort of {sort.length} elements",
+            where=str(sort.i),
+            why="it takes several kernels, which work in the whole results",
+            hint="sort in one instruction and slice in another",
+        )
+    tile_bits = max(0, min(stages, tile_of(sort.i).bit_length() - 1))
+    kernels = [_tile_kernel(sort, f"{name}_runs" if stages > tile_bits else name, target, tile_bits, whole=True)]
+    made: dict[str, Kernel] = {}
 
-    def step(kind: str, bit: int, make: Callable[[str], Kernel]) -> None:
-        key = (kind, bit)
-        if key not in made:
-            made[key] = make(f"{name}_{kind}{bit}")
-        kernels.append(made[key])
+    def run(step: str, make: Callable[[str], Kernel]) -> None:
+        if step not in made:
+            made[step] = make(f"{name}_{step}")
+        kernels.append(made[step])
 
+    most = _steps_together(sort)
     for stage in range(tile_bits, stages):
-        step("mirror", stage, lambda n, j=stage: _step_kernel(sort, n, target, j, mirrored=True))
-        for bit in range(stage - 1, tile_bits - 1, -1):
-            step("apart", bit, lambda n, j=bit: _step_kernel(sort, n, target, j, mirrored=False))
-        step("tile", tile_bits, lambda n: _tile_kernel(sort, n, target, tile_bits, whole=False))
+        # groups of full size end at the tile's bits, so that other stages have the same
+        first = (stage - tile_bits) % most + 1
+        run(f"mirror{stage}", lambda n, j=stage, k=first: _step_kernel(sort, n, target, j, k, mirrored=True))
+        for bit in range(stage - first, tile_bits - 1, -most):
+            run(f"apart{bit}", lambda n, j=bit: _step_kernel(sort, n, target, j, most, mirrored=False))
+        run(f"tile{tile_bits}", lambda n: _tile_kernel(sort, n, target, tile_bits, whole=False))
     return kernels
 
 
-def _tile_bits(sort: Sort, target: Target) -> int:
-    """log2 of the elements of a tile."""
-    bytes_ = sum(o.shape.element_type.byte_size for o in sort.i.operands)
-    tile = MAX_TILE
-    while tile > 2 and tile * bytes_ > TILE_BYTES:
-        tile //= 2
-    return tile.bit_length() - 1
+def _steps_together(sort: Sort) -> int:
+    """How many steps a thread does with the elements it holds."""
+    words = sum(max(1, o.shape.element_type.byte_size // 4) for o in sort.i.operands)
+    return min(MOST_STEPS, max(1, (HELD_WORDS // words).bit_length() - 1))
 
 
-# -- one step over global memory ---------------------------------------------------------------------------------------
+# -- steps over global memory ------------------------------------------------------------------------------------------
 
 
-def _step_kernel(sort: Sort, name: str, target: Target, bit: int, mirrored: bool) -> Kernel:
-    """Every thread compares one pair of positions that differ in `bit` (mirrored: in all bits up to it)."""
-    frame = sort.frame(name, target)
+def _step_kernel(sort: Sort, name: str, target: Target, bit: int, steps: int, mirrored: bool) -> Kernel:
+    """The steps with positions that differ in `bit`, …, `bit - steps + 1` (mirrored: in the first, in all bits up to
+    `bit`). A thread holds the 2^steps elements that these compare."""
+    frame = sort.frame_in_place(name, target)
     e = frame.e
-    half = 1 << bit
-    pairs = -(-sort.length // (2 * half)) * half
-    threads = pairs * sort.rows
+    half, low, count = 1 << bit, 1 << (bit - steps + 1), 1 << (steps - 1)
+    groups = -(-sort.length // (2 * half)) * low
+    threads = groups * sort.rows
     block = min(BLOCK, -(-threads // target.warp) * target.warp)
     grid = -(-threads // block)
     thread = e.variable(frame.block_id(), 0, grid - 1) * block + e.variable(frame.thread_id(), 0, block - 1)
-    row, pair = thread // pairs, thread % pairs
-    first = pair // half * (2 * half) + pair % half
-    second = pair // half * (2 * half) + (2 * half - 1) - pair % half if mirrored else first + half
-    first, second, row = e.simplify((first, second, row))
-    exists: list[Constraint] = [(row, 0, sort.rows - 1), (second, 0, sort.length - 1)]
+    row, group = thread // groups, thread % groups
+    base, offset = group // low * (2 * half), group % low
+    above = low - 1 - offset if mirrored else offset
+    places = [base + offset + k * low for k in range(count)]
+    places += [base + half + above + k * low for k in range(count)]
+    row, *places = e.simplify((row, *places))
+
+    some: list[Constraint] = [(row, 0, sort.rows - 1), (places[0], 0, sort.length - 1)]
 
     def body(_: object, tensors: Sequence[SSAValue]) -> list[SSAValue]:
-        places = [sort.index(frame, row, p) for p in (first, second)]
-        return _exchange(frame, sort, tensors, places[0], places[1])
+        held = _Held(frame, sort, row, places, tensors)
+        for n in range(steps):
+            apart = count >> n
+            for k in range(2 * count):
+                other = 2 * count - 1 - k if mirrored and n == 0 else k + apart
+                if k & apart == 0:
+                    held.exchange(k, other)
+        return held.stored(tensors)
 
-    frame.outputs[:] = e.loop([], frame.outputs, body, lambda _: exists)
-    return frame.finish(Launch((grid, 1, 1), (block, 1, 1)), "sort", {"form": f"step {half} apart"})
+    frame.outputs[:] = e.loop([], frame.outputs, body, lambda _: some)
+    form = f"{steps} steps, {half} apart" if steps > 1 else f"step {half} apart"
+    return frame.finish(Launch((grid, 1, 1), (block, 1, 1)), "sort", {"form": form})
 
 
-def _exchange(
-    frame: Entry, sort: Sort, tensors: Sequence[SSAValue], first: tuple[Expr, ...], second: tuple[Expr, ...]
-) -> list[SSAValue]:
-    """The tensors with the elements at the two places in order."""
-    e = frame.e
-    a: list[Value] = [e.extract(t, first) for t in tensors]
-    b: list[Value] = [e.extract(t, second) for t in tensors]
+class _Held:
+    """Elements of a row at some places, ascending but for mirrored ones, in registers."""
 
-    def swap() -> list[SSAValue]:
-        half = [e.insert(v, t, first) for v, t in zip(b, tensors, strict=True)]
-        return [e.insert(v, t, second) for v, t in zip(a, half, strict=True)]
+    def __init__(
+        self, frame: Entry, sort: Sort, row: Expr, places: Sequence[Expr], tensors: Sequence[SSAValue]
+    ) -> None:
+        self.frame, self.e, self.sort = frame, frame.e, sort
+        self.places = places
+        self.indices = [sort.index(frame, row, p) for p in places]
+        self.exists: list[list[Constraint]] = [[(p, 0, sort.length - 1)] for p in places]
+        self.elements = [self._loaded(row, n, tensors) for n in range(len(places))]
 
-    return when(frame, sort.before(frame, b, a), tensors, swap)
+    def _loaded(self, row: Expr, n: int, tensors: Sequence[SSAValue]) -> list[Value]:
+        """The elements at place `n`; where it is past the end those of place 0 stand in, and nothing is exchanged."""
+        e, place = self.e, self.places[n]
+        exists = e.holds(self.exists[n])
+        if exists is not None:
+            own, first = e.index_values((place, self.places[0]))
+            place = e.variable(e.b.select(exists, own, first), 0, self.sort.length - 1)
+        index = self.sort.index(self.frame, row, place)
+        return [e.extract(t, index) for t in tensors]
+
+    def exchange(self, first: int, second: int) -> None:
+        """Bring the elements at two places in order, if there is one at the second."""
+        e, b = self.e, self.e.b
+        one, two = self.elements[first], self.elements[second]
+        swap = self.sort.before(self.frame, two, one)
+        exists = e.holds(self.exists[second])
+        if exists is not None:
+            swap = b.op(arith.AndIOp, swap, exists)
+        pairs = list(zip(one, two, strict=True))
+        self.elements[first] = [select(e, swap, y, x) for x, y in pairs]
+        self.elements[second] = [select(e, swap, x, y) for x, y in pairs]
+
+    def stored(self, tensors: Sequence[SSAValue]) -> list[SSAValue]:
+        """The tensors with the elements at their places."""
+        result = list(tensors)
+        for values, index, exists in zip(self.elements, self.indices, self.exists, strict=True):
+
+            def store(_: object, carried: Sequence[SSAValue], values=values, index=index) -> list[SSAValue]:  # type: ignore[no-untyped-def]
+                return [self.e.insert(v, t, index) for v, t in zip(values, carried, strict=True)]
+
+            result = self.e.loop([], result, store, lambda _, c=exists: c)
+        return result
 
 
 # -- many steps in shared memory --------------------------------------------------------------------------------------
 
 
 def _tile_kernel(sort: Sort, name: str, target: Target, bits: int, whole: bool) -> Kernel:
-    """Sorts each tile of 2^bits positions (`whole`), or does only the steps of a wider stage that stay inside tiles."""
-    frame = sort.frame(name, target)
+    """Sorts each tile of 2^bits positions (`whole`) of the operands into the outputs, or does, in the outputs, only the
+    steps of a wider stage that stay inside tiles."""
+    frame = sort.frame(name, target) if whole else sort.frame_in_place(name, target)
+    if not sort.rows or not sort.length:
+        return frame.finish(Launch(), "sort", {"form": "nothing to sort"})
     e, b = frame.e, frame.e.b
-    tile, block = 1 << bits, max(1, min(1 << (bits - 1), TILE_THREADS, frame.target.threads_per_block))
+    tile, block = 1 << bits, max(1, min(1 << max(0, bits - 1), TILE_THREADS, frame.target.threads_per_block))
     tiles = -(-sort.length // tile)
     grid = tiles * sort.rows
     thread = e.variable(frame.thread_id(), 0, block - 1)
     number = e.variable(frame.block_id(), 0, grid - 1)
     row, start = e.simplify((number // tiles, number % tiles * tile))
-    shared = [
-        b.op(AllocateSharedOp, type=TensorType(scalar_type(o.shape.element_type), [tile])) for o in sort.i.operands
-    ]
-    tensors = list(frame.outputs)
+    types = [o.shape.element_type for o in sort.i.operands]
+    shared = [b.op(AllocateSharedOp, type=TensorType(scalar_type(t), [tile])) for t in types]
 
     def place(position: Expr) -> list[Constraint]:
         return [(e.simplify((start + position,))[0], 0, sort.length - 1)]
@@ -134,21 +188,39 @@ def _tile_kernel(sort: Sort, name: str, target: Target, bits: int, whole: bool) 
     def load(variables: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
         position = variables[0] * block + thread
         index = sort.index(frame, row, start + position)
-        return [e.insert(e.extract(t, index), s, (position,)) for t, s in zip(tensors, carried, strict=True)]
+        if whole:
+            values = [e.value(o, index) for o in sort.i.operands]
+        else:
+            values = [e.extract(t, index) for t in frame.outputs]
+        return [e.insert(v, s, (position,)) for v, s in zip(values, carried, strict=True)]
 
-    def save(variables: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
-        position = variables[0] * block + thread
-        index = sort.index(frame, row, start + position)
-        return [e.insert(e.extract(s, (position,)), t, index) for s, t in zip(shared, carried, strict=True)]
+    def save(kept: Sequence[int], first: Kept) -> None:
+        """Store those outputs, which hold the same places."""
 
-    def inside(variables: Index) -> list[Constraint]:
-        return place(variables[0] * block + thread)
+        def position(variables: Index) -> Expr:
+            return variables[0] * block + thread
 
-    shared = e.loop([tile // block], shared, load, inside)
+        def body(variables: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
+            at = position(variables)
+            index = sort.index(frame, row, start + at - first.start)
+            values = [e.extract(shared[sort.outputs[n].operand], (at,)) for n in kept]
+            return [e.insert(v, t, index) for v, t in zip(values, carried, strict=True)]
+
+        def inside(variables: Index) -> list[Constraint]:
+            held = e.simplify((start + position(variables),))[0]
+            return [(held, first.start, first.start + first.size - 1)]
+
+        stored = e.loop([tile // block], [frame.outputs[n] for n in kept], body, inside)
+        for n, tensor in zip(kept, stored, strict=True):
+            frame.outputs[n] = tensor
+
+    shared = e.loop([tile // block], shared, load, lambda v: place(v[0] * block + thread))
     shared = _steps(frame, sort, shared, thread, block, bits, whole, place)
-    tensors = e.loop([tile // block], tensors, save, inside)
-    frame.outputs[:] = tensors
-    bytes_ = tile * sum(o.shape.element_type.byte_size for o in sort.i.operands)
+    windows = dict.fromkeys((k.start, k.size) for k in sort.outputs)
+    for window in windows:
+        same = [n for n, k in enumerate(sort.outputs) if (k.start, k.size) == window]
+        save(same, sort.outputs[same[0]])
+    bytes_ = tile * sum(t.byte_size for t in types)
     return frame.finish(Launch((grid, 1, 1), (block, 1, 1), bytes_), "sort", {"form": f"tiles of {tile}"})
 
 
@@ -224,3 +296,18 @@ def _tile_step(
         return _exchange(frame, sort, tensors, (places[0],), (places[1],))
 
     return e.loop([], shared, body, lambda _: place(places[1]))
+
+
+def _exchange(
+    frame: Entry, sort: Sort, tensors: Sequence[SSAValue], first: tuple[Expr, ...], second: tuple[Expr, ...]
+) -> list[SSAValue]:
+    """The tensors with the elements at the two places in order."""
+    e = frame.e
+    a: list[Value] = [e.extract(t, first) for t in tensors]
+    b: list[Value] = [e.extract(t, second) for t in tensors]
+
+    def swap() -> list[SSAValue]:
+        half = [e.insert(v, t, first) for v, t in zip(b, tensors, strict=True)]
+        return [e.insert(v, t, second) for v, t in zip(a, half, strict=True)]
+
+    return when(frame, sort.before(frame, b, a), tensors, swap)

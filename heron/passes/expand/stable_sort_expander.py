@@ -10,7 +10,7 @@ from heron.hlo.instruction import Instruction
 from heron.hlo.shape import PRED_SCALAR
 from heron.hlo.types import S32, S64
 from heron.passes.building import array
-from heron.passes.expand.expander import Expander
+from heron.passes.expand.expander import Expander, home
 from heron.passes.registry import register
 
 
@@ -19,7 +19,8 @@ from heron.passes.registry import register
 class StableSortExpander(Expander):
     """Sorts positions along and lets them decide between equals, for sorting algorithms that are not stable themselves.
 
-    The GPU's bitonic sort needs it; the CPU's merge sort is stable.
+    The GPU's bitonic sort needs it; the CPU's merge sort is stable. Positions that are sorted anyway decide, and none
+    are needed where only equal bits are equal: integers compared as they are, floats in total order.
 
     less {
       a = f32[] parameter(0)
@@ -53,12 +54,18 @@ class StableSortExpander(Expander):
         return bool(i.is_stable)
 
     def expand(self, i: Instruction) -> Instruction:
-        c = i.parent
-        assert c is not None and c.module is not None
+        c = home(i)
+        assert c.module is not None
+        if _tells_all_apart(i):
+            return c.add("sort", i.operands, i.shape, dimensions=i.dimensions, to_apply=i.to_apply)
+        known = next((n for n, o in enumerate(i.operands) if _counts_along(o, i.dimensions[0])), None)
+        if known is not None:
+            comparator = c.module.add_computation(_with_tie_break(i.to_apply, known, i.operands[known]))
+            return c.add("sort", i.operands, i.shape, dimensions=i.dimensions, to_apply=comparator)
         first, (d,) = i.operands[0], i.dimensions
         index_type = S32 if first.shape.dims[d] < 1 << 31 else S64
         positions = c.add("iota", [], array(index_type, first.shape.dims), like=i, iota_dimension=d)
-        comparator = c.module.add_computation(_with_tie_break(i.to_apply, positions))
+        comparator = c.module.add_computation(_with_tie_break(i.to_apply, len(i.operands), positions))
         operands = [*i.operands, positions]
         result = shape.tuple_([o.shape.with_default_layout() for o in operands])
         both = c.add("sort", operands, result, like=i, dimensions=i.dimensions, to_apply=comparator)
@@ -66,18 +73,38 @@ class StableSortExpander(Expander):
         return c.add("tuple", parts, like=i) if i.shape.is_tuple else parts[0]
 
 
-def _with_tie_break(old: Computation, positions: Instruction) -> Computation:
-    """`old(a, b)`, or where neither comes first, whether a's position is less than b's."""
+def _tells_all_apart(i: Instruction) -> bool:
+    """Whether elements are equal only if all their bits are."""
+    root = i.to_apply.root
+    if len(i.operands) > 1 or root.opcode != "compare" or root.direction not in ("LT", "GT"):
+        return False
+    t = i.operands[0].shape.element_type
+    exact = t.is_integer or (t.is_float and root.attrs.get("type") == "TOTALORDER")
+    return exact and {o for o in root.operands if o.opcode == "parameter"} == set(i.to_apply.parameters)
+
+
+def _counts_along(i: Instruction, d: int) -> bool:
+    """Whether `i` is a position along dimension `d`, in a type that holds them all."""
+    while i.opcode == "broadcast" and d in i.dimensions:
+        i, d = i.operands[0], i.dimensions.index(d)
+    t = i.shape.element_type
+    holds = t.is_integer and i.shape.rank > 0 and i.shape.dims[d] <= 1 << (t.bits - t.is_signed)
+    return i.opcode == "iota" and i.iota_dimension == d and holds
+
+
+def _with_tie_break(old: Computation, operand: int, positions: Instruction) -> Computation:
+    """`old(a, b)`, or where neither comes first, whether a's position, which is that operand, is less than b's."""
     new = old.clone()
     forward = new.root
-    count = len(new.parameters)
     # the comparison the other way round: the same instructions on swapped parameters
     swapped = {p: new.parameters[p.attrs["number"] ^ 1] for p in new.parameters}
     for i in new.post_order():
         if i not in swapped:
             swapped[i] = new.attach(i.clone([swapped[o] for o in i.operands]))
     index = shape.scalar(positions.shape.element_type)
-    m, n = (new.add("parameter", (), index, number=count + k) for k in range(2))
+    for n in range(len(new.parameters), 2 * operand + 2):
+        new.add("parameter", (), index, number=n)
+    m, n = new.parameters[2 * operand : 2 * operand + 2]
     first = new.add("compare", [m, n], PRED_SCALAR, direction="LT")
     same = new.add("compare", [forward, swapped[forward]], PRED_SCALAR, direction="EQ")
     new.root = new.add("select", [same, first, forward], PRED_SCALAR)

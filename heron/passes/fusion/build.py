@@ -9,7 +9,7 @@ from heron.hlo.instruction import Instruction
 from heron.hlo.shape import tuple_
 
 #: roots that make the work of a kernel follow an operand's elements instead of the result's
-_BY_INPUT = frozenset({"reduce", "scatter"})
+_BY_INPUT = frozenset({"reduce", "scatter", "sort"})
 
 
 def fuse(roots: Sequence[Instruction], members: Collection[Instruction], prefix: str = "") -> Instruction:
@@ -50,8 +50,17 @@ def fuse(roots: Sequence[Instruction], members: Collection[Instruction], prefix:
 
 
 def hero_of(roots: Sequence[Instruction]) -> Instruction:
-    """The root a kernel is named after: a reduce or scatter before others."""
-    return next((r for r in roots if r.opcode in _BY_INPUT), roots[0])
+    """What a kernel is named after: a reduce or scatter before other roots, or the sort that roots are parts of."""
+    sources = [_whole(r) for r in roots]
+    return next((r for r in sources if r.opcode in _BY_INPUT), roots[0])
+
+
+def _whole(i: Instruction) -> Instruction:
+    """The sort that `i` is a part of; otherwise `i`."""
+    at = i
+    while at.opcode in ("slice", "get-tuple-element"):
+        at = at.operands[0]
+    return at if at.opcode == "sort" else i
 
 
 def _inside_order(roots: Sequence[Instruction], members: Collection[Instruction]) -> list[Instruction]:

@@ -7,6 +7,7 @@ from math import prod
 
 from heron.analysis.sharing import used_in_step
 from heron.hlo.instruction import Instruction
+from heron.passes.fusion.build import hero_of
 from heron.passes.fusion.cluster import Cluster, source, uses
 from heron.passes.fusion.kinds import is_emitted
 
@@ -35,6 +36,8 @@ def outputs_of(i: Instruction) -> list[Instruction]:
         return []
     root = i.fused_root if i.opcode == "fusion" else i
     roots = list(root.operands) if root.opcode == "tuple" else [root]
+    if hero_of(roots).opcode == "sort":
+        return []
     return [] if any(r.opcode in _ALONE or not r.shape.is_array for r in roots) else roots
 
 

@@ -1,0 +1,23 @@
+"""How much of a sorted row a GPU block holds at once."""
+
+from __future__ import annotations
+
+from heron.hlo.instruction import Instruction
+
+#: elements of a tile at most, and the bytes of shared memory it may take: what every GPU gives a block unasked
+MAX_TILE = 8192
+TILE_BYTES = 48 << 10
+
+
+def tile_of(i: Instruction) -> int:
+    """Elements of a tile of the sort `i`: a power of two."""
+    each = sum(o.shape.element_type.byte_size for o in i.operands)
+    tile = MAX_TILE
+    while tile > 2 and tile * each > TILE_BYTES:
+        tile //= 2
+    return tile
+
+
+def fits_tile(i: Instruction) -> bool:
+    """Whether a row of the sort `i` is one tile: one kernel sorts it, from where its elements are to where they go."""
+    return i.operands[0].shape.dims[i.attrs["dimensions"][0]] <= tile_of(i)
