@@ -11,7 +11,7 @@ from heron.backends.sharing import computes_in_place_on_cpu
 from heron.hlo.instruction import Instruction
 from heron.hlo.shape import ShapeIndex
 from heron.hlo.types import ElementType
-from heron.runtime.cpu import blas, pool_code
+from heron.runtime.cpu import blas, int_gemm, pool_code
 from heron.runtime.cpu.executable import CpuExecutable, HostCalls
 from heron.runtime.cpu.pool import Pool, pool
 from heron.runtime.cpu.program import ENTRY, ProgramWriter
@@ -42,7 +42,7 @@ class CpuMachine(Machine):
         return {"hlo": pipeline.hlo(), "fused": pipeline.fuse(), "scheduled": pipeline.schedule()}
 
     def has_gemm(self, operands: ElementType, result: ElementType) -> bool:
-        return operands is result and operands in blas.PREFIX
+        return (operands is result and operands in blas.PREFIX) or int_gemm.multiplies(operands, result)
 
     def share_out(self, uses: dict[str, KernelUse], options: Options, trace: Trace) -> None:
         from heron.backends.cpu import parallel

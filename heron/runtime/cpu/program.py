@@ -17,6 +17,7 @@ from heron.hlo.evaluation.draws import FIRST_STATE
 from heron.hlo.types import ElementType
 from heron.runtime.cpu import blas
 from heron.runtime.cpu.convolution import write_convolution
+from heron.runtime.cpu.int_gemm import write_int_gemm
 from heron.runtime.cpu.pool import Pool
 from heron.runtime.cpu.share import COPY_BLOCK, COPY_BLOCKS, write_copy, write_kernel
 from heron.runtime.thunks import (
@@ -222,6 +223,9 @@ class ProgramWriter:
         if max(t.m, t.n, t.k) > blas.LIMIT:
             raise HeronError("RUN021", f"matrix product too large for BLAS: {t.m}x{t.n}x{t.k}", where=t.source)
         if prod((t.batch, t.m, t.n)) == 0:
+            return
+        if t.operand_type not in blas.PREFIX:
+            write_int_gemm(self, t)
             return
         name = blas.PREFIX[t.element_type] + "gemm"
         symbol = f"heron_{name}"

@@ -54,16 +54,30 @@ def write_copy(writer: ProgramWriter, target: str, origin: str, size: int) -> No
     _fork(writer, "heron_copy", [f"ptr {target}", f"ptr {origin}", f"i64 {size}"], -(-size // COPY_BLOCK), 1)
 
 
+def write_range(writer: ProgramWriter, function: str, pointers: list[str], items: int, grain: int) -> None:
+    """Call a function of packed pointers and a range of work items on all of them, `grain` or more at a time."""
+    if writer.pool is not None and items > grain:
+        _fork(writer, function, [f"ptr {p}" for p in pointers], items, grain)
+        return
+    _pack(writer, [f"ptr {p}" for p in pointers])
+    writer.line(f"call void @{function}(ptr %packed, i64 0, i64 {items})")
+
+
 def _fork(writer: ProgramWriter, function: str, arguments: list[str], items: int, grain: int) -> None:
     """Pack the arguments on the stack and hand the range to the pool; on return all of it is done."""
     pool = writer.pool
     assert pool is not None
     writer.shares = True
-    writer.packed = max(writer.packed, len(arguments))
     writer.externals |= {PARALLEL_FOR: pool.parallel_for, "heron_pool": pool.address}
     writer.declarations.setdefault("heron_pool", "@heron_pool = external global i8")
     writer.declare(PARALLEL_FOR, f"void @{PARALLEL_FOR}(ptr, ptr, ptr, i64, i64)")
+    _pack(writer, arguments)
+    writer.line(f"call void @{PARALLEL_FOR}(ptr @heron_pool, ptr @{function}, ptr %packed, i64 {items}, i64 {grain})")
+
+
+def _pack(writer: ProgramWriter, arguments: list[str]) -> None:
+    """Put arguments into the table on the stack."""
+    writer.packed = max(writer.packed, len(arguments))
     for n, argument in enumerate(arguments):
         place = writer.value(f"getelementptr ptr, ptr %packed, i64 {n}") if n else "%packed"
         writer.line(f"store {argument}, ptr {place}")
-    writer.line(f"call void @{PARALLEL_FOR}(ptr @heron_pool, ptr @{function}, ptr %packed, i64 {items}, i64 {grain})")
