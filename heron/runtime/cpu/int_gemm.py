@@ -101,8 +101,8 @@ def write_int_gemm(w: ProgramWriter, t: GemmThunk) -> None:
 
 def address(f: Form) -> int:
     """The address of a form's function: ``void f(ptr args, i64 lo, i64 hi)`` does work items lo to hi, where ``args``
-    points to lhs, rhs, out and seven i64: m, n, k, and in elements how far apart lhs's rows and its summed elements lie,
-    and rhs's summed elements and its columns.
+    points to lhs, rhs, out and seven i64: m, n, k, and in elements how far apart lie lhs's rows, its summed elements,
+    rhs's summed elements and its columns.
     """
     return _code(f).addresses[f.name]
 
