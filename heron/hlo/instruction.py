@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from heron.errors import HeronError
 from heron.hlo import op as ops
-from heron.hlo.op import AttrKind, Op, Trait
+from heron.hlo.op import Op, Trait
 from heron.hlo.operators import Operators
 from heron.hlo.shape import Shape
 
@@ -113,16 +113,11 @@ class Instruction(Operators):
     @property
     def called(self) -> list[Computation]:
         """Computations this instruction calls, in attribute order."""
-        if not self.attrs:
-            return []
         found: list[Computation] = []
-        for name, spec in self.op.attributes.items():
-            if spec.kind is AttrKind.COMPUTATION:
-                value = self.attrs.get(name)
-                if value is not None:
-                    found.append(value)
-            elif spec.kind is AttrKind.COMPUTATIONS:
-                found.extend(self.attrs.get(name) or ())
+        for name in self.op.calling:
+            value = self.attrs.get(name)
+            if value is not None:
+                found += value if isinstance(value, tuple) else (value,)
         return found
 
     @property

@@ -10,7 +10,7 @@ from heron.errors import HeronError
 from heron.hlo.computation import Computation, remap_calls
 from heron.hlo.instruction import Instruction
 from heron.hlo.names import Names
-from heron.hlo.op import REGISTRY, AttrKind
+from heron.hlo.op import REGISTRY
 from heron.hlo.shape import Shape
 
 if TYPE_CHECKING:
@@ -429,6 +429,4 @@ def _called(i: Instruction, names: tuple[str, ...]) -> Iterable[Computation]:
 @cache
 def _calling() -> dict[str, tuple[str, ...]]:
     """Opcodes that have computations, with the attributes that name them."""
-    kinds = (AttrKind.COMPUTATION, AttrKind.COMPUTATIONS)
-    found = {op.name: tuple([n for n, a in op.attributes.items() if a.kind in kinds]) for op in REGISTRY.values()}
-    return {opcode: names for opcode, names in found.items() if names}
+    return {op.name: op.calling for op in REGISTRY.values() if op.calling}

@@ -99,6 +99,8 @@ class Op:
     max_operands: int | None = 0
     is_elementwise: bool = False
     has_side_effect: bool = False
+    #: attributes that name computations
+    calling: tuple[str, ...] = ()
 
     def shape(self, i: Instruction, *operands: Shape) -> Shape:
         """The result shape, from operand shapes and `i`'s attributes.
@@ -132,6 +134,8 @@ def op(name: str):
         cls.traits = frozenset(cls.traits)
         cls.is_elementwise = Trait.ELEMENTWISE in cls.traits
         cls.has_side_effect = Trait.SIDE_EFFECT in cls.traits
+        kinds = (AttrKind.COMPUTATION, AttrKind.COMPUTATIONS)
+        cls.calling = tuple([n for n, a in cls.attributes.items() if a.kind in kinds])
         cls.shape = _diagnosed(cls.shape)
         REGISTRY[name] = cls()  # type: ignore[assignment]
         return cls

@@ -117,7 +117,7 @@ def schedule() -> Pipeline:
         [
             get("flatten-call-graph"),
             get("copy-insertion", can_share=computes_in_place_on_cpu),
-            get("memory-scheduler"),
+            get("memory-scheduler", can_share=computes_in_place_on_cpu),
         ],
     )
 

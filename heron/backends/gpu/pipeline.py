@@ -136,7 +136,7 @@ def schedule() -> Pipeline:
         [
             get("flatten-call-graph"),
             get("copy-insertion", can_share=computes_in_place),
-            get("memory-scheduler"),
+            get("memory-scheduler", can_share=computes_in_place),
         ],
     )
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from heron.analysis.call_graph import CallGraph
 from heron.analysis.dataflow import Dataflow
+from heron.analysis.sharing import CanShare, reads_in_step
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
@@ -13,10 +14,12 @@ from heron.passes.base import Pass
 from heron.passes.context import PassContext
 from heron.passes.copies.flatten_call_graph import FlattenCallGraph
 from heron.passes.registry import register
-from heron.passes.schedule.orders import dfs_order, eager, list_order, plain_order
-from heron.passes.schedule.peak import costs, peak
+from heron.passes.schedule.around_peak import improve, need
+from heron.passes.schedule.groups import grouped
+from heron.passes.schedule.orders import dfs_order, eager, list_order, post_order
+from heron.passes.schedule.steps import Places, Steps, peak, steps_of
 
-ORDERS = {"dfs": dfs_order, "list": list_order, "post-order": plain_order}
+ORDERS = {"dfs": dfs_order, "list": list_order, "post-order": post_order}
 
 
 @register
@@ -25,8 +28,9 @@ class MemoryScheduler(Pass):
     """Sets `module.schedule`: for every computation that runs, the order with the least peak of bytes held.
 
     Three orders are made (depth first with the heaviest operand first, greedy by bytes freed, plain post-order), each
-    also with what frees memory moved up, and the best is kept. Control edges are honoured. ``order`` names one of them
-    to be taken without comparing with the others. Computations with several callers are cloned first.
+    also with what frees memory moved up; the best is kept, and steps are moved away from its peak while that helps.
+    Control edges are honoured. ``order`` names one of them to be taken without comparing with the others.
+    ``can_share``: as for `heron.buffers.assign`. Computations with several callers are cloned first.
 
     HloModule example
 
@@ -43,32 +47,57 @@ class MemoryScheduler(Pass):
 
     name = "memory-scheduler"
     order: str = ""
+    can_share: CanShare = reads_in_step
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         flattened = FlattenCallGraph().run(module, ctx)
         graph = CallGraph(module)
         flow = Dataflow(module, graph)
+        places = Places(flow)
         peaks: dict[Computation, int] = {}
         schedule: dict[Computation, list[Instruction]] = {}
         for c in reversed(graph.sequential()):
-            cost = costs(c, flow, peaks)
-            tried: dict[str, tuple[int, list[Instruction]]] = {}
-            for name, make in ORDERS.items():
-                if self.order in ("", name):
-                    order = make(c, cost)
-                    tried[name] = peak(order, cost), order
-                    sooner = eager(order, cost)
-                    tried[f"{name}, frees first"] = peak(sooner, cost), sooner
-            best = min(tried, key=lambda n: tried[n][0])
-            peaks[c], schedule[c] = tried[best]
-            told = ", ".join(f"{n} {bytes_} B" for n, (bytes_, _) in tried.items())
-            ctx.decide(
-                True,
-                f"{best}: least peak of {told}",
-                subject=c.name,
-                cost_before=tried.get("post-order", tried[best])[0],
-                cost_after=peaks[c],
-            )
+            steps = steps_of(c, flow, places, peaks, self.can_share)
+            order, told = self._best(steps)
+            peaks[c] = peak(steps, order)[0]
+            schedule[c] = steps.expand(order)
+            before, after, reason = told
+            ctx.decide(True, reason, subject=c.name, cost_before=before, cost_after=after)
         changed = flattened or module.schedule != schedule
         module.schedule = schedule
         return changed
+
+    def _best(self, steps: Steps) -> tuple[list[int], tuple[int, int, str]]:
+        """The order of least need; bytes of the plain order and of this, and the reason."""
+        if all(len(steps.before[n]) == 1 for n in range(1, len(steps))) and _is_chain(steps):
+            order = list(range(len(steps)))
+            most = peak(steps, order)[0]
+            return order, (most, most, f"the only order there is: {most} B")
+        groups = grouped(steps)
+        tried: dict[str, tuple[tuple[int, int], list[int]]] = {}
+
+        def attempt(name: str, order: list[int]) -> None:
+            flat = groups.flatten(order)
+            tried[name] = need(steps, flat), flat
+
+        for name, make in ORDERS.items():
+            if self.order in ("", name):
+                order = make(groups)
+                attempt(name, order)
+                attempt(f"{name}, frees first", eager(groups, order, 1 << 62))
+        best = min(tried, key=lambda n: tried[n][0])
+        _, order = tried[best]
+        if not self.order:
+            moved = improve(steps, order)
+            if moved is not order:
+                best = f"{best}, moved from the peak"
+                tried[best] = need(steps, moved), moved
+                order = moved
+        most = {name: peak(steps, found)[0] for name, (_, found) in tried.items()}
+        told = ", ".join(f"{n} {bytes_} B" for n, bytes_ in most.items())
+        plain = most.get("post-order", most[best])
+        return order, (plain, most[best], f"{best}: least peak of {told}")
+
+
+def _is_chain(steps: Steps) -> bool:
+    return all(len(a) <= 1 for a in steps.after)

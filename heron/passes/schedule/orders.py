@@ -1,131 +1,138 @@
-"""Candidate orders for memory-scheduler: depth-first by weight, and greedy by bytes freed."""
+"""Candidate orders for memory-scheduler: depth-first by weight, greedy by bytes freed, as given; frees first."""
 
 from __future__ import annotations
 
 import heapq
 
-from heron.analysis.dataflow import TRANSPARENT
-from heron.analysis.ordering import post_order
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.passes.schedule.peak import Costs
+from heron.passes.schedule.groups import Groups
 
 
-def plain_order(c: Computation, cost: Costs) -> list[Instruction]:
-    """Operands just before their use, in operand order."""
-    return post_order(c, {})
-
-
-def dfs_order(c: Computation, cost: Costs) -> list[Instruction]:
-    """Depth first, the operand with the largest subgraph first: what it needs is gone when the others begin."""
-    weight: dict[Instruction, int] = {}
-    for i in post_order(c, {}):
-        below = sum(weight[o] for o in i.walk_operands())
-        weight[i] = min(1 + cost.makes[i] + below, 1 << 60)  # shared subgraphs count again: only an estimate
-    done: dict[Instruction, None] = dict.fromkeys(c.parameters)
-    starts = sorted((i for i in c.instructions if not i.users and i is not c.root), key=lambda i: -weight[i])
-    for start in [*starts, c.root, *c.instructions]:
+def post_order(groups: Groups) -> list[int]:
+    """Each group as soon as what it needs is there, in the order given."""
+    done = [False] * len(groups)
+    order: list[int] = []
+    for start in range(len(groups)):
         stack = [start]
         while stack:
-            i = stack[-1]
-            waiting = [] if i in done else [o for o in i.walk_operands() if o not in done]
+            g = stack[-1]
+            waiting = [] if done[g] else [b for b in groups.before[g] if not done[b]]
             if waiting:
-                waiting.sort(key=lambda o: weight[o])
-                stack.extend(waiting)
+                stack += sorted(waiting, reverse=True)
                 continue
             stack.pop()
-            done[i] = None
-    order = list(done)
-    if order[-1] is not c.root and not c.root.users and not c.root.control_successors:
-        order.remove(c.root)
-        order.append(c.root)
+            if not done[g]:
+                done[g] = True
+                order.append(g)
     return order
 
 
-def list_order(c: Computation, cost: Costs) -> list[Instruction]:
-    """Of the instructions that are ready, always the one that frees the most bytes over what it makes."""
-    position = {i: n for n, i in enumerate(post_order(c, {}))}
-    waiting: dict[Instruction, int] = {}
-    for i in c.instructions:
-        waiting[i] = len(set(i.walk_operands()))
-    left = dict(cost.readers)
-    reading: dict[object, list[Instruction]] = {}
-    for i, values in cost.reads.items():
-        for v in values:
-            reading.setdefault(v, []).append(i)
+def dfs_order(groups: Groups) -> list[int]:
+    """Depth first, the operand with the largest subgraph first: what it needs is gone when the others begin."""
+    order = post_order(groups)
+    weight = [0] * len(groups)
+    for g in order:  # shared subgraphs count again: only an estimate
+        below = sum(weight[b] for b in groups.before[g])
+        weight[g] = min(1 + max(0, groups.hump[g]) + below, 1 << 60)
+    starts = sorted((g for g in order if not groups.after[g]), key=lambda g: -weight[g])
+    done = [False] * len(groups)
+    found: list[int] = []
+    for start in starts:
+        stack = [start]
+        while stack:
+            g = stack[-1]
+            waiting = [] if done[g] else [b for b in groups.before[g] if not done[b]]
+            if waiting:
+                waiting.sort(key=lambda b: (weight[b], -b))
+                stack += waiting
+                continue
+            stack.pop()
+            if not done[g]:
+                done[g] = True
+                found.append(g)
+    return found
 
-    def gain(i: Instruction) -> int:
-        freed = sum(cost.frees.get(v, 0) for v in cost.reads[i] if left[v] == 1)
-        return freed - cost.makes[i]
 
-    ready: list[tuple[int, int, Instruction]] = []
-    best: dict[Instruction, int] = {}
+def list_order(groups: Groups) -> list[int]:
+    """Of the groups that are ready, always the one that frees the most bytes over what it makes."""
+    position = {g: n for n, g in enumerate(post_order(groups))}
+    waiting = [len(b) for b in groups.before]
+    left, frees, reads = groups.readers.copy(), groups.frees, groups.reads
+    reading = _reading(groups)
+    ready: list[tuple[int, int, int]] = []
+    best: dict[int, int] = {}
 
-    def push(i: Instruction) -> None:
-        best[i] = value = gain(i)
-        heapq.heappush(ready, (-value, position[i], i))
+    def push(g: int) -> None:
+        best[g] = value = groups.makes[g] - sum([frees[v] for v in reads[g] if left[v] == 1])
+        heapq.heappush(ready, (value, position[g], g))
 
-    for i, count in waiting.items():
+    for g, count in enumerate(waiting):
         if not count:
-            push(i)
-    order: list[Instruction] = []
-    done: set[Instruction] = set()
+            push(g)
+    order: list[int] = []
+    done = [False] * len(groups)
     while ready:
-        value, _, i = heapq.heappop(ready)
-        if i in done or -value != best[i]:
+        value, _, g = heapq.heappop(ready)
+        if done[g] or value != best[g]:
             continue
-        done.add(i)
-        order.append(i)
-        for v in cost.reads[i]:
+        done[g] = True
+        order.append(g)
+        for v in reads[g]:
             left[v] -= 1
-            if left[v] == 1:  # its last reader frees it now
-                for reader in reading[v]:
-                    if reader in best and reader not in done:
-                        push(reader)
-        for after in {**i.users, **dict.fromkeys(i.control_successors)}:
-            waiting[after] -= 1
-            if not waiting[after]:
-                push(after)
-    if order and order[-1] is not c.root and not c.root.users and not c.root.control_successors:
-        order.remove(c.root)
-        order.append(c.root)
+            if left[v] == 1 and frees[v]:  # its last reader frees it now
+                for r in reading[v]:
+                    if not done[r] and not waiting[r]:
+                        push(r)
+        for a in groups.after[g]:
+            waiting[a] -= 1
+            if not waiting[a]:
+                push(a)
     return order
 
 
-def eager(order: list[Instruction], cost: Costs) -> list[Instruction]:
-    """`order` with instructions that free at least what they make moved up to where that becomes so."""
-    waiting = {i: len(set(i.walk_operands())) for i in order}
-    left = dict(cost.readers)
-    reading: dict[object, list[Instruction]] = {}
-    for i, values in cost.reads.items():
-        for v in values:
-            reading.setdefault(v, []).append(i)
-    done: dict[Instruction, None] = {}
-    last = order[-1]
+def eager(groups: Groups, order: list[int], limit: int) -> list[int]:
+    """`order` with groups that free at least what they make moved up to where that becomes so, unless more than
+    `limit` bytes would be held while they run."""
+    waiting = [len(b) for b in groups.before]
+    left, frees, reads, makes = groups.readers.copy(), groups.frees, groups.reads, groups.makes
+    reading = _reading(groups)
+    done = [False] * len(groups)
+    found: list[int] = []
+    now = 0
 
-    def pays(i: Instruction) -> bool:
-        if i in done or waiting[i] or i is last:
+    def pays(g: int) -> bool:
+        if done[g] or waiting[g] or now + groups.hump[g] > limit:
             return False
-        makes = cost.makes[i]
-        if i.opcode in TRANSPARENT:
-            return True
-        return sum(cost.frees.get(v, 0) for v in cost.reads[i] if left[v] == 1) >= max(makes, 1)
+        freed = sum([frees[v] for v in reads[g] if left[v] == 1])
+        return freed >= makes[g] and (freed > 0 or not groups.hump[g])
 
     for start in order:
-        if start in done:
+        if done[start]:
             continue
         run = [start]
         while run:
-            i = run.pop()
-            if i in done or (i is not start and not pays(i)):
+            g = run.pop()
+            if done[g] or (g != start and not pays(g)):
                 continue
-            done[i] = None
-            for v in cost.reads[i]:
+            done[g] = True
+            found.append(g)
+            now += makes[g]
+            for v in reads[g]:
                 left[v] -= 1
-                if left[v] == 1:
-                    run += [r for r in reading[v] if pays(r)]
-            for after in {**i.users, **dict.fromkeys(i.control_successors)}:
-                waiting[after] -= 1
-                if pays(after):
-                    run.append(after)
-    return list(done)
+                if not left[v]:
+                    now -= frees[v]
+                elif left[v] == 1 and frees[v]:
+                    run += [r for r in reading[v] if not done[r] and not waiting[r]]
+            for a in groups.after[g]:
+                waiting[a] -= 1
+                if not waiting[a]:
+                    run.append(a)
+    return found
+
+
+def _reading(groups: Groups) -> list[list[int]]:
+    """The groups that read each value."""
+    found: list[list[int]] = [[] for _ in groups.readers]
+    for g, values in enumerate(groups.reads):
+        for v in values:
+            found[v].append(g)
+    return found

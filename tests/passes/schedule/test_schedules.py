@@ -1,0 +1,110 @@
+"""What any schedule must be: an order that keeps all edges, with the values of the program, in the memory foretold."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from heron.analysis.call_graph import CallGraph
+from heron.analysis.dataflow import Dataflow
+from heron.analysis.sharing import reads_in_step
+from heron.buffers import assign
+from heron.buffers.check import prove, run_in_buffers
+from heron.buffers.profile import MemoryProfile
+from heron.hlo.computation import Computation
+from heron.hlo.evaluator import evaluate, flatten
+from heron.hlo.module import Module
+from heron.hlo.text import parse
+from heron.passes.checks import difference
+from heron.passes.context import PassContext
+from heron.passes.registry import get
+from heron.passes.schedule.steps import Places, peak, steps_of
+from tests.buffers.programs import random_program
+from tests.hlo.odd import odd
+
+SCHEDULERS = (
+    get("memory-scheduler"),
+    get("memory-scheduler", order="dfs"),
+    get("memory-scheduler", order="list"),
+    get("memory-scheduler", order="post-order"),
+    get("trivial-scheduler"),
+)
+
+
+def add_control_edges(module: Module, rng: Random, count: int) -> None:
+    """Random control edges that close no cycle: from earlier to later in some order."""
+    for c in module.non_fusion_computations():
+        order = c.post_order()
+        for _ in range(min(count, len(order) - 1)):
+            a, b = sorted(rng.sample(range(len(order)), 2))
+            if order[a] not in order[b].control_predecessors:
+                order[b].add_control_predecessor(order[a])
+
+
+def inputs_of(text: str, rng: Random) -> list[np.ndarray]:
+    count = text.rpartition("ENTRY")[2].count("= f32[4]{0} parameter(")
+    return [
+        *(np.linspace(-1, 2 + n, 4, dtype=np.float32) for n in range(count)),
+        np.asarray(rng.randint(0, 3), np.int32),
+    ]
+
+
+@given(st.randoms(use_true_random=False), st.sampled_from(SCHEDULERS))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck), deadline=None)
+def test_values_and_edges_are_kept(rng: Random, scheduler) -> None:
+    text = random_program(rng)
+    source, module = parse(text), parse(text)
+    inputs = inputs_of(text, rng)
+    add_control_edges(module, rng, 3)
+    ctx = PassContext()
+    ctx.run_pass(get("copy-insertion"), module)
+    ctx.run_pass(scheduler, module)
+    module.verify_schedule()
+    assert set(module.non_fusion_computations()) == set(module.schedule or ())
+    assignment = assign(module)
+    prove(assignment)
+    for old, new in zip(evaluate(source, *inputs), flatten(run_in_buffers(module, assignment, inputs)), strict=True):
+        assert difference(old, new) is None
+
+
+@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("scheduler", SCHEDULERS, ids=lambda s: f"{s.name} {getattr(s, 'order', '')}".strip())
+def test_odd_programs_with_control_edges(seed: int, scheduler) -> None:
+    program = odd(seed)
+    if program is None:
+        pytest.skip("nothing was drawn")
+    module = program.module
+    add_control_edges(module, Random(seed), 6)
+    wanted = evaluate(module, *program.inputs)
+    PassContext().run_pass(scheduler, module)
+    module.verify_schedule()
+    for old, new in zip(wanted, evaluate(module, *program.inputs), strict=True):
+        assert difference(old, new) is None
+
+
+def foretold(module: Module) -> int:
+    """The bytes at the peak as memory-scheduler counts them."""
+    graph = CallGraph(module)
+    flow = Dataflow(module, graph)
+    places, peaks = Places(flow), dict[Computation, int]()
+    for c in reversed(graph.sequential()):
+        steps = steps_of(c, flow, places, peaks, reads_in_step)
+        number = {i: n for n, i in enumerate(steps.instructions)}
+        assert module.schedule is not None
+        peaks[c] = peak(steps, [number[i] for i in module.schedule[c] if i in number])[0]
+    return peaks[module.entry]
+
+
+@given(st.randoms(use_true_random=False))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck), deadline=None)
+def test_the_peak_is_what_buffers_need(rng: Random) -> None:
+    module = parse(random_program(rng))
+    ctx = PassContext()
+    ctx.run_pass(get("copy-insertion"), module)
+    ctx.run_pass(get("memory-scheduler"), module)
+    needed = MemoryProfile(assign(module)).peak
+    assert abs(needed - foretold(module)) <= 64, (needed, foretold(module))
