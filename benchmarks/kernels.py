@@ -19,7 +19,7 @@ import click
 import heron
 from benchmarks import programs, ptx_text, sections
 from heron import files, targets
-from heron.backends.compiler import Compilation
+from heron.backends.compiler import Compilation, collector_paused
 from heron.backends.lower import KernelUse
 from heron.codegen.llvm.assemble import assemble
 from heron.codegen.llvm.cubin import Resources
@@ -61,16 +61,17 @@ def measure(name: str, target: Target, small: bool = False, assembled: bool = Tr
     """The kernels of a program, one after the other."""
     module = heron.parse(programs.path(name, small, "cuda").read_text())
     compilation = Compilation(module, target, Options(), Trace())
-    _, uses = compilation.lowered
-    abis = compilation.machine.abis(uses)  # type: ignore[attr-defined]
-    for kernel, use in uses.items():
-        row = Row(name, kernel, use.kernel.emitter, len(use.sources))
-        try:
-            options = compilation.machine.transform_options({kernel: use})
-            _compile(row, use, options, abis[kernel], target, assembled)
-        except HeronError as error:
-            row.error = str(error)
-        yield row
+    with collector_paused():  # as in `heron.compile`
+        _, uses = compilation.lowered
+        abis = compilation.machine.abis(uses)  # type: ignore[attr-defined]
+        for kernel, use in uses.items():
+            row = Row(name, kernel, use.kernel.emitter, len(use.sources))
+            try:
+                options = compilation.machine.transform_options({kernel: use})
+                _compile(row, use, options, abis[kernel], target, assembled)
+            except HeronError as error:
+                row.error = str(error)
+            yield row
 
 
 def _compile(row: Row, use: KernelUse, options: TransformOptions, abi: object, target: Target, assembled: bool) -> None:

@@ -222,12 +222,12 @@ def compile(
         target = targets.get(target)
     options = options or Options.from_env()
     trace = trace if trace is not None else Trace()
-    with _collector_paused():
+    with collector_paused():
         return Compilation(module, target, options, trace).executable()
 
 
 @contextmanager
-def _collector_paused() -> Iterator[None]:
+def collector_paused() -> Iterator[None]:
     """Python's cycle collector off: it walks every instruction and op again and again, a sixth of a compile's time.
 
     What a compile leaves in cycles is small (4 MiB of 160 for a training step) and collected afterwards.

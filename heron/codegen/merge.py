@@ -8,6 +8,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
 
 from heron.codegen.kernel import Kernel
+from heron.codegen.transforms.build import ops_of
 
 
 def merge(kernels: Iterable[Kernel]) -> ModuleOp:
@@ -19,7 +20,7 @@ def merge(kernels: Iterable[Kernel]) -> ModuleOp:
     merged = ModuleOp([])
     taken = {k.name for k in kernels}
     for kernel in kernels:
-        functions = list(kernel.module.body.block.ops)
+        functions = ops_of(kernel.module.body.block)
         renamed: dict[str, str] = {}
         for op in functions:
             if isinstance(op, func.FuncOp) and op.sym_name.data != kernel.name:

@@ -6,8 +6,12 @@ The list was made by compiling each intrinsic in a process of its own (LLVM 22, 
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from heron.errors import HeronError
+
+if TYPE_CHECKING:
+    from llvmlite.binding import ModuleRef
 
 _ANY_FLOAT = frozenset(
     "fabs floor ceil trunc rint nearbyint roundeven round sqrt minnum maxnum minimum maximum minimumnum maximumnum "
@@ -37,7 +41,7 @@ def check(text: str) -> None:
     defined = set(re.findall(r"^define [^@\n]*@([\w.$]+)\(", text, re.MULTILINE))
     for match in _CALL.finditer(text):
         flags, name = match.groups()
-        if name in defined or name.startswith(("__nv_", "llvm.nvvm.")) or name == "vprintf":
+        if name in defined or name.startswith("__nv_") or name == "vprintf":
             continue
         if not name.startswith("llvm."):
             raise _refuse(text, match.start(), f"function '{name}' is not defined and not in libdevice")
@@ -52,7 +56,19 @@ def check(text: str) -> None:
             raise _refuse(text, found.start(), why)
 
 
+def check_optimised(module: ModuleRef) -> None:
+    """`check` of what the optimiser made of checked text: it may call other functions, and does nothing else new.
+
+    So their names tell; the text is written and read only where they do not.
+    """
+    declared = (f.name for f in module.functions if f.is_declaration)
+    if not all(n.startswith("llvm.") and _selectable(n.removeprefix("llvm."), "") for n in declared):
+        check(str(module))
+
+
 def _selectable(name: str, flags: str) -> bool:
+    if name.startswith("nvvm."):
+        return True
     suffix = _SUFFIX.search(name)
     base = name[: suffix.start()] if suffix else name
     if base in _ANY_FLOAT or base in _OTHER:

@@ -41,7 +41,8 @@ def machine(sm: str, level: int, features: str) -> Any:
     if not features and version is not None and not sm.endswith(("a", "f")):
         features = f"+ptx{version}"
     target = binding().Target.from_triple(TRIPLE)
-    return target.create_target_machine(cpu=sm, features=features, opt=level)
+    # 3 would number values anew after addresses were split: it takes longer and makes no kernel's code better
+    return target.create_target_machine(cpu=sm, features=features, opt=min(level, 2))
 
 
 def to_ptx(text: str, sm: str = "sm_90", *, level: int = 3, features: str = "", flush_denormals: bool = False) -> str:
@@ -63,7 +64,7 @@ def compile_ptx(
     now: Callable[[], float] = time.perf_counter,
 ) -> Ptx:
     """`to_ptx` with timings, by the clock `now`."""
-    from heron.codegen.llvm.legal import check
+    from heron.codegen.llvm.legal import check, check_optimised
 
     check(text)
     with LOCK:
@@ -74,7 +75,7 @@ def compile_ptx(
         parse_s = clock.lap()
         run_pipeline(module, target, level)
         opt_s = clock.lap()
-        check(str(module))
+        check_optimised(module)
         return Ptx(target.emit_assembly(module), sm, Timing(parse_s, opt_s, clock.lap()))
 
 

@@ -173,7 +173,7 @@ class Constants:
 
 def functions(module: ModuleOp) -> Iterator[func.FuncOp]:
     """The functions of the module that have a body."""
-    for op in list(module.ops):
+    for op in ops_of(module.body.block):
         if isinstance(op, func.FuncOp) and op.body.blocks:
             yield op
 
@@ -227,10 +227,15 @@ def replace(op: Operation, values: Sequence[SSAValue]) -> None:
     erase(op)
 
 
+def ops_of(block: Block) -> list[Operation]:
+    """The block's ops, which may then move and go. (`list(block.ops)` would walk them twice, to count them first.)"""
+    return list(iter(block.ops))
+
+
 def walk_blocks(block: Block) -> Iterator[Block]:
     """The block and every block nested in its ops, outer first."""
     yield block
-    for op in list(block.ops):
+    for op in ops_of(block):
         for region in op.regions:
             for inner in region.blocks:
                 yield from walk_blocks(inner)

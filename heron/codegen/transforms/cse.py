@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from heron.codegen.dialects.xla_gpu import ApplyIndexingOp, LoopOp, PureCallOp
-from heron.codegen.transforms.build import Key, erase, functions
+from heron.codegen.transforms.build import Key, erase, functions, ops_of
 from heron.codegen.transforms.options import TransformOptions
 
 _PURE = frozenset(op for dialect in (arith.Arith, math.Math, complex.Complex) for op in dialect.operations) | {
@@ -32,7 +32,7 @@ def run(module: ModuleOp, options: TransformOptions) -> None:
 
 
 def _block(block: Block, known: dict[Key, Operation]) -> None:
-    for op in list(block.ops):
+    for op in ops_of(block):
         if type(op) in _PURE and not op.regions:
             _merge(op, known)
         else:

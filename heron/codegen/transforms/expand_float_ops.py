@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import BFloat16Type, Float64Type, ModuleOp
 from xdsl.ir import Attribute, Block, Operation
 
 from heron.codegen.llvm.types import SMALL_FLOATS
-from heron.codegen.transforms.build import functions, replace, walk_blocks
+from heron.codegen.transforms.build import functions, ops_of, replace, walk_blocks
 from heron.codegen.transforms.math_names import F32, insert, widen
 from heron.codegen.transforms.options import TransformOptions
 
@@ -35,7 +35,7 @@ def run(module: ModuleOp, options: TransformOptions | None = None) -> None:
     on_cpu = options is None or options.target == "cpu"
     for function in functions(module):
         for block in walk_blocks(function.body.block):
-            for op in list(block.ops):
+            for op in ops_of(block):
                 if type(op) in _ARITHMETIC and _needs_help(op, on_cpu):
                     _through_f32(block, op)
 

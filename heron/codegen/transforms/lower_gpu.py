@@ -28,6 +28,7 @@ from heron.codegen.transforms.build import (
     declare,
     function_table,
     functions,
+    ops_of,
     replace,
     walk_blocks,
 )
@@ -39,6 +40,7 @@ SHUFFLE = "llvm.nvvm.shfl.sync."
 FULL_MASK = -1
 #: the lane beyond which a shuffle gives a lane its own value, by direction
 CLAMP = {"down": 31, "up": 0}
+_LOWERED = frozenset({SyncThreadsOp, ShuffleReduceOp, ShuffleUpOp})
 
 
 def run(module: ModuleOp, options: TransformOptions) -> None:
@@ -51,8 +53,8 @@ def run(module: ModuleOp, options: TransformOptions) -> None:
     for function in functions(module):
         lowering = _Lowering(module, table, Constants(function.body.block))
         for block in walk_blocks(function.body.block):
-            for op in list(block.ops):
-                if not isinstance(op, (SyncThreadsOp, ShuffleReduceOp, ShuffleUpOp)):
+            for op in ops_of(block):
+                if type(op) not in _LOWERED:
                     continue
                 if not options.is_gpu:
                     raise HeronError("GEN125", "a CPU kernel has no threads to synchronise", where=str(op))

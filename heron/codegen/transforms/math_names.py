@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import Float32Type, Float64Type, IntegerType, ModuleO
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from heron.codegen.llvm.types import is_float
-from heron.codegen.transforms.build import call, declare, function_table, functions, replace, walk_blocks
+from heron.codegen.transforms.build import call, declare, function_table, functions, ops_of, replace, walk_blocks
 
 F32 = Float32Type()
 Namer = Callable[[str, Attribute], str]
@@ -24,6 +24,7 @@ FUNCTIONS: dict[type[Operation], str] = {
     math.AcosOp: "acos", math.AtanOp: "atan", math.Atan2Op: "atan2", math.AsinhOp: "asinh", math.AcoshOp: "acosh",
     math.AtanhOp: "atanh", math.ErfOp: "erf", math.CbrtOp: "cbrt", math.RsqrtOp: "rsqrt",
 }  # fmt: skip
+_ALL = frozenset({*FUNCTIONS, math.IPowIOp, math.FPowIOp})
 
 
 def lower_to_calls(module: ModuleOp, namer: Namer) -> None:
@@ -31,8 +32,8 @@ def lower_to_calls(module: ModuleOp, namer: Namer) -> None:
     table = None
     for function in functions(module):
         for block in walk_blocks(function.body.block):
-            for op in list(block.ops):
-                if not isinstance(op, (math.IPowIOp, math.FPowIOp)) and type(op) not in FUNCTIONS:
+            for op in ops_of(block):
+                if type(op) not in _ALL:
                     continue
                 table = function_table(module) if table is None else table
                 _lower(module, table, block, op, namer)

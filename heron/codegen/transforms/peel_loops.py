@@ -21,7 +21,7 @@ from heron.analysis.indexing import IndexingMap, Sym
 from heron.analysis.indexing.map import Constraint, Var
 from heron.codegen.dialects.indexing_map_attr import IndexingMapAttr
 from heron.codegen.dialects.xla_gpu import LoopOp
-from heron.codegen.transforms.build import functions, replace, walk_blocks
+from heron.codegen.transforms.build import functions, ops_of, replace, walk_blocks
 from heron.codegen.transforms.options import TransformOptions
 
 #: whole rounds that are worth code of their own
@@ -34,7 +34,7 @@ def run(module: ModuleOp, options: TransformOptions) -> None:
         return
     for function in functions(module):
         for block in walk_blocks(function.body.block):
-            for op in list(block.ops):
+            for op in ops_of(block):
                 if isinstance(op, LoopOp):
                     _peel(op)
 

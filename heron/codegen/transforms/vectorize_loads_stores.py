@@ -57,6 +57,7 @@ from heron.codegen.transforms.build import (
     constant_value,
     float_constant,
     functions,
+    ops_of,
     replace,
     retype,
     walk_blocks,
@@ -89,7 +90,7 @@ def run(module: ModuleOp, options: TransformOptions) -> None:
     for function in functions(module):
         constants = Constants(function.body.block)
         for block in walk_blocks(function.body.block):
-            for op in list(block.ops):
+            for op in ops_of(block):
                 if isinstance(op, scf.ForOp) and _is_light(op):
                     _Loop(op, constants).rewrite()
 
@@ -135,7 +136,7 @@ class _Loop:
 
     def rewrite(self) -> None:
         vectors: dict[tuple[SSAValue, SSAValue], SSAValue] = {}
-        for op in list(self.body.ops):
+        for op in ops_of(self.body):
             if type(op) is tensor.ExtractOp:
                 self._read(op, vectors)
         for position, arg in enumerate(self.body.args[1:]):

@@ -9,6 +9,8 @@ import pytest
 
 from heron.codegen.llvm import assemble as assembler
 from heron.codegen.llvm import libdevice, nvptx
+from heron.codegen.llvm.legal import check_optimised
+from heron.codegen.llvm.optimize import parse
 from heron.errors import HeronError
 
 needs_libdevice = pytest.mark.skipif(
@@ -138,3 +140,19 @@ def test_no_assembler(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(HeronError, match="nvidia-nvjitlink") as caught:
         assembler.assemble("")
     assert caught.value.code == "LLVM024"
+
+
+@pytest.mark.parametrize("name", ["llvm.exp.f32", "llvm.sin.f32", "expf", "__truncsfbf2"])
+def test_what_the_optimiser_calls_is_refused_too(name: str) -> None:
+    module = parse(KERNEL.replace("FUNCTION", name), nvptx.TRIPLE, str(nvptx.machine("sm_90", 3, "").target_data))
+    with pytest.raises(HeronError) as caught:
+        check_optimised(module)
+    assert caught.value.code == "LLVM023" and f"@{name}" in str(caught.value)
+
+
+def test_what_the_optimiser_may_call() -> None:
+    """By name, or as its text says: sin may be called where approximation is allowed."""
+    for name in ("llvm.fabs.f32", "llvm.nvvm.ex2.approx.f", "afn llvm.sin.f32"):
+        text = KERNEL.replace("float @FUNCTION(float %", "afn float @FUNCTION(float %") if "afn" in name else KERNEL
+        text = text.replace("FUNCTION", name.split()[-1]).replace("declare afn", "declare")
+        check_optimised(parse(text, nvptx.TRIPLE, str(nvptx.machine("sm_90", 3, "").target_data)))
