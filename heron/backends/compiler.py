@@ -92,7 +92,8 @@ class Compilation:
         need_one(self.scheduled, self.target.name)
         buffers = self.buffers
         with self.trace.stage("emit"):
-            lowering = Lowering(self.scheduled, buffers, self.target, self.trace, self.machine.has_gemm)
+            machine, threads = self.machine, self.machine.threads(self.options)
+            lowering = Lowering(self.scheduled, buffers, self.target, self.trace, machine.has_gemm, threads)
             program = lowering.program()
             self.machine.admit(lowering.kernels)
             self.machine.share_out(lowering.kernels, self.options, self.trace)

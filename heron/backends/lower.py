@@ -69,7 +69,9 @@ class Lowering:
         target: Target,
         trace: Trace,
         has_gemm: Callable[[ElementType, ElementType], bool],
+        threads: int = 1,
     ) -> None:
+        self.threads = threads  # that a library may use
         self.has_gemm = has_gemm  # (operand type, result type) -> does the matrix library multiply them?
         self.module, self.buffers, self.target, self.trace = module, buffers, target, trace
         self.kernels: dict[str, KernelUse] = {}

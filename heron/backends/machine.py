@@ -68,6 +68,10 @@ class Machine(ABC):
     def share_out(self, uses: dict[str, KernelUse], options: Options, trace: Trace) -> None:  # noqa: B027
         """Say in the launch of each kernel how threads share its work; a GPU's launches say it already."""
 
+    def threads(self, options: Options) -> int:
+        """How many threads of the host a library's routine may use."""
+        return 1
+
     @abstractmethod
     def has_gemm(self, operands: ElementType, result: ElementType) -> bool:
         """Whether the machine's matrix library multiplies these types; other products are kernels of our own."""

@@ -13,7 +13,7 @@ from heron.hlo.shape import ShapeIndex
 from heron.hlo.types import ElementType
 from heron.runtime.cpu import blas, int_gemm, pool_code
 from heron.runtime.cpu.executable import CpuExecutable, HostCalls
-from heron.runtime.cpu.pool import Pool, pool
+from heron.runtime.cpu.pool import Pool, pool, thread_count
 from heron.runtime.cpu.program import ENTRY, ProgramWriter
 from heron.runtime.executable import Executable, Signature
 from heron.runtime.memory import HostMemory
@@ -43,6 +43,9 @@ class CpuMachine(Machine):
 
     def has_gemm(self, operands: ElementType, result: ElementType) -> bool:
         return (operands is result and operands in blas.PREFIX) or int_gemm.multiplies(operands, result)
+
+    def threads(self, options: Options) -> int:
+        return thread_count(options.threads)
 
     def share_out(self, uses: dict[str, KernelUse], options: Options, trace: Trace) -> None:
         from heron.backends.cpu import parallel

@@ -16,4 +16,4 @@ if TYPE_CHECKING:
 def fft(lowering: Lowering, i: Instruction) -> list[Thunk]:
     """One transform of all lines (planes, boxes) of the operand."""
     library = "scipy.fft" if lowering.target.kind == "cpu" else "cufft"
-    return call(lowering, i, Transform(i.fft_type, tuple(i.fft_length)), library)
+    return call(lowering, i, Transform(i.fft_type, tuple(i.fft_length), lowering.threads), library)

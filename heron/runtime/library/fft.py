@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+
+#: elements from which on threads share a transform
+_SHARED = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class Transform:
-    """The transform of the last ``len(lengths)`` dimensions; ``kind`` is FFT, IFFT, RFFT or IRFFT as HLO has them."""
+    """The transform of the last ``len(lengths)`` dimensions; ``kind`` is FFT, IFFT, RFFT or IRFFT as HLO has them.
+
+    Lines are shared by ``threads``; each is done by one, so values do not depend on how many there are.
+    """
 
     kind: str
     lengths: tuple[int, ...]
+    threads: int = 1
 
     def __call__(self, x: np.ndarray, out: np.ndarray) -> None:
         from scipy import fft  # slow to import, seldom needed
@@ -22,6 +30,13 @@ class Transform:
         if not x.size:  # nothing sums to nothing
             out[...] = 0
             return
-        function = {"FFT": fft.fftn, "IFFT": fft.ifftn, "RFFT": fft.rfftn, "IRFFT": fft.irfftn}[self.kind]
+        function: Any = {"FFT": fft.fftn, "IFFT": fft.ifftn, "RFFT": fft.rfftn, "IRFFT": fft.irfftn}[self.kind]
         axes = tuple(range(x.ndim - len(self.lengths), x.ndim))
-        out[...] = function(x, self.lengths, axes)
+        in_place = self.kind in ("FFT", "IFFT") and out.flags.c_contiguous
+        if in_place and x.ctypes.data != out.ctypes.data:  # fresh memory costs more than a copy
+            out[...] = x
+            x = out
+        workers = self.threads if x.size >= _SHARED else 1
+        result = function(x, self.lengths, axes, overwrite_x=in_place, workers=workers)
+        if result.ctypes.data != out.ctypes.data:
+            out[...] = result

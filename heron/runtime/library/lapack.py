@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import ml_dtypes
@@ -17,9 +18,19 @@ import numpy as np
 
 def lapack(name: str, like: np.ndarray) -> Any:
     """The LAPACK routine for arrays like that one."""
-    from scipy.linalg import get_lapack_funcs  # slow to import, seldom needed
+    return _routine("get_lapack_funcs", name, like.dtype)
 
-    return get_lapack_funcs(name, (like,))
+
+def blas(name: str, like: np.ndarray) -> Any:
+    """The BLAS routine for arrays like that one."""
+    return _routine("get_blas_funcs", name, like.dtype)
+
+
+@cache
+def _routine(find: str, name: str, dtype: np.dtype) -> Any:
+    import scipy.linalg  # slow to import, seldom needed
+
+    return getattr(scipy.linalg, find)(name, dtype=dtype)
 
 
 def for_kind(real: str, complex_: str, like: np.ndarray) -> Any:
@@ -38,6 +49,32 @@ def in_precision(x: np.ndarray) -> np.ndarray:
     return x.astype(np.float32) if x.dtype in (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)) else x
 
 
+def columns(x: np.ndarray) -> tuple[np.ndarray, bool]:
+    """`x` or its transpose, whichever LAPACK can work on where it lies (columns first), and whether it is transposed.
+
+    An array in neither order is given back as it is, and copied by whoever calls LAPACK.
+    """
+    is_rows = x.flags.c_contiguous and not x.flags.f_contiguous
+    return (x.T, True) if is_rows else (x, False)
+
+
+def factor(a: np.ndarray, lower: bool, clean: bool) -> int:
+    """Put the Cholesky factor of `a` in its place; LAPACK's info. The transpose of a lower factor is the upper one of
+    the transpose, so rows are no trouble.
+    """
+    stored, flipped = columns(a)
+    result, info = lapack("potrf", a)(stored, lower=lower != flipped, clean=clean, overwrite_a=True)
+    if result.ctypes.data != stored.ctypes.data:
+        stored[...] = result
+    return info
+
+
+def put(x: np.ndarray, out: np.ndarray) -> None:
+    """Copy unless it is there already."""
+    if x.ctypes.data != out.ctypes.data or x.strides != out.strides:
+        out[...] = x
+
+
 @dataclass(frozen=True, slots=True)
 class Cholesky:
     """The factor in the named triangle, NaN where the matrix is not positive definite; the other triangle is zero."""
@@ -46,10 +83,12 @@ class Cholesky:
 
     def __call__(self, a: np.ndarray, out: np.ndarray) -> None:
         wide = in_precision(a)
-        routine = lapack("potrf", wide)
+        target = out if wide is a else wide
+        put(wide, target)
         for at in matrices(a):
-            factor, info = routine(wide[at], lower=self.lower, clean=True)
-            out[at] = np.nan if info else factor
+            if factor(target[at], self.lower, clean=True):
+                target[at] = np.nan
+        put(target, out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +97,11 @@ class Potrf:
 
     lower: bool
 
-    def __call__(self, a: np.ndarray, factor: np.ndarray, info: np.ndarray) -> None:
+    def __call__(self, a: np.ndarray, out: np.ndarray, info: np.ndarray) -> None:
         info[...] = 0
-        routine = lapack("potrf", a)
+        put(a, out)
         for at in matrices(a):
-            factor[at], info[at] = routine(a[at], lower=self.lower, clean=False)
+            info[at] = factor(out[at], self.lower, clean=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,18 +114,30 @@ class TriangularSolve:
     unit_diagonal: bool
 
     def __call__(self, a: np.ndarray, b: np.ndarray, x: np.ndarray) -> None:
-        from scipy.linalg import get_blas_funcs
-
-        wide, rights = in_precision(a), in_precision(b)
-        solve: Any = get_blas_funcs("trsm", (wide, rights))
-        flags = dict(
-            side=int(not self.left),
-            lower=int(self.lower),
-            trans_a="NTC".index(self.transpose),
-            diag=int(self.unit_diagonal),
-        )
+        wide = in_precision(a)
+        target = x if wide is a else in_precision(b)
+        put(b, target)
+        solve = blas("trsm", target)
         for at in matrices(b):
-            x[at] = solve(1, wide[at], rights[at], **flags)
+            # op(a) @ x == b is x^T @ op(a)^T == b^T, for whichever of the two lies in columns
+            rights, flip = columns(target[at])
+            factors, transposed = columns(wide[at])
+            how = self.transpose
+            if transposed != flip:
+                how = "T" if how == "N" else "N"
+                factors = factors.conj() if self.transpose == "C" else factors
+            result = solve(
+                1,
+                factors,
+                rights,
+                side=int(self.left == flip),
+                lower=int(self.lower != transposed),
+                trans_a="NTC".index(how),
+                diag=int(self.unit_diagonal),
+                overwrite_b=True,
+            )
+            put(result, rights)
+        put(target, x)
 
 
 @dataclass(frozen=True, slots=True)
