@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ class Transform:
 
     kind: str
     lengths: tuple[int, ...]
-    threads: int = 1
+    threads: int = field(default=1, repr=False)  # plans are the same on every machine
 
     def __call__(self, x: np.ndarray, out: np.ndarray) -> None:
         from scipy import fft  # slow to import, seldom needed
