@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from heron.errors import HeronError
 from tests.backends.agreement import TARGETS, check, text
+from tests.buffers import search as buffers
 from tests.hlo.generate import ALL_TYPES, Program, programs
 from tests.passes import search as passes
 
@@ -33,7 +34,10 @@ def main() -> int:
     p.add_argument("--out", type=Path, default=Path("fuzz"))
     p.add_argument("--passes", action="store_true", help="passes on odd programs; nothing is compiled")
     p.add_argument("--pass", action="append", default=[], dest="names", metavar="NAME", help="with --passes")
+    p.add_argument("--buffers", action="store_true", help="loops, branches and updates in their assigned buffers")
     a = p.parse_args()
+    if a.buffers:
+        return 1 if buffers.search(a.count, a.seed, a.out) else 0
     if a.passes:
         return 1 if passes.search(a.count, a.seed, a.out, a.names, a.ops) else 0
     types = tuple(t for t in ALL_TYPES if not a.types or t.name in a.types.split(","))

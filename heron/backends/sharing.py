@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from heron.analysis.sharing import reads_in_step, same_steps
+from heron.hlo.fingerprint import digest
 from heron.hlo.instruction import Instruction
 from heron.hlo.shape import ShapeIndex
 
@@ -10,23 +11,53 @@ _STEP = frozenset({"bitcast", "reshape", "copy", "convert", "bitcast-convert"})
 
 
 def computes_in_place(i: Instruction, operand: int, output_index: ShapeIndex) -> bool:
-    """Whether the output of `i` at `output_index` may overwrite the buffer of that operand as it is computed."""
-    return reads_in_step(i, operand, output_index) or _reduces_in_step(i, operand, output_index)
+    """Whether the output of `i` at `output_index` may overwrite the buffer of that operand as it is computed.
+
+    A lone reduction visits each element once, and stores outputs of the reduced array's shape as it goes.
+    """
+    if reads_in_step(i, operand, output_index):
+        return True
+    return bool(output_index) and _feeds_reduces_of_its_size(i, operand, output_index) and _walk(i) == "once"
 
 
 def computes_in_place_on_cpu(i: Instruction, operand: int, output_index: ShapeIndex) -> bool:
     """`computes_in_place`, and kernels that go row by row: all sums of a row are taken before any of it is stored, and
     what is stored reads the row in step."""
-    return computes_in_place(i, operand, output_index) or _rows_in_step(i, operand, output_index)
-
-
-def _rows_in_step(i: Instruction, operand: int, output_index: ShapeIndex) -> bool:
+    if reads_in_step(i, operand, output_index):
+        return True
     if not _feeds_reduces_of_its_size(i, operand, output_index):
         return False
+    return _walk(i) in (("rows", "once") if output_index else ("rows",))
+
+
+#: by the digest of a body; layers of a model have equal bodies, and every pair of operand and output asks
+_WALKS: dict[str, str] = {}
+
+
+def _walk(i: Instruction) -> str:
+    """How the kernel of a fusion with reductions goes over what it reduces: `once`, in `rows`, or otherwise (empty)."""
+    key = digest(i.attrs["calls"])
+    known = _WALKS.get(key)
+    if known is None:
+        if len(_WALKS) >= 1 << 14:
+            _WALKS.clear()
+        known = _WALKS[key] = _find_walk(i)
+    return known
+
+
+def _find_walk(i: Instruction) -> str:
     from heron.codegen.heroes.base import as_fusion
+    from heron.codegen.heroes.reduction_form import analyse, groups_of
+    from heron.codegen.heroes.rows import rows_of
     from heron.codegen.heroes.select import choose
 
-    return choose(as_fusion(i)).emitter == "rows"
+    fusion = as_fusion(i)
+    if rows_of(fusion) is not None:
+        return "rows"
+    if len(groups_of(fusion)) != 1 or choose(fusion).emitter != "reduce":
+        return ""
+    form = analyse(fusion)
+    return "once" if not isinstance(form, str) and len(form.reductions) == 1 and not form.loose else ""
 
 
 def _feeds_reduces_of_its_size(i: Instruction, operand: int, output_index: ShapeIndex) -> bool:
@@ -37,23 +68,6 @@ def _feeds_reduces_of_its_size(i: Instruction, operand: int, output_index: Shape
     if not source.is_array or not same_steps(source, target):
         return False
     return _only_feeds_reduces(i.attrs["calls"].parameters[operand])
-
-
-def _reduces_in_step(i: Instruction, operand: int, output_index: ShapeIndex) -> bool:
-    """A lone reduction visits each element once, and stores outputs of the reduced array's shape as it goes."""
-    if not output_index or not _feeds_reduces_of_its_size(i, operand, output_index):
-        return False
-    from heron.codegen.heroes.base import as_fusion
-    from heron.codegen.heroes.reduction_form import analyse, groups_of
-    from heron.codegen.heroes.select import choose
-
-    fusion = as_fusion(i)
-    if len(groups_of(fusion)) != 1:  # asked first: it is quick, and large fusions are asked for every pair
-        return False
-    if choose(fusion).emitter != "reduce":
-        return False
-    form = analyse(fusion)
-    return not isinstance(form, str) and len(form.reductions) == 1 and not form.loose
 
 
 def _only_feeds_reduces(parameter: Instruction) -> bool:

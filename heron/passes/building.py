@@ -208,17 +208,8 @@ def inline(at: Instruction, callee: Computation, arguments: Sequence[Instruction
     """Copy `callee`'s body in place of `at`, its parameters being `arguments`; return what stands for `at` now."""
     caller = at.parent
     assert caller is not None
-    copies: dict[Instruction, Instruction] = dict(zip(callee.parameters, arguments, strict=True))
-    made: list[Instruction] = []
-    for i in callee.post_order():
-        if i in copies:
-            continue
-        copy = caller.attach(i.clone([copies[o] for o in i.operands]))
-        own_body(copy)
-        for before in i.control_predecessors:
-            copy.add_control_predecessor(copies[before])
-        copies[i] = copy
-        made.append(copy)
+    copies = copy_body(caller, callee, arguments)
+    made = [copy for i, copy in copies.items() if i.opcode != "parameter"]
     for before in at.control_predecessors:
         for copy in made:
             copy.add_control_predecessor(before)
@@ -230,3 +221,18 @@ def inline(at: Instruction, callee: Computation, arguments: Sequence[Instruction
     if at.parent is caller and not at.users:  # a call with side effects, which now stand in the caller
         caller.remove(at)
     return result
+
+
+def copy_body(
+    caller: Computation, callee: Computation, arguments: Sequence[Instruction]
+) -> dict[Instruction, Instruction]:
+    """Copy `callee`'s body into `caller`: what stands there for each instruction, `arguments` for its parameters."""
+    copies: dict[Instruction, Instruction] = dict(zip(callee.parameters, arguments, strict=True))
+    for i in callee.post_order():
+        if i in copies:
+            continue
+        copy = copies[i] = caller.attach(i.clone([copies[o] for o in i.operands]))
+        own_body(copy)
+        for before in i.control_predecessors:
+            copy.add_control_predecessor(copies[before])
+    return copies

@@ -17,7 +17,8 @@ from heron.passes.checks import difference, random_inputs
 from heron.passes.context import PassContext
 
 COPIES = ("copy-insertion", "memory-scheduler")
-FUSED = ("layout-assignment", "instruction-fusion", "multi-output-fusion", "fusion-wrapper", "dce", *COPIES)
+TWO_ROUNDS = ("double-buffer-loop-unrolling", *COPIES)
+FUSED = ("layout-assignment", "instruction-fusion", "multi-output-fusion", "fusion-wrapper", "dce", *TWO_ROUNDS)
 
 
 def run_passes(module: Module, names: Sequence[str] = COPIES) -> PassContext:

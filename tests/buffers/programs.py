@@ -1,4 +1,5 @@
-"""Random programs that are hard on buffers: loops with shuffled state, branches, in-place updates, tuples."""
+"""Random programs that are hard on buffers: loops with shuffled state, branches, calls, in-place updates, tuples, donated
+parameters."""
 
 from __future__ import annotations
 
@@ -31,15 +32,27 @@ class Writer:
         lines.append(f"  ROOT out = ({types}) tuple({', '.join(outs)})")
         body = "\n".join(lines)
         blocks = "\n\n".join(self.computations)
-        return f"HloModule random\n\n{blocks}\n\nENTRY main {{\n{body}\n}}\n"
+        header = self.donations(sum(" parameter(" in line for line in lines) - 1, len(outs))
+        return f"HloModule random{header}\n\n{blocks}\n\nENTRY main {{\n{body}\n}}\n"
+
+    def donations(self, parameters: int, outputs: int) -> str:
+        """What the header says of parameters the caller gives up: some take the place of an output, some no place."""
+        rng = self.rng
+        free = rng.sample(range(parameters), rng.randint(0, parameters))
+        places = rng.sample(range(outputs), rng.randint(0, min(outputs, len(free))))
+        aliases = ", ".join(f"{{{n}}}: ({free.pop()}, {{}}, {rng.choice(['may', 'must'])}-alias)" for n in places)
+        donors = ", ".join(f"({n}, {{}})" for n in free)
+        return (f", input_output_alias={{ {aliases} }}" if aliases else "") + (
+            f", buffer_donor={{ {donors} }}" if donors else ""
+        )
 
     def steps(self, lines: list[str], values: list[str], k: str, depth: int, count: int) -> list[str]:
         """Append `count` random steps; all values there are then. `k` is a counter in scope."""
         values = list(values)
         for _ in range(count):
-            kinds = ["unary", "binary", "binary", "update", "scatter", "constant", "view"]
+            kinds = ["unary", "binary", "binary", "turn", "update", "scatter", "constant", "view"]
             if depth:
-                kinds += ["loop", "loop", "branch"]
+                kinds += ["loop", "loop", "branch", "call"]
             made = getattr(self, self.rng.choice(kinds))(lines, values, k, depth)
             values += made
         return values
@@ -53,6 +66,29 @@ class Writer:
         n, op = self.name("b"), self.rng.choice(["add", "subtract", "maximum"])
         lines.append(f"  {n} = {VECTOR} {op}({self.rng.choice(values)}, {self.rng.choice(values)})")
         return [n]
+
+    def turn(self, lines: list[str], values: list[str], k: str, depth: int) -> list[str]:
+        """An op that cannot be computed in place."""
+        n = self.name("r")
+        lines.append(f"  {n} = {VECTOR} reverse({self.rng.choice(values)}), dimensions={{0}}")
+        return [n]
+
+    def call(self, lines: list[str], values: list[str], k: str, depth: int) -> list[str]:
+        rng, name, pair = self.rng, self.name("callee"), f"({VECTOR}, {VECTOR})"
+        mine = [self.name("q") for _ in range(2)]
+        counter = self.name("k")
+        inner = [f"  {q} = {VECTOR} parameter({n})" for n, q in enumerate(mine)]
+        inner.append(f"  {counter} = s32[] parameter(2)")
+        after = self.steps(inner, mine, counter, depth - 1, rng.randint(0, 4))
+        inner.append(f"  ROOT {self.name('r')} = {pair} tuple({rng.choice(after)}, {rng.choice(after)})")
+        self.computations.append(f"{name} {{\n" + "\n".join(inner) + "\n}")
+        made: list[str] = []
+        for _ in range(rng.randint(1, 2)):  # called twice, it needs two copies
+            call, parts = self.name("call"), [self.name("g"), self.name("g")]
+            lines.append(f"  {call} = {pair} call({rng.choice(values)}, {rng.choice(values)}, {k}), to_apply={name}")
+            lines += [f"  {g} = {VECTOR} get-tuple-element({call}), index={n}" for n, g in enumerate(parts)]
+            made += parts
+        return made
 
     def constant(self, lines: list[str], values: list[str], k: str, depth: int) -> list[str]:
         n = self.name("c")

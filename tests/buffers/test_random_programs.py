@@ -9,8 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.buffers.compiled import COPIES, FUSED, assert_survives
+from tests.buffers.compiled import COPIES, FUSED, TWO_ROUNDS, assert_survives
 from tests.buffers.programs import random_program
+
+WAYS = (COPIES, TWO_ROUNDS, FUSED)
 
 
 def check(rng: Random, names: tuple[str, ...]) -> None:
@@ -21,7 +23,7 @@ def check(rng: Random, names: tuple[str, ...]) -> None:
 
 
 @given(st.randoms(use_true_random=False))
-@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(max_examples=50, suppress_health_check=list(HealthCheck))
 def test_plain(rng: Random) -> None:
     check(rng, COPIES)
 
@@ -32,6 +34,6 @@ def test_fused(rng: Random) -> None:
     check(rng, FUSED)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(60))
 def test_seeds(seed: int) -> None:
-    check(Random(seed), COPIES if seed % 2 else FUSED)
+    check(Random(seed), WAYS[seed % 3])

@@ -116,6 +116,7 @@ def schedule() -> Pipeline:
         "scheduled",
         [
             get("flatten-call-graph"),
+            get("double-buffer-loop-unrolling", can_share=computes_in_place_on_cpu, least_bytes=4096),
             get("copy-insertion", can_share=computes_in_place_on_cpu),
             get("memory-scheduler", can_share=computes_in_place_on_cpu),
         ],

@@ -135,6 +135,7 @@ def schedule() -> Pipeline:
         "scheduled",
         [
             get("flatten-call-graph"),
+            get("double-buffer-loop-unrolling", can_share=computes_in_place),
             get("copy-insertion", can_share=computes_in_place),
             get("memory-scheduler", can_share=computes_in_place),
         ],

@@ -116,17 +116,18 @@ def order_edges(plan: Plan) -> list[tuple[Instruction, Instruction]]:
 
     In every buffer, whoever reads one value comes before whoever writes the next one.
     """
-    graph, uses = plan.flow.graph, plan.sets.liveness.uses
+    graph, live = plan.flow.graph, plan.sets.liveness
     found: dict[tuple[Instruction, Instruction], None] = {}
     for standing, values in plan.sets.sets().items():
         if len(values) == 1:
             continue
         holds = plan.sets.holds(standing)
-        for (start, end, before), (_, _, after) in zip(holds, holds[1:], strict=False):
+        for (start, end, before), (tick, _, after) in zip(holds, holds[1:], strict=False):
             if after.kind == "output" or before is after:
                 continue
-            readers = [i for t, i in uses[before] if start <= t <= end] or [before.instruction]
-            for reader in readers:
+            if tick not in live.writes(after):  # what is read in another branch, too
+                continue
+            for reader in live.readers(before, start, end):
                 pair = _common(graph, reader, after.instruction)
                 if pair is not None:
                     found[pair] = None
@@ -161,6 +162,6 @@ def last_readers(plan: Plan, v: Value, tick: int, home: Computation) -> list[Ins
     if previous is None:
         return []
     start, end, value = previous
-    readers = [i for t, i in plan.sets.liveness.uses[value] if start <= t <= min(end, tick)]
-    lifted = (lift(plan.flow.graph, i, home) for i in readers or [value.instruction])
+    readers = plan.sets.liveness.readers(value, start, min(end, tick))
+    lifted = (lift(plan.flow.graph, i, home) for i in readers)
     return [i for i in lifted if i is not None]
