@@ -67,11 +67,13 @@ def updated_parameter(update: Instruction, operand: int = 0, alone: bool = False
     """The fusion parameter whose buffer an update inside a fusion may overwrite; None when there is none.
 
     It reaches the update through views, and nothing else reads it, but (unless `alone`) slices at the very place of the
-    update that reach it elementwise: each element is read before it is written.
+    update that reach it elementwise: each element is read before it is written. A scatter of a copy leaves what is
+    copied as it is.
     """
     below: Instruction = update
     target = update.operands[operand]
-    while target.opcode in _SAME_PLACE:
+    views = _SAME_PLACE - {"copy"} if update.opcode == "scatter" else _SAME_PLACE
+    while target.opcode in views:
         if len(target.users) != 1:
             return None
         below, target = target, target.operands[0]

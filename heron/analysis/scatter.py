@@ -8,6 +8,8 @@ from heron.hlo.instruction import Instruction
 
 #: a GPU thread may compare its update with that many others
 FEW = 128
+#: how a kernel finds the updates of an element: it looks at all, or bisects sorted indices
+ALL, SORTED = "all looked at", "bisected"
 _COMMUTATIVE = frozenset({"add", "multiply", "minimum", "maximum", "and", "or", "xor"})
 
 
@@ -39,3 +41,13 @@ def has_whole_windows(i: Instruction) -> bool:
     sizes = dict(zip((d for d in range(rank) if d not in gone), i.update_window_dims, strict=True))
     updates = i.operands[-1].shape.dims
     return all(d not in sizes or updates[sizes[d]] == 1 for d in i.scatter_dims_to_operand_dims)
+
+
+def finds_updates(i: Instruction) -> str:
+    """How a kernel that computes each element of the result can find its updates, in order; empty when it cannot."""
+    if update_count(i) <= FEW:
+        return ALL
+    dims, t = i.scatter_dims_to_operand_dims, i.operands[len(i.operands) // 2].shape.element_type
+    orders = t.is_integer and (t.is_signed or t.bits < 64) and list(dims) == sorted(dims)
+    whole = has_whole_windows(i) and not i.input_batching_dims
+    return SORTED if i.indices_are_sorted and orders and whole else ""

@@ -11,9 +11,13 @@ TILE_BYTES = 48 << 10
 
 def tile_of(i: Instruction) -> int:
     """Elements of a tile of the sort `i`: a power of two."""
-    each = sum(o.shape.element_type.byte_size for o in i.operands)
+    return tile_for(sum(o.shape.element_type.byte_size for o in i.operands))
+
+
+def tile_for(bytes_each: int) -> int:
+    """Elements of a tile of a sort whose operands have that many bytes an element."""
     tile = MAX_TILE
-    while tile > 2 and tile * each > TILE_BYTES:
+    while tile > 2 and tile * bytes_each > TILE_BYTES:
         tile //= 2
     return tile
 

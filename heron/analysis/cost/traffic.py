@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from heron.analysis.in_place import updated_parameter
 from heron.hlo.instruction import Instruction
 
 #: ops that read no more of operand 0 than they give out
@@ -28,7 +29,7 @@ def bytes_written(i: Instruction) -> int:
     for part in parts:
         if part.opcode == "dynamic-update-slice":
             total += _size(part.operands[1])
-        elif part.opcode == "scatter":
+        elif part.opcode == "scatter" and not (i.opcode == "fusion" and updated_parameter(part) is None):
             total += sum(_size(o) for o in part.operands[len(part.operands) // 2 + 1 :])
         else:
             total += _size(part)

@@ -89,7 +89,8 @@ class Scatter:
 
 
 def _without_views(i: Instruction) -> Instruction:
-    while i.opcode in ("bitcast", "reshape", "copy") and i.operands[0].opcode == "parameter":
+    """The array that a view shows. A copy is one of its own: its original stays as it is."""
+    while i.opcode in ("bitcast", "reshape") and i.operands[0].opcode == "parameter":
         i = i.operands[0]
     return i
 

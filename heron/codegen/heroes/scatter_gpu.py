@@ -5,6 +5,8 @@ not matter (sums of integers, minima, bits) updates are atomic. Elsewhere the fi
 the leader's thread does all updates of that element in their order, the other threads nothing. Where indices are
 sorted, updates of one element are neighbours; a few updates are compared with each other. Many unsorted ones are sorted
 before, by the scatter-determinism-expander; left as they are (`Options.deterministic` off) they are atomic.
+
+All this updates the operand in place. Where the operand is computed in the kernel, see `scatter_whole`.
 """
 
 from __future__ import annotations
@@ -17,14 +19,15 @@ from xdsl.dialects import arith, scf
 from xdsl.ir import Block, Region, SSAValue
 
 from heron.analysis import scatter as facts
-from heron.analysis.indexing.expr import Const, Expr
-from heron.analysis.indexing.hlo_maps import Index, delinearize, linearize
+from heron.analysis.indexing.expr import Expr
+from heron.analysis.indexing.hlo_maps import Index, linearize
 from heron.codegen.dialects.xla_gpu import AtomicRMWOp, YieldOp
-from heron.codegen.elemental import Value
 from heron.codegen.elemental.control import apply
+from heron.codegen.heroes import scatter_whole
 from heron.codegen.heroes.base import Entry
 from heron.codegen.heroes.iteration import gpu_loops, plan_gpu
-from heron.codegen.heroes.scatter_form import Scatter, combine, combined
+from heron.codegen.heroes.scatter_form import Scatter, combine
+from heron.codegen.heroes.scatter_updates import Updates
 from heron.codegen.kernel import Kernel, Launch
 from heron.codegen.mlir_types import I1, INDEX
 from heron.errors import HeronError
@@ -35,15 +38,10 @@ Write = Callable[[Index, Index, Sequence[SSAValue]], Sequence[SSAValue]]
 
 
 def emit(frame: Entry, s: Scatter) -> Kernel:
-    """The kernel. Raises GEN131 for a computed operand, GEN132 for many updates of several arrays in no order."""
-    for operand in s.operands:
-        if operand.opcode != "parameter":
-            raise HeronError(
-                "GEN131",
-                "a GPU scatter updates an operand that is computed in the same kernel",
-                where=str(s.i),
-                hint="compute the operand in a kernel before",
-            )
+    """The kernel. Raises GEN131 where a computed operand cannot be, GEN132 for many updates of several arrays in no
+    order."""
+    if any(operand.opcode != "parameter" for operand in s.operands):
+        return scatter_whole.emit(frame, s)
     if not prod(s.sizes):
         return frame.finish(Launch(), "scatter", {"elements": "0"})
     form, write = _form(frame, s)
@@ -99,38 +97,17 @@ def _atomic(frame: Entry, s: Scatter, index: Index, where: Index, tensors: Seque
     return [e.b.add(op).results[0]]
 
 
-class _Leaders:
+class _Leaders(Updates):
     """The thread of an element's first update does all its updates."""
-
-    def __init__(self, frame: Entry, s: Scatter) -> None:
-        self.frame, self.e, self.s = frame, frame.e, s
-        self.count = prod(s.batch_sizes)
-        self.shapes = [scalar(o.shape.element_type) for o in s.operands]
 
     def number(self, index: Index) -> Expr:
         """Which update an element of the updates belongs to, as a variable."""
         number = self.e.simplify((linearize([index[d] for d in self.s.batch], self.s.batch_sizes),))[0]
         return self.e.variable(self.e.index_value(number), 0, self.count - 1)
 
-    def batch(self, number: Expr) -> Index:
-        return self.e.simplify(delinearize(number, self.s.batch_sizes))
-
     def current(self, where: Index, tensors: Sequence[SSAValue]) -> list[SSAValue]:
         """The elements as they are, packed."""
-        found = [self.e.extract(t, where) for t in tensors]
-        return [v for value, shape in zip(found, self.shapes, strict=True) for v in self.e.pack(value, shape)]
-
-    def with_update(self, packed: Sequence[SSAValue], index: Index) -> list[SSAValue]:
-        """The elements with the update at `index`, packed."""
-        e, rest = self.e, iter(packed)
-        current = [e.unpack(rest, shape) for shape in self.shapes]
-        results = combined(self.frame, self.s, current, [e.value(u, index) for u in self.s.updates])
-        return [v for value, shape in zip(results, self.shapes, strict=True) for v in e.pack(value, shape)]
-
-    def stored(self, packed: Sequence[SSAValue], where: Index, tensors: Sequence[SSAValue]) -> list[SSAValue]:
-        e, rest = self.e, iter(packed)
-        values: list[Value] = [e.unpack(rest, shape) for shape in self.shapes]
-        return [e.insert(v, t, where) for v, t in zip(values, tensors, strict=True)]
+        return self.packed([self.e.extract(t, where) for t in tensors])
 
 
 class _Runs(_Leaders):
@@ -140,11 +117,11 @@ class _Runs(_Leaders):
         e, b, s = self.e, self.e.b, self.s
         number = self.number(index)
         window = [index[d] for d in s.window]
-        mine = self._vector(self.batch(number))
+        mine = self.vector(self.batch(number))
         value = e.index_value(number)
         before = b.op(arith.MaxSIOp, b.op(arith.SubiOp, value, b.integer(1)), b.integer(0))
-        same = self._equal(mine, self._vector(self.batch(e.variable(before, 0, self.count - 1))))
-        first = b.op(arith.OrIOp, b.cmpi("eq", value, b.integer(0)), self._not(same))
+        same = self.equal(mine, self.vector(self.batch(e.variable(before, 0, self.count - 1))))
+        first = b.op(arith.OrIOp, b.cmpi("eq", value, b.integer(0)), b.negate(same))
 
         def all_updates() -> list[SSAValue]:
             packed = self.with_update(self.current(where, tensors), s.index(self.batch(number), tuple(window)))
@@ -153,9 +130,9 @@ class _Runs(_Leaders):
             with e.region(test):
                 # the last update again instead of one past the end
                 place = b.op(arith.MinSIOp, test.args[0], b.integer(self.count - 1))
-                theirs = self._vector(self.batch(e.variable(place, 0, self.count - 1)))
+                theirs = self.vector(self.batch(e.variable(place, 0, self.count - 1)))
                 inside = b.cmpi("slt", test.args[0], b.integer(self.count))
-                b.terminate(scf.ConditionOp, [b.op(arith.AndIOp, inside, self._equal(mine, theirs)), *test.args])
+                b.terminate(scf.ConditionOp, [b.op(arith.AndIOp, inside, self.equal(mine, theirs)), *test.args])
             with e.region(step):
                 at = s.index(self.batch(e.variable(step.args[0], 0, self.count - 1)), tuple(window))
                 next_ = b.op(arith.AddiOp, step.args[0], b.integer(1))
@@ -168,28 +145,6 @@ class _Runs(_Leaders):
 
         return e.guarded(first, tensors, all_updates)
 
-    def _vector(self, batch: Index) -> list[SSAValue]:
-        """The index vector of an update."""
-        s = self.s
-        found: list[SSAValue] = []
-        for component in range(len(s.i.scatter_dims_to_operand_dims)):
-            read = list(batch)
-            if s.i.index_vector_dim < s.indices.shape.rank:
-                read.insert(s.i.index_vector_dim, Const(component))
-            found.append(self.e.value(s.indices, self.e.simplify(tuple(read))))
-        return found
-
-    def _equal(self, one: Sequence[SSAValue], two: Sequence[SSAValue]) -> SSAValue:
-        b = self.e.b
-        tests = [b.cmpi("eq", x, y) for x, y in zip(one, two, strict=True)]
-        result = tests[0]
-        for test in tests[1:]:
-            result = b.op(arith.AndIOp, result, test)
-        return result
-
-    def _not(self, test: SSAValue) -> SSAValue:
-        return self.e.b.op(arith.XOrIOp, test, self.e.b.integer(1, I1))
-
 
 class _Few(_Leaders):
     """Each thread looks at all updates for those whose window holds its element."""
@@ -200,7 +155,7 @@ class _Few(_Leaders):
         place = tuple(e.variable(e.index_value(p), 0, n - 1) for p, n in zip(where, self.s.target_dims, strict=True))
 
         def earlier(variables: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
-            holds, _ = self._holds(variables[0], place)
+            holds, _ = self.holds(variables[0], place)
             return [b.op(arith.OrIOp, carried[0], holds)]
 
         found = e.loop([self.count], [b.integer(0, I1)], earlier, lambda v: [(v[0] - number, -self.count, -1)])
@@ -208,11 +163,11 @@ class _Few(_Leaders):
 
         def all_updates() -> list[SSAValue]:
             def update(variables: Index, packed: Sequence[SSAValue]) -> list[SSAValue]:
-                holds, window = self._holds(variables[0], place)
+                holds, window = self.holds(variables[0], place)
                 return e.guarded(
                     holds,
                     packed,
-                    lambda: self.with_update(packed, self.s.index(self.batch(variables[0]), self._inside(window))),
+                    lambda: self.with_update(packed, self.s.index(self.batch(variables[0]), self.inside(window))),
                 )
 
             packed = e.loop(
@@ -221,25 +176,3 @@ class _Few(_Leaders):
             return self.stored(packed, place, tensors)
 
         return e.guarded(first, tensors, all_updates)
-
-    def _holds(self, number: Expr, place: Index) -> tuple[SSAValue, list[Expr]]:
-        """Whether the window of an update lies inside the operand and holds `place`, and which place of it that is."""
-        e, s = self.e, self.s
-        start, constraints = s.place(e, s.index(self.batch(number), (Const(0),) * len(s.window)))
-        gone = {*s.i.inserted_window_dims, *(s.i.input_batching_dims or ())}
-        sizes = iter([s.sizes[d] for d in s.window])
-        offsets: list[Expr] = []
-        for d, (p, first) in enumerate(zip(place, start, strict=True)):
-            offset, size = p - first, 1 if d in gone else next(sizes)
-            constraints.append((offset, 0, size - 1))
-            if d not in gone:
-                offsets.append(offset)
-        holds = e.holds(constraints)
-        return e.b.integer(1, I1) if holds is None else holds, offsets
-
-    def _inside(self, window: Sequence[Expr]) -> Index:
-        """Offsets in a window that are known to lie in it, as variables of that range."""
-        e = self.e
-        values = e.index_values(e.simplify(tuple(window)))
-        sizes = [self.s.sizes[d] for d in self.s.window]
-        return tuple(e.variable(v, 0, n - 1) for v, n in zip(values, sizes, strict=True))

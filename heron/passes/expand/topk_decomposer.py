@@ -5,15 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from heron.analysis.sort_tiles import tile_for
 from heron.hlo import shape
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
 from heron.hlo.shape import PRED_SCALAR
 from heron.hlo.types import S32, ElementType
 from heron.passes.base import Constraint
-from heron.passes.building import array
+from heron.passes.building import array, is_static, reshape, scalar
 from heron.passes.expand.expander import Expander
 from heron.passes.registry import register
+
+#: widths of types that have a value after all others
+_PADDED = (16, 32, 64)
 
 
 @register
@@ -22,6 +28,8 @@ class TopkDecomposer(Expander):
     """Writes topk, the op and the custom call of that name, as a stable sort with positions, cut off after k.
 
     Floats are compared in total order, so NaNs of positive sign are the largest; of equals the earlier comes first.
+    With ``tiles``, rows longer than a GPU block can hold are cut into parts that it can: the k largest of each part, one
+    after the other, are the next row to look through. A kernel each time instead of all those of a long sort.
 
     ROOT t = (f32[2,3], s32[2,3]) topk(f32[2,8] x), k=3, largest=true
     ->
@@ -43,6 +51,7 @@ class TopkDecomposer(Expander):
     """
 
     name = "topk-decomposer"
+    tiles: bool = False
     opcodes = frozenset({"topk", "custom-call"})
     dynamic = True
     constraints = (Constraint("topk-decomposer", "stable-sort-expander", "it makes stable sorts", all_runs=True),)
@@ -54,19 +63,65 @@ class TopkDecomposer(Expander):
         c, (x,) = i.parent, i.operands
         assert c is not None and c.module is not None
         dims, d = x.shape.dims, x.shape.rank - 1
+        largest, t, k = bool(i.attrs.get("largest", True)), x.shape.element_type, i.shape.at((0,)).dims[-1]
+        tile = tile_for(t.byte_size + S32.byte_size)
+        if self.tiles and is_static(i) and dims[d] > tile and 2 * k <= tile and t.bits in _PADDED:
+            return _in_tiles(i, x, k, tile, largest)
         positions = _sized(c.add("iota", [], array(S32, dims), like=i, iota_dimension=d), x)
-        largest = bool(i.attrs.get("largest", True))
-        comparator = c.module.add_computation(_comparator(x.shape.element_type, largest))
-        both = [x, positions]
-        result = shape.tuple_([o.shape.with_default_layout() for o in both])
-        line = c.add("sort", both, result, like=i, dimensions=(d,), is_stable=True, to_apply=comparator)
-        wanted = i.shape.at((0,)).dims
-        window = tuple((0, n, 1) for n in wanted)
-        parts: list[Instruction] = []
-        for n in range(len(both)):
-            part = c.add("get-tuple-element", [line], result.at((n,)), index=n)
-            parts.append(c.add("slice", [part], i.shape.at((n,)).with_default_layout(), like=i, slice=window))
-        return c.add("tuple", parts, like=i)
+        comparator = c.module.add_computation(_comparator(t, largest))
+        line = [x, positions]
+        return c.add("tuple", _first(i, line, k, comparator, is_stable=True), like=i)
+
+
+def _in_tiles(i: Instruction, x: Instruction, k: int, tile: int, largest: bool) -> Instruction:
+    """The first `k` of parts of rows, until what is left of a row is one part."""
+    c, t = x.parent, x.shape.element_type
+    assert c is not None and c.module is not None
+    comparator = c.module.add_computation(_with_tie_break(_comparator(t, largest)))
+    *rows, n = x.shape.dims
+    line = [x, c.add("iota", [], array(S32, (*rows, n)), like=i, iota_dimension=len(rows))]
+    # what fills up the last part comes after everything: no value is beyond it, and its positions are past the end
+    beyond = [scalar(c, t, _beyond(t, largest)), scalar(c, S32, (1 << 31) - 1)]
+    while n > tile:
+        parts = -(-n // tile)
+        size = -(-n // parts)
+        for m, fill in enumerate(beyond):
+            if parts * size > n:
+                padding = (*((0, 0, 0) for _ in rows), (0, parts * size - n, 0))
+                shape_ = array(line[m].shape.element_type, (*rows, parts * size))
+                line[m] = c.add("pad", [line[m], fill], shape_, like=i, padding=padding)
+            line[m] = reshape(line[m], (*rows, parts, size))
+        line = [reshape(p, (*rows, parts * k)) for p in _first(i, line, k, comparator)]
+        n = parts * k
+    return c.add("tuple", _first(i, line, k, comparator), like=i)
+
+
+def _first(
+    i: Instruction, line: list[Instruction], k: int, comparator: Computation, is_stable: bool = False
+) -> list[Instruction]:
+    """The first `k` along the last dimension of what `line` is when sorted."""
+    c, dims = line[0].parent, line[0].shape.dims
+    assert c is not None
+    d = len(dims) - 1
+    result = shape.tuple_([o.shape.with_default_layout() for o in line])
+    stable = {"is_stable": True} if is_stable else {}
+    both = c.add("sort", line, result, like=i, dimensions=(d,), to_apply=comparator, **stable)
+    window = tuple((0, n, 1) for n in (*dims[:d], k))
+    parts: list[Instruction] = []
+    for n, o in enumerate(line):
+        part = c.add("get-tuple-element", [both], result.at((n,)), index=n)
+        parts.append(c.add("slice", [part], array(o.shape.element_type, (*dims[:d], k)), like=i, slice=window))
+    return parts
+
+
+def _beyond(t: ElementType, largest: bool) -> np.generic:
+    """The value that comes after all others: as bits, the last in total order for floats."""
+    words = np.dtype(f"u{t.byte_size}")
+    ones = (1 << t.bits) - 1
+    if t.is_float:
+        return np.array(ones if largest else ones >> 1, words).view(t.dtype)[()]
+    info = np.iinfo(t.dtype)
+    return np.array(info.min if largest else info.max, t.dtype)[()]
 
 
 def _sized(positions: Instruction, x: Instruction) -> Instruction:
@@ -90,4 +145,14 @@ def _comparator(t: ElementType, largest: bool) -> Computation:
     if t.is_float:
         attrs["type"] = "TOTALORDER"
     c.root = c.add("compare", values, PRED_SCALAR, **attrs)
+    return c
+
+
+def _with_tie_break(c: Computation) -> Computation:
+    """The comparator with the smaller position first among equals."""
+    a, b, m, n = c.parameters
+    before = c.root
+    first = c.add("compare", [m, n], PRED_SCALAR, direction="LT")
+    equal = c.add("compare", [a, b], PRED_SCALAR, **{**before.attrs, "direction": "EQ"})
+    c.root = c.add("select", [equal, first, before], PRED_SCALAR)
     return c

@@ -130,18 +130,80 @@ def test_output_shares_the_operands_buffer() -> None:
     assert "ld.global.nc" in text  # indices and updates are read-only
 
 
-def test_computed_operand() -> None:
-    source = """HloModule m
-c { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }
-f { i = s32[30] parameter(0) u = f32[30] parameter(1) z = f32[] constant(1)
-  x = f32[9] broadcast(z), dimensions={}
-  ROOT s = f32[9] scatter(x, i, u), update_window_dims={}, inserted_window_dims={0},
-    scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=c }
-ENTRY e { i = s32[30] parameter(0) u = f32[30] parameter(1)
-  ROOT k = f32[9] fusion(i, u), kind=kInput, calls=f }"""
-    in_place(source, [RNG.integers(-1, 10, 30).astype(np.int32), RNG.normal(size=30).astype(np.float32)], False, 1e-5)
+COMPUTED = """HloModule m
+c {{ a = {t}[] parameter(0) b = {t}[] parameter(1) ROOT r = {t}[] {combined} }}
+f {{ i = s32[{n},{k}] parameter(0) u = {t}[{n}{window}] parameter(1) {operand}
+  ROOT s = {t}[{dims}] scatter(x, i, u), update_window_dims={{{wd}}}, inserted_window_dims={{{gone}}},
+    scatter_dims_to_operand_dims={{{to}}}, index_vector_dim=1, indices_are_sorted={is_sorted}, to_apply=c }}
+ENTRY e {{ i = s32[{n},{k}] parameter(0) u = {t}[{n}{window}] parameter(1) {extra}
+  ROOT r = {t}[{dims}] fusion(i, u{given}), kind=kInput, calls=f }}"""
+ONES = "z = {t}[] constant(1) x = {t}[{dims}] broadcast(z), dimensions={{}}"
+COPY = "p = {t}[{dims}] parameter(2) x = {t}[{dims}] copy(p)"
+
+
+def computed(operand: str, n: int, dims: str, window: str = "", t: str = "f32", op: str = "add", **to: str) -> str:
+    """A scatter of what its kernel computes."""
+    given, rank = operand == COPY, dims.count(",") + 1
+    places = to.get("to", "0")
+    gone = to.get("gone", places)
+    wide = ",".join(str(d + 1) for d in range(rank - len(gone.split(",")) if gone else rank))
+    return COMPUTED.format(
+        t=t, combined=f"{op}(a, b)" if op else f"{t}[] parameter(1)", n=n, k=places.count(",") + 1, dims=dims,
+        window=f",{window}" if window else "", operand=operand.format(t=t, dims=dims), wd=wide, gone=gone, to=places,
+        is_sorted=to.get("is_sorted", "false"), extra=f"p = {t}[{dims}] parameter(2)" * given, given=", p" * given,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("operand", [ONES, COPY])
+@pytest.mark.parametrize(
+    ("n", "dims", "window", "to"),
+    [
+        (30, "9", "", {}),
+        (30, "9,8", "8", {}),
+        (30, "9,600", "600", {}),
+        (30, "40,8", "40", {"to": "1"}),
+        (30, "7,8,12", "12", {"to": "0,1"}),
+        (5, "9,8", "2,3", {"to": "0,1", "gone": ""}),
+        (5, "9,8", "2,3", {"to": "0", "gone": ""}),
+        (400, "9", "", {"is_sorted": "true"}),
+        (400, "9,8", "8", {"is_sorted": "true"}),
+        (129, "90,200", "200", {"is_sorted": "true"}),
+        (400, "7,8,12", "12", {"to": "0,1", "is_sorted": "true"}),
+        (400, "7,8,12", "8", {"to": "0,2", "is_sorted": "true"}),
+    ],
+)
+def test_computed_operand(operand: str, n: int, dims: str, window: str, to: dict[str, str]) -> None:
+    source = computed(operand, n, dims, window, **to)
+    shape = tuple(map(int, dims.split(",")))
+    limits = [shape[int(d)] for d in to.get("to", "0").split(",")]
+    i = np.stack([RNG.integers(-1, limit + 1, n) for limit in limits], axis=1).astype(np.int32)
+    if "is_sorted" in to:
+        i = i[np.lexsort(i.T[::-1])]
+    u = RNG.normal(size=(n, *map(int, filter(None, window.split(","))))).astype(np.float32)
+    inputs = [i, u] + [RNG.normal(size=shape).astype(np.float32)] * (operand == COPY)
+    for gpu in (False, True):
+        in_place(source, inputs, gpu, 1e-4)
+    kernel = emit_fusion(root_fusion(source), "k", targets.get("sm_90"))
+    assert all(a.alias is None for a in kernel.args)
+    assert kernel.notes["updates"] == ("bisected" if "is_sorted" in to else "all looked at")
+
+
+def test_computed_operand_of_narrow_types_and_updates_that_replace() -> None:
+    i = np.sort(RNG.integers(0, 9, 200)).reshape(200, 1).astype(np.int32)
+    for t, dtype in (("bf16", ml_dtypes.bfloat16), ("s8", np.int8), ("f64", np.float64)):
+        u = RNG.integers(-9, 9, (200, 8)).astype(dtype)
+        for op in ("maximum", ""):
+            source = computed(ONES, 200, "9,8", "8", t, op, is_sorted="true")
+            if not op:
+                source = source.replace(
+                    f"b = {t}[] parameter(1) ROOT r = {t}[] {t}[] parameter(1)", f"ROOT b = {t}[] parameter(1)"
+                )
+            in_place(source, [i, u], True)
+
+
+def test_computed_operand_with_many_unsorted_updates_is_refused() -> None:
     with pytest.raises(HeronError, match="GEN131"):
-        emit_fusion(root_fusion(source), "k", targets.get("sm_90"))
+        emit_fusion(root_fusion(computed(ONES, 400, "9")), "k", targets.get("sm_90"))
 
 
 @pytest.mark.parametrize(
