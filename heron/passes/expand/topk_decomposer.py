@@ -28,8 +28,8 @@ class TopkDecomposer(Expander):
     """Writes topk, the op and the custom call of that name, as a stable sort with positions, cut off after k.
 
     Floats are compared in total order, so NaNs of positive sign are the largest; of equals the earlier comes first.
-    With ``tiles``, rows longer than a GPU block can hold are cut into parts that it can: the k largest of each part, one
-    after the other, are the next row to look through. A kernel each time instead of all those of a long sort.
+    With ``tiles``, rows longer than a GPU block can hold are cut into parts that it can: what is first in each part is
+    the next row to look through. A kernel each time instead of all those of a long sort.
 
     ROOT t = (f32[2,3], s32[2,3]) topk(f32[2,8] x), k=3, largest=true
     ->
@@ -104,7 +104,7 @@ def _first(
     assert c is not None
     d = len(dims) - 1
     result = shape.tuple_([o.shape.with_default_layout() for o in line])
-    stable = {"is_stable": True} if is_stable else {}
+    stable: dict[str, Any] = {"is_stable": True} if is_stable else {}
     both = c.add("sort", line, result, like=i, dimensions=(d,), to_apply=comparator, **stable)
     window = tuple((0, n, 1) for n in (*dims[:d], k))
     parts: list[Instruction] = []
@@ -114,7 +114,7 @@ def _first(
     return parts
 
 
-def _beyond(t: ElementType, largest: bool) -> np.generic:
+def _beyond(t: ElementType, largest: bool) -> object:
     """The value that comes after all others: as bits, the last in total order for floats."""
     words = np.dtype(f"u{t.byte_size}")
     ones = (1 << t.bits) - 1
