@@ -133,7 +133,7 @@ class _Elements(Updates):
         gone = set(i.inserted_window_dims)
         window = [p - p if d in i.scatter_dims_to_operand_dims else p for d, p in enumerate(place) if d not in gone]
         window = list(e.simplify(tuple(window)))
-        carried = [self._first(mine), *values]
+        carried: list[SSAValue] = [self._first(mine), *values]
         for step in (_TOGETHER, 1) if self.count >= _TOGETHER else (1,):
             types = [v.type for v in carried]
             test, body = Block(arg_types=types), Block(arg_types=types)
