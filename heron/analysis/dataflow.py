@@ -8,7 +8,7 @@ each flow whether the two really share or a copy is made.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -126,7 +126,7 @@ class Dataflow:
             for i in c.instructions:
                 if i.opcode in TRANSPARENT or i.opcode == "call":
                     continue
-                for operand in i.operands:
+                for operand in awaited(i):
                     tree = at[operand]
                     if isinstance(tree, Value):
                         found[tree].append(i)
@@ -266,6 +266,20 @@ def _async_start(flow: Dataflow, i: Instruction) -> Tree:
     return (operands, result, *tail)
 
 
+def _moving_start(flow: Dataflow, i: Instruction) -> Tree:
+    """(operands, results, context…): as for async-start, of the results' own shapes."""
+    fresh = flow._fresh(i)
+    assert isinstance(fresh, tuple)
+    operands = tuple(flow.at[o] for o in i.operands)
+    return (operands if i.shape.at((0,)).is_tuple else operands[0], *fresh[1:])
+
+
+def _recv_done(flow: Dataflow, i: Instruction) -> Tree:
+    started = flow.at[i.operands[0]]
+    assert isinstance(started, tuple)
+    return (started[0], None)
+
+
 def _copy_start(flow: Dataflow, i: Instruction) -> Tree:
     fresh = flow._fresh(i)
     assert isinstance(fresh, tuple)
@@ -283,10 +297,24 @@ _RULES = {
     "async-start": _async_start,
     "async-update": lambda flow, i: flow.at[i.operands[0]],
     "async-done": lambda flow, i: flow.at[i.operands[0]][1],
+    "all-gather-start": _moving_start,
+    "all-gather-done": lambda flow, i: flow.at[i.operands[0]][1],
+    "collective-permute-start": lambda flow, i: (_moving_start if i.slice_sizes is None else Dataflow._fresh)(flow, i),
+    "collective-permute-done": lambda flow, i: flow.at[i.operands[0]][1],
+    "all-reduce-done": lambda flow, i: flow.at[i.operands[0]],
+    "send": _moving_start,
+    "recv-done": _recv_done,
     "copy-start": _copy_start,
     "copy-done": lambda flow, i: flow.at[i.operands[0]][0],
     **{name: (lambda flow, i: flow.at[i.operands[0]]) for name in FORWARDING},
 }
+
+
+def awaited(i: Instruction) -> Sequence[Instruction]:
+    """What `i` needs to be there: its operands, and those of the all-reduce that it waits for."""
+    if i.opcode != "all-reduce-done":
+        return i.operands
+    return (*i.operands, *i.operands[0].operands)
 
 
 # -- trees -----------------------------------------------------------------------------------------------------------

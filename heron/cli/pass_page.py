@@ -21,6 +21,7 @@ _TITLES = {
     "layout": "Layouts",
     "fusion": "Fusion",
     "copies": "Copies and buffers",
+    "collectives": "Collectives",
     "schedule": "Schedules",
     "tools": "Tools",
 }

@@ -40,6 +40,10 @@ class Target:
     memory_bandwidth: int = 0
     #: from one kernel's end to the next one's start
     launch_seconds: float = 0.0
+    #: to other devices, and from one to the next one without data
+    link_bandwidth: int = 10_000_000_000
+    link_seconds: float = 5e-6
+    host_bandwidth: int = 10_000_000_000
     l1_bytes: int = 0
     l2_bytes: int = 0
     l3_bytes: int = 0

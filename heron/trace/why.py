@@ -135,7 +135,8 @@ def order(trace: Trace, a: str, b: str) -> Answer:
     if path:
         kinds = [f"{y.name} {'reads' if x in y.operands else 'must wait for'} {x.name}" for x, y in path]
         return Answer(f"{a} runs before {b}: it must", lines=kinds)
-    chosen = [d for d in trace.decisions if d.rule.endswith("scheduler") and d.subject == home.name]
+    asked = {a, b, home.name}  # what was said of either, and of the whole order
+    chosen = [d for d in trace.decisions if d.rule.endswith("scheduler") and asked & {d.subject, d.object}]
     return Answer(f"{a} runs before {b} by choice, neither needs the other", chosen)
 
 

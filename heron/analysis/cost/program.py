@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from heron.analysis.cost.communication import DONE, communicates, link_seconds
 from heron.analysis.cost.estimate import Estimate, estimate
 from heron.analysis.cost.kernel import KernelCost, kernel_cost
 from heron.analysis.trip_count import counter_of
@@ -20,7 +21,7 @@ _NOTED = re.compile(r'"known_trip_count":\{"n":"(\d+)"\}')
 #: what takes no time of its own
 FREE = frozenset({
     "parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "add-dependency", "opt-barrier",
-    "domain", "partition-id", "replica-id", "copy-done", "async-done", "async-update",
+    "domain", "partition-id", "replica-id", "async-update", *DONE.values(),
 })  # fmt: skip
 
 
@@ -69,9 +70,19 @@ def program_cost(module: Module, target: Target) -> ProgramCost:
     return ProgramCost(tuple(_steps(module, module.entry, target, 1.0, True)))
 
 
+def computation_seconds(instructions: Iterable[Instruction], module: Module, target: Target) -> float:
+    """Seconds that these instructions of one computation take, one after the other, with all that they run."""
+    return sum(s.seconds for s in _each(module, instructions, target, 1.0, True))
+
+
 def _steps(module: Module, c: Computation, target: Target, runs: float, known: bool) -> Iterator[Step]:
-    order = (module.schedule or {}).get(c) or c.post_order()
-    for i in order:
+    return _each(module, (module.schedule or {}).get(c) or c.post_order(), target, runs, known)
+
+
+def _each(
+    module: Module, instructions: Iterable[Instruction], target: Target, runs: float, known: bool
+) -> Iterator[Step]:
+    for i in instructions:
         if i.opcode in FREE:
             continue
         if i.opcode == "while":
@@ -87,7 +98,11 @@ def _steps(module: Module, c: Computation, target: Target, runs: float, known: b
                 yield from _steps(module, called, target, runs, known)
         else:
             cost = kernel_cost(i)
-            yield Step(i, cost, estimate(cost, target), runs, known)
+            time = estimate(cost, target)
+            if communicates(i) is not None:
+                link = link_seconds(i, module, target)
+                time = Estimate(target.launch_seconds, 0.0, link, link)
+            yield Step(i, cost, time, runs, known)
 
 
 def trips_of(loop: Instruction) -> float | None:

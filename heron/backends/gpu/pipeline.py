@@ -135,10 +135,14 @@ def schedule() -> Pipeline:
     return Pipeline(
         "scheduled",
         [
+            # how long a collective takes is nothing fusion asks, so only now does it become two ops
+            get("async-collective-creator"),
             get("flatten-call-graph"),
             get("double-buffer-loop-unrolling", can_share=computes_in_place),
             get("copy-insertion", can_share=computes_in_place),
             get("memory-scheduler", can_share=computes_in_place),
+            # and other work while data comes from elsewhere
+            get("latency-hiding-scheduler", can_share=computes_in_place),
         ],
     )
 

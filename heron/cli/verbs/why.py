@@ -64,7 +64,7 @@ def command(
         said = "none was asked" if not questions else "asked were " + ", ".join(f"--{q}" for q in questions)
         raise HeronError("CLI052", "ask one question at a time", why=said, hint="--" + ", --".join(asked))
     ((question, value),) = questions.items()
-    trace = _trace(file, target, settings)
+    trace = _trace(file, target, settings, question in _OF_KERNELS)
     answer = getattr(why, question)(trace, *([value] if isinstance(value, str) else value))
     if as_json:
         print_json(answer.to_json())
@@ -72,7 +72,12 @@ def command(
     print_text("\n".join([answer.text, *(f"  {line}" for line in answer.lines), *map(_line, answer.decisions)]))
 
 
-def _trace(file: str, target: str, settings: tuple[str, ...]) -> Trace:
+#: questions for which kernels must be there; for the others a program is not compiled to the end
+_OF_KERNELS = ("about", "fused")
+
+
+def _trace(file: str, target: str, settings: tuple[str, ...], kernels: bool) -> Trace:
+    """The trace in `file`, or that of compiling the program in it: to its buffers, or with its `kernels`."""
     from heron.trace import Trace
 
     if file.endswith(".trace"):
@@ -84,8 +89,11 @@ def _trace(file: str, target: str, settings: tuple[str, ...]) -> Trace:
     trace = Trace(module.name, target)
     with progress(trace, f"compiling {module.name} for {target}"):
         machine, options = targets.get(target), make_options(settings)
-        executable = backends.compile(module, target=machine, options=options, trace=trace)
-    trace.program, trace.buffers = executable.stage("scheduled"), executable.assignment.to_json()
+        if kernels:
+            backends.compile(module, target=machine, options=options, trace=trace)
+            return trace
+        compilation = backends.Compilation(module, machine, options, trace)
+        trace.program, trace.buffers = str(compilation.scheduled), compilation.buffers.to_json()
     return trace
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from heron.analysis.dataflow import TRANSPARENT, Dataflow, Value, leaves
+from heron.analysis.dataflow import TRANSPARENT, Dataflow, Value, awaited, leaves
 from heron.analysis.donation import output_aliases
 from heron.analysis.sharing import CanShare
 from heron.hlo.computation import Computation
@@ -193,7 +193,7 @@ def steps_of(
             s.extra.append(0)
             continue
         read: dict[int, None] = {}
-        for o in i.operands:
+        for o in awaited(i):
             tree = at[o]
             if isinstance(tree, Value):
                 read[number(tree, False)] = None
