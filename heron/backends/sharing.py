@@ -13,16 +13,9 @@ _STEP = frozenset({"bitcast", "reshape", "copy", "convert", "bitcast-convert"})
 def computes_in_place(i: Instruction, operand: int, output_index: ShapeIndex) -> bool:
     """Whether the output of `i` at `output_index` may overwrite the buffer of that operand as it is computed.
 
-    A lone reduction visits each element once, and stores outputs of the reduced array's shape as it goes.
+    A lone reduction visits each element once, and stores outputs of the reduced array's shape as it goes. Kernels that
+    go row by row take all sums of a row before they store any of it, and what they store reads the row in step.
     """
-    if reads_in_step(i, operand, output_index):
-        return True
-    return bool(output_index) and _feeds_reduces_of_its_size(i, operand, output_index) and _walk(i) == "once"
-
-
-def computes_in_place_on_cpu(i: Instruction, operand: int, output_index: ShapeIndex) -> bool:
-    """`computes_in_place`, and kernels that go row by row: all sums of a row are taken before any of it is stored, and
-    what is stored reads the row in step."""
     if reads_in_step(i, operand, output_index):
         return True
     if not _feeds_reduces_of_its_size(i, operand, output_index):
@@ -48,7 +41,7 @@ def _walk(i: Instruction) -> str:
 def _find_walk(i: Instruction) -> str:
     from heron.codegen.heroes.base import as_fusion
     from heron.codegen.heroes.reduction_form import analyse, groups_of
-    from heron.codegen.heroes.rows import rows_of
+    from heron.codegen.heroes.rows_form import rows_of
     from heron.codegen.heroes.select import choose
 
     fusion = as_fusion(i)

@@ -70,11 +70,12 @@ ENTRY main {
     [("d", 1), ("m", 2)],
     ids=["in step", "another place of the row"],
 )
-def test_rows_are_stored_where_they_were_if_read_in_step(other: str, buffers: int) -> None:
+@pytest.mark.parametrize("target", ["cpu", "sim:sm_90"])
+def test_rows_are_stored_where_they_were_if_read_in_step(other: str, buffers: int, target: str) -> None:
     reversed_ = "m = f32[512,256] reverse(d), dimensions={1}\n  zero"
     text = ROWS.replace("OTHER", other)
     module = heron.parse(text.replace("zero = ", reversed_ + " = ", 1) if other == "m" else text)
-    exe = compile(module, "cpu")
+    exe = compile(module, target)
     assert "rows" in {k.emitter for k in exe.kernels}, exe.stage("fused")
     generator = np.random.default_rng(1)
     x, y = (generator.random(p.shape.dims, np.float32) for p in module.entry.parameters)

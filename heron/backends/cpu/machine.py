@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from heron.backends.lower import KernelUse
 from heron.backends.machine import Machine, lowered_text, no_stage
-from heron.backends.sharing import computes_in_place_on_cpu
+from heron.backends.sharing import computes_in_place
 from heron.hlo.instruction import Instruction
 from heron.hlo.shape import ShapeIndex
 from heron.hlo.types import ElementType
@@ -34,7 +34,7 @@ class CpuMachine(Machine):
     pool: Pool | None = None
 
     def can_share(self, i: Instruction, operand: int, output_index: ShapeIndex) -> bool:
-        return computes_in_place_on_cpu(i, operand, output_index)
+        return computes_in_place(i, operand, output_index)
 
     def pipelines(self) -> dict[str, Pipeline]:
         from heron.backends.cpu import pipeline

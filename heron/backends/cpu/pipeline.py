@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heron.backends.sharing import computes_in_place_on_cpu
+from heron.backends.sharing import computes_in_place
 from heron.passes.pipeline import Pipeline
 from heron.passes.pipelines import simplification
 from heron.passes.registry import get, named_pipeline
@@ -116,9 +116,9 @@ def schedule() -> Pipeline:
         "scheduled",
         [
             get("flatten-call-graph"),
-            get("double-buffer-loop-unrolling", can_share=computes_in_place_on_cpu, least_bytes=4096),
-            get("copy-insertion", can_share=computes_in_place_on_cpu),
-            get("memory-scheduler", can_share=computes_in_place_on_cpu),
+            get("double-buffer-loop-unrolling", can_share=computes_in_place, least_bytes=4096),
+            get("copy-insertion", can_share=computes_in_place),
+            get("memory-scheduler", can_share=computes_in_place),
         ],
     )
 

@@ -122,6 +122,10 @@ def fuse() -> Pipeline:
             get("scatter-fusion"),
             get("multi-output-fusion"),
             get("dce"),
+            # as on the CPU, of kernels that are already whole: what they compute of a row twice is then one
+            get("normalization-fusion", least=2, rows=1, most_bytes=256 << 10),
+            get("cse"),
+            get("dce"),
             get("horizontal-fusion"),
             get("fusion-wrapper"),
             get("dce"),

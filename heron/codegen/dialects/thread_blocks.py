@@ -171,6 +171,46 @@ class ShuffleUpOp(IRDLOperation):
 
 
 @irdl_op_definition
+class ShuffleFirstOp(IRDLOperation):
+    """Each lane gets the values of the first lane of its group: of `lanes` neighbours, a power of two up to 32."""
+
+    name = "xla_gpu.shuffle_first"
+    lanes = prop_def(IntegerAttr[IntegerType])
+    arguments = var_operand_def()
+    res = var_result_def()
+
+    def __init__(self, arguments: Sequence[SSAValue], lanes: int) -> None:
+        Operation.__init__(
+            self,
+            operands=arguments,
+            result_types=[v.type for v in arguments],
+            properties={"lanes": IntegerAttr(lanes, i64)},
+        )
+
+    def verify_(self) -> None:
+        lanes = self.lanes.value.data
+        if lanes not in (2, 4, 8, 16, 32):
+            raise VerifyException(f"a warp is not made of groups of {lanes} lanes, a power of two up to 32")
+        if [v.type for v in self.operands] != [r.type for r in self.results]:
+            raise VerifyException("shuffle_first returns values of its operands' types")
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        print_values(printer, self.operands, "()")
+        printer.print_string(f" of {self.lanes.value.data} : ")
+        printer.print_list([v.type for v in self.operands], printer.print_attribute)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ShuffleFirstOp:
+        values = parser.parse_comma_separated_list(Parser.Delimiter.PAREN, parser.parse_unresolved_operand)
+        parser.parse_keyword("of")
+        lanes = parser.parse_integer()
+        parser.parse_punctuation(":")
+        types = parser.parse_comma_separated_list(Parser.Delimiter.NONE, parser.parse_type)
+        return cls(parser.resolve_operands(values, types, parser.pos), lanes)
+
+
+@irdl_op_definition
 class AtomicRMWOp(IRDLOperation):
     """Atomically replaces `tensor[indices]` by what the body makes of its current value (the body's argument)."""
 

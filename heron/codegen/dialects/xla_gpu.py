@@ -19,6 +19,7 @@ emitted, so that nothing has to be re-indexed afterwards (`reindex`); an access 
 | `sync_threads (%t…)` | a block barrier; its results are the tensors as they are after it |
 | `shuffle_reduce @f(values) to N` | combines over lanes at distances N, N/2, …, 1; lane 0 has the whole |
 | `shuffle_up (values) by N` | the values of the lane N below |
+| `shuffle_first (values) of N` | the values of the first lane of each N |
 | `transpose_block %s[idx…], %t[idx…]` | writes a square block of `%s` into `%t`, turned |
 | `atomic_rmw %t[idx…]` | replaces one element by its body's result, atomically |
 | `llvm_atomicrmw`, `llvm_cmpxchg` | the LLVM instructions |
@@ -35,6 +36,7 @@ from heron.codegen.dialects.syntax import INDEX
 from heron.codegen.dialects.thread_blocks import (
     AllocateSharedOp,
     AtomicRMWOp,
+    ShuffleFirstOp,
     ShuffleReduceOp,
     ShuffleUpOp,
     SyncThreadsOp,
@@ -52,6 +54,7 @@ XlaGpu = Dialect(
         SyncThreadsOp,
         ShuffleReduceOp,
         ShuffleUpOp,
+        ShuffleFirstOp,
         TransposeBlockOp,
         AtomicRMWOp,
         LLVMAtomicRMWOp,
@@ -62,6 +65,6 @@ XlaGpu = Dialect(
 
 __all__ = [
     "AllocateSharedOp", "ApplyIndexingOp", "AtomicRMWOp", "INDEX", "IndexingMapAttr", "LLVMAtomicRMWOp",
-    "LLVMCmpXchgOp", "LoopOp", "PureCallOp", "ShuffleReduceOp", "ShuffleUpOp", "SyncThreadsOp", "TransposeBlockOp",
-    "XlaGpu", "YieldOp",
+    "LLVMCmpXchgOp", "LoopOp", "PureCallOp", "ShuffleFirstOp", "ShuffleReduceOp", "ShuffleUpOp", "SyncThreadsOp",
+    "TransposeBlockOp", "XlaGpu", "YieldOp",
 ]  # fmt: skip

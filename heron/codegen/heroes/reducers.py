@@ -139,6 +139,16 @@ def reducer_of(hero: Instruction) -> Reducer:
     return Reducer(hero, opcode, element_types)
 
 
+def split(reducers: Sequence[Reducer], values: Sequence[SSAValue]) -> list[Sequence[SSAValue]]:
+    """Accumulators of all reducers, reducer by reducer."""
+    out: list[Sequence[SSAValue]] = []
+    at = 0
+    for r in reducers:
+        out.append(values[at : at + len(r.types)])
+        at += len(r.types)
+    return out
+
+
 def _known_operation(hero: Instruction) -> str:
     """The opcode when the reducer is one known operation on its two parameters."""
     root = hero.to_apply.root

@@ -21,7 +21,7 @@ from heron.analysis.indexing.hlo_maps import (
 )
 from heron.analysis.indexing.simplify import simplifier
 from heron.codegen.heroes.base import Entry, Fusion, is_pointwise
-from heron.codegen.heroes.reducers import Reducer, reducer_of
+from heron.codegen.heroes.reducers import Reducer, reducer_of, split
 from heron.codegen.heroes.space import joined_runs, steps, walk
 from heron.codegen.partition import Partition
 from heron.hlo.instruction import Instruction
@@ -103,12 +103,7 @@ class Reduction:
 
     def split(self, values: Sequence[SSAValue]) -> list[Sequence[SSAValue]]:
         """Accumulators of all heroes, hero by hero."""
-        out: list[Sequence[SSAValue]] = []
-        at = 0
-        for r in self.reducers:
-            out.append(values[at : at + len(r.types)])
-            at += len(r.types)
-        return out
+        return split(self.reducers, values)
 
     @property
     def accumulators(self) -> int:

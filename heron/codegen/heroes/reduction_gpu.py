@@ -8,7 +8,7 @@ Different reductions of one fusion have ranges of blocks of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -18,15 +18,15 @@ from xdsl.ir import SSAValue
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index, delinearize
 from heron.analysis.indexing.map import Constraint
-from heron.codegen.dialects.xla_gpu import AllocateSharedOp, ShuffleReduceOp, SyncThreadsOp
+from heron.codegen.dialects.xla_gpu import AllocateSharedOp
 from heron.codegen.heroes.base import Entry
 from heron.codegen.heroes.iteration import WARPS_PER_BLOCK, Part, gpu_parts
 from heron.codegen.heroes.pieces import Piece, gpu_piece
 from heron.codegen.heroes.reduction_form import Axis, Reduction, Walk
 from heron.codegen.heroes.reduction_tiles import get, put
+from heron.codegen.heroes.sums_gpu import WARP, PartialSums, accumulator_bytes, rounds, sync
 from heron.codegen.kernel import Kernel, Launch
 
-WARP = 32
 #: bytes a thread reads of a row at once where columns are summed, if that leaves blocks enough
 WORD = 4
 #: bytes of shared memory left to reductions along rows, which take at most 32 partial results a block
@@ -110,7 +110,7 @@ class Rows:
     def shared_bytes(self) -> int:
         if self.threads <= WARP:
             return 0
-        return self.per_block * (self.threads // WARP) * _accumulator_bytes(self.reduction)
+        return self.per_block * (self.threads // WARP) * accumulator_bytes(self.reduction.reducers)
 
     def emit(self, frame: Entry, number: Expr) -> None:
         e, reduction, threads, vector = frame.e, self.reduction, self.threads, self.vector
@@ -127,13 +127,13 @@ class Rows:
 
         side = [frame.outputs[n] for n in reduction.side]
         inits = [*reduction.start(frame), *side]
-        results = _rounds(frame, reduction.row // vector, threads, lane, vector, exists, inits, element)
+        results = rounds(frame, reduction.row // vector, threads, lane, vector, exists, inits, element)
         n = reduction.accumulators
         reduction.store(frame, reduction.side, results[n:])
-        combiners = _combiners(frame, reduction)
-        sums = _warp_sum(frame, reduction, combiners, results[:n], min(threads, WARP))
+        partial_sums = PartialSums.of(frame, reduction.reducers, min((*reduction.after, *reduction.side)))
+        sums = partial_sums.in_warp(results[:n], min(threads, WARP))
         if threads > WARP:
-            sums = _block_sum(frame, reduction, combiners, sums, thread, threads, self.per_block)
+            sums = partial_sums.in_block(sums, thread, threads, self.per_block)
         _write(frame, reduction, kept, sums, [*exists, (lane, 0, 0)])
 
 
@@ -197,7 +197,7 @@ class Columns:
 
     @property
     def shared_bytes(self) -> int:
-        return self.rows * self._stride * _accumulator_bytes(self.reduction)
+        return self.rows * self._stride * accumulator_bytes(self.reduction.reducers)
 
     @property
     def _stride(self) -> int:
@@ -226,7 +226,7 @@ class Columns:
 
         side = [frame.outputs[k] for k in reduction.side]
         inits = [*(v for _ in range(vector) for v in reduction.start(frame)), *side]
-        results = _rounds(frame, reduction.row, rows, line, 1, [*exists, *idle], inits, element)
+        results = rounds(frame, reduction.row, rows, line, 1, [*exists, *idle], inits, element)
         reduction.store(frame, reduction.side, results[n * vector :])
         types = [t for r in reduction.reducers for t in r.packed_types]
         shared = [e.b.op(AllocateSharedOp, type=TensorType(t, [rows, self._stride])) for t in types]
@@ -237,7 +237,7 @@ class Columns:
                 tensors = [put(frame, v, t, (line, column + k)) for v, t in values]
             return list(tensors)
 
-        ready = _sync(frame, e.loop([], shared, save, lambda _: idle))
+        ready = sync(frame, e.loop([], shared, save, lambda _: idle))
         self._sum_columns(frame, number, thread, ready)
 
     def _sum_columns(self, frame: Entry, number: Expr, thread: Expr, ready: Sequence[SSAValue]) -> None:
@@ -245,7 +245,7 @@ class Columns:
         e, reduction = frame.e, self.reduction
         lane, warp = e.simplify((thread % WARP, thread // WARP))
         summing: list[Constraint] = [(warp, 0, self.width // self.vector - 1)]
-        combiners = _combiners(frame, reduction)
+        partial_sums = PartialSums.of(frame, reduction.reducers, min((*reduction.after, *reduction.side)))
         for k in range(self.vector):
             column = warp * self.vector + k
 
@@ -255,10 +255,10 @@ class Columns:
                 return [v for r, a, b in parts for v in r.merge(e, a, b)]
 
             if self.rows == WARP and self.block == WARP * WARP == WARP * self.width // self.vector:
-                partial_sums = [get(frame, t, (lane, column)) for t in ready]
+                partials = [get(frame, t, (lane, column)) for t in ready]
             else:
-                partial_sums = e.loop([self.rows // WARP], reduction.start(frame), gather, lambda _: summing)
-            sums = _warp_sum(frame, reduction, combiners, partial_sums, WARP)
+                partials = e.loop([self.rows // WARP], reduction.start(frame), gather, lambda _: summing)
+            sums = partial_sums.in_warp(partials, WARP)
             kept, exists = self._kept(frame, number, column)
             _write(frame, reduction, kept, sums, [*exists, *summing, (lane, 0, 0)])
 
@@ -298,80 +298,9 @@ def _threads(parts: int, rows: int, frame: Entry) -> int:
     return max(threads, min(WARP, 1 << max(parts - 1, 0).bit_length()))
 
 
-def _rounds(
-    frame: Entry,
-    parts: int,
-    threads: int,
-    lane: Expr,
-    vector: int,
-    exists: Sequence[Constraint],
-    inits: Sequence[SSAValue],
-    element: Callable[[Expr, Expr, Sequence[SSAValue]], Sequence[SSAValue]],
-) -> list[SSAValue]:
-    """The threads' walk over `parts` vectors of a row; `peel-loops` takes the bounds check out of whole rounds."""
-    rounds = -(-parts // threads)
-
-    def inside(variables: Index) -> list[Constraint]:
-        return [*exists, *([(variables[0] * threads + lane, 0, parts - 1)] if parts % threads else [])]
-
-    def body(variables: Index, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        return element(variables[0], variables[1], carried)
-
-    return frame.e.loop([rounds, vector], inits, body, inside)
-
-
 def _index(frame: Entry, reduction: Reduction, kept: Sequence[Expr], reduced: Sequence[Expr]) -> Index:
     parts = dict(zip(reduction.kept, kept, strict=True)) | dict(zip(reduction.reduced, reduced, strict=True))
     return frame.e.simplify(tuple(parts[d] for d in range(len(reduction.sizes))))
-
-
-def _combiners(frame: Entry, reduction: Reduction) -> list[str]:
-    """The functions that merge partial results; named after the first output they are for."""
-    name = f"{frame.name}_combine_{min((*reduction.after, *reduction.side))}"
-    return [r.combiner(frame.e, f"{name}_{n}") for n, r in enumerate(reduction.reducers)]
-
-
-def _warp_sum(
-    frame: Entry, reduction: Reduction, combiners: Sequence[str], values: Sequence[SSAValue], lanes: int
-) -> list[SSAValue]:
-    """Partial results of `lanes` neighbouring threads combined; the first of them has the whole."""
-    if lanes == 1:
-        return list(values)
-    sums: list[SSAValue] = []
-    for symbol, part in zip(combiners, reduction.split(values), strict=True):
-        sums += frame.e.b.add(ShuffleReduceOp(symbol, part, lanes // 2)).results
-    return sums
-
-
-def _block_sum(
-    frame: Entry,
-    reduction: Reduction,
-    combiners: Sequence[str],
-    values: Sequence[SSAValue],
-    thread: Expr,
-    threads: int,
-    rows: int,
-) -> list[SSAValue]:
-    """The sums of the warps of a row combined; the row's first thread has the whole."""
-    e, warps = frame.e, threads // WARP
-    row, warp, lane, in_row = e.simplify((thread // threads, thread % threads // WARP, thread % WARP, thread % threads))
-    types = [v.type for v in values]
-    shared = [e.b.op(AllocateSharedOp, type=TensorType(t, [rows, warps])) for t in types]
-
-    def save(_: Index, tensors: Sequence[SSAValue]) -> list[SSAValue]:
-        return [put(frame, v, t, (row, warp)) for v, t in zip(values, tensors, strict=True)]
-
-    ready = _sync(frame, e.loop([], shared, save, lambda _: [(lane, 0, 0)]))
-
-    def read(_: Index, __: Sequence[SSAValue]) -> list[SSAValue]:
-        return [get(frame, t, (row, in_row)) for t in ready]
-
-    partial = e.loop([], reduction.start(frame), read, lambda _: [(in_row, 0, warps - 1)])
-    return _warp_sum(frame, reduction, combiners, partial, warps)
-
-
-def _sync(frame: Entry, tensors: Sequence[SSAValue]) -> list[SSAValue]:
-    return list(frame.e.b.add(SyncThreadsOp(tensors)).results)
 
 
 def _write(
@@ -388,7 +317,3 @@ def _write(
 
     outputs = [frame.outputs[n] for n in reduction.after]
     reduction.store(frame, reduction.after, frame.e.loop([], outputs, body, lambda _: where))
-
-
-def _accumulator_bytes(reduction: Reduction) -> int:
-    return sum(t.byte_size for r in reduction.reducers for t in r.types)

@@ -9,7 +9,7 @@ from heron.analysis.prefix_scan import scan_of
 from heron.codegen.heroes import dus, transpose_form
 from heron.codegen.heroes.base import Fusion, HeroEmitter, load, row_major
 from heron.codegen.heroes.concatenate import cuts_of
-from heron.codegen.heroes.rows import rows_of
+from heron.codegen.heroes.rows_form import rows_of
 from heron.codegen.heroes.slices import are_slices
 from heron.hlo.instruction import Instruction
 

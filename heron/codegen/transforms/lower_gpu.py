@@ -2,8 +2,9 @@
 
 `sync_threads` becomes `llvm.nvvm.barrier.cta.sync.aligned.all(0)`. `shuffle_reduce` becomes, for each distance N, N/2,
 …, 1, a `shfl.sync.down` of every value by that distance with a full mask and a call of the combiner; `shuffle_up`
-becomes a `shfl.sync.up` of every value. Values of 64 bits are shuffled as two halves; bf16, f16 and small integers
-travel in 32 bits. Runs while values are still tensors, so that the combiner calls can be inlined.
+becomes a `shfl.sync.up` of every value, `shuffle_first` a `shfl.sync.idx` that reads the first lane of each group.
+Values of 64 bits are shuffled as two halves; bf16, f16 and small integers travel in 32 bits. Runs while values are
+still tensors, so that the combiner calls can be inlined.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from xdsl.dialects.builtin import ComplexType, Float32Type, IntegerType, ModuleO
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
-from heron.codegen.dialects.xla_gpu import PureCallOp, ShuffleReduceOp, ShuffleUpOp, SyncThreadsOp
+from heron.codegen.dialects.xla_gpu import PureCallOp, ShuffleFirstOp, ShuffleReduceOp, ShuffleUpOp, SyncThreadsOp
 from heron.codegen.transforms.buffers import byte_size
 from heron.codegen.transforms.build import (
     I32,
@@ -39,8 +40,9 @@ BARRIER = "llvm.nvvm.barrier.cta.sync.aligned.all"
 SHUFFLE = "llvm.nvvm.shfl.sync."
 FULL_MASK = -1
 #: the lane beyond which a shuffle gives a lane its own value, by direction
-CLAMP = {"down": 31, "up": 0}
-_LOWERED = frozenset({SyncThreadsOp, ShuffleReduceOp, ShuffleUpOp})
+CLAMP = {"down": 31, "up": 0, "idx": 31}
+WARP = 32
+_LOWERED = frozenset({SyncThreadsOp, ShuffleReduceOp, ShuffleUpOp, ShuffleFirstOp})
 
 
 def run(module: ModuleOp, options: TransformOptions) -> None:
@@ -62,10 +64,12 @@ def run(module: ModuleOp, options: TransformOptions) -> None:
 
 
 class Move(NamedTuple):
-    """Values come `down` from lanes above, or `up` from lanes below."""
+    """Values come `down` from lanes above, `up` from lanes below, or from the lane `idx` names; groups of `lanes`
+    lanes keep to themselves."""
 
     direction: str
     distance: int
+    lanes: int = WARP
 
 
 class _Lowering:
@@ -80,6 +84,10 @@ class _Lowering:
             return
         if isinstance(op, ShuffleUpOp):
             move = Move("up", op.distance.value.data)
+            replace(op, [self._shuffle(v, move, place) for v in op.operands])
+            return
+        if isinstance(op, ShuffleFirstOp):
+            move = Move("idx", 0, op.lanes.value.data)
             replace(op, [self._shuffle(v, move, place) for v in op.operands])
             return
         assert isinstance(op, ShuffleReduceOp)
@@ -133,6 +141,7 @@ class _Lowering:
     def _call(self, word: SSAValue, move: Move, suffix: str, place: Inserter) -> SSAValue:
         name = f"{SHUFFLE}{move.direction}.{suffix}"
         callee = declare(self.module, self.table, name, [I32, word.type, I32, I32], [word.type])
-        mask, clamp = self.constants.get(FULL_MASK, I32), self.constants.get(CLAMP[move.direction], I32)
+        groups = (WARP - move.lanes) << 8  # PTX ISA, shfl.sync: the bits of a lane's number that stay as they are
+        mask, clamp = self.constants.get(FULL_MASK, I32), self.constants.get(groups | CLAMP[move.direction], I32)
         arguments = [mask, word, self.constants.get(move.distance, I32), clamp]
         return place.insert(call(callee, arguments, [word.type])).results[0]

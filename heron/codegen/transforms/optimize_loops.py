@@ -17,6 +17,9 @@ blocks leaves ten times that.
     ->
     scf.for … { … } {heron.unroll = 3}
 
+An array of a thread's own (`tensor.empty`) is like a vector: loops around its accesses are written out whole, which
+leaves it in registers. Kernels that keep a row there (`softmax`) have a few rounds, each a vector long.
+
 The step marks loops; LLVM writes iterations out, which takes a fiftieth of the time that copying them here would. Other
 loops are left to LLVM, which knows what iterations cost. It matters to reductions of rows (`gpt2_train_step`,
 `layernorm`).
@@ -29,7 +32,7 @@ from math import prod
 from xdsl.dialects import scf, tensor, vector
 from xdsl.dialects.builtin import ModuleOp, TensorType, UnitAttr, VectorType
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block
+from xdsl.ir import Block, Operation, SSAValue
 
 from heron.codegen.transforms.buffers import byte_size
 from heron.codegen.transforms.build import I64, constant_value, functions, int_attr, walk_blocks
@@ -51,6 +54,8 @@ def run(module: ModuleOp, options: TransformOptions) -> None:
             for op in block.ops:
                 if isinstance(op, (vector.ExtractOp, vector.InsertOp)):
                     _mark(op)
+                elif isinstance(op, tensor.EmptyOp) and options.is_gpu:
+                    _mark_around(op)
         if options.is_gpu:
             _Accumulating(in_flight(function, options)).loaded(function.body.block)
 
@@ -100,6 +105,25 @@ def _accumulates_around_loops(loop: scf.ForOp) -> bool:
     if all(isinstance(v.type, TensorType) for v in loop.operands[3:]):
         return False
     return any(isinstance(op, scf.ForOp) for op in loop.walk() if op is not loop)
+
+
+def _mark_around(array: tensor.EmptyOp) -> None:
+    """Marks the loops of the array's block in which it is read or written."""
+    work: list[SSAValue] = [array.tensor]
+    while work:
+        for use in work.pop().uses:
+            user = use.operation
+            loop: Operation | None = user
+            while loop is not None:
+                if isinstance(loop, scf.ForOp):
+                    loop.attributes["heron.full_unroll"] = UnitAttr()
+                loop = loop.parent_op() if loop.parent is not array.parent else None
+            if isinstance(user, scf.ForOp):
+                work += (user.body.block.args[use.index - 2], user.results[use.index - 3])
+            elif isinstance(user, scf.YieldOp):
+                work.append(user.parent_op().results[use.index])  # pyright: ignore[reportOptionalMemberAccess]
+            elif isinstance(user, (tensor.InsertOp, vector.TransferWriteOp)):
+                work.append(user.results[0])
 
 
 def _mark(op: vector.ExtractOp | vector.InsertOp) -> None:

@@ -76,3 +76,8 @@ def uses(i: Instruction) -> list[Instruction]:
         else:
             found[user] = None
     return list(found)
+
+
+def bytes_of(instructions: Iterable[Instruction]) -> int:
+    """Bytes of all their arrays."""
+    return sum(s.byte_size for i in instructions for _, s in i.shape.leaves())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container
 from dataclasses import dataclass
 from math import prod
 
@@ -11,7 +11,7 @@ from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
 from heron.passes.base import Pass
 from heron.passes.context import PassContext
-from heron.passes.fusion.cluster import Cluster, Clusters, source, uses
+from heron.passes.fusion.cluster import Cluster, Clusters, bytes_of, source, uses
 from heron.passes.fusion.join import join_kernels
 from heron.passes.fusion.walk import Walk, computed_again, reads_in_step, together, walk_of
 from heron.passes.registry import register
@@ -107,8 +107,8 @@ class _Joiner:
         walk = together(self.walk(one), self.walk(two))
         if walk is None:
             return False
-        before = sum(_bytes(x.inputs) + _bytes(x.nodes) for x in (one, two))
-        saved = _bytes(one.inputs.keys() & two.inputs.keys())
+        before = sum(bytes_of(x.inputs) + bytes_of(x.nodes) for x in (one, two))
+        saved = bytes_of(one.inputs.keys() & two.inputs.keys())
         why_not = self._against(a, b, one, two, walk)
         if not why_not:
             self.clusters.join(a, b)
@@ -164,7 +164,3 @@ def _depths(order: list[Instruction], kernels: Container[Instruction]) -> dict[I
         above = max((depth[o] for o in i.walk_operands()), default=0)
         depth[i] = above + (i in kernels or i.opcode == "dot")
     return depth
-
-
-def _bytes(instructions: Iterable[Instruction]) -> int:
-    return sum(s.byte_size for i in instructions for _, s in i.shape.leaves())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
@@ -12,7 +13,7 @@ from heron.hlo.module import Module
 from heron.passes.base import Constraint, Pass
 from heron.passes.building import combiner
 from heron.passes.context import PassContext
-from heron.passes.fusion.cluster import Clusters, source
+from heron.passes.fusion.cluster import Clusters, bytes_of, source
 from heron.passes.fusion.join import join_kernels
 from heron.passes.fusion.walk import outputs_of
 from heron.passes.registry import register
@@ -24,9 +25,10 @@ class NormalizationFusion(Pass):
     """Joins reductions along rows with kernels that read the rows again together with the results.
 
     That is what softmax and the norms are: the largest element or the mean of a row, a sum that needs it, then every
-    element of the row with both. One kernel does a row at a time, so that the row is read from memory once. Rows have
-    from ``least`` elements up to ``most_bytes``, and there are ``rows`` at least, since a row is done by one thread.
-    The reductions are sums, products, minima, maxima and the like of single arrays.
+    element of the row with both; their gradients are, too. One kernel does a row at a time, so that the row is read
+    from memory once. Rows have from ``least`` elements up to ``most_bytes``, and there are ``rows`` at least: a row is
+    done by one thread of a CPU, by a block of a GPU. The reductions are sums, products, minima, maxima and the like of
+    single arrays. Every pair of kernels leaves a decision with the bytes before and after.
 
     sum {
       a = f32[] parameter(0)
@@ -66,6 +68,7 @@ class NormalizationFusion(Pass):
     most_bytes: int = 128 << 10
     rows: int = 16
     max_inputs: int = 48
+    max_instructions: int = 500
     constraints = (
         Constraint("multi-output-fusion", "normalization-fusion", "kernels that share a row are one already"),
         Constraint("normalization-fusion", "fusion-wrapper", "wrapped ops are not fused any more"),
@@ -80,29 +83,42 @@ class NormalizationFusion(Pass):
     def _run(self, c: Computation, ctx: PassContext) -> bool:
         order = c.post_order()
         kernels = {i: rows for i in order if (rows := _rows_of(i)) is not None}
-        sums = {i for i, rows in kernels.items() if self._pays(i, rows)}
-        if not sums:
+        unfit = {i: self._unfit(i, rows) for i, rows in kernels.items() if rows.kept is not None}
+        if all(unfit.values()):
             return False
         clusters = Clusters(c, kernels)
-        found = [i for i in reversed(order) if i in kernels and self._grow(i, kernels, sums, clusters, ctx)]
         position = {i: n for n, i in enumerate(order)}
+
+        def nearest(reader: Instruction) -> list[Instruction]:
+            """What `reader` reads, the last computed first: once that is inside, what it needs can be, too."""
+            read = dict.fromkeys(map(source, reader.operands))
+            return sorted((i for i in read if i in unfit), key=position.__getitem__, reverse=True)
+
+        found = [i for i in reversed(order) if i in kernels and self._grow(i, kernels, unfit, nearest, clusters, ctx)]
         for last in found:
-            join_kernels(sorted(clusters.of[last].nodes, key=position.__getitem__))
+            names = [i.name for i in clusters.of[last].nodes]
+            made = join_kernels(sorted(clusters.of[last].nodes, key=position.__getitem__))
+            ctx.trace.became.update(dict.fromkeys(names, made.name))
         return bool(found)
 
-    def _pays(self, i: Instruction, rows: _Rows) -> bool:
-        """Whether a kernel has reductions of rows that are neither too few nor too short nor too long."""
-        if rows.kept is None:
-            return False
-        row = prod(rows.dims[rows.kept :])
+    def _unfit(self, i: Instruction, rows: _Rows) -> str:
+        """Why the rows a kernel reduces are none to keep at hand; empty when they are."""
+        row, count = prod(rows.dims[rows.kept :]), prod(rows.dims[: rows.kept])
         widest = max(r.operands[0].shape.element_type.byte_size for r in _reduces(i))
-        return row >= self.least and row * widest <= self.most_bytes and prod(rows.dims[: rows.kept]) >= self.rows
+        if row < self.least:
+            return f"rows of {row} elements are cheap to read again"
+        if row * widest > self.most_bytes:
+            return f"rows of {row * widest} bytes are more than stay at hand"
+        if count < self.rows:
+            return f"{count} rows are too few to share out"
+        return ""
 
     def _grow(
         self,
         last: Instruction,
         kernels: dict[Instruction, _Rows],
-        sums: set[Instruction],
+        unfit: dict[Instruction, str],
+        nearest: Callable[[Instruction], list[Instruction]],
         clusters: Clusters,
         ctx: PassContext,
     ) -> bool:
@@ -112,33 +128,44 @@ class NormalizationFusion(Pass):
         work, kept = [last], kernels[last].kept
         while work:
             reader = work.pop()
-            for made in dict.fromkeys(map(source, reader.operands)):
-                if made not in sums or len(clusters.of[made].nodes) > 1 or kernels[made].dims != kernels[last].dims:
+            for made in nearest(reader):
+                if len(clusters.of[made].nodes) > 1 or kernels[made].dims != kernels[last].dims:
                     continue
                 if kept is not None and kept != kernels[made].kept:
                     continue
-                why_not = self._against(last, reader, made, kernels[made], clusters)
-                ctx.decide(not why_not, why_not or "they read the same rows", subject=made.name, object=reader.name)
+                why_not = unfit[made] or self._against(last, made, kernels[made], clusters)
+                one, two = clusters.of[made], clusters.of[last]
+                before = sum(bytes_of(x.inputs) + bytes_of(x.nodes) for x in (one, two))
+                saved = bytes_of(one.inputs.keys() & two.inputs.keys()) + bytes_of([made])
                 if not why_not:
                     clusters.join(made, last)
                     kept = kernels[made].kept
                     work.append(made)
+                ctx.decide(
+                    not why_not,
+                    why_not or "they read the same rows",
+                    subject=made.name,
+                    object=reader.name,
+                    cost_before=before,
+                    cost_after=before if why_not else before - saved,
+                )
         return len(clusters.of[last].nodes) > 1
 
-    def _against(
-        self, last: Instruction, reader: Instruction, made: Instruction, rows: _Rows, clusters: Clusters
-    ) -> str:
-        reads = [n for n, operand in enumerate(reader.operands) if source(operand) is made]
-        if all(reader.operands[n].shape.dims == rows.dims for n in reads):
+    def _against(self, last: Instruction, made: Instruction, rows: _Rows, clusters: Clusters) -> str:
+        readers = clusters.of[last].nodes
+        reads = [(r, n) for r in readers for n, operand in enumerate(r.operands) if source(operand) is made]
+        if all(r.operands[n].shape.dims == rows.dims for r, n in reads):
             return "no result of a whole row is read"
-        for n in reads:
-            fused = reader.opcode == "fusion"
-            start = reader.attrs["calls"].parameters[n] if fused else reader.operands[n]
-            if not (_stays_in_row(start, rows) if fused else _next(start, reader, rows)):
+        for r, n in reads:
+            fused = r.opcode == "fusion"
+            start = r.attrs["calls"].parameters[n] if fused else r.operands[n]
+            if not (_stays_in_row(start, rows) if fused else _next(start, r, rows)):
                 return "it is read at other places than the row's own"
         one, two = clusters.of[made], clusters.of[last]
         if len(one.inputs.keys() | two.inputs.keys()) + len(one.nodes) + len(two.nodes) > self.max_inputs:
             return f"the kernel would have more than {self.max_inputs} inputs and outputs"
+        if one.instructions + two.instructions > self.max_instructions:
+            return f"the kernel would have more than {self.max_instructions} instructions"
         if clusters.makes_cycle(made, last):
             return "what lies between them would need a part of the kernel before it has run"
         return ""

@@ -24,7 +24,8 @@ d0 + s0 in [0, 6]" iter_args(%acc = %o) -> (tensor<4xf32>) {
       %w = xla_gpu.pure_call @f(%v) : (f32) -> f32
       %y, %z = xla_gpu.shuffle_reduce @g(%w, %w) to 16 : f32, f32
       %u, %v_1 = xla_gpu.shuffle_up (%y, %z) by 4 : f32, f32
-      %n = tensor.insert %u into %acc[%r] : tensor<4xf32>
+      %u_1 = xla_gpu.shuffle_first (%u) of 8 : f32
+      %n = tensor.insert %u_1 into %acc[%r] : tensor<4xf32>
       xla_gpu.yield %n : tensor<4xf32>
     }
     xla_gpu.loop (%i)[%s_1] -> () in "(d0)[s0] -> (), domain: d0 in [0, 3], s0 in [0, 7]" {
@@ -111,6 +112,9 @@ RULES = [
     # shuffle_up
     ("%r = xla_gpu.shuffle_up (%x) by 32 : f32", "no lane of a warp"),
     ('%r = "xla_gpu.shuffle_up"(%x) <{distance = 4 : i64}> : (f32) -> index', "its operands' types"),
+    # shuffle_first
+    ("%r = xla_gpu.shuffle_first (%x) of 12 : f32", "groups of 12 lanes"),
+    ('%r = "xla_gpu.shuffle_first"(%x) <{lanes = 4 : i64}> : (f32) -> index', "its operands' types"),
     # atomic_rmw
     ("%t = xla_gpu.atomic_rmw %o[%i] : tensor<4xf32> {\n^bb0(%c: f32):\n xla_gpu.yield %i : index }",
      "yields the new element"),

@@ -55,6 +55,17 @@ func.func @k(%x: f32, %y: i64) -> (f32, i64) {
     assert "@llvm.nvvm.shfl.sync.up.f32(i32 -1, float %v1, i32 2, i32 0)" in llvm
 
 
+def test_shuffle_first() -> None:
+    """Lane 0 of each group of eight: the mask 24 says which bits of a lane's number name its group."""
+    first = """
+func.func @k(%x: f32) -> f32 {
+  %a = xla_gpu.shuffle_first (%x) of 8 : f32
+  func.return %a : f32
+}"""
+    llvm = to_llvm(lower(first, "gpu"), target="gpu")
+    assert f"@llvm.nvvm.shfl.sync.idx.f32(i32 -1, float %v1, i32 0, i32 {24 << 8 | 31})" in llvm
+
+
 SHARED = """
 func.func @k(%a: tensor<32xf32>, %o: tensor<32xf32>) -> tensor<32xf32> attributes {xla_gpu.entry} {
   %t = "gpu.thread_id"() <{dimension = #gpu<dim x>}> : () -> index

@@ -61,3 +61,40 @@ func.func @rounds(%t: tensor<4096xf32>, %u: tensor<4096xf32>) -> (f32, f32) {
   }
   func.return %a, %b : f32, f32
 }
+
+// loops that write or read an array of a thread's own, whatever else they do; another loop stays
+// CHECK-LABEL: func.func @own
+func.func @own(%t: tensor<64xf32>) -> f32 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %zero = arith.constant 0.0 : f32
+  %a = tensor.empty() : tensor<4xf32>
+  // CHECK: scf.for
+  // CHECK: scf.if
+  // CHECK: } {heron.full_unroll}
+  %b = scf.for %s = %c0 to %c4 step %c1 iter_args(%x = %a) -> (tensor<4xf32>) {
+    %in = arith.cmpi sle, %s, %c1 : index
+    %w = scf.if %in -> (tensor<4xf32>) {
+      %v = tensor.extract %t[%s] : tensor<64xf32>
+      %n = tensor.insert %v into %x[%s] : tensor<4xf32>
+      scf.yield %n : tensor<4xf32>
+    } else {
+      scf.yield %x : tensor<4xf32>
+    }
+    scf.yield %w : tensor<4xf32>
+  }
+  // CHECK: } {heron.full_unroll}
+  %c = scf.for %s = %c0 to %c4 step %c1 iter_args(%x = %zero) -> (f32) {
+    %v = tensor.extract %b[%s] : tensor<4xf32>
+    %n = arith.addf %x, %v : f32
+    scf.yield %n : f32
+  }
+  // CHECK-NOT: full_unroll
+  %d = scf.for %s = %c0 to %c4 step %c1 iter_args(%x = %c) -> (f32) {
+    %v = tensor.extract %t[%s] : tensor<64xf32>
+    %n = arith.addf %x, %v : f32
+    scf.yield %n : f32
+  }
+  func.return %d : f32
+}
