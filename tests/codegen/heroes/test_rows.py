@@ -156,8 +156,9 @@ def test_a_gradient_from_saved_statistics(shape: tuple[int, int]) -> None:
     source = source.replace("K ", f"f32[{rows}] ").replace("[D]", f"[{row}]")
     inputs = [values("f32", s) for s in (shape, shape, (rows,), (row,))]
     inputs.insert(3, np.abs(values("f32", (rows,))) + 0.5)
-    assert check_sim(source, inputs, rtol=2e-5, atol=2e-5).emitter == "rows"
-    check(source, inputs, rtol=2e-5, atol=2e-5)
+    # sums of 700 products up to 20, in another order than the evaluator's
+    assert check_sim(source, inputs, rtol=2e-5, atol=2e-4).emitter == "rows"
+    check(source, inputs, rtol=2e-5, atol=2e-4)
 
 
 def test_stages_of_a_softmax() -> None:
