@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from heron.hlo.module import Module
 
 _FUSION = ("instruction-fusion", "multi-output-fusion")
+_LAYOUT = ("layout-assignment", "move-copy-to-users")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,16 +86,22 @@ def copy(trace: Trace, name: str) -> Answer:
 
 
 def layout(trace: Trace, name: str) -> Answer:
-    """Why an instruction has its layout."""
+    """Why an instruction has its layout. Raises CLI050 when neither the program nor a decision speaks of it."""
     module, name = _module(trace), name.removeprefix("%")
     found = [i for c in module.computations for i in c.instructions if i.name == name]
-    if not found:
+    reasons = [d for d in trace.decisions if d.rule in _LAYOUT and name in (d.subject, *_objects(d))]
+    if not found and not reasons:
         raise _unknown(name, [i.name for c in module.computations for i in c.instructions])
-    reasons = [d for d in trace.decisions if d.rule.startswith("layout") and name in (d.subject, *_objects(d))]
-    shape = found[0].shape
+    shown = f"{name} is {found[0].shape}" if found else name  # it may have become part of a kernel
     if reasons:
-        return Answer(f"{name} is {shape}: {reasons[-1].reason}", reasons)
-    return Answer(f"{name} is {shape}: nothing asked for another layout than the default")
+        told = next((d for d in reversed(reasons) if d.ok), reasons[-1])
+        return Answer(f"{shown}: {told.reason}", reasons)
+    if found[0].opcode == "bitcast":
+        x = found[0].operands[0]
+        return Answer(f"{shown}: the bytes of {x.name}, {x.shape}, as they lie")
+    if found[0].shape is not found[0].shape.with_default_layout():
+        return Answer(f"{shown}: callers or a library have it so")
+    return Answer(f"{shown}: nothing asked for another layout than the default")
 
 
 def buffer(trace: Trace, name: str) -> Answer:

@@ -78,6 +78,10 @@ def assign_layouts() -> Pipeline:
             # what loops are now is what they stay
             get("while-loop-trip-count-annotator"),
             get("layout-assignment"),
+            # whatever is in another order becomes row-major: what moves is a transpose from here on
+            get("reshape-decomposer"),
+            get("move-copy-to-users"),
+            get("layout-normalization"),
             # narrow floats computed in f32 where the option math lets roundings between ops go, which then go
             get("float-normalization", excess=True),
             get("simplify-fp-conversions"),

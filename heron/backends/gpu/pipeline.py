@@ -89,6 +89,10 @@ def assign_layouts() -> Pipeline:
             # what loops are now is what they stay
             get("while-loop-trip-count-annotator"),
             get("layout-assignment"),
+            # whatever is in another order becomes row-major: what moves is a transpose from here on
+            get("reshape-decomposer"),
+            get("move-copy-to-users"),
+            get("layout-normalization"),
             # forms of dots and broadcasts that depend on layouts
             get("broadcast-canonicalizer"),
             get("dot-dimension-merger"),

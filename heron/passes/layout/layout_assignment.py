@@ -1,20 +1,24 @@
-"""layout-assignment: every array gets a layout; the entry keeps the ones its callers see."""
+"""layout-assignment: every array gets a layout, so that as little as possible is moved."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from heron.errors import HeronError
 from heron.hlo.instruction import Instruction
 from heron.hlo.layout import layout
 from heron.hlo.module import Module
 from heron.hlo.shape import Shape, ShapeIndex, tuple_
 from heron.passes.base import Pass
-from heron.passes.building import array, transpose
 from heron.passes.context import PassContext
 from heron.passes.expand.expander import home
 from heron.passes.layout.bitcast_decomposer import decompose, moves_elements
-from heron.passes.layout.orders import inverse, is_default, order
+from heron.passes.layout.orders import Order, has_layouts, in_order, is_default, is_laid_out, is_plain, order
+from heron.passes.layout.places import MOVERS, Edge, Places, Value
+from heron.passes.layout.preferences import preferences
+from heron.passes.layout.regions import Region, best
+from heron.passes.layout.relations import Fixed, Relation, is_known
 from heron.passes.registry import register
 from heron.passes.tuples import arranged, packed, part_of, read_from
 
@@ -22,20 +26,21 @@ from heron.passes.tuples import arranged, packed, part_of, read_from
 @register
 @dataclass(frozen=True)
 class LayoutAssignment(Pass):
-    """Gives every array the default row-major layout, inside the program; parameters and results keep theirs.
+    """Gives every array a layout: the order of its dimensions in memory.
 
-    The kernels and library calls all work on row-major arrays. What callers see, the entry's layouts as its header
-    gives them (else those of its parameters and its root), stays: a parameter in another order is read as the row-major
-    array its bytes are, and transposed; a result is transposed and handed out the same way. Tiles and memory spaces are
-    not kept.
+    Callers fix those of parameters and results, by the header's entry layout (else by what the parameters and the root
+    have), libraries those of what they take and give; most ops work in any order, if it is one for all they read and
+    give. Everything begins row-major. Then each transpose, and each operand that is not as its op needs it, is a
+    chance: values around it take another order where that moves fewer bytes in all. Where two orders still meet, a copy
+    stands between them. What a target likes is data (`preferences.py`); tiles and memory spaces are not kept.
 
-    ROOT n = f32[2,3]{0,1} negate(f32[2,3]{0,1} x)
+    n = f32[2,3]{1,0} negate(f32[2,3]{0,1} x)
+    t = f32[3,2]{1,0} transpose(n), dimensions={1,0}
+    ROOT r = f32[3,2]{1,0} abs(t)
     ->
-    bytes = f32[3,2]{1,0} bitcast(x)
-    rows = f32[2,3]{1,0} transpose(bytes), dimensions={1,0}
-    n = f32[2,3]{1,0} negate(rows)
-    columns = f32[3,2]{1,0} transpose(n), dimensions={1,0}
-    ROOT r = f32[2,3]{0,1} bitcast(columns)
+    n = f32[2,3]{0,1} negate(x)
+    t = f32[3,2]{1,0} transpose(n), dimensions={1,0}
+    ROOT r = f32[3,2]{1,0} abs(t)
     """
 
     name = "layout-assignment"
@@ -43,44 +48,24 @@ class LayoutAssignment(Pass):
     def run(self, module: Module, ctx: PassContext) -> bool:
         given = tuple([_order_only(s) for s in module.parameter_shapes])
         result = _order_only(module.result_shape)
-        entry = module.entry
-        edge = _edge(entry.parameters, given) | _edge_of_result(entry.root, result)
-        changed = decompose(_given_layouts(module, edge))
-        changed |= _inside(module, edge)
-        for p, shape in zip(entry.parameters, given, strict=True):
-            if p not in edge and not is_default(shape):
-                _receive(p, shape)
-                changed = True
-        if entry.root not in edge and not is_default(result):
-            _hand_out(entry.root, result)
-            changed = True
+        laid_out = has_layouts(module) or not all(map(is_default, (*given, result)))
+        before = {i: i.shape for i in module.instructions()}
+        changed = False
+        if laid_out:
+            _need_plain_calls(module)
+            changed = decompose([i for i in module.instructions() if i.opcode == "bitcast" and moves_elements(i)])
+            changed |= _split_edge(module, given, result)
+        places = Places(module, given, result, preferences(ctx.target))
+        orders = _as_given(places) if laid_out else {}
+        orders = _search(places, orders, ctx)
+        _lay_out(places, orders)
+        changed |= _copy_between(places, orders, ctx)
         if module.entry_layout not in (None, (given, result)):
             module.entry_layout = given, result
             changed = True
-        return changed
+        return changed or any(i.shape is not before.get(i) for i in module.instructions())
 
 
-def _inside(module: Module, edge: set[Instruction]) -> bool:
-    """Row-major layouts for all but the instructions at the edge, which have theirs already."""
-    new: dict[Shape, Shape] = {}
-    changed = False
-    for i in module.instructions():
-        shape = new.get(i.shape)
-        if shape is None:
-            shape = new[i.shape] = i.shape.with_default_layout()
-        if shape is not i.shape and i not in edge:
-            i.shape = shape
-            changed = True
-    return changed
-
-
-def _given_layouts(module: Module, edge: set[Instruction]) -> list[Instruction]:
-    """Bitcasts whose layouts are about to go."""
-    found = [i for i in module.instructions() if i.opcode == "bitcast" and moves_elements(i)]
-    return [i for i in found if i not in edge and i.operands[0] not in edge]
-
-
-# -- layouts -----------------------------------------------------------------------------------------------------------
 def _order_only(shape: Shape) -> Shape:
     """The shape with the order of its dimensions in memory, and nothing else of its layouts."""
     if shape.tuple_shapes is not None:
@@ -90,124 +75,216 @@ def _order_only(shape: Shape) -> Shape:
     return shape.with_layout(layout(shape.layout.minor_to_major))
 
 
-# -- the edge ----------------------------------------------------------------------------------------------------------
-def _edge(parameters: Sequence[Instruction], given: Sequence[Shape]) -> set[Instruction]:
-    """Parameters that have their layouts already and are only read as bytes, with what takes them apart."""
-    found: set[Instruction] = set()
-    for p, shape in zip(parameters, given, strict=True):
-        if p.shape is shape and not is_default(shape):
-            parts = _read_as_bytes(p)
-            found |= parts or set()
-    return found
-
-
-def _read_as_bytes(i: Instruction) -> set[Instruction] | None:
-    """`i` and the parts taken of it where all that is not row-major is read by bitcasts, else None."""
-    found = {i}
-    for user in i.users:
-        if is_default(i.shape) or (user.opcode == "bitcast" and is_default(user.shape)):
+# -- what is fixed -----------------------------------------------------------------------------------------------------
+def _need_plain_calls(module: Module) -> None:
+    """Raises PASS022 for a library call that wants tiles, another memory, or an alias in two layouts."""
+    for i in module.instructions():
+        wanted = i.attrs.get("operand_layout_constraints") if i.opcode == "custom-call" else None
+        if not wanted or is_known(i):
             continue
-        of_tuple = (
-            user.opcode == "get-tuple-element" and user.shape is (i.shape.tuple_shapes or ())[user.attrs["index"]]
-        )
-        parts = _read_as_bytes(user) if of_tuple else None
-        if parts is None:
-            return None
-        found |= parts
-    return found
+        for n, shape in enumerate(wanted):
+            if not is_plain(shape):
+                why = f"operand {n} is to be {shape}; arrays have no tiles here, and one memory"
+                raise HeronError("PASS022", f"'{i.name}' wants a layout there is not", where=str(i), why=why)
+        for output, n, index in i.attrs.get("output_to_operand_aliasing", ()):
+            gives, takes = i.shape.at(tuple(output)), wanted[n].at(tuple(index))
+            if order(gives) != order(takes):
+                why = f"the output is {gives}, operand {n} is to be {takes}"
+                raise HeronError("PASS022", f"'{i.name}' has an alias in two layouts", where=str(i), why=why)
 
 
-def _edge_of_result(root: Instruction, shape: Shape) -> set[Instruction]:
-    """The root and what it is put together of, where it has its layouts already and those are bitcasts."""
-    found, work = set[Instruction](), [(root, shape)]
-    while work:
-        i, wanted = work.pop()
-        if i.shape is not wanted:
-            return set()
-        if is_default(wanted):
+def _split_edge(module: Module, given: tuple[Shape, ...], result: Shape) -> bool:
+    """Take tuples apart that callers give or get in layouts of their own, so that each array has one place."""
+    changed = False
+    for p, shape in zip(module.entry.parameters, given, strict=True):
+        if not shape.is_tuple or is_default(shape) or all(u.opcode == "get-tuple-element" for u in p.users):
             continue
-        if i.opcode == "tuple":
-            work += zip(i.operands, wanted.tuple_shapes or (), strict=True)
-        elif i.opcode != "bitcast" or not is_default(i.operands[0].shape):
-            return set()
-        found.add(i)
-    read_inside = any(user not in found for i in found for user in i.users)
-    return set() if read_inside else found
+        read_from(arranged(p.shape, lambda index, p=p: _part_again(p, index)), p)
+        changed = True
+    root = module.entry.root
+    if result.is_tuple and not is_default(result) and (root.users or not _is_put_together(root)):
+        parts = arranged(root.shape, lambda index: part_of(root, index))
+        module.entry.root = packed(module.entry, parts, root.shape, root)
+        module.entry.remove_dead_from(root)
+        changed = True
+    return changed
 
 
-def _receive(p: Instruction, shape: Shape) -> None:
-    """Give a parameter its layout, and its readers row-major arrays."""
-    readers, was_root = list(p.users), p.is_root
-    p.shape = shape
-    leaves: list[Instruction] = []
-
-    def leaf_at(index: ShapeIndex) -> Instruction:
-        leaves.append(_row_major_part(p, index))
-        return leaves[-1]
-
-    parts = arranged(shape, leaf_at)
-    for user in readers:
-        if user.opcode == "get-tuple-element":
-            read_from(parts[user.attrs["index"]], user)  # type: ignore[index]
-    readers = [user for user in readers if p in user.operands]
-    if readers or was_root:
-        whole = packed(home(p), parts, shape.with_default_layout(), p)
-        p.replace_uses_with(whole, readers)
-        if was_root:
-            home(p).root = whole
-    c = home(p)
-    for leaf in leaves:
-        _join_transposes(leaf)
-        c.remove_dead_from(leaf)
+def _is_put_together(i: Instruction) -> bool:
+    """Whether a tuple is made of arrays, its parts in turn, each for it alone."""
+    parts = [o for o in i.operands if o.shape.is_tuple]
+    return i.opcode == "tuple" and all(sum(o.users.values()) == 1 and _is_put_together(o) for o in parts)
 
 
-def _row_major_part(p: Instruction, index: ShapeIndex) -> Instruction:
-    """The array at that index of a parameter, row-major; taken from it anew."""
+def _part_again(p: Instruction, index: ShapeIndex) -> Instruction:
     for n in index:
         assert p.shape.tuple_shapes is not None
         p = home(p).add("get-tuple-element", [p], p.shape.tuple_shapes[n], index=n)
-    return p if not p.shape.is_array or is_default(p.shape) else _rows(p)
+    return p
 
 
-def _rows(x: Instruction) -> Instruction:
-    """The row-major array that `x` is, from its bytes."""
-    places = order(x.shape)
-    dims = [x.shape.dims[d] for d in places]
-    stored = home(x).add("bitcast", [x], array(x.shape.element_type, dims), like=x)
-    return _transposed(stored, inverse(places))
+# -- orders ------------------------------------------------------------------------------------------------------------
+def _as_given(places: Places) -> dict[Value, Order]:
+    """The orders values have in the program, if nothing but transposes and copies moves bytes with them; else none."""
+    orders: dict[Value, Order] = {}
+    for i, index in _laid_out(places):
+        v = places.of(i, index)
+        orders[v] = order(i.shape.at(index))
+        agree = all(order(m.shape.at(at)) == orders[v] for m, at in v.members)
+        if not agree or not (v.order == orders[v] if v.fixed else places.can_be(v, orders[v])):
+            return {}
+    for v in orders:
+        if any(e.cost(orders) for e in places.around(v) if e.user is not None and e.user.opcode not in MOVERS):
+            return {}
+    return orders
 
 
-def _hand_out(root: Instruction, shape: Shape) -> None:
-    """Make the entry's result have the layouts of `shape`."""
-    home(root).root = _in_layouts(root, shape)
-    home(root).remove_dead_from(root)
+def _laid_out(places: Places) -> Iterator[tuple[Instruction, ShapeIndex]]:
+    """The arrays that are said to be in other than row-major order."""
+    for c in places.computations:
+        for i in c.instructions:
+            if not is_laid_out(i.shape):
+                continue
+            for index, leaf in i.shape.leaves():
+                if leaf.is_array and leaf.rank > 1 and not is_default(leaf):
+                    yield i, index
 
 
-def _in_layouts(x: Instruction, shape: Shape) -> Instruction:
-    """A row-major value in the layouts of `shape`."""
-    if is_default(shape):
-        return x
-    if shape.tuple_shapes is None:
-        return _in_layout(x, shape)
-    parts = [_in_layouts(part_of(x, (n,)), s) for n, s in enumerate(shape.tuple_shapes)]
-    return home(x).add("tuple", parts, shape, like=x)
+def _search(places: Places, orders: dict[Value, Order], ctx: PassContext) -> dict[Value, Order]:
+    """Better orders than those, for every place where bytes are moved, the most first; again after a change."""
+    refused: dict[Edge, tuple[str, Region | None]] = {}
+    chances = dict.fromkeys(_chances(places, orders))
+    better = True
+    while better:
+        better = False
+        for edge in sorted(chances, key=lambda e: -e.cost(orders)):
+            region = best(places, orders, edge) if edge.cost(orders) else None
+            subject = edge.user.name if edge.user is not None else places.module.entry.root.name
+            if region is None or region.after >= region.before:
+                refused[edge] = subject, region
+                continue
+            orders = {**orders, **region.orders}
+            chances |= dict.fromkeys(e for v in region.orders for e in places.around(v))
+            better = True
+            _tell(region, subject, ctx)
+    for edge, (subject, region) in refused.items():
+        if edge.cost(orders) and region is not None:
+            _tell(region, subject, ctx)
+        elif edge.cost(orders):
+            ctx.decide(False, f"moved: {_fixed_sides(edge)}", subject=subject, object=edge.source.name)
+    return orders
 
 
-def _in_layout(x: Instruction, shape: Shape) -> Instruction:
-    """A row-major array in the layout of `shape`."""
-    return home(x).add("bitcast", [_transposed(x, order(shape))], shape, like=x)
+def _fixed_sides(edge: Edge) -> str:
+    ends = [v for v in (edge.source, edge.result) if v is not None and v.fixed]
+    return "; ".join(f"'{v.name}' is {in_order(v.shape, v.order)}, {v.fixed}" for v in ends) or "no other order fits"
 
 
-def _transposed(x: Instruction, places: Sequence[int]) -> Instruction:
-    """`x` transposed, in one step where it is a transpose itself."""
-    while x.opcode == "transpose":
-        places = [x.attrs["dimensions"][d] for d in places]
-        x = x.operands[0]
-    return transpose(x, places)
+def _tell(region: Region, subject: str, ctx: PassContext) -> None:
+    pays = region.after < region.before
+    shown = ", ".join(f"'{v.name}' {in_order(v.shape, o).layout}" for v, o in list(region.orders.items())[:4])
+    more = f" and {len(region.orders) - 4} more" if len(region.orders) > 4 else ""
+    why = "fewer bytes are moved" if pays else "no fewer bytes would be moved"
+    ctx.decide(
+        pays,
+        f"{why} with {shown}{more}",
+        subject=subject,
+        object=", ".join(v.name for v in region.orders),
+        cost_before=float(region.before),
+        cost_after=float(region.after),
+    )
 
 
-def _join_transposes(rows: Instruction) -> None:
-    """Transposes of a transposed parameter, done in one step from the parameter's bytes."""
-    for user in list(rows.users):
-        if rows.opcode == "transpose" and user.opcode == "transpose":
-            home(rows).replace(user, _transposed(rows, user.attrs["dimensions"]))
+def _chances(places: Places, orders: dict[Value, Order]) -> Iterator[Edge]:
+    """The edges at which bytes may be moved."""
+    for c in places.computations:
+        for i in c.instructions:
+            if i.opcode in MOVERS:
+                yield from (e for e in places.above(i) if e.cost(orders))
+    yield from (e for e in (*_at_edge(places), *_of_calls(places)) if e.cost(orders))
+
+
+def _of_calls(places: Places) -> Iterator[Edge]:
+    """The edges of library calls that say which layouts they want."""
+    for c in places.computations:
+        for i in c.instructions:
+            if i.opcode == "custom-call" and not is_known(i):
+                yield from places.above(i)
+
+
+def _at_edge(places: Places) -> Iterator[Edge]:
+    """The edges of what callers give and get in other than row-major order."""
+    entry = places.module.entry
+    if places.handed_out is not None:
+        yield places.handed_out
+    ends = [(p, s) for p, s in zip(entry.parameters, places.parameters, strict=True) if not is_default(s)]
+    if not is_default(places.result) and entry.root.shape.is_tuple:
+        ends.append((entry.root, places.result))
+    for i, shape in ends:
+        for index, leaf in shape.leaves():
+            if leaf.is_array and leaf.rank > 1:
+                yield from places.around(places.of(i, index))
+
+
+# -- the program -------------------------------------------------------------------------------------------------------
+def _lay_out(places: Places, orders: dict[Value, Order]) -> None:
+    """Give all instructions their layouts."""
+    own: dict[Instruction, dict[ShapeIndex, Order]] = {}
+    for v, wanted in _not_rows(places, orders).items():
+        for i, index in v.members:
+            own.setdefault(i, {})[index] = wanted
+    new: dict[Shape, Shape] = {}
+    for i in places.module.instructions():
+        if i in own:
+            i.shape = _with_orders(i.shape, own[i])
+            continue
+        shape = new.get(i.shape)
+        if shape is None:
+            shape = new[i.shape] = i.shape.with_default_layout()
+        i.shape = shape
+
+
+def _not_rows(places: Places, orders: dict[Value, Order]) -> dict[Value, Order]:
+    """All values that are not row-major, with their orders."""
+    found = {v: v.order for v in places.known() if v.order != tuple(range(len(v.order)))}
+    return {v: o for v, o in {**found, **orders}.items() if o != tuple(range(len(o)))}
+
+
+def _with_orders(shape: Shape, orders: dict[ShapeIndex, Order], at: ShapeIndex = ()) -> Shape:
+    """`shape` with those parts in those orders and the others row-major."""
+    if shape.tuple_shapes is not None:
+        return tuple_([_with_orders(s, orders, (*at, n)) for n, s in enumerate(shape.tuple_shapes)])
+    return in_order(shape, orders[at]) if at in orders else shape.with_default_layout()
+
+
+def _copy_between(places: Places, orders: dict[Value, Order], ctx: PassContext) -> bool:
+    """Copies where an operand does not lie as its op needs it; whether there are any."""
+    made: dict[tuple[Instruction, Order], Instruction] = {}
+    edges = [*(e for v in _not_rows(places, orders) for e in places.around(v)), *_at_edge(places), *_of_calls(places)]
+    for edge in dict.fromkeys(edges):
+        wanted = _wanted(edge, orders)
+        x = edge.user.operands[edge.n] if edge.user is not None else places.module.entry.root
+        if wanted is None or wanted == order(x.shape):
+            continue
+        copy = made.get((x, wanted))
+        if copy is None:
+            copy = made[x, wanted] = home(x).add("copy", [x], in_order(x.shape, wanted), like=x)
+        if edge.user is not None:
+            edge.user.set_operand(edge.n, copy)
+        else:
+            places.module.entry.root = copy
+        user, cost = edge.user.name if edge.user is not None else "the caller", edge.cost(orders)
+        if cost:
+            why = f"copied for {user}: {x.shape} to {copy.shape}"
+            ctx.decide(False, why, subject=x.name, object=user, cost_after=float(cost))
+    return bool(made)
+
+
+def _wanted(edge: Edge, orders: dict[Value, Order]) -> Order | None:
+    """The order an operand must be brought into; None where it may stay as it is."""
+    is_mover = edge.user is not None and edge.user.opcode in MOVERS
+    # where one order is not told from another by bytes, it is by name: both sides have the same
+    by_name = type(edge.relation) in (Relation, Fixed)
+    if is_mover or not (by_name or edge.cost(orders)):
+        return None
+    return edge.relation.up(orders.get(edge.result, edge.result.order) if edge.result is not None else ())

@@ -57,8 +57,9 @@ class LayoutNormalization(Pass):
 
 def _is_laid_out(i: Instruction) -> bool:
     """Whether layouts are all there is to do about an instruction, and there are some."""
-    shapes = [i.shape, *(o.shape for o in i.operands)]
-    if all(map(is_default, shapes)) or not all(map(is_plain, shapes)):
+    if is_default(i.shape) and all(is_default(o.shape) for o in i.operands):
+        return False
+    if not is_plain(i.shape) or not all(is_plain(o.shape) for o in i.operands):
         return False
     return not i.control_predecessors and not i.control_successors
 
@@ -70,7 +71,11 @@ def _in_rows(i: Instruction, rows: Rows) -> bool:
         return False
     c = home(i)
     if i.shape.is_array:
-        c.replace(i, laid(*rule(i, rows), i.shape))
+        made, dims = rule(i, rows)
+        is_new = not made.users and made.opcode == i.opcode
+        c.replace(i, laid(made, dims, i.shape))
+        if is_new:
+            made.name = i.name  # questions about it find it
     else:
         read_from(arranged(i.shape, _copied(i, rows) if i.opcode == "copy" else _computed(i, rows, rule)), i)
     if i.parent is c:  # it has effects, which are those of what stands for it now
@@ -101,4 +106,5 @@ def _copied(i: Instruction, rows: Rows) -> Callable[[ShapeIndex], Instruction]:
 
 def _is_view(i: Instruction) -> bool:
     """Whether a bitcast is between an array and the row-major one that has its bytes."""
-    return is_default(i.shape) or i.operands[0].shape is stored(i.shape)
+    x = i.operands[0].shape
+    return i.shape is stored(x) or x is stored(i.shape)

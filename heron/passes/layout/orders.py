@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 from heron.hlo.instruction import Instruction
 from heron.hlo.layout import layout
 from heron.hlo.module import Module
 from heron.hlo.shape import Shape
-from heron.passes.building import array, transpose
+from heron.passes.building import array, reshape, transpose
 from heron.passes.expand.expander import home
 
 #: dimensions as they lie in memory, the slowest first
@@ -25,11 +26,13 @@ def inverse(places: Sequence[int]) -> list[int]:
     return [places.index(d) for d in range(len(places))]
 
 
+@cache
 def is_default(shape: Shape) -> bool:
     """Whether everything in it is row-major."""
     return shape is shape.with_default_layout()
 
 
+@cache
 def is_plain(shape: Shape) -> bool:
     """Whether layouts say an order of dimensions and nothing else: no tiles, no memory space."""
     return all(s.layout is None or s.layout is layout(s.layout.minor_to_major) for _, s in shape.leaves())
@@ -45,31 +48,48 @@ def same_place(shape: Shape, a: Order, b: Order) -> bool:
     return a == b or [d for d in a if shape.dims[d] != 1] == [d for d in b if shape.dims[d] != 1]
 
 
+@cache
 def stored(shape: Shape) -> Shape:
     """The row-major array of the same bytes: the dimensions as they lie in memory."""
     return array(shape.element_type, [shape.dims[d] for d in order(shape)])
 
 
+@cache
+def is_laid_out(shape: Shape) -> bool:
+    """Whether anything in it is said to be in another than row-major order, in tiles, or in another memory."""
+    return any(s.layout is not None and not s.layout.is_default for _, s in shape.leaves())
+
+
 def has_layouts(module: Module) -> bool:
-    """Whether anything is not row-major."""
+    """Whether anything `is_laid_out`."""
     sound: set[Shape] = set()
     for i in module.instructions():
         if i.shape in sound:
             continue
-        if not is_default(i.shape):
+        if is_laid_out(i.shape):
             return True
         sound.add(i.shape)
     return False
 
 
 def transposed(x: Instruction, places: Sequence[int]) -> Instruction:
-    """Row-major `x` transposed, in one step where it is a transpose itself; `x` for the identity."""
+    """Row-major `x` transposed, in one step where it is a transpose itself; a reshape where no element moves."""
     if list(places) == list(range(len(places))):
         return x
+    moved = [d for d in places if x.shape.dims[d] != 1]
+    if moved == sorted(moved):
+        return viewed(x, [x.shape.dims[d] for d in places])
     while x.opcode == "transpose" and is_default(x.operands[0].shape):
         places = [x.attrs["dimensions"][d] for d in places]
         x = x.operands[0]
     return transpose(x, places)
+
+
+def viewed(x: Instruction, dims: Sequence[int]) -> Instruction:
+    """Row-major `x` reshaped, in one step where it is a reshape itself."""
+    while x.opcode == "reshape" and is_default(x.operands[0].shape):
+        x = x.operands[0]
+    return reshape(x, dims)
 
 
 class Rows:

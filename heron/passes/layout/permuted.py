@@ -14,9 +14,9 @@ from heron.hlo.literal import Literal
 from heron.hlo.shape import Shape, tuple_
 from heron.hlo.verifier.layouts import is_bitcast
 from heron.hlo.window import ConvDims
-from heron.passes.building import array, constant, reshape
+from heron.passes.building import array, constant
 from heron.passes.expand.expander import home
-from heron.passes.layout.orders import Order, Rows, order, stored
+from heron.passes.layout.orders import Order, Rows, order, stored, viewed
 
 Made = tuple[Instruction, Sequence[int] | None]
 Rule = Callable[[Instruction, Rows], Made]
@@ -59,6 +59,11 @@ def _result(i: Instruction, dims: Order) -> Shape:
 def elementwise(i: Instruction, rows: Rows) -> Made:
     dims = order(i.shape)
     return _like(i, _same_rank(i, rows, dims, i.shape.rank), _result(i, dims)), dims
+
+
+def bitcast_convert(i: Instruction, rows: Rows) -> Made:
+    same = i.shape.element_type.bits == i.operands[0].shape.element_type.bits
+    return elementwise(i, rows) if same else row_by_row(i, rows)
 
 
 def copy(i: Instruction, rows: Rows) -> Made:
@@ -115,15 +120,18 @@ def transpose(i: Instruction, rows: Rows) -> Made:
 
 
 def bitcast(i: Instruction, rows: Rows) -> Made:
+    """The same bytes under other dimensions, and maybe as another type."""
     x, wanted = i.operands[0], stored(i.shape)
-    return x if x.shape is wanted else home(i).add("bitcast", [x], wanted, like=i), order(i.shape)
+    if x.shape.element_type is i.shape.element_type:
+        return viewed(rows.of(x), wanted.dims), order(i.shape)
+    return home(i).add("bitcast", [x], wanted, like=i), order(i.shape)
 
 
-def reshape_(i: Instruction, rows: Rows) -> Made:
+def reshape(i: Instruction, rows: Rows) -> Made:
     x = i.operands[0]
     if is_bitcast(x.shape, i.shape):
-        return reshape(rows.of(x), stored(i.shape).dims), order(i.shape)
-    return reshape(rows.ordered(x, range(x.shape.rank)), i.shape.dims), None
+        return viewed(rows.of(x), stored(i.shape).dims), order(i.shape)
+    return viewed(rows.ordered(x, range(x.shape.rank)), i.shape.dims), None
 
 
 def broadcast(i: Instruction, rows: Rows) -> Made:
@@ -268,7 +276,7 @@ def row_by_row(i: Instruction, rows: Rows) -> Made:
 
 RULES: dict[str, Rule] = {
     "bitcast": bitcast,
-    "bitcast-convert": row_by_row,
+    "bitcast-convert": bitcast_convert,
     "broadcast": broadcast,
     "concatenate": _along("dimensions"),
     "constant": constant_,
@@ -283,7 +291,7 @@ RULES: dict[str, Rule] = {
     "pad": _for_each("padding"),
     "reduce": reduce,
     "reduce-window": _for_each("window"),
-    "reshape": reshape_,
+    "reshape": reshape,
     "reverse": _along("dimensions"),
     "rng": row_by_row,
     "rng-bit-generator": row_by_row,

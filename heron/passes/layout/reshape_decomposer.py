@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from heron.hlo.instruction import Instruction
 from heron.hlo.shape import Shape
@@ -58,6 +59,7 @@ class ReshapeDecomposer(Expander):
         return _by_factors(i)
 
 
+@cache
 def view_of(shape: Shape, bare: Shape) -> Shape | None:
     """`bare` in the order in which its bytes are those of `shape`; None when there is no such order.
 

@@ -1,0 +1,37 @@
+"""What machines like: which ops work in any order of dimensions, which library calls take any. One value a target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from heron.targets import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Preferences:
+    """Ops in no list take and give row-major arrays, but for those with rules of their own (`relations`).
+
+    ``one_order``: done in any order of dimensions, one for operands and result. ``any_order``: library calls that read
+    their operands in any order, and give row-major results. ``turned_products``: whether a product may give its
+    matrices transposed.
+    """
+
+    one_order: frozenset[str]
+    any_order: frozenset[str]
+    turned_products: bool
+
+
+#: nothing is computed, or every element by itself, or along dimensions that may lie anywhere
+_PLAIN = "concatenate copy dynamic-slice dynamic-update-slice opt-barrier pad reverse slice".split()
+
+#: pocketfft gathers lines whatever their stride, and LAPACK's wrappers copy each matrix anyway; BLAS swaps its operands
+CPU = Preferences(frozenset((*_PLAIN, "fft")), frozenset({"custom-call"}), turned_products=True)
+#: cuFFT has strides between elements and between lines; cuSOLVER's matrices are copied; cuBLAS swaps its operands
+GPU = Preferences(frozenset((*_PLAIN, "fft")), frozenset({"custom-call"}), turned_products=True)
+
+
+def preferences(target: Target | None) -> Preferences:
+    """Those of a target; the CPU's where there is none."""
+    return GPU if target is not None and target.kind == "gpu" else CPU
