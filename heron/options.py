@@ -8,9 +8,10 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from heron.errors import HeronError
 
@@ -28,9 +29,33 @@ SHAPE_CHECKS = ("runtime", "compile-time", "ignore")
 SIM_CHECKS = ("races", "bounds", "uninit", "divergence")
 
 
-def _field(default: Any, doc: str, choices: tuple[Any, ...] = (), names: tuple[str, ...] = ()) -> Any:
-    """``choices``: the values there are. ``names``: text that is "", "all" or some of the names, by commas."""
-    return dataclasses.field(default=default, metadata={"doc": doc, "choices": choices, "names": names})
+@dataclass(frozen=True, slots=True)
+class MemoryLimit:
+    """``bytes`` of all a run needs (``exe.memory.peak``), or ``percent`` of the temp it needs without a limit."""
+
+    bytes: int = 0
+    percent: float = 0.0
+
+    #: the forms its text has
+    RULE: ClassVar[str] = "it is bytes (800000000, 24MiB, 1.5 GB) or a part of temp, above 0 % and up to 100 % (60%)"
+
+    @staticmethod
+    def parse(text: str) -> MemoryLimit | None:
+        """The limit that a text means; None when it means none."""
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(%|[KMGT]i?B?|B)?", text.strip(), re.IGNORECASE)
+        if found is None or not (number := float(found[1])):
+            return None
+        unit = (found[2] or "B").upper()
+        if unit == "%":
+            return MemoryLimit(percent=number) if number <= 100 else None
+        power = "BKMGT".index(unit[0])
+        return MemoryLimit(bytes=int(number * (1024 if "I" in unit else 1000) ** power))
+
+
+def _field(default: Any, doc: str, choices: tuple[Any, ...] = (), names: tuple[str, ...] = (), form: Any = None) -> Any:
+    """``choices``: the values there are. ``names``: text that is "", "all" or some of the names, by commas. ``form``:
+    a class whose ``parse`` reads the text, and gives None for what is none."""
+    return dataclasses.field(default=default, metadata={"doc": doc, "choices": choices, "names": names, "form": form})
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +72,9 @@ class Options:
         "runtime", "who looks whether dynamic sizes fit: the program, the compile, nobody", SHAPE_CHECKS
     )
     sim_check: str = _field("", "what the GPU simulator looks for in every kernel", names=SIM_CHECKS)
+    memory_limit: str = _field(
+        "", "compute values again rather than need more: bytes of a run, or a part of its temp", form=MemoryLimit
+    )
 
     def __post_init__(self) -> None:
         for f in dataclasses.fields(self):
@@ -142,6 +170,8 @@ def _rule(f: dataclasses.Field[Any]) -> str:
         return "it is one of " + ", ".join(repr(c) if isinstance(c, str) else str(c) for c in choices)
     if names := f.metadata["names"]:
         return "it is off, all, or names by commas: " + ", ".join(names)
+    if form := f.metadata["form"]:
+        return form.RULE
     if _is_number(f):
         return "it is a whole number, 0 or more"
     return "it is on or off" if isinstance(f.default, bool) else "it is text"
@@ -158,6 +188,8 @@ def _check(f: dataclasses.Field[Any], value: object, source: str | None = None) 
     elif names := f.metadata["names"]:
         choices = ("all", *names)
         fits = isinstance(value, str) and (value in ("", "all") or all(n in names for n in value.split(",")))
+    elif form := f.metadata["form"]:
+        fits = isinstance(value, str) and (value == "" or form.parse(value) is not None)
     elif isinstance(f.default, bool):
         fits = isinstance(value, bool)
     elif _is_number(f):

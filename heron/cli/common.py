@@ -38,6 +38,12 @@ settings_option = click.option(
     help="Set a compile option, e.g. -O math=fast; overrides HERON_* variables.",
 )
 
+memory_limit_option = click.option(
+    "--memory-limit",
+    metavar="SIZE",
+    help="Compute values again rather than need more: 24MiB in all, or 60% of temp; overrides HERON_MEMORY_LIMIT.",
+)
+
 
 def examples(*lines: str) -> str:
     """An epilog with example command lines, kept as they are."""
@@ -75,11 +81,12 @@ def _load(file: str, target: str) -> Module:
     return from_bytes(data, name, verify=True)
 
 
-def make_options(settings: tuple[str, ...]) -> Options:
-    """Options of the environment, changed by ``-O`` settings."""
+def make_options(settings: tuple[str, ...], memory_limit: str | None = None) -> Options:
+    """Options of the environment, changed by ``-O`` settings and by ``--memory-limit``."""
     from heron.options import Options
 
-    return Options.from_env().with_settings(settings)
+    options = Options.from_env().with_settings(settings)
+    return options if memory_limit is None else options.with_settings([f"memory_limit={memory_limit}"])
 
 
 def print_json(document: Any) -> None:

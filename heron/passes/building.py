@@ -188,7 +188,12 @@ def own_body(i: Instruction) -> None:
 
 def is_movable(i: Instruction) -> bool:
     """Whether `i` may be computed elsewhere, more often or not at all: no effects, no order, no other devices."""
-    if i.control_predecessors or i.control_successors or i.opcode == "parameter" or i.has_side_effect:
+    return not (i.control_predecessors or i.control_successors) and is_pure(i)
+
+
+def is_pure(i: Instruction) -> bool:
+    """Whether `i` does nothing but give a value, the same each time: no effects, tokens or other devices."""
+    if i.opcode == "parameter" or i.has_side_effect:
         return False
     if any(s.is_token for _, s in i.shape.leaves()):
         return False

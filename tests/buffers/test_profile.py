@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from heron import targets
 from heron.analysis.call_graph import CallGraph
 from heron.analysis.donation import possible_donations
 from heron.analysis.ordering import post_order_schedule
@@ -48,16 +47,6 @@ def test_the_peak_is_found_with_what_is_held_and_by_whom() -> None:
     assert (p.peak, p.running.name if p.running else "") == (4 * MIB, "d")
     assert sorted(h.value.name for h in p.at_peak()) == ["a", "b", "c", "d"]
     assert int(p.used.max()) == p.peak and p.used[-1] <= p.peak
-
-
-def test_recomputing_what_is_cheap_is_suggested_and_saves_what_it_says() -> None:
-    p = profile(HELD, TWICE)
-    (saving,) = p.recomputations(targets.get("sm_90"))
-    assert (saving.value.name, saving.bytes) == ("c", MIB) and 1e-6 < saving.seconds < 1e-5
-    again = HELD.replace("dot(d, c)", "dot(d, c2)").replace(
-        "  ROOT e", "  c2 = f32[512,512]{1,0} fusion(x), kind=kLoop, calls=twice, control-predecessors={d}\n  ROOT e"
-    )
-    assert profile(again, TWICE).peak == p.peak - saving.bytes
 
 
 def test_arguments_are_paired_with_outputs_of_their_shape_in_order() -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from heron.backends.lower import KernelUse
 from heron.backends.machine import Machine, lowered_text, no_stage
+from heron.backends.memory import CPU_ALIGNMENT
 from heron.backends.sharing import computes_in_place
 from heron.hlo.instruction import Instruction
 from heron.hlo.shape import ShapeIndex
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 class CpuMachine(Machine):
     """This machine's processor."""
 
-    alignment = 64
+    alignment = CPU_ALIGNMENT
     #: the threads of the program; None: one thread
     pool: Pool | None = None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from heron.backends.memory import bytes_on_cpu
 from heron.backends.sharing import computes_in_place
 from heron.passes.pipeline import Pipeline
 from heron.passes.pipelines import simplification
@@ -123,6 +124,8 @@ def schedule() -> Pipeline:
             get("double-buffer-loop-unrolling", can_share=computes_in_place, least_bytes=4096),
             get("copy-insertion", can_share=computes_in_place),
             get("memory-scheduler", can_share=computes_in_place),
+            # does nothing unless memory is short: what is left to save costs time
+            get("rematerialization", limit="machine", can_share=computes_in_place, measure=bytes_on_cpu),
         ],
     )
 

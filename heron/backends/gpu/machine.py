@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from heron.backends.lower import KernelUse
 from heron.backends.machine import Machine, lowered_text, no_stage
+from heron.backends.memory import GPU_ALIGNMENT
 from heron.codegen.llvm import numerics
 from heron.errors import HeronError
 from heron.hlo.types import S8, S32, ElementType
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 class GpuMachine(Machine):
     """An NVIDIA GPU, present, simulated, or only compiled for."""
 
-    alignment = 256
+    alignment = GPU_ALIGNMENT
 
     def pipelines(self) -> dict[str, Pipeline]:
         from heron.backends.gpu import pipeline

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from heron.backends.memory import bytes_on_gpu
 from heron.backends.sharing import computes_in_place
 from heron.passes.pipeline import Fixpoint, Pipeline
 from heron.passes.pipelines import simplification
@@ -151,6 +152,8 @@ def schedule() -> Pipeline:
             get("memory-scheduler", can_share=computes_in_place),
             # and other work while data comes from elsewhere
             get("latency-hiding-scheduler", can_share=computes_in_place),
+            # does nothing unless memory is short: what is left to save costs time
+            get("rematerialization", limit="machine", can_share=computes_in_place, measure=bytes_on_gpu),
         ],
     )
 

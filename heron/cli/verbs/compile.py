@@ -10,6 +10,7 @@ from heron.cli.common import (
     json_option,
     load_module,
     make_options,
+    memory_limit_option,
     print_json,
     print_text,
     settings_option,
@@ -37,6 +38,7 @@ BINARY = ("cubin",)  # stages that are no text
 @click.option("-o", "output", metavar="OUT", help="Write the stage's text to OUT, or the trace if it ends in .trace.")
 @click.option("--kernel", metavar="NAME", help="With --to mlir: this kernel only.")
 @click.option("--print-after-all", "steps", is_flag=True, help="With --to mlir: print kernels after every transform.")
+@memory_limit_option
 @settings_option
 @json_option
 def command(
@@ -46,6 +48,7 @@ def command(
     output: str | None,
     kernel: str | None,
     steps: bool,
+    memory_limit: str | None,
     settings: tuple[str, ...],
     as_json: bool,
 ) -> None:
@@ -62,7 +65,7 @@ def command(
     if (stage != "mlir" or wants_trace) and (kernel is not None or steps):
         option = "--print-after-all" if steps else "--kernel"
         raise HeronError("CLI045", f"{option} prints MLIR", hint=f"--to mlir {option}, without a trace")
-    machine, options = targets.get(target), make_options(settings)
+    machine, options = targets.get(target), make_options(settings, memory_limit)
     module = load_module(file, target)
     trace = Trace(module.name, target)
     trace.options = options.changed()

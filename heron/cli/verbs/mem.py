@@ -25,7 +25,8 @@ from heron.errors import HeronError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from heron.buffers.profile import MemoryProfile, Recomputation
+    from heron.backends.memory import Trial
+    from heron.buffers.profile import MemoryProfile
     from heron.hlo.aliasing import Alias
     from heron.hlo.module import Module
     from heron.targets import Target
@@ -51,6 +52,7 @@ def command(file: str, target: str, top: int, output: str | None, settings: tupl
     from heron import targets
     from heron.analysis.donation import possible_donations
     from heron.backends.compiler import Compilation
+    from heron.backends.memory import trials
     from heron.buffers.memory import Memory
     from heron.buffers.profile import MemoryProfile
     from heron.cli.progress import progress
@@ -62,7 +64,9 @@ def command(file: str, target: str, top: int, output: str | None, settings: tupl
     module = load_module(file, target)
     trace = Trace(module.name, target)
     with progress(trace, f"compiling {module.name} for {target}"):
-        profile = MemoryProfile(Compilation(module, machine, options, trace).buffers)
+        compilation = Compilation(module, machine, options, trace)
+        profile = MemoryProfile(compilation.buffers)
+        tried = list(trials(compilation.scheduled, compilation.machine))
         donations = possible_donations(module)
         donated = _with(module, donations)
         less = Memory.of(Compilation(donated, machine, options, trace).buffers) if donations else None
@@ -72,7 +76,7 @@ def command(file: str, target: str, top: int, output: str | None, settings: tupl
         from heron.buffers.picture import svg
 
         files.write_text(output, svg(profile))
-    savings = Savings(donations if saved > 0 else [], max(0, saved), profile.recomputations(machine))
+    savings = Savings(donations if saved > 0 else [], max(0, saved), tried)
     if as_json:
         print_json(_document(profile, machine, savings))
     else:
@@ -81,11 +85,11 @@ def command(file: str, target: str, top: int, output: str | None, settings: tupl
 
 @dataclass
 class Savings:
-    """What would lower the peak: donating arguments, `donated` bytes for all of them together, or computing twice."""
+    """What would lower the peak: donating arguments, `donated` bytes for all of them together, or a memory limit."""
 
     donations: list[Alias]
     donated: int
-    recomputations: list[Recomputation]
+    trials: list[Trial]
 
 
 def _with(module: Module, donations: list[Alias]) -> Module:
@@ -126,13 +130,17 @@ def _show(profile: MemoryProfile, target: Target, savings: Savings, top: int) ->
         print_text(f"… and {len(held) - top} more, {size(sum(h.bytes for h in held[top:]))}")
     if profile.lost:
         print_text(f"{size(profile.lost)} of temp lie between buffers")
-    if savings.donations or savings.recomputations:
+    tried = [t for t in savings.trials if t.temp < memory.temp]
+    if savings.donations or tried:
         print_text("\nwhat would save memory:")
     if savings.donations:
         numbers = ", ".join(_ranges(sorted({d.parameter for d in savings.donations})))
         print_text(f"  {size(savings.donated)}: donate arguments {numbers}, which outputs of their shapes can take")
-    for r in savings.recomputations[:top]:
-        print_text(f"  {size(r.bytes)}: compute {r.value.name} again after the peak, about {seconds(r.seconds)} more")
+    for t in tried:
+        percent = t.percent if t.met else -(-100 * t.temp // memory.temp)
+        more = f"{t.values} values computed again by {t.instructions} instructions, about {seconds(t.seconds)} more"
+        least = "" if t.met else "; the least there is"
+        print_text(f"  {size(memory.temp - t.temp)}: --memory-limit {percent}%, {more}{least}")
 
 
 def _ranges(numbers: list[int]) -> Iterator[str]:
@@ -144,7 +152,7 @@ def _ranges(numbers: list[int]) -> Iterator[str]:
 
 def _document(profile: MemoryProfile, target: Target, savings: Savings) -> dict[str, Any]:
     """Stable fields: ``memory`` by kind, ``used`` by tick, ``peak`` and what is in use then, ``donations`` and
-    ``recomputations`` that would save some."""
+    ``recomputations``: what memory limits would come to."""
     from heron.buffers.memory import Memory
     from heron.hlo.origin import operation, source_line
 
@@ -179,6 +187,14 @@ def _document(profile: MemoryProfile, target: Target, savings: Savings) -> dict[
             ],
         },
         "recomputations": [
-            {"value": r.value.name, "bytes": r.bytes, "seconds": r.seconds} for r in savings.recomputations
+            {
+                "percent": t.percent,
+                "met": t.met,
+                "temp": t.temp,
+                "values": t.values,
+                "instructions": t.instructions,
+                "seconds": t.seconds,
+            }
+            for t in savings.trials
         ],
     }

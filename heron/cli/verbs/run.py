@@ -12,6 +12,7 @@ from heron.cli.common import (
     json_option,
     load_module,
     make_options,
+    memory_limit_option,
     settings_option,
     target_option,
 )
@@ -37,9 +38,18 @@ from heron.cli.job import Job, job_options
     help="On a simulated GPU: all, or some of races,bounds,uninit,divergence. A finding is an error, exit code 2.",
 )
 @job_options
+@memory_limit_option
 @settings_option
 @json_option
-def command(file: str, target: str, check: str | None, job: Job, settings: tuple[str, ...], as_json: bool) -> int:
+def command(
+    file: str,
+    target: str,
+    check: str | None,
+    job: Job,
+    memory_limit: str | None,
+    settings: tuple[str, ...],
+    as_json: bool,
+) -> int:
     """Compile FILE (HLO text, - for standard input), run it and show its outputs.
 
     With --expect outputs are compared: exit code 0 if all agree, 1 if values differ.
@@ -51,7 +61,7 @@ def command(file: str, target: str, check: str | None, job: Job, settings: tuple
     from heron.errors import HeronError
     from heron.trace import Trace
 
-    machine, options = targets.get(target), make_options(settings)
+    machine, options = targets.get(target), make_options(settings, memory_limit)
     if check is not None:
         options = options.with_settings([f"sim_check={check}"])
     if check and not machine.sim:

@@ -1,0 +1,62 @@
+"""How much memory a scheduled module takes on a kind of machine: its buffers laid out as the compiler will."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+from heron.analysis.sharing import CanShare
+from heron.hlo.module import Module
+
+if TYPE_CHECKING:
+    from heron.backends.machine import Machine
+    from heron.buffers.memory import Memory
+
+#: bytes between which buffers begin
+CPU_ALIGNMENT, GPU_ALIGNMENT = 64, 256
+
+
+def bytes_on_cpu(module: Module, can_share: CanShare) -> Memory:
+    """Bytes by kind of a program for a CPU."""
+    return _bytes(module, CPU_ALIGNMENT, can_share)
+
+
+def bytes_on_gpu(module: Module, can_share: CanShare) -> Memory:
+    """Bytes by kind of a program for a GPU."""
+    return _bytes(module, GPU_ALIGNMENT, can_share)
+
+
+def _bytes(module: Module, alignment: int, can_share: CanShare) -> Memory:
+    from heron.buffers import assign
+    from heron.buffers.memory import Memory
+
+    return Memory.of(assign(module, alignment=alignment, can_share=can_share))
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What a limit of `percent` of temp would come to: ``temp`` bytes, with ``values`` computed again by
+    ``instructions`` in ``seconds``, as estimated. Where it is not ``met`` the temp is the least found."""
+
+    percent: int
+    met: bool
+    temp: int
+    values: int
+    instructions: int
+    seconds: float
+
+
+def trials(scheduled: Module, machine: Machine, percents: Sequence[int] = (80, 60, 40)) -> Iterator[Trial]:
+    """Try limits on copies of a scheduled module, the next one only where the one before was met."""
+    from heron.passes.schedule.remat.fit import Fitter
+
+    fitter = Fitter(machine.target, cache(machine.can_share), lambda m, share: _bytes(m, machine.alignment, share))
+    sizes = fitter.sizes(scheduled)
+    for percent in percents if sizes["temp"] else ():
+        found = fitter.fit(scheduled.clone(), sizes["temp"] * percent // 100, sizes)
+        values, steps = sum(len(c.values) for c in found.choices), sum(c.steps for c in found.choices)
+        yield Trial(percent, found.met, found.temp, values, steps, found.seconds)
+        if not found.met:
+            return

@@ -1,0 +1,94 @@
+"""Fitting: searches, one after the other, until a program's temp is within a limit or nothing helps any more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from heron.analysis.sharing import CanShare
+from heron.hlo.module import Module
+from heron.passes.schedule.remat.advance import advance
+from heron.passes.schedule.remat.held import Held
+from heron.passes.schedule.remat.rewrite import reschedule
+from heron.passes.schedule.remat.search import Choice, Search
+from heron.targets import Target
+
+#: bytes of a scheduled module by kind, with the keys of `heron.buffers.memory.Memory`
+Measure = Callable[[Module, CanShare], Mapping[str, int]]
+
+#: instructions that one value may need to be computed again
+BLOCK = 20
+#: searches at most; each sees the program as the one before left it
+ROUNDS = 12
+
+
+@dataclass(slots=True)
+class Fit:
+    """What came of it: whether the limit is met, temp before and now, and what is computed again for that."""
+
+    met: bool
+    before: int
+    temp: int
+    choices: list[Choice] = field(default_factory=list)
+
+    @property
+    def seconds(self) -> float:
+        """Time all the work done again takes, as estimated."""
+        return sum(c.seconds for c in self.choices)
+
+
+@dataclass(frozen=True, slots=True)
+class Fitter:
+    """Takes a program's temp down. ``can_share``: as for `heron.buffers.assign`; ``measure`` lays out the buffers;
+    ``block``: as `BLOCK`."""
+
+    target: Target
+    can_share: CanShare
+    measure: Measure
+    block: int = BLOCK
+
+    def sizes(self, module: Module) -> Mapping[str, int]:
+        """Bytes of the program as it is."""
+        return self.measure(module, self.can_share)
+
+    def fit(self, module: Module, limit: int, sizes: Mapping[str, int]) -> Fit:
+        """Change the scheduled `module`, which has these sizes, so that its temp has at most `limit` bytes, or as few
+        as can be had.
+
+        Searches go by the bytes held at each tick. What packing buffers loses is known only when it is done: then the
+        goal is lowered by that, and searched for again.
+        """
+        found = Fit(sizes["temp"] <= limit, sizes["temp"], sizes["temp"])
+        if found.met:
+            return found
+        goal = limit + sizes["outputs"] - sizes["aliased"]  # outputs hold values too before they are there
+        held = _advanced(Held(module, self.can_share))
+        for _ in range(ROUNDS):
+            before = held.peak
+            if before <= goal:
+                found.temp = self.sizes(module)["temp"]
+                if found.temp <= limit:
+                    break
+                goal = before - (found.temp - limit)
+            found.choices += Search(held, goal, self.target, self.block).run()
+            reschedule(held)
+            held = _advanced(Held(module, self.can_share))
+            if held.peak >= before:
+                break
+        if found.temp > limit:
+            found.temp = self.sizes(module)["temp"]
+        found.met = found.temp <= limit
+        return found
+
+
+def _advanced(held: Held) -> Held:
+    """`held` with what frees memory moved up, where that does no harm."""
+    module, order = held.module, held.module.schedule
+    module.schedule = advance(held)
+    if module.schedule == order:
+        return held
+    moved = Held(module, held.can_share)
+    if moved.peak <= held.peak:
+        return moved
+    module.schedule = order
+    return held

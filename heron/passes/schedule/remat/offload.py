@@ -1,0 +1,26 @@
+"""Offload: what moving a value to the host's memory and back would take, instead of computing it again.
+
+No program does it yet: this is where the choice would be made, and the trace says where it would fall.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from heron.targets import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Offload:
+    """A way to the host's memory: `bandwidth` in bytes a second, one way."""
+
+    bandwidth: float
+
+    @staticmethod
+    def of(target: Target) -> Offload | None:
+        """The machine's way to the host: PCIe of the fifth generation with 16 lanes; a CPU has none."""
+        return Offload(64e9) if target.kind == "gpu" else None
+
+    def seconds(self, size: int) -> float:
+        """Time to move so many bytes there and back."""
+        return 2 * size / self.bandwidth

@@ -1,0 +1,132 @@
+"""rematerialization: less memory for more work, down to a limit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from heron import targets
+from heron.analysis.sharing import CanShare, reads_in_step
+from heron.errors import HeronError
+from heron.hlo.module import Module
+from heron.options import MemoryLimit
+from heron.passes.base import Constraint, Pass
+from heron.passes.context import PassContext
+from heron.passes.registry import register
+from heron.passes.schedule.remat.fit import BLOCK, Fit, Fitter, Measure
+from heron.passes.schedule.remat.held import Held
+from heron.passes.schedule.remat.refusal import explain, unmet
+from heron.targets import Target
+
+#: what each search for the least memory is to save of what is left
+STEP = 0.05
+
+
+def held_bytes(module: Module, can_share: CanShare) -> dict[str, int]:
+    """Sizes of a scheduled module without laying out its buffers: all that is held beside arguments is temp."""
+    arguments = sum(s.byte_size for p in module.entry.parameters for _, s in p.shape.leaves() if s.is_array)
+    temp = Held(module, can_share).peak
+    return {"arguments": arguments, "outputs": 0, "aliased": 0, "constants": 0, "temp": temp, "peak": arguments + temp}
+
+
+@register
+@dataclass(frozen=True)
+class Rematerialization(Pass):
+    """Computes values again shortly before they are needed, instead of holding them, until the program fits its limit.
+
+    The limit is the option memory_limit, or without it ``limit``: "machine" for the memory of the target, "least" for
+    as little as can be had. Bytes limit all that a run needs (arguments, outputs, constants and temp); percents limit
+    temp, which is all that this pass can change. Values go that give the most bytes, over the time they are not
+    needed, for the least time to have them again; what they are computed from is computed again too where it is gone,
+    up to ``block`` instructions at a time. What nobody reads before is only computed later. Instructions with effects,
+    random state, updates in place, loops and collectives are never run twice. ``measure`` lays out the buffers, so
+    that the limit holds for what they really take; ``can_share`` is as for `heron.buffers.assign`.
+
+    Raises PASS022 when a limit that was asked for cannot be met, with what is held at the least peak found; where only
+    the machine's memory is too small, that is a note.
+
+    HloModule example, is_scheduled=true
+
+    a = f32[8] negate(f32[8] x)
+    b = f32[8] reverse(a), dimensions={0}
+    c = f32[8] reverse(b), dimensions={0}
+    d = f32[8] add(b, c)
+    ROOT r = f32[8] add(d, a)
+    ->
+    HloModule example, is_scheduled=true
+
+    a = f32[8] negate(x)
+    b = f32[8] reverse(a), dimensions={0}
+    c = f32[8] reverse(b), dimensions={0}
+    d = f32[8] add(b, c)
+    a.remat = f32[8] negate(x)
+    ROOT r = f32[8] add(d, a.remat)
+    """
+
+    name = "rematerialization"
+    limit: str = "least"
+    block: int = BLOCK
+    can_share: CanShare = reads_in_step
+    measure: Measure = held_bytes
+    constraints = (
+        Constraint("memory-scheduler", "rematerialization", "what is held when is known of a program with an order"),
+    )
+
+    def run(self, module: Module, ctx: PassContext) -> bool:
+        if module.schedule is None:
+            ctx.decide(False, "the module has no schedule: nobody knows what is held when", subject=module.name)
+            return False
+        target = ctx.target if isinstance(ctx.target, Target) else targets.get("cpu")
+        text = ctx.options.memory_limit or self.limit
+        if text == "machine" and (not target.memory_bytes or _at_most(module) <= target.memory_bytes):
+            return False
+        fitter = Fitter(target, cache(self.can_share), self.measure, self.block)
+        found = _least(module, fitter) if text == "least" else _within(text, module, fitter, ctx)
+        for c in found.choices:
+            how = f"computed again by {c.steps} instructions" if c.seconds else "computed only then"
+            ctx.decide(
+                True,
+                f"{how}: {c.bytes} B not held until then, {c.seconds * 1e6:.1f} µs more",
+                subject=", ".join(v.name for v in c.values),
+                object=c.reader.name,
+                cost_before=c.peak_before,
+                cost_after=c.peak_after,
+            )
+        return bool(found.choices)
+
+
+def _least(module: Module, fitter: Fitter) -> Fit:
+    """As little temp as can be had, little by little: each time what costs least is given up."""
+    whole = Fit(True, 0, 0)
+    while True:
+        sizes = fitter.sizes(module)
+        found = fitter.fit(module, int(sizes["temp"] * (1 - STEP)), sizes)
+        whole.choices += found.choices
+        if not found.met or not found.temp:
+            return whole
+
+
+def _within(text: str, module: Module, fitter: Fitter, ctx: PassContext) -> Fit:
+    """Within a limit as it is written. Raises PASS005 for what is none, PASS022 where it cannot be met."""
+    asked = MemoryLimit(fitter.target.memory_bytes) if text == "machine" else MemoryLimit.parse(text)
+    if asked is None:
+        raise HeronError("PASS005", f"'{text}' is no memory limit", why=MemoryLimit.RULE)
+    sizes = fitter.sizes(module)
+    fixed = sizes["peak"] - sizes["temp"]
+    limit = int(sizes["temp"] * asked.percent / 100) if asked.percent else asked.bytes - fixed
+    found = fitter.fit(module, max(limit, 0), sizes)
+    if not found.met or limit < 0:
+        held = Held(module, fitter.can_share)
+        explain(held, fitter.target, ctx)
+        error = unmet(held, found, asked, fixed)
+        if text != "machine":
+            raise error
+        ctx.note(f"{error.what}: {error.why}")
+    return found
+
+
+def _at_most(module: Module) -> int:
+    """Bytes that are never exceeded: everything the program computes, held all at once."""
+    assert module.schedule is not None
+    shapes = (s for order in module.schedule.values() for i in order for _, s in i.shape.leaves())
+    return sum(s.byte_size for s in shapes if s.is_array)
