@@ -394,6 +394,12 @@ class Module:
             }
         return copy
 
+    def become(self, other: Module) -> None:
+        """Be what `other` is, which is used up: its computations belong to this module now."""
+        self.__dict__.update(other.__dict__)
+        for c in self._computations:
+            c.module = self
+
 
 def as_html(text: str, lines: int = 200) -> str:
     """HLO text for a notebook, its beginning at most."""

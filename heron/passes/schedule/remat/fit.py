@@ -70,11 +70,14 @@ class Fitter:
                 if found.temp <= limit:
                     break
                 goal = before - (found.temp - limit)
-            found.choices += Search(held, goal, self.target, self.block).run()
+            backup = module.clone()
+            choices = Search(held, goal, self.target, self.block).run()
             reschedule(held)
             held = _advanced(Held(module, self.can_share))
             if held.peak >= before:
+                module.become(backup)
                 break
+            found.choices += choices
         if found.temp > limit:
             found.temp = self.sizes(module)["temp"]
         found.met = found.temp <= limit

@@ -19,6 +19,7 @@ from heron.analysis.donation import donated_parameters, output_aliases
 from heron.analysis.liveness import Liveness
 from heron.analysis.ordering import Timeline
 from heron.analysis.sharing import CanShare
+from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
 
@@ -187,22 +188,22 @@ class Held:
     def _uses(self, v: Value, liveness: Liveness) -> list[Use]:
         """The uses of `v` by instructions of its own computation: a loop that reads it inside needs it all along."""
         home = v.instruction.parent
+        assert home is not None
         timeline, found = self.timeline, dict[Instruction, Use]()
-        results: list[Use] = []
+        end = timeline.span[home][1]
+        result: list[Use] = []
         for tick, reader in liveness.uses[v]:
-            inside = reader.parent
-            assert inside is not None
-            if inside is home:
-                if reader is inside.root and tick == timeline.span[inside][1]:
-                    results.append(Use(tick, tick, reader, True))
-                    continue
-                i = reader
+            i = self._in(home, reader)
+            if i is None or (i is home.root and tick == end):  # handed out: read by those outside, too
+                result = [Use(end, end, home.root, True)]
             else:
-                i = reader
-                while i.parent is not home:
-                    assert i.parent is not None
-                    caller = self.graph.caller(i.parent)
-                    assert caller is not None
-                    i = caller
-            found[i] = Use(timeline.start[i], timeline.end[i], i)
-        return sorted(found.values(), key=lambda u: u.first) + results
+                found[i] = Use(timeline.start[i], timeline.end[i], i)
+        return sorted(found.values(), key=lambda u: u.first) + result
+
+    def _in(self, home: Computation, reader: Instruction) -> Instruction | None:
+        """The instruction of `home` that is, or runs, `reader`; None when it is not in there."""
+        at: Instruction | None = reader
+        while at is not None and at.parent is not home:
+            assert at.parent is not None
+            at = self.graph.caller(at.parent)
+        return at

@@ -101,7 +101,7 @@ class _Spot:
         tree = self.held.at[o]
         if isinstance(tree, Value):
             source = provider(tree)
-            if source is None or source is tree.instruction:
+            if source is None or source is tree.instruction or source.parent is not self.home:
                 return o
             if o.shape is tree.shape:
                 return source if not tree.index else self._part(source, tree)
