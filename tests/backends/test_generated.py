@@ -9,9 +9,7 @@ from tests.hlo.generate import Program, programs
 
 #: shrinking compiles hundreds of programs: `tests.fuzz` does that
 _PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
-_SETTINGS = settings(
-    max_examples=40, derandomize=True, phases=_PHASES, suppress_health_check=list(HealthCheck)
-)
+_SETTINGS = settings(max_examples=40, derandomize=True, phases=_PHASES, suppress_health_check=list(HealthCheck))
 
 
 @_SETTINGS

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
+from heron.backends.cpu.compilers import Compilers
+from heron.backends.cpu.portions import portions
 from heron.backends.lower import KernelUse
 from heron.backends.machine import Machine, lowered_text, no_stage
 from heron.backends.memory import CPU_ALIGNMENT
@@ -15,7 +17,7 @@ from heron.hlo.types import ElementType
 from heron.runtime.cpu import blas, int_gemm, pool_code
 from heron.runtime.cpu.executable import CpuExecutable, HostCalls
 from heron.runtime.cpu.pool import Pool, pool, thread_count
-from heron.runtime.cpu.program import ENTRY, ProgramWriter
+from heron.runtime.cpu.program import ENTRY, ProgramWriter, entry
 from heron.runtime.executable import Executable, Signature
 from heron.runtime.memory import HostMemory
 from heron.runtime.thunks import HostThunk, Sequence
@@ -57,9 +59,11 @@ class CpuMachine(Machine):
         elif not pool_code.supported():
             trace.note("one thread: the thread pool needs Linux on x86-64 or AArch64")
 
-    def writer(self, uses: dict[str, KernelUse], host_address: Callable[[HostThunk], int]) -> ProgramWriter:
-        """What writes the program around the kernels."""
-        return ProgramWriter({name: use.kernel for name, use in uses.items()}, host_address, self.pool)
+    def writer(
+        self, uses: dict[str, KernelUse], host_address: Callable[[HostThunk], int], elsewhere: Collection[str] = ()
+    ) -> ProgramWriter:
+        """What writes the program around the kernels; those `elsewhere` are in other modules."""
+        return ProgramWriter({name: use.kernel for name, use in uses.items()}, host_address, self.pool, elsewhere)
 
     def kernels_llvm(self, uses: dict[str, KernelUse]) -> str:
         """LLVM text of all kernels, each called by a plain function."""
@@ -69,6 +73,10 @@ class CpuMachine(Machine):
         module = self.lower(uses)
         abi = KernelAbi("cpu", width=host().width, internal=True)
         return to_llvm(module, kernels=dict.fromkeys(uses, abi), target="cpu")
+
+    def portion_llvm(self, uses: dict[str, KernelUse]) -> str:
+        """LLVM text of kernels that are a module of their own, and of how a program calls them."""
+        return self.kernels_llvm(uses) + "\n".join([*(entry(use.kernel, self.pool) for use in uses.values()), ""])
 
     def build(
         self,
@@ -82,14 +90,21 @@ class CpuMachine(Machine):
     ) -> Executable:
         from heron.codegen.llvm.jit import Jit
 
-        with trace.stage("llvm"):
-            text = self.kernels_llvm(uses)
-            hosts = HostCalls()
-            writer = self.writer(uses, hosts.address)
-            text += writer.write(thunks)
-        with trace.stage("machine code"):
-            jit = Jit(level=options.opt_level, symbols=writer.externals)
-            code = jit.add(text, facts["name"], exports=[ENTRY])
+        here, apart = portions(uses)
+        jit = Jit(level=options.opt_level)
+        with Compilers(len(apart)) as compilers:  # they are at the first portions while the others are lowered
+            with trace.stage("llvm"):
+                others = [
+                    compilers.submit(jit.compile, self.portion_llvm(p), f"{facts['name']}.{n}")
+                    for n, p in enumerate(apart)
+                ]
+                text = self.kernels_llvm(here)
+                hosts = HostCalls()
+                writer = self.writer(uses, hosts.address, uses.keys() - here.keys())
+                text += writer.write(thunks)
+            with trace.stage("machine code"):
+                jit.symbols.update(writer.externals)
+                code = jit.add(text, facts["name"], exports=[ENTRY], others=(o.result() for o in others))
         memory = HostMemory(buffers, signature.arguments, signature.output_arrays)
         shared = self.pool if writer.shares else None
         return CpuExecutable(jit.address(ENTRY), code, hosts, memory, shared, **facts)
@@ -101,9 +116,11 @@ class CpuMachine(Machine):
             raise no_stage(self.target, stage)
         from heron.codegen.llvm.jit import Jit
 
-        writer = self.writer(uses, _no_address)
-        text = self.kernels_llvm(uses) + writer.write(thunks)
-        return text if stage == "llvm" else Jit().asm(text)
+        here, apart = portions(uses)
+        texts = [self.portion_llvm(portion) for portion in apart]
+        writer = self.writer(uses, _no_address, uses.keys() - here.keys())
+        texts.append(self.kernels_llvm(here) + writer.write(thunks))
+        return "\n".join(texts if stage == "llvm" else map(Jit().asm, texts))
 
 
 def _no_address(_: HostThunk) -> int:

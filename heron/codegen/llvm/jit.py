@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Protocol
 
-from heron.codegen.llvm.optimize import LOCK, Clock, Timing, binding, parse, run_pipeline
+from heron.codegen.llvm import apart
+from heron.codegen.llvm.optimize import LOCK, Clock, Timing, binding, parse, pipeline, run_pipeline
 from heron.errors import HeronError
 
 
@@ -64,6 +65,18 @@ def host() -> Host:
     return Host(triple, cpu, features, 256 if "+avx2" in features else 128)
 
 
+#: unrolling more than doubles compile time and triples code for loops the vectoriser already interleaves; loops that
+#: ask for it (`heron.unroll`, `heron.full_unroll`) are unrolled all the same
+_TUNING = {"loop_unrolling": False}
+
+
+def _target_machine(level: int) -> Any:
+    llvm, machine = binding(), host()
+    return llvm.Target.from_triple(machine.triple).create_target_machine(
+        cpu=machine.cpu, features=machine.features, opt=level, reloc="pic", codemodel="small", jit=True
+    )
+
+
 class Jit:
     """A compiler and linker for host code.
 
@@ -88,48 +101,58 @@ class Jit:
     def _machine(self, level: int) -> Any:
         found = self._machines.get(level)
         if found is None:
-            llvm, machine = binding(), host()
-            target = llvm.Target.from_triple(machine.triple)
-            found = self._machines[level] = target.create_target_machine(
-                cpu=machine.cpu, features=machine.features, opt=level, reloc="pic", codemodel="small", jit=True
-            )
+            found = self._machines[level] = _target_machine(level)
         return found
 
     def key(self, text: str, level: int | None = None) -> str:
         """What an object cache files this text under: the text, the machine, the level, LLVM's version."""
         machine = host()
         version = binding().llvm_version_info
-        parts = (text, machine.triple, machine.cpu, machine.features, str(level or self.level), str(version))
+        parts = (
+            text,
+            machine.triple,
+            machine.cpu,
+            machine.features,
+            str(self.level if level is None else level),
+            str(version),
+        )
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
-    def _optimised(self, text: str, level: int, clock: Clock) -> tuple[Any, float, float]:
+    def _optimised(self, text: str, level: int) -> Any:
         machine = self._machine(level)
         module = parse(text, machine.triple, str(machine.target_data))
-        parse_s = clock.lap()
-        # unrolling more than doubles compile time and triples code for loops the vectoriser already interleaves;
-        # loops that ask for it (`heron.unroll`, `heron.full_unroll`) are unrolled all the same
-        run_pipeline(module, machine, level, loop_unrolling=False)
-        return module, parse_s, clock.lap()
+        run_pipeline(module, machine, level, **_TUNING)
+        return module
 
     def compile(self, text: str, name: str = "module", *, level: int | None = None) -> Object:
-        """Object code of LLVM text, from the cache when it has it. Raises LLVM011 for bad IR."""
+        """Object code of LLVM text, from the cache when it has it. Threads may compile side by side.
+
+        Raises LLVM011 for bad IR.
+        """
         level = self.level if level is None else level
         key = self.key(text, level) if self.cache is not None else ""
         found = self.cache.get(key) if self.cache is not None else None
         if found is not None:
             return Object(name, found, Timing(), cached=True)
-        with LOCK:
-            clock = Clock()
-            module, parse_s, opt_s = self._optimised(text, level, clock)
-            code = self._machine(level).emit_object(module)
-            timing = Timing(parse_s, opt_s, clock.lap())
+        clock = Clock()
+        machine = _target_machine(level)
+        module = parse(text, machine.triple, str(machine.target_data), apart=True)
+        manager, builder = pipeline(machine, level, **_TUNING)
+        parse_s = clock.lap()
+        apart.run(manager, module, builder)
+        opt_s = clock.lap()
+        code = apart.emit_object(machine, module)
         if self.cache is not None:
             self.cache.put(key, code)
-        return Object(name, code, timing)
+        return Object(name, code, Timing(parse_s, opt_s, clock.lap()))
 
-    def link(self, compiled: Object, exports: Iterable[str]) -> Object:
-        """Load an object into this process and resolve ``exports``. Raises LLVM012 for undefined symbols."""
+    def link(self, compiled: Object, exports: Iterable[str], others: Iterable[Object] = ()) -> Object:
+        """Load an object into this process, with `others` that it needs, and resolve ``exports``.
+
+        Raises LLVM012 for undefined symbols.
+        """
         llvm = binding()
+        images = [other.code for other in others]  # other threads may be at them still, and want the lock
         with LOCK:
             if self._linker is None:
                 # JITLink keeps an object's sections together; the older linker may place data out of reach of code
@@ -137,6 +160,8 @@ class Jit:
                 self._linker = llvm.create_lljit_compiler(machine, use_jit_link=True, suppress_errors=True)
             self._count += 1
             builder = llvm.JITLibraryBuilder().add_object_img(compiled.code).add_current_process()
+            for image in images:
+                builder.add_object_img(image)
             for symbol, address in self.symbols.items():
                 builder.import_symbol(symbol, address)
             names = list(exports)
@@ -158,13 +183,19 @@ class Jit:
         return compiled
 
     def add(
-        self, text: str, name: str = "module", *, exports: Iterable[str] | None = None, level: int | None = None
+        self,
+        text: str,
+        name: str = "module",
+        *,
+        exports: Iterable[str] | None = None,
+        level: int | None = None,
+        others: Iterable[Object] = (),
     ) -> Object:
-        """Compile and link; ``exports`` defaults to every function the text defines publicly."""
+        """Compile and link; ``exports`` defaults to every function the text defines publicly, `others` see `link`."""
         names = public_functions(text) if exports is None else list(exports)
         compiled = self.compile(text, name, level=level)
         try:
-            return self.link(compiled, names)
+            return self.link(compiled, names, others)
         except HeronError as error:
             missing = self._undefined(text)
             if error.code != "LLVM012" or not missing:
@@ -188,14 +219,13 @@ class Jit:
     def optimized(self, text: str, *, level: int | None = None) -> str:
         """The LLVM text after the optimiser."""
         with LOCK:
-            return str(self._optimised(text, self.level if level is None else level, Clock())[0])
+            return str(self._optimised(text, self.level if level is None else level))
 
     def asm(self, text: str, *, level: int | None = None) -> str:
         """The assembly of the text."""
         level = self.level if level is None else level
         with LOCK:
-            module, _, _ = self._optimised(text, level, Clock())
-            return self._machine(level).emit_assembly(module)
+            return self._machine(level).emit_assembly(self._optimised(text, level))
 
 
 def public_functions(text: str) -> list[str]:

@@ -60,11 +60,11 @@ class Timing:
         return self.parse_s + self.opt_s + self.emit_s
 
 
-def parse(text: str, triple: str, layout: str) -> ModuleRef:
-    """Parse and verify LLVM text for a target. Raises LLVM011 with the offending line on bad IR."""
+def parse(text: str, triple: str, layout: str, *, apart: bool = False) -> ModuleRef:
+    """Parse and verify LLVM text for a target, `apart`: into a context of its own. Raises LLVM011 with the bad line."""
     llvm = binding()
     try:
-        module = llvm.parse_assembly(text)
+        module = llvm.parse_assembly(text, llvm.create_context() if apart else None)
         module.triple = triple
         module.data_layout = layout
         module.verify()
@@ -85,6 +85,12 @@ def _bad_ir(message: str, text: str) -> HeronError:
 
 def run_pipeline(module: ModuleRef, machine: TargetMachine, level: int, **tuning: Any) -> None:
     """LLVM's default pipeline for that optimisation level (0 to 3), aware of the target."""
+    manager, builder = pipeline(machine, level, **tuning)
+    manager.run(module, builder)
+
+
+def pipeline(machine: TargetMachine, level: int, **tuning: Any) -> tuple[Any, Any]:
+    """The pass manager of that pipeline and its builder; they serve one module."""
     llvm = binding()
     options = llvm.create_pipeline_tuning_options(speed_level=level)
     options.loop_vectorization = level >= 2
@@ -93,7 +99,7 @@ def run_pipeline(module: ModuleRef, machine: TargetMachine, level: int, **tuning
     for key, value in tuning.items():
         setattr(options, key, value)
     builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(module, builder)
+    return builder.getModulePassManager(), builder
 
 
 class Clock:

@@ -6,7 +6,7 @@ routines are called by symbol; nothing returns to Python until the program is do
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from itertools import chain
 from math import prod
 
@@ -19,7 +19,7 @@ from heron.runtime.cpu import blas
 from heron.runtime.cpu.convolution import write_convolution
 from heron.runtime.cpu.int_gemm import write_int_gemm
 from heron.runtime.cpu.pool import Pool
-from heron.runtime.cpu.share import COPY_BLOCK, COPY_BLOCKS, write_copy, write_kernel
+from heron.runtime.cpu.share import COPY_BLOCK, COPY_BLOCKS, kernel_range, write_copy, write_kernel
 from heron.runtime.thunks import (
     ConditionalThunk,
     ConvolutionThunk,
@@ -37,16 +37,44 @@ ENTRY = "heron_program"
 RANDOM_STATE = "@heron_random_state"
 
 
+def melts(kernel: Kernel) -> bool:
+    """Scalar work melts into the program; what is larger stays a function, compiled once however often it is called."""
+    return all(a.shape.num_elements == 1 for a in kernel.args)
+
+
+def is_shared(kernel: Kernel, pool: Pool | None) -> bool:
+    """Whether the threads of a pool share the kernel's work."""
+    return pool is not None and kernel.launch.grain > 0
+
+
+def entry(kernel: Kernel, pool: Pool | None) -> str:
+    """The function through which a program in another module calls a kernel: on a range, or on all its work items.
+
+    The numbers of the latter are here, so that LLVM can use them in the kernel.
+    """
+    if is_shared(kernel, pool):
+        return kernel_range(kernel.name, len(kernel.args), linkage="")
+    pointers = ", ".join(f"ptr %a{n}" for n in range(len(kernel.args)))
+    call = f"call void @{kernel.name}({pointers}, i64 0, i64 {kernel.launch.work_items}) noinline"
+    return f"define void @{kernel.name}.whole({pointers}) nounwind {{\n  {call}\n  ret void\n}}"
+
+
 class ProgramWriter:
     """Writes the program's LLVM text; afterwards `externals` maps symbols to the addresses they need.
 
     ``pool``: the threads that share large work, None for a program of one thread. ``shares`` tells whether they do.
+    ``elsewhere``: kernels that are in other modules, behind their `entry`.
     """
 
     def __init__(
-        self, kernels: dict[str, Kernel], host_address: Callable[[HostThunk], int], pool: Pool | None = None
+        self,
+        kernels: dict[str, Kernel],
+        host_address: Callable[[HostThunk], int],
+        pool: Pool | None = None,
+        elsewhere: Collection[str] = (),
     ) -> None:
         self.kernels = kernels
+        self.elsewhere = elsewhere
         self.host_address = host_address
         self.pool = pool
         self.shares = False
@@ -64,7 +92,7 @@ class ProgramWriter:
         self.hosts = 0
 
     def write(self, sequence: Sequence) -> str:
-        """The functions and declarations; kernels are expected in the same module."""
+        """The functions and declarations; kernels are expected in the same module unless they are `elsewhere`."""
         # the straight part of a program is calls and nothing else: LLVM's optimiser has nothing to gain there
         self.function(ENTRY, sequence, "noinline optnone")
         parts = (self.constants.values(), self.declarations.values(), self.helpers.values(), self.functions, [""])
@@ -149,12 +177,15 @@ class ProgramWriter:
         pointers = [self.pointer(s) for s in t.args]
         args = [f"ptr {p}" for p in pointers]
         kernel = self.kernels[t.kernel]
-        if self.pool is not None and kernel.launch.grain:
-            write_kernel(self, t.kernel, pointers, kernel.launch.work_items, kernel.launch.grain)
-            return
-        # scalar work melts into the program; anything larger stays a function, compiled once however often it is called
-        inline = "" if all(a.shape.num_elements == 1 for a in kernel.args) else " noinline"
         items = kernel.launch.work_items
+        if is_shared(kernel, self.pool):
+            write_kernel(self, t.kernel, pointers, items, kernel.launch.grain)
+            return
+        if t.kernel in self.elsewhere:
+            self.declare(f"{t.kernel}.whole", f"void @{t.kernel}.whole({', '.join(['ptr'] * len(args))})")
+            self.line(f"call void @{t.kernel}.whole({', '.join(args)})")
+            return
+        inline = "" if melts(kernel) else " noinline"
         self.line(f"call void @{t.kernel}({', '.join([*args, 'i64 0', f'i64 {items}'])}){inline}")
 
     def copy(self, t: CopyThunk) -> None:

@@ -31,9 +31,9 @@ _COPY = f"""define internal void @heron_copy(ptr %args, i64 %lo, i64 %hi) nounwi
 }}"""
 
 
-def kernel_range(name: str, arguments: int) -> str:
+def kernel_range(name: str, arguments: int, linkage: str = "internal ") -> str:
     """The function the pool calls for a kernel: pointers out of the packed arguments, then the kernel on the range."""
-    lines = [f"define internal void @{name}.range(ptr %args, i64 %lo, i64 %hi) nounwind {{"]
+    lines = [f"define {linkage}void @{name}.range(ptr %args, i64 %lo, i64 %hi) nounwind {{"]
     for n in range(arguments):
         lines.append(f"  %at{n} = getelementptr ptr, ptr %args, i64 {n}")
         lines.append(f"  %a{n} = load ptr, ptr %at{n}")
@@ -44,7 +44,10 @@ def kernel_range(name: str, arguments: int) -> str:
 def write_kernel(writer: ProgramWriter, name: str, pointers: list[str], items: int, grain: int) -> None:
     """Call kernel `name` on all its work items, in portions of `grain` or more."""
     function = f"{name}.range"
-    writer.helpers.setdefault(function, kernel_range(name, len(pointers)))
+    if name in writer.elsewhere:
+        writer.declare(function, f"void @{function}(ptr, i64, i64)")
+    else:
+        writer.helpers.setdefault(function, kernel_range(name, len(pointers)))
     _fork(writer, function, [f"ptr {p}" for p in pointers], items, grain)
 
 

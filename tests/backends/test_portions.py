@@ -1,0 +1,144 @@
+"""A CPU program in several modules, compiled by several threads: the same code and the same values."""
+
+from __future__ import annotations
+
+import os
+import re
+
+import numpy as np
+import pytest
+
+import heron
+from heron import HeronError, Options
+from heron.backends.cpu import machine, portions
+from heron.backends.cpu.compilers import Compilers
+from heron.codegen.llvm.jit import Jit
+from heron.runtime.cpu.executable import CpuExecutable
+
+PROGRAM = """HloModule m
+
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+
+body {
+  s = (s32[], f32[300,7], s32[]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[300,7] get-tuple-element(s), index=1
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  limit = s32[] get-tuple-element(s), index=2
+  y = f32[300,7] tanh(x)
+  ROOT t = (s32[], f32[300,7], s32[]) tuple(next, y, limit)
+}
+
+condition {
+  s = (s32[], f32[300,7], s32[]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  limit = s32[] get-tuple-element(s), index=2
+  ROOT p = pred[] compare(i, limit), direction=LT
+}
+
+ENTRY e {
+  x = f32[300,7] parameter(0)
+  big = f32[1000,1000] parameter(1)
+  limit = s32[] parameter(2)
+  zero = s32[] constant(0)
+  nil = f32[] constant(0)
+  start = (s32[], f32[300,7], s32[]) tuple(zero, x, limit)
+  end = (s32[], f32[300,7], s32[]) while(start), condition=condition, body=body
+  y = f32[300,7] get-tuple-element(end), index=1
+  columns = f32[7] reduce(y, nil), dimensions={0}, to_apply=add
+  z = f32[7,300] transpose(y), dimensions={1,0}
+  e = f32[1000,1000] exponential(big)
+  ROOT t = (f32[7], f32[7,300], f32[1000,1000]) tuple(columns, z, e)
+}
+"""
+
+
+def build(**options: int) -> CpuExecutable:
+    made = heron.compile(heron.parse(PROGRAM), "cpu", Options(**options))
+    assert isinstance(made, CpuExecutable)
+    return made
+
+
+def run(made: CpuExecutable) -> list[bytes]:
+    rng = np.random.default_rng(0)
+    arrays = [rng.uniform(-1, 1, shape).astype(np.float32) for shape in ((300, 7), (1000, 1000))]
+    return [part.tobytes() for part in made(*arrays, np.int32(3))]
+
+
+@pytest.fixture
+def small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(portions, "_OPS", 1)
+
+
+def objects(monkeypatch: pytest.MonkeyPatch, processors: int) -> tuple[dict[str, bytes], CpuExecutable]:
+    """The object code of every module of the program, compiled on that many processors."""
+    found: dict[str, bytes] = {}
+    compile_ = Jit.compile
+
+    def record(self: Jit, text: str, name: str = "module", *, level: int | None = None) -> object:
+        made = compile_(self, text, name, level=level)
+        found.update({name: made.code} if name.startswith("m") else {})  # the threads' own code is compiled once
+        return made
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "sched_getaffinity", lambda _: set(range(processors)), raising=False)
+        patch.setattr(Jit, "compile", record)
+        return found, build(threads=2)
+
+
+@pytest.mark.usefixtures("small_portions")
+def test_code_does_not_depend_on_the_number_of_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    (one, a), (many, b) = (objects(monkeypatch, n) for n in (1, 8))
+    assert len(one) == 5 and one == many
+    assert run(a) == run(b)
+
+
+def test_values_do_not_depend_on_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = run(build(threads=2))
+    monkeypatch.setattr(portions, "_OPS", 1)
+    assert run(build(threads=2)) == run(build(threads=1)) == whole
+
+
+@pytest.mark.usefixtures("small_portions")
+def test_what_is_in_which_module() -> None:
+    """The loop's counter is in the program, which calls every other kernel as a whole, or by ranges threads share."""
+    text = build(threads=2).stage("llvm")
+    entries = set(re.findall(r"(?m)^define void @(\S+\.(?:whole|range))\(", text))
+    assert {name.rpartition(".")[2] for name in entries} == {"whole", "range"}
+    assert entries == set(re.findall(r"(?m)^declare void @(\S+\.(?:whole|range))\(", text))
+    called = re.findall(
+        r"(?m)call void @(\S+)\(.*, i64 0, i64 1\)$", text[text.index("define internal void @heron_loop") :]
+    )
+    assert called and not {f"{name}.whole" for name in called} & entries
+
+
+def test_a_program_of_one_kernel_is_one_module() -> None:
+    text = "HloModule m\n\nENTRY e {\n  x = f32[1000,1000] parameter(0)\n  ROOT y = f32[1000,1000] tanh(x)\n}\n"
+    llvm = heron.compile(heron.parse(text), "cpu").stage("llvm")
+    assert ".whole" not in llvm and "declare void @tanh" not in llvm
+
+
+@pytest.mark.usefixtures("small_portions")
+@pytest.mark.parametrize("processors", [1, 4])
+def test_an_error_in_a_portion_is_the_compiles(monkeypatch: pytest.MonkeyPatch, processors: int) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(processors)), raising=False)
+    right = machine.CpuMachine.portion_llvm
+    monkeypatch.setattr(machine.CpuMachine, "portion_llvm", lambda self, uses: right(self, uses) + "nonsense\n")
+    with pytest.raises(HeronError) as caught:
+        build()
+    assert caught.value.code == "LLVM011"
+
+
+def test_compilers_end_with_their_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    import threading
+
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2}, raising=False)
+    with Compilers(2) as compilers:
+        names = {compilers.submit(lambda: threading.current_thread().name).result() for _ in range(4)}
+        assert all(name.startswith("heron-compile") for name in names)
+    assert not any(t.name.startswith("heron-compile") for t in threading.enumerate())
