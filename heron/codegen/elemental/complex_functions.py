@@ -17,6 +17,7 @@ from heron.codegen.mlir_types import F32, F64
 
 INFINITY = float("inf")
 RIGHT_ANGLE = 1.5707963267948966
+LOG_2 = 0.6931471805599453
 #: from here on exp is taken in two steps, which keeps results in range that a sine or cosine makes small: f32, f64
 _LARGE = (80.0, 700.0)
 #: the logarithm of the second step's factor, and the factor
@@ -45,7 +46,7 @@ def exponential(e: FunctionEmitter, z: Pair) -> Pair:
     re, im = size * y.apply(math.CosOp) * more, size * y.apply(math.SinOp) * more
     endless = ~y.is_finite()
     re = (x.equals(INFINITY) & endless).choose(x, (x.equals(-INFINITY) & endless).choose(x.of(0.0), re))
-    im = y.equals(0).choose(y, (x.equals(-INFINITY) & endless).choose(x.of(0.0), im))
+    im = y.equals(0).choose(y, (x.equals(-INFINITY) & endless).choose(x.of(0.0).copysign(y), im))
     return joined(re, im)
 
 
@@ -131,7 +132,7 @@ def sinh(e: FunctionEmitter, z: Pair) -> Pair:
     x, y = parts(e, z)
     s, c, more = _hyperbolic(x)
     re, im = s * y.apply(math.CosOp) * more, c * y.apply(math.SinOp) * more
-    keeps = x.equals(0) | (x.is_infinite() & ~y.is_finite())
+    keeps = (x.equals(0) | x.is_infinite()) & ~y.is_finite()
     return joined(keeps.choose(x, re), y.equals(0).choose(y, im))
 
 
@@ -142,7 +143,8 @@ def cosh(e: FunctionEmitter, z: Pair) -> Pair:
     re, im = c * y.apply(math.CosOp) * more, s * y.apply(math.SinOp) * more
     re = (x.is_infinite() & ~y.is_finite()).choose(abs(x), re)
     nothing = x.of(0.0).copysign(x) * _one(x).copysign(y)
-    return joined(re, (x.equals(0) | y.equals(0)).choose(nothing, im))
+    lost = y.equals(0) | (x.equals(0) & ~y.is_finite())
+    return joined(re, lost.choose(nothing, im))
 
 
 def tanh(e: FunctionEmitter, z: Pair) -> Pair:
@@ -155,7 +157,7 @@ def tanh(e: FunctionEmitter, z: Pair) -> Pair:
     below = 1.0 + beta * square
     re = beta * (1.0 + square).apply(math.SqrtOp) * s / below
     rest = y.apply(math.SinOp) * y.apply(math.CosOp) * 4.0 * (abs(x) * -2.0).apply(math.ExpOp)
-    rest = (x.is_infinite() & ~y.is_finite()).choose(x.of(0.0), rest)
+    rest = (x.is_infinite() & ~y.is_finite()).choose(x.of(0.0).copysign(y), rest)
     re = far.choose((x.is_infinite() | y.is_finite()).choose(_one(x).copysign(x), float("nan")), re)
     im = far.choose(rest, t / below)
     return joined(x.equals(0).choose(x, re), y.equals(0).choose(y, im))
@@ -233,6 +235,9 @@ def atanh(e: FunctionEmitter, z: Pair) -> Pair:
     size = abs(a)
     near = 1.0 - size
     re = (size * 4.0 / (near * near + b * b)).apply(math.Log1pOp) * 0.25
+    # beside a pole the square of the distance may be too small for a float
+    beside = near.equals(0) & (abs(b) < 1e-10)
+    re = beside.choose((LOG_2 - abs(b).apply(math.LogOp)) * 0.5, re)
     im = (b * 2.0).atan2(near * (1.0 + size) - b * b) * 0.5
     # x / (x² + y²) by quotients of parts of one size
     inverse = abs(x) / large / (1.0 + ratio * ratio) / large
@@ -292,10 +297,24 @@ def power(e: FunctionEmitter, base: Pair, exponent: Pair) -> Pair:
 
 
 def atan2(e: FunctionEmitter, y: Pair, x: Pair) -> Pair:
-    """-i·log((x + i·y) / √(x² + y²))."""
+    """-i·log((x + i·y) / √(x² + y²)), in f64, of operands brought to where their squares are in range."""
+    single = x.re.type == F32
+    x, y = _scaled(e, _doubled(e, x), _doubled(e, y))
     above = binary(e, "add", x, _times_i(y, e))
     below = sqrt(e, binary(e, "add", binary(e, "multiply", x, x), binary(e, "multiply", y, y)))
-    return _times_i(log(e, divide(e, above, below)), e, -1)
+    result = _times_i(log(e, divide(e, above, below)), e, -1)
+    return Pair(*(e.b.op(arith.TruncFOp, part, type=F32) for part in result)) if single else result
+
+
+def _scaled(e: FunctionEmitter, x: Pair, y: Pair) -> tuple[Pair, Pair]:
+    """Both times one power of two, so that the larger has squares neither too large nor too small for f64."""
+    (a, b), (c, d) = parts(e, x), parts(e, y)
+    sizes = [abs(part) for part in (a, b, c, d)]
+    large, small = sizes[0] > 1e150, sizes[0] < 1e-150
+    for size in sizes[1:]:
+        large, small = large | (size > 1e150), small & (size < 1e-150)
+    factor = large.choose(a.of(2.0**-540), small.choose(a.of(2.0**540), 1.0))
+    return joined(a * factor, b * factor), joined(c * factor, d * factor)
 
 
 #: functions by opcode
