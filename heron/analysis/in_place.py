@@ -9,7 +9,8 @@ from heron.hlo.shape import ShapeIndex
 
 #: ops that overwrite part of their first operand(s)
 UPDATES = frozenset({"dynamic-update-slice", "scatter"})
-_SAME_PLACE = frozenset({"bitcast", "reshape", "copy"})
+_VIEWS = frozenset({"bitcast", "reshape"})
+_SAME_PLACE = _VIEWS | {"copy"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +68,12 @@ def updated_parameter(update: Instruction, operand: int = 0, alone: bool = False
     """The fusion parameter whose buffer an update inside a fusion may overwrite; None when there is none.
 
     It reaches the update through views, and nothing else reads it, but (unless `alone`) slices at the very place of the
-    update that reach it elementwise: each element is read before it is written. A scatter of a copy leaves what is
+    update that reach it elementwise: each element is read before it is written. An update of a copy leaves what is
     copied as it is.
     """
     below: Instruction = update
     target = update.operands[operand]
-    views = _SAME_PLACE - {"copy"} if update.opcode == "scatter" else _SAME_PLACE
-    while target.opcode in views:
+    while target.opcode in _VIEWS:
         if len(target.users) != 1:
             return None
         below, target = target, target.operands[0]

@@ -13,6 +13,9 @@ FUNCTIONS = (
     "sinh", "cosh", "asin", "acos", "atanh", "asinh", "acosh",
 )  # fmt: skip
 
+WIDE = """HloModule m
+ENTRY e { y = c128[4] parameter(0) x = c128[4] parameter(1) ROOT r = c128[4] atan2(y, x) }"""
+
 
 def kinds(x: np.ndarray) -> np.ndarray:
     """0 for numbers, ±1 for zeros by their sign, ±2 for infinities, 3 for NaN."""
@@ -54,7 +57,5 @@ def test_atan2_of_large_and_small(target: str) -> None:
         root = root_fusion(f"""HloModule m
 ENTRY e {{ y = {type_}[12] parameter(0) x = {type_}[12] parameter(1) ROOT r = {type_}[12] atan2(y, x) }}""")
         (got,), _ = emit_and_run(root, [y, x], target)
-        want = np.tile(evaluate(root_fusion(f"""HloModule m
-ENTRY e {{ y = c128[4] parameter(0) x = c128[4] parameter(1) ROOT r = c128[4] atan2(y, x) }}"""),
-            [base, base[::-1]])[0], 3)  # fmt: skip
-        np.testing.assert_allclose(got, want, rtol=tolerance)
+        (want,) = evaluate(root_fusion(WIDE), [base, base[::-1]])
+        np.testing.assert_allclose(got, np.tile(want, 3), rtol=tolerance)

@@ -124,7 +124,7 @@ def fuse() -> Pipeline:
             get("sort-fusion"),
             get("instruction-fusion"),
             get("dce"),
-            get("scatter-fusion"),
+            get("update-fusion"),
             get("multi-output-fusion"),
             get("dce"),
             # as on the CPU, of kernels that are already whole: what they compute of a row twice is then one

@@ -49,7 +49,7 @@ def updates(fusion: Fusion) -> tuple[dict[int, int], Support]:
         update = _update(output.instruction)
         if update is None or output.part is not None:
             return {}, Support(False, f"output {n} is no dynamic-update-slice")
-        target = _source(update.operands[0])
+        target = _target(update)
         if target.opcode != "parameter":
             return {}, Support(False, f"'{update.name}' updates a computed value")
         reason = _other_reads(fusion, update, target)
@@ -77,6 +77,14 @@ def _source(i: Instruction) -> Instruction:
     return i
 
 
+def _target(update: Instruction) -> Instruction:
+    """The array whose memory an update changes; a copy is one of its own."""
+    i = update.operands[0]
+    while i.opcode != "copy" and _is_view(i):
+        i = i.operands[0]
+    return i
+
+
 def _update(i: Instruction) -> Instruction | None:
     i = _source(i)
     return i if i.opcode == "dynamic-update-slice" else None
@@ -93,7 +101,7 @@ def _other_reads(fusion: Fusion, update: Instruction, target: Instruction) -> st
     while pending:
         i = pending.pop()
         for user, uses in i.users.items():
-            if user is update and uses == 1 and _source(update.operands[0]) is target:
+            if user is update and uses == 1 and _target(update) is target:
                 continue
             if _is_view(user):
                 pending.append(user)

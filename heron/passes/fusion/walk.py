@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+from heron.analysis.in_place import updated_parameter
 from heron.analysis.sharing import used_in_step
 from heron.hlo.instruction import Instruction
 from heron.passes.fusion.build import hero_of
@@ -38,7 +39,14 @@ def outputs_of(i: Instruction) -> list[Instruction]:
     roots = list(root.operands) if root.opcode == "tuple" else [root]
     if hero_of(roots).opcode == "sort":
         return []
-    return [] if any(r.opcode in _ALONE or not r.shape.is_array for r in roots) else roots
+    return [] if any(_stays_alone(r, i) or not r.shape.is_array for r in roots) else roots
+
+
+def _stays_alone(root: Instruction, i: Instruction) -> bool:
+    """Whether a kernel with that root does nothing else; an update of what the kernel computes is a loop like others."""
+    if root.opcode == "dynamic-update-slice" and i.opcode == "fusion":
+        return updated_parameter(root) is not None
+    return root.opcode in _ALONE
 
 
 def walk_of(i: Instruction) -> Walk | None:

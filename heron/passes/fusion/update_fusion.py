@@ -1,10 +1,10 @@
-"""scatter-fusion: a scatter into what must be written anyway computes its whole result in one kernel."""
+"""update-fusion: an update of what must be written anyway computes its whole result in one kernel."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heron.analysis.in_place import updated_parameter
+from heron.analysis.in_place import UPDATES, updated_parameter
 from heron.analysis.scatter import ALL, finds_updates, update_count
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
@@ -14,7 +14,7 @@ from heron.passes.base import Constraint, Pass
 from heron.passes.building import inline, is_static
 from heron.passes.context import PassContext
 from heron.passes.fusion.build import fuse
-from heron.passes.fusion.kinds import is_producer
+from heron.passes.fusion.kinds import is_producer, updated
 from heron.passes.fusion.weigh import MACHINES
 from heron.passes.registry import register
 
@@ -24,14 +24,14 @@ _LOOK, _STEP = 4.0, 8.0
 
 @register
 @dataclass(frozen=True)
-class ScatterFusion(Pass):
-    """Fuses a scatter with what computes its operand, or with a copy of an operand that must stay, where that is less.
+class UpdateFusion(Pass):
+    """Fuses an update with what computes its operand, or with a copy of an operand that must stay, where that is less.
 
-    A scatter usually updates its operand's buffer, which a kernel or a copy fills before. Where each element of the
-    result can find its updates (few of them, or sorted ones) a single kernel fills and updates: the operand inside the
-    fusion is no parameter. Arrays of indices that only the scatter reads are computed inside as well. Scatters of
-    arrays that may be overwritten stay in place, and so do those whose elements would look at more updates than
-    filling and one more launch cost.
+    A scatter or dynamic-update-slice usually changes its operand's buffer, which a kernel or a copy fills before. One
+    kernel fills and updates where each element of the result can find its updates: always those of a slice; those of a
+    scatter if they are few or sorted. The operand inside the fusion is no parameter then. Arrays of indices that only a
+    scatter reads are computed inside as well. Updates of arrays that may be overwritten stay in place, and so do
+    scatters whose elements would look at more updates than filling and one more launch cost.
 
     add {
       a = f32[] parameter(0)
@@ -62,41 +62,41 @@ class ScatterFusion(Pass):
     ROOT f = f32[8] fusion(s32[3,1] n, f32[3] u), kind=kInput, calls=body
     """
 
-    name = "scatter-fusion"
+    name = "update-fusion"
     constraints = (
-        Constraint("instruction-fusion", "scatter-fusion", "what computes updates and indices is inside already"),
-        Constraint("scatter-fusion", "multi-output-fusion", "operands computed inside need no kernel"),
-        Constraint("scatter-fusion", "fusion-wrapper", "wrapped ops are not fused any more"),
+        Constraint("instruction-fusion", "update-fusion", "what computes updates and indices is inside already"),
+        Constraint("update-fusion", "multi-output-fusion", "operands computed inside need no kernel"),
+        Constraint("update-fusion", "fusion-wrapper", "wrapped ops are not fused any more"),
     )
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
         for c in module.non_fusion_computations():
             for i in list(c.instructions):
-                if i.parent is c and (scatter := _scatter_of(i)) is not None:
-                    changed |= _fuse(c, i, scatter, ctx)
+                if i.parent is c and (update := _update_of(i)) is not None:
+                    changed |= _fuse(c, i, update, ctx)
         return changed
 
 
-def _scatter_of(i: Instruction) -> Instruction | None:
-    """The scatter that `i` is, or that it is a fusion of."""
+def _update_of(i: Instruction) -> Instruction | None:
+    """The scatter or dynamic-update-slice that `i` is, or that it is a fusion of."""
     root = i.fused_root if i.opcode == "fusion" else i
     free = not i.control_predecessors and not i.control_successors
-    return root if root.opcode == "scatter" and free and is_static(root) else None
+    return root if root.opcode in UPDATES and free and is_static(root) else None
 
 
-def _fuse(c: Computation, i: Instruction, scatter: Instruction, ctx: PassContext) -> bool:
-    how = finds_updates(scatter)
+def _fuse(c: Computation, i: Instruction, update: Instruction, ctx: PassContext) -> bool:
+    how = finds_updates(update) if update.opcode == "scatter" else "those of a slice"
     if not how:
         return False
-    operands = _operands(i, scatter)
+    operands = _operands(i, update)
     if operands is None:
         return False
     for o in operands:
         if not _is_filled_for(o, i):
             ctx.decide(False, f"'{o.name}' may be overwritten, or is read elsewhere", subject=i.name)
             return False
-    whole, in_place = _costs(scatter, how, operands)
+    whole, in_place = _costs(update, how, operands)
     ok = whole <= in_place
     why = f"updates of an element: {how}"
     ctx.decide(ok, why, subject=i.name, object=operands[0].name, cost_before=in_place, cost_after=whole)
@@ -106,19 +106,19 @@ def _fuse(c: Computation, i: Instruction, scatter: Instruction, ctx: PassContext
     return True
 
 
-def _operands(i: Instruction, scatter: Instruction) -> list[Instruction] | None:
-    """What the scatter updates, outside of its fusion; None where some of that is computed inside already."""
-    count = len(scatter.operands) // 2
-    if i is scatter:
+def _operands(i: Instruction, update: Instruction) -> list[Instruction] | None:
+    """What is updated, outside of the fusion; None where some of that is computed inside already, or read there."""
+    count = len(updated(update))
+    if i is update:
         return i.operands[:count]
-    found = [updated_parameter(scatter, n, alone=True) for n in range(count)]
-    if any(p is None or scatter.operands[n] is not p for n, p in enumerate(found)):
+    found = [updated_parameter(update, n, alone=True) for n in range(count)]
+    if any(p is None or update.operands[n] is not p for n, p in enumerate(found)):
         return None
     return [i.operands[p.attrs["number"]] for p in found if p is not None]
 
 
 def _is_filled_for(o: Instruction, user: Instruction) -> bool:
-    """Whether memory would be filled with `o` just for the scatter: computed for it alone, or copied."""
+    """Whether memory would be filled with `o` just for the update: computed for it alone, or copied."""
     if o.opcode == "constant":
         return True
     if o.opcode == "parameter":
@@ -139,38 +139,44 @@ def _is_loop(i: Instruction) -> bool:
     return all(o.opcode in ("parameter", "constant") or is_producer(o) for o in i.calls.instructions)
 
 
-def _costs(scatter: Instruction, how: str, operands: list[Instruction]) -> tuple[float, float]:
+def _costs(update: Instruction, how: str, operands: list[Instruction]) -> tuple[float, float]:
     """Bytes' worth of computing the whole result, and of filling memory and updating it there, on a GPU."""
-    machine, count = MACHINES["gpu"], update_count(scatter)
-    shape = scatter.shape.at((0,)) if scatter.shape.is_tuple else scatter.shape
+    machine = MACHINES["gpu"]
     result = sum(o.shape.byte_size for o in operands)
     filled = result + sum(o.shape.byte_size for o in operands if o.opcode == "parameter")
-    along_rows = shape.rank and shape.rank - 1 not in scatter.scatter_dims_to_operand_dims
+    return max(_looking(update, how) / machine.flops_per_byte, filled), filled + machine.launch_bytes
+
+
+def _looking(update: Instruction, how: str) -> float:
+    """Operations by which all elements of the result find their updates."""
+    if update.opcode != "scatter":
+        return 0.0
+    shape, count = update.operands[0].shape, update_count(update)
+    along_rows = shape.rank and shape.rank - 1 not in update.scatter_dims_to_operand_dims
     threads = shape.num_elements / (4 if along_rows else 1)
-    looks = count * _LOOK if how == ALL else count.bit_length() * _STEP
-    return max(threads * looks / machine.flops_per_byte, filled), filled + machine.launch_bytes
+    return threads * (count * _LOOK if how == ALL else count.bit_length() * _STEP)
 
 
 # -- building ----------------------------------------------------------------------------------------------------------
 
 
 def _build(c: Computation, i: Instruction, operands: list[Instruction]) -> Instruction:
-    """The fusion of the scatter `i` and what computes its operands and indices."""
+    """The fusion of the update `i` and what computes its operands and indices."""
     members: set[Instruction] = set()
     inputs = [o for o in dict.fromkeys(i.operands) if o not in operands]
-    scatter = _taken_apart(c, i, members)
+    update = _taken_apart(c, i, members)
     for o in inputs:
-        if _is_cheap(o, scatter):
+        if update.opcode == "scatter" and _is_cheap(o, update):
             _taken_apart(c, o, members)
     for n, o in enumerate(operands):
         if o.opcode in ("parameter", "constant") and o.shape.rank:
             copy = c.add("copy", [o], o.shape.with_default_layout())
-            scatter.set_operand(n, copy)
+            update.set_operand(n, copy)
             members.add(copy)
         elif o.parent is c:
             _taken_apart(c, o, members)
     members |= {o for m in members for o in m.operands if o.opcode == "constant" and o.shape.is_scalar}
-    return fuse([scatter], members)
+    return fuse([update], members)
 
 
 def _taken_apart(c: Computation, i: Instruction, members: set[Instruction]) -> Instruction:

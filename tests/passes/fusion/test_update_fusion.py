@@ -1,4 +1,4 @@
-"""Scatters that compute their whole result, compiled and run on the simulated GPU: values, launches, no copies."""
+"""Updates that compute their whole result, compiled and run on the simulated GPU: values, launches, no copies."""
 
 from __future__ import annotations
 
@@ -93,3 +93,35 @@ ENTRY main {
     np.testing.assert_allclose(compiled(*inputs), Evaluator(parse(source)).run(*inputs))
     (scatter,) = [k for k in compiled.kernels if k.emitter == "scatter"]
     assert scatter.notes["updates"] == "few" and "operand" not in scatter.notes
+
+
+def test_a_slice_into_a_parameter_joins_its_reader() -> None:
+    """A cache with one more entry, and what is summed of it: one kernel, no copy."""
+    source = """HloModule m
+
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] add(a, b)
+}
+
+ENTRY main {
+  cache = f32[40,64] parameter(0)
+  row = f32[1,64] parameter(1)
+  at = s32[] parameter(2)
+  zero = s32[] constant(0)
+  new = f32[40,64] dynamic-update-slice(cache, row, at, zero)
+  nothing = f32[] constant(0)
+  sums = f32[40] reduce(new, nothing), dimensions={1}, to_apply=add
+  ROOT t = (f32[40,64], f32[40]) tuple(new, sums)
+}
+"""
+    rng = np.random.default_rng(4)
+    cache, row = (rng.normal(size=d).astype(np.float32) for d in ((40, 64), (1, 64)))
+    compiled = heron.compile(parse(source), "sim:sm_90")
+    for at in (0, 7, 39, 100, -3):
+        inputs = [cache, row, np.int32(at)]
+        for found, wanted in zip(compiled(*inputs), Evaluator(parse(source)).run(*inputs), strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+    assert sum(len(k.instructions) for k in compiled.kernels) == 1
+    assert "copy" not in compiled.trace.thunks
