@@ -46,7 +46,7 @@ def list_steps(as_json: bool) -> None:
     for title in ("step", "targets", "what"):
         table.add_column(title, no_wrap=title != "what")
     for row in rows:
-        table.add_row(row["name"], " ".join(row["targets"]), row["what"])
+        table.add_row(row["name"], " ".join(row["targets"]) or "on request", row["what"])
     print_table(table)
 
 

@@ -30,6 +30,7 @@ from heron.codegen.transforms import (
     narrow_index,
     optimize_loops,
     peel_loops,
+    pipeline_loads,
     propagate_slice_indices,
     simplify_affine,
     simplify_arith,
@@ -74,8 +75,8 @@ PIPELINES: dict[Target, tuple[Step, ...]] = {
     "gpu": _GPU,
     "sim": _GPU,  # the simulator binds libdevice's names to the host's maths library
 }
-#: for kernel text from elsewhere: they change no kernel that is emitted (docs/emitters.md says why)
-_FOR_TEXT = _steps(erase_dead_functions, propagate_slice_indices, expand_float_ops)
+#: on request: the first three change no kernel that is emitted, the last is worth too little (docs/emitters.md)
+_FOR_TEXT = _steps(erase_dead_functions, propagate_slice_indices, expand_float_ops, pipeline_loads)
 #: every step by name, in the order a pipeline runs them
 STEPS: dict[str, Transform] = dict(step for steps in (_GPU, PIPELINES["cpu"], _FOR_TEXT) for step in steps)
 

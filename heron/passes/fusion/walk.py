@@ -43,7 +43,7 @@ def outputs_of(i: Instruction) -> list[Instruction]:
 
 
 def _stays_alone(root: Instruction, i: Instruction) -> bool:
-    """Whether a kernel with that root does nothing else; an update of what the kernel computes is a loop like others."""
+    """Whether a kernel with that root does nothing else. An update of what it computes is a loop like others."""
     if root.opcode == "dynamic-update-slice" and i.opcode == "fusion":
         return updated_parameter(root) is not None
     return root.opcode in _ALONE
