@@ -119,3 +119,34 @@ ENTRY main {
   ROOT r = f32[] reduce-window(x, x), to_apply=sum
 }"""
     assert flops(parse(text).entry.root) == 1
+
+
+SHARES = """HloModule m
+
+sum {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+
+body {
+  p = f32[64,128]{1,0} parameter(0)
+  zero = f32[] constant(0)
+  e = f32[64,128]{1,0} exponential(p)
+  s = f32[64]{0} reduce(e, zero), dimensions={1}, to_apply=sum
+  b = f32[64,128]{1,0} broadcast(s), dimensions={0}
+  ROOT r = f32[64,128]{1,0} divide(e, b)
+}
+
+ENTRY e {
+  x = f32[64,128]{1,0} parameter(0)
+  ROOT f = f32[64,128]{1,0} fusion(x), kind=kLoop, calls=body
+}
+"""
+
+
+def test_a_row_that_is_kept_is_read_and_computed_once() -> None:
+    row = parse(SHARES).entry.root
+    for keeps, times in ((True, 1), (False, 2)):
+        cost = kernel_cost(row, keeps)
+        assert (cost.transcendentals, cost.reads[0].total) == (times * 64 * 128, times * 32768)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import log2
 
-from heron.analysis.cost.reuse import evaluations, reads
+from heron.analysis.cost.reuse import evaluations, in_place, reads
 from heron.analysis.cost.traffic import bytes_written
 from heron.analysis.cost.work import OP_FLOPS, element_flops, first_array, flops
 from heron.hlo.instruction import Instruction
@@ -60,10 +60,10 @@ class KernelCost:
         return sum(r.total for r in self.reads) + self.written
 
 
-def kernel_cost(i: Instruction) -> KernelCost:
-    """The cost of `i` (a fusion, or any op that runs as a step of its own)."""
+def kernel_cost(i: Instruction, keeps: bool = False) -> KernelCost:
+    """The cost of `i` (a fusion, or any op that runs as a step of its own). ``keeps``: as in `evaluations`."""
     if i.opcode == "fusion":
-        return _fusion(i)
+        return _fusion(i, keeps)
     total = sum(_size(o.shape) for o in dict.fromkeys(i.operands))
     work, written = flops(i), float(bytes_written(i))
     if i.opcode == "sort":
@@ -76,9 +76,9 @@ def kernel_cost(i: Instruction) -> KernelCost:
     return KernelCost(i.name, i.opcode, work, calls, reading, written, size, _unit([i]))
 
 
-def _fusion(i: Instruction) -> KernelCost:
+def _fusion(i: Instruction, keeps: bool) -> KernelCost:
     body = i.attrs["calls"]
-    counts = evaluations(body)
+    counts = evaluations(body, keeps)
     work = calls = 0.0
     for inner, n in counts.items():
         if inner.opcode in ("parameter", "constant"):
@@ -87,7 +87,9 @@ def _fusion(i: Instruction) -> KernelCost:
         if inner.opcode in TRANSCENDENTAL:
             calls += n
     reading = tuple(
-        _parameter(p, o.name, counts) for p, o in zip(body.parameters, i.operands, strict=True) if o.shape.is_array
+        _parameter(p, o.name, counts, keeps)
+        for p, o in zip(body.parameters, i.operands, strict=True)
+        if o.shape.is_array
     )
     roots = body.root.operands if body.root.opcode == "tuple" else [body.root]
     items = max(_items(h) for h in (*roots, *(i for i in counts if i.opcode == "reduce")))
@@ -96,7 +98,7 @@ def _fusion(i: Instruction) -> KernelCost:
     )
 
 
-def _parameter(p: Instruction, operand: str, counts: dict[Instruction, float]) -> Read:
+def _parameter(p: Instruction, operand: str, counts: dict[Instruction, float], keeps: bool) -> Read:
     """How a fusion reads its parameter."""
     asked, used = 0.0, 1.0
     at_own_index = 0.0
@@ -104,8 +106,8 @@ def _parameter(p: Instruction, operand: str, counts: dict[Instruction, float]) -
         n = counts.get(user, 0.0)
         if user.opcode in ("dynamic-update-slice", "scatter") and user.operands[0] is p:
             continue  # updated in place
-        if user.op.is_elementwise and user.shape.num_elements == p.shape.num_elements:
-            at_own_index = max(at_own_index, n)
+        if in_place(user, p, n, keeps):
+            at_own_index = max(at_own_index, n * reads(user, user.operands.index(p)))
             continue
         asked += n * sum(reads(user, k) for k, o in enumerate(user.operands) if o is p)
         used = min(used, _used(user, p))

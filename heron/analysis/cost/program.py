@@ -97,7 +97,7 @@ def _each(
             for called in i.called:
                 yield from _steps(module, called, target, runs, known)
         else:
-            cost = kernel_cost(i)
+            cost = kernel_cost(i, target.kind == "gpu")
             time = estimate(cost, target)
             if communicates(i) is not None:
                 link = link_seconds(i, module, target)

@@ -14,21 +14,22 @@ from heron.hlo.instruction import Instruction
 HOISTED = 64.0
 
 
-def evaluations(c: Computation) -> dict[Instruction, float]:
+def evaluations(c: Computation, keeps: bool = False) -> dict[Instruction, float]:
     """For each instruction of a fused computation how many of its elements one run computes.
 
     More than it has when several readers compute the same element each for itself, fewer when only part is read.
+    ``keeps``: a reduction has at hand what is computed of each element it walks over, as on a GPU.
     """
     counts: dict[Instruction, float] = {}
     roots = c.root.operands if c.root.opcode == "tuple" else [c.root]
     for i in reversed(c.post_order()):
         if i is c.root and i.opcode == "tuple":
             continue
-        counts[i] = max(evaluations_of(i, counts), float(first_array(i).num_elements) if i in roots else 0.0)
+        counts[i] = max(evaluations_of(i, counts, keeps), float(first_array(i).num_elements) if i in roots else 0.0)
     return counts
 
 
-def evaluations_of(i: Instruction, counts: Mapping[Instruction, float]) -> float:
+def evaluations_of(i: Instruction, counts: Mapping[Instruction, float], keeps: bool = False) -> float:
     """How many elements of `i` its users compute, given how many elements of each user are computed (`counts`).
 
     Users that read it at their own index share one computation; each other way of reading adds its own.
@@ -38,12 +39,20 @@ def evaluations_of(i: Instruction, counts: Mapping[Instruction, float]) -> float
         n = counts.get(user)
         if n is None:
             continue
-        if user.op.is_elementwise and user.shape.num_elements == i.shape.num_elements:
-            own = max(own, n)
+        if in_place(user, i, n, keeps):
+            own = max(own, n * reads(user, user.operands.index(i)))
         else:
             other += n * sum(reads(user, k) for k, o in enumerate(user.operands) if o is i)
     total = own + other
     return min(total, HOISTED) if i.shape.is_array and i.shape.num_elements == 1 else total
+
+
+def in_place(user: Instruction, i: Instruction, n: float, keeps: bool) -> bool:
+    """Whether `user`, `n` elements of which are computed, reads an element of `i` where others read the same one: at
+    its own index, or as it walks over each of them once."""
+    if user.opcode == "reduce":
+        return keeps and n <= first_array(user).num_elements and i not in user.operands[len(user.operands) // 2 :]
+    return user.op.is_elementwise and user.shape.num_elements == i.shape.num_elements
 
 
 def reads(user: Instruction, operand: int) -> float:

@@ -104,7 +104,7 @@ class HorizontalFusion(Pass):
         kinds: dict[str, deque[Instruction]] = {}
         large: list[Instruction] = []
         for i in loops:
-            if estimate(kernel_cost(i), target).bound == "launch":
+            if estimate(kernel_cost(i, target.kind == "gpu"), target).bound == "launch":
                 kinds.setdefault(_kind(i), deque()).append(i)
             else:
                 large.append(i)
@@ -126,9 +126,23 @@ class HorizontalFusion(Pass):
 
 
 def _has_hero(i: Instruction) -> bool:
-    """Whether the whole kernel would be shaped after one op of this loop."""
+    """Whether the whole kernel would be shaped after one op of this loop, or the loop goes along rows."""
     inside = i.attrs["calls"].instructions if i.opcode == "fusion" else (i,)
-    return any(x.opcode in _HEROES for x in inside)
+    return any(x.opcode in _HEROES or x.opcode == "reduce" and _is_spread(x) for x in inside)
+
+
+def _is_spread(reduce: Instruction) -> bool:
+    """Whether results of a reduction are read for more elements than there are results."""
+    results = (reduce.shape.tuple_shapes or (reduce.shape,))[0].num_elements
+    work, seen = [reduce], {reduce}
+    while work:
+        for user in work.pop().users:
+            if user.shape.is_array and user.shape.num_elements > results:
+                return True
+            if user not in seen:
+                seen.add(user)
+                work.append(user)
+    return False
 
 
 def _kind(i: Instruction) -> str:

@@ -111,3 +111,20 @@ def test_every_loop_body_keeps_its_counter_in_a_kernel_of_the_body() -> None:
     text = counting_loop(100, 64)
     module, _, _ = assert_survives(text, (*STEPS, *COPIES))
     assert kernels(module) == 2  # the body's and the condition's
+
+
+def test_kernels_by_rows_stay_what_they_are() -> None:
+    """Two of them in one kernel would sum a row for each of its elements."""
+    text = entry("""
+  x = f32[8,32]{1,0} parameter(0)
+  y = f32[4,16]{1,0} parameter(1)
+  zero = f32[] constant(0)
+  a = f32[8]{0} reduce(x, zero), dimensions={1}, to_apply=plus
+  v = f32[8,32]{1,0} broadcast(a), dimensions={0}
+  p = f32[8,32]{1,0} divide(x, v)
+  b = f32[4]{0} reduce(y, zero), dimensions={1}, to_apply=plus
+  w = f32[4,16]{1,0} broadcast(b), dimensions={0}
+  q = f32[4,16]{1,0} divide(y, w)
+  ROOT t = (f32[8,32]{1,0}, f32[4,16]{1,0}) tuple(p, q)""")
+    exe = backends.compile(parse(text), target="sm_90")
+    assert [k.emitter for k in exe.kernels] == ["rows", "rows"]
