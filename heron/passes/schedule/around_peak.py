@@ -8,29 +8,31 @@ from heron.passes.schedule.steps import Steps, course, peak, tops
 _WORK = 10_000
 
 
-def improve(steps: Steps, order: list[int]) -> list[int]:
-    """`order`, or one that needs less: while that helps, one step is moved from before the peak to behind it (just
-    ahead of whoever needs it), or from behind it to before it (just behind what it needs).
+def improve(steps: Steps, peaks: tuple[int, int], order: list[int]) -> tuple[tuple[int, int], list[int]]:
+    """`order`, whose `peaks` are given, or one that needs less, with its peaks.
+
+    While that helps, one step is moved from before the peak to behind it (just ahead of whoever needs it), or from
+    behind it to before it (just behind what it needs).
     """
-    best, tries = need(steps, order), _WORK // (len(order) + 1)
-    while tries > 0 and best[0] > 0:
+    tries = _WORK // (len(order) + 1)
+    while tries > 0 and need(steps, peaks)[0] > 0:
         for n, place in _moves(steps, order)[:tries]:
             tries -= 1
             moved = order.copy()
             moved.remove(n)
             moved.insert(place, n)
-            found = need(steps, moved)
-            if found < best:
-                best, order = found, moved
+            found = peak(steps, moved)
+            if need(steps, found) < need(steps, peaks):
+                peaks, order = found, moved
                 break
         else:
             break
-    return order
+    return peaks, order
 
 
-def need(steps: Steps, order: list[int]) -> tuple[int, int]:
+def need(steps: Steps, peaks: tuple[int, int]) -> tuple[int, int]:
     """What orders are compared by: bytes held beyond what outputs have to spare, then those that are no outputs."""
-    most, held = peak(steps, order)
+    most, held = peaks
     return max(0, most - steps.spare), held
 
 

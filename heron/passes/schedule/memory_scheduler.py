@@ -58,45 +58,45 @@ class MemoryScheduler(Pass):
         schedule: dict[Computation, list[Instruction]] = {}
         for c in reversed(graph.sequential()):
             steps = steps_of(c, flow, places, peaks, self.can_share)
-            order, told = self._best(steps)
-            peaks[c] = peak(steps, order)[0]
+            order, peaks[c], (plain, reason) = self._best(steps)
             schedule[c] = steps.expand(order)
-            before, after, reason = told
-            ctx.decide(True, reason, subject=c.name, cost_before=before, cost_after=after)
+            ctx.decide(True, reason, subject=c.name, cost_before=plain, cost_after=peaks[c])
         changed = flattened or module.schedule != schedule
         module.schedule = schedule
         return changed
 
-    def _best(self, steps: Steps) -> tuple[list[int], tuple[int, int, str]]:
-        """The order of least need; bytes of the plain order and of this, and the reason."""
+    def _best(self, steps: Steps) -> tuple[list[int], int, tuple[int, str]]:
+        """The order of least need, its bytes at the peak; those of the plain order, and the reason."""
         if all(len(steps.before[n]) == 1 for n in range(1, len(steps))) and _is_chain(steps):
             order = list(range(len(steps)))
             most = peak(steps, order)[0]
-            return order, (most, most, f"the only order there is: {most} B")
+            return order, most, (most, f"the only order there is: {most} B")
         groups = grouped(steps)
         tried: dict[str, tuple[tuple[int, int], list[int]]] = {}
+        known: dict[tuple[int, ...], tuple[int, int]] = {}
 
         def attempt(name: str, order: list[int]) -> None:
             flat = groups.flatten(order)
-            tried[name] = need(steps, flat), flat
+            key = tuple(flat)
+            if key not in known:
+                known[key] = peak(steps, flat)
+            tried[name] = known[key], flat
 
         for name, make in ORDERS.items():
             if self.order in ("", name):
                 order = make(groups)
                 attempt(name, order)
-                attempt(f"{name}, frees first", eager(groups, order, 1 << 62))
-        best = min(tried, key=lambda n: tried[n][0])
-        _, order = tried[best]
+                attempt(f"{name}, frees first", eager(groups, order))
+        best = min(tried, key=lambda n: need(steps, tried[n][0]))
         if not self.order:
-            moved = improve(steps, order)
-            if moved is not order:
+            moved = improve(steps, *tried[best])
+            if moved[1] is not tried[best][1]:
                 best = f"{best}, moved from the peak"
-                tried[best] = need(steps, moved), moved
-                order = moved
-        most = {name: peak(steps, found)[0] for name, (_, found) in tried.items()}
-        told = ", ".join(f"{n} {bytes_} B" for n, bytes_ in most.items())
-        plain = most.get("post-order", most[best])
-        return order, (plain, most[best], f"{best}: least peak of {told}")
+                tried[best] = moved
+        told = ", ".join(f"{n} {most} B" for n, ((most, _), _) in tried.items())
+        (most, _), order = tried[best]
+        plain = tried["post-order"][0][0] if "post-order" in tried else most
+        return order, most, (plain, f"{best}: least peak of {told}")
 
 
 def _is_chain(steps: Steps) -> bool:

@@ -89,18 +89,16 @@ def list_order(groups: Groups) -> list[int]:
     return order
 
 
-def eager(groups: Groups, order: list[int], limit: int) -> list[int]:
-    """`order` with groups that free at least what they make moved up to where that becomes so, unless more than
-    `limit` bytes would be held while they run."""
+def eager(groups: Groups, order: list[int]) -> list[int]:
+    """`order` with groups that free at least what they make moved up to where that becomes so."""
     waiting = [len(b) for b in groups.before]
     left, frees, reads, makes = groups.readers.copy(), groups.frees, groups.reads, groups.makes
     reading = _reading(groups)
     done = [False] * len(groups)
     found: list[int] = []
-    now = 0
 
     def pays(g: int) -> bool:
-        if done[g] or waiting[g] or now + groups.hump[g] > limit:
+        if done[g] or waiting[g]:
             return False
         freed = sum([frees[v] for v in reads[g] if left[v] == 1])
         return freed >= makes[g] and (freed > 0 or not groups.hump[g])
@@ -115,12 +113,9 @@ def eager(groups: Groups, order: list[int], limit: int) -> list[int]:
                 continue
             done[g] = True
             found.append(g)
-            now += makes[g]
             for v in reads[g]:
                 left[v] -= 1
-                if not left[v]:
-                    now -= frees[v]
-                elif left[v] == 1 and frees[v]:
+                if left[v] == 1 and frees[v]:
                     run += [r for r in reading[v] if not done[r] and not waiting[r]]
             for a in groups.after[g]:
                 waiting[a] -= 1

@@ -108,3 +108,39 @@ def test_the_peak_is_what_buffers_need(rng: Random) -> None:
     ctx.run_pass(get("memory-scheduler"), module)
     needed = MemoryProfile(assign(module)).peak
     assert abs(needed - foretold(module)) <= 64, (needed, foretold(module))
+
+
+def random_schedule(module: Module, rng: Random) -> None:
+    """Some order of each computation that keeps all edges."""
+    schedule = {}
+    for c in module.non_fusion_computations():
+        waiting = {i: len({*i.operands, *i.control_predecessors}) for i in c.instructions}
+        ready = [i for i, n in waiting.items() if not n]
+        order = schedule[c] = []
+        while ready:
+            i = ready.pop(rng.randrange(len(ready)))
+            order.append(i)
+            for after in {*i.users, *i.control_successors}:
+                waiting[after] -= 1
+                if not waiting[after]:
+                    ready.append(after)
+    module.set_schedule(schedule)
+
+
+@given(st.randoms(use_true_random=False))
+@settings(max_examples=40, suppress_health_check=list(HealthCheck), deadline=None)
+def test_roots_sink_and_schedules_are_forgotten(rng: Random) -> None:
+    text = random_program(rng)
+    source, module = parse(text), parse(text)
+    add_control_edges(module, rng, 3)
+    random_schedule(module, rng)
+    ctx = PassContext()
+    ctx.run_pass(get("root-instruction-sinker"), module)
+    module.verify_schedule()
+    assert all(order[-1] is c.root for c, order in (module.schedule or {}).items())
+    assert not ctx.run_pass(get("root-instruction-sinker"), module)
+    inputs = inputs_of(text, rng)
+    for old, new in zip(evaluate(source, *inputs), evaluate(module, *inputs), strict=True):
+        assert difference(old, new) is None
+    assert ctx.run_pass(get("hlo-descheduler"), module) and module.schedule is None
+    assert not ctx.run_pass(get("hlo-descheduler"), module)
