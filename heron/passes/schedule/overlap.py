@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from heron.passes.schedule.async_pairs import Times
 from heron.passes.schedule.steps import Steps
 
-#: of the ordinary steps that are ready, only so many are looked at: those that come last in the order so far
-_LOOKED_AT = 16
+#: of the steps of a kind that are ready, only so many are looked at
+_LOOKED_AT = 8
 
 
 @dataclass(slots=True)
@@ -66,11 +66,13 @@ class Overlap:
         read = sum([s.frees[v] for v in s.reads[n] if v not in self.live])
         return read - s.makes[n] + s.drops[n]
 
+    def has_room(self, resource: str) -> bool:
+        """Whether one more transfer may be under way on it."""
+        return self.busy.get(resource, 0) < self.times.lanes.get(resource, 1)
+
     def is_free(self, n: int) -> bool:
-        """Whether a lane is free for the transfer that `n` waits for, or for those of what it runs."""
-        pair = self.times.by_done.get(n)
-        needed = {pair.resource} if pair is not None else self.times.uses.get(n, ())
-        return all(self.busy.get(r, 0) < self.times.lanes.get(r, 1) for r in needed)
+        """Whether there is room for the transfers of what `n` runs."""
+        return all(map(self.has_room, self.times.uses.get(n, ())))
 
     def put(self, n: int) -> None:
         """Place `n` ahead of all that is placed."""
@@ -106,43 +108,69 @@ def overlapped(steps: Steps, times: Times, order: list[int], limit: int) -> tupl
     read = {v for values in steps.reads for v in values}
     o.held = sum(steps.makes) - sum(steps.drops) - sum(steps.frees[v] for v in read)
     waiting = [len(a) for a in steps.after]
-    ready: list[tuple[int, int]] = []
-    moving: dict[int, None] = {}
-
-    def offer(n: int) -> None:
-        if n in times.by_start or n in times.by_done:
-            moving[n] = None
-        else:
-            insort(ready, (o.place[n], n))
-
+    ready = Ready(o)
     for n, count in enumerate(waiting):
         if not count:
-            offer(n)
-    while ready or moving:
-        n = _choose(o, [n for _, n in ready[-_LOOKED_AT:]], list(moving))
-        if n in moving:
-            del moving[n]
-        else:
-            ready.remove((o.place[n], n))
+            ready.add(n)
+    while ready:
+        n = _choose(o, ready.candidates())
+        ready.remove(n)
         o.put(n)
         for b in steps.before[n]:
             waiting[b] -= 1
             if not waiting[b]:
-                offer(b)
+                ready.add(b)
     return o.placed[::-1], o.choices
 
 
-def _choose(o: Overlap, ready: list[int], moving: list[int]) -> int:
+class Ready:
+    """Steps that could come next, in lists by what they do: starts, dones by resource, and the rest."""
+
+    def __init__(self, o: Overlap) -> None:
+        self.o = o
+        self.starts: list[tuple[float, int, int]] = []
+        self.dones: dict[str, list[tuple[float, int, int]]] = {}
+        self.rest: list[tuple[float, int, int]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self.starts or self.rest or any(self.dones.values()))
+
+    def add(self, n: int) -> None:
+        insort(self._list(n), self._entry(n))
+
+    def remove(self, n: int) -> None:
+        self._list(n).remove(self._entry(n))
+
+    def candidates(self) -> list[int]:
+        """Those worth asking `CRITERIA` about: the likeliest of each kind for which there is room. When there is room
+        for none, as when one transfer must run inside another, all."""
+        o = self.o
+        free = [some for resource, some in self.dones.items() if o.has_room(resource)]
+        found = [n for some in (*free, self.rest) for _, _, n in some[-_LOOKED_AT:] if o.is_free(n)]
+        found += [n for _, _, n in self.starts]
+        return found or [n for some in (*self.dones.values(), self.rest) for _, _, n in some[-_LOOKED_AT:]]
+
+    def _list(self, n: int) -> list[tuple[float, int, int]]:
+        if n in self.o.times.by_start:
+            return self.starts
+        pair = self.o.times.by_done.get(n)
+        return self.rest if pair is None else self.dones.setdefault(pair.resource, [])
+
+    def _entry(self, n: int) -> tuple[float, int, int]:
+        """What the lists are sorted by, the likeliest last."""
+        return self.o.way_here[n], self.o.place[n], n
+
+
+def _choose(o: Overlap, free: list[int]) -> int:
     """The best of the candidates by `CRITERIA`."""
-    free = [n for n in (*ready, *moving) if o.is_free(n)] or [*ready, *moving]  # what depends so has to run so
     if len(free) == 1:
         return free[0]
-    scored = sorted([(tuple([figure(o, n) for _, figure in CRITERIA]), n) for n in free])
-    (best, taken) = scored[0]
+    scored = {n: tuple([figure(o, n) for _, figure in CRITERIA]) for n in free}
+    taken = min(free, key=lambda n: scored[n])
     usual = max(free, key=lambda n: o.place[n])
     if usual != taken:
-        score = next(s for s, n in scored if n == usual)
-        at = next(k for k, (a, b) in enumerate(zip(best, score, strict=True)) if a != b)
+        differing = zip(scored[taken], scored[usual], strict=True)
+        at = next(k for k, (a, b) in enumerate(differing) if a != b)
         o.choices.append(Choice(taken, usual, CRITERIA[at][0]))
     return taken
 

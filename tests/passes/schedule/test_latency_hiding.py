@@ -84,6 +84,44 @@ def test_all_transfers_but_the_last_are_hidden() -> None:
     assert waited < 80e-6 < time  # what hides the last one are three short updates
 
 
+def sharded(layers: int) -> str:
+    """Weights are spread over 8 devices: gathered for each layer, forwards and backwards, and gradients scattered."""
+    t, part = "f32[2048,2048]{1,0}", "f32[256,2048]{1,0}"
+    lines = [f"  x0 = {t} parameter(0)", *(f"  w{k} = {part} parameter({k})" for k in range(1, layers + 1))]
+    for k in range(1, layers + 1):
+        lines += [
+            f"  f{k} = {t} all-gather(w{k}), dimensions={{0}}, channel_id={k}",
+            f"  y{k} = {t} dot(x{k - 1}, f{k}), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}",
+            f"  x{k} = {t} tanh(y{k})",
+        ]
+    lines.append(f"  g{layers} = {t} sine(x{layers})")
+    for k in range(layers, 0, -1):
+        lines += [
+            f"  b{k} = {t} all-gather(w{k}), dimensions={{0}}, channel_id={1000 + k}",
+            f"  h{k} = {t} multiply(g{k}, x{k})",
+            f"  g{k - 1} = {t} dot(h{k}, b{k}), lhs_contracting_dims={{1}}, rhs_contracting_dims={{1}}",
+            f"  d{k} = {t} dot(x{k - 1}, h{k}), lhs_contracting_dims={{0}}, rhs_contracting_dims={{0}}",
+            f"  r{k} = {part} reduce-scatter(d{k}), dimensions={{0}}, to_apply=plus, channel_id={2000 + k}",
+            f"  n{k} = {part} subtract(w{k}, r{k})",
+        ]
+    head = backward(0).partition("ENTRY")[0]
+    results = ", ".join(f"n{k}" for k in range(1, layers + 1))
+    return (
+        head
+        + "ENTRY main {\n"
+        + "\n".join(lines)
+        + f"\n  ROOT t = ({', '.join([part] * layers)}) tuple({results})\n}}\n"
+    )
+
+
+def test_only_the_first_weights_are_waited_for() -> None:
+    _, ctx = scheduled(sharded(6))
+    pairs = {d.subject: d for d in ctx.trace.decisions if "steps run while" in d.reason}
+    assert len(pairs) == 18
+    waited = sorted(d.cost_after or 0.0 for d in pairs.values())
+    assert waited[-2] == 0.0 < waited[-1] < 50  # a gather among 8 devices takes 44 us
+
+
 def test_the_estimate_is_told() -> None:
     _, ctx = scheduled(backward(3))
     (whole,) = [d for d in ctx.trace.decisions if d.rule == "latency-hiding-scheduler" and d.subject == "main"]
