@@ -35,6 +35,14 @@ MAX_TEXT = 1 << 30
 _CHUNK = 1 << 24
 
 
+def cache_folder() -> Path:
+    """Where files are kept that can be made again: ``HERON_CACHE_DIR`` or the user's cache folder."""
+    root = os.environ.get("HERON_CACHE_DIR")
+    if root is not None:
+        return Path(root)
+    return Path(os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")) / "heron"
+
+
 def read_text(path: str | Path) -> str:
     """The file's text (UTF-8). Raises CLI010 when it cannot be read and CLI011 when it is no text."""
     return decode(read_bytes(path), str(path))

@@ -26,6 +26,7 @@ from heron.trace import Trace
 if TYPE_CHECKING:
     from heron.backends.machine import Machine
     from heron.buffers.assignment import BufferAssignment
+    from heron.codegen.llvm.code_cache import Key
     from heron.hlo.size_checks import SizeCheck
 
 STAGES = ("hlo", "fused", "scheduled", "buffers", "thunks", "mlir", "llvm", "ptx", "sass", "asm")
@@ -108,6 +109,11 @@ class Compilation:
         from heron.runtime.dynamic_signature import DynamicSignature
 
         return DynamicSignature(made.parameters, made.names, made.result, seen, self.size_checks)
+
+    def code_keys(self) -> list[tuple[str, Key]]:
+        """The modules LLVM compiles, each with what a cache files its code under."""
+        thunks, uses = self.lowered
+        return self.machine.code_keys(thunks, uses, self.source.name)
 
     def executable(self) -> Executable:
         """The program, ready to call."""

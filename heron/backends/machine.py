@@ -14,11 +14,13 @@ from heron.hlo.types import ElementType
 from heron.runtime.executable import Executable, Signature
 from heron.runtime.thunks import Sequence
 from heron.targets import Target
+from heron.trace import Decision
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from heron.buffers.assignment import BufferAssignment
+    from heron.codegen.llvm.code_cache import CodeCache, Key
     from heron.codegen.transforms.options import TransformOptions
     from heron.options import Options
     from heron.passes.pipeline import Pipeline
@@ -61,6 +63,21 @@ class Machine(ABC):
     def cubin(self, uses: dict[str, KernelUse]) -> bytes:
         """Machine code of all kernels for an NVIDIA GPU. Raises TGT003 where kernels are for something else."""
         raise no_stage(self.target, "cubin")
+
+    def code_keys(self, thunks: Sequence, uses: dict[str, KernelUse], name: str) -> list[tuple[str, Key]]:
+        """The modules LLVM compiles, each with what a cache files its code under; the kernels are used up.
+
+        Args:
+            name: what the modules are called after.
+        """
+        return []
+
+    @property
+    def code_cache(self) -> CodeCache | None:
+        """Where code is kept, if it is."""
+        from heron.codegen.llvm.code_cache import CodeCache
+
+        return CodeCache() if self.options.cache else None
 
     def admit(self, uses: dict[str, KernelUse]) -> None:  # noqa: B027
         """Raise TGT006 for a kernel that asks for more than the machine has; a CPU has no such limits."""
@@ -110,6 +127,12 @@ class Machine(ABC):
 def lowered_text(uses: dict[str, KernelUse]) -> str:
     """MLIR text of all kernels as emitted, before any lowering."""
     return "\n".join(str(use.kernel.module) for use in uses.values())
+
+
+def cache_decision(label: str, cached: bool) -> Decision:
+    """That the code of a module was kept from before, or was not."""
+    reason = "its code was kept" if cached else "nothing was kept for its key: `heron cache why` says what differs"
+    return Decision(cached, reason, "code-cache", label)
 
 
 def no_stage(target: Target, stage: str) -> HeronError:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
+
+from heron.runtime.cpu.pool import usable_cpus
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -18,8 +19,7 @@ class Compilers:
     """
 
     def __init__(self, wanted: int) -> None:
-        available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        count = min(wanted, available)
+        count = min(wanted, usable_cpus())
         self._threads = ThreadPoolExecutor(count, "heron-compile") if count > 1 else None
 
     def __enter__(self) -> Compilers:

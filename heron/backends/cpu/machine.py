@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from heron.backends.cpu.compilers import Compilers
 from heron.backends.cpu.portions import portions
 from heron.backends.lower import KernelUse
-from heron.backends.machine import Machine, lowered_text, no_stage
+from heron.backends.machine import Machine, cache_decision, lowered_text, no_stage
 from heron.backends.memory import CPU_ALIGNMENT
 from heron.backends.sharing import computes_in_place
 from heron.hlo.instruction import Instruction
@@ -24,6 +24,7 @@ from heron.runtime.thunks import HostThunk, Sequence
 
 if TYPE_CHECKING:
     from heron.buffers import BufferAssignment
+    from heron.codegen.llvm.code_cache import Key
     from heron.options import Options
     from heron.passes.pipeline import Pipeline
     from heron.trace import Trace
@@ -91,7 +92,7 @@ class CpuMachine(Machine):
         from heron.codegen.llvm.jit import Jit
 
         here, apart = portions(uses)
-        jit = Jit(level=options.opt_level)
+        jit = Jit(level=options.opt_level, cache=self.code_cache)
         with Compilers(len(apart)) as compilers:  # they are at the first portions while the others are lowered
             with trace.stage("llvm"):
                 others = [
@@ -105,6 +106,9 @@ class CpuMachine(Machine):
             with trace.stage("machine code"):
                 jit.symbols.update(writer.externals)
                 code = jit.add(text, facts["name"], exports=[ENTRY], others=(o.result() for o in others))
+        if jit.cache is not None:
+            for made in (*(o.result() for o in others), code):
+                trace.decide(cache_decision(made.name, made.cached))
         memory = HostMemory(buffers, signature.arguments, signature.output_arrays)
         shared = self.pool if writer.shares else None
         return CpuExecutable(jit.address(ENTRY), code, hosts, memory, shared, **facts)
@@ -116,11 +120,22 @@ class CpuMachine(Machine):
             raise no_stage(self.target, stage)
         from heron.codegen.llvm.jit import Jit
 
+        texts = self._texts(thunks, uses)
+        return "\n".join(texts if stage == "llvm" else map(Jit().asm, texts))
+
+    def _texts(self, thunks: Sequence, uses: dict[str, KernelUse]) -> list[str]:
+        """LLVM text of every module, the program's last."""
         here, apart = portions(uses)
         texts = [self.portion_llvm(portion) for portion in apart]
         writer = self.writer(uses, _no_address, uses.keys() - here.keys())
-        texts.append(self.kernels_llvm(here) + writer.write(thunks))
-        return "\n".join(texts if stage == "llvm" else map(Jit().asm, texts))
+        return [*texts, self.kernels_llvm(here) + writer.write(thunks)]
+
+    def code_keys(self, thunks: Sequence, uses: dict[str, KernelUse], name: str) -> list[tuple[str, Key]]:
+        from heron.codegen.llvm.jit import Jit
+
+        jit, texts = Jit(level=self.options.opt_level), self._texts(thunks, uses)
+        labels = [*(f"{name}.{n}" for n in range(len(texts) - 1)), name]
+        return [(label, jit.key(text)) for label, text in zip(labels, texts, strict=True)]
 
 
 def _no_address(_: HostThunk) -> int:

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from heron.backends.lower import KernelUse
-from heron.backends.machine import Machine, lowered_text, no_stage
+from heron.backends.machine import Machine, cache_decision, lowered_text, no_stage
 from heron.backends.memory import GPU_ALIGNMENT
 from heron.codegen.llvm import numerics
 from heron.errors import HeronError
@@ -17,6 +17,7 @@ from heron.runtime.thunks import Sequence
 
 if TYPE_CHECKING:
     from heron.buffers import BufferAssignment
+    from heron.codegen.llvm.code_cache import Key
     from heron.codegen.llvm.cubin import Cubin
     from heron.codegen.llvm.numerics import Numerics
     from heron.codegen.llvm.translate import KernelAbi
@@ -81,7 +82,7 @@ class GpuMachine(Machine):
             with trace.stage("llvm"):
                 text = self.llvm(uses)
             with trace.stage("ptx"):
-                ptx = self.ptx(text)
+                ptx = self.ptx(text, facts["name"], trace)
             return CompiledOnly(ptx, self.target.llvm_cpu, **facts)
         from heron.backends.gpu.simulate import Simulation
         from heron.runtime.sim.executable import SimExecutable
@@ -95,14 +96,38 @@ class GpuMachine(Machine):
         memory = HostMemory(buffers, signature.arguments, signature.output_arrays)
         return SimExecutable(thunks, runners, memory, **facts)
 
-    def ptx(self, text: str) -> str:
-        """PTX of all kernels; empty when there are none."""
+    def ptx(self, text: str, name: str = "kernels", trace: Trace | None = None) -> str:
+        """PTX of all kernels; empty when there are none. A cache keeps it under that name, and the trace says so."""
         from heron.codegen.llvm.nvptx import to_ptx
 
         if not text:
             return ""
-        level, flush = self.options.opt_level, self.numerics.flush
-        return to_ptx(text, self.target.llvm_cpu, level=level, flush_denormals=flush)
+
+        def make() -> bytes:
+            level, flush = self.options.opt_level, self.numerics.flush
+            return to_ptx(text, self.target.llvm_cpu, level=level, flush_denormals=flush).encode()
+
+        cache = self.code_cache
+        if cache is None:
+            return make().decode()
+        code, cached = cache.fetch(self._key(text), name, make)
+        if trace is not None:
+            trace.decide(cache_decision(name, cached))
+        return code.decode()
+
+    def _key(self, text: str) -> Key:
+        """What PTX of LLVM text is filed under."""
+        from heron.codegen.llvm import code_cache, libdevice
+        from heron.codegen.llvm.nvptx import machine
+
+        target = machine(self.target.llvm_cpu, self.options.opt_level, "")
+        options: dict[str, object] = {"level": self.options.opt_level, "flush_denormals": self.numerics.flush}
+        if "@__nv_" in text:
+            options["libdevice"] = libdevice.digest()
+        return code_cache.key("ptx", text, f"{target.triple} {self.target.llvm_cpu}", "", **options)
+
+    def code_keys(self, thunks: Sequence, uses: dict[str, KernelUse], name: str) -> list[tuple[str, Key]]:
+        return [] if self.target.sim or not uses else [(name, self._key(self.llvm(uses)))]
 
     def cubin(self, uses: dict[str, KernelUse]) -> bytes:
         from heron.codegen.llvm.assemble import assemble

@@ -7,25 +7,17 @@ undefined are looked up among `Jit.symbols` (name -> address: BLAS routines, lib
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Protocol
+from typing import Any
 
 from heron.codegen.llvm import apart
+from heron.codegen.llvm.code_cache import CodeCache, Key, key
 from heron.codegen.llvm.optimize import LOCK, Clock, Timing, binding, parse, pipeline, run_pipeline
 from heron.errors import HeronError
-
-
-class ObjectCache(Protocol):
-    """Where object code may be kept between processes."""
-
-    def get(self, key: str) -> bytes | None: ...
-
-    def put(self, key: str, code: bytes) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +69,30 @@ def _target_machine(level: int) -> Any:
     )
 
 
+def _compile(text: str, level: int) -> tuple[bytes, Timing]:
+    """Object code of LLVM text."""
+    clock = Clock()
+    machine = _target_machine(level)
+    module = parse(text, machine.triple, str(machine.target_data), apart=True)
+    manager, builder = pipeline(machine, level, **_TUNING)
+    parse_s = clock.lap()
+    apart.run(manager, module, builder)
+    opt_s = clock.lap()
+    code = apart.emit_object(machine, module)
+    return code, Timing(parse_s, opt_s, clock.lap())
+
+
 class Jit:
     """A compiler and linker for host code.
 
     Args:
         level: LLVM optimisation level; 3 vectorises, 1 compiles about twice as fast.
         symbols: external functions by name -> address.
-        cache: optional object cache.
+        cache: where object code is kept between processes.
     """
 
     def __init__(
-        self, *, level: int = 3, symbols: Mapping[str, int] | None = None, cache: ObjectCache | None = None
+        self, *, level: int = 3, symbols: Mapping[str, int] | None = None, cache: CodeCache | None = None
     ) -> None:
         self.level = level
         self.symbols: dict[str, int] = dict(symbols or {})
@@ -104,19 +109,11 @@ class Jit:
             found = self._machines[level] = _target_machine(level)
         return found
 
-    def key(self, text: str, level: int | None = None) -> str:
-        """What an object cache files this text under: the text, the machine, the level, LLVM's version."""
+    def key(self, text: str, level: int | None = None) -> Key:
+        """What a cache files the code of this text under."""
         machine = host()
-        version = binding().llvm_version_info
-        parts = (
-            text,
-            machine.triple,
-            machine.cpu,
-            machine.features,
-            str(self.level if level is None else level),
-            str(version),
-        )
-        return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+        told = {"level": self.level if level is None else level, **_TUNING}
+        return key("object", text, f"{machine.triple} {machine.cpu}", machine.features, **told)
 
     def _optimised(self, text: str, level: int) -> Any:
         machine = self._machine(level)
@@ -130,21 +127,17 @@ class Jit:
         Raises LLVM011 for bad IR.
         """
         level = self.level if level is None else level
-        key = self.key(text, level) if self.cache is not None else ""
-        found = self.cache.get(key) if self.cache is not None else None
-        if found is not None:
-            return Object(name, found, Timing(), cached=True)
-        clock = Clock()
-        machine = _target_machine(level)
-        module = parse(text, machine.triple, str(machine.target_data), apart=True)
-        manager, builder = pipeline(machine, level, **_TUNING)
-        parse_s = clock.lap()
-        apart.run(manager, module, builder)
-        opt_s = clock.lap()
-        code = apart.emit_object(machine, module)
-        if self.cache is not None:
-            self.cache.put(key, code)
-        return Object(name, code, Timing(parse_s, opt_s, clock.lap()))
+        timing = Timing()
+
+        def make() -> bytes:
+            nonlocal timing
+            code, timing = _compile(text, level)
+            return code
+
+        if self.cache is None:
+            return Object(name, make(), timing)
+        code, cached = self.cache.fetch(self.key(text, level), name, make)
+        return Object(name, code, timing, cached)
 
     def link(self, compiled: Object, exports: Iterable[str], others: Iterable[Object] = ()) -> Object:
         """Load an object into this process, with `others` that it needs, and resolve ``exports``.

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from heron import files
 from heron.codegen.llvm.optimize import LOCK, binding
 from heron.errors import HeronError
 
@@ -53,12 +54,8 @@ def find() -> Path:
 
 
 def cache_folder() -> Path:
-    """Where function files are kept: ``HERON_CACHE_DIR`` or the user's cache folder."""
-    root = os.environ.get("HERON_CACHE_DIR")
-    if root is None:
-        base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-        root = os.path.join(base, "heron")
-    return Path(root) / f"libdevice-{_digest()}"
+    """Where function files are kept."""
+    return files.cache_folder() / f"libdevice-{digest()}"
 
 
 @cache
@@ -67,7 +64,8 @@ def _whole() -> bytes:
 
 
 @cache
-def _digest() -> str:
+def digest() -> str:
+    """Of the file and of LLVM's version: functions cut out of it are kept under this."""
     version = str(binding().llvm_version_info)
     return hashlib.sha256(_whole() + version.encode()).hexdigest()[:16]
 

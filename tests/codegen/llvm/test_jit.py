@@ -4,24 +4,15 @@ from __future__ import annotations
 
 import ctypes
 import gc
+from pathlib import Path
 
 import pytest
 
+from heron.codegen.llvm.code_cache import CodeCache
 from heron.codegen.llvm.jit import Jit, host, public_functions
 from heron.errors import HeronError
 
 DOUBLE = "define i32 @twice(i32 %x) {\n  %y = add i32 %x, %x\n  ret i32 %y\n}\n"
-
-
-class Cache:
-    def __init__(self) -> None:
-        self.kept: dict[str, bytes] = {}
-
-    def get(self, key: str) -> bytes | None:
-        return self.kept.get(key)
-
-    def put(self, key: str, code: bytes) -> None:
-        self.kept[key] = code
 
 
 def call(address: int, *values: int) -> int:
@@ -51,12 +42,13 @@ def test_external_symbols_by_address() -> None:
     assert call(jit.address("f"), 1) == 101
 
 
-def test_objects_come_from_the_cache() -> None:
-    cache = Cache()
+def test_objects_come_from_the_cache(tmp_path: Path) -> None:
+    cache = CodeCache(tmp_path)
     Jit(level=1, cache=cache).add(DOUBLE)
     again = Jit(level=1, cache=cache)
     assert again.add(DOUBLE).cached and call(again.address("twice"), 3) == 6
     assert not Jit(level=2, cache=cache).compile(DOUBLE).cached
+    assert not again.compile(DOUBLE, level=0).cached and again.compile(DOUBLE, level=0).cached
 
 
 def test_text_views() -> None:

@@ -1,0 +1,102 @@
+"""``heron cache``, and compiles that keep their code."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import heron as library
+from heron import Options
+from heron.codegen.llvm import code_cache, libdevice
+from heron.codegen.llvm.code_cache import CodeCache
+from heron.trace import Decision
+from tests.support import heron, program
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HERON_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "code"
+
+
+def decisions(target: str = "cpu", **options: object) -> list[Decision]:
+    module = library.parse(program("softmax").read_text())
+    made = library.compile(module, target, Options(cache=True).replace(**options))
+    return [d for d in made.trace.decisions if d.rule == "code-cache"]
+
+
+def test_a_second_compile_finds_the_code() -> None:
+    assert [bool(d) for d in decisions()] == [False]
+    assert [bool(d) for d in decisions()] == [True]
+    assert [bool(d) for d in decisions(opt_level=2)] == [False]
+    assert [bool(d) for d in decisions(threads=1)] in ([False], [True])  # another text where threads share work
+
+
+def test_nothing_is_kept_by_default(folder: Path) -> None:
+    made = library.compile(library.parse(program("softmax").read_text()), "cpu")
+    assert not folder.exists() and not [d for d in made.trace.decisions if d.rule == "code-cache"]
+
+
+def test_values_are_the_same_bits() -> None:
+    text = program("transformer_block").read_text()
+    first, second = (library.compile(library.parse(text), "cpu", Options(cache=True)) for _ in range(2))
+    assert len([d for d in second.trace.decisions if d.rule == "code-cache" and d]) > 1
+    rng = np.random.default_rng(0)
+    shapes = first.signature.parameters
+    arrays = [rng.uniform(-1, 1, s.dims).astype(s.element_type.dtype) for s in shapes]
+    a, b = (np.asarray(made(*arrays)) for made in (first, second))
+    assert a.tobytes() == b.tobytes()
+
+
+@pytest.mark.skipif(not any(p.is_file() for p in libdevice.candidates()), reason="libdevice is not installed")
+def test_ptx_is_kept() -> None:
+    first, second = decisions("sm_90"), decisions("sm_90")
+    assert [bool(d) for d in first + second] == [False, True]
+    assert [bool(d) for d in decisions("sm_80")] == [False]
+    assert [bool(d) for d in decisions("sm_90", math="fast")] == [False]
+
+
+def test_ls_why_clear(folder: Path) -> None:
+    source = program("softmax")
+    assert "0 entries" in heron("cache", "ls").out
+    why = heron("cache", "why", source)
+    assert why.code == 1 and "no module of that name was compiled" in why.out
+    assert heron("run", source, "--random", "0", "-O", "cache=true").code == 0
+    assert str(folder) in heron("cache", "ls").out.replace("\n", "")
+    (entry,) = json.loads(heron("cache", "ls", "--json").out)["entries"]
+    assert entry["kind"] == "object" and entry["bytes"] > 500
+    why = heron("cache", "why", source)
+    assert why.code == 0 and "it is there" in why.out
+    (other,) = json.loads(heron("cache", "why", source, "-O", "opt_level=1", "--json").out)
+    assert not other["kept"] and "options: 'level=3" in other["why"]
+    assert "removed 1 entries" in heron("cache", "clear").out
+    assert json.loads(heron("cache", "clear", "--json").out) == {"removed": 0, "bytes": 0}
+
+
+def test_another_llvm_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    decisions()
+    real = code_cache.key
+
+    def newer(*args: str, **options: object) -> code_cache.Key:
+        import dataclasses
+
+        return dataclasses.replace(real(*args, **options), llvm="99.0.0")
+
+    monkeypatch.setattr("heron.codegen.llvm.jit.key", newer)
+    (found,) = json.loads(heron("cache", "why", program("softmax"), "--json").out)
+    assert "99.0.0" in found["why"] and found["why"].startswith("llvm: ")
+
+
+def test_two_processes_at_once(folder: Path) -> None:
+    code = "import sys\nfrom heron.cli.main import invoke\nsys.exit(invoke(sys.argv[1:]))\n"
+    command = [sys.executable, "-c", code, "run", str(program("layernorm")), "--random", "0", "-O", "cache=true"]
+    running = [subprocess.Popen(command, stdout=subprocess.DEVNULL, env=os.environ.copy()) for _ in range(2)]
+    assert [p.wait() for p in running] == [0, 0]
+    cache = CodeCache(folder)
+    assert cache.entries() and len(cache.entries()) == len(list(folder.glob("*/*")))
