@@ -16,8 +16,8 @@ from heron.passes.registry import register
 class ReductionLayoutNormalizer(Expander):
     """Makes reductions of arrays in other layouts reductions of row-major ones, by bitcasts; runs when layouts are set.
 
-    No pipeline has it: layout-assignment makes all arrays row-major, and inside fusions the reduction emitter walks its
-    arrays in the order they lie in memory.
+    No pipeline has it: layout-normalization makes all arrays row-major, and inside fusions the reduction emitter walks
+    its arrays in the order they lie in memory.
 
     ROOT r = f32[4,2] reduce(f32[4,8,2]{0,1,2} x, f32[] init), dimensions={1}, to_apply=sum
 
