@@ -15,13 +15,16 @@ Hold = tuple[int, int, Value]
 
 @dataclass(frozen=True, slots=True)
 class Clash:
-    """Two values that want one buffer at the same time."""
+    """Two values that want one buffer at the same time, or from two memory spaces."""
 
     first: Value
     second: Value
     tick: int
 
     def __str__(self) -> str:
+        spaces = [v.memory_space for v in (self.first, self.second)]
+        if spaces[0] != spaces[1]:
+            return f"{self.first.name} lies in memory space {spaces[0]}, {self.second.name} in {spaces[1]}"
         return f"{self.first.name} is still needed when {self.second.name} is written"
 
 
@@ -92,6 +95,8 @@ class AliasSets:
         a, b = self.find(a), self.find(b)
         if a is b:
             return None
+        if a.memory_space != b.memory_space:
+            return Clash(a, b, 0)
         one, two = self._holds[a], self._holds[b]
         merged = sorted(one + two, key=_by_time)
         last = merged[0]

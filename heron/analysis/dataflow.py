@@ -41,6 +41,12 @@ class Value:
         return self.shape.byte_size
 
     @property
+    def memory_space(self) -> int:
+        """S(n) of its layout: values of two spaces never share a buffer."""
+        layout = self.shape.layout
+        return layout.memory_space if layout is not None else 0
+
+    @property
     def name(self) -> str:
         """`add.3` or `while.1{0,2}`."""
         text = "out:" if self.kind == "output" else ""

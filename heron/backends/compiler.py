@@ -179,7 +179,7 @@ class Stages:
         if name == "scheduled":
             return str(c.scheduled)
         if name == "buffers":
-            return c.buffers.report()
+            return c.buffers.report(values=True)
         if name == "thunks":
             return show(c.lowered[0])
         fresh = Compilation(self.source, self.target, self.options, Trace())

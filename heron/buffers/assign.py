@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from heron.analysis.alias import AliasSets, Clash
 from heron.analysis.call_graph import CallGraph
 from heron.analysis.dataflow import Dataflow, Flow, Value
@@ -13,6 +15,7 @@ from heron.buffers.assignment import Allocation, BufferAssignment, Slice
 from heron.buffers.heap import Block, Shelf, merged, pack, peak_of
 from heron.errors import HeronError
 from heron.hlo.module import Module
+from heron.hlo.shape import Shape, ShapeIndex
 
 
 def assign(
@@ -30,7 +33,8 @@ def assign(
         reuse_outputs: whether temporaries may lie in an output's memory while the output is not yet there.
 
     Raises BUF003 (no schedule, or an old one), BUF005 (two values that must share a buffer live at once: the module has
-    not been through copy-insertion), BUF006 (an aliased output of another size than its parameter).
+    not been through copy-insertion), BUF006 (aliases of arrays that are not there, differ in size, or are
+    aliased already).
     """
     if module.schedule is None:
         raise HeronError("BUF003", "the module has no schedule", hint="run memory-scheduler first")
@@ -59,57 +63,93 @@ def _unresolved(f: Flow, clash: Clash) -> HeronError:
 
 
 def _join_aliased_outputs(module: Module, flow: Dataflow, sets: AliasSets) -> None:
+    """Put outputs into the parameters they are aliased with. What the verifier would find is found here once more, for
+    programs that come without it."""
     outputs = {out.index: out for out in flow.outputs}
     parameters = {p.attrs["number"]: p for p in module.entry.parameters}
-    for output_index, number, parameter_index in output_aliases(module):
+    taken: dict[tuple[int, ShapeIndex] | ShapeIndex, str] = {}
+    for output_index, number, index in output_aliases(module):
         out = outputs.get(output_index)
-        if out is None or number not in parameters:
-            raise HeronError(
-                "BUF006", f"input_output_alias names output {output_index} or parameter {number}: none such"
-            )
-        given = flow.value(parameters[number], parameter_index)
+        names = f"output {_braced(output_index)}", f"parameter {number}{_braced(index) if index else ''}"
+        if out is None:
+            raise _bad_alias(names, "the result has no such array", str(module.entry.root.shape))
+        if number not in parameters or not _has_array(parameters[number].shape, index):
+            shapes = ", ".join(str(p.shape) for p in module.entry.parameters) or "nothing"
+            raise _bad_alias(names, "the entry takes no such array", shapes)
+        for key, name, other in ((output_index, *names), ((number, index), *names[::-1])):
+            if key in taken:
+                raise _bad_alias(names, f"{name} is aliased already", f"with {taken[key]}")
+            taken[key] = other
+        given = flow.value(parameters[number], index)
         if given.size != out.size:
-            raise HeronError(
-                "BUF006",
-                f"parameter {number} cannot take output {output_index}",
-                why=f"{given.shape} has {given.size} bytes, {out.shape} has {out.size}",
+            raise _bad_alias(
+                names, "they differ in size", f"{given.shape} has {given.size} bytes, {out.shape} has {out.size}"
             )
-        sets.join(given, out)
+        clash = sets.join(given, out)
+        if clash is not None:
+            raise _bad_alias(names, "both are needed at once", str(clash))
+
+
+def _bad_alias(names: tuple[str, str], what: str, why: str) -> HeronError:
+    return HeronError(
+        "BUF006",
+        f"{names[0]} cannot lie in {names[1]}: {what}",
+        where="input_output_alias",
+        why=why,
+        hint="an alias pairs one output with one parameter of its size: change it, or leave it out",
+    )
+
+
+def _has_array(shape: Shape, index: ShapeIndex) -> bool:
+    return any(i == index and s.is_array for i, s in shape.leaves())
+
+
+def _braced(index: ShapeIndex) -> str:
+    return "{" + ",".join(map(str, index)) + "}"
 
 
 def _lay_out(module: Module, flow: Dataflow, sets: AliasSets, alignment: int, reuse_outputs: bool) -> BufferAssignment:
-    allocations: list[Allocation] = []
-    slices: dict[Value, Slice] = {}
-    blocks: list[tuple[Block, list[Value]]] = []
-    shelves: list[Shelf] = []
-    shelf_allocation: list[int] = []
+    found = BufferAssignment(module, flow, sets, [], {}, [], alignment=alignment)
+    spaces: dict[int, _Space] = {}
     numbers = {out: n for n, out in enumerate(flow.outputs)}
     for standing, values in sets.sets().items():
         size = max(v.size for v in values)
         intervals = merged(sets.holds(standing))
-        own = _own_allocation(len(allocations), size, values, numbers)
+        space = spaces.setdefault(standing.memory_space, _Space())
+        own = _own_allocation(len(found.allocations), size, values, numbers)
         if own is None:
             rounded = -(-size // alignment) * alignment
-            blocks.append((Block(rounded, intervals, size), values))
+            space.blocks.append((Block(rounded, intervals, size), values))
             continue
-        allocations.append(own)
-        slices.update((v, Slice(own.number, 0, v.size)) for v in values)
+        found.allocations.append(own)
+        found.slices.update((v, Slice(own.number, 0, v.size)) for v in values)
         if own.kind == "output" and reuse_outputs and size:
-            shelves.append(Shelf(size, intervals))
-            shelf_allocation.append(own.number)
-    temp_size = pack([b for b, _ in blocks], shelves)
-    temp = Allocation(len(allocations), "temp", temp_size)
-    if temp_size:
-        allocations.append(temp)
-    for block, values in blocks:
-        home = allocations[shelf_allocation[block.shelf]] if block.shelf >= 0 else temp
-        home.values += values
-        slices.update((v, Slice(home.number, block.offset, v.size)) for v in values)
-    found = BufferAssignment(
-        module, flow, sets, allocations, slices, [slices[out] for out in flow.outputs], alignment=alignment
-    )
-    found.peak_bytes = peak_of([b for b, _ in blocks if b.shelf < 0])
+            space.shelves.append((Shelf(size, intervals), own))
+    for number in sorted(spaces):
+        _lay_out_temporaries(found, number, spaces[number])
+    found.outputs += [found.slices[out] for out in flow.outputs]
     return found
+
+
+@dataclass(slots=True)
+class _Space:
+    """What is in one memory space: temporaries to place, and outputs with room to spare before they are there."""
+
+    blocks: list[tuple[Block, list[Value]]] = field(default_factory=list)
+    shelves: list[tuple[Shelf, Allocation]] = field(default_factory=list)
+
+
+def _lay_out_temporaries(found: BufferAssignment, number: int, space: _Space) -> None:
+    """Give the temporaries of a memory space their places, in outputs or in its scratch allocation."""
+    size = pack([b for b, _ in space.blocks], [s for s, _ in space.shelves])
+    temp = Allocation(len(found.allocations), "temp", size, memory_space=number)
+    if size:
+        found.allocations.append(temp)
+    for block, values in space.blocks:
+        home = space.shelves[block.shelf][1] if block.shelf >= 0 else temp
+        home.values += values
+        found.slices.update((v, Slice(home.number, block.offset, v.size)) for v in values)
+    found.peak_bytes += peak_of([b for b, _ in space.blocks if b.shelf < 0])
 
 
 def _own_allocation(number: int, size: int, values: list[Value], outputs: dict[Value, int]) -> Allocation | None:
@@ -118,10 +158,12 @@ def _own_allocation(number: int, size: int, values: list[Value], outputs: dict[V
     for v in values:
         if v.kind == "parameter":
             number_of = v.instruction.attrs["number"]
-            return Allocation(number, "parameter", size, number_of, v.index, output, values=values)
+            return Allocation(number, "parameter", size, number_of, v.index, output, None, values, v.memory_space)
         if v.kind == "constant":
             literal = v.instruction.attrs["literal"]
             for n in v.index:
                 literal = literal.parts[n]
-            return Allocation(number, "constant", size, literal=literal, values=values)
-    return Allocation(number, "output", size, output=output, values=values) if output >= 0 else None
+            return Allocation(number, "constant", size, literal=literal, values=values, memory_space=v.memory_space)
+    if output < 0:
+        return None
+    return Allocation(number, "output", size, output=output, values=values, memory_space=values[0].memory_space)

@@ -22,7 +22,8 @@ class Allocation:
 
     ``parameter``: the caller's array for part `index` of entry parameter `parameter`. ``output``: the array handed out
     as flat output number `output`. A donated parameter that becomes an output has both numbers, and kind parameter.
-    ``constant``: the bytes of `literal`. ``temp``: scratch, at most one, gone after the run.
+    ``constant``: the bytes of `literal`. ``temp``: scratch, at most one in a memory space, gone after the run.
+    ``memory_space``: the n of S(n) in the layouts of all values in it, 0 for the device's own memory.
     """
 
     number: int
@@ -33,6 +34,7 @@ class Allocation:
     output: int = -1
     literal: literal.Literal | None = None
     values: list[Value] = field(default_factory=list)
+    memory_space: int = 0
 
     @property
     def is_read_only(self) -> bool:
@@ -45,13 +47,15 @@ class Allocation:
 
     @property
     def name(self) -> str:
-        """`parameter 0`, `output 2`, `constant c.1`, `temp`."""
+        """`parameter 0`, `output 2`, `constant c.1`, `temp`, `temp S(5)`."""
         if self.kind == "parameter":
             part = "{" + ",".join(map(str, self.index)) + "}" if self.index else ""
             return f"parameter {self.parameter}{part}" + (f" = output {self.output}" if self.output >= 0 else "")
         if self.kind == "output":
             return f"output {self.output}"
-        return f"constant {self.values[0].name}" if self.kind == "constant" else "temp"
+        if self.kind == "constant":
+            return f"constant {self.values[0].name}"
+        return f"temp S({self.memory_space})" if self.memory_space else "temp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +112,8 @@ class BufferAssignment:
 
     @property
     def temp(self) -> Allocation | None:
-        """The scratch allocation; None when nothing needs one."""
-        return next((a for a in self.allocations if a.kind == "temp"), None)
+        """The scratch allocation in the device's own memory; None when nothing needs one."""
+        return next((a for a in self.allocations if a.kind == "temp" and not a.memory_space), None)
 
     @property
     def temp_bytes(self) -> int:
@@ -131,11 +135,11 @@ class BufferAssignment:
     def _total(self, kind: AllocationKind) -> int:
         return sum(a.size for a in self.allocations if a.kind == kind)
 
-    def report(self, top: int = 15) -> str:
-        """Tables as plain text: totals, allocations, the largest buffers at the peak."""
+    def report(self, top: int = 15, values: bool = False) -> str:
+        """Tables as plain text: totals, allocations, the largest buffers at the peak; with ``values`` every value."""
         from heron.buffers.report import report
 
-        return report(self, top)
+        return report(self, top, values)
 
     def to_json(self) -> dict[str, Any]:
         """All facts as plain JSON values."""

@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from heron.analysis.dataflow import Value
+from heron.analysis.donation import donated_parameters
 from heron.buffers.assignment import Allocation, BufferAssignment
 from heron.buffers.heap import merged
 
 
-def report(assignment: BufferAssignment, top: int = 15) -> str:
-    """Totals, one line per allocation, and the largest temporaries at the tick where most bytes are in use."""
+def report(assignment: BufferAssignment, top: int = 15, values: bool = False) -> str:
+    """Totals, one line per allocation, and the largest temporaries at the tick where most bytes are in use.
+
+    With ``values`` also every value: its allocation, offset, size, the ticks at which it is held, and its shape.
+    """
     a = assignment
     lines = [
         f"buffer assignment of {a.module.name}",
@@ -29,6 +33,12 @@ def report(assignment: BufferAssignment, top: int = 15) -> str:
         lines += _table(("value", "bytes", "offset", "live", "shape"), rows)
         if len(held) > top:
             lines.append(f"  … and {len(held) - top} more")
+    lines += _unused_donors(a)
+    if values:
+        lines += ["", "values by allocation:"]
+        lines += _table(
+            ("value", "bytes", "offset", "live", "shape"), [row for x in a.allocations for row in _rows(a, x)]
+        )
     return "\n".join(lines)
 
 
@@ -36,6 +46,23 @@ def _row(a: Allocation) -> tuple[str, str, str, str]:
     names = [v.name for v in a.values if v.kind != "output"]
     shown = ", ".join(names[:4]) + (f", … {len(names) - 4} more" if len(names) > 4 else "")
     return a.name, f"{a.size:,}", str(len(names)), shown
+
+
+def _rows(a: BufferAssignment, x: Allocation) -> list[tuple[str, str, str, str, str]]:
+    """An allocation's name, then what lies in it in order of time."""
+    intervals = a.sets.liveness.intervals
+    found = [(f"[{x.name}]", f"{x.size:,}", "", "", "")]
+    for v in sorted((v for v in x.values if v.kind != "output"), key=lambda v: intervals[v]):
+        live = ", ".join(f"{first}..{last}" for first, last in intervals[v])
+        found.append((f"  {v.name}", f"{v.size:,}", f"{a.slices[v].offset:,}", live, str(v.shape)))
+    return found
+
+
+def _unused_donors(a: BufferAssignment) -> list[str]:
+    """A line for each parameter that was given up for nothing: no value lies in it."""
+    given = {(number, index) for number, index in donated_parameters(a.module)}
+    unused = [x for x in a.allocations if (x.parameter, x.index) in given and x.is_read_only]
+    return [f"  {x.name} ({x.size:,} B) is donated, but nothing takes its place" for x in unused]
 
 
 def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:

@@ -9,7 +9,7 @@ from heron.buffers import assign
 from heron.buffers.check import run_in_buffers
 from heron.errors import HeronError
 from heron.hlo.text import parse
-from tests.buffers.compiled import assert_survives, compiled
+from tests.buffers.compiled import assert_survives, compiled, copies
 
 CHAIN = """HloModule chain
 
@@ -60,21 +60,115 @@ def test_nothing_to_store() -> None:
     assert assignment.temp is None and assignment.temp_bytes == 0
 
 
-@pytest.mark.parametrize(
-    ("alias", "word"),
-    [("{ {}: (1, {}, may-alias) }", "bytes"), ("{ {0}: (0, {}, may-alias) }", "none such")],
-)
-def test_bad_aliases(alias: str, word: str) -> None:
-    module, _, _ = compiled(
-        CHAIN.replace("ENTRY main {", "ENTRY main {\n  y = f32[3]{0} parameter(1)"),
-    )
-    given = parse(f"HloModule m, input_output_alias={{ {{}}: (0, {{}}, may-alias) }}\n\n{CHAIN.partition(chr(10))[2]}")
-    assert given.header["input_output_alias"]
-    index, number = ((0,), 0) if "{0}" in alias else ((), 1)
-    module.header["input_output_alias"] = ((index, number, (), "may-alias"),)
+BAD_ALIASES = {
+    "another size": ([((0,), 1, (), "may-alias")], "f32[3]{0} has 12 bytes, f32[8]{0} has 32"),
+    "no such output": (
+        [((5,), 0, (), "may-alias")],
+        "output {5} cannot lie in parameter 0: the result has no such array",
+    ),
+    "no such parameter": ([((0,), 7, (), "may-alias")], "the entry takes no such array"),
+    "no such part": ([((0,), 2, (4,), "may-alias")], "parameter 2{4}"),
+    "a whole tuple": ([((0,), 2, (), "may-alias")], "the entry takes no such array"),
+    "two outputs of one parameter": (
+        [((0,), 0, (), "may-alias"), ((1,), 0, (), "may-alias")],
+        "parameter 0 is aliased already",
+    ),
+    "two parameters for one output": (
+        [((0,), 0, (), "may-alias"), ((0,), 2, (1,), "must-alias")],
+        "with parameter 0",
+    ),
+}
+PAIRS = """HloModule m
+
+ENTRY main {
+  x = f32[8]{0} parameter(0)
+  y = f32[3]{0} parameter(1)
+  z = (f32[8]{0}, f32[8]{0}) parameter(2)
+  g = f32[8]{0} get-tuple-element(z), index=0
+  a = f32[8]{0} add(x, g)
+  b = f32[8]{0} negate(x)
+  ROOT r = (f32[8]{0}, f32[8]{0}) tuple(a, b)
+}
+"""
+
+
+@pytest.mark.parametrize("what", BAD_ALIASES)
+def test_bad_aliases(what: str) -> None:
+    """Programs that were not verified: the same is said, with the numbers and what to change."""
+    aliases, words = BAD_ALIASES[what]
+    module, _, _ = compiled(PAIRS)
+    module.header["input_output_alias"] = tuple(aliases)
     with pytest.raises(HeronError) as error:
         assign(module)
-    assert error.value.code == "BUF006" and word in str(error.value)
+    assert error.value.code == "BUF006" and words in str(error.value) and error.value.hint
+
+
+def test_good_aliases() -> None:
+    text = PAIRS.replace("HloModule m", "HloModule m, input_output_alias={ {0}: (2, {1}, must-alias), {1}: (0, {}) }")
+    inputs = [np.arange(n, dtype=np.float32) for n in (8, 3, 8, 8)]
+    _, assignment, _ = assert_survives(text, inputs=inputs)
+    assert assignment.parameter(2, (1,)).output == 0 and assignment.parameter(0).output == 1
+    assert assignment.temp_bytes == 0
+
+
+def test_what_is_given_up_for_nothing_is_told() -> None:
+    text = "HloModule m, buffer_donor={ (0, {}), (1, {}) }\n\nENTRY main {\n  x = f32[8]{0} parameter(0)\n"
+    _, assignment, _ = compiled(text + "  y = f32[5]{0} parameter(1)\n  ROOT n = f32[8]{0} negate(x)\n}\n")
+    told = [line.strip() for line in assignment.report().splitlines() if "donated" in line]
+    assert told == ["parameter 1 (20 B) is donated, but nothing takes its place"]
+
+
+def test_memory_spaces_are_kept_apart() -> None:
+    text = """HloModule spaces
+
+ENTRY main {
+  x = f32[1000]{0} parameter(0)
+  a = f32[1000]{0:S(5)} copy(x)
+  b = f32[1000]{0:S(5)} reverse(a), dimensions={0}
+  c = f32[1000]{0} copy(b)
+  d = f32[1000]{0} reverse(c), dimensions={0}
+  ROOT e = f32[1000]{0} reverse(d), dimensions={0}
+}
+"""
+    module, assignment, _ = assert_survives(text)
+    at = {i.name: assignment.allocation_of(i) for i in module.entry.instructions}
+    assert at["a"].name == at["b"].name == "temp S(5)" and at["a"].memory_space == 5
+    assert {at[n].memory_space for n in "cde"} == {0}
+    assert assignment.temp_bytes == assignment.peak_bytes == 2 * 4032 + 4032
+    assert assignment.temp is not None and assignment.temp.size == 4032
+
+
+def test_every_value_is_listed_when_asked() -> None:
+    _, assignment, _ = compiled(CHAIN)
+    short, long = assignment.report(), assignment.report(values=True)
+    assert long.startswith(short) and all(f"    {name} " in long for name in "xabcde")
+
+
+def test_a_branch_may_overwrite_what_another_reads() -> None:
+    text = """HloModule m
+
+yes {
+  y = f32[64]{0} parameter(0)
+  n = f32[64]{0} negate(y)
+  ROOT m = f32[64]{0} exponential(n)
+}
+
+no {
+  ROOT z = f32[64]{0} parameter(0)
+}
+
+ENTRY main {
+  x = f32[64]{0} parameter(0)
+  k = s32[] parameter(1)
+  a = f32[64]{0} reverse(x), dimensions={0}
+  c = f32[64]{0} conditional(k, a, a), branch_computations={yes, no}
+  ROOT r = f32[64]{0} reverse(c), dimensions={0}
+}
+"""
+    for k in (0, 1):
+        inputs = [np.arange(64, dtype=np.float32), np.asarray(k, np.int32)]
+        module, assignment, _ = assert_survives(text, inputs=inputs)
+        assert copies(module) == 0 and assignment.temp_bytes == 256
 
 
 def test_no_schedule() -> None:

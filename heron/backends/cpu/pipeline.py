@@ -58,6 +58,7 @@ def optimise() -> Pipeline:
             # loops and branches, now that their conditions are as simple as they get
             get("while-loop-unroller"),
             get("while-loop-invariant-code-motion"),
+            get("while-loop-fusible-sinking"),
             get("conditional-code-motion", move_out=False),
             # dots as libraries take them: transposes that this makes are folded into operands or simplified away
             get("dot-decomposer"),
@@ -123,6 +124,7 @@ def schedule() -> Pipeline:
             get("flatten-call-graph"),
             get("double-buffer-loop-unrolling", can_share=computes_in_place, least_bytes=4096),
             get("copy-insertion", can_share=computes_in_place),
+            get("copy-fusion", join=False),
             get("memory-scheduler", can_share=computes_in_place),
             # does nothing unless memory is short: what is left to save costs time
             get("rematerialization", limit="machine", can_share=computes_in_place, measure=bytes_on_cpu),

@@ -60,6 +60,7 @@ def optimise() -> Pipeline:
             # loops and branches, now that their conditions are as simple as they get
             get("while-loop-unroller"),
             get("while-loop-invariant-code-motion"),
+            get("while-loop-fusible-sinking"),
             get("conditional-code-motion", move_out=False),
             # dots as libraries take them: transposes that this makes are folded into operands or simplified away
             get("dot-decomposer"),
@@ -149,6 +150,7 @@ def schedule() -> Pipeline:
             get("flatten-call-graph"),
             get("double-buffer-loop-unrolling", can_share=computes_in_place),
             get("copy-insertion", can_share=computes_in_place),
+            get("copy-fusion", least_update=0.0),
             get("memory-scheduler", can_share=computes_in_place),
             # and other work while data comes from elsewhere
             get("latency-hiding-scheduler", can_share=computes_in_place),

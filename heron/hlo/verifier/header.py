@@ -41,7 +41,11 @@ def aliases_exist(module: Module) -> Iterator[Problem]:
         if _parameter_part(module, number, index) is None:
             yield Problem("HLO111", f"there is no parameter {number} with a part {_show(index)} to alias", entry.root)
         if output in outputs or (number, index) in inputs:
-            yield Problem("HLO111", f"output {_show(output)} or parameter {number}{_show(index)} is aliased twice")
+            yield Problem(
+                "HLO111",
+                f"output {_show(output)} or parameter {number}{_show(index)} is aliased twice",
+                hint="an alias pairs one output with one parameter: leave one of the two out",
+            )
         outputs.add(output)
         inputs.add((number, index))
 
@@ -55,7 +59,7 @@ def modules_are_named(module: Module) -> Iterator[Problem]:
 
 @rule("HLO114")
 def aliased_parts_are_alike(module: Module) -> Iterator[Problem]:
-    """Aliased parts are arrays; what *must* be aliased has one shape on both sides."""
+    """Aliased parts are arrays of one size; what *must* be aliased has one shape on both sides."""
     for output, number, index, kind in module.header.get("input_output_alias", ()):
         to, source = _part(module.result_shape, output), _parameter_part(module, number, index)
         if to is None or source is None:
@@ -66,6 +70,9 @@ def aliased_parts_are_alike(module: Module) -> Iterator[Problem]:
         elif kind == "must-alias" and to is not source:
             why = f"{to} and {source}"
             yield Problem("HLO114", f"{names} must be aliased, but differ in shape or layout", why=why)
+        elif to.byte_size != source.byte_size:
+            why = f"{to} has {to.byte_size} bytes, {source} has {source.byte_size}"
+            yield Problem("HLO114", f"{names} are aliased, but differ in size", why=why)
 
 
 @rule("HLO115")

@@ -125,7 +125,10 @@ def _insert(module: Module, plan: Plan, edges: list[tuple[Instruction, Instructi
     for flow, _ in plan.copied:
         made = flow.source.instruction
         if made.parent is not None and _is_generator(made):
-            made.parent.remove_dead_from(made)
+            for part in [u for u in made.users if u.opcode == "get-tuple-element"]:
+                made.parent.remove_dead_from(part)
+            if made.parent is not None:
+                made.parent.remove_dead_from(made)
 
 
 def _copy_operand(
@@ -189,13 +192,29 @@ def _another(source: Instruction) -> Instruction:
     """The value of `source` once more, in a place of its own: copied, or made again where that reads nothing."""
     home = source.parent
     assert home is not None
-    if _is_generator(source):
-        again = home.attach(source.clone())
-        own_body(again)
-        return again
+    if source.opcode == "get-tuple-element" and _is_generator(source.operands[0]):
+        return _made_again(source.operands[0], source.attrs["index"])
+    if source.shape.is_array and _is_generator(source):
+        return _made_again(source)
     return home.add("copy", [source], source.shape, "copy", like=source)
 
 
+def _made_again(fill: Instruction, part: int | None = None) -> Instruction:
+    """A kernel that reads nothing once more, for one part of what it makes."""
+    home = fill.parent
+    assert home is not None
+    again = home.attach(fill.clone())
+    own_body(again)
+    if part is not None:
+        body, whole = again.calls, again.calls.root
+        body.root = whole.operands[part]
+        body.remove_dead_from(whole)
+        again.shape = body.root.shape
+    return again
+
+
 def _is_generator(i: Instruction) -> bool:
-    """Whether a kernel makes the value out of nothing, as one for zeros does."""
-    return i.opcode == "fusion" and not i.operands and i.shape.is_array and not i.has_side_effect
+    """Whether a kernel makes its arrays out of nothing, as one for zeros does."""
+    if i.opcode != "fusion" or i.operands or i.has_side_effect:
+        return False
+    return i.shape.is_array or i.calls.root.opcode == "tuple"

@@ -84,7 +84,7 @@ class HorizontalFusion(Pass):
     def _groups(self, c: Computation, target: Target, ctx: PassContext) -> list[list[Instruction]]:
         """Loops of `c` to join, in order of execution."""
         order = c.post_order()
-        height = _heights(order)
+        height = heights(order)
         levels: dict[int, list[Instruction]] = {}
         for i in order:
             walk = walk_of(i)
@@ -156,7 +156,7 @@ def _arguments(i: Instruction) -> int:
     return len(i.operands) + sum(1 for _ in i.shape.leaves())
 
 
-def _heights(order: list[Instruction]) -> dict[Instruction, int]:
+def heights(order: list[Instruction]) -> dict[Instruction, int]:
     """For each instruction the number of steps on the longest way from it to the end; along a way they fall."""
     height: dict[Instruction, int] = {}
     for i in reversed(order):

@@ -1,0 +1,155 @@
+"""copy-fusion: copies become part of kernels, of one of their own or of the one that reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from heron.analysis.in_place import in_place_pairs
+from heron.analysis.reachability import Reachability
+from heron.hlo.computation import Computation
+from heron.hlo.instruction import Instruction
+from heron.hlo.module import Module
+from heron.passes.base import Constraint, Pass
+from heron.passes.context import PassContext
+from heron.passes.fusion.horizontal_fusion import heights
+from heron.passes.fusion.join import join_kernels
+from heron.passes.registry import register
+
+#: ops that kernels are shaped after, or that are worth computing once only
+_SHAPED = frozenset({"reduce", "reduce-window", "scatter", "dynamic-update-slice", "sort", "transpose", "concatenate"})
+
+
+@register
+@dataclass(frozen=True)
+class CopyFusion(Pass):
+    """Puts copies into kernels, so that less is launched and less memory touched.
+
+    Of an array that is copied only to be updated, most of which the update overwrites, one kernel writes every element
+    once: the update where it goes, the old elements elsewhere; what computes the update goes into the kernel, too.
+    ``least_update``: the share of the array that the update must overwrite for this.
+
+    With ``join``, copies in one computation that need nothing of each other become one kernel, with fills
+    (kernels that read nothing) beside them. Limits: ``max_arguments`` and ``max_outputs`` of a kernel.
+
+    a = f32[8] copy(f32[8] x)
+    b = s32[] copy(s32[] y)
+    ROOT t = (f32[8], s32[]) tuple(a, b)
+    ->
+    body {
+      p = f32[8] parameter(0)
+      q = s32[] parameter(1)
+      c = f32[8] copy(p)
+      d = s32[] copy(q)
+      ROOT r = (f32[8], s32[]) tuple(c, d)
+    }
+    f = (f32[8], s32[]) fusion(x, y), kind=kLoop, calls=body
+    a = f32[8] get-tuple-element(f), index=0
+    b = s32[] get-tuple-element(f), index=1
+    ROOT t = (f32[8], s32[]) tuple(a, b)
+    """
+
+    name = "copy-fusion"
+    constraints = (
+        Constraint("copy-insertion", "copy-fusion", "it joins the copies that had to be made"),
+        Constraint("copy-fusion", "memory-scheduler", "the kernels it makes must be scheduled"),
+    )
+    join: bool = True
+    least_update: float = 0.5
+    max_arguments: int = 480
+    max_outputs: int = 24
+
+    def run(self, module: Module, ctx: PassContext) -> bool:
+        changed = False
+        for c in module.non_fusion_computations():
+            copies = [i for i in c.instructions if i.opcode == "copy" and i.shape.is_array]
+            if not copies:
+                continue
+            for copy in copies:
+                changed |= self._into_update(copy, ctx)
+            if self.join:
+                changed |= self._join(c, ctx)
+        if changed:
+            module.schedule = None
+        return changed
+
+    # -- copies that are updated -------------------------------------------------------------------------------------
+    def _into_update(self, copy: Instruction, ctx: PassContext) -> bool:
+        """Let the update that reads `copy` write a whole array; False where it does not pay or cannot be."""
+        update = next(iter(copy.users), None)
+        if update is None or len(copy.users) > 1 or not self._covers(update, copy):
+            return False
+        assert copy.parent is not None
+        group = [copy, *_makers(update, copy), update]
+        reach = Reachability(copy.parent)
+        if any(s is not update and reach.reaches(s, update) for i in group[:-1] for s in i.control_successors):
+            ctx.decide(False, "something must run between the copy and the update", subject=copy.name)
+            return False
+        names = ", ".join(i.name for i in group)
+        made = _joined(group, ctx)
+        ctx.decide(True, "one kernel writes every element once", subject=made.name, object=names)
+        return True
+
+    def _covers(self, update: Instruction, copy: Instruction) -> bool:
+        """Whether `update` is a kernel that overwrites, of its operand `copy` alone, enough."""
+        if update.opcode != "fusion" or not update.shape.is_array:
+            return False
+        root = update.calls.root
+        if root.opcode != "dynamic-update-slice" or update.operands.count(copy) > 1:
+            return False
+        if [update.operands[p.operand] for p in in_place_pairs(update)] != [copy]:
+            return False
+        return root.operands[1].shape.num_elements >= self.least_update * root.shape.num_elements
+
+    # -- copies beside each other ------------------------------------------------------------------------------------
+    def _join(self, c: Computation, ctx: PassContext) -> bool:
+        order = c.post_order()
+        height = heights(order)
+        levels: dict[int, list[Instruction]] = {}
+        for i in order:
+            if i.shape.is_array and i.shape.num_elements and (i.opcode == "copy" or _fills(i)):
+                levels.setdefault(height[i], []).append(i)
+        changed = False
+        for level in levels.values():
+            for group in self._packed(level):
+                if len(group) > 1 and any(i.opcode == "copy" for i in group):
+                    names = ", ".join(i.name for i in group)
+                    made = _joined(group, ctx)
+                    ctx.decide(True, f"{len(group)} copies and fills in one kernel", subject=made.name, object=names)
+                    changed = True
+        return changed
+
+    def _packed(self, level: Sequence[Instruction]) -> Iterator[list[Instruction]]:
+        most = min(self.max_outputs, self.max_arguments // 2)
+        for n in range(0, len(level), most):
+            yield list(level[n : n + most])
+
+
+def _makers(update: Instruction, copy: Instruction) -> list[Instruction]:
+    """Kernels that make nothing but what `update` writes, element by element: they can be part of it."""
+    found = []
+    for i in dict.fromkeys(update.operands):
+        if i is copy or i.opcode != "fusion" or not i.shape.is_array or len(i.users) > 1 or i.has_side_effect:
+            continue
+        if not any(inner.opcode in _SHAPED for inner in i.calls.instructions):
+            found.append(i)
+    return found
+
+
+def _fills(i: Instruction) -> bool:
+    """Whether a kernel makes an array out of nothing."""
+    return i.opcode == "fusion" and not i.operands and not i.has_side_effect
+
+
+def _joined(group: list[Instruction], ctx: PassContext) -> Instruction:
+    """One kernel in place of a group, which must run before and after what the group did."""
+    before = [p for i in group for p in i.control_predecessors if p not in group]
+    after = [s for i in group for s in i.control_successors if s not in group]
+    names = [i.name for i in group]
+    made = join_kernels(group)
+    for p in dict.fromkeys(before):
+        made.add_control_predecessor(p)
+    for s in dict.fromkeys(after):
+        s.add_control_predecessor(made)
+    ctx.trace.became.update(dict.fromkeys(names, made.name))
+    return made
