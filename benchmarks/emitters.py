@@ -1,4 +1,4 @@
-"""``python -m benchmarks.emitters --write``: docs/emitters.md: two programs on their way from HLO to PTX.
+"""``python -m benchmarks.emitters --write``: docs/emitters.md: three programs on their way from HLO to PTX.
 
 Everything on the page is what the compiler said when it was made, so it never tells of another compiler than this one.
 """
@@ -22,6 +22,9 @@ from heron.options import Options
 from heron.trace import Trace
 
 if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+    from heron.codegen.transforms.options import TransformOptions
     from heron.hlo.instruction import Instruction
 
 PAGE = Path(__file__).parent.parent / "docs" / "emitters.md"
@@ -59,15 +62,43 @@ ENTRY main {
   ROOT e = f32[170,160,20] exponential(t)
 }
 """
+SOFTMAX = """HloModule softmax
+
+larger {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT m = f32[] maximum(a, b)
+}
+
+sum {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] add(a, b)
+}
+
+ENTRY main {
+  x = f32[8192,512] parameter(0)
+  low = f32[] constant(-inf)
+  top = f32[8192] reduce(x, low), dimensions={1}, to_apply=larger
+  tops = f32[8192,512] broadcast(top), dimensions={0}
+  below = f32[8192,512] subtract(x, tops)
+  e = f32[8192,512] exponential(below)
+  zero = f32[] constant(0)
+  total = f32[8192] reduce(e, zero), dimensions={1}, to_apply=sum
+  totals = f32[8192,512] broadcast(total), dimensions={0}
+  ROOT p = f32[8192,512] divide(e, totals)
+}
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A program, and what is worth looking at on its way."""
+    """A program, and what is worth looking at on its way. ``steps``: whether to show it after each of them."""
 
     title: str
     text: str
     about: str
+    steps: bool = True
 
 
 EXAMPLES = (
@@ -87,6 +118,17 @@ Read along rows of the input and written along rows of the output, so the **tran
 tile of shared memory: 32 columns, and a 33rd so that a column's elements are in different banks. Both functions are
 computed before the tile: the simplifier has moved the exponential to the operand's side of the transpose.""",
     ),
+    Example(
+        "A softmax, `f32[8192,512]`",
+        SOFTMAX,
+        """\
+Two reductions of a row, the second of which needs the first, and a loop over the row that needs both. As kernels of
+their own they read the array three times; `normalization-fusion` makes one of them, for the **rows** emitter. A warp
+does a row: each of its threads has 16 elements in an array of its own (`tensor.empty`), which LLVM keeps in registers.
+After the first walk the array holds x, after the second the exponentials. The warp's shuffles combine the partial
+results, and `xla_gpu.shuffle_first` gives the result to all of its threads.""",
+        steps=False,
+    ),
 )
 
 
@@ -94,7 +136,7 @@ def page() -> str:
     """The whole page."""
     parts = [_HEAD.format(steps="\n".join(_steps()))]
     for example in EXAMPLES:
-        parts.append(f"## {example.title}\n\n{example.about}\n\n" + "\n\n".join(_walk(example.text)))
+        parts.append(f"## {example.title}\n\n{example.about}\n\n" + "\n\n".join(_walk(example)))
     return "\n".join(parts) + "\n"
 
 
@@ -106,8 +148,9 @@ def _steps() -> Iterator[str]:
         yield f"| `{name}` | {summary} |"
 
 
-def _walk(text: str) -> Iterator[str]:
+def _walk(example: Example) -> Iterator[str]:
     """The stages of a program with one kernel."""
+    text = example.text
     compilation = Compilation(heron.parse(text), targets.get(TARGET), Options(), Trace())
     _, uses = compilation.lowered
     ((name, use),) = uses.items()
@@ -120,23 +163,11 @@ def _walk(text: str) -> Iterator[str]:
     grid, block = (" x ".join(map(str, sizes)) for sizes in (kernel.launch.grid, kernel.launch.block))
     yield f"Emitted by **{kernel.emitter}**, {grid} blocks of {block} threads ({facts}):"
     yield _fence("mlir", str(kernel.module))
-    before = str(kernel.module)
-    record: list[tuple[str, str]] = []
-    pipeline.run(
-        kernel.module,
-        compilation.machine.transform_options(uses),
-        observe=lambda step, m: record.append((step, str(m))),
-    )
-    idle = []
-    for step, after in record:
-        if after == before:
-            idle.append(f"`{step}`")
-            continue
-        yield f"<details><summary>after <code>{step}</code></summary>\n\n{_fence('mlir', after)}\n\n</details>"
-        before = after
-    yield f"Steps that found nothing to do here: {', '.join(idle) or 'none'}."
+    if example.steps:
+        yield from _after_steps(kernel.module, compilation.machine.transform_options(uses))
     executable = heron.compile(heron.parse(text), TARGET)
-    yield _details("LLVM IR", "llvm", executable.stage("llvm"))
+    if example.steps:
+        yield _details("LLVM IR", "llvm", executable.stage("llvm"))
     ptx = executable.stage("ptx")
     yield _details("PTX", "ptx", ptx[ptx.index(".visible .entry") :])
     code = ptx_text.kernels(ptx)[name]
@@ -147,6 +178,21 @@ def _walk(text: str) -> Iterator[str]:
         f"The assembler's figures: {used.registers} registers a thread, {used.shared_bytes:,} bytes of shared memory,"
         f" {used.barriers} barriers, {used.spill_bytes} bytes of spills, {used.code_bytes:,} bytes of code.\n"
     )
+
+
+def _after_steps(module: ModuleOp, options: TransformOptions) -> Iterator[str]:
+    """The module after each step that changes it."""
+    before = str(module)
+    record: list[tuple[str, str]] = []
+    pipeline.run(module, options, observe=lambda step, m: record.append((step, str(m))))
+    idle = []
+    for step, after in record:
+        if after == before:
+            idle.append(f"`{step}`")
+            continue
+        yield f"<details><summary>after <code>{step}</code></summary>\n\n{_fence('mlir', after)}\n\n</details>"
+        before = after
+    yield f"Steps that found nothing to do here: {', '.join(idle) or 'none'}."
 
 
 def _functions(i: Instruction) -> str:
@@ -164,8 +210,8 @@ def _details(title: str, language: str, text: str) -> str:
 
 _HEAD = """# From a fusion to PTX
 
-Two programs compiled for sm_90, stage by stage. This page is what the compiler printed: `python -m benchmarks.emitters
---write` makes it anew, and a test holds it true. The same for any program:
+Three programs compiled for sm_90, stage by stage. This page is what the compiler printed: `python -m
+benchmarks.emitters --write` makes it anew, and a test holds it true. The same for any program:
 
 ```sh
 heron compile FILE --target sm_90 --to fused

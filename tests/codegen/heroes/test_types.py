@@ -23,6 +23,10 @@ HEROES = {
   ROOT r = T[50,48] transpose(x), dimensions={1,0} }""",
     "rows": """f { x = T[5,300] parameter(0) z = T[] parameter(1)
   ROOT r = T[5] reduce(x, z), dimensions={1}, to_apply=m }""",
+    "normalised": """f { x = T[5,300] parameter(0) z = T[] parameter(1)
+  q = T[5] reduce(x, z), dimensions={1}, to_apply=m
+  b = T[5,300] broadcast(q), dimensions={0}
+  ROOT r = T[5,300] maximum(x, b) }""",
     "columns": """f { x = T[130,5] parameter(0) z = T[] parameter(1)
   ROOT r = T[5] reduce(x, z), dimensions={0}, to_apply=m }""",
     "dus": """f { x = T[40] parameter(0) u = T[7] parameter(1) i = s32[] constant(9)
@@ -36,7 +40,7 @@ HEROES = {
   ROOT r = T[40] scatter(x, k, u), update_window_dims={}, inserted_window_dims={0},
     scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=m }""",
 }
-EMITTERS = {"rows": "reduce", "columns": "reduce", "many scattered": "scatter"}
+EMITTERS = {"rows": "reduce", "normalised": "rows", "columns": "reduce", "many scattered": "scatter"}
 
 
 def program(hero: str, t: str) -> str:

@@ -59,6 +59,13 @@ def _reduce(d: int) -> Wrap:
     return wrap
 
 
+def _rows(p: Program, name: str, t: ElementType, dims: Dims) -> list[tuple[str, Dims]]:
+    """Each element with the combination of its row."""
+    ((whole, left),) = _reduce(1)(p, name, t, dims)
+    spread = p.line(t, dims, f"broadcast({whole}), dimensions={{{','.join(map(str, range(len(left))))}}}")
+    return [(p.line(t, dims, f"{combiner(t)}({name}, {spread})"), dims)]
+
+
 def _transpose(p: Program, name: str, t: ElementType, dims: Dims) -> list[tuple[str, Dims]]:
     turned = dims[::-1]
     return [(p.line(t, turned, f"transpose({name}), dimensions={{1,0}}"), turned)]
@@ -110,6 +117,7 @@ HEROES: tuple[Hero, ...] = (
     Hero("loop", (30, 32), _loop, _names("loop"), after=False),
     Hero("row reduction", (4, 96), _reduce(1), _names("reduce"), pack=8, adds=True),
     Hero("column reduction", (96, 5), _reduce(0), _names("reduce"), pack=8, adds=True),
+    Hero("rows", (4, 96), _rows, _names("rows"), pack=6, adds=True),
     Hero("transpose", (48, 48), _transpose, _names("transpose"), pack=6),
     Hero("concatenate", (8, 40), _concatenate, _names("loop", "concatenate")),
     Hero("input slices", (8, 40), _slices, _names("loop", "slices", "input-slices")),
