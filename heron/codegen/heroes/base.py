@@ -241,7 +241,13 @@ def entry(fusion: Fusion, partition: Partition, name: str, target: Target, *, an
     """
     check(fusion, target)
     if not any_layout and not row_major(fusion):
-        raise HeronError("GEN004", f"kernel '{name}' would need row-major inputs and outputs", where=name)
+        shapes = ", ".join(str(s) for s in (*(p.shape for p in fusion.inputs), *(o.shape for o in fusion.outputs)))
+        raise HeronError(
+            "GEN004",
+            f"kernel '{name}' would need row-major inputs and outputs",
+            where=shapes,
+            hint="the layout-assignment pass makes them so",
+        )
     kernel = KernelEmitter(name, partition)
     kernel.straight = target.kind == "cpu"
     arguments: list[Attribute] = [tensor_type(p.shape) for p in fusion.inputs]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from heron.analysis.indexing.hlo_maps import moves_elements
 from heron.analysis.prefix_scan import scan_of
 from heron.codegen.heroes import dus, transpose_form
-from heron.codegen.heroes.base import Fusion, HeroEmitter, load, row_major
+from heron.codegen.heroes.base import HERO_ONLY, Fusion, HeroEmitter, load, row_major
 from heron.codegen.heroes.concatenate import cuts_of
 from heron.codegen.heroes.rows_form import rows_of
 from heron.codegen.heroes.slices import are_slices
@@ -51,7 +51,7 @@ def choose(fusion: Fusion, in_place: bool = True) -> Choice:
         if found is not None:
             wanted, why = found
             name = _EMITTERS.get(wanted.opcode, wanted.opcode)
-            if name in known and name not in _ANY_LAYOUT and not row_major(fusion):
+            if name in known and name not in _ANY_LAYOUT and name not in HERO_ONLY and not row_major(fusion):
                 return Choice("loop", wanted, f"{why}, but not everything is row-major", name)
             if name in known:
                 return Choice(name, wanted, why)

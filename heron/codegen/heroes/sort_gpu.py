@@ -12,6 +12,7 @@ Source: the form of the network XLA uses (xla/service/gpu/kernels, "sorting").
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import TensorType
@@ -20,7 +21,7 @@ from xdsl.ir import SSAValue
 from heron.analysis.indexing.expr import Expr
 from heron.analysis.indexing.hlo_maps import Index
 from heron.analysis.indexing.map import Constraint
-from heron.analysis.sort_tiles import fits_tile, tile_of
+from heron.analysis.sort_tiles import TILE_BYTES, fits_tile, tile_of
 from heron.codegen.dialects.xla_gpu import AllocateSharedOp, SyncThreadsOp
 from heron.codegen.elemental import Value
 from heron.codegen.elemental.logic import select
@@ -166,6 +167,52 @@ class _Held:
 # -- many steps in shared memory --------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class _Tiles:
+    """What a block of a tile kernel holds: ``together`` tiles of 2^bits positions, one after the other.
+
+    Several where tiles are short rows; of longer rows, one of ``tiles`` in each. A slot is a place in shared memory.
+    """
+
+    sort: Sort
+    bits: int
+    together: int
+
+    @staticmethod
+    def of(sort: Sort, bits: int, target: Target) -> _Tiles:
+        """As many short rows as make a block of warps, while every core has a block."""
+        together, each = 1, sum(o.shape.element_type.byte_size for o in sort.i.operands) << bits
+        while sort.length <= 1 << bits and together << bits < 2 * BLOCK and 2 * together * each <= TILE_BYTES:
+            if sort.rows < 2 * together * target.cores:
+                break
+            together *= 2
+        return _Tiles(sort, bits, together)
+
+    @property
+    def slots(self) -> int:
+        return self.together << self.bits
+
+    @property
+    def tiles(self) -> int:
+        return -(-self.sort.length // (1 << self.bits))
+
+    @property
+    def grid(self) -> int:
+        return -(-self.tiles * self.sort.rows // self.together)
+
+    def place(self, frame: Entry, slot: Expr) -> tuple[Expr, Expr]:
+        """The row and the position of a slot of this block."""
+        number = frame.e.variable(frame.block_id(), 0, self.grid - 1) * self.together + slot // (1 << self.bits)
+        start = number % self.tiles * (1 << self.bits)
+        row, position = frame.e.simplify((number // self.tiles, start + slot % (1 << self.bits)))
+        return row, position
+
+    def exists(self, frame: Entry, slot: Expr) -> list[Constraint]:
+        """What must hold for a slot to have an element."""
+        row, position = self.place(frame, slot)
+        return [(row, 0, self.sort.rows - 1), (position, 0, self.sort.length - 1)]
+
+
 def _tile_kernel(sort: Sort, name: str, target: Target, bits: int, whole: bool) -> Kernel:
     """Sorts each tile of 2^bits positions (`whole`) of the operands into the outputs, or does, in the outputs, only the
     steps of a wider stage that stay inside tiles."""
@@ -173,78 +220,65 @@ def _tile_kernel(sort: Sort, name: str, target: Target, bits: int, whole: bool) 
     if not sort.rows or not sort.length:
         return frame.finish(Launch(), "sort", {"form": "nothing to sort"})
     e, b = frame.e, frame.e.b
-    tile, block = 1 << bits, max(1, min(1 << max(0, bits - 1), TILE_THREADS, frame.target.threads_per_block))
-    tiles = -(-sort.length // tile)
-    grid = tiles * sort.rows
+    tiles = _Tiles.of(sort, bits, target)
+    block = max(1, min(tiles.slots // 2, TILE_THREADS, target.threads_per_block))
+    rounds = tiles.slots // block
     thread = e.variable(frame.thread_id(), 0, block - 1)
-    number = e.variable(frame.block_id(), 0, grid - 1)
-    row, start = e.simplify((number // tiles, number % tiles * tile))
     types = [o.shape.element_type for o in sort.i.operands]
-    shared = [b.op(AllocateSharedOp, type=TensorType(scalar_type(t), [tile])) for t in types]
-
-    def place(position: Expr) -> list[Constraint]:
-        return [(e.simplify((start + position,))[0], 0, sort.length - 1)]
+    shared = [b.op(AllocateSharedOp, type=TensorType(scalar_type(t), [tiles.slots])) for t in types]
 
     def load(variables: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
-        position = variables[0] * block + thread
-        index = sort.index(frame, row, start + position)
+        slot = variables[0] * block + thread
+        index = sort.index(frame, *tiles.place(frame, slot))
         if whole:
             values = [e.value(o, index) for o in sort.i.operands]
         else:
             values = [e.extract(t, index) for t in frame.outputs]
-        return [e.insert(v, s, (position,)) for v, s in zip(values, carried, strict=True)]
+        return [e.insert(v, s, (slot,)) for v, s in zip(values, carried, strict=True)]
 
     def save(kept: Sequence[int], first: Kept) -> None:
         """Store those outputs, which hold the same places."""
 
-        def position(variables: Index) -> Expr:
-            return variables[0] * block + thread
-
         def body(variables: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
-            at = position(variables)
-            index = sort.index(frame, row, start + at - first.start)
-            values = [e.extract(shared[sort.outputs[n].operand], (at,)) for n in kept]
+            slot = variables[0] * block + thread
+            row, position = tiles.place(frame, slot)
+            index = sort.index(frame, row, position - first.start)
+            values = [e.extract(shared[sort.outputs[n].operand], (slot,)) for n in kept]
             return [e.insert(v, t, index) for v, t in zip(values, carried, strict=True)]
 
         def inside(variables: Index) -> list[Constraint]:
-            held = e.simplify((start + position(variables),))[0]
-            return [(held, first.start, first.start + first.size - 1)]
+            row, position = tiles.place(frame, variables[0] * block + thread)
+            return [(row, 0, sort.rows - 1), (position, first.start, first.start + first.size - 1)]
 
-        stored = e.loop([tile // block], [frame.outputs[n] for n in kept], body, inside)
+        stored = e.loop([rounds], [frame.outputs[n] for n in kept], body, inside)
         for n, tensor in zip(kept, stored, strict=True):
             frame.outputs[n] = tensor
 
-    shared = e.loop([tile // block], shared, load, lambda v: place(v[0] * block + thread))
-    shared = _steps(frame, sort, shared, thread, block, bits, whole, place)
+    shared = e.loop([rounds], shared, load, lambda v: tiles.exists(frame, v[0] * block + thread))
+    shared = _steps(frame, tiles, shared, thread, block, whole)
     windows = dict.fromkeys((k.start, k.size) for k in sort.outputs)
     for window in windows:
         same = [n for n, k in enumerate(sort.outputs) if (k.start, k.size) == window]
         save(same, sort.outputs[same[0]])
-    bytes_ = tile * sum(t.byte_size for t in types)
-    return frame.finish(Launch((grid, 1, 1), (block, 1, 1), bytes_), "sort", {"form": f"tiles of {tile}"})
+    bytes_ = tiles.slots * sum(t.byte_size for t in types)
+    form = f"tiles of {1 << bits}" + (f", {tiles.together} a block" if tiles.together > 1 else "")
+    return frame.finish(Launch((tiles.grid, 1, 1), (block, 1, 1), bytes_), "sort", {"form": form})
 
 
 def _steps(
-    frame: Entry,
-    sort: Sort,
-    shared: Sequence[SSAValue],
-    thread: Expr,
-    block: int,
-    bits: int,
-    whole: bool,
-    place: Callable[[Expr], list[Constraint]],
+    frame: Entry, tiles: _Tiles, shared: Sequence[SSAValue], thread: Expr, block: int, whole: bool
 ) -> list[SSAValue]:
     """All stages of a tile, or the plain steps of one; a barrier before each step and after the last."""
     b = frame.e.b
-    one, last = b.integer(1), b.integer(bits - 1)
-    rounds = max(1, (1 << bits) // 2 // block)
+    one, last = b.integer(1), b.integer(tiles.bits - 1)
+    rounds = max(1, tiles.slots // 2 // block)
 
     def step_with(bit: SSAValue, tensors: Sequence[SSAValue], mirrored: bool) -> list[SSAValue]:
         """The step with positions differing in `bit`, by all threads; each does some pairs."""
 
         def pair(variables: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
             number = frame.e.index_value(frame.e.simplify((variables[0] * block + thread,))[0])
-            return _tile_step(frame, sort, carried, number, bit, bits, mirrored, place)
+            return _tile_step(frame, tiles, carried, number, bit, mirrored)
 
         return frame.e.loop([rounds], b.add(SyncThreadsOp(tensors)).results, pair)
 
@@ -261,21 +295,14 @@ def _steps(
         return plain_steps(b.op(arith.SubiOp, number, one), mirrored)
 
     if whole:
-        shared = for_(frame, b.integer(0), b.integer(bits), shared, stage)
+        shared = for_(frame, b.integer(0), b.integer(tiles.bits), shared, stage)
     else:
         shared = plain_steps(last, shared)
     return list(b.add(SyncThreadsOp(shared)).results)
 
 
 def _tile_step(
-    frame: Entry,
-    sort: Sort,
-    shared: Sequence[SSAValue],
-    number: SSAValue,
-    bit: SSAValue,
-    bits: int,
-    mirrored: bool,
-    place: Callable[[Expr], list[Constraint]],
+    frame: Entry, tiles: _Tiles, shared: Sequence[SSAValue], number: SSAValue, bit: SSAValue, mirrored: bool
 ) -> list[SSAValue]:
     """One pair of the step with positions differing in `bit`, known only when the kernel runs."""
     e, b = frame.e, frame.e.b
@@ -289,13 +316,12 @@ def _tile_step(
         second = b.op(arith.SubiOp, end, low)
     else:
         second = b.op(arith.AddiOp, first, half)
-    top = (1 << bits) - 1
-    places = [e.variable(first, 0, top), e.variable(second, 0, top)]
+    slots = [e.variable(first, 0, tiles.slots - 1), e.variable(second, 0, tiles.slots - 1)]
 
     def body(_: object, tensors: Sequence[SSAValue]) -> list[SSAValue]:
-        return _exchange(frame, sort, tensors, (places[0],), (places[1],))
+        return _exchange(frame, tiles.sort, tensors, (slots[0],), (slots[1],))
 
-    return e.loop([], shared, body, lambda _: place(places[1]))
+    return e.loop([], shared, body, lambda _: tiles.exists(frame, slots[1]))
 
 
 def _exchange(

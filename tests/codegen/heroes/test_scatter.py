@@ -201,6 +201,13 @@ def test_computed_operand_of_narrow_types_and_updates_that_replace() -> None:
             in_place(source, [i, u], True)
 
 
+def test_other_layouts_are_refused() -> None:
+    source = rows("f32", "add").replace("f32[9,5]", "f32[9,5]{0,1}")
+    for target in ("cpu", "sm_90"):
+        with pytest.raises(HeronError, match="GEN004"):
+            emit_fusion(root_fusion(source), "k", targets.get(target))
+
+
 def test_computed_operand_with_many_unsorted_updates_is_refused() -> None:
     with pytest.raises(HeronError, match="GEN131"):
         emit_fusion(root_fusion(computed(ONES, 400, "9")), "k", targets.get("sm_90"))

@@ -15,6 +15,7 @@ from heron.codegen.heroes import sort_gpu
 from heron.codegen.heroes.sort import emit_sort
 from heron.codegen.kernel import Kernel
 from heron.codegen.llvm.nvptx import to_ptx
+from heron.errors import HeronError
 from tests.codegen.run_gpu_kernel import simulate
 from tests.codegen.run_kernel import compare, evaluate, jit, lower, root_fusion
 
@@ -79,6 +80,23 @@ def test_cpu_is_stable(shape: tuple[int, ...], d: int) -> None:
 def test_gpu(shape: tuple[int, ...], d: int) -> None:
     keys = np.argsort(RNG.normal(size=shape), axis=d).astype(np.float32)  # all different
     check(program(shape, d), [keys, positions(shape, d)], "sim:sm_90")
+
+
+@pytest.mark.parametrize(("rows", "length", "together"), [(3000, 8, 16), (2000, 5, 8), (700, 3, 4), (263, 8, 1)])
+def test_gpu_packs_short_rows(rows: int, length: int, together: int) -> None:
+    """Blocks of several rows, the last of them with fewer."""
+    source = program((rows, length), 1)
+    (kernel,) = emit_sort(root_fusion(source), "k", targets.get("sm_90"))
+    tile = 1 << (length - 1).bit_length()
+    assert kernel.notes["form"] == f"tiles of {tile}" + (f", {together} a block" if together > 1 else "")
+    keys = np.argsort(RNG.normal(size=(rows, length)), axis=1).astype(np.float32)
+    check(source, [keys, positions((rows, length), 1)], "sim:sm_90")
+
+
+def test_other_layouts_are_refused() -> None:
+    source = program((6, 4), 0).replace("[6,4]", "[6,4]{0,1}")
+    with pytest.raises(HeronError, match="GEN004"):
+        emit_sort(root_fusion(source), "k", targets.get("sm_90"))
 
 
 @pytest.mark.parametrize("threads", [1, 2, 1024])
