@@ -18,6 +18,8 @@ from heron.passes.registry import register
 class SortSimplifier(Pass):
     """Drops sort operands whose sorted form nobody reads and the comparator does not look at, and sorts of one element.
 
+    An operand that is there twice is sorted once.
+
     by_first {
       a = f32[] parameter(0)
       b = f32[] parameter(1)
@@ -44,7 +46,9 @@ class SortSimplifier(Pass):
         changed = False
         for i in [i for i in module.instructions() if i.opcode == "sort"]:
             if i.parent is not None:  # it may have died with one before
-                changed |= _of_one(i) or _without_unread(i)
+                changed |= _of_one(i) or _without_doubles(i) or _without_unread(i)
+        if changed:
+            module.remove_unused_computations()
         return changed
 
 
@@ -56,6 +60,31 @@ def _of_one(i: Instruction) -> bool:
     same = i.operands[0] if len(i.operands) == 1 else c.add("tuple", i.operands, like=i)
     c.replace(i, same)
     return True
+
+
+def _without_doubles(i: Instruction) -> bool:
+    """Has the first of equal operands read and compared in place of the others, which then nobody needs."""
+    first = {n: i.operands.index(o) for n, o in enumerate(i.operands)}
+    doubles = [n for n, m in first.items() if n != m]
+    used = reads(i) if doubles else None
+    if used is None:
+        return False
+    c, compared = i.parent, i.to_apply
+    assert c is not None and c.module is not None
+    seen = [p for p in compared.parameters if p.attrs["number"] // 2 in doubles and (p.users or p.is_root)]
+    if seen:
+        compared = c.module.add_computation(compared.clone())
+        for p in [compared.parameters[p.attrs["number"]] for p in seen]:
+            number, side = divmod(p.attrs["number"], 2)
+            p.replace_uses_with(compared.parameters[2 * first[number] + side])
+        i.attrs["to_apply"] = compared
+    changed = bool(seen)
+    for n in doubles:
+        for read in list(used.get(n, ())):
+            part = c.add("get-tuple-element", [i], read.shape, index=first[n])
+            c.replace(read, part)
+            changed = True
+    return changed and (_without_unread(i) or changed)
 
 
 def _without_unread(i: Instruction) -> bool:
