@@ -74,7 +74,7 @@ class SortFusion(Pass):
         changed = False
         for c in module.non_fusion_computations():
             for i in [i for i in c.instructions if i.opcode == "sort"]:
-                if is_static(i) and not i.control_predecessors and not i.control_successors:
+                if (i.users or i.is_root) and is_static(i) and not i.control_predecessors and not i.control_successors:
                     changed |= self._fuse(i, ctx)
         return changed
 

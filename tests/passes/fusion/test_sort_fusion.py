@@ -9,6 +9,8 @@ import heron
 from heron.analysis import sort_tiles
 from heron.hlo.evaluator import Evaluator
 from heron.hlo.text import parse
+from heron.passes import registry
+from heron.passes.context import PassContext
 
 ORDER = """HloModule m
 
@@ -62,3 +64,16 @@ def test_values_and_launches(body: str, tile: int, monkeypatch: pytest.MonkeyPat
     if tile == 4096:
         assert launches == (1 if body is LARGEST else 2)
     assert not [t for t in compiled.trace.thunks if "copy" in t]
+
+
+def test_a_sort_that_nobody_reads_stays() -> None:
+    body = """ENTRY main {
+  x = f32[8] parameter(0)
+  it = s32[8] iota(), iota_dimension=0
+  s = (f32[8], s32[8]) sort(x, it), dimensions={0}, to_apply=before
+  ROOT r = f32[8] negate(x)
+}
+"""
+    module = parse(ORDER + body)
+    PassContext().run_pass(registry.get("sort-fusion"), module)
+    assert Evaluator(module).run(np.ones(8, np.float32)).tolist() == [-1.0] * 8
