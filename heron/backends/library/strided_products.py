@@ -8,8 +8,10 @@ features its columns; what is left are loops. The choice with the least estimate
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
+from itertools import repeat
 from math import prod
 
 import numpy as np
@@ -27,7 +29,7 @@ _CALL, _RATE, _LOOP_RATE = 0.4, 30_000, 1_000
 Pair = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Axis:
     """A spatial dimension: whether output position o and window position w meet at an input element, at which, and
     the strides of the three arrays in it.
@@ -39,32 +41,32 @@ class _Axis:
     lhs: int
     rhs: int
 
-    def step(self, o: int, w: int, count: int = 1) -> Step:
-        return Step(o * self.out, int(self.places[o, w]) * self.lhs, w * self.rhs, count)
+    def steps(self, outputs: np.ndarray, window: np.ndarray, counts: Iterable[int] = repeat(1)) -> Walk:
+        """A step for each meeting of an output with a window position, `counts` times."""
+        places = self.places[outputs, window]
+        offsets = (outputs * self.out).tolist(), (places * self.lhs).tolist(), (window * self.rhs).tolist()
+        return tuple(map(Step, *offsets, counts))
 
     def walk(self) -> Walk | None:
         """Every meeting by itself; None when there are too many."""
-        if np.count_nonzero(self.meets) > MAX_STEPS:
-            return None
-        return tuple(self.step(int(o), int(w)) for o, w in np.argwhere(self.meets))
+        outputs, window = np.nonzero(self.meets)
+        return None if len(outputs) > MAX_STEPS else self.steps(outputs, window)
 
     def runs(self, over_window: bool) -> tuple[Walk, Pair] | None:
         """All meetings of one window position (or, `over_window`, of one output position) as one step; in it, the
         stride in out (or rhs) and in lhs. None when they are not evenly spaced, or too many.
         """
         meets, places = (self.meets, self.places) if over_window else (self.meets.T, self.places.T)
-        gaps: set[Pair] = set()
-        steps: list[Step] = []
-        for fixed in np.flatnonzero(meets.any(1)):
-            line = np.flatnonzero(meets[fixed])
-            gaps |= set(zip(np.diff(line).tolist(), np.diff(places[fixed, line]).tolist(), strict=True))
-            pair = (int(fixed), int(line[0]))
-            outer, inner = pair if over_window else pair[::-1]
-            steps.append(self.step(outer, inner, len(line)))
-        if len(gaps) > 1 or len(steps) > MAX_STEPS:
+        lines, inner = np.nonzero(meets)
+        starts = np.flatnonzero(np.diff(lines, prepend=-1))
+        inside = lines[1:] == lines[:-1]
+        position, place = np.diff(inner)[inside], np.diff(places[lines, inner])[inside]
+        gap = (int(position[0]), int(place[0])) if len(position) else (1, 1)
+        if len(starts) > MAX_STEPS or np.any(position != gap[0]) or np.any(place != gap[1]):
             return None
-        position, place = gaps.pop() if gaps else (1, 1)
-        return tuple(steps), (position * (self.rhs if over_window else self.out), place * self.lhs)
+        first = (lines[starts], inner[starts]) if over_window else (inner[starts], lines[starts])
+        steps = self.steps(*first, np.diff(starts, append=len(lines)).tolist())
+        return steps, (gap[0] * (self.rhs if over_window else self.out), gap[1] * self.lhs)
 
 
 def strided_products(i: Instruction) -> tuple[StridedProducts | None, float]:
@@ -121,6 +123,7 @@ def _choices(i: Instruction, axes: list[_Axis]) -> Iterator[StridedProducts]:
     always = [tuple(Step(g * features * columns[0], g * part, g * features * columns[1]) for g in range(parts))]
     of_batch = tuple(Step(n * batch_strides[0], n * batch_strides[1], 0) for n in range(batch))
     of_inputs = tuple(Step(0, n * input_strides[1], n * input_strides[0]) for n in range(inputs))
+    each, runs = cache(_Axis.walk), cache(_Axis.runs)  # many choices walk along the same axis
     for rows in (None, *range(len(axes))):
         for summed in (None, *range(len(axes))):
             if rows is not None and rows == summed:
@@ -130,9 +133,9 @@ def _choices(i: Instruction, axes: list[_Axis]) -> Iterator[StridedProducts]:
             m, k_size, row_strides, sum_strides = batch, inputs, batch_strides, input_strides
             for n, axis in enumerate(axes):
                 if n not in (rows, summed):
-                    walks.append(axis.walk())
+                    walks.append(each(axis))
                     continue
-                walk, strides = axis.runs(over_window=n == summed) or (None, (1, 1))
+                walk, strides = runs(axis, n == summed) or (None, (1, 1))
                 if n == rows:
                     m, row_strides = -1 - len(walks), strides
                 else:
