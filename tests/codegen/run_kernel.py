@@ -33,21 +33,24 @@ def jit(level: int = 1) -> Jit:
     return Jit(level=level)
 
 
-def lower(kernel: Kernel, target: str = "cpu", verify: bool = True) -> str:
-    """LLVM text of a kernel."""
+def lower(kernel: Kernel, target: str = "cpu", every_step: bool = True) -> str:
+    """LLVM text of a kernel, its module verified before the first and after the last step, or after `every_step`."""
     kind = "cpu" if target == "cpu" else "sim" if target.startswith("sim:") else "gpu"
-    if verify:
+    kernel.module.verify()
+    pipeline.run(kernel.module, TransformOptions(target=kind, verify=every_step))
+    if not every_step:
         kernel.module.verify()
-    pipeline.run(kernel.module, TransformOptions(target=kind, verify=verify))
     abi = KernelAbi(target=kind, block=kernel.launch.block, grid=kernel.launch.grid)
     if kind == "cpu":
         abi = KernelAbi()
     return to_llvm(kernel.module, kernels={kernel.name: abi})
 
 
-def run_cpu(kernel: Kernel, inputs: Sequence[np.ndarray], parts: int = 1, level: int = 1) -> list[np.ndarray]:
+def run_cpu(
+    kernel: Kernel, inputs: Sequence[np.ndarray], parts: int = 1, level: int = 1, every_step: bool = True
+) -> list[np.ndarray]:
     """The outputs of a CPU kernel; its work items are done in `parts` ranges."""
-    code = jit(level).add(lower(kernel), kernel.name)
+    code = jit(level).add(lower(kernel, every_step=every_step), kernel.name)
     arrays = buffers(kernel, inputs)
     types = [ctypes.c_void_p] * len(arrays) + [ctypes.c_int64] * 2
     function = ctypes.CFUNCTYPE(None, *types)(code.addresses[kernel.name])
@@ -57,10 +60,12 @@ def run_cpu(kernel: Kernel, inputs: Sequence[np.ndarray], parts: int = 1, level:
     return outputs(kernel, arrays)
 
 
-def run_sim(kernel: Kernel, inputs: Sequence[np.ndarray], check: bool = True) -> list[np.ndarray]:
+def run_sim(
+    kernel: Kernel, inputs: Sequence[np.ndarray], check: bool = True, every_step: bool = True
+) -> list[np.ndarray]:
     """The outputs of a GPU kernel on the simulator, bounds and races checked unless told otherwise."""
     arrays = buffers(kernel, inputs)
-    text = lower(kernel, "sim:sm_90")
+    text = lower(kernel, "sim:sm_90", every_step)
     launcher = SimKernel(text, kernel.name, kernel.launch.grid, kernel.launch.block, checks="all" if check else "")
     launcher([(a.ctypes.data, a.nbytes) for a in arrays])
     return outputs(kernel, arrays)
@@ -102,10 +107,14 @@ def run_instruction_sim(i: Instruction, inputs: Sequence[np.ndarray]) -> list[np
     return run_sim(emit_fusion(i, f"kernel_{next(_names)}", targets.get("sim:sm_90")), inputs)
 
 
-def emit_and_run(i: Instruction, inputs: Sequence[np.ndarray], target: str) -> tuple[list[np.ndarray], str]:
+def emit_and_run(
+    i: Instruction, inputs: Sequence[np.ndarray], target: str, every_step: bool = True
+) -> tuple[list[np.ndarray], str]:
     """The outputs of one instruction as a kernel of `target` (the simulated GPU with checks), and its emitter."""
     kernel = emit_fusion(i, f"kernel_{next(_names)}", targets.get(target))
-    got = run_cpu(kernel, inputs, parts=2) if target == "cpu" else run_sim(kernel, inputs)
+    if target == "cpu":
+        return run_cpu(kernel, inputs, parts=2, every_step=every_step), kernel.emitter
+    got = run_sim(kernel, inputs, every_step=every_step)
     return got, kernel.emitter
 
 

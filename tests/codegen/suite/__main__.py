@@ -1,6 +1,7 @@
 """``python -m tests.codegen.suite``: every op, hero and type; a table of what is right, refused and wrong; and PTX of every op.
 
-About half an hour on one core. ``--hero``, ``--type`` and ``--op`` take comma-separated names and make it shorter.
+``--hero``, ``--type`` and ``--op`` take comma-separated names and make it shorter. Kernels are verified as emitted and
+after their last step; ``--verify`` does so after every step, which takes five times as long.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.codegen.suite", description=__doc__)
     for name in ("hero", "type", "op"):
         parser.add_argument(f"--{name}", default="", help="only these, comma-separated")
+    parser.add_argument("--verify", action="store_true", help="verify kernels after every step")
     chosen = parser.parse_args(arguments)
+    each = chosen.verify
     wanted = {name: frozenset(filter(None, getattr(chosen, name).split(","))) for name in ("hero", "type", "op")}
     ops = [op for op in table() if not wanted["op"] or op.name in wanted["op"]]
     movers = [m for m in MOVERS if not wanted["op"] or m.name in wanted["op"]]
@@ -31,13 +34,13 @@ def main(arguments: list[str] | None = None) -> int:
         if wanted["type"] and t.name not in wanted["type"]:
             continue
         if not wanted["hero"]:
-            outcomes += told(compile_ptx(t, ops))
+            outcomes += told(compile_ptx(t, ops, each))
         for hero, after in PLACES:
             if wanted["hero"] and hero.name not in wanted["hero"]:
                 continue
             print(f"{t} {hero.name} {'epilogue' if after else 'prologue'}", file=sys.stderr, flush=True)
-            outcomes += told(run(hero, t, after, ops))
-            outcomes += told(run_movers(hero, t, movers)) if not after else []
+            outcomes += told(run(hero, t, after, ops, each))
+            outcomes += told(run_movers(hero, t, movers, each)) if not after else []
     report(outcomes)
     return any(o.found == "differs" for o in outcomes)
 

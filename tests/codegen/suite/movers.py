@@ -238,7 +238,9 @@ def _label(mover: Mover) -> Op:
     return Op(mover.name, "", 0)
 
 
-def run_movers(hero: Hero, t: ElementType, movers: tuple[Mover, ...] | list[Mover] = MOVERS) -> list[Outcome]:
+def run_movers(
+    hero: Hero, t: ElementType, movers: tuple[Mover, ...] | list[Mover] = MOVERS, every_step: bool = True
+) -> list[Outcome]:
     """Each mover in front of a hero, on all targets."""
     outcomes: list[Outcome] = []
     able: list[Mover] = []
@@ -254,5 +256,5 @@ def run_movers(hero: Hero, t: ElementType, movers: tuple[Mover, ...] | list[Move
         for m in able[start : start + pack]:
             for value, dims in hero.wrap(p, m.make(p, t, hero.dims), t, hero.dims):
                 p.output(_label(m), value, t, dims)
-        outcomes += execute(p, hero, t, "prologue")
+        outcomes += execute(p, hero, t, "prologue", every_step)
     return outcomes

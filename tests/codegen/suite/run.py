@@ -102,8 +102,10 @@ def legal_ops(t: ElementType, chosen: Sequence[Op] | None = None) -> list[Op]:
     return [op for op in chosen or table() if reason_against(op, t) != "illegal"]
 
 
-def run(hero: Hero, t: ElementType, after: bool, chosen: Sequence[Op] | None = None) -> list[Outcome]:
-    """Every op of a type with a hero, on all targets."""
+def run(
+    hero: Hero, t: ElementType, after: bool, chosen: Sequence[Op] | None = None, every_step: bool = True
+) -> list[Outcome]:
+    """Every op of a type with a hero, on all targets; kernels are verified after every step or after the last only."""
     place = "epilogue" if after else "prologue"
     outcomes, ops = [], []
     for op in legal_ops(t, chosen):
@@ -113,23 +115,23 @@ def run(hero: Hero, t: ElementType, after: bool, chosen: Sequence[Op] | None = N
         else:
             outcomes += [Outcome(op.name, hero.name, place, t.name, target, "GEN001", why) for target in TARGETS]
     for program in programs(hero, t, ops, after):
-        outcomes += execute(program, hero, t, place)
+        outcomes += execute(program, hero, t, place, every_step)
     return outcomes
 
 
-def execute(program: Program, hero: Hero, t: ElementType, place: str) -> list[Outcome]:
+def execute(program: Program, hero: Hero, t: ElementType, place: str, every_step: bool = True) -> list[Outcome]:
     """A program on all targets."""
     want = evaluate(program.root(), program.inputs)
-    return [o for target in TARGETS for o in _one(program, hero, t, place, target, want)]
+    return [o for target in TARGETS for o in _one(program, hero, t, place, target, want, every_step)]
 
 
-def compile_ptx(t: ElementType, chosen: Sequence[Op] | None = None) -> Iterator[Outcome]:
+def compile_ptx(t: ElementType, chosen: Sequence[Op] | None = None, every_step: bool = True) -> Iterator[Outcome]:
     """Every op of a type in a loop, as PTX of a real GPU: compiled, not run."""
     ops = [op for op in legal_ops(t, chosen) if reason_against(op, t) is None]
     for program in programs(HEROES[0], t, ops, after=False):
         found, detail = "ok", ""
         try:
-            to_ptx(lower(emit_fusion(program.root(), "kernel", targets.get("sm_90")), "sm_90"))
+            to_ptx(lower(emit_fusion(program.root(), "kernel", targets.get("sm_90")), "sm_90", every_step))
         except HeronError as error:
             found, detail = error.code, str(error)
         for op in program.labels:
@@ -144,10 +146,10 @@ def _ulps(op: Op, hero: Hero, t: ElementType, result: np.ndarray) -> float:
 
 
 def _one(
-    program: Program, hero: Hero, t: ElementType, place: str, target: str, want: list[np.ndarray]
+    program: Program, hero: Hero, t: ElementType, place: str, target: str, want: list[np.ndarray], every_step: bool
 ) -> Iterator[Outcome]:
     try:
-        got, emitter = emit_and_run(program.root(), program.inputs, target)
+        got, emitter = emit_and_run(program.root(), program.inputs, target, every_step)
     except HeronError as error:
         for op in dict.fromkeys(program.labels):
             yield Outcome(op.name, hero.name, place, t.name, target, error.code, str(error))
