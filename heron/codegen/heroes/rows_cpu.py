@@ -27,7 +27,7 @@ def emit(frame: Entry, rows: Rows) -> Kernel:
             reducer = reducer_of(i)
 
             def element(v: Index, sums: Sequence[SSAValue], i=i, reducer=reducer) -> list[SSAValue]:  # noqa: ANN001
-                return reducer.step(e, sums, [e.value(i.operands[0], (*at, *v))])
+                return reducer.step(e, sums, [e.value(a, (*at, *v)) for a in reducer.arrays])
 
             e.provide(i, at, reducer.finish(e, e.loop(rows.row_sizes, reducer.start(e), element)))
         outputs = list(carried)

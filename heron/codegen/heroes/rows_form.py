@@ -61,10 +61,10 @@ def rows_of(fusion: Fusion) -> Rows | None:
     """The fusion by rows, or None: when nothing along a row needs a reduction of it, too."""
     order = fusion.computation.post_order()
     reduces = tuple(i for i in order if i.opcode == "reduce")
-    if not reduces or any(not i.shape.is_array or not reducer_of(i).opcode for i in reduces):
+    if not reduces:
         return None
     dims = reduces[0].operands[0].shape.dims
-    kept = reduces[0].shape.rank
+    kept = len(dims) - len(reduces[0].dimensions)
     row = tuple(range(kept, len(dims)))
     if any(i.operands[0].shape.dims != dims or tuple(sorted(i.dimensions)) != row for i in reduces):
         return None
@@ -75,7 +75,8 @@ def rows_of(fusion: Fusion) -> Rows | None:
     if prod(dims[kept:]) < MIN_ROW or not prod(dims) or not row_major(fusion):
         return None
     roots = [o.instruction for o in fusion.outputs]
-    cut = partition(list(dict.fromkeys([*roots, *(i.operands[0] for i in reduces)])), provided=reduces)
+    arrays = [a for i in reduces for a in reducer_of(i).arrays]
+    cut = partition(list(dict.fromkeys([*roots, *arrays])), provided=reduces)
     if not all(_by_rows(i, dims[:kept], cut) for i in reduces) or not _needed(fusion, wide, reduces):
         return None
     return Rows(dims, kept, reduces, wide, narrow, cut)
@@ -94,7 +95,7 @@ def _by_rows(i: Instruction, rows: tuple[int, ...], cut: Partition) -> bool:
 
 def _needed(fusion: Fusion, wide: Sequence[int], reduces: Sequence[Instruction]) -> bool:
     """Whether an output along the row, or what is reduced, is computed from a reduction."""
-    stack = [fusion.outputs[n].instruction for n in wide] + [i.operands[0] for i in reduces]
+    stack = [fusion.outputs[n].instruction for n in wide] + [a for i in reduces for a in reducer_of(i).arrays]
     seen: set[Instruction] = set()
     while stack:
         i = stack.pop()
@@ -133,7 +134,7 @@ def stages_of(fusion: Fusion, rows: Rows) -> list[Stage]:
     given: list[dict[Instruction, None]] = []
     spread: list[list[Instruction]] = []
     for number in range(last + 1):
-        roots = [i.operands[0] for i in rows.reduces if level[i] - 1 == number]
+        roots = [a for i in rows.reduces if level[i] - 1 == number for a in reducer_of(i).arrays]
         again, computed = _walk([*roots, *(wide if number == last else ())], rows.dims, first)
         first |= {i: number for i in computed if i not in trivial}
         given.append(again)

@@ -38,8 +38,9 @@ ELEMENTS = 16
 WORDS = 16
 #: threads that share a row at least, so that neighbouring threads read neighbouring elements
 LANES = 8
-#: the part of a core's registers that may keep a row; rounds in which a thread walks along it, all written out
-ROOM = 1 / 2
+#: the part of a core's registers that may keep a row (less of it where arithmetic of 64 bits takes registers in pairs);
+#: rounds in which a thread walks along it, all written out
+ROOM, ROOM_64 = 1 / 2, 3 / 8
 ROUNDS = 16
 #: the part of the threads a GPU can have under way that rows should give, if they are long enough
 WANTED = 1 / 4
@@ -71,7 +72,8 @@ class Plan:
         while threads * 2 <= min(most, full) and rows * threads < wanted:
             threads *= 2
         turns = -(-parts // threads)
-        keeps = turns <= ROUNDS and turns * vector * threads * words <= target.registers_per_core * ROOM
+        room = target.registers_per_core * (ROOM_64 if widest > 4 else ROOM)
+        keeps = turns <= ROUNDS and turns * vector * threads * words <= room
         per_block = max(1, min(WARPS_PER_BLOCK * WARP // threads, _power(rows)))
         if threads * per_block < WARP:  # shuffles want whole warps
             per_block = WARP // threads
@@ -144,10 +146,10 @@ class _Walk:
             slot = e.simplify((turn * plan.vector + v,))
             for i in given:
                 e.provide(i, index, e.extract(self.kept[i], slot))
-            read = [e.value(r.arrays[0], index) for r in reducers]
+            read = [[e.value(a, index) for a in r.arrays] for r in reducers]
             values = [e.value(i, index) for i in outputs]
             sums = split(reducers, carried[:first])
-            results = [v for r, s, x in zip(reducers, sums, read, strict=True) for v in r.step(e, s, [x])]
+            results = [v for r, s, x in zip(reducers, sums, read, strict=True) for v in r.step(e, s, x)]
             results += [e.insert(x, t, index) for x, t in zip(values, carried[first:then], strict=True)]
             stores = zip(saved, carried[then:], strict=True)
             return [*results, *(e.insert(e.value(i, index), t, slot) for i, t in stores)]

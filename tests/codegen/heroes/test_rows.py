@@ -84,7 +84,7 @@ def test_softmax_on_the_gpu(
     t: str, shape: tuple[int, ...], kept: int, keeps: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not keeps:
-        monkeypatch.setattr(rows_gpu, "ROOM", 0)
+        monkeypatch.setattr(rows_gpu, "ROUNDS", 0)
     kernel = check_sim(softmax_of(t, shape, kept), [values(t, shape)], rtol=TOLERANCE[t])
     assert kernel.emitter == "rows" and kernel.notes["row"] == ("in registers" if keeps else "read again")
 
@@ -114,6 +114,36 @@ def test_what_is_read_at_other_rows_is_not_done_by_rows() -> None:
         source = softmax("f32", "80,80", "80", "0", "1", spread, "ROOT d = S divide(e, y)")
         for target in ("cpu", "sm_90"):
             assert emit_fusion(root_fusion(source), "k", targets.get(target)).emitter != "rows"
+
+
+#: where the largest element stands, the first of several: the row from there on, less that element, and the two
+LARGEST = """HloModule m
+later { a = f32[] parameter(0) i = s32[] parameter(1) b = f32[] parameter(2) j = s32[] parameter(3)
+  g = pred[] compare(a, b), direction=GT e = pred[] compare(a, b), direction=EQ f = pred[] compare(i, j), direction=LT
+  t = pred[] and(e, f) w = pred[] or(g, t) v = f32[] select(w, a, b) k = s32[] select(w, i, j)
+  ROOT r = (f32[], s32[]) tuple(v, k) }
+f {
+  x = S parameter(0) n = s32[D] iota(), iota_dimension=1
+  low = f32[] constant(-inf) zero = s32[] constant(0)
+  m = (f32[R], s32[R]) reduce(x, n, low, zero), dimensions={1}, to_apply=later
+  v = f32[R] get-tuple-element(m), index=0 k = s32[R] get-tuple-element(m), index=1
+  w = S broadcast(v), dimensions={0} h = s32[D] broadcast(k), dimensions={0}
+  d = S subtract(x, w) p = pred[D] compare(n, h), direction=GE
+  nothing = f32[] constant(0) o = S broadcast(nothing), dimensions={}
+  s = S select(p, d, o)
+  ROOT t = (S, s32[R]) tuple(s, k)
+}
+ENTRY e { x = S parameter(0) ROOT r = (S, s32[R]) fusion(x), kind=kLoop, calls=f }"""
+
+
+@pytest.mark.parametrize("shape", [(5, 64), (3, 700)])
+def test_reductions_of_two_arrays(shape: tuple[int, int]) -> None:
+    rows, row = shape
+    source = LARGEST.replace("S ", f"f32[{rows},{row}] ").replace("(S,", f"(f32[{rows},{row}],")
+    source = source.replace("[D]", f"[{rows},{row}]").replace("[R]", f"[{rows}]")
+    x = RNG.integers(0, 9, shape).astype(np.float32)  # the largest more than once
+    assert check_sim(source, [x]).emitter == "rows"
+    check(source, [x])
 
 
 #: the gradient of a layer norm from what the forward pass saved: two sums of a row, one input a row, a column's scale
