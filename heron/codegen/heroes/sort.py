@@ -7,12 +7,11 @@ or computes, the operands and leaves sorted tiles in the outputs, further ones w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from xdsl.dialects import scf
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir import SSAValue
 
 from heron.analysis.indexing.expr import Expr
 from heron.analysis.indexing.hlo_maps import Index, delinearize
@@ -127,22 +126,3 @@ def emit_sort(i: Instruction, name: str, target: Target) -> list[Kernel]:
     if target.kind == "cpu":
         return [sort_cpu.emit(sort, name, target)]
     return sort_gpu.emit(sort, name, target)
-
-
-# -- loops and branches over tensors ----------------------------------------------------------------------------------
-
-
-def when(
-    frame: Entry, condition: SSAValue, inits: Sequence[SSAValue], body: Callable[[], Sequence[SSAValue]]
-) -> list[SSAValue]:
-    """`scf.if` that changes tensors, or leaves them."""
-    e = frame.e
-    then, otherwise = Block(), Block()
-    with e.region(then):
-        e.b.terminate(scf.YieldOp, body())
-    with e.region(otherwise):
-        e.b.terminate(scf.YieldOp, inits)
-    op = scf.IfOp.create(
-        operands=[condition], result_types=[v.type for v in inits], regions=[Region(then), Region(otherwise)]
-    )
-    return list(e.b.add(op).results)

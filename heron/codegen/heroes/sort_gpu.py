@@ -2,8 +2,9 @@
 
 Stage s merges sorted runs of 2^s: its first step compares position p with its mirror image in the run of 2^(s+1) (p
 xor 2^(s+1) - 1), the following ones positions 2^j apart. Positions past the end of a row count as larger than
-everything, so a row may have any length. Steps within a tile of a row run in shared memory, many in one kernel; of the
-wider steps of a stage, a kernel does a few one after another: a thread holds all elements they compare with each other.
+everything, so a row may have any length. Steps within a tile of a row run in shared memory, all in one kernel, two
+between barriers; of the wider steps of a stage, a kernel does a few one after another: a thread holds all elements they
+compare with each other.
 A row that is one tile takes one kernel, which may store just a part of what it sorted.
 
 Source: the form of the network XLA uses (xla/service/gpu/kernels, "sorting").
@@ -27,13 +28,14 @@ from heron.codegen.elemental import Value
 from heron.codegen.elemental.logic import select
 from heron.codegen.heroes.base import Entry
 from heron.codegen.heroes.iteration import for_
-from heron.codegen.heroes.sort import Kept, Sort, when
+from heron.codegen.heroes.sort import Kept, Sort
 from heron.codegen.kernel import Kernel, Launch
 from heron.codegen.mlir_types import scalar_type
 from heron.errors import HeronError
 from heron.targets import Target
 
-TILE_THREADS = 1024
+#: threads that sort a tile at most: with registers for the elements each holds, a core has several such blocks
+TILE_THREADS = 512
 BLOCK = 256
 #: registers for the elements a thread holds while it does several steps, and how many steps that are at most
 HELD_WORDS = 32
@@ -104,14 +106,9 @@ def _step_kernel(sort: Sort, name: str, target: Target, bit: int, steps: int, mi
     some: list[Constraint] = [(row, 0, sort.rows - 1), (places[0], 0, sort.length - 1)]
 
     def body(_: object, tensors: Sequence[SSAValue]) -> list[SSAValue]:
-        held = _Held(frame, sort, row, places, tensors)
-        for n in range(steps):
-            apart = count >> n
-            for k in range(2 * count):
-                other = 2 * count - 1 - k if mirrored and n == 0 else k + apart
-                if k & apart == 0:
-                    held.exchange(k, other)
-        return held.stored(tensors)
+        exists: list[list[Constraint]] = [[(p, 0, sort.length - 1)] for p in places]
+        held = _Held(frame, sort, places, exists, sort.length, lambda p: sort.index(frame, row, p))
+        return held.after_steps(steps, mirrored, tensors)
 
     frame.outputs[:] = e.loop([], frame.outputs, body, lambda _: some)
     form = f"{steps} steps, {half} apart" if steps > 1 else f"step {half} apart"
@@ -119,28 +116,46 @@ def _step_kernel(sort: Sort, name: str, target: Target, bit: int, steps: int, mi
 
 
 class _Held:
-    """Elements of a row at some places, ascending but for mirrored ones, in registers."""
+    """Elements at some places below ``end``, ascending but for mirrored ones, to be held in registers.
+
+    Places whose ``exists`` does not hold have none; the first has one. ``index`` says where in the tensors a place is.
+    """
 
     def __init__(
-        self, frame: Entry, sort: Sort, row: Expr, places: Sequence[Expr], tensors: Sequence[SSAValue]
+        self,
+        frame: Entry,
+        sort: Sort,
+        places: Sequence[Expr],
+        exists: Sequence[list[Constraint]],
+        end: int,
+        index: Callable[[Expr], Index],
     ) -> None:
         self.frame, self.e, self.sort = frame, frame.e, sort
-        self.places = places
-        self.indices = [sort.index(frame, row, p) for p in places]
-        self.exists: list[list[Constraint]] = [[(p, 0, sort.length - 1)] for p in places]
-        self.elements = [self._loaded(row, n, tensors) for n in range(len(places))]
+        self.places, self.exists, self.end, self.index = places, exists, end, index
+        self.elements: list[list[Value]] = []
 
-    def _loaded(self, row: Expr, n: int, tensors: Sequence[SSAValue]) -> list[Value]:
-        """The elements at place `n`; where it is past the end those of place 0 stand in, and nothing is exchanged."""
+    def after_steps(self, steps: int, mirrored: bool, tensors: Sequence[SSAValue]) -> list[SSAValue]:
+        """The tensors after the steps that compare these 2^steps elements."""
+        self.elements = [self._loaded(n, tensors) for n in range(len(self.places))]
+        count = len(self.places) // 2
+        for n in range(steps):
+            apart = count >> n
+            for k in range(2 * count):
+                if k & apart == 0:
+                    self._exchange(k, 2 * count - 1 - k if mirrored and n == 0 else k + apart)
+        return self._stored(tensors)
+
+    def _loaded(self, n: int, tensors: Sequence[SSAValue]) -> list[Value]:
+        """The elements at place `n`; where there are none those at place 0 stand in, and nothing is exchanged."""
         e, place = self.e, self.places[n]
-        exists = e.holds(self.exists[n])
+        exists = e.holds(self.exists[n]) if n else None
         if exists is not None:
             own, first = e.index_values((place, self.places[0]))
-            place = e.variable(e.b.select(exists, own, first), 0, self.sort.length - 1)
-        index = self.sort.index(self.frame, row, place)
+            place = e.variable(e.b.select(exists, own, first), 0, self.end - 1)
+        index = self.index(place)
         return [e.extract(t, index) for t in tensors]
 
-    def exchange(self, first: int, second: int) -> None:
+    def _exchange(self, first: int, second: int) -> None:
         """Bring the elements at two places in order, if there is one at the second."""
         e, b = self.e, self.e.b
         one, two = self.elements[first], self.elements[second]
@@ -152,10 +167,10 @@ class _Held:
         self.elements[first] = [select(e, swap, y, x) for x, y in pairs]
         self.elements[second] = [select(e, swap, x, y) for x, y in pairs]
 
-    def stored(self, tensors: Sequence[SSAValue]) -> list[SSAValue]:
-        """The tensors with the elements at their places."""
+    def _stored(self, tensors: Sequence[SSAValue]) -> list[SSAValue]:
         result = list(tensors)
-        for values, index, exists in zip(self.elements, self.indices, self.exists, strict=True):
+        for values, place, exists in zip(self.elements, self.places, self.exists, strict=True):
+            index = self.index(place)
 
             def store(_: object, carried: Sequence[SSAValue], values=values, index=index) -> list[SSAValue]:  # type: ignore[no-untyped-def]
                 return [self.e.insert(v, t, index) for v, t in zip(values, carried, strict=True)]
@@ -221,7 +236,7 @@ def _tile_kernel(sort: Sort, name: str, target: Target, bits: int, whole: bool) 
         return frame.finish(Launch(), "sort", {"form": "nothing to sort"})
     e, b = frame.e, frame.e.b
     tiles = _Tiles.of(sort, bits, target)
-    block = max(1, min(tiles.slots // 2, TILE_THREADS, target.threads_per_block))
+    block = max(1, min(tiles.slots // 4, TILE_THREADS, target.threads_per_block))
     rounds = tiles.slots // block
     thread = e.variable(frame.thread_id(), 0, block - 1)
     types = [o.shape.element_type for o in sort.i.operands]
@@ -268,72 +283,79 @@ def _tile_kernel(sort: Sort, name: str, target: Target, bits: int, whole: bool) 
 def _steps(
     frame: Entry, tiles: _Tiles, shared: Sequence[SSAValue], thread: Expr, block: int, whole: bool
 ) -> list[SSAValue]:
-    """All stages of a tile, or the plain steps of one; a barrier before each step and after the last."""
+    """All stages of a tile, or the plain steps of one; a barrier before each round of steps and after the last.
+
+    A round does two steps of a stage; the first round of a stage with an odd number of steps does one. So two stages
+    follow each other in a loop.
+    """
     b = frame.e.b
-    one, last = b.integer(1), b.integer(tiles.bits - 1)
-    rounds = max(1, tiles.slots // 2 // block)
 
-    def step_with(bit: SSAValue, tensors: Sequence[SSAValue], mirrored: bool) -> list[SSAValue]:
-        """The step with positions differing in `bit`, by all threads; each does some pairs."""
+    def round_of(bit: SSAValue, tensors: Sequence[SSAValue], steps: int, mirrored: bool) -> list[SSAValue]:
+        """The steps with positions differing in `bit` and, of two, in the bit below."""
+        rounds = max(1, (tiles.slots >> steps) // block)
 
-        def pair(variables: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
+        def group(variables: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
             number = frame.e.index_value(frame.e.simplify((variables[0] * block + thread,))[0])
-            return _tile_step(frame, tiles, carried, number, bit, mirrored)
+            return _tile_step(frame, tiles, carried, number, bit, steps, mirrored)
 
-        return frame.e.loop([rounds], b.add(SyncThreadsOp(tensors)).results, pair)
+        return frame.e.loop([rounds], b.add(SyncThreadsOp(tensors)).results, group)
 
-    def plain_steps(highest: SSAValue, tensors: Sequence[SSAValue]) -> list[SSAValue]:
-        """Steps with bit highest, …, 0."""
+    def plain(rounds: SSAValue, tensors: Sequence[SSAValue]) -> list[SSAValue]:
+        """The last 2 * rounds steps of a stage."""
 
-        def step(count: SSAValue, carried: Sequence[SSAValue]) -> list[SSAValue]:
-            return step_with(b.op(arith.SubiOp, highest, count), carried, mirrored=False)
+        def two(count: SSAValue, carried: Sequence[SSAValue]) -> list[SSAValue]:
+            left = b.op(arith.SubiOp, rounds, count)
+            bit = b.op(arith.SubiOp, b.op(arith.AddiOp, left, left), b.integer(1))
+            return round_of(bit, carried, 2, mirrored=False)
 
-        return for_(frame, b.integer(0), b.op(arith.AddiOp, highest, one), tensors, step)
+        return for_(frame, b.integer(0), rounds, tensors, two)
 
-    def stage(number: SSAValue, tensors: Sequence[SSAValue]) -> list[SSAValue]:
-        mirrored = step_with(number, tensors, mirrored=True)
-        return plain_steps(b.op(arith.SubiOp, number, one), mirrored)
+    def stages(number: SSAValue, tensors: Sequence[SSAValue], both: bool = True) -> list[SSAValue]:
+        """Stage 2 * number, and the one after."""
+        even = b.op(arith.AddiOp, number, number)
+        tensors = plain(number, round_of(even, tensors, 1, mirrored=True))
+        if both:
+            odd = b.op(arith.AddiOp, even, b.integer(1))
+            tensors = plain(number, round_of(odd, tensors, 2, mirrored=True))
+        return list(tensors)
 
     if whole:
-        shared = for_(frame, b.integer(0), b.integer(tiles.bits), shared, stage)
+        shared = for_(frame, b.integer(0), b.integer(tiles.bits // 2), shared, stages)
+        if tiles.bits % 2:
+            shared = stages(b.integer(tiles.bits // 2), shared, both=False)
     else:
-        shared = plain_steps(last, shared)
+        if tiles.bits % 2:
+            shared = round_of(b.integer(tiles.bits - 1), shared, 1, mirrored=False)
+        shared = plain(b.integer(tiles.bits // 2), shared)
     return list(b.add(SyncThreadsOp(shared)).results)
 
 
 def _tile_step(
-    frame: Entry, tiles: _Tiles, shared: Sequence[SSAValue], number: SSAValue, bit: SSAValue, mirrored: bool
+    frame: Entry,
+    tiles: _Tiles,
+    shared: Sequence[SSAValue],
+    number: SSAValue,
+    bit: SSAValue,
+    steps: int,
+    mirrored: bool,
 ) -> list[SSAValue]:
-    """One pair of the step with positions differing in `bit`, known only when the kernel runs."""
+    """One group of the steps with positions differing in `bit`, …, known only when the kernel runs."""
     e, b = frame.e, frame.e.b
-    half = b.op(arith.ShLIOp, b.integer(1), bit)
-    low = b.op(arith.AndIOp, number, b.op(arith.SubiOp, half, b.integer(1)))
-    base = b.op(arith.SubiOp, number, low)
-    base = b.op(arith.AddiOp, base, base)
-    first = b.op(arith.AddiOp, base, low)
-    if mirrored:
-        end = b.op(arith.AddiOp, base, b.op(arith.SubiOp, b.op(arith.AddiOp, half, half), b.integer(1)))
-        second = b.op(arith.SubiOp, end, low)
-    else:
-        second = b.op(arith.AddiOp, first, half)
-    slots = [e.variable(first, 0, tiles.slots - 1), e.variable(second, 0, tiles.slots - 1)]
+    one, count = b.integer(1), 1 << (steps - 1)
+    apart = b.op(arith.ShLIOp, one, bit if steps == 1 else b.op(arith.SubiOp, bit, one))
+    offset = b.op(arith.AndIOp, number, b.op(arith.SubiOp, apart, one))
+    base = b.op(arith.MuliOp, b.op(arith.SubiOp, number, offset), b.integer(2 * count))
+    above = b.op(arith.SubiOp, b.op(arith.SubiOp, apart, one), offset) if mirrored else offset
+    slots: list[Expr] = []
+    for k in range(2 * count):
+        at = b.op(arith.AddiOp, base, offset if k < count else above)
+        if k:
+            at = b.op(arith.AddiOp, at, b.op(arith.MuliOp, apart, b.integer(k)))
+        slots.append(e.variable(at, 0, tiles.slots - 1))
+    exists = [tiles.exists(frame, slot) for slot in slots]
 
     def body(_: object, tensors: Sequence[SSAValue]) -> list[SSAValue]:
-        return _exchange(frame, tiles.sort, tensors, (slots[0],), (slots[1],))
+        held = _Held(frame, tiles.sort, slots, exists, tiles.slots, lambda slot: (slot,))
+        return held.after_steps(steps, mirrored, tensors)
 
-    return e.loop([], shared, body, lambda _: tiles.exists(frame, slots[1]))
-
-
-def _exchange(
-    frame: Entry, sort: Sort, tensors: Sequence[SSAValue], first: tuple[Expr, ...], second: tuple[Expr, ...]
-) -> list[SSAValue]:
-    """The tensors with the elements at the two places in order."""
-    e = frame.e
-    a: list[Value] = [e.extract(t, first) for t in tensors]
-    b: list[Value] = [e.extract(t, second) for t in tensors]
-
-    def swap() -> list[SSAValue]:
-        half = [e.insert(v, t, first) for v, t in zip(b, tensors, strict=True)]
-        return [e.insert(v, t, second) for v, t in zip(a, half, strict=True)]
-
-    return when(frame, sort.before(frame, b, a), tensors, swap)
+    return e.loop([], shared, body, lambda _: exists[0])
