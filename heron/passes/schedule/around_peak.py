@@ -52,7 +52,7 @@ def _moves(steps: Steps, order: list[int]) -> list[tuple[int, int]]:
     moves: list[tuple[int, int, int]] = []
     for n in order[: at + 1]:
         first = min([place[a] for a in steps.after[n]], default=len(order))
-        if first <= at + 1:
+        if first <= at + (place[n] == at):
             continue
         held_on = sum([frees[v] for v in reads[n] if last[v] == n and place[n] < at])
         gain = steps.makes[n] - steps.drops[n] - held_on
