@@ -6,7 +6,7 @@ the best of a few orders is kept. A block may first be placed into a *shelf*: ro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -47,28 +47,46 @@ class Shelf:
 def pack(blocks: Sequence[Block], shelves: Sequence[Shelf] = ()) -> int:
     """Give every block its place; returns the arena's size: the largest offset + size.
 
-    The arena is never below the most bytes that live at once (`peak_of`); packing stops when it gets there.
+    The arena is never below the most bytes that live at once (`peak_of`) less the shelves' room; packing stops when it
+    gets there.
     """
-    rest = _onto_shelves(blocks, shelves)
-    if not rest:
+    best: tuple[int, list[tuple[int, int]]] | None = None
+    least = max(0, peak_of(blocks) - sum(s.size for s in shelves))
+    for by in _shelving(blocks) if shelves else _ORDERS[:1]:
+        size = _into_arena(_onto_shelves(blocks, shelves, by))
+        if best is None or size < best[0]:
+            best = size, [(b.shelf, b.offset) for b in blocks]
+        if size <= least or len(blocks) > 4000:
+            break
+    assert best is not None
+    for block, (shelf, offset) in zip(blocks, best[1], strict=True):
+        block.shelf, block.offset = shelf, offset
+    return best[0]
+
+
+def _into_arena(blocks: Sequence[Block]) -> int:
+    """Place blocks by best fit in the best of a few orders; the arena's size."""
+    if not blocks:
         return 0
-    least = peak_of(rest)
+    least = peak_of(blocks)
     best: tuple[int, list[int]] | None = None
     for order in _ORDERS:
-        ordered = sorted(rest, key=order)
+        ordered = sorted(blocks, key=order)
         offsets = _place(ordered)
         size = max(o + b.size for o, b in zip(offsets, ordered, strict=True))
         if best is None or size < best[0]:
             best = size, offsets
             for block, offset in zip(ordered, offsets, strict=True):
                 block.offset = offset
-        if size <= least or len(rest) > 4000:
+        if size <= least or len(blocks) > 4000:
             break
     assert best is not None
     return best[0]
 
 
-_ORDERS: list[Callable[[Block], tuple[int, int, int]]] = [
+_Order = Callable[[Block], tuple[int, int, int]]
+
+_ORDERS: list[_Order] = [
     lambda b: (-b.size, -b.span, b.intervals[0][0]),
     lambda b: (-b.size * b.span, b.intervals[0][0], 0),
     lambda b: (-b.span, -b.size, b.intervals[0][0]),
@@ -88,25 +106,46 @@ def merged(holds: Iterable[tuple[int, int, object]]) -> list[Interval]:
 
 def peak_of(blocks: Sequence[Block]) -> int:
     """Most bytes of these blocks that live at one tick."""
+    return _peak(blocks)[0]
+
+
+def _peak_tick(blocks: Sequence[Block]) -> int:
+    """A tick at which most bytes live."""
+    return _peak(blocks)[1]
+
+
+def _peak(blocks: Sequence[Block]) -> tuple[int, int]:
     changes: list[tuple[int, int]] = []
     for b in blocks:
         for start, end in b.intervals:
             changes.append((start, b.size))
             changes.append((end + 1, -b.size))
     changes.sort()
-    now = top = 0
-    for _, change in changes:
+    now = top = at = 0
+    for tick, change in changes:
         now += change
-        top = max(top, now)
-    return top
+        if now > top:
+            top, at = now, tick
+    return top, at
 
 
-def _onto_shelves(blocks: Sequence[Block], shelves: Sequence[Shelf]) -> list[Block]:
-    """Put blocks on shelves where they fit, largest first, each on the smallest shelf; the others are returned."""
+def _shelving(blocks: Sequence[Block]) -> Iterator[_Order]:
+    """Orders in which to try blocks for shelves: largest first, or before that those that live at the peak."""
+    yield _ORDERS[0]
+    tick = _peak_tick(blocks)
+    yield lambda b: (-any(a <= tick <= z for a, z in b.intervals), -b.size, -b.span)
+    yield _ORDERS[1]
+    yield _ORDERS[2]
+
+
+def _onto_shelves(blocks: Sequence[Block], shelves: Sequence[Shelf], by: _Order) -> list[Block]:
+    """Put blocks on shelves where they fit, in that order, each on the smallest shelf; the others are returned."""
+    for shelf in shelves:
+        shelf.blocks.clear()
     by_size = sorted(enumerate(shelves), key=lambda s: s[1].size)
     sizes = np.array([s.size for _, s in by_size])
     rest: list[Block] = []
-    for block in sorted(blocks, key=_ORDERS[0]):
+    for block in sorted(blocks, key=by):
         first = int(np.searchsorted(sizes, block.bytes)) if by_size else 0
         for n, shelf in by_size[first:]:
             if not _overlaps(block.intervals, shelf.taken):

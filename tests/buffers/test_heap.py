@@ -52,3 +52,8 @@ def test_thousands_of_blocks_stay_near_the_peak() -> None:
         start = rng.randint(0, 15000)
         many.append(Block(64 * rng.randint(1, 1000), [(start, start + rng.randint(2, 60))]))
     assert pack(many) < 1.3 * peak_of(many)
+
+
+def test_the_largest_does_not_take_the_shelf_from_what_lives_at_the_peak() -> None:
+    given = [Block(128, [(5, 8)]), Block(192, [(2, 3)]), Block(128, [(3, 6)])]
+    assert pack(given, [Shelf(192, [(7, 9)])]) == 192
