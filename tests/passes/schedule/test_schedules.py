@@ -99,15 +99,20 @@ def foretold(module: Module) -> int:
     return peaks[module.entry]
 
 
-@given(st.randoms(use_true_random=False))
-@settings(max_examples=60, suppress_health_check=list(HealthCheck), deadline=None)
-def test_the_peak_is_what_buffers_need(rng: Random) -> None:
-    module = parse(random_program(rng))
+@pytest.mark.parametrize("seed", range(80))
+def test_the_peak_is_what_buffers_need(seed: int) -> None:
+    """To an array or two of 16 bytes: which kernels compute in place is settled later, and pair by pair.
+
+    Loops and branches may need less: what is read last inside them counts until they end.
+    """
+    text = random_program(Random(seed))
+    module = parse(text)
     ctx = PassContext()
     ctx.run_pass(get("copy-insertion"), module)
     ctx.run_pass(get("memory-scheduler"), module)
-    needed = MemoryProfile(assign(module)).peak
-    assert abs(needed - foretold(module)) <= 64, (needed, foretold(module))
+    needed, told = MemoryProfile(assign(module)).peak, foretold(module)
+    assert needed <= told + 32
+    assert needed >= told - 32 or " while(" in text or " conditional(" in text
 
 
 def random_schedule(module: Module, rng: Random) -> None:
