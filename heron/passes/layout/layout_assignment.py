@@ -77,7 +77,7 @@ def _order_only(shape: Shape) -> Shape:
 
 # -- what is fixed -----------------------------------------------------------------------------------------------------
 def _need_plain_calls(module: Module) -> None:
-    """Raises PASS022 for a library call that wants tiles, another memory, or an alias in two layouts."""
+    """Raises PASS023 for a library call that wants tiles, another memory, or an alias in two layouts."""
     for i in module.instructions():
         wanted = i.attrs.get("operand_layout_constraints") if i.opcode == "custom-call" else None
         if not wanted or is_known(i):
@@ -85,12 +85,12 @@ def _need_plain_calls(module: Module) -> None:
         for n, shape in enumerate(wanted):
             if not is_plain(shape):
                 why = f"operand {n} is to be {shape}; arrays have no tiles here, and one memory"
-                raise HeronError("PASS022", f"'{i.name}' wants a layout there is not", where=str(i), why=why)
+                raise HeronError("PASS023", f"'{i.name}' wants a layout there is not", where=str(i), why=why)
         for output, n, index in i.attrs.get("output_to_operand_aliasing", ()):
             gives, takes = i.shape.at(tuple(output)), wanted[n].at(tuple(index))
             if order(gives) != order(takes):
                 why = f"the output is {gives}, operand {n} is to be {takes}"
-                raise HeronError("PASS022", f"'{i.name}' has an alias in two layouts", where=str(i), why=why)
+                raise HeronError("PASS023", f"'{i.name}' has an alias in two layouts", where=str(i), why=why)
 
 
 def _split_edge(module: Module, given: tuple[Shape, ...], result: Shape) -> bool:

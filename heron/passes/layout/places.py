@@ -265,7 +265,7 @@ _FREE = frozenset(
 def _contradiction(v: Value, i: Instruction, wanted: Order, why: str) -> HeronError:
     one, other = in_order(v.shape, v.order), in_order(v.shape, wanted)
     return HeronError(
-        "PASS022",
+        "PASS023",
         f"'{v.name}' and '{i.name}' share memory but not a layout",
         where=str(i),
         why=f"{one} ({v.fixed}), {other} ({why})",

@@ -172,10 +172,10 @@ ENTRY main {
 }
 """
     alias = text.replace("OTHER", "output_to_operand_aliasing={{}: (0, {})}")
-    with pytest.raises(HeronError, match="PASS022") as found:
+    with pytest.raises(HeronError, match="PASS023") as found:
         LayoutAssignment().run(parse(alias), PassContext())
     assert "f32[4,8]{0,1}" in str(found.value) and "f32[4,8]{1,0}" in str(found.value)
     tiles = text.replace(", OTHER", "").replace("f32[4,8]{1,0}}", "f32[4,8]{1,0:T(8,128)}}")
-    with pytest.raises(HeronError, match="PASS022") as found:
+    with pytest.raises(HeronError, match="PASS023") as found:
         LayoutAssignment().run(parse(tiles), PassContext())
     assert "T(8,128)" in str(found.value)
