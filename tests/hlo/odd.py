@@ -259,7 +259,9 @@ def _elementwise(d: Odd) -> Instruction | None:
         d.only_exact = False
         return d.b.clamp(*operands, d.array(bound, t))
     if op.name == "stochastic-convert":
-        bits = {1: "u8", 2: "u16", 4: "u32", 8: "u64"}[x.shape.element_type.byte_size]
+        bits = {1: "u8", 2: "u16", 4: "u32", 8: "u64"}.get(x.shape.element_type.byte_size)
+        if bits is None:
+            return None
         operands.append(d.array(dims, by_name(bits)))
     while len(operands) < op.min_operands:
         operands.append(d.array(dims, t))

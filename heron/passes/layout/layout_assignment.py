@@ -151,12 +151,11 @@ def _laid_out(places: Places) -> Iterator[tuple[Instruction, ShapeIndex]]:
 
 
 def _search(places: Places, orders: dict[Value, Order], ctx: PassContext) -> dict[Value, Order]:
-    """Better orders than those, for every place where bytes are moved, the most first; again after a change."""
+    """Better orders than those, for every place where bytes are moved, the most first; again where it has changed."""
     refused: dict[Edge, tuple[str, Region | None]] = {}
     chances = dict.fromkeys(_chances(places, orders))
-    better = True
-    while better:
-        better = False
+    while chances:
+        changed: dict[Value, None] = {}
         for edge in sorted(chances, key=lambda e: -e.cost(orders)):
             region = best(places, orders, edge) if edge.cost(orders) else None
             subject = edge.user.name if edge.user is not None else places.module.entry.root.name
@@ -164,9 +163,10 @@ def _search(places: Places, orders: dict[Value, Order], ctx: PassContext) -> dic
                 refused[edge] = subject, region
                 continue
             orders = {**orders, **region.orders}
-            chances |= dict.fromkeys(e for v in region.orders for e in places.around(v))
-            better = True
+            changed |= dict.fromkeys(region.orders)
             _tell(region, subject, ctx)
+        near = dict.fromkeys(v for c in changed for e in places.around(c) for v in (e.source, e.result))
+        chances = {e: None for v in near if v is not None for e in places.around(v) if e.cost(orders)}
     for edge, (subject, region) in refused.items():
         if edge.cost(orders) and region is not None:
             _tell(region, subject, ctx)
