@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from heron.analysis.sharing import reads_in_step, same_steps
+from heron.hlo.computation import Computation
 from heron.hlo.fingerprint import digest
 from heron.hlo.instruction import Instruction
 from heron.hlo.shape import ShapeIndex
@@ -29,6 +32,8 @@ _WALKS: dict[str, str] = {}
 
 def _walk(i: Instruction) -> str:
     """How the kernel of a fusion with reductions goes over what it reduces: `once`, in `rows`, or otherwise (empty)."""
+    if not _reduces_one_kind(i.attrs["calls"]):
+        return ""
     key = digest(i.attrs["calls"])
     known = _WALKS.get(key)
     if known is None:
@@ -36,6 +41,18 @@ def _walk(i: Instruction) -> str:
             _WALKS.clear()
         known = _WALKS[key] = _find_walk(i)
     return known
+
+
+def _reduces_one_kind(body: Computation) -> bool:
+    """Whether all reductions are of equal arrays over the same dimensions, and all outputs of these arrays' size or of
+    the results'. Asked first: it is quick, and large fusions are asked for every pair."""
+    reduces = [r for r in body.instructions if r.opcode == "reduce"]
+    kinds = {(r.operands[0].shape.dims, tuple(sorted(r.attrs["dimensions"]))) for r in reduces}
+    if len(kinds) != 1:
+        return False
+    ((dims, gone),) = kinds
+    sizes = prod(dims), prod(n for d, n in enumerate(dims) if d not in gone)
+    return all(s.num_elements in sizes for _, s in body.root.shape.leaves() if s.is_array)
 
 
 def _find_walk(i: Instruction) -> str:

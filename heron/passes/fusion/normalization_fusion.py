@@ -28,7 +28,8 @@ class NormalizationFusion(Pass):
     element of the row with both; their gradients are, too. One kernel does a row at a time, so that the row is read
     from memory once. Rows have from ``least`` elements up to ``most_bytes``, and there are ``rows`` at least: a row is
     done by one thread of a CPU, by a block of a GPU. The reductions are sums, products, minima, maxima and the like of
-    single arrays. Every pair of kernels leaves a decision with the bytes before and after.
+    single arrays. Every pair of kernels leaves a decision with the bytes before and after. XLA:GPU's pass of this kind
+    is `softmax-rewriter-triton`.
 
     sum {
       a = f32[] parameter(0)
