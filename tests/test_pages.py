@@ -12,7 +12,7 @@ import pytest
 from tests.support import heron
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "docs" / name for name in ("buffers.md", "layouts.md", "scheduling.md", "why.md")]
+PAGES = [ROOT / "docs" / name for name in ("buffers.md", "layouts.md", "memory.md", "scheduling.md", "why.md")]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
@@ -23,6 +23,7 @@ def test_console_blocks(page: Path, golden: Callable[[Path, str], None], monkeyp
         command = block[1]
         program, *arguments = shlex.split(command)
         assert program == "heron", command
-        return f"```console\n$ {command}\n{heron(*arguments).out}```"
+        result = heron(*arguments)
+        return f"```console\n$ {command}\n{result.out}{result.err}```"
 
     golden(page, re.sub(r"```console\n\$ ([^\n]*)\n.*?```", run, page.read_text(), flags=re.S))

@@ -14,6 +14,7 @@ from heron.cli.common import (
     json_option,
     load_module,
     make_options,
+    memory_limit_option,
     print_json,
     print_table,
     print_text,
@@ -44,11 +45,20 @@ if TYPE_CHECKING:
 @target_option
 @click.option("--top", metavar="N", type=click.IntRange(1), default=10, show_default=True, help="Buffers to show.")
 @click.option("-o", "output", metavar="OUT.svg", help="Draw every buffer over the schedule into OUT.svg.")
+@memory_limit_option
 @settings_option
 @json_option
-def command(file: str, target: str, top: int, output: str | None, settings: tuple[str, ...], as_json: bool) -> None:
+def command(
+    file: str,
+    target: str,
+    top: int,
+    output: str | None,
+    memory_limit: str | None,
+    settings: tuple[str, ...],
+    as_json: bool,
+) -> None:
     """Compile FILE up to its buffers: totals, memory over time, the largest buffers at the peak with the lines that
-    made them, and which donations or recomputations would lower it. No machine of the target's kind is needed."""
+    made them, and which donations or memory limits would lower it. No machine of the target's kind is needed."""
     from heron import targets
     from heron.analysis.donation import possible_donations
     from heron.backends.compiler import Compilation
@@ -60,13 +70,13 @@ def command(file: str, target: str, top: int, output: str | None, settings: tupl
 
     if output is not None and not output.endswith(".svg"):
         raise HeronError("CLI034", f"'{output}' is no SVG file", hint="-o OUT.svg")
-    machine, options = targets.get(target), make_options(settings)
+    machine, options = targets.get(target), make_options(settings, memory_limit)
     module = load_module(file, target)
     trace = Trace(module.name, target)
     with progress(trace, f"compiling {module.name} for {target}"):
         compilation = Compilation(module, machine, options, trace)
         profile = MemoryProfile(compilation.buffers)
-        tried = list(trials(compilation.scheduled, compilation.machine))
+        tried = [] if options.memory_limit else list(trials(compilation.scheduled, compilation.machine))
         donations = possible_donations(module)
         donated = _with(module, donations)
         less = Memory.of(Compilation(donated, machine, options, trace).buffers) if donations else None
@@ -138,9 +148,14 @@ def _show(profile: MemoryProfile, target: Target, savings: Savings, top: int) ->
         print_text(f"  {size(savings.donated)}: donate arguments {numbers}, which outputs of their shapes can take")
     for t in tried:
         percent = t.percent if t.met else -(-100 * t.temp // memory.temp)
-        more = f"{t.values} values computed again by {t.instructions} instructions, about {seconds(t.seconds)} more"
+        values, again = _count(t.values, "value"), _count(t.instructions, "instruction")
+        more = f"{values} computed again by {again}, about {seconds(t.seconds)} more"
         least = "" if t.met else "; the least there is"
         print_text(f"  {size(memory.temp - t.temp)}: --memory-limit {percent}%, {more}{least}")
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}{'s' * (n != 1)}"
 
 
 def _ranges(numbers: list[int]) -> Iterator[str]:

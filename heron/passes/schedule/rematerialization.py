@@ -83,7 +83,9 @@ class Rematerialization(Pass):
         fitter = Fitter(target, cache(self.can_share), self.measure, self.block)
         found = _least(module, fitter) if text == "least" else _within(text, module, fitter, ctx)
         for c in found.choices:
-            how = f"computed again by {c.steps} instructions" if c.seconds else "computed only then"
+            how = (
+                f"computed again by {c.steps} instruction{'s' * (c.steps != 1)}" if c.seconds else "computed only then"
+            )
             ctx.decide(
                 True,
                 f"{how}: {c.bytes} B not held until then, {c.seconds * 1e6:.1f} µs more",

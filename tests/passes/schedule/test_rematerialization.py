@@ -43,7 +43,7 @@ def test_values_survive(rng: Random) -> None:
     survives(rng, COPIES + LEAST)
 
 
-@pytest.mark.parametrize("seed", [0, 18, 22, 789])
+@pytest.mark.parametrize("seed", [0, 18, 22, 789, 3825])
 def test_values_survive_in_fusions(seed: int) -> None:
     survives(Random(seed), (COPIES if seed % 2 else FUSED) + LEAST)
 

@@ -18,8 +18,8 @@ class Offload:
 
     @staticmethod
     def of(target: Target) -> Offload | None:
-        """The machine's way to the host: PCIe of the fifth generation with 16 lanes; a CPU has none."""
-        return Offload(64e9) if target.kind == "gpu" else None
+        """The machine's way to the host; a CPU has none."""
+        return Offload(target.host_bandwidth) if target.kind == "gpu" and target.host_bandwidth else None
 
     def seconds(self, size: int) -> float:
         """Time to move so many bytes there and back."""

@@ -144,6 +144,9 @@ def reschedule(held: Held) -> None:
         whole += held.inserted.get(held.timeline.span[c][1] - 1, ())
         for i in reversed(whole):
             if not i.users and i is not c.root and i.opcode != "parameter" and not i.has_side_effect:
+                for after in i.control_successors:  # what had to come before `i` still comes before that
+                    for o in i.operands:
+                        after.add_control_predecessor(o)
                 c.remove(i)
         order[:] = [i for i in whole if i.parent is c]
     held.module.remove_unused_computations()
