@@ -53,6 +53,8 @@ def _again(held: Held, step: Instruction, operands: list[Instruction]) -> Instru
     clone.name = f"{step.name.partition('.remat')[0]}.remat"
     again = step.parent.attach(clone)
     own_body(again)
+    for before in step.control_predecessors:  # they read what is overwritten
+        again.add_control_predecessor(before)
     held.at[again] = held.at[step]
     return again
 

@@ -20,6 +20,8 @@ from heron.passes.schedule.remat.recipe import Recipe, Recipes, is_repeatable
 from heron.passes.schedule.remat.rewrite import cut, is_plain
 from heron.targets import Target
 
+#: how near the goal comes at a time, of the peak
+STEP = 0.05
 #: stays below this part of what is to be saved are left alone
 WORTH = 1 / 500
 
@@ -66,11 +68,27 @@ class Search:
         self._heap: list[tuple[float, int, Stay, Use]] = []
         self._ticket = count()
         self._peak = held.peak
-        self._least = int((self._peak - goal) * WORTH)
+        self._least = 0
 
     def run(self) -> list[Choice]:
-        """Cut stays until the peak is at the goal or nothing helps any more."""
-        self._offer(s for stays in list(self.held.stays.values()) for s in stays)
+        """Cut stays until the peak is at the goal or nothing helps any more.
+
+        The goal comes nearer step by step: what is above it counts alike at all ticks, so that of a goal far away
+        most would be won where memory is not short.
+        """
+        final = self.goal
+        while self._peak > final:
+            before = self._peak
+            self.goal = max(final, int(before * (1 - STEP)))
+            self._approach()
+            if self._peak > self.goal:
+                break
+        return self.choices
+
+    def _approach(self) -> None:
+        self._heap.clear()
+        self._least = int((self._peak - self.goal) * WORTH)
+        self._offer([s for stays in self.held.stays.values() for s in stays])
         while self._heap and self._peak > self.goal:
             _, _, stay, use = heapq.heappop(self._heap)
             plan = self._plan(stay, use)
@@ -80,7 +98,6 @@ class Search:
                 self._push(plan.score, stay, use)
                 continue
             self._do(plan)
-        return self.choices
 
     def _offer(self, stays: Iterable[Stay]) -> None:
         for s in stays:
