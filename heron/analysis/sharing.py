@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 
 from heron.hlo.instruction import Instruction
 from heron.hlo.shape import Shape, ShapeIndex
@@ -64,6 +65,7 @@ def loop_groups(roots: Sequence[Instruction]) -> list[int]:
     """For each output of a loop kernel the number of the loop that computes it.
 
     Outputs share a loop if they have equal dimensions and something in common: an array that both are computed from.
+    Numbers all do.
     """
     groups = list(range(len(roots)))
     seen: dict[tuple[Instruction, tuple[int, ...]], int] = {}
@@ -73,8 +75,12 @@ def loop_groups(roots: Sequence[Instruction]) -> list[int]:
             n = groups[n]
         return n
 
+    numbers: dict[tuple[int, ...], int] = {}
     for n, root in enumerate(roots):
         dims, work = _dims(root), [root]
+        if prod(dims) == 1:
+            groups[n] = numbers.setdefault(dims, n)
+            continue
         while work:
             i = work.pop()
             known = seen.get((i, dims))

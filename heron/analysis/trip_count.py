@@ -6,6 +6,7 @@ Bounds, steps and starts may be constants or elements of the state that no round
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,10 @@ _SWAPPED = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE", "NE": "NE", "EQ": "E
 #: rounds and instructions a loop without a closed form is run for
 _MOST_ROUNDS = 128
 _MOST_INSTRUCTIONS = 32
+
+
+#: what while-loop-trip-count-annotator writes into a loop's backend_config
+_NOTED = re.compile(r'"known_trip_count":\{"n":"(\d+)"\}')
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +80,12 @@ def trip_count(loop: Instruction, most: int = _MOST_ROUNDS) -> int | None:
     """How often a `while` runs; None when that is not known, or when it takes more than `most` rounds to find out."""
     counter = counter_of(loop)
     return counter.trips if counter is not None else _by_running(loop, most)
+
+
+def noted_trips(loop: Instruction) -> int | None:
+    """How often a `while` runs, as its backend_config says."""
+    noted = _NOTED.search(loop.extras.get("backend_config", ""))
+    return None if noted is None else int(noted[1])
 
 
 def induction_step(loop: Instruction, index: int) -> int | None:

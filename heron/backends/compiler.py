@@ -94,7 +94,15 @@ class Compilation:
         buffers = self.buffers
         with self.trace.stage("emit"):
             machine, threads = self.machine, self.machine.threads(self.options)
-            lowering = Lowering(self.scheduled, buffers, self.target, self.trace, machine.has_gemm, threads)
+            lowering = Lowering(
+                self.scheduled,
+                buffers,
+                self.target,
+                self.trace,
+                machine.has_gemm,
+                threads,
+                counts_loops=machine.counts_loops,
+            )
             program = lowering.program()
             self.machine.admit(lowering.kernels)
             self.machine.share_out(lowering.kernels, self.options, self.trace)

@@ -13,6 +13,7 @@ from functools import partial
 from time import perf_counter, process_time
 from typing import TYPE_CHECKING
 
+from heron.analysis.trip_count import noted_trips
 from heron.backends import library
 from heron.backends.gemm import gemm_shape
 from heron.buffers.assignment import Slice
@@ -70,9 +71,12 @@ class Lowering:
         trace: Trace,
         has_gemm: Callable[[ElementType, ElementType], bool],
         threads: int = 1,
+        *,
+        counts_loops: bool = False,
     ) -> None:
         self.threads = threads  # that a library may use
         self.has_gemm = has_gemm  # (operand type, result type) -> does the matrix library multiply them?
+        self.counts_loops = counts_loops  # run loops of known length by counting, without their condition?
         self.module, self.buffers, self.target, self.trace = module, buffers, target, trace
         self.kernels: dict[str, KernelUse] = {}
         self._by_key: dict[object, tuple[str, ...]] = {}
@@ -211,6 +215,9 @@ class Lowering:
 
     def loop(self, i: Instruction) -> list[Thunk]:
         predicate = self.slice(i.condition.root)
+        trips = noted_trips(i) if self.counts_loops else None
+        if trips is not None:
+            return [WhileThunk((), predicate, self.sequence(i.body), i.name, trips)]
         return [WhileThunk(self.sequence(i.condition), predicate, self.sequence(i.body), i.name)]
 
     def conditional(self, i: Instruction) -> list[Thunk]:

@@ -31,6 +31,8 @@ class Machine(ABC):
     """One kind of machine, for one target."""
 
     alignment: ClassVar[int]
+    #: whether what drives the program counts loops of known length, so that their conditions are not computed
+    counts_loops: ClassVar[bool] = False
 
     def __init__(self, target: Target, options: Options) -> None:
         self.target, self.options = target, options

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from heron.analysis.sharing import reads_in_step, same_steps
+from heron.analysis.sharing import reads_in_step, same_steps, used_in_step
 from heron.hlo.computation import Computation
 from heron.hlo.fingerprint import digest
 from heron.hlo.instruction import Instruction
@@ -16,14 +16,17 @@ _STEP = frozenset({"bitcast", "reshape", "copy", "convert", "bitcast-convert"})
 def computes_in_place(i: Instruction, operand: int, output_index: ShapeIndex) -> bool:
     """Whether the output of `i` at `output_index` may overwrite the buffer of that operand as it is computed.
 
-    A lone reduction visits each element once, and stores outputs of the reduced array's shape as it goes. Kernels that
+    A lone reduction visits each element once, and stores outputs of the reduced array's shape as it goes. One of all
+    elements to one ends in one thread, which computes all that is made of numbers before it stores them. Kernels that
     go row by row take all sums of a row before they store any of it, and what they store reads the row in step.
     """
     if reads_in_step(i, operand, output_index):
         return True
+    if output_index and _feeds_numbers(i, operand, output_index):
+        return _walk(i) == "to one"
     if not _feeds_reduces_of_its_size(i, operand, output_index):
         return False
-    return _walk(i) in (("rows", "once") if output_index else ("rows",))
+    return _walk(i) in (("rows", "once", "to one") if output_index else ("rows",))
 
 
 #: by the digest of a body; layers of a model have equal bodies, and every pair of operand and output asks
@@ -31,7 +34,8 @@ _WALKS: dict[str, str] = {}
 
 
 def _walk(i: Instruction) -> str:
-    """How the kernel of a fusion with reductions goes over what it reduces: `once`, in `rows`, or otherwise (empty)."""
+    """How the kernel of a fusion with reductions goes over what it reduces: `once`, once and all `to one` result, in
+    `rows`, or otherwise (empty)."""
     if not _reduces_one_kind(i.attrs["calls"]):
         return ""
     key = digest(i.attrs["calls"])
@@ -67,7 +71,9 @@ def _find_walk(i: Instruction) -> str:
     if len(groups_of(fusion)) != 1 or choose(fusion).emitter != "reduce":
         return ""
     form = analyse(fusion)
-    return "once" if not isinstance(form, str) and len(form.reductions) == 1 and not form.loose else ""
+    if isinstance(form, str) or len(form.reductions) != 1 or form.loose:
+        return ""
+    return "to one" if form.reductions[0].rows == 1 else "once"
 
 
 def _feeds_reduces_of_its_size(i: Instruction, operand: int, output_index: ShapeIndex) -> bool:
@@ -78,6 +84,16 @@ def _feeds_reduces_of_its_size(i: Instruction, operand: int, output_index: Shape
     if not source.is_array or not same_steps(source, target):
         return False
     return _only_feeds_reduces(i.attrs["calls"].parameters[operand])
+
+
+def _feeds_numbers(i: Instruction, operand: int, output_index: ShapeIndex) -> bool:
+    """Whether a fusion computes from that operand, read once, only numbers, as it is and the output is one."""
+    if i.opcode != "fusion" or i.operands.count(i.operands[operand]) > 1:
+        return False
+    source, target = i.operands[operand].shape, i.shape.at(output_index)
+    if not source.is_array or source.num_elements != 1 or not same_steps(source, target):
+        return False
+    return used_in_step(i.attrs["calls"].parameters[operand]) is not None
 
 
 def _only_feeds_reduces(parameter: Instruction) -> bool:

@@ -158,6 +158,8 @@ class Computation:
             new.metadata = old.metadata
         if "sharding" in old.extras and "sharding" not in new.extras:
             new.extras["sharding"] = old.extras["sharding"]
+        if "frontend_attributes" in old.extras and not new.users and "frontend_attributes" not in new.extras:
+            new.extras["frontend_attributes"] = old.extras["frontend_attributes"]
         old.replace_uses_with(new)
         self.remove_dead_from(old)
 

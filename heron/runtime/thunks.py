@@ -70,12 +70,16 @@ class CopyThunk:
 
 @dataclass(frozen=True, slots=True)
 class WhileThunk:
-    """Run ``condition``; while the byte at ``predicate`` is not 0, run ``body`` and then ``condition`` again."""
+    """Run ``condition``; while the byte at ``predicate`` is not 0, run ``body`` and then ``condition`` again.
+
+    ``trips``: how often ``body`` runs, where whoever drives the loop counts; ``condition`` is empty then.
+    """
 
     condition: Sequence
     predicate: Slice
     body: Sequence
     source: str
+    trips: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +176,8 @@ def show(sequence: Sequence, indent: str = "") -> str:
             case CopyThunk():
                 lines.append(f"{indent}copy {place(t.target)} = {place(t.origin)}  // {t.source}")
             case WhileThunk():
-                lines.append(f"{indent}while {place(t.predicate)}  // {t.source}")
+                until = place(t.predicate) if t.trips is None else f"{t.trips} times"
+                lines.append(f"{indent}while {until}  // {t.source}")
                 lines.append(show(t.condition, indent + "  ? "))
                 lines.append(show(t.body, indent + "    "))
             case ConditionalThunk():

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from heron.hlo.instruction import Instruction
     from heron.hlo.module import Module
 
-_FUSION = ("instruction-fusion", "multi-output-fusion")
+#: passes that put producers into the kernels of their readers, and all that make kernels of several
+_VERTICAL = ("instruction-fusion", "priority-fusion", "fusion-merger")
+_FUSION = (*_VERTICAL, "multi-output-fusion")
 _LAYOUT = ("layout-assignment", "move-copy-to-users")
 
 
@@ -166,7 +168,7 @@ def _homes(trace: Trace, name: str) -> KeysView[str]:
     """All kernels, in the making and made, that compute `name`; itself first."""
     into: dict[str, list[str]] = {}
     for d in trace.decisions:
-        if d.ok and d.rule == "instruction-fusion":
+        if d.ok and d.rule in _VERTICAL:
             into.setdefault(d.subject, []).extend(d.object.split(", "))
     found: dict[str, None] = {}
     stack = [name]

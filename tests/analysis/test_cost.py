@@ -99,12 +99,10 @@ def test_few_elements_cannot_use_the_whole_machine() -> None:
 def test_a_program_counts_loops_by_their_trips_and_a_branch_once() -> None:
     text = counting_loop(10, 8)
     cost = program_cost(parse(text), targets.get("sm_90"))
-    assert {s.cost.opcode: (s.runs, s.known) for s in cost.steps} == {
-        "compare": (11, True),
-        "add": (10, True),
-        "tanh": (10, True),
-    }
-    assert cost.launches == 31 and cost.seconds >= 31e-6
+    assert {s.cost.opcode: (s.runs, s.known) for s in cost.steps} == {"add": (10, True), "tanh": (10, True)}
+    assert cost.launches == 20 and cost.seconds >= 20e-6
+    cost = program_cost(parse(text), targets.get("x86-64-v3"))  # whose loops are not counted by what drives them
+    assert {s.cost.opcode: s.runs for s in cost.steps} == {"compare": 11, "add": 10, "tanh": 10}
 
 
 def test_a_window_of_no_dimensions_takes_one_element() -> None:

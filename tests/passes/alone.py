@@ -50,13 +50,13 @@ ROUNDS = frozenset(
 )
 #: passes that weigh what they do by what is there, or take one step of several: run again they may do more
 GREEDY = frozenset(
-    {"copy-insertion", "horizontal-fusion", "instruction-fusion", "multi-output-fusion", "reshape-mover"}
+    "copy-insertion horizontal-fusion instruction-fusion multi-output-fusion priority-fusion reshape-mover".split()
 )
 #: passes that keep layouts valid once they are assigned, as does the layout-sensitive form of a pass that has one
 KEEP_LAYOUTS = frozenset(
     "copy-insertion dce flatten-call-graph fusion-wrapper instruction-fusion layout-assignment layout-normalization "
-    "memory-scheduler move-copy-to-users multi-output-fusion reduction-layout-normalizer reshape-decomposer "
-    "sanitize-constant-names trivial-scheduler".split()
+    "memory-scheduler move-copy-to-users multi-output-fusion priority-fusion reduction-layout-normalizer "
+    "reshape-decomposer sanitize-constant-names trivial-scheduler".split()
 )
 #: errors by which a pass says that a program is none for it: sizes known at run time only, inside a fusion
 REFUSALS = frozenset({"PASS020"})

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
-from heron.analysis.cost.kernel import KernelCost, Read
+from heron.analysis.cost.kernel import KernelCost
 from heron.targets import Target
 
 #: a GPU core issues one memory transaction of this many bytes a clock: few cores cannot use all bandwidth
@@ -45,20 +46,71 @@ class Estimate:
         return min(1.0, self.ideal / self.seconds) if self.seconds > 0 else 1.0
 
 
+class Clock:
+    """A machine's rates, and the seconds that parts of a kernel take on it; ``items``: what threads do side by side."""
+
+    __slots__ = ("_caches", "_cores", "_f32", "_f64", "_is_gpu", "_transactions", "bandwidth", "launch")
+
+    def __init__(self, target: Target) -> None:
+        self.launch, self.bandwidth = target.launch_seconds, float(target.memory_bandwidth)
+        self._is_gpu, self._cores = target.kind == "gpu", target.cores
+        self._f32, self._f64 = target.flops_of("f32"), target.flops_of("f64")
+        self._transactions = TRANSACTION * float(target.clock_hz)
+        own, shared = (target.l1_bytes * target.cores, target.l2_bytes)
+        if not self._is_gpu:
+            own, shared = target.l2_bytes, target.l3_bytes
+        self._caches = own, shared
+
+    def compute(self, flops: float, items: float, double: bool) -> float:
+        """Seconds of arithmetic outside matrix units."""
+        rate = self._f64 if double else self._f32
+        return flops / (rate * self.busy(items)) if rate else 0.0
+
+    def busy(self, items: float) -> float:
+        """The part of the machine's cores that has work."""
+        return min(1.0, max(1.0, items / BLOCK) / self._cores) if self._is_gpu else 1.0
+
+    def most(self, items: float) -> float:
+        """Bytes a second that so many threads can ask for."""
+        return max(1.0, items / BLOCK) * self._transactions if self._is_gpu else self.bandwidth
+
+    def write(self, size: float, most: float) -> float:
+        """Seconds to store that many bytes; ``most``: see there."""
+        return size / min(self.bandwidth, most)
+
+    def read(self, distinct: float, total: float, used: float, most: float) -> float:
+        """Seconds to read `total` bytes, `distinct` of them for the first time; the rest come from a cache that holds
+        all. ``used``: the part of each transaction that is wanted."""
+        bandwidth = self.bandwidth * used if self._is_gpu else self.bandwidth
+        seconds = distinct / (bandwidth if bandwidth < most else most)
+        if total <= distinct:
+            return seconds
+        own, shared = self._caches
+        if distinct <= shared:
+            bandwidth = self.bandwidth * (CORE_CACHE if distinct <= own else SHARED_CACHE)
+        return seconds + (total - distinct) / (bandwidth if bandwidth < most else most)
+
+
+@cache
+def clock_of(target: Target) -> Clock:
+    """The rates of a machine, worked out once."""
+    return Clock(target)
+
+
 def estimate(cost: KernelCost, target: Target) -> Estimate:
     """The time of one run of a kernel on `target`, nothing else running."""
+    clock, items = clock_of(target), cost.work_items
     rate = _rate(cost.unit, target)
-    busy = _busy(cost, target)
-    compute = cost.flops / (rate * busy) if rate else 0.0
-    if cost.unit.startswith("matrix"):
+    is_matrix = cost.unit.startswith("matrix")
+    compute = cost.flops / (rate * (1.0 if is_matrix else clock.busy(items))) if rate else 0.0
+    if is_matrix:
         compute /= LIBRARY
-    bandwidth = target.memory_bandwidth
-    memory = sum(_read_seconds(r, cost, target) for r in cost.reads)
-    memory += cost.written / _reached(bandwidth, cost, target)
+    most = clock.most(items)
+    memory = sum(clock.read(r.distinct, r.total, r.used, most) for r in cost.reads) + clock.write(cost.written, most)
     if target.kind == "cpu" and cost.distinct <= target.l3_bytes:
         memory /= CORE_CACHE if cost.distinct <= target.l2_bytes else SHARED_CACHE
-    ideal = max(cost.flops / rate if rate else 0.0, cost.distinct / bandwidth)
-    return Estimate(target.launch_seconds, compute, memory, ideal)
+    ideal = max(cost.flops / rate if rate else 0.0, cost.distinct / clock.bandwidth)
+    return Estimate(clock.launch, compute, memory, ideal)
 
 
 def _rate(unit: str, target: Target) -> float:
@@ -69,31 +121,3 @@ def _rate(unit: str, target: Target) -> float:
     family = name[:2] if name[:2] == "f8" else name
     # a product of f32 is done in f32, not rounded to tf32: the dtype decides
     return target.flops_of("f64" if name in ("f64", "c128") else family)
-
-
-def _busy(cost: KernelCost, target: Target) -> float:
-    """The part of the machine's cores that has work."""
-    if target.kind == "cpu" or cost.unit.startswith("matrix"):
-        return 1.0
-    return min(1.0, max(1.0, cost.work_items / BLOCK) / target.cores)
-
-
-def _reached(bandwidth: float, cost: KernelCost, target: Target) -> float:
-    if target.kind == "cpu":
-        return bandwidth
-    blocks = max(1.0, cost.work_items / BLOCK)
-    return min(bandwidth, blocks * TRANSACTION * target.clock_hz)
-
-
-def _read_seconds(r: Read, cost: KernelCost, target: Target) -> float:
-    """The first read of a byte comes from memory, later ones from a cache if all of it fits there."""
-    bandwidth = target.memory_bandwidth
-    again = bandwidth * (r.used if target.kind == "gpu" else 1.0)
-    shared, own = (target.l2_bytes, target.l1_bytes * target.cores)
-    if target.kind == "cpu":
-        shared, own = target.l3_bytes, target.l2_bytes
-    if r.distinct <= shared:
-        again = bandwidth * (CORE_CACHE if r.distinct <= own else SHARED_CACHE)
-    first = bandwidth * (r.used if target.kind == "gpu" else 1.0)
-    more = max(0.0, r.total - r.distinct)
-    return r.distinct / _reached(first, cost, target) + more / _reached(again, cost, target)

@@ -73,7 +73,8 @@ def kernel_cost(i: Instruction, keeps: bool = False) -> KernelCost:
     reading = tuple(_read(o, i, n) for n, o in enumerate(i.operands) if o.shape.is_array and i.operands.index(o) == n)
     size = float(first_array(i).num_elements if first_array(i).is_array else total)
     calls = size if i.opcode in TRANSCENDENTAL else 0.0
-    return KernelCost(i.name, i.opcode, work, calls, reading, written, size, _unit([i]))
+    items = items_of(i) if i.opcode == "reduce" else size
+    return KernelCost(i.name, i.opcode, work, calls, reading, written, items, _unit([i]))
 
 
 def _fusion(i: Instruction, keeps: bool) -> KernelCost:
@@ -92,7 +93,7 @@ def _fusion(i: Instruction, keeps: bool) -> KernelCost:
         if o.shape.is_array
     )
     roots = body.root.operands if body.root.opcode == "tuple" else [body.root]
-    items = max(_items(h) for h in (*roots, *(i for i in counts if i.opcode == "reduce")))
+    items = max(items_of(h) for h in (*roots, *(i for i in counts if i.opcode == "reduce")))
     return KernelCost(
         i.name, roots[0].opcode, work, calls, reading, float(bytes_written(i)), items, _unit(list(counts))
     )
@@ -110,7 +111,7 @@ def _parameter(p: Instruction, operand: str, counts: dict[Instruction, float], k
             at_own_index = max(at_own_index, n * reads(user, user.operands.index(p)))
             continue
         asked += n * sum(reads(user, k) for k, o in enumerate(user.operands) if o is p)
-        used = min(used, _used(user, p))
+        used = min(used, used_part(user, p))
     size, width = _size(p.shape), p.shape.byte_size / max(1, p.shape.num_elements)
     total = (asked + at_own_index) * width
     return Read(operand, size, min(size, total), total, used)
@@ -122,11 +123,11 @@ def _read(o: Instruction, user: Instruction, k: int) -> Read:
         return Read(o.name, size, 0.0, 0.0)
     if user.opcode in ("slice", "dynamic-slice", "gather") and k == 0:
         part = min(size, _size(user.shape))
-        return Read(o.name, size, part, part, _used(user, o))
-    return Read(o.name, size, size, size, _used(user, o))
+        return Read(o.name, size, part, part, used_part(user, o))
+    return Read(o.name, size, size, size, used_part(user, o))
 
 
-def _used(user: Instruction, x: Instruction) -> float:
+def used_part(user: Instruction, x: Instruction) -> float:
     """The part of a 32-byte transaction that a warp wants, when it reads `x` for neighbouring elements of `user`."""
     width = max(1.0, x.shape.byte_size / max(1, x.shape.num_elements))
     if user.opcode in _SCATTERED and user.operands[0] is x:
@@ -145,7 +146,7 @@ def _sorting(i: Instruction) -> tuple[float, float]:
     return 4.0 * leaf.num_elements * log2(max(length, 2)), float(sum(_size(o.shape) for o in i.operands))
 
 
-def _items(i: Instruction) -> float:
+def items_of(i: Instruction) -> float:
     """Elements that threads can work on side by side; a reduction's threads share its operand."""
     if i.opcode in ("reduce", "scatter"):
         return float(i.operands[0 if i.opcode == "reduce" else -1].shape.num_elements)

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from heron.analysis.cost.communication import DONE, communicates, link_seconds
 from heron.analysis.cost.estimate import Estimate, estimate
 from heron.analysis.cost.kernel import KernelCost, kernel_cost
-from heron.analysis.trip_count import counter_of
+from heron.analysis.trip_count import counter_of, noted_trips
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
 from heron.targets import Target
-
-#: what while-loop-trip-count-annotator writes into a loop's backend_config
-_NOTED = re.compile(r'"known_trip_count":\{"n":"(\d+)"\}')
 
 #: what takes no time of its own
 FREE = frozenset({
@@ -88,7 +84,8 @@ def _each(
         if i.opcode == "while":
             trips = trips_of(i)
             times, sure = 1.0 if trips is None else trips, known and trips is not None
-            yield from _steps(module, i.condition, target, runs * (times + 1), sure)
+            if trips is None or target.kind == "cpu":  # a GPU's loops of known length are counted by the host
+                yield from _steps(module, i.condition, target, runs * (times + 1), sure)
             yield from _steps(module, i.body, target, runs * times, sure)
         elif i.opcode == "conditional":
             branches = [list(_steps(module, b, target, runs, False)) for b in i.called]
@@ -107,8 +104,8 @@ def _each(
 
 def trips_of(loop: Instruction) -> float | None:
     """How often a while runs: as annotated by while-loop-trip-count-annotator, or as its condition shows."""
-    noted = _NOTED.search(loop.extras.get("backend_config", ""))
+    noted = noted_trips(loop)
     if noted is not None:
-        return float(noted[1])
+        return float(noted)
     counter = counter_of(loop)
     return None if counter is None else float(counter.trips)

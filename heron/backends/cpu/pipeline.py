@@ -105,6 +105,7 @@ def fuse() -> Pipeline:
         [
             get("instruction-fusion"),
             get("dce"),
+            get("fusion-hints"),
             get("multi-output-fusion"),
             get("dce"),
             get("normalization-fusion"),

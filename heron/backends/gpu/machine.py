@@ -30,6 +30,7 @@ class GpuMachine(Machine):
     """An NVIDIA GPU, present, simulated, or only compiled for."""
 
     alignment = GPU_ALIGNMENT
+    counts_loops = True
 
     def pipelines(self) -> dict[str, Pipeline]:
         from heron.backends.gpu import pipeline

@@ -62,6 +62,7 @@ def optimise() -> Pipeline:
             get("while-loop-invariant-code-motion"),
             get("while-loop-fusible-sinking"),
             get("conditional-code-motion", move_out=False),
+            get("while-condition-to-body"),
             # dots as libraries take them: transposes that this makes are folded into operands or simplified away
             get("dot-decomposer"),
             get("transpose-folding"),
@@ -123,9 +124,10 @@ def fuse() -> Pipeline:
             get("variadic-op-splitter"),
             # what a sort computes itself need not be there for others
             get("sort-fusion"),
-            get("instruction-fusion"),
+            get("priority-fusion"),
             get("dce"),
             get("update-fusion"),
+            get("fusion-hints"),
             get("multi-output-fusion"),
             get("dce"),
             # as on the CPU, of kernels that are already whole: what they compute of a row twice is then one

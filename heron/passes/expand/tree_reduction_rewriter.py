@@ -49,6 +49,7 @@ class TreeReductionRewriter(Pass):
     least: int = 1 << 13
     constraints = (
         Constraint("tree-reduction-rewriter", "instruction-fusion", "each step becomes a kernel"),
+        Constraint("tree-reduction-rewriter", "priority-fusion", "each step becomes a kernel"),
         Constraint("algebraic-simplifier", "tree-reduction-rewriter", "it would join the steps", all_runs=True),
     )
 

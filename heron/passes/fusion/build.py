@@ -50,17 +50,19 @@ def fuse(roots: Sequence[Instruction], members: Collection[Instruction], prefix:
 
 
 def hero_of(roots: Sequence[Instruction]) -> Instruction:
-    """What a kernel is named after: a reduce or scatter before other roots, or the sort that roots are parts of."""
-    sources = [_whole(r) for r in roots]
-    return next((r for r in sources if r.opcode in _BY_INPUT), roots[0])
+    """What a kernel is named after: a reduce, scatter or sort before others."""
+    made = [_whole(r) for r in roots]
+    return next((r for r in made if r.opcode in _BY_INPUT), made[0])
 
 
 def _whole(i: Instruction) -> Instruction:
-    """The sort that `i` is a part of; otherwise `i`."""
+    """The sort or reduce that `i` is a part of; otherwise `i`."""
     at = i
     while at.opcode in ("slice", "get-tuple-element"):
         at = at.operands[0]
-    return at if at.opcode == "sort" else i
+    if at.opcode == "sort":
+        return at
+    return i.operands[0] if i.opcode == "get-tuple-element" else i
 
 
 def _inside_order(roots: Sequence[Instruction], members: Collection[Instruction]) -> list[Instruction]:

@@ -53,7 +53,10 @@ class FusionLegalizer(Pass):
     """
 
     name = "fusion-legalizer"
-    constraints = (Constraint("fusion-legalizer", "instruction-fusion", "the parts are fused anew"),)
+    constraints = (
+        Constraint("fusion-legalizer", "instruction-fusion", "the parts are fused anew"),
+        Constraint("fusion-legalizer", "priority-fusion", "the parts are fused anew"),
+    )
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False

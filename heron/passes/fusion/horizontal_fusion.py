@@ -1,4 +1,4 @@
-"""horizontal-fusion: small independent loops become one kernel, each with blocks of its own."""
+"""horizontal-fusion: small independent loops and reductions become one kernel, each with blocks of its own."""
 
 from __future__ import annotations
 
@@ -7,19 +7,24 @@ from dataclasses import dataclass
 
 from heron.analysis.cost.estimate import estimate
 from heron.analysis.cost.kernel import kernel_cost
+from heron.analysis.reachability import Reachability
 from heron.hlo.computation import Computation
 from heron.hlo.fingerprint import fingerprint
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
 from heron.passes.base import Constraint, Pass
 from heron.passes.context import PassContext
+from heron.passes.fusion.cluster import uses
 from heron.passes.fusion.join import join_kernels
-from heron.passes.fusion.walk import walk_of
+from heron.passes.fusion.walk import outputs_of, sums_inside, walk_of
 from heron.passes.registry import register
 from heron.targets import Target, get
 
 #: what takes no step of its own
 _FREE = frozenset({"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "add-dependency"})
+
+#: bytes in and out of a kernel that can be done anywhere at no cost
+_TINY = 4096
 
 #: ops that kernels of elementwise results may be shaped after
 _HEROES = frozenset({"transpose", "concatenate"})
@@ -28,13 +33,14 @@ _HEROES = frozenset({"transpose", "concatenate"})
 @register
 @dataclass(frozen=True)
 class HorizontalFusion(Pass):
-    """Joins loops that have nothing to do with each other, where launching them takes longer than running them.
+    """Joins kernels that have nothing to do with each other, where launching them takes longer than running them.
 
     The updates of an optimiser are hundreds of small loops; as one kernel they cost one launch, each output with blocks
-    of its own. Joined are loops as far from the end of the program (by the longest chain of steps), so that none can
-    need another; at most one of a kernel's loops is large enough to be worth a launch. Loops that do the same to other
-    arrays are dealt out evenly, so that most kernels are equal and are compiled once. Limits: ``max_arguments``, the
-    arrays a kernel's 4 KiB of parameters can name, and ``max_loops``, the code of a kernel.
+    of its own. Joined are loops and reductions as far from the end of the program (by the longest chain of steps), so
+    that none can need another; at most one of a kernel's parts is large enough to be worth a launch. Those that do the
+    same to other arrays are dealt out evenly, so that most kernels are equal and are compiled once. What handles a few
+    numbers only, a loop's counter, and finds nobody there goes into the nearest kernel it does not depend on. Limits:
+    ``max_arguments``, the arrays a kernel's 4 KiB of parameters can name, and ``max_loops``, the code of a kernel.
 
     a = f32[8] negate(f32[8] x)
     b = s32[] negate(s32[] y)
@@ -66,13 +72,13 @@ class HorizontalFusion(Pass):
         target = ctx.target if isinstance(ctx.target, Target) and ctx.target.kind == "gpu" else get(self.target)
         changed = False
         for c in module.non_fusion_computations():
-            for group in self._groups(c, target, ctx):
+            for group in self._groups(c, target):
                 names = [i.name for i in group]
                 made = join_kernels(group)
                 ctx.trace.became.update(dict.fromkeys(names, made.name))
                 ctx.decide(
                     True,
-                    f"{len(group)} loops that need nothing of each other",
+                    f"{len(group)} kernels that need nothing of each other",
                     subject=made.name,
                     object=", ".join(names),
                     cost_before=len(group),
@@ -81,25 +87,59 @@ class HorizontalFusion(Pass):
                 changed = True
         return changed
 
-    def _groups(self, c: Computation, target: Target, ctx: PassContext) -> list[list[Instruction]]:
-        """Loops of `c` to join, in order of execution."""
+    def _groups(self, c: Computation, target: Target) -> list[list[Instruction]]:
+        """Kernels of `c` to join, in order of execution."""
         order = c.post_order()
         height = heights(order)
-        levels: dict[int, list[Instruction]] = {}
-        for i in order:
-            walk = walk_of(i)
-            if walk is not None and not walk.reduced and not _has_hero(i):
-                levels.setdefault(height[i], []).append(i)
+        levels: dict[int, tuple[list[Instruction], list[Instruction], list[Instruction]]] = {}
         groups: list[list[Instruction]] = []
-        for loops in levels.values():
-            if len(loops) > 1:
-                groups += self._pack(loops, target)
-        return groups
+        for i in order:
+            if not outputs_of(i) or _has_hero(i):
+                continue
+            walk = walk_of(i)
+            if walk is not None:
+                kind = 0 if walk.reduced else 2 if sums_inside(i) else 1
+                levels.setdefault(height[i], ([], [], []))[kind].append(i)
+            else:
+                groups.append([i])
+        for reductions, loops, summing in levels.values():
+            # a kernel with reductions is shaped after them, so that no loop beside them may have a sum inside
+            together = ([*reductions, *loops], summing) if reductions else ([*loops, *summing],)
+            for kernels in together:
+                groups += self._pack(kernels, target)
+        if any(len(g) == 1 and _is_tiny(g[0]) for g in groups):
+            self._give_hosts(c, groups, height)
+        position = {i: n for n, i in enumerate(order)}
+        return [sorted(g, key=position.__getitem__) for g in groups if len(g) > 1]
+
+    def _give_hosts(self, c: Computation, groups: list[list[Instruction]], height: dict[Instruction, int]) -> None:
+        """Put tiny kernels that found nobody at their level into the nearest kernel they have nothing to do with."""
+        reach = Reachability(c)
+        for g in groups:
+            for i in g[1:]:
+                reach.fuse(g[0], i)
+        for g in groups:
+            if len(g) != 1 or not _is_tiny(g[0]):
+                continue
+            i = g[0]
+            if sums_inside(i):
+                continue
+            # what the tiny one may overwrite must not be read later
+            late = [u for o in i.operands for u in o.users if u is not i] if _makes_state(i, c) else []
+            for host in sorted((h for h in groups if h), key=lambda h: abs(height[h[0]] - height[i])):
+                room = self.max_arguments - sum(map(_arguments, host))
+                if host is g or room < _arguments(i) or reach.connected(i, host[0]):
+                    continue
+                if not any(reach.reaches(host[0], u) for u in late):
+                    reach.fuse(host[0], i)
+                    host.append(i)
+                    g.clear()
+                    break
 
     def _pack(self, loops: list[Instruction], target: Target) -> list[list[Instruction]]:
         """Deal the loops out to kernels, to each as many of every kind: then most kernels are equal, and compiled once.
 
-        A large loop takes small ones along, never another large one.
+        A large loop takes small ones along, never another large one. Those that find no company come alone.
         """
         kinds: dict[str, deque[Instruction]] = {}
         large: list[Instruction] = []
@@ -122,7 +162,18 @@ class HorizontalFusion(Pass):
                 if not waiting:
                     del kinds[kind]
             groups.append(group)
-        return [g for g in groups if len(g) > 1]
+        return groups + [[i] for i in large]
+
+
+def _is_tiny(i: Instruction) -> bool:
+    """Whether a loop moves so few bytes that it may run anywhere."""
+    sizes = [s.byte_size for x in (i, *i.operands) for _, s in x.shape.leaves()]
+    return not i.control_predecessors and walk_of(i) is not None and sum(sizes) <= _TINY
+
+
+def _makes_state(i: Instruction, c: Computation) -> bool:
+    """Whether a kernel makes the next state of a loop, which is to lie where the state it is made from does."""
+    return not c.is_entry and any(u is c.root for u in uses(i))
 
 
 def _has_hero(i: Instruction) -> bool:

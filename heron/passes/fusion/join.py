@@ -5,7 +5,9 @@ from __future__ import annotations
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
 from heron.hlo.shape import Shape, ShapeIndex, tuple_
+from heron.passes.building import reshape
 from heron.passes.fusion.build import hero_of
+from heron.passes.fusion.cluster import source
 
 
 def join_kernels(nodes: list[Instruction]) -> Instruction:
@@ -33,9 +35,13 @@ def join_kernels(nodes: list[Instruction]) -> Instruction:
     for node in nodes:
         _inline(node, body, [operand(o) for o in node.operands], computed)
     outputs = _outputs(nodes, computed)
-    roots = [inner for _, _, inner in outputs]
+    found = [inner for _, _, inner in outputs]
+    roots = _as_walked(found)
     several = len(roots) > 1
     body.root = body.add("tuple", roots, tuple_([r.shape for r in roots])) if several else roots[0]
+    for part in computed.values():  # parts of a reduction that nobody reads
+        if part.opcode == "get-tuple-element" and not part.users and part is not body.root:
+            body.remove(part)
     home.module.add_computation(body)
     main = hero_of(roots)
     kind = "kInput" if main.opcode in ("reduce", "scatter") else "kLoop"
@@ -44,7 +50,9 @@ def join_kernels(nodes: list[Instruction]) -> Instruction:
     fusion = home.add("fusion", given, body.root.shape, name, kind=kind, calls=body)
     fusion.metadata = nodes[0].metadata
     for n, (node, index, inner) in enumerate(outputs):
-        part = home.add("get-tuple-element", [fusion], inner.shape, index=n) if several else fusion
+        part = home.add("get-tuple-element", [fusion], roots[n].shape, index=n) if several else fusion
+        if part.shape is not inner.shape:
+            part = home.add("bitcast", [part], inner.shape)
         for old in _readers_of(node, index):
             part.metadata = old.metadata
             old.replace_uses_with(part)
@@ -63,8 +71,16 @@ def _inline(
     computed: dict[tuple[Instruction, ShapeIndex], Instruction],
 ) -> None:
     """Clone what a kernel computes into `body`."""
+
+    def record(index: ShapeIndex, made: Instruction) -> None:
+        if not made.shape.is_tuple:
+            computed[node, index] = made
+            return
+        for n, shape in enumerate(made.shape.tuple_shapes or ()):
+            computed[node, (n,)] = body.add("get-tuple-element", [made], shape, index=n)
+
     if node.opcode != "fusion":
-        computed[node, ()] = body.attach(node.clone(operands))
+        record((), body.attach(node.clone(operands)))
         return
     inner = node.attrs["calls"]
     clones: dict[Instruction, Instruction] = {}
@@ -75,10 +91,20 @@ def _inline(
             clones[i] = body.attach(i.clone([clones[o] for o in i.operands]))
     root = inner.root
     if root.opcode != "tuple":
-        computed[node, ()] = clones[root]
+        record((), clones[root])
         return
     for n, part in enumerate(root.operands):
         computed[node, (n,)] = clones[part]
+
+
+def _as_walked(roots: list[Instruction]) -> list[Instruction]:
+    """The roots, but of arrays that are reduced with other dimensions: those have these dimensions, too."""
+    reduced = next((made.operands[0].shape for made in map(source, roots) if made.opcode == "reduce"), None)
+    if reduced is None:
+        return roots
+    results = {r.shape.num_elements for r in roots if source(r).opcode == "reduce"}
+    count = reduced.num_elements
+    return [reshape(r, reduced.dims) if r.shape.num_elements == count not in results else r for r in roots]
 
 
 def _outputs(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from heron.hlo.instruction import Instruction
 from heron.hlo.shape import Shape
+from heron.passes.fusion.hints import stays_alone
 
 #: not computed by a kernel of ours: libraries, control flow, structure, data that is already there
 NOT_EMITTED = frozenset({
@@ -39,6 +40,8 @@ def is_producer(i: Instruction) -> bool:
         return i.shape.is_scalar
     if i.control_predecessors or i.control_successors or not i.shape.is_array or i.opcode == "copy":
         return False
+    if i.extras and stays_alone(i):
+        return False
     if i.opcode == "bitcast" and not (_is_row_major(i.shape) and _is_row_major(i.operands[0].shape)):
         return False  # at the edge of the program, between what callers see and what kernels work on
     return i.op.is_elementwise and not i.op.has_side_effect or i.opcode in MOVES
@@ -46,7 +49,7 @@ def is_producer(i: Instruction) -> bool:
 
 def is_consumer(i: Instruction) -> bool:
     """Whether the kernel of `i` may compute operands of `i` too."""
-    if i.control_predecessors or i.control_successors or is_view(i):
+    if i.control_predecessors or i.control_successors or is_view(i) or i.extras and stays_alone(i):
         return False
     return (is_producer(i) and i.opcode != "constant") or i.opcode in ROOT_ONLY
 

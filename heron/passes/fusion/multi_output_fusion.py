@@ -9,11 +9,12 @@ from math import prod
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
+from heron.hlo.shape import Shape
 from heron.passes.base import Pass
 from heron.passes.context import PassContext
 from heron.passes.fusion.cluster import Cluster, Clusters, bytes_of, source, uses
 from heron.passes.fusion.join import join_kernels
-from heron.passes.fusion.walk import Walk, computed_again, reads_in_step, together, walk_of
+from heron.passes.fusion.walk import Walk, computed_again, reads_in_step, sums_inside, together, walk_of
 from heron.passes.registry import register
 
 
@@ -151,8 +152,12 @@ class _Joiner:
             if mine.reduced:
                 if mine != walk:
                     return False
+            elif sums_inside(i):  # each kernel is shaped after all its reductions
+                return False
             elif prod(mine.dims) != walk.results:
-                if mine.dims != walk.dims or any(source(o) in nodes for o in i.operands):
+                if prod(mine.dims) != prod(walk.dims) or any(source(o) in nodes for o in i.operands):
+                    return False
+                if mine.dims != walk.dims and not all(_is_row_major(s) for _, s in i.shape.leaves()):
                     return False
         return True
 
@@ -164,3 +169,7 @@ def _depths(order: list[Instruction], kernels: Container[Instruction]) -> dict[I
         above = max((depth[o] for o in i.walk_operands()), default=0)
         depth[i] = above + (i in kernels or i.opcode == "dot")
     return depth
+
+
+def _is_row_major(shape: Shape) -> bool:
+    return shape.layout is None or shape.layout.is_default

@@ -184,7 +184,7 @@ def _rows_of(i: Instruction) -> _Rows | None:
     """The rows of a kernel whose outputs are stored along them or once a row; None for any other."""
     roots = outputs_of(i)
     reduces = _reduces(i)
-    if not roots:
+    if not roots or not all(r.shape.is_array for r in roots):
         return None
     if not reduces:
         dims = {r.shape.dims for r in roots}

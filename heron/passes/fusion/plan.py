@@ -9,6 +9,7 @@ from heron.analysis.cost import element_flops
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
 from heron.passes.fusion.group import Group
+from heron.passes.fusion.hints import stays_alone
 from heron.passes.fusion.kinds import accepts, is_consumer, is_emitted, is_producer, updated
 from heron.passes.fusion.weigh import Machine, inside, separate
 
@@ -75,7 +76,7 @@ class Planner:
             if own is None:
                 continue
             takes = all(accepts(user, n) for n, o in enumerate(user.operands) if o is i)
-            if is_consumer(user) and takes:
+            if takes and (is_consumer(user) or stays_alone(user) and i.opcode in ("constant", "broadcast", "iota")):
                 groups[own] = None
             else:
                 refused[own] = user

@@ -67,6 +67,7 @@ class SortFusion(Pass):
     max_instructions: int = 200
     constraints = (
         Constraint("sort-fusion", "instruction-fusion", "what a sort computes as it reads may need no kernel"),
+        Constraint("sort-fusion", "priority-fusion", "what a sort computes as it reads may need no kernel"),
         Constraint("sort-fusion", "fusion-wrapper", "wrapped ops are not fused any more"),
     )
 

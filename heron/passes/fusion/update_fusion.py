@@ -65,6 +65,7 @@ class UpdateFusion(Pass):
     name = "update-fusion"
     constraints = (
         Constraint("instruction-fusion", "update-fusion", "what computes updates and indices is inside already"),
+        Constraint("priority-fusion", "update-fusion", "what computes updates and indices is inside already"),
         Constraint("update-fusion", "multi-output-fusion", "operands computed inside need no kernel"),
         Constraint("update-fusion", "fusion-wrapper", "wrapped ops are not fused any more"),
     )

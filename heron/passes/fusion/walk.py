@@ -10,7 +10,8 @@ from heron.analysis.sharing import used_in_step
 from heron.hlo.instruction import Instruction
 from heron.passes.fusion.build import hero_of
 from heron.passes.fusion.cluster import Cluster, source, uses
-from heron.passes.fusion.kinds import is_emitted
+from heron.passes.fusion.hints import stays_alone
+from heron.passes.fusion.kinds import is_emitted, is_view
 
 _ALONE = frozenset({"scatter", "dynamic-update-slice", "reduce-window", "sort"})
 
@@ -36,10 +37,10 @@ def outputs_of(i: Instruction) -> list[Instruction]:
     if i.control_predecessors or i.control_successors:
         return []
     root = i.fused_root if i.opcode == "fusion" else i
-    roots = list(root.operands) if root.opcode == "tuple" else [root]
-    if hero_of(roots).opcode == "sort":
+    roots = list(dict.fromkeys(map(source, root.operands if root.opcode == "tuple" else [root])))
+    if hero_of(roots).opcode == "sort" or any(stays_alone(r) for r in roots):
         return []
-    return [] if any(_stays_alone(r, i) or not r.shape.is_array for r in roots) else roots
+    return [] if any(_stays_alone(r, i) or not (r.shape.is_array or r.opcode == "reduce") for r in roots) else roots
 
 
 def _stays_alone(root: Instruction, i: Instruction) -> bool:
@@ -63,10 +64,16 @@ def walk_of(i: Instruction) -> Walk | None:
     return next(iter(walks)) if len(walks) == 1 else None
 
 
+def sums_inside(i: Instruction) -> bool:
+    """Whether a fusion has reductions inside."""
+    return i.opcode == "fusion" and any(x.opcode == "reduce" for x in i.attrs["calls"].instructions)
+
+
 def together(one: Walk, two: Walk) -> Walk | None:
     """The walk of one kernel that does both, or None.
 
-    Equal walks; a reduction and a loop over what it reduces (stored on the way) or over its results (done at its end).
+    Equal walks; a reduction and a loop over what it reduces (stored on the way) or over its results (done at its end),
+    whatever dimensions the loop sees there.
     """
     if one == two:
         return one
@@ -74,7 +81,7 @@ def together(one: Walk, two: Walk) -> Walk | None:
         one, two = two, one
     if two.reduced or not one.reduced:
         return None
-    return one if two.dims == one.dims or prod(two.dims) == one.results else None
+    return one if prod(two.dims) in (prod(one.dims), one.results) else None
 
 
 def computed_again(one: Cluster, two: Cluster, walks: dict[Instruction, Walk]) -> Instruction | None:
@@ -93,7 +100,7 @@ def _in_step(reader: Instruction, made: Instruction, walks: dict[Instruction, Wa
     if first.reduced and then.reduced:
         return False
     if then.reduced:
-        return first.dims == then.dims and reads_in_step(reader, made)
+        return prod(first.dims) == prod(then.dims) and reads_in_step(reader, made)
     return reads_in_step(reader, made)
 
 
@@ -113,10 +120,15 @@ def reads_in_step(user: Instruction, i: Instruction) -> bool:
     return True
 
 
+def _same_place(i: Instruction, start: Instruction) -> bool:
+    """Whether `i` computes each element from that of `start` in its place in memory."""
+    if i.opcode in ("reshape", "bitcast"):
+        return is_view(i) and i.shape.num_elements == start.shape.num_elements
+    return i.op.is_elementwise and i.shape.num_elements == start.shape.num_elements
+
+
 def _used_in_step(user: Instruction, parameter: Instruction) -> bool:
-    root = user.fused_root
-    roots = root.operands if root.opcode == "tuple" else [root]
-    if not any(r.opcode == "reduce" for r in roots):
+    if not any(r.opcode == "reduce" for r in outputs_of(user)):
         return used_in_step(parameter) is not None
     work, seen = [parameter], {parameter}
     while work:
@@ -124,7 +136,7 @@ def _used_in_step(user: Instruction, parameter: Instruction) -> bool:
             if below.opcode == "reduce":
                 if uses_ != below.operands[: len(below.operands) // 2].count(i):
                     return False
-            elif not below.op.is_elementwise or below.shape.dims != parameter.shape.dims:
+            elif not _same_place(below, parameter):
                 return False
             elif below not in seen:
                 seen.add(below)

@@ -32,7 +32,10 @@ class VariadicOpSplitter(Expander):
     """
 
     name = "variadic-op-splitter"
-    constraints = (Constraint("variadic-op-splitter", "instruction-fusion", "it makes kernels of parts"),)
+    constraints = (
+        Constraint("variadic-op-splitter", "instruction-fusion", "it makes kernels of parts"),
+        Constraint("variadic-op-splitter", "priority-fusion", "it makes kernels of parts"),
+    )
     opcodes = frozenset({"concatenate"})
     most: int = 128
 

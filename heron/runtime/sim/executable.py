@@ -92,6 +92,9 @@ class Stream:
                         self.written.copy(t.origin, t.target)
                 case GemmThunk():
                     self.gemm(t)
+                case WhileThunk(trips=int(trips)):
+                    for _ in range(trips):
+                        self.run(t.body)
                 case WhileThunk():
                     self.run(t.condition)
                     while self.bytes(t.predicate)[0]:

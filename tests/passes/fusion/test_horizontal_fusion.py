@@ -128,3 +128,25 @@ def test_kernels_by_rows_stay_what_they_are() -> None:
   ROOT t = (f32[8,32]{1,0}, f32[4,16]{1,0}) tuple(p, q)""")
     exe = backends.compile(parse(text), target="sm_90")
     assert [k.emitter for k in exe.kernels] == ["rows", "rows"]
+
+
+def test_small_reductions_of_different_arrays_are_one_kernel() -> None:
+    assert loops(entry("""
+  x = f32[64,32]{1,0} parameter(0)
+  y = f32[48,128]{1,0} parameter(1)
+  zero = f32[] constant(0)
+  a = f32[64]{0} reduce(x, zero), dimensions={1}, to_apply=plus
+  b = f32[128]{0} reduce(y, zero), dimensions={0}, to_apply=plus
+  ROOT t = (f32[64]{0}, f32[128]{0}) tuple(a, b)""")) == [2]  # fmt: skip
+
+
+def test_a_number_goes_into_the_nearest_kernel_that_is_not_above_it() -> None:
+    """n + 1 is at no other kernel's level: the way from the product to the end is longer."""
+    assert loops(entry("""
+  x = f32[64,64]{1,0} parameter(0)
+  n = s32[] parameter(1)
+  one = s32[] constant(1)
+  m = s32[] add(n, one)
+  s = f32[64,64]{1,0} sine(x)
+  d = f32[64,64]{1,0} dot(s, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT t = (s32[], f32[64,64]{1,0}) tuple(m, d)""")) == [2]  # fmt: skip

@@ -71,3 +71,35 @@ def test_unused_parts_are_dropped() -> None:
   s = f32[64]{0} sine(g)
   r = f32[64]{0} reverse(g), dimensions={0}
   ROOT t = (f32[64]{0}, f32[64]{0}) tuple(s, r)""")) == [2]  # fmt: skip
+
+
+def test_reductions_with_several_results_and_one_with_other_dimensions() -> None:
+    """The least and the greatest, and a sum, of one array: one kernel; its loop sees the array as it is."""
+    text = """HloModule m
+both {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  c = f32[] parameter(2)
+  d = f32[] parameter(3)
+  least = f32[] minimum(a, c)
+  most = f32[] maximum(b, d)
+  ROOT t = (f32[], f32[]) tuple(least, most)
+}
+plus {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] add(a, b)
+}
+ENTRY e {
+  x = f32[16,64] parameter(0)
+  high = f32[] constant(inf)
+  low = f32[] constant(-inf)
+  zero = f32[] constant(0)
+  y = f32[16,64] add(x, x)
+  cut = f32[4,4,64] reshape(y)
+  r = (f32[4], f32[4]) reduce(cut, cut, high, low), dimensions={1,2}, to_apply=both
+  least = f32[4] get-tuple-element(r), index=0
+  sum = f32[4] reduce(cut, zero), dimensions={1,2}, to_apply=plus
+  ROOT t = (f32[16,64], f32[4], f32[4]) tuple(y, least, sum)
+}"""
+    assert joined(text) == [3]
