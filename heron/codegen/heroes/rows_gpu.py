@@ -36,6 +36,8 @@ ACCESS = 16
 #: elements a thread has where there are rows enough, and 32-bit words of them it keeps
 ELEMENTS = 16
 WORDS = 16
+#: operations a thread's elements may take together where threads enough can share them, as all is written out
+WORK = 2048
 #: threads that share a row at least, so that neighbouring threads read neighbouring elements
 LANES = 8
 #: the part of a core's registers that may keep a row (less of it where arithmetic of 64 bits takes registers in pairs);
@@ -58,15 +60,15 @@ class Plan:
     keeps: bool
 
     @staticmethod
-    def of(row: int, rows: int, widest: int, words: int, target: Target) -> Plan:
+    def of(row: int, rows: int, widest: int, words: int, work: int, target: Target) -> Plan:
         """A plan for `rows` rows of `row` elements: the widest array has `widest` bytes an element, `words` are kept of
-        each."""
+        each, which takes `work` operations."""
         vector = max(1, ACCESS // widest)
         while row % vector:
             vector //= 2
         parts, most = row // vector, min(1024, target.threads_per_block)
         full = _power(parts)
-        each = max(1, min(ELEMENTS, WORDS // max(1, words)) // vector)
+        each = max(1, min(ELEMENTS, WORDS // max(1, words), WORK // max(1, work)) // vector)
         threads = min(most, max(_power(-(-parts // each)), min(LANES, full)))
         wanted = target.cores * target.threads_per_core * WANTED
         while threads * 2 <= min(most, full) and rows * threads < wanted:
@@ -83,7 +85,8 @@ class Plan:
 def emit(frame: Entry, rows: Rows) -> Kernel:
     """The kernel that does a row with a group of threads."""
     stages = stages_of(frame.fusion, rows)
-    plan = Plan.of(rows.row, rows.count, _widest(frame, rows), kept_words(stages), frame.target)
+    work = len(frame.fusion.computation)
+    plan = Plan.of(rows.row, rows.count, _widest(frame, rows), kept_words(stages), work, frame.target)
     grid = -(-rows.count // plan.per_block)
     walk = _Walk.of(frame, rows, plan, grid)
     for number, stage in enumerate(stages):

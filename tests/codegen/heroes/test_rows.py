@@ -12,6 +12,7 @@ from heron.codegen.emit import emit_fusion
 from heron.codegen.heroes import rows_gpu
 from heron.codegen.heroes.base import as_fusion
 from heron.codegen.heroes.rows_form import kept_words, rows_of, stages_of
+from heron.codegen.heroes.rows_gpu import Plan
 from heron.codegen.llvm.assemble import assemble, knows
 from tests.codegen.run_gpu_kernel import check_sim, ptx
 from tests.codegen.run_kernel import check, root_fusion
@@ -200,6 +201,15 @@ def test_stages_of_a_softmax() -> None:
     assert [[i.name for i in s.saved] for s in (first, second, third)] == [["x"], ["e"], []]
     assert [[i.name for i in s.given] for s in (first, second, third)] == [[], ["x"], ["e"]]
     assert kept_words([first, second, third]) == 1
+
+
+@pytest.mark.parametrize(
+    ("row", "words", "work", "threads"), [(4096, 1, 20, 256), (4096, 4, 20, 1024), (4096, 1, 400, 1024), (64, 1, 20, 8)]
+)
+def test_threads_of_a_row(row: int, words: int, work: int, threads: int) -> None:
+    """More of them where elements take many registers or much code; some, however short the row is."""
+    plan = Plan.of(row, 1 << 20, 4, words, work, targets.get("sm_90"))
+    assert (plan.vector, plan.threads, plan.keeps) == (4, threads, True)
 
 
 @pytest.mark.skipif(not knows("sm_90"), reason="no assembler for sm_90 is here (pip install '.[ptx]')")
