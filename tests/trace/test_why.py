@@ -71,8 +71,9 @@ def test_fused_names_the_kernel_or_the_reason_against(trace: Trace) -> None:
 
 def test_copies_and_buffers_and_layouts(trace: Trace) -> None:
     copies = [i.name for i in parse(trace.program).instructions() if i.opcode == "copy"]
-    reasons = [why.copy(trace, c).text for c in copies]
-    assert any("belongs to the caller" in r for r in reasons)
+    assert copies and all(why.copy(trace, c).text.startswith(f"{c} copies ") for c in copies)
+    told = [d.reason for d in trace.decisions if d.rule == "copy-insertion"]
+    assert any("belongs to the caller" in reason for reason in told)
     place = why.buffer(trace, "loop")
     assert place.text.startswith("loop{") and "lies in" in place.text
     assert any("the same place holds" in line for line in place.lines)

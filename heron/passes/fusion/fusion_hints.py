@@ -26,7 +26,7 @@ from heron.passes.registry import register
 class FusionHints(Pass):
     """Joins the kernels that compute instructions with the same `fuse="NAME"` among their frontend attributes.
 
-    Whatever that costs; an error (PASS022) names two instructions that cannot be in one kernel: one is done by a
+    Whatever that costs; an error (PASS024) names two instructions that cannot be in one kernel: one is done by a
     library or is a kernel's only output by nature, one between them is to be alone (`nofuse="true"`), or has to run
     after the one and before the other. That `nofuse` is heeded is up to the passes that fuse.
 
@@ -127,7 +127,7 @@ def _error(one: Instruction, two: Instruction, why: str, became: Mapping[str, st
 
     what = f"'{name(one)}'" if one is two else f"'{name(one)}' and '{name(two)}'"
     return HeronError(
-        "PASS022",
+        "PASS024",
         f"{what} cannot be fused as the program asks",
         where=str(two),
         why=why,

@@ -72,7 +72,7 @@ def test_contradictions_name_both(steps: tuple[str, ...], a: str, b: str, names:
   ROOT c = f32[64,64]{{1,0}} add(b, a), {OURS}""")
     with pytest.raises(HeronError) as refused:
         run_passes(parse(text), steps)
-    assert refused.value.code == "PASS022" and refused.value.what.startswith(names)
+    assert refused.value.code == "PASS024" and refused.value.what.startswith(names)
     assert why.replace("wrapped", "b") in (refused.value.why or "")
 
 
@@ -81,7 +81,7 @@ def test_both_hints_on_one_instruction(steps: tuple[str, ...]) -> None:
     text = entry("""
   x = f32[64]{0} parameter(0)
   ROOT a = f32[64]{0} sine(x), frontend_attributes={fuse="ours",nofuse="true"}""")
-    with pytest.raises(HeronError, match="PASS022"):
+    with pytest.raises(HeronError, match="PASS024"):
         run_passes(parse(text), steps)
 
 
