@@ -24,7 +24,8 @@ def _refusal(i: Instruction, module: Module, target: str, count: int) -> HeronEr
     does = "asks which device it runs on" if i.opcode in _NAMES else "needs the other devices"
     return HeronError(
         "GEN012",
-        f"{i.opcode} {does}, and a program compiled for {target} runs on one",
+        # passes split collectives into start and done
+        f"{i.opcode.removesuffix('-start')} {does}, and a program compiled for {target} runs on one",
         where=str(i),
         why=f"the module is for {count} devices: replica_count={module.replica_count}, "
         f"num_partitions={module.num_partitions}",

@@ -65,6 +65,8 @@ def optimise() -> Pipeline:
             get("transpose-folding"),
             get("convolution-canonicalization"),
             simplification(),
+            # what sums have in common is summed once
+            get("reduction-reuse"),
             # nothing may simplify behind it: that would join the steps of a reduction again
             get("tree-reduction-rewriter", parts=64, least=1 << 15),
         ],

@@ -76,6 +76,8 @@ def optimise() -> Pipeline:
             get("dce"),
             # what reductions, sorts and loops call is compared and compiled once where it is the same
             get("computation-deduplicator"),
+            # what sums have in common is summed once
+            get("reduction-reuse"),
             # nothing may simplify behind these: that would join the steps of a reduction again
             get("scatter-determinism-expander"),
             get("tree-reduction-rewriter"),

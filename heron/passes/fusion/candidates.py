@@ -14,7 +14,9 @@ from heron.passes.fusion.updates import Updates
 
 #: a reduce of at most so many elements to one is done by the thread that wants the result
 SHORT_SUM = 8
-#: elements computed for each one needed, at most
+#: what takes no more flops an element than this is cheap: how often it is computed is for the model to weigh
+CHEAP = 4.0
+#: elements of anything else computed for each one needed, at most
 RECOMPUTATION = 64.0
 
 
@@ -90,7 +92,7 @@ class Kernels:
             together = reader.work.reads.keys() | producer.work.reads.keys()
             if len(together) - 1 > self.inputs:
                 return f"the kernel would have more than {self.inputs} inputs"
-        if x.shape.num_elements > 1 and producer.work.flops > 0:
+        if x.shape.num_elements > 1 and producer.work.flops > CHEAP * x.shape.num_elements:
             if reader.work.times_computed(x) > RECOMPUTATION * x.shape.num_elements:
                 return "most of it would be computed over and over"
         return ""

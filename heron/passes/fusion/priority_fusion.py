@@ -11,13 +11,11 @@ from heron.hlo.module import Module
 from heron.passes.base import Constraint, Pass
 from heron.passes.context import PassContext
 from heron.passes.fusion.build import fuse
-from heron.passes.fusion.candidates import Kernel, Kernels
+from heron.passes.fusion.candidates import CHEAP, Kernel, Kernels
 from heron.passes.registry import register
 from heron.targets import Target, get
 
-#: a producer that stays in memory is computed in a reader, too, if its elements take no more flops than this, and …
-_CHEAP = 4.0
-#: … if that makes the reader faster by this part
+#: a cheap producer that stays in memory is computed in a reader, too, if that makes the reader faster by this part
 _WORTH = 0.02
 
 
@@ -178,7 +176,7 @@ class _Queue:
             return
         size = max(1.0, producer.work.size)
         for reader in list(candidate.slower):
-            if producer.work.flops > _CHEAP * size or kernels.against(producer, reader):
+            if producer.work.flops > CHEAP * size or kernels.against(producer, reader):
                 continue
             slower = kernels.slower_by(producer, reader)
             if slower < -_WORTH * reader.seconds:
