@@ -208,7 +208,7 @@ def _names(trace: Trace) -> Iterator[str]:
 
 
 def _value(i: Instruction) -> str:
-    """The name of the value that `i` stands for: what it takes apart, and in a loop or branch what that was given."""
+    """The name of the value that `i` stands for: what it takes apart, and in a loop or kernel what that was given."""
     index: list[str] = []
     while True:
         if i.opcode in ("get-tuple-element", "bitcast"):
@@ -218,8 +218,11 @@ def _value(i: Instruction) -> str:
         part = "{" + ",".join(index) + "}" if index else ""
         if i.opcode != "parameter" or i.parent is None or i.parent.module is None:
             return i.name + part
-        callers = [x for x in i.parent.module.instructions() if x.opcode == "while" and i.parent in x.called]
-        return (callers[0].name if callers else i.name) + part
+        callers = [x for x in i.parent.module.instructions() if i.parent in x.called]
+        if callers and callers[0].opcode == "fusion":
+            i = callers[0].operands[i.number]
+            continue
+        return (callers[0].name if callers and callers[0].opcode == "while" else i.name) + part
 
 
 def _base(value: str) -> str:
