@@ -110,7 +110,8 @@ def _first(
     parts: list[Instruction] = []
     for n, o in enumerate(line):
         part = c.add("get-tuple-element", [both], result.at((n,)), index=n)
-        parts.append(c.add("slice", [part], array(o.shape.element_type, (*dims[:d], k)), like=i, slice=window))
+        cut = shape.array(o.shape.element_type, (*dims[:d], k), dynamic=(*o.shape.dynamic[:d], False))
+        parts.append(c.add("slice", [part], cut.with_default_layout(), like=i, slice=window))
     return parts
 
 
