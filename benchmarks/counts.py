@@ -42,6 +42,7 @@ _REASONS = {
     "cumsum": "XLA cuts running sums and maxima into windows of 16, heron has kernels for whole scans",
     "cumsum1": "as cumsum",
     "embedding_grad": "an index taken modulo a power of two is one `and`; XLA keeps the sign and takes it back",
+    "heat_while": "the loop's condition stands in its body, where it costs no kernel of its own",
     "gather_scatter": "as embedding_grad, and an index that cannot be negative is not wrapped round",
     "resnet_block_grad": "XLA makes select-and-scatter a reduce-window of positions and a scatter, heron a kernel",
     "sort_topk": "XLA orders floats by their bits, and leaves top-k to a library",
