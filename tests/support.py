@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import io
 import shlex
+import signal
 import sys
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,6 +62,16 @@ def tolerances(name: str) -> list[object]:
     """Arguments for ``heron run`` or ``eval`` on that workload: nothing, except where values are partly noise."""
     known = tomllib.loads((WORKLOADS / "tolerances.toml").read_text()).get(name, {})
     return [word for key, value in known.items() for word in (f"--{key}", value)]
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """Ctrl-C as a terminal has it, here and in processes started inside: shells ignore it in what they run behind."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from tests.support import golden_values, heron, program
+from tests.support import golden_values, heron, interruptible, program
 
 GOOD = program("softmax").read_text()
 SOFTMAX = program("softmax")
@@ -243,7 +243,8 @@ def test_closed_standard_output() -> None:
 
 def test_interrupt_stops_cleanly() -> None:
     command = [sys.executable, "-m", "heron", "fmt", "-"]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    with interruptible():
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     time.sleep(1.5)  # it waits for text by now
     process.send_signal(signal.SIGINT)
     process.stdin.close()  # type: ignore[union-attr]

@@ -11,6 +11,7 @@ import pytest
 from heron.runtime.sim.launcher import SimKernel
 from heron.runtime.sim.shadow import Shadow
 from tests.runtime.sim.support import buffers, finding, kernel_text, launch
+from tests.support import interruptible
 
 SYNC = "  call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)\n"
 WARP_SYNC = "  call void @llvm.nvvm.bar.warp.sync(i32 -1)\n"
@@ -314,6 +315,6 @@ def test_a_grid_that_is_all_wrong_ends_early(checks: str) -> None:
 def test_ctrl_c_ends_a_long_launch() -> None:
     timer = threading.Timer(0.3, _thread.interrupt_main)
     timer.start()
-    with pytest.raises(KeyboardInterrupt):
+    with interruptible(), pytest.raises(KeyboardInterrupt):
         launch(kernel_text(at("%p", "%t") + "  store i32 1, ptr %p"), np.zeros(32, np.int32), grid=MANY)
     timer.join()
