@@ -131,6 +131,24 @@ class ShuffleReduceOp(IRDLOperation):
         return cls(combiner.data, resolved, distance)
 
 
+def _print_shuffle(printer: Printer, values: Sequence[SSAValue], word: str, number: int) -> None:
+    """``(%a, %b) by 4 : f32, i32``"""
+    printer.print_string(" ")
+    print_values(printer, values, "()")
+    printer.print_string(f" {word} {number} : ")
+    printer.print_list([v.type for v in values], printer.print_attribute)
+
+
+def _parse_shuffle(parser: Parser, word: str) -> tuple[Sequence[SSAValue], int]:
+    """What `_print_shuffle` printed: the values and the number."""
+    values = parser.parse_comma_separated_list(Parser.Delimiter.PAREN, parser.parse_unresolved_operand)
+    parser.parse_keyword(word)
+    number = parser.parse_integer()
+    parser.parse_punctuation(":")
+    types = parser.parse_comma_separated_list(Parser.Delimiter.NONE, parser.parse_type)
+    return parser.resolve_operands(values, types, parser.pos), number
+
+
 @irdl_op_definition
 class ShuffleUpOp(IRDLOperation):
     """Each lane gets the values of the lane `distance` below it; the first `distance` lanes keep their own."""
@@ -155,19 +173,11 @@ class ShuffleUpOp(IRDLOperation):
             raise VerifyException("shuffle_up returns values of its operands' types")
 
     def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        print_values(printer, self.operands, "()")
-        printer.print_string(f" by {self.distance.value.data} : ")
-        printer.print_list([v.type for v in self.operands], printer.print_attribute)
+        _print_shuffle(printer, self.operands, "by", self.distance.value.data)
 
     @classmethod
     def parse(cls, parser: Parser) -> ShuffleUpOp:
-        values = parser.parse_comma_separated_list(Parser.Delimiter.PAREN, parser.parse_unresolved_operand)
-        parser.parse_keyword("by")
-        distance = parser.parse_integer()
-        parser.parse_punctuation(":")
-        types = parser.parse_comma_separated_list(Parser.Delimiter.NONE, parser.parse_type)
-        return cls(parser.resolve_operands(values, types, parser.pos), distance)
+        return cls(*_parse_shuffle(parser, "by"))
 
 
 @irdl_op_definition
@@ -195,19 +205,11 @@ class ShuffleFirstOp(IRDLOperation):
             raise VerifyException("shuffle_first returns values of its operands' types")
 
     def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        print_values(printer, self.operands, "()")
-        printer.print_string(f" of {self.lanes.value.data} : ")
-        printer.print_list([v.type for v in self.operands], printer.print_attribute)
+        _print_shuffle(printer, self.operands, "of", self.lanes.value.data)
 
     @classmethod
     def parse(cls, parser: Parser) -> ShuffleFirstOp:
-        values = parser.parse_comma_separated_list(Parser.Delimiter.PAREN, parser.parse_unresolved_operand)
-        parser.parse_keyword("of")
-        lanes = parser.parse_integer()
-        parser.parse_punctuation(":")
-        types = parser.parse_comma_separated_list(Parser.Delimiter.NONE, parser.parse_type)
-        return cls(parser.resolve_operands(values, types, parser.pos), lanes)
+        return cls(*_parse_shuffle(parser, "of"))
 
 
 @irdl_op_definition

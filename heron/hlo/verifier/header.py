@@ -72,7 +72,8 @@ def aliased_parts_are_alike(module: Module) -> Iterator[Problem]:
             yield Problem("HLO114", f"{names} must be aliased, but differ in shape or layout", why=why)
         elif to.byte_size != source.byte_size:
             why = f"{to} has {to.byte_size} bytes, {source} has {source.byte_size}"
-            yield Problem("HLO114", f"{names} are aliased, but differ in size", why=why)
+            hint = "alias an output of as many bytes, or leave the alias out"
+            yield Problem("HLO114", f"{names} are aliased, but differ in size", why=why, hint=hint)
 
 
 @rule("HLO115")
