@@ -64,6 +64,15 @@ def test_triangular_solve(dtype: type, transpose: str) -> None:
             np.testing.assert_allclose(op @ x if left else x @ op, b, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.parametrize("order", "CF")
+def test_a_solution_where_the_triangles_lay(order: str) -> None:
+    rng = np.random.default_rng(3)
+    a = _stored(_random(rng, np.float64, 2, 4, 4) + 4 * np.eye(4), order)
+    b, triangle = _random(rng, np.float64, 2, 4, 4), np.tril(a)
+    lapack.TriangularSolve(True, True, "N", False)(a, b, a)
+    np.testing.assert_allclose(triangle @ a, b, rtol=1e-9, atol=1e-9)
+
+
 @pytest.mark.parametrize("kind", ["FFT", "IFFT", "RFFT", "IRFFT"])
 def test_a_transform_has_the_same_bits_with_any_number_of_threads(kind: str) -> None:
     rng = np.random.default_rng(2)
