@@ -75,6 +75,7 @@ class Options:
     memory_limit: str = _field(
         "", "compute values again rather than need more: bytes of a run, or a part of its temp", form=MemoryLimit
     )
+    profile: bool = _field(False, "CPU programs count the time of each of their steps (`heron profile`)")
     cache: bool = _field(False, "keep machine code and PTX in files, for later compiles (docs/cache.md)")
 
     def __post_init__(self) -> None:

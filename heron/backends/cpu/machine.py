@@ -17,6 +17,7 @@ from heron.hlo.types import ElementType
 from heron.runtime.cpu import blas, int_gemm, pool_code
 from heron.runtime.cpu.executable import CpuExecutable, HostCalls
 from heron.runtime.cpu.pool import Pool, pool, thread_count
+from heron.runtime.cpu.profile import Profile
 from heron.runtime.cpu.program import ENTRY, ProgramWriter, entry
 from heron.runtime.executable import Executable, Signature
 from heron.runtime.memory import HostMemory
@@ -64,7 +65,9 @@ class CpuMachine(Machine):
         self, uses: dict[str, KernelUse], host_address: Callable[[HostThunk], int], elsewhere: Collection[str] = ()
     ) -> ProgramWriter:
         """What writes the program around the kernels; those `elsewhere` are in other modules."""
-        return ProgramWriter({name: use.kernel for name, use in uses.items()}, host_address, self.pool, elsewhere)
+        kernels = {name: use.kernel for name, use in uses.items()}
+        profile = Profile() if self.options.profile else None
+        return ProgramWriter(kernels, host_address, self.pool, elsewhere, profile)
 
     def kernels_llvm(self, uses: dict[str, KernelUse]) -> str:
         """LLVM text of all kernels, each called by a plain function."""
@@ -111,7 +114,7 @@ class CpuMachine(Machine):
                 trace.decide(cache_decision(made.name, made.cached))
         memory = HostMemory(buffers, signature.arguments, signature.output_arrays)
         shared = self.pool if writer.shares else None
-        return CpuExecutable(jit.address(ENTRY), code, hosts, memory, shared, **facts)
+        return CpuExecutable(jit.address(ENTRY), code, hosts, memory, shared, writer.profile, **facts)
 
     def text(self, stage: str, thunks: Sequence, uses: dict[str, KernelUse]) -> str:
         if stage == "mlir":

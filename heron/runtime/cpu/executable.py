@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import time
 from typing import Any
 
 import numpy as np
 
 from heron.runtime.cpu.pool import Pool
+from heron.runtime.cpu.profile import Profile
 from heron.runtime.executable import Executable
 from heron.runtime.memory import HostMemory
 from heron.runtime.thunks import HostThunk
@@ -55,9 +57,18 @@ class CpuExecutable(Executable):
     """Calls the native program with a table of buffer addresses. Safe to call from several threads."""
 
     def __init__(
-        self, program: int, code: Any, hosts: HostCalls, memory: HostMemory, pool: Pool | None, **facts: Any
+        self,
+        program: int,
+        code: Any,
+        hosts: HostCalls,
+        memory: HostMemory,
+        pool: Pool | None,
+        profile: Profile | None,
+        **facts: Any,
     ) -> None:
         super().__init__(**facts)
+        #: where the time of all calls went, if `Options.profile` asked for it
+        self.profile = profile
         self._code = code  # machine code lives as long as this
         self._hosts = hosts
         self._memory = memory
@@ -72,7 +83,12 @@ class CpuExecutable(Executable):
         try:
             bases, results = self._memory.bind(arrays, arenas)
             table = self._table(*[b.ctypes.data for b in bases])
-            self._program(ctypes.addressof(table))
+            if self.profile is None:
+                self._program(ctypes.addressof(table))
+            else:
+                began = time.perf_counter()
+                self._program(ctypes.addressof(table))
+                self.profile.seconds += time.perf_counter() - began
         finally:
             self._memory.give_back(arenas)
         if self._hosts.keep:

@@ -19,6 +19,7 @@ from heron.runtime.cpu import blas
 from heron.runtime.cpu.convolution import write_convolution
 from heron.runtime.cpu.int_gemm import write_int_gemm
 from heron.runtime.cpu.pool import Pool
+from heron.runtime.cpu.profile import TABLE, Profile, is_step
 from heron.runtime.cpu.share import COPY_BLOCK, COPY_BLOCKS, kernel_range, write_copy, write_kernel
 from heron.runtime.thunks import (
     ConditionalThunk,
@@ -63,7 +64,7 @@ class ProgramWriter:
     """Writes the program's LLVM text; afterwards `externals` maps symbols to the addresses they need.
 
     ``pool``: the threads that share large work, None for a program of one thread. ``shares`` tells whether they do.
-    ``elsewhere``: kernels that are in other modules, behind their `entry`.
+    ``elsewhere``: kernels that are in other modules, behind their `entry`. ``profile``: who counts the steps' time.
     """
 
     def __init__(
@@ -72,8 +73,10 @@ class ProgramWriter:
         host_address: Callable[[HostThunk], int],
         pool: Pool | None = None,
         elsewhere: Collection[str] = (),
+        profile: Profile | None = None,
     ) -> None:
         self.kernels = kernels
+        self.profile = profile
         self.elsewhere = elsewhere
         self.host_address = host_address
         self.pool = pool
@@ -95,6 +98,8 @@ class ProgramWriter:
         """The functions and declarations; kernels are expected in the same module unless they are `elsewhere`."""
         # the straight part of a program is calls and nothing else: LLVM's optimiser has nothing to gain there
         self.function(ENTRY, sequence, "noinline optnone")
+        if self.profile is not None:
+            self.externals[TABLE] = self.profile.address()
         parts = (self.constants.values(), self.declarations.values(), self.helpers.values(), self.functions, [""])
         return "\n".join(chain(*parts))
 
@@ -102,7 +107,12 @@ class ProgramWriter:
         """A function that runs a sequence; what was being written goes on afterwards."""
         outer = self.body, self.allocations, self.packed
         self.body, self.allocations, self.packed = [], set(), 0
-        self.run(sequence)
+        if self.profile is not None and name == ENTRY:
+            begun = self.profile.begin(self)
+            self.run(sequence)
+            self.profile.end(self, begun, None)
+        else:
+            self.run(sequence)
         linkage = "" if name == ENTRY else "internal "
         lines = [f"define {linkage}void @{name}(ptr noalias readonly %buffers) nounwind {attributes} {{", "entry:"]
         if self.packed:
@@ -152,7 +162,12 @@ class ProgramWriter:
     # -- thunks ------------------------------------------------------------------------------------------------------
     def run(self, sequence: Sequence) -> None:
         for thunk in sequence:
+            if self.profile is None or not is_step(thunk):
+                self.thunk(thunk)
+                continue
+            begun = self.profile.begin(self)
             self.thunk(thunk)
+            self.profile.end(self, begun, thunk)
 
     def thunk(self, t: Thunk) -> None:
         match t:

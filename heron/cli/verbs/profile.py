@@ -1,0 +1,169 @@
+"""``heron profile``: run a program and say where its time goes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from heron.cli.common import (
+    examples,
+    file_argument,
+    json_option,
+    load_module,
+    make_options,
+    print_json,
+    print_table,
+    print_text,
+    settings_option,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from heron.backends.cpu.profile import Row
+    from heron.runtime.cpu.executable import CpuExecutable
+    from heron.runtime.cpu.profile import StepTime
+
+
+@click.command(
+    short_help="Run a program and say where its time goes.",
+    epilog=examples(
+        "heron profile model.hlo",
+        "heron profile model.hlo --inputs in.npz --top 5",
+        "heron profile model.hlo --in-order -O threads=1",
+        "heron profile model.py:layer --json",
+    ),
+)
+@file_argument
+@click.option("--inputs", metavar="F.npz", help="Read inputs from a file.")
+@click.option("--random", type=click.IntRange(min=0), metavar="SEED", help="Make up inputs (the default, with seed 0).")
+@click.option("--runs", type=click.IntRange(1), default=5, show_default=True, help="Runs, of which the fastest counts.")
+@click.option("--top", metavar="N", type=click.IntRange(1), default=20, show_default=True, help="Rows to show.")
+@click.option("--in-order", is_flag=True, help="Every step by itself, in the order of execution.")
+@settings_option
+@json_option
+def command(
+    file: str,
+    inputs: str | None,
+    random: int | None,
+    runs: int,
+    top: int,
+    in_order: bool,
+    settings: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Compile FILE for this machine's CPU, run it, and show the time of each kernel and library call.
+
+    "GB/s" are of the bytes a step needs at least, each once; "roof" is the part of the best time the machine allows for
+    the step's work and those bytes. "between steps" is what loops, branches and the clock itself take.
+    """
+    from heron import targets
+    from heron.backends.compiler import Compilation, collector_paused
+    from heron.backends.cpu.profile import rows
+    from heron.cli.job import Job
+    from heron.cli.progress import interruptible, progress
+    from heron.trace import Trace
+
+    machine, options = targets.get("cpu"), make_options(settings).replace(profile=True)
+    module = load_module(file, "cpu")
+    if inputs is None and random is None:
+        random = 0
+    arrays = Job(inputs, random, None, None, None, None).arrays(module)
+    trace = Trace(module.name, "cpu")
+    with progress(trace, f"compiling {module.name} for cpu"), collector_paused():
+        compilation = Compilation(module, machine, options, trace)
+        executable: Any = compilation.executable()
+    with interruptible():
+        total, steps = fastest(executable, arrays, runs)
+    found = rows(steps, compilation.scheduled, machine, together=not in_order)
+    if not in_order:
+        found.sort(key=lambda r: -r.seconds)
+    if as_json:
+        print_json({"target": machine.name, "seconds": total, "steps": [_json(r) for r in found]})
+    else:
+        _show(found, total, top, module.name)
+
+
+def fastest(executable: CpuExecutable, arrays: list[np.ndarray], runs: int) -> tuple[float, list[StepTime]]:
+    """Seconds and steps of the fastest of some runs, after one that does not count."""
+    profile = executable.profile
+    assert profile is not None
+    executable.run(arrays)
+    best: tuple[float, list[StepTime]] | None = None
+    for _ in range(runs):
+        profile.reset()
+        executable.run(arrays)
+        if best is None or profile.seconds < best[0]:
+            best = profile.seconds, profile.steps()
+    assert best is not None
+    return best
+
+
+def _show(found: list[Row], total: float, top: int, name: str) -> None:
+    from heron.trace.summary import seconds, table
+
+    spent = sum(r.seconds for r in found)
+    ideal = sum(r.ideal for r in found)
+    print_text(f"{name} on cpu: {seconds(total)}, {sum(r.runs for r in found)} steps; roofline {seconds(ideal)}")
+    made = table("step", "kind", "runs>", "time>", "share>", "GB/s>", "Gflop/s>", "roof>", "from")
+    for r in found[:top]:
+        made.add_row(
+            r.name,
+            r.kind,
+            str(r.runs),
+            _time(r.seconds),
+            _share(r.seconds, total),
+            _rate(r.bytes, r.seconds),
+            _rate(r.flops, r.seconds),
+            f"{100 * r.roofline_fraction:.0f} %",
+            _origin(r),
+        )
+    if len(found) > top:
+        rest = sum(r.seconds for r in found[top:])
+        made.add_row(f"{len(found) - top} more", "", "", seconds(rest), _share(rest, total), "", "", "", "")
+    between = max(0.0, total - spent)
+    made.add_row("between steps", "", "", seconds(between), _share(between, total), "", "", "", "")
+    print_table(made)
+
+
+def _time(value: float) -> str:
+    from heron.trace.summary import seconds
+
+    return f"{value * 1e6:.2f} µs" if value < 1e-5 else seconds(value)
+
+
+def _origin(r: Row) -> str:
+    """The user's line and operation of the first instruction, or else its name where the row has another."""
+    from heron.hlo.origin import origin
+
+    if not r.instructions:
+        return ""
+    first = r.instructions[0]
+    return origin(first) or (first.name if first.name != r.name else "")
+
+
+def _share(part: float, whole: float) -> str:
+    return f"{100 * part / whole:.0f} %" if whole else ""
+
+
+def _rate(amount: float, spent: float) -> str:
+    return f"{amount / spent / 1e9:.3g}" if amount and spent else ""
+
+
+def _json(r: Row) -> dict[str, Any]:
+    """Stable fields: seconds, bytes and flops of all runs together."""
+    from heron.hlo.origin import operation, source_line
+
+    return {
+        "name": r.name,
+        "kind": r.kind,
+        "runs": r.runs,
+        "seconds": r.seconds,
+        "bytes": r.bytes,
+        "flops": r.flops,
+        "roofline_fraction": r.roofline_fraction,
+        "instructions": [
+            {"name": i.name, "op_name": operation(i), "source": source_line(i)} for i in dict.fromkeys(r.instructions)
+        ],
+    }
