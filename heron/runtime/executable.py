@@ -43,7 +43,7 @@ class Signature:
     @property
     def output_arrays(self) -> list[tuple[np.dtype, tuple[int, ...]]]:
         """Dtype and dimensions of each flat result as it lies in memory."""
-        return [(s.element_type.dtype, tuple([s.dims[d] for d in memory_order(s)])) for s in self.outputs]
+        return array_facts(self.outputs)
 
     def check(self, arrays: Seq[Any]) -> list[np.ndarray]:
         """Arguments as arrays of the right dtype and shape.
@@ -51,20 +51,20 @@ class Signature:
         Raises RUN001 (count), RUN002 (dtype), RUN003 (shape).
         """
         leaves = [
-            (name, index, leaf)
+            (name, leaf)
             for name, shape in zip(self.names, self.parameters, strict=True)
-            for index, leaf in shape.leaves()
+            for _, leaf in shape.leaves()
             if leaf.is_array
         ]
         if len(arrays) != len(leaves):
-            wanted = ", ".join(f"{name}: {leaf.bare}" for name, _, leaf in leaves)
+            wanted = ", ".join(f"{name}: {leaf.bare}" for name, leaf in leaves)
             raise HeronError(
                 "RUN001",
                 f"the program takes {len(leaves)} arrays, {len(arrays)} given",
                 why=f"parameters: {wanted or 'none'}",
             )
         checked: list[np.ndarray] = []
-        for n, ((name, _, leaf), value) in enumerate(zip(leaves, arrays, strict=True)):
+        for n, ((name, leaf), value) in enumerate(zip(leaves, arrays, strict=True)):
             array = np.asarray(value)
             if array.dtype != leaf.element_type.dtype:
                 raise HeronError(
@@ -88,6 +88,11 @@ class Signature:
     def pack(self, outputs: Seq[np.ndarray]) -> Any:
         """Flat outputs as the program's result: one array, or nested tuples."""
         return _packed(self.result, iter(outputs))
+
+
+def array_facts(shapes: Seq[Shape]) -> list[tuple[np.dtype, tuple[int, ...]]]:
+    """Dtype and dimensions of arrays as they lie in memory."""
+    return [(s.element_type.dtype, tuple([s.dims[d] for d in memory_order(s)])) for s in shapes]
 
 
 def memory_order(shape: Shape) -> tuple[int, ...]:
@@ -146,19 +151,27 @@ class Executable(ABC):
         """Run on NumPy arrays; gives one array, or (nested) tuples of them."""
         return self.signature.pack(self.run(arrays))
 
-    def run(self, arrays: Seq[Any]) -> list[np.ndarray]:
-        """Run; flat outputs in order."""
+    def run(self, arrays: Seq[Any], *, donate: bool = False) -> list[np.ndarray]:
+        """Run; flat outputs in order.
+
+        Args:
+            donate: arguments that the program aliases with outputs (`input_output_alias`, `donate_argnums` of JAX) are
+                given away: their memory holds outputs afterwards. Without it they are copied, and none ever changes.
+
+        Raises RUN001-RUN003 for arguments that do not fit, RUN005 for donated ones that share memory with others.
+        """
         given = self.signature.check(arrays)
         for n, order in self._turned_arguments:
             given[n] = given[n].transpose(order)
-        outputs = self.execute([a if a.flags.c_contiguous else np.ascontiguousarray(a) for a in given])
+        given = [a if a.flags.c_contiguous and a.flags.aligned else np.array(a, order="C") for a in given]
+        outputs = self.execute(given, donate)
         for n, order in self._turned_outputs:
             outputs[n] = outputs[n].transpose(np.argsort(order))
         return self.signature.finish(outputs)
 
     @abstractmethod
-    def execute(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
-        """Run on checked flat arguments, C-contiguous, their dimensions as they lie in memory."""
+    def execute(self, arrays: list[np.ndarray], donate: bool = False) -> list[np.ndarray]:
+        """Run on checked flat arguments, C-contiguous and aligned, their dimensions as they lie in memory."""
 
     @property
     def memory(self) -> Memory:

@@ -58,7 +58,10 @@ class HostMemory:
         for a in self.allocations:
             if a.kind == "constant" and a.literal is not None:
                 self.constants[a.number] = constant_bytes(a.literal.array, a.size)
-        self._positions = {key: n for n, key in enumerate(arguments)}
+        #: the flat argument that is a part of a parameter
+        self.places = {key: n for n, key in enumerate(arguments)}
+        #: allocations of parameters the program writes into
+        self.overwritten = {a.number for a in self.allocations if a.kind == "parameter" and not a.is_read_only}
         self._arenas: list[dict[int, np.ndarray]] = []
 
     def borrow(self) -> dict[int, np.ndarray]:
@@ -70,26 +73,48 @@ class HostMemory:
     def give_back(self, arenas: dict[int, np.ndarray]) -> None:
         self._arenas.append(arenas)
 
+    def need_apart(self, arguments: Sequence[np.ndarray]) -> None:
+        """Raises RUN005 when arguments to be overwritten share memory with others."""
+        given = {self.places[a.parameter, a.index] for a in self.allocations if a.number in self.overwritten}
+        ranges = sorted((a.ctypes.data, a.ctypes.data + a.nbytes, n) for n, a in enumerate(arguments) if a.nbytes)
+        reach = donated = (0, -1)  # how far the arrays so far go, and those of them that are given away
+        for start, end, n in ranges:
+            other = reach if n in given else donated
+            if start < other[0]:
+                raise HeronError(
+                    "RUN005",
+                    f"arguments {min(n, other[1])} and {max(n, other[1])} share memory, and one of them is donated",
+                    why="the program overwrites donated arguments",
+                    hint="give it a copy, or call with donate=False",
+                )
+            reach = max(reach, (end, n))
+            if n in given:
+                donated = max(donated, (end, n))
+
     def bind(
-        self, arguments: list[np.ndarray], arenas: dict[int, np.ndarray]
+        self, arguments: list[np.ndarray], arenas: dict[int, np.ndarray], donate: bool = False
     ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """Base arrays by allocation number, and the output arrays in order (fresh, or an aliased argument's copy)."""
+        """Base arrays by allocation number, and the output arrays in order: fresh, or an aliased argument's copy.
+
+        ``donate``: aliased arguments are overwritten themselves; those that may not be written to are copied.
+        """
         bases: list[np.ndarray] = [np.empty(0)] * len(self.allocations)
         fresh: dict[int, np.ndarray] = {}
-        donated = {a.number for a in self.allocations if a.kind == "parameter" and not a.is_read_only}
         results: list[np.ndarray] = []
         for a in self.allocations:
             if a.kind == "parameter":
-                argument = arguments[self._positions[a.parameter, a.index]]
-                bases[a.number] = recycle.copy(argument) if a.number in donated else argument
+                argument = arguments[self.places[a.parameter, a.index]]
+                kept = a.number in self.overwritten and not (donate and argument.flags.writeable)
+                bases[a.number] = recycle.copy(argument) if kept else argument
             elif a.kind == "constant":
                 bases[a.number] = self.constants[a.number]
             elif a.kind == "temp":
                 bases[a.number] = arenas[a.number]
         for s, (dtype, dims) in zip(self.output_slices, self.outputs, strict=True):
             n = s.allocation
-            if n in donated:
-                results.append(bases[n].reshape(-1).view(dtype).reshape(dims))
+            if n in self.overwritten:
+                same = (bases[n].dtype, bases[n].shape) == (dtype, dims)
+                results.append(bases[n] if same else bases[n].reshape(-1).view(dtype).reshape(dims))
                 continue
             if n not in fresh:
                 fresh[n] = bases[n] = recycle.empty(dims, dtype)

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from heron.errors import HeronError
+from heron.runtime import numpy_api
 
 #: bytes from which on an array is worth it
 LARGE = 1 << 20
@@ -31,8 +32,6 @@ _SHARE = 8
 
 _HUGE_PAGE = 1 << 21
 _MADV_FREE, _MADV_HUGEPAGE = 8, 14
-#: where NumPy's C API table has `PyDataMem_SetHandler`
-_SET_HANDLER = 304
 
 
 def empty(dims: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
@@ -65,6 +64,11 @@ def kept_bytes() -> int:
     return ctypes.c_int64.from_buffer(_state(), 8).value
 
 
+def handler() -> Any:
+    """The allocator as the capsule `PyDataMem_SetHandler` takes; None where there is none."""
+    return None if _handler_swap() is None else _handler()
+
+
 # -- NumPy's side ------------------------------------------------------------------------------------------------------
 
 
@@ -87,12 +91,7 @@ def _handler_swap() -> Callable[[Any], Any] | None:
     """``PyDataMem_SetHandler``: sets the allocator of the calling context, gives the one before. None: not here."""
     if platform.system() != "Linux":
         return None
-    from numpy._core import _multiarray_umath  # pyright: ignore[reportAttributeAccessIssue]
-
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    table = ctypes.cast(pointer(_multiarray_umath._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
-    address = table[_SET_HANDLER]
+    address = numpy_api.function(numpy_api.SET_HANDLER)
     return ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(address) if address else None
 
 

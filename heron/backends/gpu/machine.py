@@ -191,7 +191,7 @@ class CompiledOnly(Executable):
         if not used:
             self.trace.note(f"{unknown}{self.cubin.tool} does not tell them")
 
-    def execute(self, arrays: list[Any]) -> list[Any]:
+    def execute(self, arrays: list[Any], donate: bool = False) -> list[Any]:
         simulated = f"sim:{'sm_90' if self.target == 'cuda' else self.target}"
         raise HeronError(
             "RUN030",

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import ctypes
 import time
+from collections.abc import Sequence as Seq
 from typing import Any
 
 import numpy as np
 
+from heron.runtime.cpu.call import Call, load, quick_call
 from heron.runtime.cpu.pool import Pool
 from heron.runtime.cpu.profile import Profile
-from heron.runtime.executable import Executable
+from heron.runtime.executable import Executable, Signature, array_facts
 from heron.runtime.memory import HostMemory
 from heron.runtime.thunks import HostThunk
 
@@ -54,7 +56,11 @@ def view(address: int | None, dtype: np.dtype, dims: tuple[int, ...]) -> np.ndar
 
 
 class CpuExecutable(Executable):
-    """Calls the native program with a table of buffer addresses. Safe to call from several threads."""
+    """Calls the native program with a table of buffer addresses. Safe to call from several threads.
+
+    The second call makes a quick way in (`call.py`), which takes exact arrays as they are. What it refuses goes the
+    long way: checked and made to fit, then tried again, or bound here.
+    """
 
     def __init__(
         self,
@@ -67,21 +73,67 @@ class CpuExecutable(Executable):
         **facts: Any,
     ) -> None:
         super().__init__(**facts)
+        load()
         #: where the time of all calls went, if `Options.profile` asked for it
         self.profile = profile
         self._code = code  # machine code lives as long as this
         self._hosts = hosts
         self._memory = memory
         self._pool = pool  # None: no work is shared
+        self._address = program
         self._program = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(program)
         self._table = ctypes.c_void_p * max(1, len(memory.allocations))
+        plain = type(self.signature) is Signature and not self._turned_arguments and not self._turned_outputs
+        result = self.signature.result
+        self._takes_plain = plain
+        self._gives_one = plain and result.is_array
+        self._gives_flat = plain and bool(result.tuple_shapes) and all(s.is_array for s in result.tuple_shapes or ())
+        self._used = False
+        self._ways: dict[bool, Call | None] = {}  # by whether arguments are donated
+        self._quick: Call = _refuse  # for plain arguments that are not donated
 
-    def execute(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
+    def __call__(self, *arrays: Any) -> Any:
+        pool = self._pool
+        if pool is not None and not pool.started:
+            pool.start()
+        found = self._quick(*arrays)
+        if found is NotImplemented:
+            return self.signature.pack(super().run(arrays))
+        if self._hosts.keep:
+            self._hosts.check()
+        if self._gives_one:
+            return found[0]
+        return found if self._gives_flat else self.signature.pack(found)
+
+    def run(self, arrays: Seq[Any], *, donate: bool = False) -> list[np.ndarray]:
+        if donate:
+            return super().run(arrays, donate=True)
         if self._pool is not None and not self._pool.started:
             self._pool.start()
+        found = self._quick(*arrays)
+        if found is NotImplemented:
+            return super().run(arrays)
+        if self._hosts.keep:
+            self._hosts.check()
+        return list(found)
+
+    def execute(self, arrays: list[np.ndarray], donate: bool = False) -> list[np.ndarray]:
+        if self._pool is not None and not self._pool.started:
+            self._pool.start()
+        if donate:
+            self._memory.need_apart(arrays)
+        way = self._way(donate)
+        found = NotImplemented if way is None else way(*arrays)
+        results = self._bound(arrays, donate) if found is NotImplemented else list(found)
+        if self._hosts.keep:
+            self._hosts.check()
+        return results
+
+    def _bound(self, arrays: list[np.ndarray], donate: bool) -> list[np.ndarray]:
+        """The long way: buffers bound in Python."""
         arenas = self._memory.borrow()
         try:
-            bases, results = self._memory.bind(arrays, arenas)
+            bases, results = self._memory.bind(arrays, arenas, donate)
             table = self._table(*[b.ctypes.data for b in bases])
             if self.profile is None:
                 self._program(ctypes.addressof(table))
@@ -91,6 +143,21 @@ class CpuExecutable(Executable):
                 self.profile.seconds += time.perf_counter() - began
         finally:
             self._memory.give_back(arenas)
-        if self._hosts.keep:
-            self._hosts.check()
         return results
+
+    def _way(self, donate: bool) -> Call | None:
+        """The quick way in, made when a program is called for the second time."""
+        if not self._used or self.profile is not None:  # a profile wants the time of the program alone
+            self._used = True
+            return None
+        if donate not in self._ways:
+            leaves = [s for p in self.signature.parameters for _, s in p.leaves() if s.is_array]
+            way = quick_call(self._address, self._memory, array_facts(leaves), donate)
+            self._ways[donate] = way
+            if way is not None and self._takes_plain and not donate:
+                self._quick = way
+        return self._ways[donate]
+
+
+def _refuse(*_: object) -> Any:
+    return NotImplemented

@@ -38,11 +38,13 @@ class SimExecutable(Executable):
         self._random = RandomState()
         self._uninit = any(r.checks & CHECKS["uninit"] for r in runners.values())
 
-    def execute(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
+    def execute(self, arrays: list[np.ndarray], donate: bool = False) -> list[np.ndarray]:
         """Run; with checks on raises the first finding (RUN075 to RUN079)."""
+        if donate:
+            self._memory.need_apart(arrays)
         arenas = self._memory.borrow()
         try:
-            bases, results = self._memory.bind(arrays, arenas)
+            bases, results = self._memory.bind(arrays, arenas, donate)
             written = Written(self.assignment.allocations) if self._uninit else None
             Stream(self.runners, bases, self._random, written).run(self.sequence)
         finally:
