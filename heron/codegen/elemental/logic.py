@@ -73,7 +73,7 @@ def compare(e: FunctionEmitter, direction: str, a: Value, b: Value, t: ElementTy
     if t.is_float:
         if total:
             sign = "u" if t is F8E8M0FNU else "s"
-            return e.b.cmpi(d if d in ("eq", "ne") else sign + d, _total_key(e, a, t), _total_key(e, b, t))
+            return e.b.cmpi(d if d in ("eq", "ne") else sign + d, total_key(e, a, t), total_key(e, b, t))
         return e.b.cmpf("une" if d == "ne" else f"o{d}", widen(e, a, t), widen(e, b, t))
     if d in ("eq", "ne"):
         return e.b.cmpi(d, a, b)
@@ -85,7 +85,7 @@ def _compare_complex(e: FunctionEmitter, d: str, a: Pair, b: Pair) -> SSAValue:
     return e.b.op(kind, e.b.cmpf(predicate, a.re, b.re), e.b.cmpf(predicate, a.im, b.im))
 
 
-def _total_key(e: FunctionEmitter, value: SSAValue, t: ElementType) -> SSAValue:
+def total_key(e: FunctionEmitter, value: SSAValue, t: ElementType) -> SSAValue:
     """An integer that orders as the float's bits do: all bits but the sign flipped when negative.
 
     f8e8m0fnu has no sign; the one NaN of the fnuz types comes first.

@@ -147,6 +147,84 @@ def test_long_rows_use_the_heap() -> None:
     check(program((20000,), 0), [keys, positions((20000,), 0)], "cpu")
 
 
+TOTAL = ", type=TOTALORDER"
+CANONICAL = """
+  {p}ne = pred[] compare({p}, {p}), direction=NE {p}eq = pred[] compare({p}, z), direction=EQ
+  {p}s = f32[] select({p}eq, z, {p}) {p}c = f32[] select({p}ne, n, {p}s)"""
+#: comparators of (f32, s32) by name: text, bits of the keys
+COMPARATORS = {
+    "float": (f"ROOT r = pred[] compare(a, b), direction=LT{TOTAL}", "32"),
+    "descending": (f"ROOT r = pred[] compare(a, b), direction=GT{TOTAL}", "32"),
+    "sides changed": (f"ROOT r = pred[] compare(b, a), direction=GT{TOTAL}", "32"),
+    "second operand": ("ROOT r = pred[] compare(i, j), direction=GT", "32"),
+    "computed": (
+        "z = f32[] constant(0) n = f32[] constant(nan)"
+        + CANONICAL.format(p="a")
+        + CANONICAL.format(p="b")
+        + f" ROOT r = pred[] compare(ac, bc), direction=LT{TOTAL}",
+        "32",
+    ),
+    "two keys": (
+        f"l = pred[] compare(i, j), direction=LT e = pred[] compare(i, j), direction=EQ "
+        f"m = pred[] compare(a, b), direction=GT{TOTAL} n = pred[] and(e, m) ROOT r = pred[] or(l, n)",
+        "32 and 32",
+    ),
+    "two keys by select": (
+        f"l = pred[] compare(a, b), direction=LT{TOTAL} e = pred[] compare(a, b), direction=EQ{TOTAL} "
+        f"m = pred[] compare(i, j), direction=GT ROOT r = pred[] select(e, m, l)",
+        "32 and 32",
+    ),
+    # no keys: merged
+    "partial order": ("ROOT r = pred[] compare(a, b), direction=LT", ""),
+    "not strict": (f"ROOT r = pred[] compare(a, b), direction=LE{TOTAL}", ""),
+    "one element twice": (
+        "d = s32[] subtract(i, j) e = s32[] subtract(j, i) ROOT r = pred[] compare(d, e), direction=LT",
+        "",
+    ),
+    "different": ("d = s32[] negate(i) e = s32[] abs(j) ROOT r = pred[] compare(d, e), direction=LT", ""),
+    "equal by another order": (
+        f"l = pred[] compare(a, b), direction=LT{TOTAL} e = pred[] compare(a, b), direction=EQ "
+        f"m = pred[] compare(i, j), direction=LT n = pred[] and(e, m) ROOT r = pred[] or(l, n)",
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", COMPARATORS)
+def test_cpu_sorts_by_the_bits_of_keys(name: str) -> None:
+    body, bits = COMPARATORS[name]
+    source = program((3, 90), 1).replace("ROOT r = pred[] compare(a, b), direction=LT }", body + " }")
+    assert body in source
+    (kernel,) = emit_sort(root_fusion(source), "k", targets.get("cpu"))
+    assert kernel.notes["form"] == (f"radix sort of 90 by {bits} bits" if bits else "merge sort of 90")
+    if name in ("different", "not strict", "equal by another order"):  # no order: any result is as good
+        return
+    x = RNG.integers(-9, 9, (3, 90)).astype(np.float32)
+    x[x == 4] = -0.0
+    if "partial" not in name:
+        x[1, 5:9], x[2, 3], x[0, 8] = np.nan, -np.inf, np.float32(-np.nan)
+    check(source, [x, RNG.integers(-3, 3, (3, 90)).astype(np.int32)], "cpu")
+
+
+@pytest.mark.parametrize(
+    ("type_", "dtype"),
+    [("s64", np.int64), ("u64", np.uint64), ("s16", np.int16), ("u8", np.uint8), ("pred", np.bool_)]
+    + [("bf16", ml_dtypes.bfloat16), ("f64", np.float64), ("f8e5m2", ml_dtypes.float8_e5m2)],
+)
+@pytest.mark.parametrize("direction", ["LT", "GT"])
+def test_cpu_radix_sort_of_types(type_: str, dtype: type, direction: str) -> None:
+    size = np.dtype(dtype).itemsize
+    keys = RNG.integers(0, 256, (2, 120 * size), np.uint8).view(dtype)  # any bits, NaNs of both signs too
+    if type_ == "pred":
+        keys = (keys.view(np.uint8) % 2).view(np.bool_)
+    keys[1] = keys[1, 0]  # all bytes in common
+    is_float = type_[0] in "fb"
+    source = program(keys.shape, 1, type_, direction + TOTAL * is_float)
+    (kernel,) = emit_sort(root_fusion(source), "k", targets.get("cpu"))
+    assert "radix" in kernel.notes["form"]
+    check(source, [keys, positions(keys.shape, 1)], "cpu")
+
+
 def test_ptx() -> None:
     for kernel in emit_sort(root_fusion(program((5000,), 0)), "k", targets.get("sm_90"))[:2]:
         text = to_ptx(lower(kernel, "sm_90"))
