@@ -10,8 +10,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from heron.backends.library.convolution import convolution, select_and_scatter
+from heron.backends.library.custom_calls import custom_call
 from heron.backends.library.fft import fft
-from heron.backends.library.linalg import cholesky, custom_call, triangular_solve
+from heron.backends.library.linalg import cholesky, triangular_solve
 from heron.hlo.instruction import Instruction
 from heron.runtime.thunks import Thunk
 

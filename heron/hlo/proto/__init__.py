@@ -26,6 +26,7 @@ __all__ = [
     "looks_like",
     "to_hlo_proto",
     "to_proto",
+    "to_proto_with_config",
     "to_snapshot",
 ]
 
@@ -68,6 +69,19 @@ def to_hlo_proto(module: Module) -> bytes:
 
     to = MESSAGES["HloProto"]()
     to.hlo_module.CopyFrom(to_message(module))
+    return serialize(to)
+
+
+def to_proto_with_config(module: Module) -> bytes:
+    """The bytes of an HloModuleProtoWithConfig: the module, its interface and how many devices run it."""
+    from heron.hlo.proto.schema import MESSAGES
+    from heron.hlo.proto.writer import serialize, to_message
+
+    to = MESSAGES["HloModuleProtoWithConfig"]()
+    to.hlo_module.CopyFrom(to_message(module))
+    to.config.entry_computation_layout.CopyFrom(to.hlo_module.host_program_shape)
+    to.config.replica_count = module.header.get("replica_count", 1)
+    to.config.num_partitions = module.header.get("num_partitions", 1)
     return serialize(to)
 
 

@@ -391,6 +391,13 @@ HloModuleProto
   19 FrontendAttributes frontend_attributes
   22 bytes* payloads
   {HEADER_FIELD} string header_text
+HloModuleConfigProto
+  1 ProgramShapeProto entry_computation_layout
+  4 int64 replica_count
+  5 int64 num_partitions
+HloModuleProtoWithConfig
+  1 HloModuleProto hlo_module
+  2 HloModuleConfigProto config
 HloProto
   1 HloModuleProto hlo_module
 HloSnapshot

@@ -73,6 +73,14 @@ class _Writer:
         self._header(to)
         return to
 
+    def _schedule_reducers(self, to: Message) -> None:
+        """XLA wants an order for all but fused computations; those an op applies to elements keep theirs."""
+        fused = {i.attrs["calls"] for i in self._module.instructions() if i.opcode == "fusion"}
+        for c in computation_order(self._module):
+            if c not in fused and c not in (self._module.schedule or {}):
+                ids = [self._ids[i] for i in c.instructions]
+                to.schedule.sequences.add(key=self._numbers[c]).value.instruction_ids.extend(ids)
+
     def _header(self, to: Message) -> None:
         module, header = self._module, self._module.header
         parameters, result = module.entry_layout or (tuple(p.shape for p in module.entry.parameters), None)
@@ -82,6 +90,7 @@ class _Writer:
             to.schedule.sequences.add(key=self._numbers[c]).value.instruction_ids.extend([self._ids[i] for i in order])
         if module.schedule is not None:
             to.schedule.SetInParent()
+            self._schedule_reducers(to)
         for output, number, index, kind in header.get("input_output_alias", ()):
             kind_number = enums.number(enums.ALIAS, kind)
             to.input_output_alias.entries.add(

@@ -1,0 +1,162 @@
+"""Buffer: an array on a device, maybe not computed yet."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from heron.errors import HeronError
+from heron.hlo.types import ElementType
+from heron.pjrt.event import Event
+
+if TYPE_CHECKING:
+    from heron.pjrt.device import Device, Memory
+
+
+class Buffer:
+    """An array in a memory. Its elements lie row-major; sub-byte types take a byte each, as in NumPy.
+
+    ``ready`` is the event of what computes it; the array is there once it is. Deleted or donated, a buffer keeps its
+    type and dimensions only.
+
+    >>> import numpy as np
+    >>> from heron import pjrt
+    >>> b = pjrt.Client("cpu").buffer_from_host(np.zeros((2, 3), np.int8))
+    >>> b.element_type, b.dims, b.size_in_bytes
+    (s8, (2, 3), 6)
+    >>> b.delete()
+    >>> b.to_host()
+    Traceback (most recent call last):
+    ...
+    heron.errors.HeronError: error[PJRT004]: the buffer s8[2,3] has been deleted or donated
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_array",
+        "deleted",
+        "dims",
+        "element_type",
+        "external_references",
+        "handle",
+        "memory",
+        "owned",
+        "ready",
+    )
+
+    def __init__(
+        self, memory: Memory, element_type: ElementType, dims: tuple[int, ...], array: np.ndarray | None, owned: bool
+    ) -> None:
+        self.memory, self.element_type, self.dims = memory, element_type, dims
+        self._array = array
+        self.owned = owned  # nobody else sees the memory: a program it is donated to may write there
+        self.ready = Event() if array is None else Event.done()
+        self.deleted = False
+        self.external_references = 0
+        self.handle: Any = None
+        memory.device.memory_stats.add(self.size_in_bytes)
+
+    def __del__(self) -> None:
+        if not self.deleted:
+            self._leave()
+
+    @property
+    def device(self) -> Device:
+        return self.memory.device
+
+    @property
+    def size_in_bytes(self) -> int:
+        """Bytes it takes in its memory."""
+        size = self.element_type.byte_size
+        for d in self.dims:
+            size *= d
+        return size
+
+    # -- being computed ----------------------------------------------------------------------------------------------
+    def fulfil(self, array: np.ndarray) -> None:
+        """The array is there."""
+        self._array = array
+        self.ready.set()
+
+    def fail(self, error: BaseException) -> None:
+        """It will not be there: whoever wants it gets the error."""
+        self.ready.set(error)
+
+    def array(self) -> np.ndarray:
+        """The elements themselves, no copy; waits for them.
+
+        Raises PJRT004 for a deleted buffer, and what its computation failed with.
+        """
+        if not self.ready.is_ready:
+            self.ready.wait()
+        if self.ready.error is not None:
+            raise self.ready.error
+        found = self._array
+        if found is None:
+            raise self.gone()
+        return found
+
+    def gone(self) -> HeronError:
+        """The error of using a buffer that is no more."""
+        return HeronError("PJRT004", f"the buffer {self} has been deleted or donated")
+
+    # -- to the host and elsewhere -----------------------------------------------------------------------------------
+    def to_host(self) -> np.ndarray:
+        """A copy as NumPy array."""
+        return self.array().copy()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        found = self.array()
+        if dtype is not None and found.dtype != dtype:
+            return found.astype(dtype)
+        return found.copy() if copy else found
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        return self.array().__dlpack__(**kwargs)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.array().__dlpack_device__()
+
+    def copy_to(self, memory: Memory) -> Buffer:
+        """A copy in another memory, made when this one is ready."""
+        copy = Buffer(memory, self.element_type, self.dims, None, owned=True)
+
+        def fill(error: BaseException | None) -> None:
+            try:
+                copy.fulfil(self.array().copy())
+            except Exception as e:
+                copy.fail(e)
+
+        self.ready.on_ready(fill)
+        return copy
+
+    @property
+    def pointer(self) -> int:
+        """Address of the first element."""
+        return self.array().ctypes.data
+
+    # -- the end -----------------------------------------------------------------------------------------------------
+    def delete(self) -> None:
+        """Let the memory go, when nothing that is under way reads it any more."""
+        if not self.deleted:
+            self.deleted = True
+            self._leave()
+            if self.ready.is_ready:
+                self._array = None
+
+    def donated(self) -> np.ndarray | None:
+        """Give the memory to a program; None where somebody else sees it, so that the program must copy."""
+        array = self.array()
+        alone = self.owned and not self.external_references
+        self.delete()
+        return array if alone else None
+
+    def _leave(self) -> None:
+        self.memory.device.memory_stats.add(-self.size_in_bytes)
+
+    def __str__(self) -> str:
+        return f"{self.element_type}[{','.join(map(str, self.dims))}]"
+
+    def __repr__(self) -> str:
+        return f"<Buffer {self} on {self.device}>"

@@ -1,0 +1,47 @@
+"""The `PJRT_Api` structure itself."""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from typing import Any
+
+from heron.pjrt.c_api import abi, native
+from heron.pjrt.c_api.slots import callable_of
+
+#: the name PJRT gives the capsule its structure travels in
+_CAPSULE = b"pjrt_c_api"
+
+
+@cache
+def address() -> int:
+    """The address of heron's `PJRT_Api`, which lives as long as the process."""
+    names = native.slots()
+    native.bind({name: callable_of(name) for name in names}, names)
+    api: Any = abi.struct("PJRT_Api")()
+    api.struct_size = ctypes.sizeof(api)
+    version = api.pjrt_api_version
+    version.struct_size = ctypes.sizeof(version)
+    version.major_version, version.minor_version = abi.version()
+    for name in abi.functions():
+        setattr(api, name, native.entry(name))
+    extension = _layouts()
+    api.extension_start = ctypes.addressof(extension)
+    for lasting in (api, extension):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(lasting))
+    return ctypes.addressof(api)
+
+
+def capsule() -> Any:
+    """A PyCapsule of the structure."""
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    return new(address(), _CAPSULE, None)
+
+
+def _layouts() -> Any:
+    count = len(abi.LAYOUT_FUNCTIONS)
+    extension = (ctypes.c_uint64 * (3 + count))()
+    extension[0], extension[1], extension[2] = ctypes.sizeof(extension), abi.extension_type("Layouts"), 0
+    extension[3:] = [native.entry(name) for name in abi.LAYOUT_FUNCTIONS]
+    return extension

@@ -1,0 +1,403 @@
+"""The native side of the C interface, as LLVM text: entry points, and getters that need no Python.
+
+C++ may call from any thread, with or without Python's lock, while an exception is being raised, and after Python has
+ended. An entry point therefore returns at once when Python is going, takes the lock, puts a pending exception aside
+and calls the slot's Python function with the address of the arguments; that gives 0 or the address of an error. A
+getter copies fields from the handle's cell (`handles.py`) to the arguments.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Any
+
+from heron.pjrt.c_api import abi, handles
+
+#: Python's own functions that entry points call, as LLVM declares them
+_PYTHON = {
+    "Py_DecRef": "void @Py_DecRef(ptr)",
+    "PyErr_Clear": "void @PyErr_Clear()",
+    "PyErr_Fetch": "void @PyErr_Fetch(ptr, ptr, ptr)",
+    "PyErr_Restore": "void @PyErr_Restore(ptr, ptr, ptr)",
+    "PyGILState_Ensure": "i32 @PyGILState_Ensure()",
+    "PyGILState_Release": "void @PyGILState_Release(i32)",
+    "PyLong_AsVoidPtr": "ptr @PyLong_AsVoidPtr(ptr)",
+    "PyLong_FromVoidPtr": "ptr @PyLong_FromVoidPtr(ptr)",
+    "PyObject_CallOneArg": "ptr @PyObject_CallOneArg(ptr, ptr)",
+}
+
+#: getters: the argument that is the handle, its cell, and (field of the cell, argument) of what is copied
+_CLIENT, _DEVICE = handles.ClientCell, handles.DeviceCell
+_DESCRIPTION, _MEMORY = handles.DescriptionCell, handles.MemoryCell
+_EXECUTABLE, _BUFFER, _TOPOLOGY = handles.ExecutableCell, handles.BufferCell, handles.TopologyCell
+_DEVICES = (("devices", "addressable_devices"), ("num_devices", "num_addressable_devices"))
+GETTERS: dict[str, tuple[str, type[handles.Cell], tuple[tuple[str, str], ...]]] = {
+    "PJRT_Client_PlatformName": ("client", _CLIENT, (("name", "platform_name"), ("name_size", "platform_name_size"))),
+    "PJRT_Client_PlatformVersion": (
+        *("client", _CLIENT),
+        (("version", "platform_version"), ("version_size", "platform_version_size")),
+    ),
+    "PJRT_Client_ProcessIndex": ("client", _CLIENT, (("process_index", "process_index"),)),
+    "PJRT_Client_Devices": ("client", _CLIENT, (("devices", "devices"), ("num_devices", "num_devices"))),
+    "PJRT_Client_AddressableDevices": ("client", _CLIENT, _DEVICES),
+    "PJRT_Client_AddressableMemories": (
+        *("client", _CLIENT),
+        (("memories", "addressable_memories"), ("num_memories", "num_addressable_memories")),
+    ),
+    "PJRT_Client_TopologyDescription": ("client", _CLIENT, (("topology", "topology"),)),
+    "PJRT_DeviceDescription_Id": ("device_description", _DESCRIPTION, (("id", "id"),)),
+    "PJRT_DeviceDescription_ProcessIndex": (
+        *("device_description", _DESCRIPTION),
+        (("process_index", "process_index"),),
+    ),
+    "PJRT_DeviceDescription_Attributes": (
+        *("device_description", _DESCRIPTION),
+        (("num_attributes", "num_attributes"), ("attributes", "attributes")),
+    ),
+    "PJRT_DeviceDescription_Kind": (
+        *("device_description", _DESCRIPTION),
+        (("kind", "device_kind"), ("kind_size", "device_kind_size")),
+    ),
+    "PJRT_DeviceDescription_DebugString": (
+        *("device_description", _DESCRIPTION),
+        (("text", "debug_string"), ("text_size", "debug_string_size")),
+    ),
+    "PJRT_DeviceDescription_ToString": (
+        *("device_description", _DESCRIPTION),
+        (("text", "to_string"), ("text_size", "to_string_size")),
+    ),
+    "PJRT_Device_GetDescription": ("device", _DEVICE, (("description", "device_description"),)),
+    "PJRT_Device_IsAddressable": ("device", _DEVICE, (("is_addressable", "is_addressable"),)),
+    "PJRT_Device_LocalHardwareId": ("device", _DEVICE, (("local_hardware_id", "local_hardware_id"),)),
+    "PJRT_Device_AddressableMemories": (
+        *("device", _DEVICE),
+        (("memories", "memories"), ("num_memories", "num_memories")),
+    ),
+    "PJRT_Device_DefaultMemory": ("device", _DEVICE, (("default_memory", "memory"),)),
+    "PJRT_Memory_Id": ("memory", _MEMORY, (("id", "id"),)),
+    "PJRT_Memory_Kind": ("memory", _MEMORY, (("kind", "kind"), ("kind_size", "kind_size"))),
+    "PJRT_Memory_Kind_Id": ("memory", _MEMORY, (("kind_id", "kind_id"),)),
+    "PJRT_Memory_DebugString": ("memory", _MEMORY, (("text", "debug_string"), ("text_size", "debug_string_size"))),
+    "PJRT_Memory_ToString": ("memory", _MEMORY, (("text", "to_string"), ("text_size", "to_string_size"))),
+    "PJRT_Memory_AddressableByDevices": ("memory", _MEMORY, (("devices", "devices"), ("num_devices", "num_devices"))),
+    "PJRT_Executable_Name": (
+        *("executable", _EXECUTABLE),
+        (("name", "executable_name"), ("name_size", "executable_name_size")),
+    ),
+    "PJRT_Executable_NumReplicas": ("executable", _EXECUTABLE, (("num_replicas", "num_replicas"),)),
+    "PJRT_Executable_NumPartitions": ("executable", _EXECUTABLE, (("num_partitions", "num_partitions"),)),
+    "PJRT_Executable_NumOutputs": ("executable", _EXECUTABLE, (("num_outputs", "num_outputs"),)),
+    "PJRT_Executable_SizeOfGeneratedCodeInBytes": ("executable", _EXECUTABLE, (("code_size", "size_in_bytes"),)),
+    "PJRT_Executable_OutputElementTypes": (
+        *("executable", _EXECUTABLE),
+        (("output_types", "output_types"), ("num_outputs", "num_output_types")),
+    ),
+    "PJRT_Executable_OutputDimensions": (
+        *("executable", _EXECUTABLE),
+        (("num_outputs", "num_outputs"), ("output_dims", "dims"), ("output_dim_sizes", "dim_sizes")),
+    ),
+    "PJRT_Executable_OutputMemoryKinds": (
+        *("executable", _EXECUTABLE),
+        (("num_outputs", "num_outputs"), ("output_kinds", "memory_kinds"), ("output_kind_sizes", "memory_kind_sizes")),
+    ),
+    "PJRT_Executable_ParameterMemoryKinds": (
+        *("executable", _EXECUTABLE),
+        (
+            *(("num_parameters", "num_parameters"), ("parameter_kinds", "memory_kinds")),
+            ("parameter_kind_sizes", "memory_kind_sizes"),
+        ),
+    ),
+    "PJRT_LoadedExecutable_AddressableDevices": ("executable", _EXECUTABLE, _DEVICES),
+    "PJRT_LoadedExecutable_AddressableDeviceLogicalIds": (
+        *("executable", _EXECUTABLE),
+        (
+            ("logical_ids", "addressable_device_logical_ids"),
+            ("num_devices", "num_addressable_device_logical_ids"),
+        ),
+    ),
+    "PJRT_LoadedExecutable_IsDeleted": ("executable", _EXECUTABLE, (("is_deleted", "is_deleted"),)),
+    "PJRT_Buffer_ElementType": ("buffer", _BUFFER, (("type", "type"),)),
+    "PJRT_Buffer_Dimensions": ("buffer", _BUFFER, (("dims", "dims"), ("num_dims", "num_dims"))),
+    "PJRT_Buffer_UnpaddedDimensions": ("buffer", _BUFFER, (("dims", "unpadded_dims"), ("num_dims", "num_dims"))),
+    "PJRT_Buffer_DynamicDimensionIndices": (
+        *("buffer", _BUFFER),
+        (("null", "dynamic_dim_indices"), ("zero", "num_dynamic_dims")),
+    ),
+    "PJRT_Buffer_OnDeviceSizeInBytes": ("buffer", _BUFFER, (("size", "on_device_size_in_bytes"),)),
+    "PJRT_Buffer_Device": ("buffer", _BUFFER, (("device", "device"),)),
+    "PJRT_Buffer_Memory": ("buffer", _BUFFER, (("memory", "memory"),)),
+    "PJRT_Buffer_IsDeleted": ("buffer", _BUFFER, (("is_deleted", "is_deleted"),)),
+    "PJRT_Buffer_IsOnCpu": ("buffer", _BUFFER, (("is_on_cpu", "is_on_cpu"),)),
+    "PJRT_TopologyDescription_PlatformName": (
+        *("topology", _TOPOLOGY),
+        (("name", "platform_name"), ("name_size", "platform_name_size")),
+    ),
+    "PJRT_TopologyDescription_PlatformVersion": (
+        *("topology", _TOPOLOGY),
+        (("version", "platform_version"), ("version_size", "platform_version_size")),
+    ),
+    "PJRT_TopologyDescription_GetDeviceDescriptions": (
+        *("topology", _TOPOLOGY),
+        (("descriptions", "descriptions"), ("num_descriptions", "num_descriptions")),
+    ),
+    "PJRT_TopologyDescription_Attributes": (
+        *("topology", _TOPOLOGY),
+        (("attributes", "attributes"), ("num_attributes", "num_attributes")),
+    ),
+    "PJRT_TopologyDescription_Fingerprint": ("topology", _TOPOLOGY, (("fingerprint", "fingerprint"),)),
+}
+
+
+@cache
+def code() -> dict[str, int]:
+    """Addresses of the native functions by name; they live as long as the process."""
+    from heron.codegen.llvm.jit import Jit
+
+    python = ctypes.pythonapi
+    symbols = {name: ctypes.cast(getattr(python, name), ctypes.c_void_p).value or 0 for name in _PYTHON}
+    is_ending = getattr(python, "Py_IsFinalizing", None) or python._Py_IsFinalizing
+    symbols["heron_is_ending"] = ctypes.cast(is_ending, ctypes.c_void_p).value or 0
+    jit = Jit(level=1, symbols=symbols)
+    linked = jit.add(_text(), "pjrt")
+    for lasting in (jit, linked):
+        python.Py_IncRef(ctypes.py_object(lasting))
+    return dict(linked.addresses)
+
+
+def entry(name: str) -> int:
+    """Address of the native function of that slot."""
+    return code()[name]
+
+
+def bind(functions: dict[str, Callable[[int], int]], names: Iterable[str]) -> None:
+    """Say which Python function is behind each entry point; they live as long as the process."""
+    table = (ctypes.c_void_p * len(functions)).from_address(_table())
+    for n, name in enumerate(names):
+        function = functions[name]
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(function))
+        table[n] = id(function)
+
+
+def _table() -> int:
+    get = ctypes.CFUNCTYPE(ctypes.c_void_p)(code()["heron_functions"])
+    return get() or 0
+
+
+def slots() -> tuple[str, ...]:
+    """Slots Python functions are behind, in their order in the native table."""
+    return tuple(n for n in (*abi.functions(), *abi.LAYOUT_FUNCTIONS) if n not in GETTERS and n not in NATIVE)
+
+
+# -- text --------------------------------------------------------------------------------------------------------------
+
+
+def _text() -> str:
+    names = slots()
+    parts = [f"declare {declaration}" for declaration in _PYTHON.values()]
+    parts += ["declare i32 @heron_is_ending()", "declare void @free(ptr)"]
+    parts += [f"@functions = internal global [{len(names)} x ptr] zeroinitializer", _COMMON]
+    parts += [_entry_point(name, n) for n, name in enumerate(names)]
+    parts += [_getter(name, *facts) for name, facts in GETTERS.items()]
+    return "\n".join([*parts, _ERRORS, _USER_DATA])
+
+
+def _entry_point(name: str, n: int) -> str:
+    return f"""define ptr @{name}(ptr %args) {{
+  %function = load ptr, ptr getelementptr ([1 x ptr], ptr @functions, i64 0, i64 {n})
+  %error = call ptr @heron_call(ptr %function, ptr %args)
+  ret ptr %error
+}}"""
+
+
+def _getter(name: str, owner: str, cell: type[handles.Cell], fields: tuple[tuple[str, str], ...]) -> str:
+    args = abi.struct(f"{name}_Args")
+    lines = [f"define ptr @{name}(ptr %args) {{", *_load("handle", "ptr", "args", getattr(args, owner).offset)]
+    for n, (source, target) in enumerate(fields):
+        size = getattr(cell, source).size
+        assert size == getattr(args, target).size, (name, source, target)
+        lines += _load(f"value{n}", f"i{8 * size}", "handle", getattr(cell, source).offset)
+        lines += _store(f"value{n}", f"i{8 * size}", "args", getattr(args, target).offset)
+    return "\n".join([*lines, "  ret ptr null", "}"])
+
+
+def _load(name: str, kind: str, base: str, offset: int) -> list[str]:
+    place = f"{name}.at"
+    return [
+        f"  %{place} = getelementptr i8, ptr %{base}, i64 {offset}",
+        f"  %{name} = load {kind}, ptr %{place}",
+    ]
+
+
+def _store(name: str, kind: str, base: str, offset: int) -> list[str]:
+    place = f"{name}.to"
+    return [
+        f"  %{place} = getelementptr i8, ptr %{base}, i64 {offset}",
+        f"  store {kind} %{name}, ptr %{place}",
+    ]
+
+
+_COMMON = """
+define ptr @heron_functions() {
+  ret ptr @functions
+}
+
+define internal ptr @heron_call(ptr %function, ptr %args) noinline {
+entry:
+  %type = alloca ptr
+  %value = alloca ptr
+  %trace = alloca ptr
+  %ending = call i32 @heron_is_ending()
+  %going = icmp ne i32 %ending, 0
+  br i1 %going, label %nothing, label %run
+run:
+  %lock = call i32 @PyGILState_Ensure()
+  call void @PyErr_Fetch(ptr %type, ptr %value, ptr %trace)
+  %number = call ptr @PyLong_FromVoidPtr(ptr %args)
+  %result = call ptr @PyObject_CallOneArg(ptr %function, ptr %number)
+  call void @Py_DecRef(ptr %number)
+  %raised = icmp eq ptr %result, null
+  br i1 %raised, label %clear, label %read
+clear:
+  call void @PyErr_Clear()
+  br label %done
+read:
+  %address = call ptr @PyLong_AsVoidPtr(ptr %result)
+  call void @Py_DecRef(ptr %result)
+  br label %done
+done:
+  %error = phi ptr [ null, %clear ], [ %address, %read ]
+  %t = load ptr, ptr %type
+  %v = load ptr, ptr %value
+  %b = load ptr, ptr %trace
+  call void @PyErr_Restore(ptr %t, ptr %v, ptr %b)
+  call void @PyGILState_Release(i32 %lock)
+  ret ptr %error
+nothing:
+  ret ptr null
+}
+"""
+
+# an error: its table, i32 code, address and size of its message, then the message; made by `errors.py` with malloc
+_ERRORS = """
+define void @heron_error_destroy(ptr %error) {
+  call void @free(ptr %error)
+  ret void
+}
+
+define void @heron_error_message(ptr %error, ptr %text, ptr %size) {
+  %text.at = getelementptr i8, ptr %error, i64 16
+  %address = load ptr, ptr %text.at
+  store ptr %address, ptr %text
+  %size.at = getelementptr i8, ptr %error, i64 24
+  %bytes = load i64, ptr %size.at
+  store i64 %bytes, ptr %size
+  ret void
+}
+
+define i32 @heron_error_code(ptr %error) {
+  %code.at = getelementptr i8, ptr %error, i64 8
+  %code = load i32, ptr %code.at
+  ret i32 %code
+}
+
+define void @heron_error_payloads(ptr %error, ptr %visitor, ptr %user) {
+  ret void
+}
+
+define void @PJRT_Error_Destroy(ptr %args) {
+  %at = getelementptr i8, ptr %args, i64 16
+  %error = load ptr, ptr %at
+  call void @free(ptr %error)
+  ret void
+}
+
+define void @PJRT_Error_Message(ptr %args) {
+  %at = getelementptr i8, ptr %args, i64 16
+  %error = load ptr, ptr %at
+  %text = getelementptr i8, ptr %args, i64 24
+  %size = getelementptr i8, ptr %args, i64 32
+  call void @heron_error_message(ptr %error, ptr %text, ptr %size)
+  ret void
+}
+
+define ptr @PJRT_Error_GetCode(ptr %args) {
+  %at = getelementptr i8, ptr %args, i64 16
+  %error = load ptr, ptr %at
+  %code = call i32 @heron_error_code(ptr %error)
+  %to = getelementptr i8, ptr %args, i64 24
+  store i32 %code, ptr %to
+  ret ptr null
+}
+
+define ptr @PJRT_Error_ForEachPayload(ptr %args) {
+  ret ptr null
+}
+"""
+
+# notes of frameworks in a memory: key, value and destructor, USER_DATA of them after the table
+_USER_DATA = f"""
+define ptr @heron_memory_get(ptr %memory, ptr %key) {{
+entry:
+  br label %look
+look:
+  %n = phi i64 [ 0, %entry ], [ %next, %other ]
+  %at = getelementptr [3 x ptr], ptr %memory, i64 %n
+  %key.at = getelementptr i8, ptr %at, i64 8
+  %found = load ptr, ptr %key.at
+  %same = icmp eq ptr %found, %key
+  br i1 %same, label %here, label %other
+other:
+  %next = add i64 %n, 1
+  %end = icmp eq i64 %next, {handles.USER_DATA}
+  br i1 %end, label %none, label %look
+here:
+  %value.at = getelementptr i8, ptr %at, i64 16
+  %value = load ptr, ptr %value.at
+  ret ptr %value
+none:
+  ret ptr null
+}}
+
+define void @heron_memory_set(ptr %memory, ptr %key, ptr %value, ptr %destroy) {{
+entry:
+  br label %look
+look:
+  %n = phi i64 [ 0, %entry ], [ %next, %other ]
+  %at = getelementptr [3 x ptr], ptr %memory, i64 %n
+  %key.at = getelementptr i8, ptr %at, i64 8
+  %found = load ptr, ptr %key.at
+  %same = icmp eq ptr %found, %key
+  %free = icmp eq ptr %found, null
+  %fits = or i1 %same, %free
+  br i1 %fits, label %here, label %other
+other:
+  %next = add i64 %n, 1
+  %end = icmp eq i64 %next, {handles.USER_DATA}
+  br i1 %end, label %none, label %look
+here:
+  %value.at = getelementptr i8, ptr %at, i64 16
+  %destroy.at = getelementptr i8, ptr %at, i64 24
+  %old = load ptr, ptr %value.at
+  %old.destroy = load ptr, ptr %destroy.at
+  store ptr %value, ptr %value.at
+  store ptr %destroy, ptr %destroy.at
+  store ptr %key, ptr %key.at
+  %owned = icmp ne ptr %old.destroy, null
+  br i1 %owned, label %drop, label %none
+drop:
+  call void %old.destroy(ptr %old)
+  br label %none
+none:
+  ret void
+}}
+"""
+
+#: slots native code answers alone, beside the getters
+NATIVE = ("PJRT_Error_Destroy", "PJRT_Error_Message", "PJRT_Error_GetCode", "PJRT_Error_ForEachPayload")
+
+
+def call_c(result: Any, address: int, *args: tuple[Any, Any]) -> Any:
+    """Call C code at an address with (ctypes kind, value) pairs, without Python's lock."""
+    return ctypes.CFUNCTYPE(result, *[k for k, _ in args])(address)(*[v for _, v in args])

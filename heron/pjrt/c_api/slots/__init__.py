@@ -1,0 +1,124 @@
+"""The functions of `PJRT_Api` that are Python, one family a file; `slot` files each under its name.
+
+A slot gets its argument structure, writes results into it, and raises what goes wrong: the caller gets a PJRT_Error.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from heron.errors import HeronError
+from heron.pjrt.c_api import abi, errors, handles
+
+Slot = Callable[[Any], None]
+_SLOTS: dict[str, Slot] = {}
+
+
+def slot(name: str) -> Callable[[Slot], Slot]:
+    """Decorator: this is the function of that name."""
+
+    def file(function: Slot) -> Slot:
+        _SLOTS[name] = function
+        return function
+
+    return file
+
+
+def callable_of(name: str) -> Callable[[int], int]:
+    """What native code calls for a slot: the address of the arguments in, 0 or the address of an error out."""
+    from heron.pjrt.c_api.slots import (  # noqa: F401  (they file their slots)
+        buffers,
+        clients,
+        events,
+        executables,
+        layouts,
+        topologies,
+        transfers,
+    )
+
+    function = _SLOTS.get(name)
+    if function is None:
+
+        def refuse(_: int) -> int:
+            return errors.new(HeronError("PJRT015", f"heron has no {name} yet"))
+
+        return refuse
+    read = abi.struct(f"{name}_Args").from_address
+    new_error = errors.new
+
+    def call(address: int) -> int:
+        try:
+            function(read(address))
+        except BaseException as error:  # nothing may cross into native code
+            return new_error(error)
+        return 0
+
+    call.__name__ = name
+    return call
+
+
+def named_values(values: Mapping[str, Any]) -> tuple[Any, int, int]:
+    """An array of PJRT_NamedValue: what to keep alive, its address, its length."""
+    kind = abi.struct("PJRT_NamedValue")
+    made: list[Any] = []
+    keep: list[Any] = []
+    for name, value in values.items():
+        entry = kind()
+        entry.struct_size = ctypes.sizeof(kind)
+        buffer, entry.name, entry.name_size = handles.text(name)
+        keep.append(buffer)
+        keep.append(_set_value(entry, value))
+        made.append(entry)
+    array, address = handles.array(kind, made)
+    return (array, keep), address, len(made)
+
+
+def _set_value(entry: Any, value: Any) -> Any:
+    """Write a value into a PJRT_NamedValue; gives what to keep alive."""
+    union = entry._u0
+    entry.value_size = 1
+    if isinstance(value, bool):
+        entry.type, union.bool_value = 4, value
+    elif isinstance(value, int):
+        entry.type, union.int64_value = 1, value
+    elif isinstance(value, float):
+        entry.type, union.float_value = 3, value
+    elif isinstance(value, str):
+        buffer, address, size = handles.text(value)
+        entry.type, union.string_value, entry.value_size = 0, address, size
+        return buffer
+    elif isinstance(value, Sequence):
+        array, address = handles.array(ctypes.c_int64, value)
+        entry.type, union.int64_array_value, entry.value_size = 2, address, len(value)
+        return array
+    return None
+
+
+def read_named_values(address: int, count: int) -> dict[str, Any]:
+    """The values an array of PJRT_NamedValue holds."""
+    kind = abi.struct("PJRT_NamedValue")
+    found: dict[str, Any] = {}
+    for entry in (kind * count).from_address(address) if count else ():
+        union, size = entry._u0, entry.value_size
+        readers: tuple[Callable[[], Any], ...] = (
+            lambda u=union, n=size: handles.read_text(u.string_value, n).decode(errors="replace"),
+            lambda u=union: u.int64_value,
+            lambda u=union, n=size: handles.read_integers(ctypes.c_int64, u.int64_array_value, n),
+            lambda u=union: u.float_value,
+            lambda u=union: u.bool_value,
+        )
+        found[handles.read_text(entry.name, entry.name_size).decode(errors="replace")] = readers[entry.type]()
+    return found
+
+
+def give_bytes(data: bytes) -> int:
+    """Bytes in memory of C's, which whoever gets them frees with `FREE`."""
+    place = errors.malloc()(len(data) + 1)
+    ctypes.memmove(place, data + b"\0", len(data) + 1)
+    return place
+
+
+#: address of C's `free`, the deleter of what `give_bytes` made
+FREE = ctypes.cast(ctypes.CDLL(None).free, ctypes.c_void_p).value or 0

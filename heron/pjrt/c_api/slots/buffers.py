@@ -1,0 +1,280 @@
+"""Buffers across the C interface."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from heron.errors import HeronError
+from heron.hlo.types import ElementType
+from heron.pjrt import element_types
+from heron.pjrt.buffer import Buffer
+from heron.pjrt.c_api import errors, handles
+from heron.pjrt.c_api.handles import BufferCell
+from heron.pjrt.c_api.slots import slot
+from heron.pjrt.c_api.slots.clients import place
+from heron.pjrt.c_api.slots.events import give as give_event
+from heron.pjrt.client import ALIGNMENT
+from heron.pjrt.event import Event
+
+_I64 = ctypes.c_int64
+#: what the host promises of its memory: unchanged while the call lasts, until the copy is made, as long as the buffer
+_ZERO_COPY = 2
+_TILED = 0
+
+
+def give(buffer: Buffer) -> int:
+    """A handle of a buffer, which the caller destroys."""
+    dims = (_I64 * max(1, len(buffer.dims)))(*buffer.dims)
+    memory = buffer.memory
+    cell = BufferCell(
+        *(memory.device.handle, memory.handle, element_types.number(buffer.element_type)),
+        *(buffer.deleted, 1, ctypes.addressof(dims), len(buffer.dims), buffer.size_in_bytes),
+    )
+    handle = handles.new(buffer, cell, dims)
+    buffer.handle = cell
+    return handle.address
+
+
+def shape(args: Any, prefix: str = "") -> tuple[ElementType, tuple[int, ...]]:
+    """The element type and dimensions `args` give."""
+    kind = getattr(args, f"{prefix}element_type")
+    dims = handles.read_integers(_I64, getattr(args, f"{prefix}dims"), getattr(args, f"{prefix}num_dims"))
+    return element_types.of_number(kind), dims
+
+
+@slot("PJRT_Client_BufferFromHostBuffer")
+def from_host(args: Any) -> None:
+    client, memory = handles.get(args.client), place(args)
+    element_type = element_types.of_number(args.type)
+    dims = handles.read_integers(_I64, args.dims, args.num_dims)
+    strides = handles.read_integers(_I64, args.byte_strides, args.num_byte_strides) or None
+    done = Event.done()
+    if _may_share(args, element_type, dims, strides):
+        done = Event()
+        buffer = client.view(args.data, element_type, dims, memory, on_delete=done.set)
+    else:
+        array = _host_array(args.data, element_type.dtype, dims, strides)
+        buffer = Buffer(memory, element_type, dims, np.array(array, order="C", copy=True), owned=True)
+    args.done_with_host_buffer = give_event(done)
+    args.buffer = give(buffer)
+
+
+def _may_share(args: Any, element_type: ElementType, dims: tuple[int, ...], strides: tuple[int, ...] | None) -> bool:
+    if args.host_buffer_semantics < _ZERO_COPY or args.data % ALIGNMENT or not args.data or 0 in dims:
+        return False
+    return strides is None or strides == _row_major(element_type.byte_size, dims)
+
+
+def _row_major(size: int, dims: tuple[int, ...]) -> tuple[int, ...]:
+    strides = []
+    for d in reversed(dims):
+        strides.append(size)
+        size *= d
+    return tuple(reversed(strides))
+
+
+def _host_array(data: int, dtype: np.dtype, dims: tuple[int, ...], strides: tuple[int, ...] | None) -> np.ndarray:
+    """A view of the host's memory; strides may be negative or zero."""
+    if not data or 0 in dims:
+        return np.empty(dims, dtype)
+    steps = strides or _row_major(dtype.itemsize, dims)
+    low = sum((d - 1) * s for d, s in zip(dims, steps, strict=True) if s < 0)
+    high = sum((d - 1) * s for d, s in zip(dims, steps, strict=True) if s > 0) + dtype.itemsize
+    raw: Any = (ctypes.c_uint8 * (high - low)).from_address(data + low)
+    return np.ndarray(dims, dtype, raw, -low, steps)
+
+
+@slot("PJRT_Client_CreateViewOfDeviceBuffer")
+def view(args: Any) -> None:
+    element_type, dims = shape(args)
+    on_delete = None
+    if args.on_delete_callback:
+        function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(args.on_delete_callback)
+        pointer, user = args.device_buffer_ptr, args.on_delete_callback_arg
+
+        def on_delete() -> None:
+            function(pointer, user)
+
+    client = handles.get(args.client)
+    args.buffer = give(client.view(args.device_buffer_ptr, element_type, dims, place(args), on_delete))
+
+
+@slot("PJRT_Client_CreateUninitializedBuffer")
+def uninitialized(args: Any) -> None:
+    element_type, dims = shape(args, "shape_") if hasattr(args, "shape_dims") else shape(args)
+    args.buffer = give(handles.get(args.client).uninitialized(element_type, dims, place(args)))
+
+
+@slot("PJRT_Client_CreateErrorBuffer")
+def error_buffer(args: Any) -> None:
+    message = handles.read_text(args.error_message, args.error_message_size).decode(errors="replace")
+    element_type, dims = shape(args, "shape_")
+    buffer = handles.get(args.client).pending(element_type, dims, handles.get(args.memory))
+    buffer.fail(errors.PjrtError(args.error_code, message))
+    args.buffer = give(buffer)
+
+
+@slot("PJRT_Client_CreateAliasBuffer")
+def alias_buffer(args: Any) -> None:
+    element_type, dims = shape(args, "shape_")
+    buffer = handles.get(args.client).pending(element_type, dims, handles.get(args.memory))
+    args.alias_buffer = give(buffer)
+    args.fulfill_alias_buffer_cb = handles.new(buffer, handles.EventCell(0)).address
+
+
+@slot("PJRT_Client_FulfillAliasBuffer")
+def fulfil_alias(args: Any) -> None:
+    alias: Buffer = handles.get(args.fulfill_alias_buffer_cb)
+    handles.free(args.fulfill_alias_buffer_cb)
+    if args.status_code:
+        message = handles.read_text(args.error_message, args.error_message_size).decode(errors="replace")
+        alias.fail(errors.PjrtError(args.status_code, message))
+        return
+    source: Buffer = handles.get(args.buffer)
+
+    def fill(_: BaseException | None) -> None:
+        try:
+            alias.fulfil(source.array())
+        except Exception as error:
+            alias.fail(error)
+
+    source.ready.on_ready(fill)
+
+
+@slot("PJRT_Buffer_Destroy")
+def destroy(args: Any) -> None:
+    handles.free(args.buffer)
+
+
+@slot("PJRT_Buffer_Delete")
+def delete(args: Any) -> None:
+    handle = handles.handle(args.buffer)
+    handle.object.delete()
+    handle.cell.is_deleted = 1
+
+
+@slot("PJRT_Buffer_GetMemoryLayout")
+def memory_layout(args: Any) -> None:
+    handle = handles.handle(args.buffer)
+    rank = len(handle.object.dims)
+    order, order_at = handles.array(_I64, reversed(range(rank)))
+    handle.keep = (*handle.keep, order)
+    args.layout.type = _TILED
+    tiled = args.layout._u0.tiled
+    tiled.minor_to_major, tiled.minor_to_major_size = order_at, rank
+    tiled.tile_dims = tiled.tile_dim_sizes = tiled.num_tiles = 0
+
+
+@slot("PJRT_Buffer_ToHostBuffer")
+def to_host(args: Any) -> None:
+    buffer: Buffer = handles.get(args.src)
+    if not args.dst:
+        args.dst_size = buffer.size_in_bytes
+        return
+    strides = _host_strides(args.host_layout, buffer)
+    if args.dst_size < buffer.size_in_bytes:
+        why = f"{args.dst_size} bytes given, {buffer.size_in_bytes} needed"
+        raise HeronError("PJRT016", f"the destination is too small for {buffer}", why=why)
+    target = _host_array(args.dst, buffer.element_type.dtype, buffer.dims, strides)
+    args.event = give_event(_copy(buffer, lambda array: np.copyto(target, array)))
+
+
+def _copy(buffer: Buffer, copy: Any) -> Event:
+    """An event of `copy` of the buffer's array, which is made when the array is there."""
+    if buffer.deleted and buffer.ready.is_ready and buffer.ready.error is None:
+        raise buffer.gone()
+    if buffer.ready.is_ready:
+        copy(buffer.array())
+        return Event.done()
+    done = Event()
+
+    def when_ready(_: BaseException | None) -> None:
+        try:
+            copy(buffer.array())
+        except Exception as error:
+            done.set(error)
+        else:
+            done.set()
+
+    buffer.ready.on_ready(when_ready)
+    return done
+
+
+def _host_strides(layout_at: int, buffer: Buffer) -> tuple[int, ...] | None:
+    """Strides in bytes the host asks for; None: row-major."""
+    if not layout_at:
+        return None
+    from heron.pjrt.c_api import abi
+
+    layout: Any = abi.struct("PJRT_Buffer_MemoryLayout").from_address(layout_at)
+    if layout.type != _TILED:
+        strided = layout._u0.strides
+        return handles.read_integers(_I64, strided.byte_strides, strided.num_byte_strides) or None
+    tiled = layout._u0.tiled
+    order = handles.read_integers(_I64, tiled.minor_to_major, tiled.minor_to_major_size)
+    strides, size = [0] * len(order), buffer.element_type.byte_size
+    for d in order:
+        strides[d] = size
+        size *= buffer.dims[d]
+    return tuple(strides) or None
+
+
+@slot("PJRT_Buffer_CopyRawToHost")
+def copy_raw(args: Any) -> None:
+    buffer = handles.get(args.buffer)
+    args.event = give_event(_copy(buffer, _raw_copy(args.dst, args.offset, args.transfer_size)))
+
+
+def _raw_copy(target: int, offset: int, size: int) -> Any:
+    return lambda array: ctypes.memmove(target, array.ctypes.data + offset, size)
+
+
+@slot("PJRT_Buffer_CopyToDevice")
+def copy_to_device(args: Any) -> None:
+    args.dst_buffer = give(handles.get(args.buffer).copy_to(handles.get(args.dst_device).default_memory))
+
+
+@slot("PJRT_Buffer_CopyToMemory")
+def copy_to_memory(args: Any) -> None:
+    args.dst_buffer = give(handles.get(args.buffer).copy_to(handles.get(args.dst_memory)))
+
+
+@slot("PJRT_Buffer_Bitcast")
+def bitcast(args: Any) -> None:
+    buffer: Buffer = handles.get(args.buffer)
+    element_type, dims = shape(args)
+    array = buffer.array().reshape(-1).view(element_type.dtype).reshape(dims)
+    args.out_buffer = give(Buffer(buffer.memory, element_type, dims, array, owned=False))
+
+
+@slot("PJRT_Buffer_ReadyEvent")
+def ready_event(args: Any) -> None:
+    args.event = give_event(handles.get(args.buffer).ready)
+
+
+@slot("PJRT_Buffer_UnsafePointer")
+def unsafe_pointer(args: Any) -> None:
+    args.buffer_pointer = handles.get(args.buffer).pointer
+
+
+@slot("PJRT_Buffer_OpaqueDeviceMemoryDataPointer")
+def data_pointer(args: Any) -> None:
+    args.device_memory_ptr = handles.get(args.buffer).pointer
+
+
+@slot("PJRT_Buffer_IncreaseExternalReferenceCount")
+def increase(args: Any) -> None:
+    handles.get(args.buffer).external_references += 1
+
+
+@slot("PJRT_Buffer_DecreaseExternalReferenceCount")
+def decrease(args: Any) -> None:
+    buffer = handles.get(args.buffer)
+    if buffer.external_references == 0:
+        raise HeronError("PJRT017", f"nothing outside refers to the buffer {buffer}")
+    buffer.external_references -= 1
+
+

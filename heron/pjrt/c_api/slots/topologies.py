@@ -1,0 +1,91 @@
+"""Topologies: devices described without a client."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from typing import Any
+
+from heron.errors import HeronError
+from heron.pjrt.c_api import handles
+from heron.pjrt.c_api.handles import DescriptionCell, Handle, TopologyCell
+from heron.pjrt.c_api.slots import FREE, give_bytes, named_values, read_named_values, slot
+from heron.pjrt.device import MEMORY_KINDS, PLATFORM, Topology
+
+#: environment variables that say what devices there are
+TARGET, DEVICES = "HERON_TARGET", "HERON_DEVICES"
+
+
+def asked(options: dict[str, Any]) -> tuple[str, int]:
+    """The target and the number of devices that options or the environment ask for. Raises PJRT011."""
+    target = options.get("target") or os.environ.get(TARGET) or "cpu"
+    count = options.get("devices") or os.environ.get(DEVICES) or 1
+    if not str(count).isdecimal() or int(count) < 1:
+        raise HeronError("PJRT011", f"a client has one device or more, not {count!r}", hint=f"{DEVICES}=2")
+    return str(target), int(count)
+
+
+def describe(topology: Topology) -> list[Handle]:
+    """Handles of the descriptions of a topology's devices."""
+    made = []
+    for n in topology.device_ids:
+        kind, kind_at, kind_size = handles.text(topology.target)
+        text, text_at, text_size = handles.text(f"{PLATFORM}:{n}")
+        keep, attributes, count = named_values({"target": topology.target})
+        cell = DescriptionCell(n, 0, kind_at, kind_size, text_at, text_size, attributes, count)
+        made.append(handles.new(topology, cell, kind, text, keep))
+    return made
+
+
+def give(topology: Topology, version: str, descriptions: list[Handle]) -> Handle:
+    """A handle of a topology."""
+    name, name_at, name_size = handles.text(PLATFORM)
+    text, text_at, text_size = handles.text(version)
+    array, array_at = handles.pointers(d.address for d in descriptions)
+    keep, attributes, count = named_values({"target": topology.target})
+    fingerprint = ctypes.c_int64(topology.fingerprint).value
+    cell = TopologyCell(
+        *(name_at, name_size, text_at, text_size, fingerprint, array_at, len(descriptions), attributes, count)
+    )
+    return handles.new(topology, cell, name, text, array, keep, descriptions)
+
+
+def _version(topology: Topology) -> str:
+    import heron
+
+    return f"heron {heron.__version__}, {topology.target}"
+
+
+@slot("PJRT_TopologyDescription_Create")
+def create(args: Any) -> None:
+    from heron import targets
+
+    target, count = asked(read_named_values(args.create_options, args.num_options))
+    topology = Topology(targets.get(target).name, count)
+    args.topology = give(topology, _version(topology), describe(topology)).address
+
+
+@slot("PJRT_TopologyDescription_Destroy")
+def destroy(args: Any) -> None:
+    handles.free(args.topology)
+
+
+@slot("PJRT_TopologyDescription_Serialize")
+def serialize(args: Any) -> None:
+    data = handles.get(args.topology).serialize()
+    args.serialized_bytes = args.serialized_topology = give_bytes(data)
+    args.serialized_bytes_size, args.serialized_topology_deleter = len(data), FREE
+
+
+@slot("PJRT_TopologyDescription_Deserialize")
+def deserialize(args: Any) -> None:
+    topology = Topology.deserialize(handles.read_text(args.serialized_topology, args.serialized_topology_size))
+    args.topology = give(topology, _version(topology), describe(topology)).address
+
+
+@slot("PJRT_TopologyDescription_GetMemorySpaceKindIds")
+def memory_kinds(args: Any) -> None:
+    args.memory_space_kind_ids, args.num_memory_space_kind_ids = _KIND_IDS[1], len(MEMORY_KINDS)
+
+
+_KIND_IDS = handles.array(ctypes.c_int32, range(len(MEMORY_KINDS)))

@@ -1,0 +1,212 @@
+"""Client: devices, and what is made on them."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from heron.errors import HeronError
+from heron.hlo import types
+from heron.hlo.module import Module
+from heron.hlo.types import ElementType
+from heron.pjrt.buffer import Buffer
+from heron.pjrt.compile_options import CompileOptions
+from heron.pjrt.device import PLATFORM, Device, Memory, Topology
+from heron.pjrt.loaded import LoadedExecutable
+
+#: memory from outside is used as it is when it begins at a multiple of this; else it is copied
+ALIGNMENT = 16
+
+
+class Client:
+    """Devices of one kind: this machine's CPU, or a simulated GPU.
+
+    Args:
+        target: ``cpu``, or ``sim:sm_90`` and the like (`heron targets` lists them).
+        devices: how many; they share the machine, each has a thread of its own.
+
+    Raises TGT0xx for a target that does not exist, PJRT010 for one programs cannot run on here.
+
+    >>> Client("cpu", devices=2)
+    Client('cpu', devices=2)
+    """
+
+    platform_name = PLATFORM
+    process_index = 0
+
+    def __init__(self, target: str = "cpu", devices: int = 1) -> None:
+        from heron import targets
+
+        self.target = targets.get(target)
+        if self.target.kind == "gpu" and not self.target.sim and target != "cuda":
+            raise HeronError(
+                "PJRT010",
+                f"no program can run on '{target}' here",
+                why="this machine has no such device, or heron cannot use it yet",
+                hint=f"HERON_TARGET=cpu, or HERON_TARGET=sim:{target.removeprefix('sim:')} to simulate it",
+            )
+        if devices < 1:
+            raise HeronError("PJRT011", f"a client has one device or more, not {devices}")
+        self.devices = [Device(self, n, self.target.name) for n in range(devices)]
+        self.memories: list[Memory] = [m for d in self.devices for m in d.memories]
+
+    @property
+    def platform_version(self) -> str:
+        import heron
+
+        return f"heron {heron.__version__}, {self.target.name}"
+
+    @property
+    def topology(self) -> Topology:
+        return Topology(self.target.name, len(self.devices))
+
+    def device(self, number: int) -> Device:
+        """The device of that number. Raises PJRT012 for one that is not there."""
+        if not 0 <= number < len(self.devices):
+            why = f"there are {len(self.devices)}; HERON_DEVICES sets how many"
+            raise HeronError("PJRT012", f"there is no device {number}", why=why)
+        return self.devices[number]
+
+    # -- programs ----------------------------------------------------------------------------------------------------
+    def compile(self, program: str | bytes | Module, options: CompileOptions | None = None) -> LoadedExecutable:
+        """Compile for one device, or for several that each run the whole program.
+
+        Args:
+            program: a module, or text or bytes in any form `heron.load` takes.
+            options: how many devices, and options of `heron.compile`.
+
+        Raises what reading and compiling raise; PJRT013 for a program that has to be partitioned.
+        """
+        from heron.backends.compiler import Compilation, collector_paused
+        from heron.trace import Trace
+
+        options = options or CompileOptions()
+        source = program if isinstance(program, Module) else _read(program)
+        whole = _for_one_device(source, options)
+        for n in options.devices():
+            self.device(n)
+        with collector_paused():
+            compilation = Compilation(whole, self.target, options.options(), Trace())
+            executable = compilation.executable()
+        return LoadedExecutable(self, compilation.scheduled, executable, options, source)
+
+    def deserialize(self, data: bytes, options: CompileOptions | None = None) -> LoadedExecutable:
+        """The executable `LoadedExecutable.serialize` made the bytes of, maybe with other options. Raises PJRT009."""
+        text, own = LoadedExecutable.parse(data)
+        return self.compile(text, options or own)
+
+    # -- buffers -----------------------------------------------------------------------------------------------------
+    def buffer_from_host(self, array: Any, to: Device | Memory | None = None, *, share: bool = False) -> Buffer:
+        """A buffer of a NumPy array's elements.
+
+        Args:
+            array: anything NumPy makes an array of.
+            to: a device or one of its memories; the first device by default.
+            share: use the array's own memory, if it lies as a buffer does; the array must not change any more.
+        """
+        given = np.asarray(array)
+        element_type = types.of_dtype(given.dtype)
+        as_is = share and given.flags.c_contiguous and given.ctypes.data % ALIGNMENT == 0
+        own = given if as_is else np.array(given, order="C", copy=True)
+        return Buffer(self.memory(to), element_type, given.shape, own, owned=not as_is)
+
+    def view(
+        self,
+        address: int,
+        element_type: ElementType,
+        dims: Sequence[int],
+        to: Device | Memory | None = None,
+        on_delete: Callable[[], None] | None = None,
+    ) -> Buffer:
+        """A buffer of memory somebody else has; `on_delete` is called when nothing here uses it any more."""
+        from heron.runtime.cpu.executable import view
+
+        array = view(address, element_type.dtype, tuple(dims))
+        if on_delete is not None:
+            import weakref
+
+            owner = array
+            while isinstance(owner.base, np.ndarray):
+                owner = owner.base
+            weakref.finalize(owner, on_delete)
+        return Buffer(self.memory(to), element_type, tuple(dims), array, owned=False)
+
+    def uninitialized(
+        self, element_type: ElementType, dims: Sequence[int], to: Device | Memory | None = None
+    ) -> Buffer:
+        """A buffer whose elements are not set."""
+        array = np.empty(tuple(dims), element_type.dtype)
+        return Buffer(self.memory(to), element_type, tuple(dims), array, owned=True)
+
+    def pending(self, element_type: ElementType, dims: Sequence[int], to: Device | Memory | None = None) -> Buffer:
+        """A buffer somebody will `fulfil` or `fail`."""
+        return Buffer(self.memory(to), element_type, tuple(dims), None, owned=True)
+
+    def memory(self, to: Device | Memory | None) -> Memory:
+        """The memory that is meant by a device, a memory or nothing."""
+        if to is None:
+            return self.devices[0].default_memory
+        return to.default_memory if isinstance(to, Device) else to
+
+    def view_raw(self, address: int, size: int) -> np.ndarray:
+        """Bytes at an address, as they are."""
+        raw: Any = (ctypes.c_uint8 * size).from_address(address)
+        return np.frombuffer(raw, np.uint8)
+
+    def close(self) -> None:
+        """Wait for what is under way and end the devices' threads."""
+        for d in self.devices:
+            d.worker.stop()
+
+    def __repr__(self) -> str:
+        return f"Client({self.target.name!r}, devices={len(self.devices)})"
+
+
+def _read(program: str | bytes) -> Module:
+    from heron.frontends.loading import from_bytes, load
+    from heron.frontends.stablehlo.bytecode import MAGIC, to_text
+    from heron.frontends.stablehlo.importer import parse
+
+    if isinstance(program, str):
+        return load(program)
+    if program.startswith(MAGIC):
+        return parse(to_text(program, "<program>", trusted=True), "<program>")
+    return from_bytes(program, "<program>")
+
+
+#: header fields that say for how many devices a program is
+_COUNTS = ("replica_count", "num_partitions")
+
+
+def _for_one_device(source: Module, options: CompileOptions) -> Module:
+    """The program each of several devices runs by itself. Raises PJRT013 where they would have to work together."""
+    if options.num_replicas * options.num_partitions == 1 and not any(n in source.header for n in _COUNTS):
+        return source
+    for i in source.instructions():
+        if _is_shared(i, options):
+            raise HeronError(
+                "PJRT013",
+                f"'{i.name}' is spread over several devices, and heron has no partitioner yet",
+                where=str(i)[:200],
+                why=f"the program is for {options.num_replicas} replicas and {options.num_partitions} partitions",
+                hint="replicate arrays and computations, or run on one device",
+            )
+    module = source.clone()
+    for name in _COUNTS:
+        module.header.pop(name, None)
+    return module
+
+
+def _is_shared(i: Any, options: CompileOptions) -> bool:
+    from heron.analysis.cost.communication import communicates
+
+    if communicates(i) is not None or i.opcode in ("partition-id", "replica-id"):
+        return True
+    sharding = str(i.extras.get("sharding", ""))
+    words = sharding.strip("{}").replace("{", "").replace("}", "").split(",")
+    return options.num_partitions > 1 and any(w.strip() not in ("", "replicated", "manual") for w in words)
+
+

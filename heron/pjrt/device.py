@@ -1,0 +1,133 @@
+"""Devices and memories of a client, and the topology that describes them without one."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from heron.pjrt.worker import Worker
+
+if TYPE_CHECKING:
+    from heron.pjrt.client import Client
+
+#: kinds of memory of every device, the default first; all are this machine's memory for now
+MEMORY_KINDS = ("device", "pinned_host", "unpinned_host")
+PLATFORM = "heron"
+
+
+@dataclass(eq=False, slots=True)
+class Memory:
+    """A memory space of a device."""
+
+    id: int
+    kind: str
+    device: Device
+    #: what C code knows it by; 0: nothing yet
+    handle: int = 0
+
+    @property
+    def kind_id(self) -> int:
+        return MEMORY_KINDS.index(self.kind)
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.device}"
+
+    def __repr__(self) -> str:
+        return f"HeronMemory(id={self.id}, kind={self.kind})"
+
+
+@dataclass(slots=True)
+class MemoryStats:
+    """Bytes that buffers of a device take now, and took at most."""
+
+    bytes_in_use: int = 0
+    peak_bytes_in_use: int = 0
+    num_allocs: int = 0
+    largest_alloc_size: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def add(self, size: int) -> None:
+        """A buffer came (or, negative, went)."""
+        with self._lock:
+            self.bytes_in_use += size
+            if size > 0:
+                self.num_allocs += 1
+                self.peak_bytes_in_use = max(self.peak_bytes_in_use, self.bytes_in_use)
+                self.largest_alloc_size = max(self.largest_alloc_size, size)
+
+    def clear(self) -> None:
+        """Begin anew with what is in use now."""
+        with self._lock:
+            self.peak_bytes_in_use, self.num_allocs, self.largest_alloc_size = self.bytes_in_use, 0, 0
+
+
+class Device:
+    """One device of a client, all of them addressable from this process.
+
+    >>> from heron import pjrt
+    >>> client = pjrt.Client("cpu", devices=2)
+    >>> [str(d) for d in client.devices], client.devices[1].default_memory.kind
+    (['heron:0', 'heron:1'], 'device')
+    """
+
+    def __init__(self, client: Client, number: int, kind: str) -> None:
+        self.client, self.id, self.kind = client, number, kind
+        self.local_hardware_id = number
+        self.process_index = 0
+        first = number * len(MEMORY_KINDS)
+        self.memories = [Memory(first + n, k, self) for n, k in enumerate(MEMORY_KINDS)]
+        self.memory_stats = MemoryStats()
+        self.worker = Worker(f"heron-device-{number}")
+        self.handle = 0  # what C code knows it by; 0: nothing yet
+
+    @property
+    def default_memory(self) -> Memory:
+        return self.memories[0]
+
+    @property
+    def attributes(self) -> dict[str, str | int]:
+        """What else is known of it."""
+        return {"target": self.client.target.name}
+
+    def __str__(self) -> str:
+        return f"{PLATFORM}:{self.id}"
+
+    def __repr__(self) -> str:
+        return f"HeronDevice(id={self.id})"
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """What devices there are of which kind: enough to compile for them.
+
+    >>> Topology("cpu", 2).device_ids
+    (0, 1)
+    """
+
+    target: str
+    count: int
+
+    @property
+    def device_ids(self) -> tuple[int, ...]:
+        return tuple(range(self.count))
+
+    def serialize(self) -> bytes:
+        """Bytes `deserialize` reads."""
+        return f"{PLATFORM} {self.target} {self.count}".encode()
+
+    @staticmethod
+    def deserialize(data: bytes) -> Topology:
+        """Back from the bytes. Raises PJRT002 for others."""
+        from heron.errors import HeronError
+
+        words = data.decode(errors="replace").split(" ")
+        if len(words) != 3 or words[0] != PLATFORM or not words[2].isdecimal():
+            raise HeronError("PJRT002", "these bytes are no topology of heron's", why=f"{data[:40]!r}")
+        return Topology(words[1], int(words[2]))
+
+    @property
+    def fingerprint(self) -> int:
+        """The same number for the same topology, in every process."""
+        return int.from_bytes(hashlib.sha256(self.serialize()).digest()[:8], "little")

@@ -1,0 +1,28 @@
+"""PJRT's numbers of element types."""
+
+from __future__ import annotations
+
+from heron.errors import HeronError
+from heron.hlo import types
+from heron.hlo.types import ElementType
+
+_NAMES = (
+    *("", "pred", "s8", "s16", "s32", "s64", "u8", "u16", "u32", "u64", "f16", "f32", "f64", "bf16", "c64", "c128"),
+    *("f8e5m2", "f8e4m3fn", "f8e4m3b11fnuz", "f8e5m2fnuz", "f8e4m3fnuz", "s4", "u4", "token", "s2", "u2"),
+    *("f8e4m3", "f8e3m4", "f8e8m0fnu", "f4e2m1fn", "s1", "u1"),
+)
+_TYPES = tuple(types.by_name(n) if n else None for n in _NAMES)
+_NUMBERS = {t: n for n, t in enumerate(_TYPES) if t is not None}
+
+
+def number(element_type: ElementType) -> int:
+    """PJRT_Buffer_Type of an element type."""
+    return _NUMBERS[element_type]
+
+
+def of_number(n: int) -> ElementType:
+    """The element type of a PJRT_Buffer_Type. Raises PJRT003 for a number that is none."""
+    found = _TYPES[n] if 0 <= n < len(_TYPES) else None
+    if found is None:
+        raise HeronError("PJRT003", f"{n} is the number of no element type", why=f"there are 1 to {len(_TYPES) - 1}")
+    return found

@@ -1,0 +1,105 @@
+"""heron as a platform of JAX: what the entry point `jax_plugins` names, and JAX calls once.
+
+``JAX_PLATFORMS=heron python train.py`` runs a program on it. ``HERON_TARGET`` (cpu, sim:sm_90, …) says on what,
+``HERON_DEVICES`` on how many devices. Where no platform is asked for, heron is there but not the default.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from heron.errors import HeronError
+from heron.pjrt.device import PLATFORM
+
+#: below JAX's own CPU: whoever wants heron says so
+_PRIORITY = -10
+
+
+def initialize() -> None:
+    """Register the platform; nothing the second time, and nothing when other platforms are asked for.
+
+    Raises PJRT020 for a JAX this does not fit.
+    """
+    import jax
+
+    asked = jax.config.jax_platforms  # type: ignore[attr-defined]
+    if asked and PLATFORM not in asked.split(","):
+        return
+    try:
+        _register(asked)
+    except (ImportError, AttributeError, TypeError) as error:
+        raise HeronError(
+            "PJRT020",
+            f"this heron does not fit JAX {jax.__version__}",
+            why=f"{type(error).__name__}: {error}",
+            hint="it is made for JAX 0.10",
+        ) from error
+
+
+def _register(asked: str | None) -> None:
+    import jax
+    from jax._src import xla_bridge
+
+    if PLATFORM in xla_bridge._backend_factories:
+        return
+    if asked == PLATFORM:  # callbacks hand their arguments over as arrays of the platform "cpu"
+        jax.config.update("jax_platforms", f"{PLATFORM},cpu")
+    xla_bridge.register_backend_factory(
+        PLATFORM, _client, priority=_PRIORITY, fail_quietly=False, make_topology=_topology
+    )
+    from heron.pjrt import jax_arrays, jax_lowering
+
+    jax_lowering.install()
+    jax_arrays.install()
+
+
+@functools.cache
+def _loaded() -> Any:
+    """The C interface, known to jaxlib. Raises PJRT021 when jaxlib will not have it."""
+    from jaxlib import xla_client
+
+    from heron.pjrt import c_api
+
+    capsule = c_api.capsule()
+    try:
+        if not xla_client.pjrt_plugin_loaded(PLATFORM):
+            xla_client.load_pjrt_plugin_with_c_api(PLATFORM, capsule)
+        if not xla_client.pjrt_plugin_initialized(PLATFORM):
+            xla_client.initialize_pjrt_plugin(PLATFORM)
+    except Exception as error:
+        raise _misfit(error) from error
+    return capsule
+
+
+def _misfit(error: Exception) -> HeronError:
+    import jaxlib
+
+    from heron.pjrt.c_api import abi
+
+    major, minor = abi.version()
+    return HeronError(
+        "PJRT021",
+        f"jaxlib {jaxlib.__version__} does not take heron's PJRT interface {major}.{minor}",
+        why=str(error),
+        hint="install the jaxlib this heron names: pip install 'heron[jax]'",
+    )
+
+
+def _client() -> Any:
+    from jax._src import distributed
+    from jaxlib import xla_client
+
+    _loaded()
+    options: dict[str, Any] = {}
+    if distributed.global_state.client is not None:
+        options = {"node_id": distributed.global_state.process_id, "num_nodes": distributed.global_state.num_processes}
+    return xla_client.make_c_api_client(PLATFORM, options, distributed.global_state.client)
+
+
+def _topology(name: str = "", **options: Any) -> Any:
+    from jaxlib import xla_client
+
+    return xla_client.make_c_api_device_topology(_loaded(), name, **options)
+
+

@@ -1,0 +1,60 @@
+"""Functions of the user's that programs call: filed by number, which is what a program can carry.
+
+A number belongs to this process, so that a program from another one finds nothing rather than something else.
+"""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from heron.errors import HeronError
+
+
+class Filed:
+    """A function with its number; it can be found as long as this lives."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.number = next(_NUMBERS)
+        _FILED[self.number] = self
+
+
+_FILED: weakref.WeakValueDictionary[int, Filed] = weakref.WeakValueDictionary()
+_NUMBERS = itertools.count(secrets.randbits(40) << 20)
+
+
+def find(number: int) -> Filed:
+    """The function of that number. Raises RUN050 when it is gone, or of another process."""
+    found = _FILED.get(number)
+    if found is None:
+        raise HeronError(
+            "RUN050",
+            f"the Python function number {number} of this program is not in this process",
+            hint="compile the program anew from the function that calls it",
+        )
+    return found
+
+
+class Callback:
+    """A routine: calls a filed function with NumPy arrays and copies what it gives.
+
+    ``tokens``: whether the function takes a token first and gives one first.
+    """
+
+    def __init__(self, filed: Filed, operands: int, tokens: bool) -> None:
+        self.filed, self.operands, self.tokens = filed, operands, tokens
+
+    def __call__(self, *arrays: np.ndarray) -> None:
+        function = self.filed.function
+        given = [a.copy() for a in arrays[: self.operands]]  # the program's memory has other uses afterwards
+        for a in given:
+            a.flags.writeable = False
+        results = function(None, *given)[1:] if self.tokens else function(*given)
+        for place, result in zip(arrays[self.operands :], results, strict=True):
+            place[...] = result
