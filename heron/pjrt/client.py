@@ -208,5 +208,3 @@ def _is_shared(i: Any, options: CompileOptions) -> bool:
     sharding = str(i.extras.get("sharding", ""))
     words = sharding.strip("{}").replace("{", "").replace("}", "").split(",")
     return options.num_partitions > 1 and any(w.strip() not in ("", "replicated", "manual") for w in words)
-
-

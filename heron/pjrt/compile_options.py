@@ -1,4 +1,4 @@
-"""CompileOptions: how many devices a program is for, which, and heron's own options; read from PJRT's protocol buffer."""
+"""CompileOptions: how many devices a program is for, which, and heron's own options."""
 
 from __future__ import annotations
 

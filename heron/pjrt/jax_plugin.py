@@ -73,14 +73,14 @@ def _loaded() -> Any:
 
 
 def _misfit(error: Exception) -> HeronError:
-    import jaxlib
+    from importlib.metadata import version
 
     from heron.pjrt.c_api import abi
 
     major, minor = abi.version()
     return HeronError(
         "PJRT021",
-        f"jaxlib {jaxlib.__version__} does not take heron's PJRT interface {major}.{minor}",
+        f"jaxlib {version('jaxlib')} does not take heron's PJRT interface {major}.{minor}",
         why=str(error),
         hint="install the jaxlib this heron names: pip install 'heron[jax]'",
     )
@@ -101,5 +101,3 @@ def _topology(name: str = "", **options: Any) -> Any:
     from jaxlib import xla_client
 
     return xla_client.make_c_api_device_topology(_loaded(), name, **options)
-
-

@@ -74,7 +74,8 @@ class LoadedExecutable:
         """Run on all devices, or only on `device`: its outputs and its event for each. Raises as `execute` does."""
         devices = self.devices if device is None else [device]
         if len(arguments) != len(devices):
-            raise HeronError("PJRT007", f"the program runs on {len(devices)} devices, arguments are for {len(arguments)}")
+            what = f"the program runs on {len(devices)} devices, arguments are for {len(arguments)}"
+            raise HeronError("PJRT007", what)
         runs = [self._run(d, given, options) for d, given in zip(devices, arguments, strict=True)]
         return [outputs for outputs, _ in runs], [event for _, event in runs]
 
@@ -170,7 +171,8 @@ class LoadedExecutable:
         code in the cache on disk, if that is on."""
         import heron
 
-        facts = {"version": heron.__version__, "target": self.client.target.name, "options": asdict(self.compile_options)}
+        options = asdict(self.compile_options)
+        facts = {"version": heron.__version__, "target": self.client.target.name, "options": options}
         return _MAGIC + json.dumps(facts, sort_keys=True).encode() + b"\n" + str(self.source).encode()
 
     @staticmethod

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 from typing import Any
 
 import numpy as np
@@ -93,11 +94,7 @@ def view(args: Any) -> None:
     on_delete = None
     if args.on_delete_callback:
         function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(args.on_delete_callback)
-        pointer, user = args.device_buffer_ptr, args.on_delete_callback_arg
-
-        def on_delete() -> None:
-            function(pointer, user)
-
+        on_delete = functools.partial(function, args.device_buffer_ptr, args.on_delete_callback_arg)
     client = handles.get(args.client)
     args.buffer = give(client.view(args.device_buffer_ptr, element_type, dims, place(args), on_delete))
 
@@ -276,5 +273,3 @@ def decrease(args: Any) -> None:
     if buffer.external_references == 0:
         raise HeronError("PJRT017", f"nothing outside refers to the buffer {buffer}")
     buffer.external_references -= 1
-
-

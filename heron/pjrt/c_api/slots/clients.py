@@ -14,7 +14,8 @@ from heron.pjrt.c_api.slots import FREE, give_bytes, named_values, read_named_va
 from heron.pjrt.c_api.slots.topologies import asked, describe
 from heron.pjrt.c_api.slots.topologies import give as give_topology
 from heron.pjrt.client import Client
-from heron.pjrt.device import Device, Memory, Topology
+from heron.pjrt.device import Device, Memory
+
 
 def place(args: Any) -> Memory:
     """The memory that `args.memory` or `args.device` names."""
@@ -187,5 +188,3 @@ def tracking_event(args: Any) -> None:
 @slot("PJRT_AsyncTrackingEvent_Destroy")
 def destroy_tracking_event(args: Any) -> None:
     native.call_c(None, FREE, (ctypes.c_void_p, args.event))
-
-

@@ -72,5 +72,3 @@ def set_event(args: Any) -> None:
     error = errors.PjrtError(args.error_code, message) if args.error_code else None
     handle.cell.state = 1 if error is None else 2
     handle.object.set(error)
-
-
