@@ -1,8 +1,9 @@
-"""Convolutions as many small matrix products on strided parts of their operands, as plain data."""
+"""Convolutions as matrix products on strided parts of their operands and as sums in registers, as plain data."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,55 @@ class StridedProducts:
             count *= len(walk)
         return count
 
+    @property
+    def summary(self) -> str:
+        """What it does, in a few words."""
+        return f"{self.products} products of {self.longest(self.m)}x{self.n}x{self.longest(self.k)}"
+
     def longest(self, size: int) -> int:
         """The largest value of a size that may differ from step to step."""
         return size if size >= 0 else max((s.count for s in self.walks[-1 - size]), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A step of `walk` at a time, in which ``count`` products are summed, ``lhs`` and ``rhs`` elements apart."""
+
+    walk: Walk
+    lhs: int = 0
+    rhs: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows of a result that sum over the same things: an offset into ``out`` for each, and for each step one into rhs
+    and one into lhs for each row, None where the row adds nothing.
+    """
+
+    outs: tuple[int, ...]
+    steps: tuple[tuple[int, tuple[int | None, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tiling:
+    """Rows of ``columns`` neighbours in ``out`` and rhs, at every combination of steps of `loops`.
+
+    Each is the sum over the rows' steps and over what is counted in the loops, the last one innermost, of an element of
+    lhs times a row of rhs; or, if ``lanewise``, of as many neighbours in lhs times a row of rhs, one by one. ``chunk``
+    says how many steps of the first summed loop go before all of the next: what they read stays in the cache.
+    """
+
+    loops: tuple[Loop, ...]
+    rows: tuple[Rows, ...]
+    columns: int
+    lanewise: bool
+    chunk: int
+
+    @property
+    def summary(self) -> str:
+        """What it does, in a few words."""
+        rows = sum(len(rows.outs) for rows in self.rows)
+        places = prod(len(loop.walk) for loop in self.loops)
+        longest = [max((s.count for s in loop.walk), default=0) for loop in self.loops]
+        steps = max((len(rows.steps) for rows in self.rows), default=0) * prod(longest)
+        return f"{places} sums of {rows}x{self.columns}x{steps}" + " by lanes" * self.lanewise

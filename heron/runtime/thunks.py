@@ -14,7 +14,7 @@ import numpy as np
 
 from heron.buffers.assignment import Slice
 from heron.hlo.types import ElementType
-from heron.runtime.strided import StridedProducts
+from heron.runtime.strided import StridedProducts, Tiling
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +49,12 @@ class GemmThunk:
 
 @dataclass(frozen=True, slots=True)
 class ConvolutionThunk:
-    """A convolution by matrix products on parts of its operands, summed into the result."""
+    """A convolution by matrix products on parts of its operands, summed into the result, or by sums in registers."""
 
     lhs: Slice
     rhs: Slice
     out: Slice
-    products: StridedProducts
+    products: StridedProducts | Tiling
     element_type: ElementType
     source: str
 
@@ -169,10 +169,8 @@ def show(sequence: Sequence, indent: str = "") -> str:
                 product = f"{place(t.out)} = {place(t.lhs)} @ {place(t.rhs)}"
                 lines.append(f"{indent}gemm {shape}{flags} {product}  // {t.source}")
             case ConvolutionThunk():
-                p = t.products
-                shape = f"{p.products} x {p.longest(p.m)}x{p.n}x{p.longest(p.k)} {t.element_type}"
                 places = f"{place(t.out)} = {place(t.lhs)} * {place(t.rhs)}"
-                lines.append(f"{indent}convolution {shape} {places}  // {t.source}")
+                lines.append(f"{indent}convolution {t.products.summary} {t.element_type} {places}  // {t.source}")
             case CopyThunk():
                 lines.append(f"{indent}copy {place(t.target)} = {place(t.origin)}  // {t.source}")
             case WhileThunk():

@@ -1,12 +1,15 @@
-"""convolution and select-and-scatter: products by BLAS where that is faster, else kernels of our own."""
+"""convolution and select-and-scatter: sums in registers or BLAS where that is faster, else kernels of our own."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from heron.backends.library.strided_products import cost, strided_products
+from heron.backends.library.convolution_tiles import tiling
+from heron.backends.library.strided_products import cost, loops_cost, strided_products
 from heron.hlo.instruction import Instruction
+from heron.hlo.types import F32, F64
 from heron.runtime.cpu import blas
+from heron.runtime.strided import StridedProducts, Tiling
 from heron.runtime.thunks import ConvolutionThunk, Thunk
 from heron.trace import Decision
 
@@ -15,26 +18,39 @@ if TYPE_CHECKING:
 
 
 def convolution(lowering: Lowering, i: Instruction) -> list[Thunk]:
-    """On the CPU matrix products in place, if they are estimated faster than a kernel that sums window by window."""
+    """On the CPU sums in registers or matrix products in place, if they are estimated faster than a kernel that sums
+    window by window.
+    """
     if lowering.target.kind != "cpu":
         return lowering.alone(i)
-    lhs, rhs = i.operands
     t = i.shape.element_type
-    if t not in blas.PREFIX or any(o.shape.element_type is not t for o in i.operands):
-        lowering.trace.decide(Decision(False, f"BLAS has no {t}", "convolution", i.name, "blas"))
+    if any(o.shape.element_type is not t for o in i.operands) or t not in blas.PREFIX:
+        lowering.trace.decide(Decision(False, f"no products of {t}", "convolution", i.name, "library"))
         return lowering.alone(i)
-    products, before = strided_products(i)
-    if products is None:
-        reason = "no two dimensions of an operand make a matrix"
-        lowering.trace.decide(Decision(False, reason, "convolution", i.name, "blas"))
+    how, after, reason = _tiled(i) if t in (F32, F64) else _multiplied(i)
+    before = loops_cost(i)
+    if how is None:
+        lowering.trace.decide(Decision(False, reason, "convolution", i.name, "library"))
         return lowering.alone(i)
-    after = cost(products)
-    size = f"{products.longest(products.m)}x{products.n}x{products.longest(products.k)}"
-    reason = f"{products.products} products of {size}"
-    if not lowering.trace.decide(Decision(after < before, reason, "convolution", i.name, "blas", before, after)):
+    if not lowering.trace.decide(Decision(after < before, reason, "convolution", i.name, "library", before, after)):
         return lowering.alone(i)
-    out = lowering.slice(i)
-    return [ConvolutionThunk(lowering.slice(lhs), lowering.slice(rhs), out, products, t, i.name)]
+    lhs, rhs, out = map(lowering.slice, (*i.operands, i))
+    return [ConvolutionThunk(lhs, rhs, out, how, t, i.name)]
+
+
+def _tiled(i: Instruction) -> tuple[Tiling | None, float, str]:
+    found, micros = tiling(i)
+    if found is None:
+        return None, micros, "output features are not next to each other, or there are too many dimensions"
+    return found, micros, found.summary
+
+
+def _multiplied(i: Instruction) -> tuple[StridedProducts | None, float, str]:
+    """Complex numbers, by BLAS."""
+    found = strided_products(i)
+    if found is None:
+        return None, float("inf"), "no two dimensions of an operand make a matrix"
+    return found, cost(found), found.summary
 
 
 def select_and_scatter(lowering: Lowering, i: Instruction) -> list[Thunk]:

@@ -8,79 +8,35 @@ features its columns; what is left are loops. The choice with the least estimate
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import cache
-from itertools import repeat
 from math import prod
 
 import numpy as np
 
+from heron.backends.library.convolution_axes import Axis, Pair, axes_of, strides
 from heron.hlo.instruction import Instruction
-from heron.hlo.shape import Shape
 from heron.runtime.cpu.blas import LIMIT
 from heron.runtime.strided import Matrix, Step, StridedProducts, Walk
 
-#: steps of one loop, and pairs of output and window position looked at in one dimension, at most
-MAX_STEPS, MAX_PAIRS = 1 << 14, 1 << 24
 #: microseconds a product costs beyond its arithmetic, and multiply-adds a microsecond; of a plain loop, the same
 _CALL, _RATE, _LOOP_RATE = 0.4, 30_000, 1_000
 
-Pair = tuple[int, int]
+
+def strided_products(i: Instruction) -> StridedProducts | None:
+    """The best products for a convolution, None when no choice of dimensions makes matrices BLAS can read."""
+    axes = axes_of(i)
+    return None if axes is None else min(_choices(i, axes), key=cost, default=None)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Axis:
-    """A spatial dimension: whether output position o and window position w meet at an input element, at which, and
-    the strides of the three arrays in it.
-    """
-
-    meets: np.ndarray  # bool [outputs, window]
-    places: np.ndarray  # s64 [outputs, window]
-    out: int
-    lhs: int
-    rhs: int
-
-    def steps(self, outputs: np.ndarray, window: np.ndarray, counts: Iterable[int] = repeat(1)) -> Walk:
-        """A step for each meeting of an output with a window position, `counts` times."""
-        places = self.places[outputs, window]
-        offsets = (outputs * self.out).tolist(), (places * self.lhs).tolist(), (window * self.rhs).tolist()
-        return tuple(map(Step, *offsets, counts))
-
-    def walk(self) -> Walk | None:
-        """Every meeting by itself; None when there are too many."""
-        outputs, window = np.nonzero(self.meets)
-        return None if len(outputs) > MAX_STEPS else self.steps(outputs, window)
-
-    def runs(self, over_window: bool) -> tuple[Walk, Pair] | None:
-        """All meetings of one window position (or, `over_window`, of one output position) as one step; in it, the
-        stride in out (or rhs) and in lhs. None when they are not evenly spaced, or too many.
-        """
-        meets, places = (self.meets, self.places) if over_window else (self.meets.T, self.places.T)
-        lines, inner = np.nonzero(meets)
-        starts = np.flatnonzero(np.diff(lines, prepend=-1))
-        inside = lines[1:] == lines[:-1]
-        position, place = np.diff(inner)[inside], np.diff(places[lines, inner])[inside]
-        gap = (int(position[0]), int(place[0])) if len(position) else (1, 1)
-        if len(starts) > MAX_STEPS or np.any(position != gap[0]) or np.any(place != gap[1]):
-            return None
-        first = (lines[starts], inner[starts]) if over_window else (inner[starts], lines[starts])
-        steps = self.steps(*first, np.diff(starts, append=len(lines)).tolist())
-        return steps, (gap[0] * (self.rhs if over_window else self.out), gap[1] * self.lhs)
-
-
-def strided_products(i: Instruction) -> tuple[StridedProducts | None, float]:
-    """The best products for a convolution, None when no choice of dimensions makes matrices BLAS can read; and the
-    estimated microseconds of a kernel that sums each output element by itself.
-    """
-    axes = _axes(i)
+def loops_cost(i: Instruction) -> float:
+    """Estimated microseconds of a kernel that sums each output element by itself."""
+    axes = axes_of(i)
     if axes is None:
-        return None, float("inf")
-    found = list(_choices(i, axes))
+        return float("inf")
     features = i.operands[1].shape.dims[i.dim_labels.kernel_input]
     work = features * i.shape.dims[i.dim_labels.output_batch] * i.shape.dims[i.dim_labels.output_feature]
-    loops = work * prod(int(np.count_nonzero(axis.meets)) for axis in axes) / _LOOP_RATE
-    return min(found, key=cost, default=None), loops
+    return work * prod(int(np.count_nonzero(axis.meets)) for axis in axes) / _LOOP_RATE
 
 
 def cost(p: StridedProducts) -> float:
@@ -90,28 +46,11 @@ def cost(p: StridedProducts) -> float:
     return p.products * (_CALL + blocks / _RATE)
 
 
-def _axes(i: Instruction) -> list[_Axis] | None:
-    dims, (x, k) = i.dim_labels, (o.shape for o in i.operands)
-    out_s, x_s, k_s = _strides(i.shape), _strides(x), _strides(k)
-    axes: list[_Axis] = []
-    spatial = dims.output_spatial, dims.input_spatial, dims.kernel_spatial
-    for w, at_out, at_x, at_k in zip(i.window, *spatial, strict=True):
-        outputs = i.shape.dims[at_out]
-        if outputs * w.size > MAX_PAIRS:
-            return None
-        turned = np.arange(w.size)[:: -1 if w.reversal else 1]
-        dilated = np.arange(outputs)[:, None] * w.stride + turned * w.window_dilation - w.pad_low
-        places, off = np.divmod(dilated, w.base_dilation)
-        meets = (off == 0) & (places >= 0) & (places < x.dims[at_x])
-        axes.append(_Axis(meets, places, out_s[at_out], x_s[at_x], k_s[at_k]))
-    return axes
-
-
-def _choices(i: Instruction, axes: list[_Axis]) -> Iterator[StridedProducts]:
+def _choices(i: Instruction, axes: list[Axis]) -> Iterator[StridedProducts]:
     """Every choice of rows (batch or an axis) and summed dimension (features or another axis) BLAS can read."""
     dims, groups, batch_groups = i.dim_labels, i.feature_group_count, i.batch_group_count
     x, k = (o.shape for o in i.operands)
-    out_s, x_s, k_s = _strides(i.shape), _strides(x), _strides(k)
+    out_s, x_s, k_s = strides(i.shape), strides(x), strides(k)
     parts = groups * batch_groups
     batch, features = i.shape.dims[dims.output_batch], i.shape.dims[dims.output_feature] // parts
     inputs = k.dims[dims.kernel_input]
@@ -123,7 +62,7 @@ def _choices(i: Instruction, axes: list[_Axis]) -> Iterator[StridedProducts]:
     always = [tuple(Step(g * features * columns[0], g * part, g * features * columns[1]) for g in range(parts))]
     of_batch = tuple(Step(n * batch_strides[0], n * batch_strides[1], 0) for n in range(batch))
     of_inputs = tuple(Step(0, n * input_strides[1], n * input_strides[0]) for n in range(inputs))
-    each, runs = cache(_Axis.walk), cache(_Axis.runs)  # many choices walk along the same axis
+    each, runs = cache(Axis.walk), cache(Axis.runs)  # many choices walk along the same axis
     for rows in (None, *range(len(axes))):
         for summed in (None, *range(len(axes))):
             if rows is not None and rows == summed:
@@ -135,11 +74,11 @@ def _choices(i: Instruction, axes: list[_Axis]) -> Iterator[StridedProducts]:
                 if n not in (rows, summed):
                     walks.append(each(axis))
                     continue
-                walk, strides = runs(axis, n == summed) or (None, (1, 1))
+                walk, gaps = runs(axis, n == summed) or (None, (1, 1))
                 if n == rows:
-                    m, row_strides = -1 - len(walks), strides
+                    m, row_strides = -1 - len(walks), gaps
                 else:
-                    k_size, sum_strides = -1 - len(walks), strides
+                    k_size, sum_strides = -1 - len(walks), gaps
                 walks.append(walk)
             there = tuple(walk for walk in walks if walk is not None)
             if len(there) == len(walks):
@@ -179,12 +118,3 @@ def _matrix(first: int, firsts: int, second: int, seconds: int) -> Matrix | None
         if outer >= max(1, length):
             return Matrix(outer, inner_second)
     return None
-
-
-def _strides(s: Shape) -> list[int]:
-    """Elements between neighbours in each dimension, row-major."""
-    strides, step = [0] * s.rank, 1
-    for d in reversed(range(s.rank)):
-        strides[d] = step
-        step *= s.dims[d]
-    return strides

@@ -18,9 +18,9 @@ from heron.passes.registry import register
 class ConvolutionCanonicalization(Expander):
     """Transposes arrays with space innermost: input and result to batch, space, features; kernels to space, features.
 
-    The CPU's convolutions are matrix products on strided parts of the arrays. Those need input features or the batch
-    innermost in the input, features of either kind in the kernel, and output features in the result, or they become
-    loops that take sixty times as long. Arrays that have one of them innermost stay as they are.
+    The CPU's convolutions multiply strided parts of the arrays. They need input features or the batch innermost in the
+    input and output features in the kernel and the result, or they become loops that take sixty times as long. Arrays
+    that have them innermost stay as they are.
 
     ROOT r = f32[2,5,4] convolution(f32[2,3,6] x, f32[5,3,3] k), window={size=3}, dim_labels=bf0_oi0->bf0
     ->
@@ -62,9 +62,9 @@ class ConvolutionCanonicalization(Expander):
 
 
 def _is_usable(dims: ConvDims, last: int) -> tuple[bool, bool, bool]:
-    """Whether input, kernel and result have something other than space innermost that the products can go along."""
+    """Whether input, kernel and result have that innermost which the products go along."""
     return (
         last in (dims.input_feature, dims.input_batch),
-        last in (dims.kernel_input, dims.kernel_output),
+        last == dims.kernel_output,
         last == dims.output_feature,
     )

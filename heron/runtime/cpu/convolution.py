@@ -6,7 +6,8 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from heron.runtime.cpu import blas
-from heron.runtime.strided import Matrix, Walk
+from heron.runtime.cpu.tiles import write_tiles
+from heron.runtime.strided import Matrix, StridedProducts, Tiling, Walk
 from heron.runtime.thunks import ConvolutionThunk
 
 if TYPE_CHECKING:
@@ -16,20 +17,23 @@ _STEP = "{ i64, i64, i64, i32 }"
 
 
 def write_convolution(w: ProgramWriter, t: ConvolutionThunk) -> None:
-    """Zero the result, then add every product."""
+    """By tiles; or zero the result, then add every product."""
+    if isinstance(t.products, Tiling):
+        write_tiles(w, t.products, t.element_type, t.lhs, t.rhs, t.out)
+        return
     w.declare("llvm.memset", "void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
     out, lhs, rhs = w.pointer(t.out), w.pointer(t.lhs), w.pointer(t.rhs)
     w.line(f"call void @llvm.memset.p0.i64(ptr {out}, i8 0, i64 {t.out.size}, i1 false)")
     if not prod(map(len, t.products.walks)):
         return
-    _Nest(w, t).run(0, [out, lhs, rhs], {})
+    _Nest(w, t, t.products).run(0, [out, lhs, rhs], {})
 
 
 class _Nest:
     """Writes one loop for each walk, innermost the product; ``counts`` has the address of each walk's count."""
 
-    def __init__(self, w: ProgramWriter, t: ConvolutionThunk) -> None:
-        self.w, self.t, self.p = w, t, t.products
+    def __init__(self, w: ProgramWriter, t: ConvolutionThunk, products: StridedProducts) -> None:
+        self.w, self.t, self.p = w, t, products
 
     def run(self, depth: int, places: list[str], counts: dict[int, str]) -> None:
         if depth == len(self.p.walks):

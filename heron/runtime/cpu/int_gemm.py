@@ -14,8 +14,6 @@ high-performance matrix multiplication", ACM TOMS 34(3), 2008.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
@@ -23,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from heron.codegen.llvm.jit import Jit, Object, host
 from heron.hlo.types import S8, S16, S32, U8, U32, ElementType
+from heron.runtime.cpu.loops import Loops
 from heron.runtime.cpu.share import write_range
 
 if TYPE_CHECKING:
@@ -114,67 +113,14 @@ def _code(f: Form) -> Object:
     return Jit(level=1).add(_Writer(f).text(), f.name, exports=[f.name])
 
 
-class _Writer:
-    """Writes the function of one form. Counters and sums are stack slots, which LLVM puts into registers."""
+class _Writer(Loops):
+    """Writes the function of one form."""
 
     def __init__(self, f: Form) -> None:
+        super().__init__()
         self.f = f
-        self.lines: list[str] = []
-        self.slots: list[str] = []
-        self.values = 0
         self.vector = f"<{f.lanes} x i32>"
         self.group = f"<{f.lanes * f.step} x {f.packed}>"
-
-    # -- pieces ------------------------------------------------------------------------------------------------------
-    def line(self, text: str) -> None:
-        self.lines.append("  " + text)
-
-    def name(self, hint: str) -> str:
-        self.values += 1
-        return f"{hint}{self.values}"
-
-    def value(self, text: str) -> str:
-        name = self.name("%v")
-        self.line(f"{name} = {text}")
-        return name
-
-    def slot(self, kind: str) -> str:
-        name = self.name("%s")
-        self.slots.append(f"  {name} = alloca {kind}, align 64")
-        return name
-
-    def integer(self, op: str, a: str | int, b: str | int) -> str:
-        return self.value(f"{op} i64 {a}, {b}")
-
-    def least(self, a: str | int, b: str | int) -> str:
-        return self.value(f"call i64 @llvm.umin.i64(i64 {a}, i64 {b})")
-
-    def at(self, base: str, offset: str | int, kind: str) -> str:
-        return self.value(f"getelementptr inbounds {kind}, ptr {base}, i64 {offset}")
-
-    @contextlib.contextmanager
-    def loop(self, start: str | int, stop: str | int, step: int = 1) -> Iterator[str]:
-        counter, head, body, done = self.slot("i64"), self.name("head"), self.name("body"), self.name("done")
-        self.line(f"store i64 {start}, ptr {counter}")
-        self.line(f"br label %{head}")
-        self.lines.append(f"{head}:")
-        n = self.value(f"load i64, ptr {counter}")
-        more = self.value(f"icmp ult i64 {n}, {stop}")
-        self.line(f"br i1 {more}, label %{body}, label %{done}")
-        self.lines.append(f"{body}:")
-        yield n
-        self.line(f"store i64 {self.integer('add', n, step)}, ptr {counter}")
-        self.line(f"br label %{head}")
-        self.lines.append(f"{done}:")
-
-    @contextlib.contextmanager
-    def when(self, condition: str) -> Iterator[None]:
-        then, done = self.name("then"), self.name("done")
-        self.line(f"br i1 {condition}, label %{then}, label %{done}")
-        self.lines.append(f"{then}:")
-        yield
-        self.line(f"br label %{done}")
-        self.lines.append(f"{done}:")
 
     # -- the product -------------------------------------------------------------------------------------------------
     def text(self) -> str:
