@@ -126,7 +126,8 @@ class Compilation:
     def executable(self) -> Executable:
         """The program, ready to call."""
         thunks, uses = self.lowered
-        kernels = [info(use) for use in uses.values()]
+        threads = self.machine.threads(self.options)
+        kernels = [info(use, threads) for use in uses.values()]
         facts: dict[str, Any] = dict(
             name=self.source.name,
             target=self.target.name,
@@ -154,9 +155,10 @@ def _signature(module: Module) -> Signature:
     return Signature(tuple(p.shape for p in parameters), tuple(p.name for p in parameters), module.entry.root.shape)
 
 
-def info(use: KernelUse) -> KernelInfo:
-    """What is worth telling of a kernel."""
+def info(use: KernelUse, threads: int) -> KernelInfo:
+    """What is worth telling of a kernel that up to so many threads of a CPU share."""
     k = use.kernel
+    portions = min(threads, -(-k.launch.work_items // k.launch.grain)) if k.launch.grain else 1
     return KernelInfo(
         k.name,
         k.emitter,
@@ -166,6 +168,7 @@ def info(use: KernelUse) -> KernelInfo:
         k.launch.block,
         k.launch.work_items,
         k.launch.shared_bytes,
+        k.launch.heap_bytes * portions,
         k.notes,
     )
 

@@ -15,7 +15,8 @@ class Memory(Mapping[str, int]):
     """Bytes of one run. Fields are stable, and also keys: ``memory.temp == memory["temp"]``.
 
     ``arguments`` and ``outputs`` are the caller's arrays; ``aliased`` of the outputs lie in donated arguments.
-    ``constants`` are made once, ``temp`` is scratch. ``peak``: all of them together, what lies twice counted once.
+    ``constants`` are made once, ``temp`` is scratch, that which kernels take from the heap included. ``peak``: all of
+    them together, what lies twice counted once.
     """
 
     arguments: int
@@ -26,11 +27,12 @@ class Memory(Mapping[str, int]):
     peak: int
 
     @staticmethod
-    def of(a: BufferAssignment) -> Memory:
-        """The totals of a buffer assignment."""
+    def of(a: BufferAssignment, heap_bytes: int = 0) -> Memory:
+        """The totals of a buffer assignment whose kernels take up to so many bytes more at a time."""
+        temp = a.temp_bytes + heap_bytes
         aliased = sum(x.size for x in a.allocations if x.kind == "parameter" and x.output >= 0)
-        peak = a.argument_bytes + a.output_bytes - aliased + a.constant_bytes + a.temp_bytes
-        return Memory(a.argument_bytes, a.output_bytes, aliased, a.constant_bytes, a.temp_bytes, peak)
+        peak = a.argument_bytes + a.output_bytes - aliased + a.constant_bytes + temp
+        return Memory(a.argument_bytes, a.output_bytes, aliased, a.constant_bytes, temp, peak)
 
     def __getitem__(self, key: str) -> int:
         if key not in (f.name for f in fields(self)):

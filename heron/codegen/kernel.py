@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
 
+#: a tensor of scratch lies on a CPU thread's stack up to this size, larger ones are taken from the heap
+STACK_BYTES = 1 << 15
+
+
 @dataclass(frozen=True, slots=True)
 class KernelArg:
     """One pointer argument. ``index``: operand number of the fusion ('in') or flat output number ('out').
@@ -30,6 +34,7 @@ class Launch:
     """GPU: blocks and threads (x, y, z). CPU: ``work_items``, the range the trailing lo/hi arguments cover.
 
     ``grain``: work items a CPU thread takes at least when threads share the range; 0: they do not.
+    ``heap_bytes``: what a CPU thread takes from the heap while it runs work items.
     """
 
     grid: tuple[int, int, int] = (1, 1, 1)
@@ -37,6 +42,7 @@ class Launch:
     shared_bytes: int = 0
     work_items: int = 1
     grain: int = 0
+    heap_bytes: int = 0
 
 
 @dataclass(slots=True)

@@ -115,7 +115,10 @@ def _packed(shape: Shape, rest: Iterator[np.ndarray]) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class KernelInfo:
-    """A distinct kernel: where it came from and how it is launched."""
+    """A distinct kernel: where it came from and how it is launched.
+
+    ``heap_bytes``: what all threads together take from the heap while it runs.
+    """
 
     name: str
     emitter: str
@@ -125,6 +128,7 @@ class KernelInfo:
     block: tuple[int, int, int]
     work_items: int
     shared_bytes: int
+    heap_bytes: int
     notes: dict[str, str]
 
 
@@ -176,7 +180,8 @@ class Executable(ABC):
     @property
     def memory(self) -> Memory:
         """Bytes of one run by kind, as fields and as keys: arguments, outputs, aliased, constants, temp, peak."""
-        return Memory.of(self.assignment)
+        # kernels run one after another
+        return Memory.of(self.assignment, max((k.heap_bytes for k in self.kernels), default=0))
 
     def examine(self) -> None:  # noqa: B027
         """Find out what each kernel uses of the machine (registers, …), for the trace; nothing to find on a CPU."""

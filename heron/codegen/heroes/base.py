@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
+from math import prod
 from typing import Protocol, TypeVar
 
-from xdsl.dialects import func, gpu
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, UnitAttr
+from xdsl.dialects import func, gpu, tensor
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, TensorType, UnitAttr
 from xdsl.ir import Attribute, Block, SSAValue
 
 from heron.codegen.elemental import FunctionEmitter, KernelEmitter, Value
 from heron.codegen.elemental.registry import require
-from heron.codegen.kernel import Kernel, KernelArg, Launch
+from heron.codegen.kernel import STACK_BYTES, Kernel, KernelArg, Launch
 from heron.codegen.mlir_types import I64, INDEX, tensor_type
 from heron.codegen.partition import Partition
+from heron.codegen.transforms.buffers import byte_size
 from heron.errors import HeronError
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
@@ -160,7 +162,7 @@ class Entry:
     """The entry function of a kernel while it is filled: finish with `finish`.
 
     ``e`` emits into its body; ``outputs`` are the current tensor values of the outputs, which a hero replaces as it
-    inserts; ``lo``/``hi``: the range of work items (CPU only).
+    inserts; ``lo``/``hi``: the range of work items (CPU only); ``heap_bytes``: of scratch.
     """
 
     fusion: Fusion
@@ -173,6 +175,7 @@ class Entry:
     lo: SSAValue | None = None
     hi: SSAValue | None = None
     aliases: dict[int, int] = field(default_factory=dict)  # output number -> input number
+    heap_bytes: int = 0
 
     @property
     def is_gpu(self) -> bool:
@@ -199,6 +202,14 @@ class Entry:
 
         return self.e.once((kind, axis), make_id)
 
+    def scratch(self, element: Attribute, *sizes: int) -> SSAValue:
+        """A tensor for the kernel's own use. On a CPU each thread has its own."""
+        type_ = TensorType(element, list(sizes))  # type: ignore[type-var]
+        size = prod(sizes) * byte_size(element)
+        if not self.is_gpu and size > STACK_BYTES:
+            self.heap_bytes += size
+        return self.e.b.op(tensor.EmptyOp, type=type_)
+
     def finish(self, launch: Launch, emitter: str, notes: dict[str, str] | None = None) -> Kernel:
         """Return the outputs and make the kernel record."""
         self.e.b.terminate(func.ReturnOp, self.outputs)
@@ -212,6 +223,7 @@ class Entry:
         extra += [DictionaryAttr({})] * (len(self.block.args) - len(args))
         if any(a.data for a in extra):
             function.properties["arg_attrs"] = ArrayAttr(extra)
+        launch = replace(launch, heap_bytes=self.heap_bytes)
         return Kernel(self.name, self.kernel.module, tuple(args), launch, emitter, notes or {})
 
     def _argument_attributes(self, arg: KernelArg) -> DictionaryAttr:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import arith, scf, tensor
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects import arith, scf
 from xdsl.ir import Block, Region, SSAValue
 
 from heron.analysis.indexing.expr import Const, Expr
@@ -48,10 +47,7 @@ class _Row:
         """The tensors with the row in order."""
         b = self.e.b
         halves = 2 if self.passes else 1
-        scratch = [
-            b.op(tensor.EmptyOp, type=TensorType(scalar_type(o.shape.element_type), [halves, self.n]))
-            for o in self.s.i.operands
-        ]
+        scratch = [self.frame.scratch(scalar_type(o.shape.element_type), halves, self.n) for o in self.s.i.operands]
         zero, length = b.integer(0), b.integer(self.n)
         scratch = for_(self.frame, zero, length, scratch, lambda start, t: self._run(tensors, start, t), b.integer(RUN))
         if self.passes:

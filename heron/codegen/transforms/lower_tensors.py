@@ -42,6 +42,7 @@ from heron.codegen.dialects.xla_gpu import (
     AtomicRMWOp,
     TransposeBlockOp,
 )
+from heron.codegen.kernel import STACK_BYTES
 from heron.codegen.transforms import lower_atomics, lower_transpose
 from heron.codegen.transforms.buffers import (
     POINTER,
@@ -73,8 +74,6 @@ from heron.codegen.transforms.constant_tensors import Globals, scalar_constant, 
 from heron.codegen.transforms.options import TransformOptions
 from heron.errors import HeronError
 
-#: larger `tensor.empty`s of a CPU kernel are taken from the heap
-STACK_BYTES = 1 << 15
 SHARED = llvm.LLVMPointerType(IntAttr(3))
 UNIT = UnitAttr()
 _MEMORY = frozenset({TensorType, llvm.LLVMPointerType})

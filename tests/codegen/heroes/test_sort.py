@@ -11,11 +11,13 @@ import pytest
 
 from heron import targets
 from heron.analysis import sort_tiles
+from heron.backends.compiler import compile
 from heron.codegen.heroes import sort_gpu
 from heron.codegen.heroes.sort import emit_sort
 from heron.codegen.kernel import Kernel
 from heron.codegen.llvm.nvptx import to_ptx
 from heron.errors import HeronError
+from heron.hlo.text import parse
 from tests.codegen.run_gpu_kernel import simulate
 from tests.codegen.run_kernel import compare, evaluate, jit, lower, root_fusion
 
@@ -145,6 +147,13 @@ def test_nothing_to_sort(shape: tuple[int, ...], target: str) -> None:
 def test_long_rows_use_the_heap() -> None:
     keys = RNG.integers(0, 1000, 20000).astype(np.float32)
     check(program((20000,), 0), [keys, positions((20000,), 0)], "cpu")
+
+
+def test_memory_has_what_sorts_take_from_the_heap() -> None:
+    # by keys: as much as a row's operands; merged: twice that
+    for source, rows in ((program((20000,), 0, direction="LT" + TOTAL), 1), (program((20000,), 0), 2)):
+        executable = compile(parse(source), "cpu")
+        assert executable.memory.temp - executable.assignment.temp_bytes == rows * 20000 * 8
 
 
 TOTAL = ", type=TOTALORDER"
