@@ -71,11 +71,10 @@ class CpuMachine(Machine):
 
     def kernels_llvm(self, uses: dict[str, KernelUse]) -> str:
         """LLVM text of all kernels, each called by a plain function."""
-        from heron.codegen.llvm.jit import host
         from heron.codegen.llvm.translate import KernelAbi, to_llvm
 
         module = self.lower(uses)
-        abi = KernelAbi("cpu", width=host().width, internal=True)
+        abi = KernelAbi("cpu", internal=True)
         return to_llvm(module, kernels=dict.fromkeys(uses, abi), target="cpu")
 
     def portion_llvm(self, uses: dict[str, KernelUse]) -> str:

@@ -40,7 +40,7 @@ class Emitter:
     __slots__ = (
         "out", "names", "label", "counter", "needed", "declared", "defined", "metadata", "index_bits", "flags",
         "everywhere", "native", "types", "geometry", "yielded", "kernels", "kept", "bf16",
-        "default_bits",
+        "default_bits", "called", "loops",
     )  # fmt: skip
 
     def __init__(self, index_bits: int, native: frozenset[str]) -> None:
@@ -49,6 +49,8 @@ class Emitter:
         self.label = "entry"
         self.counter = 0
         self.needed: set[str] = set()
+        self.called: list[str] = []  # library functions, in the order of the calls
+        self.loops = 0  # how many were written
         self.declared: dict[str, str] = {}
         self.defined: set[str] = set()
         self.metadata: list[str] = []
@@ -126,6 +128,7 @@ class Emitter:
     def library(self, name: str, result: str, arguments: list[tuple[str, str]]) -> str:
         """A call of an inline library function, whose definition is appended at the end."""
         self.needed.add(name)
+        self.called.append(name)
         text = ", ".join(f"{t} {v}" for t, v in arguments)
         fresh = self.fresh()
         self.out.append(f"  {fresh} = call {result} @{name}({text})")

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from heron.codegen.llvm.emit import Emitter, is_set, rule
+from heron.codegen.llvm.inline import is_long
 
 _REGISTERS: dict[type, tuple[str, str]] = {
     gpu.ThreadIdOp: ("tid", "thread"),
@@ -29,37 +30,58 @@ def _yield(e: Emitter, op: scf.YieldOp) -> None:
 
 @rule(scf.ForOp)
 def _for(e: Emitter, op: scf.ForOp) -> None:
-    """The loop in its plain form (test at the head); LLVM rotates it. Increment is ``nsw``: scf.for never wraps."""
+    """The loop with its test at the head, or at the end where it surely runs. Increment is ``nsw``: it never wraps."""
     lower, upper, step, *initial = op.operands
     block = op.regions[0].blocks[0]
-    induction, *carried = block.args
-    before, head, body, done = e.label, e.fresh_label("head"), e.fresh_label("body"), e.fresh_label("done")
-    text = e.type(induction.type)
+    carried = block.args[1:]
+    runs = _surely_runs(e.names[lower], e.names[upper])  # LLVM would bring it into this form, step by step
+    before, body, done = e.label, e.fresh_label("body"), e.fresh_label("done")
+    head = body if runs else e.fresh_label("head")
+    text, bound = e.type(block.args[0].type), e.names[upper]
     e.out.append(f"  br label %{head}")
     e.start(head)
     names = [e.define(v) for v in block.args]
     starts = _values(e, [lower, *initial])
     phis = len(e.out)
     e.out += [""] * len(names)
-    test, bound = e.fresh(), e.names[upper]
-    e.out.append(f"  {test} = icmp slt {text} {names[0]}, {bound}")
-    e.out.append(f"  br i1 {test}, label %{body}, label %{done}")
-    e.start(body)
+    if not runs:
+        test = e.fresh()
+        e.out.append(f"  {test} = icmp slt {text} {names[0]}, {bound}")
+        e.out.append(f"  br i1 {test}, label %{body}, label %{done}")
+        e.start(body)
+    calls, loops = len(e.called), e.loops
     e.block(block)
+    metadata = _loop_metadata(e, op, e.called[calls:] if e.loops == loops else ())
+    e.loops += 1
     advanced = [e.fresh(), *(e.yielded if carried else [])]
     e.out.append(f"  {advanced[0]} = add nsw {text} {names[0]}, {e.names[step]}")
-    e.out.append(f"  br label %{head}{_loop_metadata(e, op)}")
+    if runs:
+        test = e.fresh()
+        e.out.append(f"  {test} = icmp slt {text} {advanced[0]}, {bound}")
+        e.out.append(f"  br i1 {test}, label %{head}, label %{done}{metadata}")
+    else:
+        e.out.append(f"  br label %{head}{metadata}")
     for position, (value, name) in enumerate(zip(block.args, names, strict=True)):
         incoming = f"[ {starts[position]}, %{before} ], [ {advanced[position]}, %{e.label} ]"
         e.out[phis + position] = f"  {name} = phi {e.type(value.type)} {incoming}"
     e.start(done)
-    for result, name in zip(op.results, names[1:], strict=True):
+    for result, name in zip(op.results, (advanced if runs else names)[1:], strict=True):
         e.names[result] = name
 
 
-def _loop_metadata(e: Emitter, op: Operation) -> str:
-    """``heron.unroll`` = N (0 or 1: never), ``heron.vectorize`` = N lanes (0 or 1: never), ``heron.full_unroll``."""
+def _surely_runs(lower: str, upper: str) -> bool:
+    """Whether both bounds are numbers with something between them."""
+    return lower.isdecimal() and upper.isdecimal() and int(lower) < int(upper)
+
+
+def _loop_metadata(e: Emitter, op: Operation, calls: Sequence[str] = ()) -> str:
+    """``heron.unroll`` = N (0 or 1: never), ``heron.vectorize`` = N lanes (0 or 1: never), ``heron.full_unroll``.
+
+    ``calls``: library functions an innermost loop calls. One vector of a long one at a time keeps the processor busy.
+    """
     hints = []
+    if calls and any(map(is_long, calls)):
+        hints.append(e.metadata_node('!"llvm.loop.interleave.count", i32 1'))
     unroll, vectorize = op.attributes.get("heron.unroll"), op.attributes.get("heron.vectorize")
     if isinstance(unroll, IntegerAttr):
         count = unroll.value.data

@@ -11,7 +11,8 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
+from itertools import count
 from typing import Any
 
 from heron.codegen.llvm import apart
@@ -22,12 +23,11 @@ from heron.errors import HeronError
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """The machine code is made for. ``width``: preferred vector width in bits."""
+    """The machine code is made for."""
 
     triple: str
     cpu: str
     features: str
-    width: int
 
 
 @dataclass(slots=True)
@@ -53,8 +53,8 @@ def host() -> Host:
         features = llvm.get_host_cpu_features().flatten() if "HERON_HOST_CPU" not in os.environ else ""
     if "+avx512f" in features:
         # LLVM would stay at 256 bits on Skylake-family CPUs
-        return Host(triple, cpu, features + ",-prefer-256-bit", 512)
-    return Host(triple, cpu, features, 256 if "+avx2" in features else 128)
+        features += ",-prefer-256-bit"
+    return Host(triple, cpu, features)
 
 
 #: unrolling more than doubles compile time and triples code for loops the vectoriser already interleaves; loops that
@@ -67,6 +67,18 @@ def _target_machine(level: int) -> Any:
     return llvm.Target.from_triple(machine.triple).create_target_machine(
         cpu=machine.cpu, features=machine.features, opt=level, reloc="pic", codemodel="small", jit=True
     )
+
+
+#: programs one linker takes: it remembers a little of each (5 KiB) for ever, and to make it takes as long as to link
+_LINKS = 32
+_LINKED = count()
+
+
+@lru_cache(maxsize=1)
+def _linker(_generation: int) -> Any:
+    """What puts machine code into this process."""
+    # JITLink keeps an object's sections together; the older linker may place data out of reach of code
+    return binding().create_lljit_compiler(_target_machine(0), use_jit_link=True, suppress_errors=True)
 
 
 def _compile(text: str, level: int) -> tuple[bytes, Timing]:
@@ -99,8 +111,6 @@ class Jit:
         self.cache = cache
         self.addresses: dict[str, int] = {}
         self._machines: dict[int, Any] = {}
-        self._linker: Any = None
-        self._count = 0
         self._objects: list[Object] = []  # code stays loaded as long as its Jit or its Object lives
 
     def _machine(self, level: int) -> Any:
@@ -147,11 +157,8 @@ class Jit:
         llvm = binding()
         images = [other.code for other in others]  # other threads may be at them still, and want the lock
         with LOCK:
-            if self._linker is None:
-                # JITLink keeps an object's sections together; the older linker may place data out of reach of code
-                machine = self._machine(self.level)
-                self._linker = llvm.create_lljit_compiler(machine, use_jit_link=True, suppress_errors=True)
-            self._count += 1
+            number = next(_LINKED)
+            linker = _linker(number // _LINKS)
             builder = llvm.JITLibraryBuilder().add_object_img(compiled.code).add_current_process()
             for image in images:
                 builder.add_object_img(image)
@@ -161,7 +168,7 @@ class Jit:
             for symbol in names:
                 builder.export_symbol(symbol)
             try:
-                tracker = builder.link(self._linker, f"{compiled.name}.{self._count}")
+                tracker = builder.link(linker, f"{compiled.name}.{number}")
             except RuntimeError as error:
                 raise HeronError(
                     "LLVM012",
@@ -169,7 +176,7 @@ class Jit:
                     why=str(error).strip(),
                     hint="give the missing functions' addresses in Jit.symbols",
                 ) from error
-            compiled.keep = (tracker, self._linker)
+            compiled.keep = (tracker, linker)
             compiled.addresses = {symbol: tracker[symbol] for symbol in names}
         self._objects.append(compiled)
         self.addresses |= compiled.addresses

@@ -38,7 +38,7 @@ NATIVE_CONVERSIONS: dict[str, frozenset[str]] = {
 class KernelAbi:
     """How an entry function is called.
 
-    ``block``/``grid``: launch geometry, which bounds thread ids. ``width``: preferred vector width in bits (cpu).
+    ``block``/``grid``: launch geometry, which bounds thread ids.
     ``min_blocks``, ``max_registers``: hints to ptxas. ``internal``: called only from within the module.
     """
 
@@ -47,7 +47,6 @@ class KernelAbi:
     grid: tuple[int, int, int] | None = None
     min_blocks: int | None = None
     max_registers: int | None = None
-    width: int | None = None
     internal: bool = False
 
 
@@ -163,7 +162,7 @@ def _function_attributes(op: func.FuncOp, abi: KernelAbi | None) -> list[str]:
     if abi is None:
         return words
     if abi.target == "cpu":
-        return [*words, f'"prefer-vector-width"="{abi.width}"'] if abi.width else words
+        return words
     if abi.block is not None:
         words.append('"nvvm.reqntid"="{},{},{}"'.format(*abi.block))
     if abi.min_blocks is not None:

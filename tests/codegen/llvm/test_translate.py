@@ -224,10 +224,9 @@ builtin.module {
 def test_cpu_kernel_text_and_values() -> None:
     module = parse_kernel(KERNEL)
     lower_math_cpu.run(module)
-    text = to_llvm(module, kernels={"k": KernelAbi("cpu", width=256)})
+    text = to_llvm(module, kernels={"k": KernelAbi("cpu")})
     assert "ptr noalias align 16 readonly %v1" in text
     assert "dereferenceable(64)" in text
-    assert '"prefer-vector-width"="256"' in text
     assert '!"llvm.loop.unroll.count", i32 2' in text
     assert "define internal float @heron.tanh.f32" in text
     assert text.count("define internal") == 1

@@ -16,10 +16,19 @@ from heron.errors import HeronError
 
 FAMILIES = (arctrig, convert, error, exp, hyperbolic, integer, log, power, roots, trig)  # importing registers
 
+#: instructions of a function during which additions of one vector to a sum can wait for each other
+_LONG = 16
+
 
 def has(name: str) -> bool:
     """True when the library defines that function."""
     return name in REGISTRY
+
+
+@cache
+def is_long(name: str) -> bool:
+    """True for a function of that many instructions that more than one at a time gains nothing."""
+    return has(name) and _text(name)[0].count("\n") >= _LONG
 
 
 @cache
