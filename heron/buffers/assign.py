@@ -12,8 +12,10 @@ from heron.analysis.liveness import Liveness
 from heron.analysis.ordering import Timeline
 from heron.analysis.sharing import CanShare, reads_in_step
 from heron.buffers.assignment import Allocation, BufferAssignment, Slice
+from heron.buffers.asynchronous import Asynchronous
 from heron.buffers.heap import Block, Shelf, merged, pack, peak_of
 from heron.errors import HeronError
+from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
 from heron.hlo.shape import Shape, ShapeIndex
 
@@ -112,36 +114,55 @@ def _lay_out(module: Module, flow: Dataflow, sets: AliasSets, alignment: int, re
     found = BufferAssignment(module, flow, sets, [], {}, [], alignment=alignment)
     spaces: dict[int, _Space] = {}
     numbers = {out: n for n, out in enumerate(flow.outputs)}
+    beside = Asynchronous(sets.liveness.timeline)
     for standing, values in sets.sets().items():
         size = max(v.size for v in values)
-        intervals = merged(sets.holds(standing))
+        holds = sets.holds(standing)
+        starts = beside.starts(values)
+        windows = [(*beside.windows[s], standing) for s in starts]
+        intervals = merged(sorted([*holds, *windows], key=_first_tick) if windows else holds)
         space = spaces.setdefault(standing.memory_space, _Space())
         own = _own_allocation(len(found.allocations), size, values, numbers)
         if own is None:
             rounded = -(-size // alignment) * alignment
-            space.blocks.append((Block(rounded, intervals, size), values))
+            inside = len(starts) == 1 and intervals == [windows[0][:2]]
+            if inside:  # nothing outside has it: the order within what is started says what may lie where
+                space.started.setdefault(starts.pop(), []).append((Block(rounded, merged(holds), size), values))
+            else:
+                space.blocks.append((Block(rounded, intervals, size), values))
             continue
         found.allocations.append(own)
         found.slices.update((v, Slice(own.number, 0, v.size)) for v in values)
         if own.kind == "output" and reuse_outputs and size:
             space.shelves.append((Shelf(size, intervals), own))
     for number in sorted(spaces):
-        _lay_out_temporaries(found, number, spaces[number])
+        _lay_out_temporaries(found, number, spaces[number], beside)
     found.outputs += [found.slices[out] for out in flow.outputs]
     return found
 
 
+def _first_tick(hold: tuple[int, int, Value]) -> int:
+    return hold[0]
+
+
 @dataclass(slots=True)
 class _Space:
-    """What is in one memory space: temporaries to place, and outputs with room to spare before they are there."""
+    """What is in one memory space: temporaries to place, those of what async-starts call, each start's together, and
+    outputs with room to spare before they are there."""
 
     blocks: list[tuple[Block, list[Value]]] = field(default_factory=list)
+    started: dict[Instruction, list[tuple[Block, list[Value]]]] = field(default_factory=dict)
     shelves: list[tuple[Shelf, Allocation]] = field(default_factory=list)
 
 
-def _lay_out_temporaries(found: BufferAssignment, number: int, space: _Space) -> None:
+def _lay_out_temporaries(found: BufferAssignment, number: int, space: _Space, beside: Asynchronous) -> None:
     """Give the temporaries of a memory space their places, in outputs or in its scratch allocation."""
-    size = pack([b for b, _ in space.blocks], [s for s, _ in space.shelves])
+    whole = {s: Block(pack([b for b, _ in of]), [beside.windows[s]]) for s, of in space.started.items()}
+    size = pack([*(b for b, _ in space.blocks), *whole.values()], [s for s, _ in space.shelves])
+    for start, block in whole.items():
+        for inner, values in space.started[start]:
+            inner.shelf, inner.offset = block.shelf, block.offset + inner.offset
+            space.blocks.append((inner, values))
     temp = Allocation(len(found.allocations), "temp", size, memory_space=number)
     if size:
         found.allocations.append(temp)

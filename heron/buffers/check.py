@@ -16,6 +16,7 @@ from heron.analysis.alias import Hold
 from heron.analysis.dataflow import TRANSPARENT, Tree, Value
 from heron.analysis.in_place import in_place_pairs
 from heron.buffers.assignment import BufferAssignment
+from heron.buffers.asynchronous import Asynchronous
 from heron.errors import HeronError
 from heron.hlo.computation import Computation
 from heron.hlo.evaluation.bits import from_memory
@@ -146,6 +147,20 @@ def prove(assignment: BufferAssignment) -> None:
             for other in active:
                 _check_pair(a, other, hold)
             active.append(hold)
+    _prove_beside(a)
+
+
+def _prove_beside(a: BufferAssignment) -> None:
+    """The same for what runs at an unknown time between an async-start and its done."""
+    beside = Asynchronous(a.sets.liveness.timeline)
+    sets = a.sets.sets() if beside.windows else {}
+    for standing, values in sets.items():
+        for start in beside.starts(values):
+            first, last = beside.windows[start]
+            for other, others in sets.items():
+                held = next((h for h in a.sets.holds(other) if h[0] <= last and h[1] >= first), None)
+                if held is not None and start not in beside.starts(others):
+                    _check_pair(a, (first, last, standing), held)
 
 
 def _check_pair(a: BufferAssignment, one: Hold, two: Hold) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from heron.buffers import assign
-from heron.buffers.check import run_in_buffers
+from heron.buffers.check import prove, run_in_buffers
 from heron.errors import HeronError
 from heron.hlo.text import parse
 from tests.buffers.compiled import assert_survives, compiled, copies
@@ -186,3 +186,41 @@ def test_the_check_notices_a_wrong_assignment() -> None:
     with pytest.raises(HeronError) as error:
         run_in_buffers(module, assignment, [x])
     assert error.value.code == "BUF007" and "parameter 0" in error.value.what
+
+
+BESIDE = """HloModule beside, is_scheduled=true
+
+work {
+  p = f32[1000]{0} parameter(0)
+  s = f32[1000]{0} sine(p)
+  r = f32[1000]{0} reverse(s), dimensions={0}
+  t = f32[1000]{0} reverse(r), dimensions={0}
+  ROOT u = f32[1000]{0} reverse(t), dimensions={0}
+}
+
+ENTRY main {
+  x = f32[1000]{0} parameter(0)
+  start = ((f32[1000]{0}), f32[1000]{0}, u32[]) async-start(x), calls=work
+  a = f32[1000]{0} cosine(x)
+  b = f32[1000]{0} reverse(a), dimensions={0}
+  done = f32[1000]{0} async-done(start)
+  c = f32[1000]{0} reverse(b), dimensions={0}
+  d = f32[1000]{0} reverse(c), dimensions={0}
+  ROOT y = f32[1000]{0} add(d, done)
+}
+"""
+
+
+def test_what_runs_asynchronously_keeps_its_memory_until_it_is_awaited() -> None:
+    module = parse(BESIDE)
+    found = assign(module, reuse_outputs=False)
+    prove(found)
+    at = {i.name: i for c in module.computations for i in c.instructions}
+    places = {name: found.slice_of(at[name]) for name in "abcdrstu"}
+    assert not any(places[inside].overlaps(places[beside]) for inside in "rstu" for beside in "ab")
+    assert places["r"].overlaps(places["u"]) or places["s"].overlaps(places["t"])  # one after the other, as ever
+    assert any(places[inside].overlaps(places[later]) for inside in "rst" for later in "cd")
+    found.slices[found.flow.value(at["b"])] = places["r"]
+    with pytest.raises(HeronError) as error:
+        prove(found)
+    assert error.value.code == "BUF008"

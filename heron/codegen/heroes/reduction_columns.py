@@ -65,7 +65,9 @@ def columns(frame: Entry, walk: Walk, first: int, total: int) -> str:
     width, tile = _widths(reduction)
     tiles = -(-length // width)
     items = tiles * shape.outer_items
-    work = _Columns(frame, reduction, shape, min(length, tile))
+    # whole items are loops of known length, without rests: shorter code than a loop up to a bound
+    unit = 1 if length % width else width
+    work = _Columns(frame, reduction, shape, min(length, tile), unit)
     inits = [frame.outputs[n] for n in (*reduction.side, *reduction.after)]
     if tiles == 1:
 
@@ -76,24 +78,29 @@ def columns(frame: Entry, walk: Walk, first: int, total: int) -> str:
     else:
         # the items of one outer position at a time; of those, as many as a tile of partial results holds
         from_item, to_item = item_range(frame, items, first, total)
-        begin, end = _bounds(frame, from_item, to_item, tiles)
 
-        def position(outer: SSAValue, carried: Sequence[SSAValue]) -> list[SSAValue]:
-            start = e.b.op(arith.MuliOp, outer, e.b.integer(tiles))
-            lo = e.b.op(arith.MaxSIOp, e.b.op(arith.SubiOp, from_item, start), e.b.integer(0))
-            hi = e.b.op(arith.MinSIOp, e.b.op(arith.SubiOp, to_item, start), e.b.integer(tiles))
-            place = work.place(e.variable(outer, 0, shape.outer_items - 1))
+        def position(place: Index, lo: SSAValue, hi: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            ends = e.b.op(arith.MinSIOp, e.b.op(arith.MuliOp, hi, e.b.integer(width)), e.b.integer(length))
 
             def columns_of(item: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
                 column = e.b.op(arith.MuliOp, item, e.b.integer(width))
-                ends = e.b.op(arith.MinSIOp, e.b.op(arith.MuliOp, hi, e.b.integer(width)), e.b.integer(length))
-                left = e.b.op(arith.SubiOp, ends, column)
-                count = e.b.op(arith.MinSIOp, left, e.b.integer(work.tile))
+                left = e.b.op(arith.SubiOp, hi, item) if unit > 1 else e.b.op(arith.SubiOp, ends, column)
+                count = e.b.op(arith.MinSIOp, left, e.b.integer(work.tile // unit))
                 return work.emit(place, e.variable(column, 0, length - 1), count, carried)
 
             return for_(frame, lo, hi, carried, columns_of, e.b.integer(tile // width))
 
-        results = for_(frame, begin, end, inits, position)
+        def part_of(outer: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            start = e.b.op(arith.MuliOp, outer, e.b.integer(tiles))
+            lo = e.b.op(arith.MaxSIOp, e.b.op(arith.SubiOp, from_item, start), e.b.integer(0))
+            hi = e.b.op(arith.MinSIOp, e.b.op(arith.SubiOp, to_item, start), e.b.integer(tiles))
+            return position(work.place(e.variable(outer, 0, shape.outer_items - 1)), lo, hi, carried)
+
+        if shape.outer_items == 1:
+            results = position(work.place(Const(0)), from_item, to_item, inits)
+        else:
+            begin, end = _bounds(frame, from_item, to_item, tiles)
+            results = for_(frame, begin, end, inits, part_of)
     _store(frame, reduction, results)
     return f"columns of {reduction.row}, up to {work.tile} at a time"
 
@@ -152,10 +159,10 @@ def narrow_columns(frame: Entry, walk: Walk, first: int, total: int) -> str:
 
 
 class _Columns:
-    """Emits the sums of neighbouring columns; ``tile``: most that are kept at once."""
+    """Emits the sums of neighbouring columns; ``tile``: most that are kept at once. They come in `unit`s."""
 
-    def __init__(self, frame: Entry, reduction: Reduction, shape: _Shape, tile: int) -> None:
-        self.frame, self.reduction, self.shape, self.tile = frame, reduction, shape, tile
+    def __init__(self, frame: Entry, reduction: Reduction, shape: _Shape, tile: int, unit: int) -> None:
+        self.frame, self.reduction, self.shape, self.tile, self.unit = frame, reduction, shape, tile, unit
 
     def place(self, item: Expr) -> Index:
         """The position along the outer axes."""
@@ -164,7 +171,7 @@ class _Columns:
     def emit(
         self, place: Index, first: Expr, width: SSAValue | None, carried: Sequence[SSAValue]
     ) -> Sequence[SSAValue]:
-        """The columns from `first` on: `width` of them, or a whole tile. Carries side outputs, then the others."""
+        """The columns from `first` on: `width` units, or a whole tile. Carries side outputs, then the others."""
         e, frame, reduction = self.frame.e, self.frame, self.reduction
         types = [t for r in reduction.reducers for t in r.packed_types]
         sums = [e.b.op(tensor.EmptyOp, type=TensorType(t, [self.tile])) for t in types]
@@ -181,9 +188,15 @@ class _Columns:
             """A loop over the columns. `width` is its bound, no test in each step: LLVM would make masks of that."""
             if width is None:
                 return e.loop([self.tile], inits, lambda variables, values: body(variables[0], values))
-            return for_(
-                frame, e.b.integer(0), width, inits, lambda v, values: body(e.variable(v, 0, self.tile - 1), values)
-            )
+            most, unit = self.tile // self.unit, self.unit
+
+            def at(n: SSAValue, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                start = e.variable(n, 0, most - 1)
+                if unit == 1:
+                    return body(start, values)
+                return e.loop([unit], values, lambda variables, values: body(start * unit + variables[0], values))
+
+            return for_(frame, e.b.integer(0), width, inits, at)
 
         def clear(column: Expr, tensors: Sequence[SSAValue]) -> list[SSAValue]:
             return [put(frame, v, t, (column,)) for v, t in zip(reduction.start(frame), tensors, strict=True)]
