@@ -76,6 +76,7 @@ class Options:
         "", "compute values again rather than need more: bytes of a run, or a part of its temp", form=MemoryLimit
     )
     profile: bool = _field(False, "CPU programs count the time of each of their steps (`heron profile`)")
+    graphs: bool = _field(True, "GPU programs run as CUDA graphs; off: every kernel by a call of its own")
     cache: bool = _field(False, "keep machine code and PTX in files, for later compiles (docs/cache.md)")
 
     def __post_init__(self) -> None:

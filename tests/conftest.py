@@ -23,6 +23,7 @@ for _name in [n for n in os.environ if n.startswith("HERON_")]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--bless", action="store_true", help="write golden files instead of comparing with them")
+    parser.addoption("--rehearse", action="store_true", help="tests/gpu on a driver that records, with no GPU")
 
 
 @pytest.fixture

@@ -1,19 +1,16 @@
-"""The machine heron runs on: its CPU level, caches and cores, and which NVIDIA GPU its driver offers."""
+"""The machine heron runs on: its CPU level, caches and cores."""
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import dataclasses
 import os
 import platform
-from collections.abc import Collection
 from pathlib import Path
 
 from heron.targets.target import Target, get
 
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
-_MAJOR, _MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
 
 
 def host() -> Target:
@@ -41,31 +38,6 @@ def host() -> Target:
         l2_bytes=_cache(2) or base.l2_bytes,
         l3_bytes=_cache(3) or base.l3_bytes,
     )
-
-
-def cuda_machine(known: Collection[str]) -> str:
-    """Compute capability of the first GPU, as ``sm_NN``; ``sm_90`` where there is no driver or an unknown GPU."""
-    found = _compute_capability()
-    if found is None:
-        return "sm_90"
-    major, minor = found
-    if f"sm_{major}{minor}" in known:
-        return f"sm_{major}{minor}"
-    return f"sm_{major}0" if f"sm_{major}0" in known else "sm_90"
-
-
-def _compute_capability() -> tuple[int, int] | None:
-    try:
-        driver = ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return None
-    device, major, minor = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
-    if driver.cuInit(0) or driver.cuDeviceGet(ctypes.byref(device), 0):
-        return None
-    for value, attribute in ((major, _MAJOR), (minor, _MINOR)):
-        if driver.cuDeviceGetAttribute(ctypes.byref(value), attribute, device):
-            return None
-    return major.value, minor.value
 
 
 def _cores() -> int:

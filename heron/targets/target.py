@@ -1,7 +1,7 @@
 """Target: a machine, and how programs run there. The facts come from ``data/*.toml``; adding a machine adds a file.
 
 Names: ``cpu`` is this machine; ``x86-64-v3`` a CPU level; ``sm_90`` a GPU, present or not; ``sim:sm_90`` that GPU
-simulated on the CPU; ``cuda`` the GPU of this machine.
+simulated on the CPU; ``cuda`` the GPU of this machine, ``cuda:1`` its second.
 """
 
 from __future__ import annotations
@@ -83,20 +83,26 @@ class Target:
         return {**dataclasses.asdict(self), "flops": dict(self.flops), "floats": dict(self.floats)}
 
 
-@functools.cache
 def get(name: str) -> Target:
     """The target of that name. Raises TGT001, with the nearest name, when there is none.
 
-    ``cuda`` is found whether or not this machine has a GPU; without one, running is what fails.
+    ``cuda`` and ``cuda:N`` are found whether or not this machine has a GPU; without one, running is what fails.
+    Raises TGT008 where the driver has no GPU of that number, or one too old.
     """
+    if name == "cuda" or (name.startswith("cuda:") and name[5:].isdecimal()):
+        from heron.targets import cuda
+
+        ordinal = int(name[5:] or 0)
+        return cuda.measured(_load(cuda.machine(_machines(), ordinal)), name, ordinal)
+    return _get(name)
+
+
+@functools.cache
+def _get(name: str) -> Target:
     if name == "cpu":
         from heron.targets.host import host
 
         return host()
-    if name == "cuda":
-        from heron.targets.host import cuda_machine
-
-        return dataclasses.replace(_load(cuda_machine(_machines())), name="cuda")
     if name.startswith("sim:") and name[4:] in _machines() and _load(name[4:]).kind == "gpu":
         return dataclasses.replace(_load(name[4:]), name=name, sim=True)
     if name in _machines():

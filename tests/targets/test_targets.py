@@ -7,14 +7,15 @@ import json
 import pytest
 
 from heron import HeronError, targets
-from heron.targets import host
+from heron.targets import libcuda
+from tests.rehearsal.compiling import rehearsed
 
 
 @pytest.mark.parametrize("name", targets.names())
 def test_every_target_makes_sense(name: str) -> None:
     t = targets.get(name)
     assert t.name == name
-    assert t is targets.get(name)
+    assert t == targets.get(name)
     assert hash(t) == hash(targets.get(name))
     assert t.cores > 0 and t.clock_hz > 0 and t.memory_bytes > 1 << 30 and t.memory_bandwidth > 1e9
     assert t.flops_of("f32") > 0
@@ -46,18 +47,32 @@ def test_cpu_is_this_machine() -> None:
 
 
 def test_cuda_is_found_without_a_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host, "_compute_capability", lambda: None)
-    assert host.cuda_machine(["sm_80", "sm_90"]) == "sm_90"
+    monkeypatch.setattr(libcuda, "library", lambda: None)
+    assert targets.get("cuda").machine == "sm_90"
+    assert targets.get("cuda:1").name == "cuda:1"
 
 
-@pytest.mark.parametrize(
-    ("capability", "machine"), [((8, 0), "sm_80"), ((8, 7), "sm_80"), ((10, 3), "sm_100"), ((3, 5), "sm_90")]
-)
-def test_cuda_takes_the_nearest_known_machine(
-    monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int], machine: str
-) -> None:
-    monkeypatch.setattr(host, "_compute_capability", lambda: capability)
-    assert host.cuda_machine(["sm_80", "sm_90", "sm_100"]) == machine
+@pytest.mark.parametrize(("capability", "machine"), [((8, 0), "sm_80"), ((8, 7), "sm_86"), ((10, 3), "sm_100")])
+def test_cuda_takes_the_nearest_known_machine(capability: tuple[int, int], machine: str) -> None:
+    with rehearsed(capability=capability, name="Some GPU"):
+        found = targets.get("cuda")
+        assert (found.name, found.machine, found.llvm_cpu) == ("cuda", machine, machine)
+        assert found.description == "Some GPU, GPU 0 of this machine"
+
+
+def test_cuda_has_the_devices_own_figures() -> None:
+    with rehearsed(memory=123 << 20, devices=2):
+        found = targets.get("cuda:1")
+        assert (found.memory_bytes, found.cores, found.memory_bandwidth) == (123 << 20, 132, 4_916_736_000_000)
+        with pytest.raises(HeronError, match="TGT008") as caught:
+            targets.get("cuda:2")
+        assert "the CUDA driver finds 2" in str(caught.value)
+
+
+def test_cuda_refuses_a_gpu_that_is_too_old() -> None:
+    with rehearsed(capability=(6, 1)), pytest.raises(HeronError, match="TGT008") as caught:
+        targets.get("cuda")
+    assert "compute capability 6.1" in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from heron.backends.lower import KernelUse
@@ -18,7 +17,6 @@ from heron.runtime.thunks import Sequence
 if TYPE_CHECKING:
     from heron.buffers import BufferAssignment
     from heron.codegen.llvm.code_cache import Key
-    from heron.codegen.llvm.cubin import Cubin
     from heron.codegen.llvm.numerics import Numerics
     from heron.codegen.llvm.translate import KernelAbi
     from heron.options import Options
@@ -84,7 +82,9 @@ class GpuMachine(Machine):
                 text = self.llvm(uses)
             with trace.stage("ptx"):
                 ptx = self.ptx(text, facts["name"], trace)
-            return CompiledOnly(ptx, self.target.llvm_cpu, **facts)
+            from heron.backends.gpu.compiled import CompiledGpu, entries
+
+            return CompiledGpu(thunks, entries(uses), ptx, self.target.llvm_cpu, options.graphs, **facts)
         from heron.backends.gpu.simulate import Simulation
         from heron.runtime.sim.executable import SimExecutable
 
@@ -154,48 +154,3 @@ class GpuMachine(Machine):
         from heron.codegen.llvm.disassemble import to_sass
 
         return to_sass(assemble(ptx, self.target.llvm_cpu).code)
-
-
-class CompiledOnly(Executable):
-    """A program for a GPU heron cannot run here: its code and its facts are there, calling it is an error."""
-
-    def __init__(self, ptx: str, sm: str, **facts: Any) -> None:
-        super().__init__(**facts)
-        self.ptx, self.sm = ptx, sm
-
-    @cached_property
-    def cubin(self) -> Cubin:
-        """Machine code and what each kernel uses. Raises LLVM024 with no assembler, LLVM025 when it refuses the PTX."""
-        from heron.codegen.llvm.assemble import assemble
-
-        return assemble(self.ptx, self.sm)
-
-    def examine(self) -> None:
-        from heron.codegen.llvm.assemble import knows
-        from heron.codegen.llvm.tools import find_nvjitlink, find_ptxas
-
-        unknown = "registers, shared memory, spills: not known: "
-        if not self.ptx:
-            return
-        if find_nvjitlink() is None and find_ptxas() is None:
-            self.trace.note(unknown + "no assembler (pip install nvidia-nvjitlink)")
-            return
-        if not knows(self.sm):
-            self.trace.note(f"{unknown}the assembler makes no code for {self.sm}")
-            return
-        with self.trace.stage("assembly"):
-            used = self.cubin.resources
-        for kernel in self.trace.kernels:
-            if (resources := used.get(kernel.name)) is not None:
-                kernel.resources, kernel.code_size = resources.to_json(), resources.code_bytes
-        if not used:
-            self.trace.note(f"{unknown}{self.cubin.tool} does not tell them")
-
-    def execute(self, arrays: list[Any], donate: bool = False) -> list[Any]:
-        simulated = f"sim:{'sm_90' if self.target == 'cuda' else self.target}"
-        raise HeronError(
-            "RUN030",
-            f"a program for {self.target} cannot run here",
-            why="heron has no CUDA runtime yet; it compiles for GPUs and simulates them",
-            hint=f"compile for {simulated} to run the same kernels on the CPU",
-        )

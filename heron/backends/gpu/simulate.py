@@ -33,10 +33,11 @@ def facts_of(use: KernelUse) -> Facts:
     """Which instruction the kernel is for, the ops inside it, the user's names of them, and the arguments."""
     args = use.kernel.args
     outputs = frozenset(n for n, a in enumerate(args) if a.kind == "out" and a.alias is None)
-    return Facts(_story(use.instruction), tuple(_argument(use, n) for n in range(len(args))), outputs)
+    return Facts(story(use.instruction), tuple(_argument(use, n) for n in range(len(args))), outputs)
 
 
-def _story(i: Instruction) -> str:
+def story(i: Instruction) -> str:
+    """An instruction, the ops inside it, and the user's name of them."""
     inside = [i]
     if i.opcode == "fusion":
         inside = [o for o in i.calls.instructions if o.opcode not in ("parameter", "constant", "tuple")]

@@ -1,0 +1,76 @@
+"""A program just compiled for an NVIDIA GPU: its PTX, the machine code made of it when first wanted, its kernels."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from heron.backends.gpu.simulate import story
+from heron.backends.lower import KernelUse
+from heron.runtime.cuda.executable import CudaExecutable
+from heron.runtime.cuda.program import GpuProgram, Image, KernelEntry
+from heron.runtime.thunks import Sequence
+
+if TYPE_CHECKING:
+    from heron.codegen.llvm.cubin import Cubin
+
+
+def entries(uses: dict[str, KernelUse]) -> dict[str, KernelEntry]:
+    """How each kernel is launched, what it writes, and its HLO."""
+    return {name: _entry(name, use) for name, use in uses.items()}
+
+
+def _entry(name: str, use: KernelUse) -> KernelEntry:
+    launch = use.kernel.launch
+    outputs = frozenset(n for n, a in enumerate(use.kernel.args) if a.kind == "out")
+    return KernelEntry(name, launch.grid, launch.block, outputs, story=story(use.instruction))
+
+
+class CompiledGpu(CudaExecutable):
+    """A program for a GPU: it runs where there is one; its code and its facts are there on any machine."""
+
+    def __init__(
+        self, thunks: Sequence, table: dict[str, KernelEntry], ptx: str, sm: str, graphs: bool, **facts: Any
+    ) -> None:
+        super().__init__(**facts)
+        self._thunks, self._table, self._graphs = thunks, table, graphs
+        self.ptx, self.sm = ptx, sm
+
+    @cached_property
+    def cubin(self) -> Cubin:
+        """Machine code and what each kernel uses. Raises LLVM024 with no assembler, LLVM025 when it refuses the PTX."""
+        from heron.codegen.llvm.assemble import assemble
+
+        return assemble(self.ptx, self.sm)
+
+    @cached_property
+    def program(self) -> GpuProgram:
+        """The program with machine code where an assembler is here, else with PTX, which the driver compiles."""
+        from heron.codegen.llvm.assemble import knows
+
+        code = b""
+        if self.ptx:
+            code = self.cubin.code if knows(self.sm) else self.ptx.encode()
+        images = (Image(code, self.sm),) if code else ()
+        return GpuProgram(self._thunks, self._table, images, self.sm, self._graphs)
+
+    def examine(self) -> None:
+        from heron.codegen.llvm.assemble import knows
+        from heron.codegen.llvm.tools import find_nvjitlink, find_ptxas
+
+        unknown = "registers, shared memory, spills: not known: "
+        if not self.ptx:
+            return
+        if find_nvjitlink() is None and find_ptxas() is None:
+            self.trace.note(unknown + "no assembler (pip install nvidia-nvjitlink)")
+            return
+        if not knows(self.sm):
+            self.trace.note(f"{unknown}the assembler makes no code for {self.sm}")
+            return
+        with self.trace.stage("assembly"):
+            used = self.cubin.resources
+        for kernel in self.trace.kernels:
+            if (resources := used.get(kernel.name)) is not None:
+                kernel.resources, kernel.code_size = resources.to_json(), resources.code_bytes
+        if not used:
+            self.trace.note(f"{unknown}{self.cubin.tool} does not tell them")

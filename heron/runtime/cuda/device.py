@@ -1,0 +1,161 @@
+"""A GPU: its context, its streams, the modules loaded into it, its memory."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from heron.errors import HeronError
+from heron.runtime.cuda.driver import CallFailed, Driver, driver
+from heron.targets import cuda, libcuda
+
+if TYPE_CHECKING:
+    from heron.runtime.cuda.allocator import Allocator
+    from heron.runtime.cuda.transfer import Staging
+
+_LOG_BYTES = 8192
+
+
+class Device:
+    """One GPU with its primary context, which other libraries of the process share.
+
+    All programs run on one stream, ``stream``, so that memory freed after a step was enqueued may be given to the next
+    one at once; ``side`` has streams that steps take which do not depend on each other. ``epoch`` counts resets: what
+    was made in another epoch is gone.
+    """
+
+    def __init__(self, driver_: Driver, ordinal: int) -> None:
+        if not 0 <= ordinal < driver_.devices:
+            count = f"the CUDA driver finds {driver_.devices}"
+            raise HeronError("TGT008", f"there is no GPU number {ordinal}", why=count)
+        self.driver, self.ordinal = driver_, ordinal
+        self.name = cuda.device_name(ordinal)
+        self.capability = cuda.capability(ordinal) or (0, 0)
+        self.lock = threading.RLock()
+        self.epoch = 0
+        self._open()
+
+    def _open(self) -> None:
+        from heron.runtime.cuda.allocator import Allocator
+        from heron.runtime.cuda.transfer import Staging
+
+        d = self.driver
+        self.context = d.handle(d.cuDevicePrimaryCtxRetain, self.ordinal)
+        self.make_current()
+        self.stream = self.new_stream()
+        self.side: list[int] = []
+        self.memory: Allocator = Allocator.of(self)
+        self.staging: Staging = Staging(self)
+
+    def make_current(self) -> None:
+        """Calls of this thread go to this device from now on."""
+        self.driver.cuCtxSetCurrent(self.context)
+
+    def new_stream(self) -> int:
+        """A stream that does not wait for the legacy stream."""
+        return self.driver.handle(self.driver.cuStreamCreate, libcuda.STREAM_NON_BLOCKING)
+
+    def side_streams(self, count: int) -> Sequence[int]:
+        """Streams beside the main one; made when first wanted."""
+        while len(self.side) < count:
+            self.side.append(self.new_stream())
+        return self.side[:count]
+
+    def event(self, timed: bool = False) -> int:
+        """A new event."""
+        return self.driver.handle(self.driver.cuEventCreate, 0 if timed else libcuda.EVENT_DISABLE_TIMING)
+
+    def synchronize(self) -> None:
+        """Wait for all that was enqueued on the main stream. Raises RUN042 with what went wrong on the device."""
+        self.driver.cuStreamSynchronize(self.stream)
+
+    def load(self, image: bytes, name: str) -> int:
+        """A module of machine code or PTX. Raises RUN045 with the driver's log when it refuses it."""
+        log = ctypes.create_string_buffer(_LOG_BYTES)
+        options = (ctypes.c_int * 2)(libcuda.JIT_ERROR_LOG, libcuda.JIT_ERROR_LOG_BYTES)
+        values = (ctypes.c_void_p * 2)(ctypes.addressof(log), _LOG_BYTES)
+        made = ctypes.c_void_p()
+        data = image if image.startswith(b"\x7fELF") else image + b"\0"
+        try:
+            self.driver.cuModuleLoadDataEx(ctypes.byref(made), data, 2, options, values)
+        except CallFailed as error:
+            if error.result == libcuda.OUT_OF_MEMORY:
+                raise
+            said = log.value.decode(errors="replace").strip()
+            raise HeronError(
+                "RUN045",
+                f"the CUDA driver refused the code of {name}",
+                where=f"{self.name}, compute capability {self.capability[0]}.{self.capability[1]}",
+                why=f"{error.why}{': ' + said[:2000] if said else ''}",
+                hint=error.hint or "compile on this machine, with --target cuda",
+            ) from error
+        return made.value or 0
+
+    def function(self, module: int, name: str) -> int:
+        """A kernel of a module. Raises RUN045 when it has none of that name."""
+        try:
+            return self.driver.handle(self.driver.cuModuleGetFunction, module, name.encode())
+        except CallFailed as error:
+            raise HeronError("RUN045", f"the code has no kernel '{name}'", why=error.why) from error
+
+    def reset(self) -> None:
+        """Start over after a fault: the context with all memory and modules goes, a new one comes."""
+        with self.lock:
+            self.epoch += 1
+            self.memory.forget()
+            self.driver.cuDevicePrimaryCtxReset_v2(self.ordinal)
+            self._open()
+
+
+_devices: dict[tuple[int, int], Device] = {}
+_lock = threading.Lock()
+
+
+def device(ordinal: int = 0) -> Device:
+    """A GPU of this machine. Raises RUN030 (no driver or GPU), RUN040 (old driver), TGT008 (no such number)."""
+    d = driver()
+    with _lock:
+        found = _devices.get((id(d), ordinal))
+        if found is None or found.driver is not d:
+            found = _devices[id(d), ordinal] = Device(d, ordinal)
+        return found
+
+
+def device_for(target: str, sm: str) -> Device:
+    """The device a program runs on: ``cuda:N`` names it, else the first that runs code for ``sm``.
+
+    Raises RUN041 when none does.
+    """
+    if target.startswith("cuda"):
+        found = device(int(target.partition(":")[2] or 0))
+        if runs(found.capability, sm, machine_code=False):
+            return found
+        raise _misfit(sm, [found])
+    all_of_them = [device(n) for n in range(driver().devices)]
+    fitting = [d for d in all_of_them if runs(d.capability, sm, machine_code=False)]
+    if not fitting:
+        raise _misfit(sm, all_of_them)
+    return fitting[0]
+
+
+def runs(has: tuple[int, int], sm: str, machine_code: bool) -> bool:
+    """Whether a device of that compute capability runs code made for ``sm_NN``: PTX on every later one, machine code
+    within the same major version, and code with features of one machine (``sm_90a``) on that alone."""
+    digits = sm.removeprefix("sm_")
+    number = int(digits.rstrip("af"))
+    wanted = divmod(number, 10)
+    if digits.endswith("a"):
+        return has == wanted
+    return has >= wanted and (has[0] == wanted[0] or not machine_code)
+
+
+def _misfit(sm: str, devices: Sequence[Device]) -> HeronError:
+    there = ", ".join(f"{d.name} (sm_{d.capability[0]}{d.capability[1]})" for d in devices)
+    return HeronError(
+        "RUN041",
+        f"no GPU here runs code for {sm}",
+        why=f"there is {there}",
+        hint="--target cuda compiles for the GPU of this machine",
+    )

@@ -1,0 +1,301 @@
+"""A program compiled for an NVIDIA GPU. The device is looked for at the first call, so that any machine compiles."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+
+from heron.errors import HeronError
+from heron.runtime.cuda.array import DeviceArray, put
+from heron.runtime.cuda.device import Device, device_for
+from heron.runtime.cuda.driver import CallFailed
+from heron.runtime.cuda.loaded import Loaded
+from heron.runtime.cuda.plan import Plan, plan
+from heron.runtime.cuda.program import GpuProgram
+from heron.runtime.executable import Executable, memory_order
+from heron.runtime.thunks import KernelThunk, Thunk
+
+
+class CudaExecutable(Executable):
+    """Calls are safe from several threads; one runs at a time on a device.
+
+    On NumPy arrays everything goes to the device and back. `on_device` takes and gives `DeviceArray`s, and returns when
+    the work is enqueued.
+    """
+
+    def __init__(self, **facts: Any) -> None:
+        super().__init__(**facts)
+        self._loaded: Loaded | None = None
+        leaves = [s for p in self.signature.parameters for _, s in p.leaves() if s.is_array]
+        self._arguments = [_Kind(s) for s in leaves]
+        self._results = [_Kind(s) for s in self.signature.outputs]
+        positions = {key: n for n, key in enumerate(self.signature.arguments)}
+        allocations = self.assignment.allocations
+        given = [(a, positions[a.parameter, a.index]) for a in allocations if a.kind == "parameter"]
+        #: flat argument number → its allocation; those the program may overwrite
+        self._places = {n: a.number for a, n in given}
+        self._donated = {n for a, n in given if not a.is_read_only}
+        owner = {number: n for n, number in self._places.items() if n in self._donated}
+        #: for each output: its allocation, and the donated argument whose memory it takes over, if any
+        self._outputs = [(s.allocation, owner.get(s.allocation)) for s in self.assignment.outputs]
+
+    @property
+    @abstractmethod
+    def program(self) -> GpuProgram:
+        """The program with its code. Raises what making the code raises."""
+
+    def graph(self) -> Plan:
+        """How it runs: graphs and steps of the host, as for a driver with conditional nodes."""
+        return plan(self.program.thunks, self.program.outputs, self.program.graphs)
+
+    @property
+    def device(self) -> Device:
+        """The device it runs on. Raises RUN030 with no GPU here, RUN041 when none here runs its code."""
+        return self.load().device
+
+    def load(self) -> Loaded:
+        """The program on its device, loaded there if it is not yet.
+
+        Raises RUN030, RUN040, RUN041 (no device for it), RUN043 (memory), RUN045 (code refused).
+        """
+        found = self._loaded
+        if found is not None and found.epoch == found.device.epoch:
+            return found
+        device = found.device if found is not None else device_for(self.target, self.program.sm)
+        with device.lock:
+            device.make_current()
+            try:
+                self._loaded = Loaded(device, self.program, self.assignment.allocations)
+            except HeronError as error:
+                raise self._placed(error) from error
+            for note in self._loaded.notes:
+                self.trace.note(note)
+            return self._loaded
+
+    def unload(self) -> None:
+        """Give its memory on the device back; the next call loads it again."""
+        found, self._loaded = self._loaded, None
+        if found is not None:
+            with found.device.lock:
+                found.device.make_current()
+                found.device.synchronize()
+                found.close()
+
+    # -- calls -------------------------------------------------------------------------------------------------------
+    def on_device(self, *arrays: DeviceArray, donate: bool = False) -> list[DeviceArray]:
+        """Run on arrays of the device; flat outputs in order, computed later: `DeviceArray.numpy` waits.
+
+        With `donate` the program takes the arrays its text says it may overwrite, which are gone then; without, it
+        works on copies of them. Raises RUN001 to RUN003 for arrays that do not fit, RUN047 for lost ones.
+        """
+        loaded = self._loaded
+        if loaded is None or loaded.epoch != loaded.device.epoch:
+            loaded = self.load()
+        kinds = self._arguments
+        if len(arrays) != len(kinds):
+            self.signature.check([np.empty(0)] * len(arrays))
+        for n, (array, kind) in enumerate(zip(arrays, kinds, strict=True)):
+            if not kind.takes(array) or array.device is not loaded.device:
+                self._refuse(n, array, loaded.device)
+        with loaded.device.lock:
+            loaded.device.make_current()
+            return self._enqueue(loaded, list(arrays), donate)
+
+    def _enqueue(self, loaded: Loaded, arrays: list[DeviceArray], donate: bool) -> list[DeviceArray]:
+        device = loaded.device
+        bases = loaded.fixed.copy()
+        held: dict[int, DeviceArray] = {}
+        for n in self._donated:
+            if not donate:
+                arrays[n] = _copied(arrays[n])
+        for n, number in self._places.items():
+            bases[number] = arrays[n].address
+        outputs: list[DeviceArray] = []
+        for (number, argument), kind in zip(self._outputs, self._results, strict=True):
+            made = held.get(number)
+            if made is None:
+                if argument is not None:
+                    made = arrays[argument]
+                else:
+                    made = DeviceArray(device, kind.dtype, kind.shape, kind.order)
+                    bases[number] = made.address
+                held[number] = made
+            outputs.append(made)
+        before = len(loaded.notes)
+        try:
+            loaded.run(bases)
+        except CallFailed as error:
+            if not error.is_fault:
+                raise
+            device.reset()
+            raise self._fault(error, None) from error
+        for note in loaded.notes[before:]:
+            self.trace.note(note)
+        if donate:
+            self._hand_over(arrays, outputs)
+        return outputs
+
+    def _hand_over(self, arrays: list[DeviceArray], outputs: list[DeviceArray]) -> None:
+        """Donated arrays lose their memory: to an output, or, where it was only scratch, altogether."""
+        for n in self._donated:
+            array = arrays[n]
+            for k, made in enumerate(outputs):
+                if made is array:
+                    outputs[k] = _taken_over(array, self._results[k])
+            if array.address:
+                array.device.memory.free(array.address, array.size)
+                array.give_up()
+
+    def execute(self, arrays: list[np.ndarray], donate: bool = False) -> list[np.ndarray]:
+        """Run on checked host arrays, which stay as they are. Raises RUN044 for a kernel that faults; the device is
+        usable afterwards."""
+        loaded = self.load()
+        device = loaded.device
+        with device.lock:
+            device.make_current()
+            try:
+                given = [put(a, device) for a in arrays]
+                made = self._run_stored(loaded, given)
+                return [self._fetch(m, kind) for m, kind in zip(made, self._results, strict=True)]
+            except CallFailed as error:
+                if not error.is_fault:
+                    raise
+                device.reset()
+                raise self._fault(error, arrays) from error
+            except HeronError as error:
+                raise self._placed(error) from error
+
+    def _run_stored(self, loaded: Loaded, given: list[DeviceArray]) -> list[DeviceArray]:
+        """Run on arrays that are only used here, so that all may be overwritten."""
+        bases = loaded.fixed.copy()
+        for n, number in self._places.items():
+            bases[number] = given[n].address
+        held: dict[int, DeviceArray] = {}
+        for (number, argument), kind in zip(self._outputs, self._results, strict=True):
+            if number not in held:
+                taken = given[argument] if argument is not None else None
+                held[number] = taken or DeviceArray(loaded.device, kind.dtype, kind.stored)
+                bases[number] = held[number].address
+        before = len(loaded.notes)
+        loaded.run(bases)
+        for note in loaded.notes[before:]:
+            self.trace.note(note)
+        return [held[number] for number, _ in self._outputs]
+
+    def _fetch(self, array: DeviceArray, kind: _Kind) -> np.ndarray:
+        values = np.empty(kind.stored, kind.dtype)
+        array.device.staging.to_host(array.address, values)
+        return values
+
+    # -- what went wrong ---------------------------------------------------------------------------------------------
+    def _refuse(self, n: int, array: Any, device: Device) -> None:
+        """Raise for an argument that is no array of the right kind on that device."""
+        if not isinstance(array, DeviceArray):
+            why = f"it is {type(array).__name__}"
+            raise HeronError("RUN049", f"argument {n} is no array on a device", why=why, hint="cuda.array.put")
+        array.need()
+        kind = self._arguments[n]
+        if array.device is not device:
+            why = f"it is on GPU {array.device.ordinal}, the program on GPU {device.ordinal}"
+            raise HeronError("RUN049", f"argument {n} is on another device", why=why)
+        shape = f"{kind.dtype}{list(kind.shape)}"
+        code = "RUN002" if array.dtype != kind.dtype else "RUN003"
+        why = "its dimensions lie in another order" if array.shape == kind.shape else None
+        raise HeronError(code, f"argument {n} is {array.dtype}{list(array.shape)}, the program takes {shape}", why=why)
+
+    def _placed(self, error: HeronError) -> HeronError:
+        """An error of memory tells what the program needs."""
+        if error.code != "RUN043":
+            return error
+        m = self.memory
+        needs = f"{self.name} needs {m['peak']:,} bytes: arguments {m['arguments']:,}, temp {m['temp']:,}"
+        return error.located(f"{needs}, outputs {m['outputs']:,}, constants {m['constants']:,}")
+
+    def _fault(self, error: CallFailed, arrays: list[np.ndarray] | None) -> HeronError:
+        """What a fault is told as: with host arrays the program runs once more, step by step, to find who it was."""
+        found = self._find_fault(arrays) if arrays is not None else None
+        rerun = f"heron run --target sim:{self.program.sm} --check all finds out-of-bounds accesses and races"
+        if found is None:
+            hint = rerun if arrays is not None else f"call it on NumPy arrays to find which kernel it is; {rerun}"
+            why = f"{error.why}; run step by step it did not happen again" if arrays is not None else error.why
+            return HeronError("RUN044", f"a kernel of {self.name} faulted", why=why, hint=hint)
+        thunk, failure = found
+        entry = self.program.kernels.get(thunk.kernel) if isinstance(thunk, KernelThunk) else None
+        if entry is None:
+            return HeronError(
+                "RUN044", f"a step of {self.name} faulted", where=thunk.source, why=failure.why, hint=rerun
+            )
+        launch = f"grid {entry.grid}, block {entry.block}"
+        return HeronError(
+            "RUN044",
+            f"kernel '{entry.name}' of {self.name} faulted",
+            where=entry.story or thunk.source,
+            why=f"{failure.why}, launched with {launch}",
+            hint=rerun,
+        )
+
+    def _find_fault(self, arrays: list[np.ndarray]) -> tuple[Thunk, CallFailed] | None:
+        """Run step by step, waiting after each; the step that faults. The device is reset if one does."""
+        last: list[Thunk] = []
+        loaded = self.load()
+        device = loaded.device
+
+        def watch(thunk: Thunk) -> None:
+            device.synchronize()
+            last[:] = [thunk]
+
+        try:
+            given = [put(a, device) for a in arrays]
+            bases = loaded.fixed.copy()
+            for n, number in self._places.items():
+                bases[number] = given[n].address
+            outputs = {n: k for (n, argument), k in zip(self._outputs, self._results, strict=True) if argument is None}
+            made = {n: DeviceArray(device, k.dtype, k.stored) for n, k in outputs.items()}
+            for number, array in made.items():
+                bases[number] = array.address
+            loaded.run(bases, watch=watch)
+            device.synchronize()
+        except CallFailed as error:
+            device.reset()
+            return (last[0], error) if last else None
+        return None
+
+
+class _Kind:
+    """What an argument or result is: type, dimensions, and their order in memory (None: row-major)."""
+
+    __slots__ = ("dtype", "order", "shape", "stored")
+
+    def __init__(self, shape: Any) -> None:
+        order = memory_order(shape)
+        self.dtype, self.shape = shape.element_type.dtype, tuple(shape.dims)
+        self.order = None if order == tuple(range(len(order))) else order
+        self.stored = tuple(shape.dims[d] for d in order)
+
+    def takes(self, array: Any) -> bool:
+        return (
+            type(array) is DeviceArray
+            and array.dtype == self.dtype
+            and array.shape == self.shape
+            and array.order == self.order
+            and not array.is_lost
+        )
+
+
+def _copied(array: DeviceArray) -> DeviceArray:
+    made = DeviceArray(array.device, array.dtype, array.shape, array.order)
+    device = array.device
+    if array.size:
+        device.driver.cuMemcpyDtoDAsync_v2(made.address, array.address, array.size, device.stream)
+    return made
+
+
+def _taken_over(array: DeviceArray, kind: _Kind) -> DeviceArray:
+    """An array of that kind with the memory of another, which has none from then on."""
+    made = DeviceArray.__new__(DeviceArray)
+    made.device, made.epoch, made.size, made.address = array.device, array.epoch, array.size, array.address
+    made.dtype, made.shape, made.order = kind.dtype, kind.shape, kind.order
+    array.give_up()
+    return made

@@ -1,0 +1,135 @@
+"""The few kernels the runtime itself needs: the random state, and what tells conditional nodes of a graph what to do.
+
+Written in PTX, which the driver compiles. ``cudaGraphSetConditional`` is the driver's own; modules with it load where
+the driver has conditional nodes.
+"""
+
+from __future__ import annotations
+
+_HEAD = ".version 7.0\n.target sm_70\n.address_size 64\n"
+
+#: heron_random(state, out, delta): out = state; state += delta, as 128-bit numbers, low word first
+RANDOM = (
+    _HEAD
+    + """
+.visible .entry heron_random(.param .u64 state, .param .u64 out, .param .u64 delta)
+{
+  .reg .b64 %s, %o, %d, %low, %high, %low1, %high1;
+  ld.param.u64 %s, [state];
+  ld.param.u64 %o, [out];
+  ld.param.u64 %d, [delta];
+  cvta.to.global.u64 %s, %s;
+  cvta.to.global.u64 %o, %o;
+  ld.global.u64 %low, [%s];
+  ld.global.u64 %high, [%s+8];
+  st.global.u64 [%o], %low;
+  st.global.u64 [%o+8], %high;
+  add.cc.u64 %low1, %low, %d;
+  addc.u64 %high1, %high, 0;
+  st.global.u64 [%s], %low1;
+  st.global.u64 [%s+8], %high1;
+  ret;
+}
+"""
+)
+
+#: heron_while(predicate, handle): go on while the byte is not 0
+#: heron_start(counter, handle, trips): no turn is done yet; begin if there are some
+#: heron_count(counter, handle, trips): one turn more is done; go on while there are some left
+#: heron_case(selector, handle, case, count, by_predicate): run this branch or not
+CONDITIONS = (
+    _HEAD
+    + """
+.extern .func cudaGraphSetConditional(.param .b64 handle, .param .b32 value);
+
+.visible .entry heron_while(.param .u64 predicate, .param .u64 handle)
+{
+  .reg .b64 %p, %h;
+  .reg .b32 %v;
+  ld.param.u64 %p, [predicate];
+  ld.param.u64 %h, [handle];
+  cvta.to.global.u64 %p, %p;
+  ld.global.u8 %v, [%p];
+  { .param .b64 a; .param .b32 b;
+    st.param.b64 [a], %h;
+    st.param.b32 [b], %v;
+    call.uni cudaGraphSetConditional, (a, b); }
+  ret;
+}
+
+.visible .entry heron_start(.param .u64 counter, .param .u64 handle, .param .u64 trips)
+{
+  .reg .b64 %c, %h, %t, %n;
+  .reg .b32 %v;
+  .reg .pred %more;
+  ld.param.u64 %c, [counter];
+  ld.param.u64 %h, [handle];
+  ld.param.u64 %t, [trips];
+  cvta.to.global.u64 %c, %c;
+  mov.u64 %n, 0;
+  st.global.u64 [%c], %n;
+  setp.ne.u64 %more, %t, 0;
+  selp.u32 %v, 1, 0, %more;
+  { .param .b64 a; .param .b32 b;
+    st.param.b64 [a], %h;
+    st.param.b32 [b], %v;
+    call.uni cudaGraphSetConditional, (a, b); }
+  ret;
+}
+
+.visible .entry heron_count(.param .u64 counter, .param .u64 handle, .param .u64 trips)
+{
+  .reg .b64 %c, %h, %n, %t;
+  .reg .b32 %v;
+  .reg .pred %more;
+  ld.param.u64 %c, [counter];
+  ld.param.u64 %h, [handle];
+  ld.param.u64 %t, [trips];
+  cvta.to.global.u64 %c, %c;
+  ld.global.u64 %n, [%c];
+  add.u64 %n, %n, 1;
+  st.global.u64 [%c], %n;
+  setp.lt.u64 %more, %n, %t;
+  selp.u32 %v, 1, 0, %more;
+  { .param .b64 a; .param .b32 b;
+    st.param.b64 [a], %h;
+    st.param.b32 [b], %v;
+    call.uni cudaGraphSetConditional, (a, b); }
+  ret;
+}
+
+.visible .entry heron_case(.param .u64 selector, .param .u64 handle, .param .u64 case, .param .u64 count,
+                           .param .u64 by_predicate)
+{
+  .reg .b64 %s, %h, %w, %n, %last, %k;
+  .reg .b32 %v, %i;
+  .reg .pred %p, %out, %is;
+  ld.param.u64 %s, [selector];
+  ld.param.u64 %h, [handle];
+  ld.param.u64 %w, [case];
+  ld.param.u64 %n, [count];
+  ld.param.u64 %k, [by_predicate];
+  cvta.to.global.u64 %s, %s;
+  sub.u64 %last, %n, 1;
+  setp.ne.u64 %p, %k, 0;
+  @%p bra BY_PREDICATE;
+  ld.global.u32 %i, [%s];
+  cvt.u64.u32 %s, %i;
+  setp.ge.u64 %out, %s, %n;
+  selp.u64 %s, %last, %s, %out;
+  bra DECIDED;
+BY_PREDICATE:
+  ld.global.u8 %i, [%s];
+  setp.eq.u32 %out, %i, 0;
+  selp.u64 %s, 1, 0, %out;
+DECIDED:
+  setp.eq.u64 %is, %s, %w;
+  selp.u32 %v, 1, 0, %is;
+  { .param .b64 a; .param .b32 b;
+    st.param.b64 [a], %h;
+    st.param.b32 [b], %v;
+    call.uni cudaGraphSetConditional, (a, b); }
+  ret;
+}
+"""
+)

@@ -1,0 +1,338 @@
+"""A program in a device's memory: its code, constants and scratch there, its graphs; runs at given addresses."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from heron.buffers.assignment import Slice
+from heron.errors import HeronError
+from heron.hlo.evaluation.draws import FIRST_STATE
+from heron.runtime.cuda import helpers, streams
+from heron.runtime.cuda.commands import Bases, Captured, Command, Copy, Kernel
+from heron.runtime.cuda.device import Device, runs
+from heron.runtime.cuda.driver import CallFailed
+from heron.runtime.cuda.graph import Builder, Controls, Graph
+from heron.runtime.cuda.library_calls import Calls
+from heron.runtime.cuda.plan import STATE, HostBranch, HostCall, HostLoop, Plan, Section, plan
+from heron.runtime.cuda.program import GpuProgram, Image
+from heron.runtime.thunks import ConditionalThunk, CopyThunk, KernelThunk, RandomStateThunk, Thunk, WhileThunk, walk
+from heron.targets import libcuda
+
+if TYPE_CHECKING:
+    from heron.buffers.assignment import Allocation
+
+#: graphs kept of one section, each for other addresses
+GRAPHS_KEPT = 4
+#: smaller sections are launched step by step
+GRAPH_NODES = 2
+_STATIC_SHARED = 48 << 10
+_COUNTER = 8  # bytes of a loop's counter
+_BEGUN = -1  # the event of a section's begin, among those of its nodes
+
+#: looks at every thunk before it runs alone; for finding out which one fails
+Watch = Callable[[Thunk], None]
+
+
+@dataclass(slots=True)
+class _Slot:
+    """What is kept of a section: which allocations may lie elsewhere in the next call, graphs by their addresses."""
+
+    moving: tuple[int, ...]
+    graphs: OrderedDict[tuple[int, ...], Graph] = field(default_factory=OrderedDict)
+    refused: str = ""
+    turns: list[streams.Turn] | None = None
+    events: dict[int, int] = field(default_factory=dict)
+
+
+class Loaded:
+    """A program on a device. Whoever runs it holds the device's lock.
+
+    ``notes`` collects what did not go as planned: graphs the driver refused, with its reason.
+    """
+
+    def __init__(self, device: Device, program: GpuProgram, allocations: Sequence[Allocation]) -> None:
+        self.device, self.program, self.driver = device, program, device.driver
+        self.epoch = device.epoch
+        self.allocations = allocations
+        self.notes: list[str] = []
+        self._kept: list[tuple[int, int]] = []
+        self._commands: dict[int, Command] = {}
+        self._helpers: dict[str, int] = {}
+        self._slots: dict[int, _Slot] = {}
+        self._counters: dict[int, int] = {}
+        self._capture_stream = 0
+        self._functions = self._load(program.images)
+        self._conditional = program.graphs and self.driver.has_conditional_nodes and self._can_control()
+        self.plan = plan(program.thunks, program.outputs, self._conditional)
+        self.fixed = self._place_fixed()
+        self.builder = Builder(
+            self.driver, device.context, self.command, Controls(self._start, self._go_on, self._choose)
+        )
+        self.calls = Calls(device, self.scratch)
+
+    # -- loading -----------------------------------------------------------------------------------------------------
+    def _load(self, images: Sequence[Image]) -> dict[str, int]:
+        """Modules and the function of each kernel."""
+        for image in images:
+            if not runs(self.device.capability, image.sm, image.is_machine_code):
+                has = self.device.capability
+                raise HeronError(
+                    "RUN041",
+                    f"code for {image.sm} does not run on {self.device.name}",
+                    why=f"its compute capability is {has[0]}.{has[1]}",
+                    hint="--target cuda compiles for the GPU of this machine",
+                )
+        modules = [self.device.load(image.code, f"kernels for {image.sm}") for image in images]
+        functions = {}
+        for name, entry in self.program.kernels.items():
+            function = self.device.function(modules[entry.image], entry.symbol or name)
+            if entry.shared > _STATIC_SHARED:
+                self.driver.cuFuncSetAttribute(function, libcuda.MAX_DYNAMIC_SHARED, entry.shared)
+            functions[name] = function
+        return functions
+
+    def _can_control(self) -> bool:
+        """Whether the kernels conditional nodes need load here."""
+        if not any(isinstance(t, (WhileThunk, ConditionalThunk)) for t in walk(self.program.thunks)):
+            return False
+        try:
+            module = self.device.load(helpers.CONDITIONS.encode(), "conditional nodes")
+        except HeronError as error:
+            self.notes.append(f"loops and branches are driven by the host: {error.why}")
+            return False
+        for name in ("heron_while", "heron_start", "heron_count", "heron_case"):
+            self._helpers[name] = self.device.function(module, name)
+        return True
+
+    def _place_fixed(self) -> list[int]:
+        """Addresses by allocation number: constants and scratch where they stay, 0 for what callers bring; last the
+        random state."""
+        bases = [0] * (len(self.allocations) + 1)
+        for a in self.allocations:
+            if a.kind == "constant" and a.literal is not None:
+                bases[a.number] = self._keep(a.size)
+                self.device.staging.to_device(np.ascontiguousarray(a.literal.array), bases[a.number])
+            elif a.kind == "temp":
+                bases[a.number] = self._keep(a.size)
+        loops = sum(isinstance(t, WhileThunk) for t in walk(self.program.thunks))
+        bases[STATE.allocation] = self._keep(STATE.size + _COUNTER * loops)
+        words = np.array([FIRST_STATE % (1 << 64), FIRST_STATE >> 64], np.uint64)
+        self.device.staging.to_device(words, bases[STATE.allocation])
+        return bases
+
+    def _keep(self, size: int) -> int:
+        address = self.device.memory.allocate(size)
+        self._kept.append((address, size))
+        return address
+
+    def close(self) -> None:
+        """Give memory and graphs back."""
+        if self.epoch != self.device.epoch:
+            return
+        for slot in self._slots.values():
+            for graph in slot.graphs.values():
+                graph.close()
+        for address, size in self._kept:
+            self.device.memory.free(address, size)
+        self._kept.clear()
+        self._slots.clear()
+
+    # -- running -----------------------------------------------------------------------------------------------------
+    def run(self, bases: Bases, steps: Plan | None = None, watch: Watch | None = None) -> None:
+        """Enqueue the whole program, or some steps of it, on the device's stream. ``watch``: no graphs, one by one."""
+        for step in self.plan if steps is None else steps:
+            match step:
+                case Section():
+                    self._section(step, bases, watch)
+                case HostCall():
+                    if watch is not None:
+                        watch(step.thunk)
+                    self._host_call(step, bases)
+                case HostLoop():
+                    self._host_loop(step, bases, watch)
+                case HostBranch():
+                    self.run(bases, step.branches[self._branch(step.thunk, bases)], watch)
+
+    def _section(self, section: Section, bases: Bases, watch: Watch | None) -> None:
+        slot = self._slots.get(id(section))
+        if slot is None:
+            slot = self._slots[id(section)] = self._slot(section)
+        if watch is not None or slot.refused:
+            self._on_streams(section, slot, bases, watch)
+            return
+        key = tuple([bases[n] for n in slot.moving])
+        graph = slot.graphs.get(key)
+        try:
+            if graph is None:
+                graph = self._graph(section, slot, key, bases)
+            graph.launch(self.device.stream)
+        except CallFailed as error:
+            if error.is_fault:
+                raise
+            slot.refused = f"{error.call}: {error.why}"
+            self.notes.append(f"no graph of {len(section.nodes)} nodes: {slot.refused}; run step by step instead")
+            self._on_streams(section, slot, bases, None)
+
+    def _slot(self, section: Section) -> _Slot:
+        moves = {a.number for a in self.allocations if a.kind in ("parameter", "output")}
+        slot = _Slot(tuple(n for n in section.allocations if n in moves))
+        if not self.program.graphs:
+            slot.refused = "graphs=off"
+        elif len(section.nodes) < GRAPH_NODES and not any(n.parts for n in section.nodes):
+            slot.refused = "one node"
+        return slot
+
+    def _graph(self, section: Section, slot: _Slot, key: tuple[int, ...], bases: Bases) -> Graph:
+        """A graph at these addresses: a new one, or the one longest not used, changed."""
+        if len(slot.graphs) < GRAPHS_KEPT:
+            graph = self.builder.build(section, bases)
+        else:
+            _, graph = slot.graphs.popitem(last=False)
+            try:
+                graph.move(bases)
+            except CallFailed as error:
+                if error.is_fault:
+                    raise
+                graph.close()
+                graph = self.builder.build(section, bases)
+        slot.graphs[key] = graph
+        return graph
+
+    def _on_streams(self, section: Section, slot: _Slot, bases: Bases, watch: Watch | None) -> None:
+        """Every node by a call of its own: on the main stream alone when watched, else on several."""
+        if watch is not None or any(node.parts for node in section.nodes):
+            self._one_by_one(section, bases, watch)
+            return
+        if slot.turns is None:
+            slot.turns = streams.assign(section)
+            slot.events = {n: self.device.event() for n in (_BEGUN, *(t.node for t in slot.turns if t.awaited))}
+        d, count = self.driver, max((t.stream for t in slot.turns), default=0)
+        lanes = [self.device.stream, *self.device.side_streams(count)]
+        if count:
+            d.cuEventRecord(slot.events[_BEGUN], lanes[0])
+            for lane in lanes[1:]:
+                d.cuStreamWaitEvent(lane, slot.events[_BEGUN], 0)
+        for turn in slot.turns:
+            for m in turn.waits:
+                d.cuStreamWaitEvent(lanes[turn.stream], slot.events[m], 0)
+            command = self.command(section.nodes[turn.node].thunk)
+            command.point(bases)
+            command.enqueue(lanes[turn.stream])
+            if turn.awaited:
+                d.cuEventRecord(slot.events[turn.node], lanes[turn.stream])
+        for m in streams.ends(slot.turns):
+            d.cuStreamWaitEvent(lanes[0], slot.events[m], 0)
+
+    def _one_by_one(self, section: Section, bases: Bases, watch: Watch | None) -> None:
+        for node in section.nodes:
+            thunk = node.thunk
+            match thunk:
+                case WhileThunk():
+                    parts = tuple((part,) if part.nodes else () for part in node.parts)
+                    condition, body = ((), *parts)[-2:]
+                    self._host_loop(HostLoop(thunk, condition, body), bases, watch or _unseen)
+                case ConditionalThunk():
+                    part = node.parts[self._branch(thunk, bases)]
+                    self.run(bases, (part,) if part.nodes else (), watch or _unseen)
+                case _:
+                    if watch is not None:
+                        watch(thunk)
+                    command = self.command(thunk)
+                    command.point(bases)
+                    command.enqueue(self.device.stream)
+
+    # -- the host's steps --------------------------------------------------------------------------------------------
+    def _host_call(self, step: HostCall, bases: Bases) -> None:
+        t = step.thunk
+        arrays = [np.empty(dims, dtype) for dtype, dims in t.types]
+        places = [bases[s.allocation] + s.offset for s in t.args]
+        for array, address in zip(arrays, places, strict=True):
+            self.device.staging.to_host(address, array)
+        t.function(*arrays)
+        for array, address in zip(arrays, places, strict=True):
+            self.device.staging.to_device(array, address)
+
+    def _host_loop(self, loop: HostLoop, bases: Bases, watch: Watch | None) -> None:
+        t = loop.thunk
+        if t.trips is not None:
+            for _ in range(t.trips):
+                self.run(bases, loop.body, watch)
+            return
+        self.run(bases, loop.condition, watch)
+        while self._read(t.predicate, np.dtype(np.uint8), bases):
+            self.run(bases, loop.body, watch)
+            self.run(bases, loop.condition, watch)
+
+    def _branch(self, t: ConditionalThunk, bases: Bases) -> int:
+        if t.by_predicate:
+            return 0 if self._read(t.selector, np.dtype(np.uint8), bases) else 1
+        n = self._read(t.selector, np.dtype(np.int32), bases)
+        return n if 0 <= n < len(t.branches) else len(t.branches) - 1
+
+    def _read(self, s: Slice, dtype: np.dtype, bases: Bases) -> int:
+        """A number on the device; waits for it."""
+        value = np.empty(1, dtype)
+        self.device.staging.to_host(bases[s.allocation] + s.offset, value)
+        return int(value[0])
+
+    # -- commands ----------------------------------------------------------------------------------------------------
+    def command(self, thunk: Thunk) -> Command:
+        """What a thunk makes the device do. Equal thunks may share theirs: arguments are copied when it is used."""
+        found = self._commands.get(id(thunk))
+        if found is None:
+            found = self._commands[id(thunk)] = self._make(thunk)
+        return found
+
+    def _make(self, thunk: Any) -> Command:
+        match thunk:
+            case KernelThunk():
+                k = self.program.kernels[thunk.kernel]
+                function, zeros = self._functions[thunk.kernel], [0] * k.zeros
+                return Kernel(self.driver, function, k.grid, k.block, thunk.args, zeros, k.shared)
+            case CopyThunk():
+                return Copy(self.driver, thunk.origin, thunk.target, self.device.context)
+            case RandomStateThunk():
+                return self._helper(self._random(), (STATE, thunk.out), (thunk.delta,))
+        slices, call = self.calls.of(thunk)
+        if not self._capture_stream:
+            self._capture_stream = self.device.new_stream()
+        return Captured(self.driver, slices, call, self._capture_stream)
+
+    def scratch(self, size: int) -> int:
+        """Scratch memory for a library's call, for as long as the program is loaded."""
+        return self._keep(size)
+
+    def _helper(self, function: int, slices: Sequence[Slice], numbers: Sequence[int]) -> Kernel:
+        return Kernel(self.driver, function, (1, 1, 1), (1, 1, 1), slices, numbers)
+
+    def _random(self) -> int:
+        if "heron_random" not in self._helpers:
+            module = self.device.load(helpers.RANDOM.encode(), "the random state")
+            self._helpers["heron_random"] = self.device.function(module, "heron_random")
+        return self._helpers["heron_random"]
+
+    def _counter(self, loop: WhileThunk) -> Slice:
+        """The counter of a loop: behind the random state."""
+        number = self._counters.setdefault(id(loop), len(self._counters))
+        return Slice(STATE.allocation, STATE.size + _COUNTER * number, _COUNTER)
+
+    def _start(self, loop: WhileThunk, handle: int) -> Command:
+        return self._helper(self._helpers["heron_start"], (self._counter(loop),), (handle, loop.trips or 0))
+
+    def _go_on(self, loop: WhileThunk, handle: int) -> Command:
+        if loop.trips is not None:
+            return self._helper(self._helpers["heron_count"], (self._counter(loop),), (handle, loop.trips))
+        return self._helper(self._helpers["heron_while"], (loop.predicate,), (handle,))
+
+    def _choose(self, choice: ConditionalThunk, branch: int, handle: int) -> Command:
+        numbers = (handle, branch, len(choice.branches), int(choice.by_predicate))
+        return self._helper(self._helpers["heron_case"], (choice.selector,), numbers)
+
+
+def _unseen(_: Thunk) -> None:
+    """Nobody watches; the steps still run one by one."""

@@ -1,0 +1,109 @@
+"""Modules and kernels of the rehearsed device: what an image holds, and how its kernels run on the host."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from heron.codegen.llvm.cubin import code_sizes
+from tests.rehearsal.memory import DeviceMemory, Fault
+
+#: runs with the values of the kernel's parameters, 64 bits each
+Runner = Callable[[list[int]], None]
+
+
+@dataclass
+class Function:
+    """A kernel of a module. ``count``: its parameters; None where nobody knows."""
+
+    name: str
+    count: int | None
+    run: Runner | None
+
+
+@dataclass
+class Known:
+    """Kernels the device can run, by the image they are in and their name."""
+
+    kernels: dict[tuple[str, str], tuple[int, Runner]] = field(default_factory=dict)
+
+    def learn(self, image: bytes, name: str, count: int, run: Runner) -> None:
+        self.kernels[digest(image), name] = (count, run)
+
+
+def digest(image: bytes) -> str:
+    return hashlib.sha256(image.rstrip(b"\0")).hexdigest()
+
+
+def functions(image: bytes, known: Known, helpers: dict[str, Runner]) -> dict[str, Function] | None:
+    """The kernels of an image, from the sections of machine code or the text of PTX; None when it is neither."""
+    if image.startswith(b"\x7fELF"):
+        counts: dict[str, int | None] = dict.fromkeys(code_sizes(image))
+    elif b".entry" in image:
+        found = re.findall(r"\.entry\s+([\w$]+)\s*\((.*?)\)", image.decode(), re.DOTALL)
+        counts = {name: parameters.count(".param") for name, parameters in found}
+    else:
+        return None
+    made = {}
+    for name, count in counts.items():
+        taught = known.kernels.get((digest(image), name))
+        if taught is not None:
+            made[name] = Function(name, *taught)
+        else:
+            made[name] = Function(name, count, helpers.get(name))
+    return made
+
+
+def helpers(memory: DeviceMemory, conditions: dict[int, int]) -> dict[str, Runner]:
+    """The runtime's own kernels (`heron.runtime.cuda.helpers`). ``conditions``: handle of a conditional node → value."""
+
+    def words(address: int, count: int, dtype: str = "<u8"):
+        size = int(dtype[2]) * count
+        return memory.view(address, size, "helper kernel").view(dtype)
+
+    def random(values: list[int]) -> None:
+        state, out, delta = values
+        now = words(state, 2)
+        low, high = int(now[0]), int(now[1])
+        words(out, 2)[:] = now
+        after = (low + (high << 64) + delta) % (1 << 128)
+        now[:] = after % (1 << 64), after >> 64
+
+    def go_on(values: list[int]) -> None:
+        predicate, handle = values
+        tell(handle, int(memory.view(predicate, 1, "heron_while")[0]))
+
+    def start(values: list[int]) -> None:
+        counter, handle, trips = values
+        words(counter, 1)[:] = 0
+        tell(handle, int(trips != 0))
+
+    def count(values: list[int]) -> None:
+        counter, handle, trips = values
+        cell = words(counter, 1)
+        cell += 1
+        tell(handle, int(cell[0] < trips))
+
+    def case(values: list[int]) -> None:
+        selector, handle, which, branches, by_predicate = values
+        if by_predicate:
+            chosen = 0 if memory.view(selector, 1, "heron_case")[0] else 1
+        else:
+            n = int(words(selector, 1, "<i4")[0])
+            chosen = n if 0 <= n < branches else branches - 1
+        tell(handle, int(chosen == which))
+
+    def tell(handle: int, value: int) -> None:
+        if handle not in conditions:
+            raise Fault(719, f"no conditional node has the handle {handle}")
+        conditions[handle] = value
+
+    return {
+        "heron_random": random,
+        "heron_while": go_on,
+        "heron_start": start,
+        "heron_count": count,
+        "heron_case": case,
+    }

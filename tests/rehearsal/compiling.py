@@ -1,0 +1,62 @@
+"""Programs for the rehearsed device: compiled as for a GPU, their kernels known to it by the simulator's code."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from heron.backends import compiler
+from heron.backends.compiler import Compilation
+from heron.backends.gpu.machine import GpuMachine
+from heron.backends.gpu.simulate import Simulation
+from heron.hlo.module import Module
+from heron.options import Options
+from heron.runtime.cuda.executable import CudaExecutable
+from heron.runtime.sim.launcher import SimKernel
+from heron.targets import get, libcuda
+from heron.trace import Trace
+from tests.rehearsal.driver import Recorder
+
+
+@contextlib.contextmanager
+def rehearsed(**how: Any) -> Iterator[Recorder]:
+    """A recorder in the place of libcuda; at the end nothing may have gone wrong unseen."""
+    recorder = Recorder(**how)
+    with libcuda.use(recorder):
+        yield recorder
+    assert not recorder.problems, "\n".join(recorder.problems)
+
+
+def compile(
+    module: Module, recorder: Recorder, target: str = "cuda", options: Options | None = None
+) -> CudaExecutable:
+    """The program for the target, its kernels known to the recorder."""
+    made = compiler.compile(module, target, options)
+    assert isinstance(made, CudaExecutable)
+    learn(made, module, recorder, options or Options())
+    return made
+
+
+def learn(executable: CudaExecutable, module: Module, recorder: Recorder, options: Options) -> None:
+    """Teach the recorder the kernels of a program."""
+    program = executable.program
+    simulated = Compilation(module, get(f"sim:{program.sm}"), options, Trace())
+    _, uses = simulated.lowered
+    assert set(uses) == set(program.kernels), "the simulated program has other kernels"
+    machine, simulation = simulated.machine, Simulation("")
+    assert isinstance(machine, GpuMachine)
+    for name, use in uses.items():
+        entry = program.kernels[name]
+        kernel = simulation.kernel(use, machine.llvm({name: use}))
+        assert (kernel.grid, kernel.block) == (entry.grid, entry.block)
+        count = len(kernel.arguments)
+        image = program.images[entry.image].code
+        recorder.known.learn(image, entry.symbol or name, count, _runner(kernel, recorder))
+
+
+def _runner(kernel: SimKernel, recorder: Recorder) -> Any:
+    def run(values: list[int]) -> None:
+        kernel([(address, recorder.memory.room(address)) for address in values])
+
+    return run

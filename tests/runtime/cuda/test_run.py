@@ -1,0 +1,165 @@
+"""Programs through the CUDA runtime on a rehearsed device: values, graphs, streams, memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import heron
+from heron.options import Options
+from heron.runtime.cuda.array import put
+from tests.rehearsal.compiling import compile, rehearsed
+from tests.runtime.cuda.programs import DIAMOND, LOOPS, RANDOM, SUM, close, matrices, parse
+
+NO_GRAPHS = Options(graphs=False)
+
+
+@pytest.mark.parametrize("options", [Options(), NO_GRAPHS], ids=["graphs", "streams"])
+def test_values(options: Options) -> None:
+    module, arrays = parse(DIAMOND), matrices()
+    with rehearsed() as recorder:
+        executable = compile(module, recorder, options=options)
+        close(executable(*arrays), module, *arrays)
+        assert bool(recorder.count("cuGraphLaunch")) == options.graphs
+
+
+@pytest.mark.parametrize("version", [13000, 12030], ids=["conditional nodes", "host loops"])
+def test_loops_and_branches(version: int) -> None:
+    module, (x,) = parse(LOOPS), matrices(count=1, shape=(8,))
+    wanted = heron.evaluate(module, x)
+    with rehearsed(version=version) as recorder:
+        executable = compile(module, recorder)
+        for _ in range(2):
+            i, y = executable(x)
+            assert i == wanted[0]
+            np.testing.assert_allclose(y, wanted[1], rtol=1e-6)
+        assert recorder.count("cuGraphInstantiateWithFlags") == 1 or version < 12040
+        assert bool(recorder.count("cuGraphAddNode_v2")) == (version >= 12040)
+
+
+def test_the_conditions_kernels_may_be_refused() -> None:
+    module, (x,) = parse(LOOPS), matrices(count=1, shape=(8,))
+    with rehearsed() as recorder:
+        executable = compile(module, recorder)
+        recorder.fail["cuModuleLoadDataEx"] = (218, 1)
+        np.testing.assert_allclose(executable(x)[1], heron.evaluate(module, x)[1], rtol=1e-6)
+        assert "driven by the host" in executable.load().notes[0]
+
+
+def test_a_graph_the_driver_refuses_runs_step_by_step() -> None:
+    module, arrays = parse(DIAMOND), matrices()
+    with rehearsed() as recorder:
+        executable = compile(module, recorder)
+        recorder.fail["cuGraphInstantiateWithFlags"] = (801, 0)
+        for _ in range(2):
+            close(executable(*arrays), module, *arrays)
+        assert recorder.count("cuGraphLaunch") == 0
+        assert "CUDA_ERROR_NOT_SUPPORTED" in executable.load().notes[0]
+        assert any("CUDA_ERROR_NOT_SUPPORTED" in note for note in executable.trace.notes)
+
+
+def test_arrays_on_the_device_are_not_copied_and_graphs_are_used_again() -> None:
+    module, (a, b) = parse(DIAMOND), matrices()
+    with rehearsed() as recorder:
+        executable = compile(module, recorder)
+        device = executable.device
+        x, y = put(a, device), put(b, device)
+        (first,) = executable.on_device(x, y)
+        del first
+        recorder.calls.clear()
+        (second,) = executable.on_device(x, y)
+        assert recorder.calls == ["cuCtxSetCurrent", "cuGraphLaunch"]
+        close(second.numpy(), module, a, b)
+
+
+def test_other_addresses_change_the_nodes_that_use_them() -> None:
+    module = parse(DIAMOND)
+    with rehearsed() as recorder:
+        executable = compile(module, recorder)
+        device = executable.device
+        held = []
+        for seed in range(8):  # more than graphs are kept
+            pair = matrices(seed)
+            given = [put(a, device) for a in pair]
+            (out,) = executable.on_device(*given)
+            held.append((given, out))
+            close(out.numpy(), module, *pair)
+        assert recorder.count("cuGraphInstantiateWithFlags") == 4
+        assert recorder.count("cuGraphExecChildGraphNodeSetParams") + recorder.count("cuGraphExecKernelNodeSetParams_v2")
+
+
+def test_a_graph_that_cannot_be_changed_is_made_anew() -> None:
+    module = parse(DIAMOND)
+    with rehearsed() as recorder:
+        executable = compile(module, recorder)
+        held = []
+        for seed in range(5):
+            recorder.fail["cuGraphExecChildGraphNodeSetParams"] = (910, 0)
+            pair = matrices(seed)
+            given = [put(a, executable.device) for a in pair]
+            held.append((given, executable.on_device(*given)[0]))
+            close(held[-1][1].numpy(), module, *pair)
+        assert recorder.count("cuGraphInstantiateWithFlags") == 5
+
+
+def test_donated_arrays() -> None:
+    module, (a, b) = parse(SUM), matrices(shape=(1000,))
+    with rehearsed() as recorder:
+        executable = compile(module, recorder)
+        before = a.copy()
+        np.testing.assert_array_equal(executable(a, b), a + b)
+        np.testing.assert_array_equal(a, before)
+        x, y = put(a, executable.device), put(b, executable.device)
+        np.testing.assert_array_equal(executable.on_device(x, y)[0].numpy(), a + b)
+        np.testing.assert_array_equal(x.numpy(), a)
+        address = x.address
+        (z,) = executable.on_device(x, y, donate=True)
+        assert z.address == address and x.is_lost
+        np.testing.assert_array_equal(z.numpy(), a + b)
+        with pytest.raises(heron.HeronError, match="RUN047"):
+            executable.on_device(x, y)
+
+
+def test_random_numbers_go_on_from_call_to_call() -> None:
+    simulated = heron.compile(parse(RANDOM), target="sim:sm_90")
+    with rehearsed() as recorder:
+        executable = compile(parse(RANDOM), recorder)
+        for _ in range(3):
+            np.testing.assert_array_equal(executable(), simulated())
+
+
+def test_large_arrays_go_through_pinned_memory() -> None:
+    text = SUM.replace("1000", "3000000")
+    a, b = matrices(shape=(3000000,))
+    with rehearsed() as recorder:
+        executable = compile(parse(text), recorder)
+        np.testing.assert_array_equal(executable(a, b), a + b)
+        assert recorder.count("cuMemHostAlloc") == 2
+
+
+def test_memory_is_given_back() -> None:
+    module, arrays = parse(DIAMOND), matrices()
+    with rehearsed() as recorder:
+        executable = compile(module, recorder)
+        executable(*arrays)
+        held = executable.device.memory.statistics.held
+        for _ in range(20):
+            executable(*arrays)
+        assert executable.device.memory.statistics.held == held
+        device = executable.device
+        executable.unload()
+        device.memory.trim()
+        assert device.memory.statistics.in_use == 0 and recorder.memory.used == 0
+        close(executable(*arrays), module, *arrays)
+
+
+def test_threads_share_a_program() -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    module = parse(DIAMOND)
+    pairs = [matrices(seed) for seed in range(6)]
+    with rehearsed() as recorder:
+        executable = compile(module, recorder)
+        with ThreadPoolExecutor(3) as threads:
+            for pair, got in zip(pairs, threads.map(lambda p: executable(*p), pairs), strict=True):
+                close(got, module, *pair)
