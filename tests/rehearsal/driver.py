@@ -464,7 +464,7 @@ class _Ready:
         self.graph = graph
 
 
-def _put(address: int, kind: Any, value: int) -> None:
+def _put(address: int, kind: Any, value: float) -> None:
     kind.from_address(address).value = value
 
 
