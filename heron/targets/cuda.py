@@ -48,7 +48,12 @@ def _need_device(ordinal: int) -> None:
     if library is None or ordinal == 0:
         return
     count = 0 if library.cuInit(0) else libcuda.read(library.cuDeviceGetCount) or 0
-    raise HeronError("TGT008", f"there is no GPU number {ordinal}", why=f"the CUDA driver finds {count}")
+    raise no_such_gpu(ordinal, count)
+
+
+def no_such_gpu(ordinal: int, count: int) -> HeronError:
+    """The error of a number that is not below the count of GPUs."""
+    return HeronError("TGT008", f"there is no GPU number {ordinal}", why=f"the CUDA driver finds {count}")
 
 
 def measured(base: Target, name: str, ordinal: int = 0) -> Target:

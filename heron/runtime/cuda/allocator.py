@@ -53,15 +53,15 @@ class Allocator:
 
     @staticmethod
     def of(device: Device) -> Allocator:
-        """The allocator the environment asks for. Raises CLI021 for a kind or a limit there is not."""
+        """The allocator the environment asks for. Raises RUN046 for a kind or a limit there is not."""
         from heron.options import MemoryLimit
 
         kind, text = os.environ.get("HERON_CUDA_ALLOCATOR", ""), os.environ.get("HERON_CUDA_MEMORY", "")
         if kind not in ("", "best-fit", "pool"):
-            raise HeronError("CLI021", f"HERON_CUDA_ALLOCATOR cannot be {kind!r}", why="it is best-fit or pool")
+            raise HeronError("RUN046", f"HERON_CUDA_ALLOCATOR cannot be {kind!r}", why="it is best-fit or pool")
         limit = MemoryLimit.parse(text) if text else MemoryLimit()
         if limit is None:
-            raise HeronError("CLI021", f"HERON_CUDA_MEMORY cannot be {text!r}", why=MemoryLimit.RULE)
+            raise HeronError("RUN046", f"HERON_CUDA_MEMORY cannot be {text!r}", why=MemoryLimit.RULE)
         total = limit.bytes
         if limit.percent:
             total = int(free_and_total(device)[1] * limit.percent / 100)

@@ -59,8 +59,7 @@ class DeviceArray:
         self.need()
         order = self.order or tuple(range(len(self.shape)))
         stored = np.empty([self.shape[d] for d in order], self.dtype)
-        with self.device.lock:
-            self.device.make_current()
+        with self.device.at_work():
             self.device.staging.to_host(self.address, stored)
         return stored.transpose(np.argsort(order))
 
@@ -97,8 +96,7 @@ def put(array: Any, device: Device, order: tuple[int, ...] | None = None) -> Dev
     if order == tuple(range(values.ndim)):
         order = None
     stored = np.ascontiguousarray(values if order is None else values.transpose(order))
-    with device.lock:
-        device.make_current()
+    with device.at_work():
         made = DeviceArray(device, values.dtype, values.shape, order)
         device.staging.to_device(stored, made.address)
     return made

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from heron.errors import HeronError
@@ -28,13 +29,13 @@ class Device:
 
     def __init__(self, driver_: Driver, ordinal: int) -> None:
         if not 0 <= ordinal < driver_.devices:
-            count = f"the CUDA driver finds {driver_.devices}"
-            raise HeronError("TGT008", f"there is no GPU number {ordinal}", why=count)
+            raise cuda.no_such_gpu(ordinal, driver_.devices)
         self.driver, self.ordinal = driver_, ordinal
         self.name = cuda.device_name(ordinal)
         self.capability = cuda.capability(ordinal) or (0, 0)
         self.lock = threading.RLock()
         self.epoch = 0
+        self._last = ""
         self._open()
 
     def _open(self) -> None:
@@ -48,6 +49,28 @@ class Device:
         self.side: list[int] = []
         self.memory: Allocator = Allocator.of(self)
         self.staging: Staging = Staging(self)
+
+    @contextlib.contextmanager
+    def at_work(self, program: str = "") -> Iterator[None]:
+        """Calls of this thread go here, one thread at a time. Raises RUN044, after a reset, when a kernel has faulted:
+        some call after it is told. ``program``: what is run, for that message.
+        """
+        with self.lock:
+            self.make_current()
+            self._last = program or self._last
+            try:
+                yield
+            except CallFailed as error:
+                if not error.is_fault:
+                    raise
+                self.reset()
+                last = f"; the last program run there was {self._last}" if self._last else ""
+                raise HeronError(
+                    "RUN044",
+                    f"a kernel faulted on {self.name}, which was reset",
+                    why=f"{error.why}{last}",
+                    hint="run it on NumPy arrays to find which kernel it is",
+                ) from error
 
     def make_current(self) -> None:
         """Calls of this thread go to this device from now on."""

@@ -99,8 +99,7 @@ class CudaExecutable(Executable):
         for n, (array, kind) in enumerate(zip(arrays, kinds, strict=True)):
             if not kind.takes(array) or array.device is not loaded.device:
                 self._refuse(n, array, loaded.device)
-        with loaded.device.lock:
-            loaded.device.make_current()
+        with loaded.device.at_work(self.name):
             return self._enqueue(loaded, list(arrays), donate)
 
     def _enqueue(self, loaded: Loaded, arrays: list[DeviceArray], donate: bool) -> list[DeviceArray]:
@@ -124,13 +123,7 @@ class CudaExecutable(Executable):
                 held[number] = made
             outputs.append(made)
         before = len(loaded.notes)
-        try:
-            loaded.run(bases)
-        except CallFailed as error:
-            if not error.is_fault:
-                raise
-            device.reset()
-            raise self._fault(error, None) from error
+        loaded.run(bases)
         for note in loaded.notes[before:]:
             self.trace.note(note)
         if donate:
@@ -213,26 +206,23 @@ class CudaExecutable(Executable):
         needs = f"{self.name} needs {m['peak']:,} bytes: arguments {m['arguments']:,}, temp {m['temp']:,}"
         return error.located(f"{needs}, outputs {m['outputs']:,}, constants {m['constants']:,}")
 
-    def _fault(self, error: CallFailed, arrays: list[np.ndarray] | None) -> HeronError:
-        """What a fault is told as: with host arrays the program runs once more, step by step, to find who it was."""
-        found = self._find_fault(arrays) if arrays is not None else None
+    def _fault(self, error: CallFailed, arrays: list[np.ndarray]) -> HeronError:
+        """What a fault is told as: the program runs once more, step by step, to find who it was."""
+        found = self._find_fault(arrays)
         rerun = f"heron run --target sim:{self.program.sm} --check all finds out-of-bounds accesses and races"
         if found is None:
-            hint = rerun if arrays is not None else f"call it on NumPy arrays to find which kernel it is; {rerun}"
-            why = f"{error.why}; run step by step it did not happen again" if arrays is not None else error.why
-            return HeronError("RUN044", f"a kernel of {self.name} faulted", why=why, hint=hint)
+            why = f"{error.why}; run step by step it did not happen again"
+            return HeronError("RUN044", f"a kernel of {self.name} faulted", why=why, hint=rerun)
         thunk, failure = found
         entry = self.program.kernels.get(thunk.kernel) if isinstance(thunk, KernelThunk) else None
         if entry is None:
-            return HeronError(
-                "RUN044", f"a step of {self.name} faulted", where=thunk.source, why=failure.why, hint=rerun
-            )
-        launch = f"grid {entry.grid}, block {entry.block}"
+            what = f"a step of {self.name} faulted"
+            return HeronError("RUN044", what, where=thunk.source, why=failure.why, hint=rerun)
         return HeronError(
             "RUN044",
             f"kernel '{entry.name}' of {self.name} faulted",
             where=entry.story or thunk.source,
-            why=f"{failure.why}, launched with {launch}",
+            why=f"{failure.why}, launched with grid {entry.grid}, block {entry.block}",
             hint=rerun,
         )
 
