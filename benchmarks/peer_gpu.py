@@ -29,7 +29,7 @@ from heron.errors import HeronError
 from heron.hlo.computation import Computation
 from heron.hlo.module import Module
 from heron.options import Options
-from heron.runtime.thunks import ConditionalThunk, GemmThunk, KernelThunk, WhileThunk, walk
+from heron.runtime.thunks import ConditionalThunk, KernelThunk, LibraryThunk, Thunk, WhileThunk, walk
 from heron.trace import Trace
 
 TARGET, XLA_TARGET = "sm_90", "sm_90a"
@@ -78,10 +78,15 @@ def ours(name: str) -> Side:
     side = Side(moved=moved(compilation.scheduled, ()))
     for t in walk(compilation.lowered[0]):
         side.launches += isinstance(t, KernelThunk)
-        side.products += isinstance(t, GemmThunk)
-        side.others += not isinstance(t, (KernelThunk, GemmThunk, WhileThunk, ConditionalThunk))
+        side.products += is_product(t)
+        side.others += not is_product(t) and not isinstance(t, (KernelThunk, WhileThunk, ConditionalThunk))
     side.measure([compile(module, TARGET).ptx], TARGET)  # type: ignore[attr-defined]
     return side
+
+
+def is_product(t: Thunk) -> bool:
+    """Whether a step is a library's matrix product."""
+    return isinstance(t, LibraryThunk) and t.call.library == "cublaslt"
 
 
 def theirs(folder: Path) -> Side:

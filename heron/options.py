@@ -52,6 +52,28 @@ class MemoryLimit:
         return MemoryLimit(bytes=int(number * (1024 if "I" in unit else 1000) ** power))
 
 
+#: NVIDIA's libraries that programs for GPUs may call
+LIBRARIES = ("cublaslt", "cublas", "cudnn", "cusolver", "cufft")
+
+
+@dataclass(frozen=True, slots=True)
+class Libraries:
+    """Which of NVIDIA's libraries a program for a GPU may call."""
+
+    names: frozenset[str]
+
+    #: the forms its text has
+    RULE: ClassVar[str] = "it is auto, none, or names by commas: " + ", ".join(LIBRARIES)
+
+    @staticmethod
+    def parse(text: str) -> Libraries | None:
+        """The libraries that a text means; None when it means none such."""
+        if text == "auto":
+            return Libraries(frozenset(LIBRARIES))
+        names = frozenset() if text == "none" else frozenset(text.split(","))
+        return Libraries(names) if names.issubset(LIBRARIES) else None
+
+
 def _field(default: Any, doc: str, choices: tuple[Any, ...] = (), names: tuple[str, ...] = (), form: Any = None) -> Any:
     """``choices``: the values there are. ``names``: text that is "", "all" or some of the names, by commas. ``form``:
     a class whose ``parse`` reads the text, and gives None for what is none."""
@@ -72,6 +94,9 @@ class Options:
         "runtime", "who looks whether dynamic sizes fit: the program, the compile, nobody", SHAPE_CHECKS
     )
     sim_check: str = _field("", "what the GPU simulator looks for in every kernel", names=SIM_CHECKS)
+    libraries: str = _field(
+        "auto", "NVIDIA's libraries that programs for GPUs may call: auto, none, or names by commas", form=Libraries
+    )
     memory_limit: str = _field(
         "", "compute values again rather than need more: bytes of a run, or a part of its temp", form=MemoryLimit
     )

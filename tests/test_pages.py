@@ -12,7 +12,9 @@ import pytest
 from tests.support import heron
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "docs" / name for name in ("buffers.md", "fusion.md", "layouts.md", "memory.md", "scheduling.md", "why.md")]
+PAGES = [
+    ROOT / "docs" / name for name in ("buffers.md", "fusion.md", "layouts.md", "memory.md", "scheduling.md", "why.md")
+]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)

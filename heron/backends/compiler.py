@@ -102,6 +102,7 @@ class Compilation:
                 machine.has_gemm,
                 threads,
                 counts_loops=machine.counts_loops,
+                options=self.options,
             )
             program = lowering.program()
             self.machine.admit(lowering.kernels)

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from heron.analysis.trip_count import noted_trips
 from heron.backends import library
-from heron.backends.gemm import gemm_shape
 from heron.buffers.assignment import Slice
 from heron.codegen.emit import emit_kernels
 from heron.codegen.kernel import Kernel
@@ -23,9 +22,11 @@ from heron.errors import HeronError
 from heron.hlo.computation import Computation
 from heron.hlo.fingerprint import fingerprint
 from heron.hlo.instruction import Instruction
+from heron.hlo.library.gemm_shape import gemm_shape
 from heron.hlo.module import Module
 from heron.hlo.shape import ShapeIndex
 from heron.hlo.types import PRED, ElementType
+from heron.options import Options
 from heron.runtime.thunks import (
     ConditionalThunk,
     CopyThunk,
@@ -73,7 +74,9 @@ class Lowering:
         threads: int = 1,
         *,
         counts_loops: bool = False,
+        options: Options | None = None,
     ) -> None:
+        self.options = options or Options()
         self.threads = threads  # that a library may use
         self.has_gemm = has_gemm  # (operand type, result type) -> does the matrix library multiply them?
         self.counts_loops = counts_loops  # run loops of known length by counting, without their condition?

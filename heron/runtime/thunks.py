@@ -14,6 +14,7 @@ import numpy as np
 
 from heron.buffers.assignment import Slice
 from heron.hlo.types import ElementType
+from heron.runtime.cuda.libraries.base import Descriptor
 from heron.runtime.strided import StridedProducts, Tiling
 
 
@@ -115,6 +116,25 @@ class HostThunk:
     source: str
 
 
+@dataclass(frozen=True, slots=True)
+class LibraryThunk:
+    """Call a library of the GPU's. ``on_host`` computes the same by NumPy, for the simulated GPU.
+
+    The arrays of the call are ``on_host.args``, in the order of ``call.arrays``.
+    """
+
+    call: Descriptor
+    on_host: HostThunk
+
+    @property
+    def args(self) -> tuple[Slice, ...]:
+        return self.on_host.args
+
+    @property
+    def source(self) -> str:
+        return self.on_host.source
+
+
 Thunk = (
     KernelThunk
     | GemmThunk
@@ -124,6 +144,7 @@ Thunk = (
     | ConditionalThunk
     | RandomStateThunk
     | HostThunk
+    | LibraryThunk
 )
 Sequence = tuple[Thunk, ...]
 
@@ -133,6 +154,8 @@ def kind_of(t: Thunk) -> str:
     match t:
         case HostThunk():
             return t.library
+        case LibraryThunk():
+            return t.call.library
         case RandomStateThunk():
             return "random state"
         case _:
@@ -185,6 +208,9 @@ def show(sequence: Sequence, indent: str = "") -> str:
                     lines.append(show(branch, indent + "    "))
             case RandomStateThunk():
                 lines.append(f"{indent}random state {place(t.out)}, then += {t.delta}  // {t.source}")
+            case LibraryThunk():
+                places = ", ".join(map(place, t.args))
+                lines.append(f"{indent}{t.call} on {places}  // {t.source}")
             case HostThunk():
                 places = ", ".join(map(place, t.args))
                 lines.append(f"{indent}{t.library} {t.function}({places})  // {t.source}")

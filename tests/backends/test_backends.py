@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import heron
 from heron.backends import STAGES, compile
-from heron.backends.gemm import gemm_shape
 from heron.errors import HeronError
+from heron.hlo.library.gemm_shape import gemm_shape
 
 ADD = """HloModule add
 

@@ -9,6 +9,7 @@ from heron.analysis.cost.reuse import evaluations, in_place, reads
 from heron.analysis.cost.traffic import bytes_written
 from heron.analysis.cost.work import OP_FLOPS, element_flops, first_array, flops
 from heron.hlo.instruction import Instruction
+from heron.hlo.library import gemm
 from heron.hlo.shape import Shape
 
 #: ops whose element costs a call of a maths function
@@ -16,6 +17,7 @@ TRANSCENDENTAL = frozenset(name for name, cost in OP_FLOPS.items() if cost >= 12
 
 #: what cores' matrix units do
 _MATRIX = frozenset({"dot", "convolution", "ragged-dot", "scaled-dot"})
+PRODUCT_CALLS = frozenset(gemm.TARGETS)
 
 #: ops that read an operand from anywhere: neighbouring threads need not read neighbouring elements
 _SCATTERED = frozenset({"gather", "scatter"})
@@ -157,12 +159,17 @@ def items_of(i: Instruction) -> float:
 
 def _unit(instructions: list[Instruction]) -> str:
     """The widest arithmetic in it."""
-    matrix = any(i.opcode in _MATRIX for i in instructions)
+    matrix = any(_is_product(i) for i in instructions)
     types = {s.element_type.name for i in instructions for _, s in i.shape.leaves() if s.is_array}
     if matrix:
-        narrow = {s.element_type.name for i in instructions if i.opcode in _MATRIX for s in [i.operands[0].shape]}
+        narrow = {s.element_type.name for i in instructions if _is_product(i) for s in [i.operands[0].shape]}
         return "matrix " + next(iter(sorted(narrow)))
     return "f64" if types & {"f64", "c128"} else "f32"
+
+
+def _is_product(i: Instruction) -> bool:
+    """Whether matrix units do the work."""
+    return i.opcode in _MATRIX or (i.opcode == "custom-call" and i.attrs["custom_call_target"] in PRODUCT_CALLS)
 
 
 def _size(shape: Shape) -> float:

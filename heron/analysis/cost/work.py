@@ -7,6 +7,7 @@ from math import prod
 from heron.analysis.prefix_scan import is_long_scan
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
+from heron.hlo.library import gemm
 from heron.hlo.shape import Shape
 
 #: what one element of an op costs, in flops of a machine with multiply and add; 1 where not listed
@@ -34,8 +35,18 @@ def element_flops(i: Instruction) -> float:
     if opcode == "dot":
         lhs = i.operands[0].shape.dims
         return 2.0 * prod(lhs[d] for d in i.attrs.get("lhs_contracting_dims") or ())
+    if opcode == "custom-call":
+        return library_flops(i)
     cost = OP_FLOPS.get(opcode, 1.0)
     return cost * 4 if i.shape.element_type.is_complex else cost
+
+
+def library_flops(i: Instruction) -> float:
+    """Work for one element of what a library's call computes: products sum over contracted dimensions; else 1."""
+    if i.attrs["custom_call_target"] not in gemm.TARGETS:
+        return 1.0
+    lhs = i.operands[0].shape.dims
+    return 2.0 * prod(lhs[d] for d in gemm.read(i).lhs_contracting)
 
 
 def computation_flops(c: Computation) -> float:

@@ -102,6 +102,8 @@ def assign_layouts() -> Pipeline:
             get("broadcast-canonicalizer"),
             get("dot-dimension-merger"),
             get("dot-normalizer"),
+            # ahead of conversions between types, which would hide what follows a product
+            get("gemm-rewriter"),
             # narrow floats computed in f32 where the option math lets roundings between ops go, which then go
             get("float-normalization", excess=True),
             get("simplify-fp-conversions"),

@@ -10,7 +10,8 @@ import numpy as np
 
 from heron.hlo.instruction import Instruction
 from heron.hlo.shape import Shape
-from heron.runtime.thunks import HostThunk, Thunk
+from heron.runtime.cuda.libraries.base import Array, Descriptor
+from heron.runtime.thunks import HostThunk, LibraryThunk, Thunk
 
 if TYPE_CHECKING:
     from heron.backends.lower import Lowering
@@ -41,6 +42,18 @@ def call(lowering: Lowering, i: Instruction, routine: Routine, library: str) -> 
         for (_, _, leaf), order in zip(places, orders, strict=True)
     )
     return [HostThunk(routine, tuple(lowering.slice(o, index) for o, index, _ in places), types, library, i.name)]
+
+
+def library_call(
+    lowering: Lowering, i: Instruction, describe: Callable[[tuple[Array, ...]], Descriptor], routine: Routine
+) -> list[Thunk]:
+    """The call `describe` makes of the arrays, operands and then results; `routine` is what computes the same."""
+    leaves = [leaf for o in (*i.operands, i) for _, leaf in o.shape.leaves() if leaf.is_array]
+    arrays = tuple(Array(s.element_type, tuple(s.dims[d] for d in memory_order(s))) for s in leaves)
+    descriptor = describe(arrays)
+    (on_host,) = call(lowering, i, routine, descriptor.library)
+    assert isinstance(on_host, HostThunk)
+    return [LibraryThunk(descriptor, on_host)]
 
 
 def memory_order(shape: Shape) -> tuple[int, ...]:

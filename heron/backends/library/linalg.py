@@ -6,10 +6,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from heron.backends.library.host import Routine, call
+from heron.backends.library.matmul import matmul
 from heron.errors import HeronError
 from heron.hlo import custom_calls
 from heron.hlo.custom_calls import is_lower, letter
 from heron.hlo.instruction import Instruction
+from heron.hlo.library import gemm
 from heron.runtime.library import lapack
 from heron.runtime.thunks import Thunk
 
@@ -36,6 +38,8 @@ def triangular_solve(lowering: Lowering, i: Instruction) -> list[Thunk]:
 
 def custom_call(lowering: Lowering, i: Instruction) -> list[Thunk]:
     """A routine by the name of its target. Raises GEN011 for a target not known."""
+    if i.custom_call_target in gemm.TARGETS:
+        return matmul(lowering, i)
     make = _ROUTINES.get(custom_calls.routine(i.custom_call_target))
     if make is None:
         raise HeronError(

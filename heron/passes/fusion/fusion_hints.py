@@ -93,7 +93,7 @@ def _join(c: Computation, name: str, ctx: PassContext) -> bool:
     names = ", ".join(i.name for i in members)
     made = join_kernels(list(members))
     ctx.trace.became.update(dict.fromkeys((i.name for i in members), made.name))
-    ctx.decide(True, f"asked for by fuse=\"{name}\"", subject=made.name, object=names)
+    ctx.decide(True, f'asked for by fuse="{name}"', subject=made.name, object=names)
     return True
 
 

@@ -23,6 +23,7 @@ from heron.runtime.thunks import (
     GemmThunk,
     HostThunk,
     KernelThunk,
+    LibraryThunk,
     RandomStateThunk,
     Sequence,
     WhileThunk,
@@ -108,9 +109,14 @@ class Stream:
                     self.array(t.out, np.dtype(np.uint64), (2,))[:] = self.random.take(t.delta)
                     self.mark(t.out)
                 case HostThunk():
-                    views = [self.array(s, *kind) for s, kind in zip(t.args, t.types, strict=True)]
-                    t.function(*views)
-                    self.mark(*t.args)
+                    self.host(t)
+                case LibraryThunk():
+                    self.host(t.on_host)
+
+    def host(self, t: HostThunk) -> None:
+        views = [self.array(s, *kind) for s, kind in zip(t.args, t.types, strict=True)]
+        t.function(*views)
+        self.mark(*t.args)
 
     def mark(self, *slices: Slice) -> None:
         """A library wrote these."""

@@ -86,11 +86,13 @@ def test_both_hints_on_one_instruction(steps: tuple[str, ...]) -> None:
 
 
 def test_what_replaces_an_instruction_takes_its_hints_over() -> None:
-    module = parse(entry(f"""
+    module = parse(
+        entry(f"""
   x = f32[64]{{0}} parameter(0)
   c = f32[] constant(2)
   twos = f32[64]{{0}} broadcast(c), dimensions={{}}
-  ROOT d = f32[64]{{0}} divide(x, twos), {ALONE}"""))
+  ROOT d = f32[64]{{0}} divide(x, twos), {ALONE}""")
+    )
     run_passes(module, ("algebraic-simplifier",))
     root = module.entry.root
     assert root.opcode == "multiply" and root.extras["frontend_attributes"] == {"nofuse": "true"}

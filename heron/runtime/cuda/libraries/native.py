@@ -2,24 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
-import importlib.util
-import os
 from collections.abc import Callable, Mapping
-from functools import cache
-from pathlib import Path
 from typing import Any, Protocol
 
 from heron.errors import HeronError
-
-#: what each library's file is called, with the versions whose interface is known, newest first
-FILES: Mapping[str, tuple[str, tuple[int, ...]]] = {
-    "cublas": ("cublas", (13, 12)),
-    "cublaslt": ("cublasLt", (13, 12)),
-    "cudnn": ("cudnn", (9,)),
-    "cusolver": ("cusolver", (12, 11)),
-    "cufft": ("cufft", (12, 11)),
-}
+from heron.targets import libraries
 
 
 class Functions(Protocol):
@@ -34,7 +21,7 @@ class Native:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        loaded = _load(name)
+        loaded = libraries.load(name)
         if isinstance(loaded, str):
             raise HeronError(
                 "RUN090",
@@ -59,35 +46,6 @@ class Native:
             raise HeronError(
                 "RUN093", f"{self.name} has no function '{name}'", why="the library is older than its interface here"
             ) from None
-
-
-def missing(name: str) -> str | None:
-    """Why the library cannot be loaded on this machine; None when it can."""
-    found = _load(name)
-    return found if isinstance(found, str) else None
-
-
-@cache
-def _load(name: str) -> ctypes.CDLL | str:
-    """The library, or why it is not here."""
-    stem, versions = FILES[name]
-    files = [f"lib{stem}.so.{v}" for v in versions]
-    tried = ""
-    for place in [*(str(folder / f) for f in files for folder in _folders() if (folder / f).exists()), *files]:
-        try:
-            return ctypes.CDLL(place)
-        except OSError as error:
-            tried = tried or str(error)
-    return tried
-
-
-def _folders() -> list[Path]:
-    """Where libraries may lie: the toolkit the environment names, then NVIDIA's wheels."""
-    roots = [Path(root) / "lib64" for v in ("CUDA_HOME", "CUDA_PATH") if (root := os.environ.get(v))]
-    spec = importlib.util.find_spec("nvidia")
-    for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
-        roots += sorted(Path(folder).glob("*/lib"))
-    return roots
 
 
 _CUBLAS = {

@@ -9,18 +9,19 @@ import pytest
 from heron.errors import HeronError
 from heron.runtime.cuda.libraries import native
 from heron.runtime.cuda.libraries.recording import Recording
+from heron.targets import libraries
 
 
 def test_an_absent_library_is_an_error_with_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(native.FILES, "cufft", ("no_such_library", (1,)))  # type: ignore[arg-type]
-    native._load.cache_clear()
+    monkeypatch.setitem(libraries.FILES, "cufft", ("no_such_library", (1,)))  # type: ignore[arg-type]
+    libraries.load.cache_clear()
     try:
-        assert native.missing("cufft")
+        assert libraries.missing("cufft")
         with pytest.raises(HeronError) as error:
             native.Native("cufft")
         assert error.value.code == "RUN090"
     finally:
-        native._load.cache_clear()
+        libraries.load.cache_clear()
 
 
 def test_a_recording_numbers_handles_and_shows_what_pointers_point_at() -> None:

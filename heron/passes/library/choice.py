@@ -1,0 +1,69 @@
+"""Who computes a product, convolution or factorisation: which libraries there are, and what a call of one costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from heron.analysis.cost.estimate import estimate
+from heron.analysis.cost.kernel import kernel_cost
+from heron.hlo.instruction import Instruction
+from heron.options import Libraries
+
+if TYPE_CHECKING:
+    from heron.passes.context import PassContext
+    from heron.targets import Target
+
+#: ways to compute a product, as decisions name them
+CUBLASLT, TRITON, OWN = "cublaslt", "triton", "own"
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way to compute an instruction: who does it, and the seconds a model says it takes."""
+
+    kind: str
+    seconds: float
+
+
+def absent(library: str, ctx: PassContext) -> str:
+    """Why calls of a library are not made: the options or the machine speak against it; empty when nothing does.
+
+    A program for some GPU is compiled as if that machine had all libraries. One for the GPU of this machine asks for
+    what is installed here.
+    """
+    target: Any = ctx.target
+    if target is not None and target.kind != "gpu":
+        return f"{library} is for GPUs, the target is {target.name}"
+    allowed = Libraries.parse(ctx.options.libraries or "none")
+    if allowed is None or library not in allowed.names:
+        return f"the option libraries={ctx.options.libraries or 'none'} leaves {library} out"
+    if target is not None and target.name.startswith("cuda"):
+        from heron.targets.libraries import missing
+
+        if why := missing(library):
+            return f"{library} is not installed: {why}"
+    return ""
+
+
+def library_way(i: Instruction, target: Target | None) -> Way:
+    """A product (dot, or its custom call) by cuBLASLt: the part of the peak that its kernels reach, and a launch."""
+    return Way(CUBLASLT, estimate(kernel_cost(i), target).seconds if target is not None else 0.0)
+
+
+def best(ways: list[Way], ctx: PassContext, subject: str) -> Way:
+    """The quickest; the first of equals. The choice is kept with the time of the runner-up."""
+    order = sorted(ways, key=lambda w: w.seconds)
+    first, others = order[0], order[1:]
+    second = others[0] if others else None
+    told = ", ".join(f"{w.kind} {w.seconds * 1e6:.2f} us" for w in order)
+    ctx.decide(
+        True,
+        f"by model: {told}",
+        rule="product",
+        subject=subject,
+        object=first.kind,
+        cost_before=second.seconds * 1e6 if second else None,
+        cost_after=first.seconds * 1e6,
+    )
+    return first

@@ -1,0 +1,124 @@
+"""cuBLASLt's calls as a recording keeps them: handles, layouts, attributes, pointers; plans are made once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from heron import HeronError
+from heron.hlo.library.gemm_shape import GemmShape
+from heron.hlo.types import BF16, F32, S8, S32
+from heron.runtime.cuda.libraries.base import Array
+from heron.runtime.cuda.libraries.cublaslt import CublasLt, Matmul, stored
+from heron.runtime.cuda.libraries.recording import Recording
+
+
+def propose(*arguments: Any) -> None:
+    """Stands in for the query: one kernel, which wants 4096 bytes."""
+    proposals, found = arguments[8], arguments[9]
+    proposals[0].workspace = 4096
+    found._obj.value = 1
+
+
+def library() -> tuple[CublasLt, Recording]:
+    functions = Recording("cublaslt", answers={"cublasLtMatmulAlgoGetHeuristic": propose})
+    return CublasLt(lambda stream, size: 0xF000, functions), functions
+
+
+PLAIN = Matmul(
+    (Array(BF16, (8, 32)), Array(BF16, (32, 16)), Array(BF16, (8, 16))), GemmShape(1, 8, 16, 32, False, False), "f32", 2
+)
+
+
+def test_text() -> None:
+    assert str(PLAIN) == (
+        "cublaslt.matmul(bf16[8,32], bf16[32,16], bf16[8,16]; shape=[8,32]@[32,16], compute=f32, out=2)"
+    )
+
+
+def test_a_plain_product_is_asked_for_as_its_transpose() -> None:
+    lib, functions = library()
+    lib.call(7, [0xA, 0xB, 0xC], PLAIN)
+    calls = [c for c in functions.calls if "Layout" in c or c.startswith("cublasLtMatmul(")]
+    assert [c.split("(")[1] for c in calls[:3]] == [
+        "&3, 14, 16, 32, 16)",  # the rhs: 32 columns of 16
+        "&4, 14, 32, 8, 32)",  # the lhs: 8 columns of 32
+        "&5, 14, 16, 8, 16)",
+    ]
+    last = functions.calls[-1]
+    assert last.startswith(f"cublasLtMatmul(1, 2, &1.0, {0xB}, 3, {0xA}, 4, &0.0, {0xC}, 5, {0xC}, 5, ")
+    assert last.endswith(f"{0xF000}, 4096, 7)")
+
+
+def test_a_plan_is_made_once_and_given_back() -> None:
+    lib, functions = library()
+    assert lib.prepare(PLAIN) == 4096
+    before = len(functions.calls)
+    lib.call(7, [1, 2, 3], PLAIN)
+    lib.call(7, [4, 5, 6], PLAIN)
+    assert len(functions.calls) == before + 2
+    lib.close()
+    assert [c.split("(")[0] for c in functions.calls[-5:]] == [
+        *["cublasLtMatrixLayoutDestroy"] * 3,
+        "cublasLtMatmulDescDestroy",
+        "cublasLtDestroy",
+    ]
+
+
+def test_bias_and_matrix_bias_are_pointers() -> None:
+    arrays = tuple(Array(F32, d) for d in ((8, 32), (32, 16), (8, 16), (16,), (8, 16)))
+    d = Matmul(arrays, GemmShape(1, 8, 16, 32, False, False), "f32", 4, 1.0, 1.0, "BIAS_GELU", c=2, bias=3)
+    lib, functions = library()
+    lib.call(0, [1, 2, 3, 4, 5], d)
+    attributes = [c for c in functions.calls if c.startswith("cublasLtMatmulDescSetAttribute")]
+    assert "cublasLtMatmulDescSetAttribute(2, 7, &36, 4)" in attributes
+    assert attributes[-1] == "cublasLtMatmulDescSetAttribute(2, 8, &4, 8)"
+    assert ", &1.0, 3, 5, 5, 5, " in functions.calls[-1]
+
+
+def test_batches_have_strides() -> None:
+    arrays = tuple(Array(F32, d) for d in ((4, 8, 32), (32, 16), (4, 8, 16)))
+    d = Matmul(arrays, GemmShape(4, 8, 16, 32, False, False), "tf32", 2, rhs_stride=0)
+    lib, functions = library()
+    lib.prepare(d)
+    strides = [c for c in functions.calls if "LayoutSetAttribute" in c and ", 6, " in c]
+    assert [c.split("&")[1].split(",")[0] for c in strides] == ["0", "256", "128"]
+    assert functions.calls[1].startswith("cublasLtMatmulDescCreate(&2, 77, 0)")
+
+
+@pytest.mark.parametrize("lhs", [False, True])
+@pytest.mark.parametrize("rhs", [False, True])
+def test_transposed_operands(lhs: bool, rhs: bool) -> None:
+    a, b, out, _ = stored(Matmul((), GemmShape(1, 2, 3, 5, lhs, rhs), "f32", 2))
+    assert (a.rows, a.columns) == ((5, 3) if rhs else (3, 5)) and a.is_transposed == rhs
+    assert (b.rows, b.columns) == ((2, 5) if lhs else (5, 2)) and b.is_transposed == lhs
+    assert (out.rows, out.columns) == (3, 2)
+
+
+def test_a_column_major_result_swaps_nothing() -> None:
+    a, b, out, is_lhs_first = stored(Matmul((), GemmShape(1, 2, 3, 5, False, False, True), "f32", 2))
+    assert is_lhs_first and a.is_transposed and b.is_transposed
+    assert ((a.rows, a.columns), (b.rows, b.columns), (out.rows, out.columns)) == ((5, 2), (3, 5), (2, 3))
+
+
+def test_integers_have_integer_factors() -> None:
+    arrays = Array(S8, (8, 32)), Array(S8, (32, 16)), Array(S32, (8, 16))
+    lib, functions = library()
+    lib.call(0, [1, 2, 3], Matmul(arrays, GemmShape(1, 8, 16, 32, False, False), "s32", 2))
+    assert functions.calls[1] == "cublasLtMatmulDescCreate(&2, 72, 10)"
+    assert functions.calls[-1].startswith("cublasLtMatmul(1, 2, &1, 2, 3, 1, 4, &0, ")
+
+
+def test_a_product_nobody_has_a_kernel_for_is_an_error() -> None:
+    functions = Recording("cublaslt", answers={"cublasLtMatmulAlgoGetHeuristic": lambda *_: None})
+    with pytest.raises(HeronError) as error:
+        CublasLt(None, functions).prepare(PLAIN)
+    assert error.value.code == "RUN091"
+
+
+def test_scratch_memory_is_asked_for() -> None:
+    functions = Recording("cublaslt", answers={"cublasLtMatmulAlgoGetHeuristic": propose})
+    with pytest.raises(HeronError) as error:
+        CublasLt(None, functions).call(0, [1, 2, 3], PLAIN)
+    assert error.value.code == "RUN092"
