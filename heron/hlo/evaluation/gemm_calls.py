@@ -44,7 +44,7 @@ def matmul(i: Instruction, x: np.ndarray, y: np.ndarray, *more: np.ndarray) -> A
         results[1] = np.abs(value).max(initial=0.0)
     if places.out_scale >= 0:
         value = value * operands[places.out_scale].astype(np.float64)
-    if not i.shape.is_tuple:
+    if i.shape.tuple_shapes is None:
         return products.finish(value, t)
     rest = [
         settle(np.asarray(results[n]), s.element_type).reshape(s.dims)

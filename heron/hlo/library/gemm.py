@@ -163,4 +163,4 @@ def parts(i: Instruction, given: GemmConfig) -> Parts:
 
 def product(i: Instruction) -> Shape:
     """The shape of the product among the call's results."""
-    return i.shape.tuple_shapes[0] if i.shape.is_tuple else i.shape
+    return i.shape.tuple_shapes[0] if i.shape.tuple_shapes else i.shape

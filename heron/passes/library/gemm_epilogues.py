@@ -178,16 +178,10 @@ RULES: tuple[Rule, ...] = (scale, vector_bias, matrix_bias, relu, gelu, narrowed
 def apply(p: Product, fused: Fused) -> Instruction:
     """The call with what was fused; it takes the place of the old one and of what followed."""
     c, old = home(p.call), fused.instead
-    shape = fused.shape or p.shape
-    new = call(p.call, fused.operands, shape, fused.config, p.call.custom_call_target)
-    value = new
-    if shape.is_tuple:
-        value, kept = (
-            c.add("get-tuple-element", [new], s, like=old, index=n) for n, s in enumerate(shape.tuple_shapes)
-        )
-        c.replace(old, reshape(value, old.shape.dims))
+    new = value = call(p.call, fused.operands, fused.shape or p.shape, fused.config, p.call.custom_call_target)
+    if parts := new.shape.tuple_shapes:
+        value, kept = [c.add("get-tuple-element", [new], s, like=old, index=n) for n, s in enumerate(parts)]
         c.replace(p.value, kept)
-        return new
     c.replace(old, reshape(value, old.shape.dims))
     return new
 
