@@ -103,6 +103,7 @@ class Compilation:
                 threads,
                 counts_loops=machine.counts_loops,
                 options=self.options,
+                adds=machine.adds_products,
             )
             program = lowering.program()
             self.machine.admit(lowering.kernels)

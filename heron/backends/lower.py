@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter, process_time
 from typing import TYPE_CHECKING
@@ -37,6 +37,7 @@ from heron.runtime.thunks import (
     Thunk,
     WhileThunk,
 )
+from heron.trace import Decision
 
 if TYPE_CHECKING:
     from heron.buffers.assignment import BufferAssignment
@@ -75,11 +76,13 @@ class Lowering:
         *,
         counts_loops: bool = False,
         options: Options | None = None,
+        adds: Callable[[GemmThunk], bool] = lambda _: False,
     ) -> None:
         self.options = options or Options()
         self.threads = threads  # that a library may use
         self.has_gemm = has_gemm  # (operand type, result type) -> does the matrix library multiply them?
         self.counts_loops = counts_loops  # run loops of known length by counting, without their condition?
+        self.adds = adds  # can a product be added to what is there, with the bits of an addition after it?
         self.module, self.buffers, self.target, self.trace = module, buffers, target, trace
         self.kernels: dict[str, KernelUse] = {}
         self._by_key: dict[object, tuple[str, ...]] = {}
@@ -114,7 +117,11 @@ class Lowering:
                     where=str(i),
                     hint="`heron eval` runs it by the evaluator",
                 )
-            thunks.extend(rule(i))
+            sum_ = self.added_product(i, thunks)
+            if sum_ is not None:
+                thunks[-1] = sum_
+            else:
+                thunks.extend(rule(i))
         return tuple(thunks)
 
     # -- helpers -----------------------------------------------------------------------------------------------------
@@ -208,6 +215,25 @@ class Lowering:
             )
         ]
 
+    def added_product(self, i: Instruction, before: list[Thunk]) -> GemmThunk | None:
+        """The product that was computed last as a sum in the place of `i`, where `i` adds it to what lies there."""
+        if not before or not isinstance(before[-1], GemmThunk) or i.opcode != "fusion":
+            return None
+        product, root = before[-1], i.fused_root
+        if root.opcode != "add" or len(i.operands) != 2 or set(root.operands) != set(i.calls.parameters):
+            return None
+        dot, other = i.operands if source_of(i.operands[0]).name == product.source else i.operands[::-1]
+        made = source_of(dot)
+        if made.name != product.source or len(made.users) != 1 or len(dot.users) != 1 or made.is_root:
+            return None
+        out = self.slice(i)
+        if self.slice(other) != out or any(out.overlaps(s) for s in (product.lhs, product.rhs, product.out)):
+            return None
+        if not self.adds(product):
+            return None
+        self.trace.decide(Decision(True, "added where the sum is", "product-sum", product.source, i.name))
+        return replace(product, out=out, adds=True)
+
     def copy(self, i: Instruction) -> list[Thunk]:
         return [
             thunk
@@ -233,6 +259,11 @@ class Lowering:
 
     def random_state(self, i: Instruction) -> list[Thunk]:
         return [RandomStateThunk(self.slice(i), i.delta, i.name)]
+
+
+def source_of(i: Instruction) -> Instruction:
+    """What a bitcast is of; `i` itself otherwise."""
+    return i.operands[0] if i.opcode == "bitcast" else i
 
 
 def copies(origin: Slice, target: Slice, source: str) -> list[Thunk]:

@@ -12,7 +12,7 @@ from heron.hlo.instruction import Instruction
 from heron.hlo.shape import ShapeIndex
 from heron.hlo.types import ElementType
 from heron.runtime.executable import Executable, Signature
-from heron.runtime.thunks import Sequence
+from heron.runtime.thunks import GemmThunk, Sequence
 from heron.targets import Target
 from heron.trace import Decision
 
@@ -94,6 +94,10 @@ class Machine(ABC):
     @abstractmethod
     def has_gemm(self, operands: ElementType, result: ElementType) -> bool:
         """Whether the machine's matrix library multiplies these types; other products are kernels of our own."""
+
+    def adds_products(self, t: GemmThunk) -> bool:
+        """Whether its products can be added to what is there, and have the bits of an addition afterwards."""
+        return False
 
     def lower(self, uses: dict[str, KernelUse]) -> ModuleOp:
         """All kernels in one module, lowered to what the LLVM translation takes."""

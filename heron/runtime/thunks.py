@@ -31,7 +31,8 @@ class KernelThunk:
 class GemmThunk:
     """``out[b] = op(lhs[b]) @ op(rhs[b])`` over row-major batches: [batch, m, k] x [batch, k, n] → [batch, m, n].
 
-    ``lhs_transposed``: lhs is stored [batch, k, m]; ``rhs_transposed``: rhs is stored [batch, n, k].
+    ``lhs_transposed``: lhs is stored [batch, k, m]; ``rhs_transposed``: rhs is stored [batch, n, k]. ``adds``: the
+    product is added to what ``out`` holds.
     """
 
     lhs: Slice
@@ -46,6 +47,7 @@ class GemmThunk:
     operand_type: ElementType
     element_type: ElementType
     source: str
+    adds: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +191,7 @@ def show(sequence: Sequence, indent: str = "") -> str:
             case GemmThunk():
                 shape = f"{t.batch}x{t.m}x{t.n}x{t.k} {t.element_type}"
                 flags = " lhs^T" * t.lhs_transposed + " rhs^T" * t.rhs_transposed
-                product = f"{place(t.out)} = {place(t.lhs)} @ {place(t.rhs)}"
+                product = f"{place(t.out)} {'+=' if t.adds else '='} {place(t.lhs)} @ {place(t.rhs)}"
                 lines.append(f"{indent}gemm {shape}{flags} {product}  // {t.source}")
             case ConvolutionThunk():
                 places = f"{place(t.out)} = {place(t.lhs)} * {place(t.rhs)}"

@@ -14,14 +14,14 @@ from heron.backends.sharing import computes_in_place
 from heron.hlo.instruction import Instruction
 from heron.hlo.shape import ShapeIndex
 from heron.hlo.types import ElementType
-from heron.runtime.cpu import blas, int_gemm, pool_code
+from heron.runtime.cpu import blas, float_gemm, int_gemm, pool_code
 from heron.runtime.cpu.executable import CpuExecutable, HostCalls
 from heron.runtime.cpu.pool import Pool, pool, thread_count
 from heron.runtime.cpu.profile import Profile
 from heron.runtime.cpu.program import ENTRY, ProgramWriter, entry
 from heron.runtime.executable import Executable, Signature
 from heron.runtime.memory import HostMemory
-from heron.runtime.thunks import HostThunk, Sequence
+from heron.runtime.thunks import GemmThunk, HostThunk, Sequence
 
 if TYPE_CHECKING:
     from heron.buffers import BufferAssignment
@@ -48,6 +48,9 @@ class CpuMachine(Machine):
 
     def has_gemm(self, operands: ElementType, result: ElementType) -> bool:
         return (operands is result and operands in blas.PREFIX) or int_gemm.multiplies(operands, result)
+
+    def adds_products(self, t: GemmThunk) -> bool:
+        return float_gemm.adds(t)
 
     def threads(self, options: Options) -> int:
         return thread_count(options.threads)

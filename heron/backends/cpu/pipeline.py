@@ -108,7 +108,7 @@ def fuse() -> Pipeline:
             get("instruction-fusion"),
             get("dce"),
             get("fusion-hints"),
-            get("multi-output-fusion"),
+            get("multi-output-fusion", joins_pieces=False),
             get("dce"),
             get("normalization-fusion"),
             get("dce"),

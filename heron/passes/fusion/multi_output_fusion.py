@@ -27,7 +27,9 @@ class MultiOutputFusion(Pass):
     intermediate not at all. Joined are loops over equal dimensions and, with ``reduces``, reductions of equal arrays
     over the same dimensions, also with loops over the reduced arrays or over the results; never so that a cycle would
     arise, nor, for memory's sake, kernels whose places in the longest chain of kernels differ by more than
-    ``max_distance``. Every pair leaves a decision with the bytes before and after.
+    ``max_distance``. Without ``joins_pieces`` reductions are not joined with concatenations, whose kernels have a loop
+    for each operand: in one shaped after a reduction every element would ask which operand it is of. Every pair leaves
+    a decision with the bytes before and after.
 
     a = f32[8] exponential(f32[8] x)
     b = f32[8] negate(x)
@@ -47,6 +49,7 @@ class MultiOutputFusion(Pass):
 
     name = "multi-output-fusion"
     reduces: bool = True
+    joins_pieces: bool = True
     max_distance: int = 4
     max_inputs: int = 48
     max_instructions: int = 1500
@@ -133,6 +136,8 @@ class _Joiner:
         again = computed_again(one, two, self.walks)
         if again is not None:
             return f"'{again.name}' would be computed again for each element that reads it"
+        if walk.reduced and not self.limits.joins_pieces and any(map(_concatenates, (*one.nodes, *two.nodes))):
+            return "a concatenation has a loop for each operand, a reduction has one"
         if walk.reduced and not self._has_form(one, two, walk):
             return "the reductions and the loops do not fit into one walk"
         inputs = len(one.inputs.keys() | two.inputs.keys()) + len(one.nodes) + len(two.nodes)
@@ -160,6 +165,11 @@ class _Joiner:
                 if mine.dims != walk.dims and not all(_is_row_major(s) for _, s in i.shape.leaves()):
                     return False
         return True
+
+
+def _concatenates(i: Instruction) -> bool:
+    inside = i.attrs["calls"].instructions if i.opcode == "fusion" else [i]
+    return any(x.opcode == "concatenate" for x in inside)
 
 
 def _depths(order: list[Instruction], kernels: Container[Instruction]) -> dict[Instruction, int]:

@@ -144,8 +144,7 @@ class _Writer(Loops):
             columns = self.least(f.columns, self.integer("sub", "%n", column))
             with self.loop(0, "%k", _GROUPS * f.step) as k:
                 self.block(batch, column, columns, k)
-        head = f"define void @{f.name}(ptr %args, i64 %lo, i64 %hi) nounwind {{"
-        return "\n".join([*self.declarations(), head, "entry:", *self.slots, *self.lines, "  ret void", "}"])
+        return "\n".join([*self.declarations(), self.function(f"void @{f.name}(ptr %args, i64 %lo, i64 %hi) nounwind")])
 
     def declarations(self) -> list[str]:
         vector, lanes = self.vector, self.f.lanes

@@ -63,3 +63,14 @@ class Loops:
         yield
         self.line(f"br label %{done}")
         self.lines.append(f"{done}:")
+
+    @contextlib.contextmanager
+    def unless(self, condition: str) -> Iterator[None]:
+        with self.when(self.value(f"xor i1 {condition}, true")):
+            yield
+
+    def function(self, head: str) -> str:
+        """What was written since the last one, as a function."""
+        text = "\n".join([f"define {head} {{", "entry:", *self.slots, *self.lines, "  ret void", "}"])
+        self.lines, self.slots = [], []
+        return text

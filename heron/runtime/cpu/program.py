@@ -15,9 +15,8 @@ from heron.codegen.kernel import Kernel
 from heron.errors import HeronError
 from heron.hlo.evaluation.draws import FIRST_STATE
 from heron.hlo.types import ElementType
-from heron.runtime.cpu import blas
+from heron.runtime.cpu import blas, float_gemm, int_gemm
 from heron.runtime.cpu.convolution import write_convolution
-from heron.runtime.cpu.int_gemm import write_int_gemm
 from heron.runtime.cpu.pool import Pool
 from heron.runtime.cpu.profile import TABLE, Profile, is_step
 from heron.runtime.cpu.share import COPY_BLOCK, COPY_BLOCKS, kernel_range, write_copy, write_kernel
@@ -270,8 +269,12 @@ class ProgramWriter:
             raise HeronError("RUN021", f"matrix product too large for BLAS: {t.m}x{t.n}x{t.k}", where=t.source)
         if prod((t.batch, t.m, t.n)) == 0:
             return
-        if t.operand_type not in blas.PREFIX:
-            write_int_gemm(self, t)
+        if t.operand_type in int_gemm.OPERANDS:
+            int_gemm.write_int_gemm(self, t)
+            return
+        form = float_gemm.form_for(t)
+        if form is not None:
+            float_gemm.write_float_gemm(self, t, form)
             return
         name = blas.PREFIX[t.element_type] + "gemm"
         symbol = f"heron_{name}"

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 from heron.hlo.text import parse
+from heron.passes.context import PassContext
+from heron.passes.registry import get
 from tests.buffers.compiled import FUSED, assert_survives, kernels, run_passes
 from tests.passes.fusion.test_instruction_fusion import PLUS, entry
 
@@ -103,3 +105,18 @@ ENTRY e {
   ROOT t = (f32[16,64], f32[4], f32[4]) tuple(y, least, sum)
 }"""
     assert joined(text) == [3]
+
+
+def test_reductions_and_the_pieces_of_a_concatenation() -> None:
+    text = entry("""
+  x = f32[32,64]{1,0} parameter(0)
+  y = f32[32,64]{1,0} parameter(1)
+  zero = f32[] constant(0)
+  e = f32[32,64]{1,0} exponential(x)
+  c = f32[32,128]{1,0} concatenate(e, y), dimensions={1}
+  s = f32[128]{0} reduce(c, zero), dimensions={0}, to_apply=plus
+  ROOT t = (f32[32,128]{1,0}, f32[128]{0}) tuple(c, s)""")
+    assert joined(text) == [2]
+    apart = parse(text)
+    run_passes(apart, ("instruction-fusion",))
+    assert not get("multi-output-fusion", joins_pieces=False).run(apart, PassContext())
