@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Sequence as Seq
+from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -27,11 +29,14 @@ class HostCalls:
     def address(self, t: HostThunk) -> int:
         """A C function pointer that calls the thunk's function on views of its buffers."""
 
+        views = [View.of(dtype, dims) for dtype, dims in t.types]
+        function = t.function
+
         def call(*pointers: int) -> None:
             if self.failure is not None:
                 return
             try:
-                t.function(*[view(p, *kind) for p, kind in zip(pointers, t.types, strict=True)])
+                function(*[view.at(p) for p, view in zip(pointers, views, strict=True)])
             except BaseException as e:  # must not cross native frames
                 self.failure = e
 
@@ -46,13 +51,24 @@ class HostCalls:
             raise failure
 
 
-def view(address: int | None, dtype: np.dtype, dims: tuple[int, ...]) -> np.ndarray:
-    """A NumPy view of memory at an address."""
-    count = int(np.prod(dims, dtype=np.int64))
-    if not count or not address:
-        return np.empty(dims, dtype)
-    raw: Any = (ctypes.c_uint8 * (count * dtype.itemsize)).from_address(address)
-    return np.frombuffer(memoryview(raw), dtype=dtype, count=count).reshape(dims)
+@dataclass(frozen=True, slots=True)
+class View:
+    """How to look at memory as an array; ``raw``: the memory itself as a ctypes type, None for an empty array."""
+
+    dtype: np.dtype
+    dims: tuple[int, ...]
+    raw: Any
+
+    @staticmethod
+    def of(dtype: np.dtype, dims: tuple[int, ...]) -> View:
+        size = prod(dims) * dtype.itemsize
+        return View(dtype, dims, ctypes.c_char * size if size else None)
+
+    def at(self, address: int | None) -> np.ndarray:
+        """The array at an address."""
+        if self.raw is None or not address:
+            return np.empty(self.dims, self.dtype)
+        return np.ndarray(self.dims, self.dtype, self.raw.from_address(address))
 
 
 class CpuExecutable(Executable):

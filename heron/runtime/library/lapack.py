@@ -40,8 +40,12 @@ def for_kind(real: str, complex_: str, like: np.ndarray) -> Any:
 
 def matrices(a: np.ndarray) -> Iterator[tuple[int, ...]]:
     """The index of each matrix of a batch; none when matrices are empty, which LAPACK does not take."""
-    if a.size:
-        yield from np.ndindex(*a.shape[:-2])
+    if not a.size:
+        return
+    if a.ndim == 2:
+        yield ()
+        return
+    yield from np.ndindex(*a.shape[:-2])
 
 
 def in_precision(x: np.ndarray) -> np.ndarray:
