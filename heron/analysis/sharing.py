@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from math import prod
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
-from heron.hlo.instruction import Instruction
+from heron.hlo.computation import Computation
+from heron.hlo.instruction import Instruction, now
 from heron.hlo.shape import Shape, ShapeIndex
 
 #: (instruction, operand number, output index) → may that output overwrite the operand's buffer as it is computed?
@@ -29,17 +32,49 @@ def reads_in_step(i: Instruction, operand: int, output_index: ShapeIndex) -> boo
     if i.operands.count(i.operands[operand]) > 1:
         return False
     body = i.attrs["calls"]
-    parameter = body.parameters[operand]
-    reached = used_in_step(parameter)
+    reached = remembered(body, ("reached", operand), lambda: _outputs_in_step(body, operand))
     if reached is None:
         return False
-    roots = body.root.operands if body.root.opcode == "tuple" else [body.root]
+    roots = _roots(body)
     if len(roots) == 1:
         return True
     # another loop of the kernel may run before or after: it must not read what this one overwrites
-    loops = loop_groups(roots)
+    loops = remembered(body, "loops", lambda: loop_groups(roots))
     written = loops[output_index[0]]
-    return all(loops[n] == written for n, r in enumerate(roots) if r in reached)
+    return all(loops[n] == written for n in reached)
+
+
+def _roots(body: Computation) -> list[Instruction]:
+    return body.root.operands if body.root.opcode == "tuple" else [body.root]
+
+
+def _outputs_in_step(body: Computation, operand: int) -> list[int] | None:
+    """The numbers of the outputs among what `used_in_step` finds; None where it does."""
+    reached = used_in_step(body.parameters[operand])
+    return None if reached is None else [n for n, r in enumerate(_roots(body)) if r in reached]
+
+
+#: what was found about computations since an instruction, of whatever program, changed last; and the stamp taken when
+#: somebody asked last: any change after that has taken the next one
+_FOUND: WeakKeyDictionary[Computation, dict[Hashable, Any]] = WeakKeyDictionary()
+_ASKED = 0
+
+T = TypeVar("T")
+
+
+def remembered(c: Computation, key: Hashable, find: Callable[[], T]) -> T:
+    """What `find` gives for a computation, found once as long as nothing changes: every pair of an operand and an
+    output of a kernel asks. It must hold no instructions, which would keep their module in memory.
+    """
+    global _ASKED
+    stamp = now()
+    if stamp != _ASKED + 1:
+        _FOUND.clear()
+    _ASKED = stamp
+    known = _FOUND.setdefault(c, {})
+    if key not in known:
+        known[key] = find()
+    return known[key]
 
 
 def used_in_step(parameter: Instruction) -> set[Instruction] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from heron.analysis.sharing import reads_in_step, same_steps, used_in_step
+from heron.analysis.sharing import reads_in_step, remembered, same_steps, used_in_step
 from heron.hlo.computation import Computation
 from heron.hlo.fingerprint import digest
 from heron.hlo.instruction import Instruction
@@ -36,8 +36,13 @@ _WALKS: dict[str, str] = {}
 def _walk(i: Instruction) -> str:
     """How the kernel of a fusion with reductions goes over what it reduces: `once`, once and all `to one` result, in
     `rows`, or otherwise (empty)."""
-    if not _reduces_one_kind(i.attrs["calls"]):
+    body = i.attrs["calls"]
+    if not remembered(body, "one kind", lambda: _reduces_one_kind(body)):
         return ""
+    return remembered(body, "walk", lambda: _walk_of(i))
+
+
+def _walk_of(i: Instruction) -> str:
     key = digest(i.attrs["calls"])
     known = _WALKS.get(key)
     if known is None:
@@ -49,7 +54,7 @@ def _walk(i: Instruction) -> str:
 
 def _reduces_one_kind(body: Computation) -> bool:
     """Whether all reductions are of equal arrays over the same dimensions, and all outputs of these arrays' size or of
-    the results'. Asked first: it is quick, and large fusions are asked for every pair."""
+    the results'. Asked first: it is quick."""
     reduces = [r for r in body.instructions if r.opcode == "reduce"]
     kinds = {(r.operands[0].shape.dims, tuple(sorted(r.attrs["dimensions"]))) for r in reduces}
     if len(kinds) != 1:
@@ -83,7 +88,8 @@ def _feeds_reduces_of_its_size(i: Instruction, operand: int, output_index: Shape
     source, target = i.operands[operand].shape, i.shape.at(output_index)
     if not source.is_array or not same_steps(source, target):
         return False
-    return _only_feeds_reduces(i.attrs["calls"].parameters[operand])
+    body = i.attrs["calls"]
+    return remembered(body, ("feeds reduces", operand), lambda: _only_feeds_reduces(body.parameters[operand]))
 
 
 def _feeds_numbers(i: Instruction, operand: int, output_index: ShapeIndex) -> bool:

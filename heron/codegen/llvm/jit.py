@@ -23,11 +23,12 @@ from heron.errors import HeronError
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """The machine code is made for."""
+    """The machine code is made for. ``width``: bits of its vectors."""
 
     triple: str
     cpu: str
     features: str
+    width: int
 
 
 @dataclass(slots=True)
@@ -53,8 +54,8 @@ def host() -> Host:
         features = llvm.get_host_cpu_features().flatten() if "HERON_HOST_CPU" not in os.environ else ""
     if "+avx512f" in features:
         # LLVM would stay at 256 bits on Skylake-family CPUs
-        features += ",-prefer-256-bit"
-    return Host(triple, cpu, features)
+        return Host(triple, cpu, features + ",-prefer-256-bit", 512)
+    return Host(triple, cpu, features, 256 if "+avx2" in features else 128)
 
 
 #: unrolling more than doubles compile time and triples code for loops the vectoriser already interleaves; loops that

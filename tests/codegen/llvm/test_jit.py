@@ -56,7 +56,7 @@ def test_text_views() -> None:
     assert "shl i32" in jit.optimized(DOUBLE)
     assert "twice:" in jit.asm(DOUBLE)
     assert public_functions(DOUBLE + "define internal void @hidden() {\n  ret void\n}\n") == ["twice"]
-    assert host().cpu
+    assert host().width in (128, 256, 512)
 
 
 def test_errors() -> None:
