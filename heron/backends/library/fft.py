@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from heron.backends.library.host import call
+from heron.backends.library.host import call, library_call
 from heron.hlo.instruction import Instruction
+from heron.runtime.cuda.libraries.cufft import Fft
 from heron.runtime.library.fft import Transform
 from heron.runtime.thunks import Thunk
 
@@ -15,5 +16,8 @@ if TYPE_CHECKING:
 
 def fft(lowering: Lowering, i: Instruction) -> list[Thunk]:
     """One transform of all lines (planes, boxes) of the operand."""
-    library = "scipy.fft" if lowering.target.kind == "cpu" else "cufft"
-    return call(lowering, i, Transform(i.fft_type, tuple(i.fft_length), lowering.threads), library)
+    kind, lengths = i.fft_type, tuple(i.fft_length)
+    routine = Transform(kind, lengths, lowering.threads)
+    if lowering.target.kind == "cpu":
+        return call(lowering, i, routine, "scipy.fft")
+    return library_call(lowering, i, lambda arrays: Fft(arrays, kind, lengths), routine)

@@ -56,6 +56,11 @@ def library_call(
     return [LibraryThunk(descriptor, on_host)]
 
 
+def is_by_columns(shape: Shape) -> bool:
+    """Whether matrices are stored column after column: of the last two dimensions the first one is the fastest."""
+    return shape.rank >= 2 and memory_order(shape)[-1] == shape.rank - 2
+
+
 def memory_order(shape: Shape) -> tuple[int, ...]:
     """The dimensions of an array, slowest first."""
     return tuple(range(shape.rank)) if shape.layout is None else shape.layout.minor_to_major[::-1]

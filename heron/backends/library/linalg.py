@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from heron.backends.library.host import Routine, call
+from heron.backends.library.host import Routine, call, is_by_columns, library_call
 from heron.backends.library.matmul import matmul
 from heron.errors import HeronError
 from heron.hlo import custom_calls
 from heron.hlo.custom_calls import is_lower, letter
 from heron.hlo.instruction import Instruction
 from heron.hlo.library import gemm
+from heron.runtime.cuda.libraries.cublas import TriangularSolve
+from heron.runtime.cuda.libraries.cusolver import Factorization
 from heron.runtime.library import lapack
 from heron.runtime.thunks import Thunk
 
@@ -21,19 +23,19 @@ if TYPE_CHECKING:
 _TRANSPOSES = {None: "N", "NO_TRANSPOSE": "N", "TRANSPOSE": "T", "ADJOINT": "C"}
 
 
-def _library(lowering: Lowering) -> str:
-    return "scipy.linalg.lapack" if lowering.target.kind == "cpu" else "cusolver"
+#: what computes on the CPU, and, with no GPU there, in the place of routines that only kernels have
+_LAPACK = "scipy.linalg.lapack"
 
 
 def cholesky(lowering: Lowering, i: Instruction) -> list[Thunk]:
     """The HLO op: other triangle zero."""
-    return call(lowering, i, lapack.Cholesky(i.lower), _library(lowering))
+    return _call(lowering, i, lapack.Cholesky(i.lower), "cholesky")
 
 
 def triangular_solve(lowering: Lowering, i: Instruction) -> list[Thunk]:
     """The HLO op."""
     routine = lapack.TriangularSolve(i.left_side, i.lower, _TRANSPOSES[i.transpose_a], i.unit_diagonal)
-    return call(lowering, i, routine, _library(lowering))
+    return _call(lowering, i, routine, "trsm")
 
 
 def custom_call(lowering: Lowering, i: Instruction) -> list[Thunk]:
@@ -48,7 +50,36 @@ def custom_call(lowering: Lowering, i: Instruction) -> list[Thunk]:
             where=str(i),
             hint="known: " + ", ".join(_ROUTINES) + " (of LAPACK and cuSOLVER, as JAX names them)",
         )
-    return call(lowering, i, make(custom_calls.options(i)), _library(lowering))
+    return _call(lowering, i, make(custom_calls.options(i)), custom_calls.routine(i.custom_call_target))
+
+
+def _call(lowering: Lowering, i: Instruction, routine: Any, name: str) -> list[Thunk]:
+    """By LAPACK on the CPU, by cuBLAS or cuSOLVER on a GPU, where they have the routine."""
+    if lowering.target.kind == "cpu":
+        return call(lowering, i, routine, _LAPACK)
+    columns = is_by_columns(i.operands[0].shape)
+    match routine:
+        case lapack.TriangularSolve():
+            given = routine.left, routine.lower, routine.transpose, routine.unit_diagonal, columns
+            return library_call(lowering, i, lambda arrays: TriangularSolve(arrays, *given), routine)
+        case lapack.Potrf():
+            facts = {"lower": routine.lower}
+        case lapack.Syevd():
+            facts = {"lower": routine.lower, "vectors": routine.vectors}
+        case lapack.Svd():
+            facts = {"vectors": routine.vectors, "full": routine.full}
+        case lapack.Getrf() | lapack.Geqrf() | lapack.Orgqr():
+            facts = {}
+        case _:
+            return call(lowering, i, routine, "cusolver")
+    kind, operands = _KINDS.get(name, name), len(i.operands)
+    return library_call(
+        lowering, i, lambda arrays: Factorization(arrays, kind, operands, columns=columns, **facts), routine
+    )
+
+
+#: what cuSOLVER calls what others call otherwise
+_KINDS = {"ungqr": "orgqr", "heevd": "syevd", "gesdd": "gesvd", "gesvdp": "gesvdj"}
 
 
 def _trsm(o: dict[str, Any]) -> Routine:

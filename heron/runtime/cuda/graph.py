@@ -153,4 +153,3 @@ class Builder:
 
 def _array(nodes: Sequence[int]) -> Any:
     return (ctypes.c_void_p * len(nodes))(*nodes) if nodes else None
-

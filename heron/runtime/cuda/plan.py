@@ -335,5 +335,3 @@ def counts(steps: Plan) -> dict[str, int]:
             for name, n in counts(part).items():
                 found[name] += n
     return found
-
-

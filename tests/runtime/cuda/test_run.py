@@ -85,7 +85,9 @@ def test_other_addresses_change_the_nodes_that_use_them() -> None:
             held.append((given, out))
             close(out.numpy(), module, *pair)
         assert recorder.count("cuGraphInstantiateWithFlags") == 4
-        assert recorder.count("cuGraphExecChildGraphNodeSetParams") + recorder.count("cuGraphExecKernelNodeSetParams_v2")
+        assert recorder.count("cuGraphExecChildGraphNodeSetParams") + recorder.count(
+            "cuGraphExecKernelNodeSetParams_v2"
+        )
 
 
 def test_a_graph_that_cannot_be_changed_is_made_anew() -> None:
