@@ -29,8 +29,8 @@ class Way:
 def absent(library: str, ctx: PassContext) -> str:
     """Why calls of a library are not made: the options or the machine speak against it; empty when nothing does.
 
-    A program for some GPU is compiled as if that machine had all libraries. One for the GPU of this machine asks for
-    what is installed here.
+    A program for some GPU is compiled as if that machine had all libraries. One for the GPU of this machine, if there
+    is one, asks for what is installed here.
     """
     target: Any = ctx.target
     if target is not None and target.kind != "gpu":
@@ -41,7 +41,7 @@ def absent(library: str, ctx: PassContext) -> str:
     if target is not None and target.name.startswith("cuda"):
         from heron.targets.libraries import missing
 
-        if why := missing(library):
+        if missing("cuda") is None and (why := missing(library)):
             return f"{library} is not installed: {why}"
     return ""
 
