@@ -10,6 +10,8 @@ from pathlib import Path
 
 from heron.targets.target import Target, get
 
+#: flags of processors that have an instruction for products of bf16, at its full width
+_BF16_PRODUCTS = {"avx512_bf16", "avx512bw", "avx512dq", "avx512vl"}
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
 
@@ -33,6 +35,7 @@ def host() -> Target:
         llvm_cpu="",
         cores=cores,
         flops=flops,
+        floats=(("bf16", ("dot",)),) if flags >= _BF16_PRODUCTS else (),
         memory_bytes=_memory() or base.memory_bytes,
         l1_bytes=_cache(1) or base.l1_bytes,
         l2_bytes=_cache(2) or base.l2_bytes,

@@ -31,6 +31,7 @@ VARIANTS = (
     ("element-type-converter", {"eliminate": "f16", "replace_with": "f64"}),
     ("memory-scheduler", {"order": "list"}),
     ("operand-upcaster", {"one_type": False}),
+    ("operand-upcaster", {"one_type": False, "rounds": False}),
     ("reduction-splitter", {"least": 1}),
     ("splitk-rewriter", {"tile": 1, "least": 2}),
     ("sub-byte-normalization", {"packed": True}),

@@ -47,7 +47,9 @@ class CpuMachine(Machine):
         return {"hlo": pipeline.hlo(), "fused": pipeline.fuse(), "scheduled": pipeline.schedule()}
 
     def has_gemm(self, operands: ElementType, result: ElementType) -> bool:
-        return (operands is result and operands in blas.PREFIX) or int_gemm.multiplies(operands, result)
+        if operands is result and operands in blas.PREFIX:
+            return True
+        return int_gemm.multiplies(operands, result) or float_gemm.multiplies(operands, result)
 
     def adds_products(self, t: GemmThunk) -> bool:
         return float_gemm.adds(t)

@@ -49,7 +49,7 @@ def optimise() -> Pipeline:
             get("eigh-expander", lapack=False),
             get("topk-decomposer"),
             get("permutation-sort-expander"),
-            get("operand-upcaster"),
+            get("operand-upcaster", one_type=False, rounds=False),
             get("batchnorm-expander"),
             # the computations of maps and reductions stand inside kernels, which have no branches
             get("conditional-to-select"),

@@ -20,8 +20,9 @@ class OperandUpcaster(Pass):
     """Multiplies in a wider type where the matrix library lacks that of the operands, or they differ.
 
     Which narrow types it multiplies is data of the target; f32, f64 and complex ones it always does. With ``one_type``
-    it gives results of no other type than the operands', else also wider ones up to f32. Products of small floats are
-    exact in f32 and sums are kept in f32, so nothing is lost. Integer products are left alone.
+    it gives results of no other type than the operands', else also wider ones up to f32, and without ``rounds`` those
+    only. Products of small floats are exact in f32 and sums are kept in f32, so nothing is lost. Integer products are
+    left alone.
 
     ROOT r = bf16[4,2] dot(bf16[4,8] x, bf16[8,2] y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
     ->
@@ -33,6 +34,7 @@ class OperandUpcaster(Pass):
 
     name = "operand-upcaster"
     one_type: bool = True
+    rounds: bool = True
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
@@ -53,6 +55,8 @@ class OperandUpcaster(Pass):
         if len(operands) == 1:
             (t,) = operands
             has = t.bits >= 32 or (ctx.target is not None and ctx.target.computes_in(i.opcode, t.name))
+            if has and not self.rounds and t.bits < 32 and result.bits < 32:
+                return t, F32
             if has and (result is t or not self.one_type and t.bits < result.bits <= 32):
                 return None
             if has and not self.one_type and t.is_float and result.bits <= t.bits <= 32:

@@ -136,15 +136,20 @@ def block_of(f: Form, batch: int, m: int, n: int) -> int:
     return min(max(m, 1), -(-block // f.rows) * f.rows)
 
 
+def multiplies(operands: ElementType, result: ElementType) -> bool:
+    """Whether `write_float_gemm` can do every product of those types here."""
+    return operands is BF16 and result is F32 and form(operands) is not None
+
+
 def form_for(t: GemmThunk) -> Form | None:
     """How a product of a program is multiplied; None where a library should: narrow ones only read memory."""
-    return form(t.operand_type) if min(t.m, t.n) >= _NARROW else None
+    return form(t.operand_type) if t.operand_type is BF16 or min(t.m, t.n) >= _NARROW else None
 
 
 def adds(t: GemmThunk) -> bool:
     """Whether a product can be added to what is there as if it were computed first: it is one stretch."""
     f = form_for(t)
-    return f is not None and t.operand_type is t.element_type and 0 < t.k <= GROUPS * f.step
+    return f is not None and 0 < t.k <= GROUPS * f.step
 
 
 def write_float_gemm(w: ProgramWriter, t: GemmThunk, f: Form) -> None:

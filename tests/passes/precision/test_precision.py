@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -193,6 +195,20 @@ def test_one_type_a_product(x: str, y: str, result: str) -> None:
     assert run("bf16-mixed-precision-removal", module)
     for i in module.instructions():
         assert i.opcode != "dot" or {o.shape.element_type for o in (i, *i.operands)} == {F32}
+    inputs = inputs_of(before, special=False)
+    assert difference(Evaluator(before).run(*inputs), Evaluator(module).run(*inputs)) is None
+
+
+@pytest.mark.parametrize("result", ["bf16", "f32"])
+def test_products_of_a_library_that_does_not_round(result: str) -> None:
+    target = dataclasses.replace(targets.get("x86-64-v4"), floats=(("bf16", ("dot",)),))
+    module = module_of(
+        f"x = bf16[4,8] parameter(0); y = bf16[8,2] parameter(1); ROOT r = {result}[4,2] dot(x, y), {DOT}"
+    )
+    before = module.clone()
+    registry.get("operand-upcaster", one_type=False, rounds=False).run(module, PassContext(target=target))
+    (product,) = [i for i in module.instructions() if i.opcode == "dot"]
+    assert [i.shape.element_type.name for i in (*product.operands, product)] == ["bf16", "bf16", "f32"]
     inputs = inputs_of(before, special=False)
     assert difference(Evaluator(before).run(*inputs), Evaluator(module).run(*inputs)) is None
 

@@ -109,6 +109,26 @@ ENTRY e {{
     np.testing.assert_allclose(exe(x, y), x @ y, rtol=1e-5)
 
 
+@pytest.mark.parametrize("result", ["bf16", "f32"])
+@pytest.mark.parametrize("sizes", [(3, 40, 200, 71), (1, 1, 7, 3), (2, 5, 1, 600)])
+def test_a_program_multiplies_bf16(result: str, sizes: tuple[int, int, int, int]) -> None:
+    """By the instruction for it where there is one, else in f32: sums are in f32 either way."""
+    b, m, n, k = sizes
+    text = f"""HloModule m
+ENTRY e {{
+  x = bf16[{b},{m},{k}] parameter(0)
+  y = bf16[{b},{k},{n}] parameter(1)
+  ROOT d = {result}[{b},{m},{n}] dot(x, y), lhs_batch_dims={{0}}, rhs_batch_dims={{0}}, lhs_contracting_dims={{2}}, rhs_contracting_dims={{1}}
+}}"""
+    exe = backends.compile(parse(text), target="cpu", options=Options())
+    rng = np.random.default_rng(3)
+    x, y = (rng.standard_normal(s).astype(ml_dtypes.bfloat16) for s in ((b, m, k), (b, k, n)))
+    wanted = x.astype(np.float64) @ y.astype(np.float64)
+    scale = np.abs(x.astype(np.float64)) @ np.abs(y.astype(np.float64))
+    error = np.abs(exe(x, y).astype(np.float64) - wanted)
+    assert (error <= 1e-6 * scale + (np.abs(wanted) / 200 if result == "bf16" else 0)).all()
+
+
 SUM = """HloModule m
 body {
   p = (s32[], f32[64,96], f32[8,64], f32[8,96]) parameter(0)
