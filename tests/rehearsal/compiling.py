@@ -51,8 +51,9 @@ def learn(executable: CudaExecutable, module: Module, recorder: Recorder, option
         kernel = simulation.kernel(use, machine.llvm({name: use}))
         assert (kernel.grid, kernel.block) == (entry.grid, entry.block)
         count = len(kernel.arguments)
-        image = program.images[entry.image].code
-        recorder.known.learn(image, entry.symbol or name, count, _runner(kernel, recorder))
+        image, run = program.images[entry.image], _runner(kernel, recorder)
+        for code in filter(None, (image.code, image.ptx)):
+            recorder.known.learn(code, entry.symbol or name, count, run)
 
 
 def _runner(kernel: SimKernel, recorder: Recorder) -> Any:

@@ -48,10 +48,8 @@ class CompiledGpu(CudaExecutable):
         """The program with machine code where an assembler is here, else with PTX, which the driver compiles."""
         from heron.codegen.llvm.assemble import knows
 
-        code = b""
-        if self.ptx:
-            code = self.cubin.code if knows(self.sm) else self.ptx.encode()
-        images = (Image(code, self.sm),) if code else ()
+        code = self.cubin.code if self.ptx and knows(self.sm) else b""
+        images = (Image(code, self.sm, self.ptx.encode()),) if self.ptx else ()
         return GpuProgram(self._thunks, self._table, images, self.sm, self._graphs)
 
     def examine(self) -> None:

@@ -78,16 +78,7 @@ class Loaded:
     # -- loading -----------------------------------------------------------------------------------------------------
     def _load(self, images: Sequence[Image]) -> dict[str, int]:
         """Modules and the function of each kernel."""
-        for image in images:
-            if not runs(self.device.capability, image.sm, image.is_machine_code):
-                has = self.device.capability
-                raise HeronError(
-                    "RUN041",
-                    f"code for {image.sm} does not run on {self.device.name}",
-                    why=f"its compute capability is {has[0]}.{has[1]}",
-                    hint="--target cuda compiles for the GPU of this machine",
-                )
-        modules = [self.device.load(image.code, f"kernels for {image.sm}") for image in images]
+        modules = [self.device.load(self._code(image), f"kernels for {image.sm}") for image in images]
         functions = {}
         for name, entry in self.program.kernels.items():
             function = self.device.function(modules[entry.image], entry.symbol or name)
@@ -95,6 +86,20 @@ class Loaded:
                 self.driver.cuFuncSetAttribute(function, libcuda.MAX_DYNAMIC_SHARED, entry.shared)
             functions[name] = function
         return functions
+
+    def _code(self, image: Image) -> bytes:
+        """What of an image the device runs: machine code if that fits, else PTX. Raises RUN041 when neither does."""
+        has = self.device.capability
+        if image.code and runs(has, image.sm, machine_code=True):
+            return image.code
+        if image.ptx and runs(has, image.sm, machine_code=False):
+            return image.ptx
+        raise HeronError(
+            "RUN041",
+            f"code for {image.sm} does not run on {self.device.name}",
+            why=f"its compute capability is {has[0]}.{has[1]}" + ("" if image.ptx else ", and there is no PTX"),
+            hint="--target cuda compiles for the GPU of this machine",
+        )
 
     def _can_control(self) -> bool:
         """Whether the kernels conditional nodes need load here."""
