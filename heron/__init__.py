@@ -1,8 +1,8 @@
 """heron: a tensor compiler you can read.
 
 ``heron.parse(text)`` gives a `Module`, ``heron.evaluate(module, *arrays)`` its meaning by NumPy, and
-``heron.compile(module, target="cpu")`` an executable, callable on NumPy arrays. ``heron.save`` keeps it in a file. Names are loaded on first use, so that
-``import heron`` costs next to nothing.
+``heron.compile(module, target="cpu")`` an executable, callable on NumPy arrays. ``heron.save`` keeps it in a file.
+Names are loaded on first use, so that ``import heron`` costs next to nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Compiled programs in files (``.heron``): `save` writes one, `load_program` gives an executable that runs with no compiler.
+"""Compiled programs in files (``.heron``): `save` writes one, `load_program` gives an executable, with no compiler.
 
 A file is a zip of plain members: JSON for the plan, NumPy's own format for constants, object code, machine code or
 LLVM text of kernels, each with a checksum. A program for a GPU can be saved on a machine that has none.

@@ -58,6 +58,4 @@ def from_plain(plain: dict[str, Any], constants: dict[int, np.ndarray]) -> Buffe
         allocations.append(SavedAllocation(number=number, literal=literal, **row))
     nothing = cast(Any, None)
     outputs = [Slice(*s) for s in plain["outputs"]]
-    return BufferAssignment(
-        nothing, nothing, nothing, allocations, {}, outputs, plain["peak"], plain["alignment"]
-    )
+    return BufferAssignment(nothing, nothing, nothing, allocations, {}, outputs, plain["peak"], plain["alignment"])

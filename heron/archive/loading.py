@@ -151,9 +151,7 @@ def _cpu(machine: dict[str, Any], plan: dict[str, Any], members: dict[str, bytes
     writer = ProgramWriter(kernels, hosts.address, threads if machine["shares"] else None)
     writer.write(plan["thunks"])
     jit = Jit(symbols=writer.externals)
-    *others, code = [
-        Object(name, members[f"code/{n}.o"], Timing()) for n, name in enumerate(machine["objects"])
-    ]
+    *others, code = [Object(name, members[f"code/{n}.o"], Timing()) for n, name in enumerate(machine["objects"])]
     jit.link(code, [ENTRY], others)
     signature = facts["signature"]
     memory = HostMemory(facts["assignment"], signature.arguments, signature.output_arrays)

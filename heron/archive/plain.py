@@ -45,7 +45,8 @@ def encode(value: Any) -> Any:
         return {"is": _name(type(value)), **{name: encode(getattr(value, name)) for name in value._fields}}
     if callable(value) and getattr(value, "__module__", "").startswith(_OPEN):
         return {"function": _name(value)}
-    raise HeronError("RUN052", f"the program holds a {type(value).__name__}, which has no form in a file", why=repr(value))
+    what = f"the program holds a {type(value).__name__}, which has no form in a file"
+    raise HeronError("RUN052", what, why=repr(value))
 
 
 def _name(thing: Any) -> str:

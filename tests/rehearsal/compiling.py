@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
@@ -28,9 +29,7 @@ def rehearsed(**how: Any) -> Iterator[Recorder]:
     assert not recorder.problems, "\n".join(recorder.problems)
 
 
-def compile(
-    module: Module, recorder: Recorder, target: str = "cuda", options: Options | None = None
-) -> CudaExecutable:
+def compile(module: Module, recorder: Recorder, target: str = "cuda", options: Options | None = None) -> CudaExecutable:
     """The program for the target, its kernels known to the recorder."""
     made = compiler.compile(module, target, options)
     assert isinstance(made, CudaExecutable)
@@ -41,7 +40,8 @@ def compile(
 def learn(executable: CudaExecutable, module: Module, recorder: Recorder, options: Options) -> None:
     """Teach the recorder the kernels of a program."""
     program = executable.program
-    simulated = Compilation(module, get(f"sim:{program.sm}"), options, Trace())
+    target = dataclasses.replace(get(executable.target), sim=True)
+    simulated = Compilation(module, target, options, Trace())
     _, uses = simulated.lowered
     assert set(uses) == set(program.kernels), "the simulated program has other kernels"
     machine, simulation = simulated.machine, Simulation("")

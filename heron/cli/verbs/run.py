@@ -56,13 +56,12 @@ def command(
     With --expect outputs are compared: exit code 0 if all agree, 1 if values differ.
     """
     from heron import targets
+    from heron.archive.loading import is_program
     from heron.cli import room
     from heron.cli.progress import interruptible, progress
     from heron.cli.report import flat
     from heron.errors import HeronError
     from heron.trace import Trace
-
-    from heron.archive.loading import is_program
 
     if is_program(file):
         return _run_saved(file, job, as_json)

@@ -73,7 +73,7 @@ class Loaded:
         self.builder = Builder(
             self.driver, device.context, self.command, Controls(self._start, self._go_on, self._choose)
         )
-        self.calls = Calls(device, self.scratch)
+        self.calls = Calls(device, self._keep)
 
     # -- loading -----------------------------------------------------------------------------------------------------
     def _load(self, images: Sequence[Image]) -> dict[str, int]:
@@ -142,6 +142,7 @@ class Loaded:
         for slot in self._slots.values():
             for graph in slot.graphs.values():
                 graph.close()
+        self.calls.close()
         for address, size in self._kept:
             self.device.memory.free(address, size)
         self._kept.clear()
@@ -176,10 +177,10 @@ class Loaded:
             if graph is None:
                 graph = self._graph(section, slot, key, bases)
             graph.launch(self.device.stream)
-        except CallFailed as error:
-            if error.is_fault:
+        except HeronError as error:  # of the driver, or of a library whose calls cannot be captured
+            if isinstance(error, CallFailed) and error.is_fault:
                 raise
-            slot.refused = f"{error.call}: {error.why}"
+            slot.refused = f"{error.what}: {error.why}"
             self.notes.append(f"no graph of {len(section.nodes)} nodes: {slot.refused}; run step by step instead")
             self._on_streams(section, slot, bases, None)
 
@@ -307,10 +308,6 @@ class Loaded:
         if not self._capture_stream:
             self._capture_stream = self.device.new_stream()
         return Captured(self.driver, slices, call, self._capture_stream)
-
-    def scratch(self, size: int) -> int:
-        """Scratch memory for a library's call, for as long as the program is loaded."""
-        return self._keep(size)
 
     def _helper(self, function: int, slices: Sequence[Slice], numbers: Sequence[int]) -> Kernel:
         return Kernel(self.driver, function, (1, 1, 1), (1, 1, 1), slices, numbers)
