@@ -18,7 +18,7 @@ NO_GRAPHS = Options(graphs=False)
 def test_values(options: Options) -> None:
     module, arrays = parse(DIAMOND), matrices()
     with rehearsed() as recorder:
-        executable = compile(module, recorder, options=options)
+        executable = compile(module, recorder, "cuda", options)
         close(executable(*arrays), module, *arrays)
         assert bool(recorder.count("cuGraphLaunch")) == options.graphs
 
