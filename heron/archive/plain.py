@@ -41,8 +41,8 @@ def encode(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {f.name: encode(getattr(value, f.name)) for f in dataclasses.fields(value) if f.init}
         return {"is": _name(type(value)), **fields}
-    if hasattr(value, "_fields"):  # a named tuple
-        return {"is": _name(type(value)), **{name: encode(getattr(value, name)) for name in value._fields}}
+    if names := getattr(value, "_fields", ()):  # a named tuple
+        return {"is": _name(type(value)), **{name: encode(getattr(value, name)) for name in names}}
     if callable(value) and getattr(value, "__module__", "").startswith(_OPEN):
         return {"function": _name(value)}
     what = f"the program holds a {type(value).__name__}, which has no form in a file"
