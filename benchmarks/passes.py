@@ -1,7 +1,8 @@
-"""``python -m benchmarks.passes [NAME…]``: what the HLO passes take on whole programs, pass by pass.
+"""``python -m benchmarks.passes [NAME…]``: what the HLO passes take on whole programs, pass by pass, and the buffers.
 
-Each program goes through all pipelines of a target; times are the processor's, on one core, the fastest of several
-rounds. Then the same block is chained 8 to 64 times to see whether time grows with the number of instructions only.
+Each program goes through all pipelines of a target and gets its buffers; times are the processor's, on one core, the
+fastest of several rounds. Then the same block is chained 8 to 64 times to see whether time grows with the number of
+instructions only.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ import click
 import heron
 from benchmarks import programs, sections
 from heron import files, targets
+from heron.backends.machine import machine_for
+from heron.buffers import assign
 from heron.hlo.computation import Computation
 from heron.hlo.module import Module
 from heron.options import Options
@@ -55,7 +58,7 @@ class Cost:
 
 @dataclass(slots=True)
 class Row:
-    """One program on one target: seconds of each pipeline by its name, and of each pass."""
+    """One program on one target: seconds of each pipeline by its name, of the `buffers`, and of each pass."""
 
     program: str
     target: str
@@ -66,7 +69,7 @@ class Row:
 
     @property
     def seconds(self) -> float:
-        """All pipelines."""
+        """All pipelines and the buffers."""
         return sum(self.pipelines.values())
 
 
@@ -114,6 +117,10 @@ def _run(module: Module, target: str, trace: Trace) -> Iterator[tuple[str, float
             start = time.process_time()
             ctx.run_pass(stage, module)
             yield stage.name, time.process_time() - start
+        machine = machine_for(targets.get(TARGETS[target]), Options())
+        start = time.process_time()
+        assign(module, alignment=machine.alignment, can_share=machine.can_share)
+        yield "buffers", time.process_time() - start
     finally:
         gc.enable()
 
@@ -181,8 +188,8 @@ def section(rows: Sequence[Row], series: Sequence[Row], profiles: dict[str, str]
     tables = "\n\n".join(f"{r.program}, {r.target}:\n\n```\n{passes_table(r)}\n```" for r in rows[-2:])
     hot = "\n\n".join(f"{what}:\n\n```\n{text}\n```" for what, text in profiles.items())
     goals = ", ".join(f"{seconds} s for {name}" for name, seconds in GOALS.items())
-    return f"""All HLO passes, {datetime.date.today()}, by `python -m benchmarks.passes --write`: processor seconds on
-one core of {_machine()}, the fastest of {rounds} rounds; other work on
+    return f"""All HLO passes and buffer assignment, {datetime.date.today()}, by `python -m benchmarks.passes --write`:
+processor seconds on one core of {_machine()}, the fastest of {rounds} rounds; other work on
 the machine makes them longer. The goal is {goals},
 and {PER_INSTRUCTION:g} us for each instruction and pass.
 

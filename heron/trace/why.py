@@ -84,6 +84,9 @@ def copy(trace: Trace, name: str) -> Answer:
     reasons = [d for d in _copying(trace) if not d.ok and value in (d.subject, _base(d.subject))]
     if reasons:
         return Answer(f"{name} copies {value}: {reasons[0].reason.removeprefix('copied: ')}", reasons)
+    reasons = _of_numbers(trace, found[0])
+    if reasons:
+        return Answer(f"{name} copies {value}: a constant cannot be written, and its copy is to be", reasons)
     return Answer(f"{name} copies {value}, and was in the program before copies were inserted")
 
 
@@ -223,6 +226,15 @@ def _value(i: Instruction) -> str:
             i = callers[0].operands[i.number]
             continue
         return (callers[0].name if callers and callers[0].opcode == "while" else i.name) + part
+
+
+def _of_numbers(trace: Trace, copy: Instruction) -> list[Decision]:
+    """Why numbers were copied that are in one kernel with their copies: there they have got names of their own."""
+    number, home = copy.operands[0], copy.parent
+    if number.opcode != "constant" or home is None or home.module is None:
+        return []
+    kernels = {i.name for i in home.module.instructions() if i.opcode == "fusion" and i.calls is home}
+    return [d for d in _copying(trace) if not d.ok and kernels & _homes(trace, _base(d.subject))]
 
 
 def _base(value: str) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from heron import targets
 from heron.errors import HeronError
 from heron.hlo import literal
 from heron.hlo.module import Module
@@ -16,7 +17,7 @@ from heron.hlo.types import F32
 from heron.options import Options
 from heron.passes import registry
 from heron.passes.base import Pass
-from heron.passes.bisect import Bisection, Culprit, values_check, verify_check
+from heron.passes.bisect import Bisection, Culprit, LimitedContext, values_check, verify_check
 from heron.passes.context import PassContext
 from heron.passes.loading import loaded
 from heron.passes.pipeline import Pipeline
@@ -134,3 +135,77 @@ def test_tries_are_told() -> None:
     steps = [registry.get("cse"), Spoil()]
     Bisection(module, steps, verify_check, Options(), None, lambda n, of: tries.append((n, of))).search()
     assert tries[0][0] == 1 and all(n <= of for n, of in tries)
+
+
+RESHAPES = """HloModule m
+
+ENTRY main {
+  x = f32[2,3] parameter(0)
+  y = f32[3,2] parameter(1)
+  p = f32[6] reshape(x)
+  q = f32[6] reshape(y)
+  a = f32[6] sine(p)
+  b = f32[6] cosine(q)
+  ROOT t = (f32[6], f32[6]) tuple(a, b)
+}
+"""
+SLICES = """HloModule m
+
+ENTRY main {
+  x = f32[8] parameter(0)
+  a = f32[4] slice(x), slice={[0:4]}
+  b = f32[4] slice(x), slice={[4:8]}
+  c = f32[4] sine(a)
+  d = f32[4] sine(b)
+  e = f32[4] cosine(a)
+  f = f32[4] cosine(b)
+  ROOT t = (f32[4], f32[4], f32[4], f32[4]) tuple(c, d, e, f)
+}
+"""
+CHAINS = """HloModule m
+
+ENTRY main {
+  x = f32[64] parameter(0)
+  y = f32[128] parameter(1)
+  a = f32[64] sine(x)
+  b = f32[64] negate(a)
+  c = f32[128] cosine(y)
+  d = f32[128] negate(c)
+  ROOT t = (f32[64], f32[128]) tuple(b, d)
+}
+"""
+BESIDE = """HloModule m
+
+ENTRY main {
+  x = f32[64] parameter(0)
+  y = f32[128] parameter(1)
+  a = f32[64] sine(x)
+  b = f32[64] negate(x)
+  c = f32[128] cosine(y)
+  d = f32[128] negate(y)
+  ROOT t = (f32[64], f32[64], f32[128], f32[128]) tuple(a, b, c, d)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("reshape-mover", RESHAPES),
+        ("slice-sinker", SLICES),
+        ("instruction-fusion", CHAINS),
+        ("priority-fusion", CHAINS),
+        ("multi-output-fusion", BESIDE),
+    ],
+)
+def test_passes_stop_after_any_number_of_rewrites(name: str, text: str) -> None:
+    module = parse(text)
+    is_right = values_check(module)
+    texts = set()
+    for rewrites in range(3):
+        copy = module.clone()
+        ctx = LimitedContext(1, rewrites, Options(), targets.get("cpu" if name == "instruction-fusion" else "sm_90"))
+        ctx.run_pass(registry.get(name), copy)
+        assert len(ctx.rewrites) == rewrites and is_right(copy) is None
+        texts.add(str(copy))
+    assert len(texts) == 3

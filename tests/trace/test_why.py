@@ -64,7 +64,7 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
 def test_fused_names_the_kernel_or_the_reason_against(trace: Trace) -> None:
     assert "in one kernel: " in why.fused(trace, "size", "total").text
     apart = why.fused(trace, "size", "%other")
-    assert apart.text == "size and other are in different kernels: 'other' (dot) needs it in memory"
+    assert apart.text == "size and other are in different kernels: 'other' (custom-call) needs it in memory"
     assert apart.decisions and not apart.decisions[-1].ok
     assert "never considered" in why.fused(trace, "small", "total").text
 
@@ -107,3 +107,45 @@ def test_bad_names_and_traces(trace: Trace, ask, code: str) -> None:  # noqa: AN
     with pytest.raises(HeronError) as error:
         ask(trace)
     assert error.value.code == code
+
+
+NUMBERS = """HloModule numbers
+
+test {
+  s = (s32[], s32[], f32[8]{0}) parameter(0)
+  n = s32[] get-tuple-element(s), index=0
+  most = s32[] constant(5)
+  ROOT more = pred[] compare(n, most), direction=LT
+}
+
+step {
+  s = (s32[], s32[], f32[8]{0}) parameter(0)
+  n = s32[] get-tuple-element(s), index=0
+  k = s32[] get-tuple-element(s), index=1
+  x = f32[8]{0} get-tuple-element(s), index=2
+  y = f32[8]{0} sine(x)
+  one = s32[] constant(1)
+  m = s32[] add(n, one)
+  l = s32[] multiply(k, m)
+  ROOT t = (s32[], s32[], f32[8]{0}) tuple(m, l, y)
+}
+
+ENTRY main {
+  x = f32[8]{0} parameter(0)
+  zero = s32[] constant(0)
+  three = s32[] constant(3)
+  s = (s32[], s32[], f32[8]{0}) tuple(zero, three, x)
+  ROOT w = (s32[], s32[], f32[8]{0}) while(s), condition=test, body=step
+}
+"""
+
+
+def test_copies_of_numbers_in_kernels_have_reasons() -> None:
+    made = backends.compile(parse(NUMBERS), target="sm_90")
+    made.trace.program = made.stage("scheduled")
+    copied = [i for i in parse(made.trace.program).instructions() if i.opcode == "copy"]
+    numbers = [i for i in copied if i.operands[0].opcode == "constant" and i.parent.name.startswith("fused")]
+    assert numbers
+    for i in copied:
+        assert why.copy(made.trace, i.name).decisions, i
+    assert "a constant cannot be written" in why.copy(made.trace, numbers[0].name).text

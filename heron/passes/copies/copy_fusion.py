@@ -146,6 +146,9 @@ def _joined(group: list[Instruction], ctx: PassContext) -> Instruction:
     before = [p for i in group for p in i.control_predecessors if p not in group]
     after = [s for i in group for s in i.control_successors if s not in group]
     names = [i.name for i in group]
+    # numbers that are copied go into the kernel with their copies
+    numbers = (o for i in group for o in i.operands if o.opcode == "constant" and o.shape.is_scalar)
+    names += [o.name for o in numbers if all(user in group for user in o.users)]
     made = join_kernels(group)
     for p in dict.fromkeys(before):
         made.add_control_predecessor(p)

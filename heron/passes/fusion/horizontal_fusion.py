@@ -73,6 +73,8 @@ class HorizontalFusion(Pass):
         changed = False
         for c in module.non_fusion_computations():
             for group in self._groups(c, target):
+                if not ctx.may_fire("join", "horizontal_fusion.py", group[0]):
+                    return changed
                 names = [i.name for i in group]
                 made = join_kernels(group)
                 ctx.trace.became.update(dict.fromkeys(names, made.name))

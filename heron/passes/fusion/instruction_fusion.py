@@ -56,6 +56,8 @@ class InstructionFusion(Pass):
             # readers first: what they compute themselves must still be there when they are built
             for group in reversed(Planner(machine, limits, tell).plan(c)):
                 if len(group.evaluations) > 1 and group.root.parent is not None:
+                    if not ctx.may_fire("fuse", "instruction_fusion.py", group.root):
+                        return changed
                     ctx.trace.became[group.root.name] = fuse([group.root], group.evaluations).name
                     changed = True
         return changed

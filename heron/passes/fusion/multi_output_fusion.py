@@ -86,6 +86,8 @@ class MultiOutputFusion(Pass):
         changed = False
         for cluster in joiner.clusters.clusters():
             if len(cluster.nodes) > 1:
+                if not ctx.may_fire("join", "multi_output_fusion.py", cluster.nodes[0]):
+                    return changed
                 names = [i.name for i in cluster.nodes]
                 made = join_kernels(sorted(cluster.nodes, key=position.__getitem__))
                 ctx.trace.became.update(dict.fromkeys(names, made.name))

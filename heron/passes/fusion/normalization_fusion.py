@@ -96,7 +96,9 @@ class NormalizationFusion(Pass):
             return sorted((i for i in read if i in unfit), key=position.__getitem__, reverse=True)
 
         found = [i for i in reversed(order) if i in kernels and self._grow(i, kernels, unfit, nearest, clusters, ctx)]
-        for last in found:
+        for n, last in enumerate(found):
+            if not ctx.may_fire("join", "normalization_fusion.py", last):
+                return n > 0
             names = [i.name for i in clusters.of[last].nodes]
             made = join_kernels(sorted(clusters.of[last].nodes, key=position.__getitem__))
             ctx.trace.became.update(dict.fromkeys(names, made.name))

@@ -67,6 +67,8 @@ class PriorityFusion(Pass):
         # readers first: what they compute themselves must still be there when they are built
         for kernel in sorted(kernels.of.values(), key=lambda k: -k.number):
             if len(kernel.members) > 1 and kernel.root.parent is not None:
+                if not ctx.may_fire("fuse", "priority_fusion.py", kernel.root):
+                    return changed
                 ctx.trace.became[kernel.root.name] = fuse([kernel.root], kernel.members).name
                 changed = True
         return changed

@@ -44,6 +44,9 @@ class ReshapeMover(Pass):
         for c in module.computations_to_rewrite():
             for region in _regions(c):
                 if region.is_worth_it():
+                    if not ctx.may_fire("move", "reshape_mover.py", next(iter(region.members))):
+                        return changed
+                    ctx.fired("move", "reshape_mover.py")
                     region.move(c)
                     changed = True
         return changed

@@ -40,11 +40,11 @@ class SliceSinker(Pass):
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
         for c in module.computations_to_rewrite():
-            changed |= _sink(c)
+            changed |= _sink(c, ctx)
         return changed
 
 
-def _sink(c: Computation) -> bool:
+def _sink(c: Computation, ctx: PassContext) -> bool:
     forms = Forms()
     groups: dict[_Key, list[Instruction]] = {}
     for i in c.instructions:
@@ -58,6 +58,9 @@ def _sink(c: Computation) -> bool:
         if any(i.parent is not c for i in group) or sum(i.shape.num_elements for i in group) < size:
             continue
         first = group[0]
+        if not ctx.may_fire("sink", "slice_sinker.py", first):
+            return changed
+        ctx.fired("sink", "slice_sinker.py")
         shape = first.shape.with_dims(wholes[0].shape.dims)
         whole = c.add(first.opcode, wholes, shape, like=first, **first.attrs)
         for i in group:
