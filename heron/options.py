@@ -25,6 +25,8 @@ _MATH_CLASSES = {
 
 #: when sizes known at run time only are found not to fit
 SHAPE_CHECKS = ("runtime", "compile-time", "ignore")
+#: when block kernels are made
+TRITON = ("auto", "on", "off")
 #: what the simulated GPU can look for
 SIM_CHECKS = ("races", "bounds", "uninit", "divergence")
 
@@ -102,6 +104,9 @@ class Options:
     )
     profile: bool = _field(False, "CPU programs count the time of each of their steps (`heron profile`)")
     graphs: bool = _field(True, "GPU programs run as CUDA graphs; off: every kernel by a call of its own")
+    triton: str = _field(
+        "auto", "products as block kernels with what is around them: where Triton is, always, never", TRITON
+    )
     cache: bool = _field(False, "keep machine code and PTX in files, for later compiles (docs/cache.md)")
 
     def __post_init__(self) -> None:

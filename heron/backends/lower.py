@@ -178,7 +178,7 @@ class Lowering:
     # -- rules -------------------------------------------------------------------------------------------------------
     def fusion(self, i: Instruction) -> list[Thunk]:
         args = (*(self.slice(o) for o in i.operands), *self._leaves(i))
-        key = (fingerprint(i.calls), i.kind, alias_pattern(args))
+        key = (fingerprint(i.calls), i.kind, i.extras.get("backend_config"), alias_pattern(args))
         return self._run(i, key, lambda name: emit_kernels(i, name, self.target), args)
 
     def sort(self, i: Instruction) -> list[Thunk]:
@@ -284,6 +284,8 @@ def alias_pattern(args: tuple[Slice, ...]) -> tuple[int, ...]:
 
 def mark_aliases(kernel: Kernel, args: tuple[Slice, ...]) -> None:
     """Tell the transforms which outputs are computed in an input's place: the two pointers are one."""
+    if kernel.emitter == "block":  # which Triton compiles
+        return
     from xdsl.dialects import func
     from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, i64
 

@@ -22,6 +22,8 @@ def computes_in_place(i: Instruction, operand: int, output_index: ShapeIndex) ->
     """
     if reads_in_step(i, operand, output_index):
         return True
+    if i.attrs.get("kind") == "kCustom":
+        return False
     if output_index and _feeds_numbers(i, operand, output_index):
         return _walk(i) == "to one"
     if not _feeds_reduces_of_its_size(i, operand, output_index):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -141,8 +139,7 @@ def test_what_is_weighed_is_in_the_trace() -> None:
 def test_narrower_vectors(
     name: str, t: str, width: int, prefer_products: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    narrow = dataclasses.replace(tile_code.host(), width=width)
-    monkeypatch.setattr(tile_code, "host", lambda: narrow)
+    monkeypatch.setattr(tile_code, "vector_bits", lambda: width)
     tile_code._tile.cache_clear()
     try:
         lhs, rhs, out, attributes = VARIANTS[name]

@@ -30,9 +30,9 @@ def test_assembler_takes_every_kernel(name: str, small: bool) -> None:
     executable = compile(heron.parse(program(name, small, "cuda").read_text()), "sm_90")
     ptx = executable.ptx  # type: ignore[attr-defined]
     entries = re.findall(r"^\.visible \.entry (\w+)", ptx, re.MULTILINE)
-    assert len(entries) == len(executable.kernels)
+    assert len(entries) == len([k for k in executable.kernels if k.emitter != "block"])  # which Triton makes code of
     if not entries:
-        assert name == "matmul_f32"  # a library's
+        assert name in ("matmul_f32", "matmul_bf16_gelu", "seed_int8xbf16")  # a library's, or block kernels alone
         return
     cubin = assemble(ptx, "sm_90")
     assert cubin.code.startswith(b"\x7fELF")

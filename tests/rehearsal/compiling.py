@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,10 +10,11 @@ from heron.backends import compiler
 from heron.backends.compiler import Compilation
 from heron.backends.gpu.machine import GpuMachine
 from heron.backends.gpu.simulate import Simulation
+from heron.backends.lower import KernelUse
 from heron.hlo.module import Module
 from heron.options import Options
 from heron.runtime.cuda.executable import CudaExecutable
-from heron.runtime.sim.launcher import SimKernel
+from heron.runtime.sim.executable import Runner
 from heron.targets import get, libcuda
 from heron.trace import Trace
 from tests.rehearsal.driver import Recorder
@@ -29,7 +29,9 @@ def rehearsed(**how: Any) -> Iterator[Recorder]:
     assert not recorder.problems, "\n".join(recorder.problems)
 
 
-def compile(module: Module, recorder: Recorder, target: str = "sm_90", options: Options | None = None) -> CudaExecutable:
+def compile(
+    module: Module, recorder: Recorder, target: str = "cuda", options: Options | None = None
+) -> CudaExecutable:
     """The program for the target, its kernels known to the recorder."""
     made = compiler.compile(module, target, options)
     assert isinstance(made, CudaExecutable)
@@ -40,24 +42,30 @@ def compile(module: Module, recorder: Recorder, target: str = "sm_90", options: 
 def learn(executable: CudaExecutable, module: Module, recorder: Recorder, options: Options) -> None:
     """Teach the recorder the kernels of a program."""
     program = executable.program
-    target = dataclasses.replace(get(executable.target), sim=True)
-    simulated = Compilation(module, target, options, Trace())
+    simulated = Compilation(module, get(f"sim:{program.sm}"), options, Trace())
     _, uses = simulated.lowered
     assert set(uses) == set(program.kernels), "the simulated program has other kernels"
     machine, simulation = simulated.machine, Simulation("")
     assert isinstance(machine, GpuMachine)
     for name, use in uses.items():
         entry = program.kernels[name]
-        kernel = simulation.kernel(use, machine.llvm({name: use}))
-        assert (kernel.grid, kernel.block) == (entry.grid, entry.block)
-        count = len(kernel.arguments)
-        image, run = program.images[entry.image], _runner(kernel, recorder)
-        for code in filter(None, (image.code, image.ptx)):
-            recorder.known.learn(code, entry.symbol or name, count, run)
+        kernel, count = _kernel(simulation, machine, name, use)
+        assert (use.kernel.launch.grid, use.kernel.launch.block) == (entry.grid, entry.block)
+        image = program.images[entry.image].code
+        recorder.known.learn(image, entry.symbol or name, count + entry.zeros, _runner(kernel, count, recorder))
 
 
-def _runner(kernel: SimKernel, recorder: Recorder) -> Any:
+def _kernel(simulation: Simulation, machine: GpuMachine, name: str, use: KernelUse) -> tuple[Runner, int]:
+    """The kernel on the simulator, and how many arguments it has."""
+    if use.kernel.emitter == "block":
+        return simulation.block_kernel(use), len(use.kernel.args)
+    kernel = simulation.kernel(use, machine.llvm({name: use}))
+    return kernel, len(kernel.arguments)
+
+
+def _runner(kernel: Runner, count: int, recorder: Recorder) -> Any:
     def run(values: list[int]) -> None:
-        kernel([(address, recorder.memory.room(address)) for address in values])
+        assert not any(values[count:]), "a kernel's scratch memory is null"
+        kernel([(address, recorder.memory.room(address)) for address in values[:count]])
 
     return run

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +15,7 @@ from heron.runtime.thunks import Sequence
 
 if TYPE_CHECKING:
     from heron.codegen.llvm.cubin import Cubin
+    from heron.codegen.triton.compile import BlockCode
 
 
 def entries(uses: dict[str, KernelUse]) -> dict[str, KernelEntry]:
@@ -30,9 +33,17 @@ class CompiledGpu(CudaExecutable):
     """A program for a GPU: it runs where there is one; its code and its facts are there on any machine."""
 
     def __init__(
-        self, thunks: Sequence, table: dict[str, KernelEntry], ptx: str, sm: str, graphs: bool, **facts: Any
+        self,
+        thunks: Sequence,
+        table: dict[str, KernelEntry],
+        ptx: str,
+        sm: str,
+        graphs: bool,
+        blocks: Callable[[], dict[str, BlockCode]],
+        **facts: Any,
     ) -> None:
         super().__init__(**facts)
+        self._make_blocks = blocks
         self._thunks, self._table, self._graphs = thunks, table, graphs
         self.ptx, self.sm = ptx, sm
 
@@ -48,9 +59,19 @@ class CompiledGpu(CudaExecutable):
         """The program with machine code where an assembler is here, else with PTX, which the driver compiles."""
         from heron.codegen.llvm.assemble import knows
 
-        code = self.cubin.code if self.ptx and knows(self.sm) else b""
-        images = (Image(code, self.sm, self.ptx.encode()),) if self.ptx else ()
-        return GpuProgram(self._thunks, self._table, images, self.sm, self._graphs)
+        code = b""
+        if self.ptx:
+            code = self.cubin.code if knows(self.sm) else self.ptx.encode()
+        images, table = [Image(code, self.sm)] if code else [], dict(self._table)
+        for name, block in self.blocks.items():
+            table[name] = replace(table[name], image=len(images), shared=block.shared, zeros=block.scratch_pointers)
+            images.append(Image(block.cubin, self.sm))
+        return GpuProgram(self._thunks, table, tuple(images), self.sm, self._graphs)
+
+    @cached_property
+    def blocks(self) -> dict[str, BlockCode]:
+        """Block kernels, by name. Raises GEN016 without Triton, or when it refuses one."""
+        return self._make_blocks()
 
     def examine(self) -> None:
         from heron.codegen.llvm.assemble import knows

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from heron.backends.gpu import blocks
 from heron.backends.lower import KernelUse
 from heron.backends.machine import Machine, cache_decision, lowered_text, no_stage
 from heron.backends.memory import GPU_ALIGNMENT
@@ -55,9 +57,10 @@ class GpuMachine(Machine):
         }
 
     def llvm(self, uses: dict[str, KernelUse]) -> str:
-        """LLVM text of all kernels."""
+        """LLVM text of all kernels but block kernels, which Triton compiles."""
         from heron.codegen.llvm.translate import to_llvm
 
+        uses = blocks.without(uses)
         return to_llvm(self.lower(uses), kernels=self.abis(uses), numerics=self.numerics) if uses else ""
 
     @property
@@ -82,12 +85,16 @@ class GpuMachine(Machine):
                 ptx = self.ptx(text, facts["name"], trace)
             from heron.backends.gpu.compiled import CompiledGpu, entries
 
-            return CompiledGpu(thunks, entries(uses), ptx, self.target.llvm_cpu, options.graphs, **facts)
+            tiled = partial(blocks.codes, blocks.of(uses), self.target, self.code_cache)
+            return CompiledGpu(thunks, entries(uses), ptx, self.target.llvm_cpu, options.graphs, tiled, **facts)
         from heron.backends.gpu.simulate import Simulation
-        from heron.runtime.sim.executable import SimExecutable
+        from heron.runtime.sim.executable import Runner, SimExecutable
 
-        runners, simulation = {}, Simulation(options.sim_check)
-        for name, use in uses.items():  # the simulator takes one kernel a module
+        runners: dict[str, Runner] = {}
+        simulation = Simulation(options.sim_check)
+        for name, use in blocks.of(uses).items():
+            runners[name] = simulation.block_kernel(use)
+        for name, use in blocks.without(uses).items():  # the simulator takes one kernel a module
             with trace.stage("llvm"):
                 text = self.llvm({name: use})
             with trace.stage("machine code"):
@@ -128,13 +135,6 @@ class GpuMachine(Machine):
     def code_keys(self, thunks: Sequence, uses: dict[str, KernelUse], name: str) -> list[tuple[str, Key]]:
         return [] if self.target.sim or not uses else [(name, self._key(self.llvm(uses)))]
 
-    def graph(self, thunks: Sequence, uses: dict[str, KernelUse]) -> str:
-        from heron.backends.gpu.compiled import entries
-        from heron.runtime.cuda import plan
-
-        outputs = {name: entry.outputs for name, entry in entries(uses).items()}
-        return plan.text(plan.plan(thunks, outputs))
-
     def cubin(self, uses: dict[str, KernelUse]) -> bytes:
         from heron.codegen.llvm.assemble import assemble
 
@@ -144,18 +144,24 @@ class GpuMachine(Machine):
             raise HeronError("TGT005", "the program has no kernels", why="a cubin would be empty")
         return assemble(self.ptx(self.llvm(uses)), self.target.llvm_cpu).code
 
+    def steps_text(self, uses: dict[str, KernelUse]) -> str:
+        parts = [super().steps_text(native)] if (native := blocks.without(uses)) else []
+        return "\n".join([*parts, *blocks.texts(uses)])
+
     def text(self, stage: str, thunks: Sequence, uses: dict[str, KernelUse]) -> str:
         if stage == "mlir":
-            return lowered_text(uses)
+            return "\n".join(part for part in (lowered_text(blocks.without(uses)), *blocks.texts(uses)) if part)
         llvm = self.llvm(uses)
         if stage == "llvm":
             return llvm
         if self.target.sim or stage not in ("ptx", "sass"):
             raise no_stage(self.target, stage)
         ptx = self.ptx(llvm)
-        if stage == "ptx" or not ptx:
-            return ptx
+        codes = blocks.codes(uses, self.target, self.code_cache).values()
+        if stage == "ptx":
+            return "\n".join(part for part in (ptx, *(c.ptx for c in codes)) if part)
         from heron.codegen.llvm.assemble import assemble
         from heron.codegen.llvm.disassemble import to_sass
 
-        return to_sass(assemble(ptx, self.target.llvm_cpu).code)
+        cubins = [assemble(ptx, self.target.llvm_cpu).code] if ptx else []
+        return "\n".join(map(to_sass, [*cubins, *(c.cubin for c in codes)]))

@@ -102,7 +102,9 @@ def assign_layouts() -> Pipeline:
             get("broadcast-canonicalizer"),
             get("dot-dimension-merger"),
             get("dot-normalizer"),
-            # ahead of conversions between types, which would hide what follows a product
+            # ahead of conversions between types, which would hide what follows a product: with what is around it one
+            # kernel where that is quicker, else a library's
+            get("gemm-fusion"),
             get("gemm-rewriter"),
             # narrow floats computed in f32 where the option math lets roundings between ops go, which then go
             get("float-normalization", excess=True),

@@ -8,6 +8,7 @@ from heron.backends.lower import KernelUse
 from heron.hlo.instruction import Instruction
 from heron.hlo.shape import Shape
 from heron.runtime.sim import native
+from heron.runtime.sim.blocks import BlockKernel
 from heron.runtime.sim.findings import Facts
 from heron.runtime.sim.launcher import SimKernel
 
@@ -20,6 +21,10 @@ class Simulation:
     def __init__(self, checks: str) -> None:
         self.checks = checks
         self._compiler = cache(native.compiler)
+
+    def block_kernel(self, use: KernelUse) -> BlockKernel:
+        """A block kernel, ready to launch."""
+        return BlockKernel(use.kernel.module, use.kernel.launch.grid[0], self.checks, facts_of(use))
 
     def kernel(self, use: KernelUse, llvm_text: str) -> SimKernel:
         """The kernel, ready to launch."""

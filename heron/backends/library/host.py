@@ -41,9 +41,7 @@ def call(lowering: Lowering, i: Instruction, routine: Routine, library: str) -> 
         (leaf.element_type.dtype, tuple(leaf.dims[d] for d in order))
         for (_, _, leaf), order in zip(places, orders, strict=True)
     )
-    args = tuple(lowering.slice(o, index) for o, index, _ in places)
-    results = sum(leaf.is_array for _, leaf in i.shape.leaves())
-    return [HostThunk(routine, args, types, library, i.name, results)]
+    return [HostThunk(routine, tuple(lowering.slice(o, index) for o, index, _ in places), types, library, i.name)]
 
 
 def library_call(

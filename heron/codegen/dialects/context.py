@@ -11,13 +11,14 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError, VerifyException
 
+from heron.codegen.dialects.triton import Triton
 from heron.codegen.dialects.xla_gpu import XlaGpu
 from heron.errors import HeronError, Span
 
 
 @cache
 def context() -> Context:
-    """One shared context with builtin, func, arith, math, complex, scf, tensor, vector, gpu, llvm and xla_gpu."""
+    """One shared context with builtin, func, arith, math, complex, scf, tensor, vector, gpu, llvm, xla_gpu and tt."""
     ctx = Context()
     for dialect in (
         builtin.Builtin,
@@ -31,6 +32,7 @@ def context() -> Context:
         gpu.GPU,
         llvm.LLVM,
         XlaGpu,
+        Triton,
     ):
         ctx.load_dialect(dialect)
     return ctx

@@ -18,6 +18,7 @@ from xdsl.dialects import func, gpu, tensor
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, TensorType, UnitAttr
 from xdsl.ir import Attribute, Block, SSAValue
 
+from heron.analysis.blocks.config import BlockConfig, config_of
 from heron.codegen.elemental import FunctionEmitter, KernelEmitter, Value
 from heron.codegen.elemental.registry import require
 from heron.codegen.kernel import STACK_BYTES, Kernel, KernelArg, Launch
@@ -51,6 +52,8 @@ class Fusion:
     computation: Computation
     inputs: tuple[Instruction, ...]
     outputs: tuple[Output, ...]
+    #: how it is cut into tiles, when it is a block-level fusion
+    blocks: BlockConfig | None = None
 
     @property
     def roots(self) -> list[Instruction]:
@@ -100,7 +103,7 @@ def as_fusion(i: Instruction) -> Fusion:
     computation = i.calls if i.opcode == "fusion" else _alone(i)
     if any(inner.opcode in ("call", "fusion") for inner in computation.instructions):
         computation = _inlined(computation)
-    return fusion_of(computation)
+    return replace(fusion_of(computation), blocks=config_of(i))
 
 
 def fusion_of(computation: Computation) -> Fusion:

@@ -129,7 +129,9 @@ def _makers(update: Instruction, copy: Instruction) -> list[Instruction]:
     """Kernels that make nothing but what `update` writes, element by element: they can be part of it."""
     found = []
     for i in dict.fromkeys(update.operands):
-        if i is copy or i.opcode != "fusion" or not i.shape.is_array or len(i.users) > 1 or i.has_side_effect:
+        if i is copy or i.opcode != "fusion" or i.kind == "kCustom" or not i.shape.is_array:
+            continue
+        if len(i.users) > 1 or i.has_side_effect:
             continue
         if not any(inner.opcode in _SHAPED for inner in i.calls.instructions):
             found.append(i)

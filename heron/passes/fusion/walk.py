@@ -34,7 +34,7 @@ def outputs_of(i: Instruction) -> list[Instruction]:
     alone."""
     if not (i.opcode == "fusion" or is_emitted(i)) or not (i.is_root or uses(i)):
         return []
-    if i.control_predecessors or i.control_successors:
+    if i.control_predecessors or i.control_successors or i.attrs.get("kind") == "kCustom":
         return []
     root = i.fused_root if i.opcode == "fusion" else i
     roots = list(dict.fromkeys(map(source, root.operands if root.opcode == "tuple" else [root])))

@@ -33,11 +33,14 @@ class KernelEntry:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """Code of some kernels, made for ``sm``: machine code (a cubin), empty where no assembler was, and PTX."""
+    """Code of some kernels: machine code (a cubin) or PTX, made for ``sm``."""
 
     code: bytes
     sm: str
-    ptx: bytes = b""
+
+    @property
+    def is_machine_code(self) -> bool:
+        return self.code.startswith(b"\x7fELF")
 
 
 @dataclass(frozen=True, slots=True)

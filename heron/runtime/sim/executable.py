@@ -13,6 +13,7 @@ from heron.hlo.evaluation.draws import FIRST_STATE
 from heron.hlo.types import ElementType
 from heron.runtime.executable import Executable
 from heron.runtime.memory import HostMemory
+from heron.runtime.sim.blocks import BlockKernel
 from heron.runtime.sim.findings import element_of
 from heron.runtime.sim.launcher import SimKernel
 from heron.runtime.sim.shadow import Shadow, Written
@@ -29,11 +30,13 @@ from heron.runtime.thunks import (
     WhileThunk,
 )
 
+Runner = SimKernel | BlockKernel
+
 
 class SimExecutable(Executable):
     """Walks the thunk sequence as a GPU's stream would run it, one step after the other."""
 
-    def __init__(self, sequence: Sequence, runners: dict[str, SimKernel], memory: HostMemory, **facts: Any) -> None:
+    def __init__(self, sequence: Sequence, runners: dict[str, Runner], memory: HostMemory, **facts: Any) -> None:
         super().__init__(**facts)
         self.sequence, self.runners, self._memory = sequence, runners, memory
         self._random = RandomState()
@@ -71,7 +74,7 @@ class Stream:
     """One run of a sequence over bound buffers. ``written``: which bytes hold a value, when that is checked."""
 
     def __init__(
-        self, runners: dict[str, SimKernel], bases: list[np.ndarray], random: RandomState, written: Written | None
+        self, runners: dict[str, Runner], bases: list[np.ndarray], random: RandomState, written: Written | None
     ) -> None:
         self.runners, self.random, self.written = runners, random, written
         self.bases = [b.reshape(-1).view(np.uint8) for b in bases]
@@ -137,7 +140,7 @@ class Stream:
         for n in fresh:
             self.require(t, n, runner)
 
-    def require(self, t: KernelThunk, n: int, runner: SimKernel) -> None:
+    def require(self, t: KernelThunk, n: int, runner: Runner) -> None:
         """A kernel has written all of the argument. Raises RUN078."""
         name, shape = runner.facts.arguments[n]
         assert self.written is not None

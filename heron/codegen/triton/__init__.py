@@ -1,0 +1,1 @@
+"""Block-level kernels: from a fusion to Triton's IR, and that to machine code where Triton is installed."""

@@ -1,0 +1,65 @@
+"""From a block kernel's text to machine code, by Triton: no GPU is needed."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from heron.analysis.blocks.config import BlockConfig
+from heron.errors import HeronError
+from heron.targets.triton import missing
+
+
+@dataclass(frozen=True, slots=True)
+class BlockCode:
+    """A block kernel as machine code, and how it is launched.
+
+    ``shared``: bytes of dynamic shared memory. Behind the kernel's own arguments come ``scratch_pointers`` more, which
+    are null: the kernel uses no scratch memory.
+    """
+
+    name: str
+    ptx: str
+    cubin: bytes
+    warps: int
+    shared: int
+    scratch_pointers: int = 2
+
+
+def compile_block(text: str, name: str, config: BlockConfig, sm: str) -> BlockCode:
+    """The code of the kernel `name` in `text` for a GPU such as `sm_90`. Raises GEN016 when Triton refuses."""
+    if why := missing():
+        raise HeronError(
+            "GEN016", f"block kernel '{name}' has no code", why=why, hint="install Triton, or compile with triton=off"
+        )
+    import triton
+    from triton.backends.compiler import GPUTarget
+
+    options = {
+        "num_warps": config.warps,
+        "num_stages": config.stages,
+        "enable_fp_fusion": False,
+        "enable_reflect_ftz": False,
+    }
+    target = GPUTarget("cuda", int(sm.removeprefix("sm_").rstrip("af")), 32)
+    with tempfile.TemporaryDirectory(prefix="heron-") as folder:
+        path = Path(folder) / f"{name}.ttir"
+        path.write_text(text)
+        try:
+            made: Any = triton.compile(str(path), target=target, options=options)
+        except Exception as error:  # MLIR's refusals come as exceptions of many kinds
+            why = str(error).strip() or type(error).__name__
+            raise HeronError("GEN016", f"Triton refuses block kernel '{name}'", why=why) from error
+    facts = made.metadata
+    if facts.global_scratch_size or facts.profile_scratch_size:
+        raise HeronError("GEN016", f"block kernel '{name}' wants scratch memory", why="heron gives it none")
+    return BlockCode(name, made.asm["ptx"], made.asm["cubin"], facts.num_warps, facts.shared)
+
+
+def versions() -> str:
+    """What the code of a block kernel depends on beside its text."""
+    from importlib import metadata
+
+    return metadata.version("triton")

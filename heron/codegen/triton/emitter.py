@@ -1,0 +1,516 @@
+"""From a fusion to a block kernel: the value of an instruction at an index that holds for a whole tile.
+
+As in the other emitters, indices are expressions, here over *positions*: where in a dimension of the result a program
+is (with a tile of it, or one element), or how far a sum has come. Moving elements costs nothing, and what a value
+varies along follows from its index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType, ModuleOp, i1, i8, i32, i64
+from xdsl.ir import Attribute, Block, Region, SSAValue
+
+from heron.analysis.blocks.config import BlockConfig, power_of_two
+from heron.analysis.blocks.tiling import Tiling, factor_index, holds_rows, split, used
+from heron.analysis.indexing.expr import Add, Const, Dim, Expr, FloorDiv, Mod, Mul
+from heron.analysis.indexing.hlo_maps import Index, linearize, memory_sizes, moves_elements, operand_index, to_memory
+from heron.analysis.indexing.map import Constraint
+from heron.analysis.indexing.simplify import Simplifier, linear_terms, simplifier
+from heron.codegen.dialects.triton import (
+    AddPtrOp,
+    DotOp,
+    FuncOp,
+    GetProgramIdOp,
+    LoadOp,
+    MakeRangeOp,
+    PtrType,
+    ReduceOp,
+    ReduceReturnOp,
+    ReturnOp,
+    StoreOp,
+)
+from heron.codegen.elemental.arithmetic import binary
+from heron.codegen.elemental.convert import convert
+from heron.codegen.elemental.floats import narrow, widen
+from heron.codegen.heroes.base import Fusion
+from heron.codegen.mlir_types import compute_type, scalar_type
+from heron.codegen.triton.lift import Scalars, lift, no_form, replay
+from heron.codegen.triton.tiles import Axis, Tile, TileBuilder
+from heron.hlo import types
+from heron.hlo.instruction import Instruction
+from heron.hlo.types import PRED, S32, ElementType
+from heron.passes.building import combiner, identity_of
+
+Guard = tuple[Constraint, ...]
+#: programs that work on neighbouring rows at the same time, so that they share the columns they read in the L2 cache
+GROUP = 8
+#: a sum of at most so many elements is done at once, not in steps
+WHOLE = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where along a dimension of ``size`` elements a program is: a scalar, or a tile on the axis of the same number.
+
+    ``whole``: the tile holds the dimension. ``exact``: no element of a tile lies outside.
+    """
+
+    size: int
+    tile: Tile
+    whole: bool = False
+    exact: bool = True
+
+
+class BlockEmitter:
+    """Emits one kernel. ``config`` says the tiles of its result and of the steps of its sums."""
+
+    def __init__(self, fusion: Fusion, config: BlockConfig, name: str) -> None:
+        self.fusion, self.config, self.name = fusion, config, name
+        shapes = [*(p.shape for p in fusion.inputs), *(o.shape for o in fusion.outputs)]
+        self.block = Block(arg_types=[PtrType(_stored(s.element_type)) for s in shapes])
+        for n, argument in enumerate(self.block.args):
+            argument.name_hint = "in" if n < len(fusion.inputs) else "out"
+        self.pointers = dict(zip(fusion.inputs, self.block.args, strict=False))
+        self.b = TileBuilder(self.block)
+        self.positions: list[Position] = []
+        self._simplifier: Simplifier = simplifier(())
+        self._values: dict[object, Tile] = {}
+        self._inside = frozenset(fusion.computation.instructions)
+        self._tiling = Tiling(fusion.outputs[0].instruction, self._inside)
+
+    def emit(self) -> tuple[ModuleOp, int]:
+        """The module of the kernel, and how many programs run it."""
+        index, programs = self._root_index()
+        outputs = self.block.args[len(self.fusion.inputs) :]
+        for output, pointer in zip(self.fusion.outputs, outputs, strict=True):
+            value = self.value(output.instruction, index)
+            self._store(value, pointer, output.instruction, index)
+        self.b.add(ReturnOp.create())
+        _drop_unused(self.block)
+        return ModuleOp([FuncOp(self.name, Region(self.block))]), programs
+
+    # -- positions -----------------------------------------------------------------------------------------------------
+    def _root_index(self) -> tuple[Index, int]:
+        """The index of the result that a program computes, from which program it is."""
+        dims = self.fusion.outputs[0].shape.dims
+        tiles = self.config.tiles
+        counts = [-(-n // t) for n, t in zip(dims, tiles, strict=True)]
+        places = self._places(counts)
+        tiled = [d for d, t in enumerate(tiles) if t > 1]
+        index: list[Expr] = []
+        for d, (size, tile, place) in enumerate(zip(dims, tiles, places, strict=True)):
+            order = float(d if d == tiled[0] else d * 1e6) if tiled else 0.0
+            index.append(self._position(size, tile, order, place if counts[d] > 1 else None))
+        return tuple(index), prod(counts)
+
+    def _places(self, counts: list[int]) -> list[SSAValue]:
+        """Which tile along each dimension, from the program's number; tiles of the last two go in groups."""
+        b = self.b
+        rest = b.op(GetProgramIdOp, (), i32, {"axis": IntegerAttr(0, i32)})
+        places: list[SSAValue] = []
+        tiled = [d for d, t in enumerate(self.config.tiles) if t > 1][-2:]
+        grid = [counts[d] for d in tiled]
+        grouped = len(grid) == 2 and min(grid) > 1 and tiled[1] == len(counts) - 1 and tiled[0] == len(counts) - 2
+        for d in reversed(range(len(counts))):
+            if grouped and d >= len(counts) - 2:
+                if d == len(counts) - 1:
+                    inside = self._by(arith.RemSIOp, rest, prod(grid))
+                    places += self._grouped(inside, grid[0], grid[1])
+                    rest = self._by(arith.DivSIOp, rest, prod(grid))
+                continue
+            places.insert(0, self._by(arith.RemSIOp, rest, counts[d]))
+            rest = self._by(arith.DivSIOp, rest, counts[d])
+        return places
+
+    def _grouped(self, place: SSAValue, rows: int, columns: int) -> list[SSAValue]:
+        """Row and column of a place when places go down `GROUP` rows, then to the next column."""
+        b = self.b
+        first = b.op(arith.MuliOp, (self._by(arith.DivSIOp, place, GROUP * columns), b.integer(GROUP)))
+        height = b.op(arith.MinSIOp, (b.op(arith.SubiOp, (b.integer(rows), first)), b.integer(GROUP)))
+        inside = self._by(arith.RemSIOp, place, GROUP * columns)
+        row = b.op(arith.AddiOp, (first, b.op(arith.RemSIOp, (inside, height))))
+        return [row, b.op(arith.DivSIOp, (inside, height))]
+
+    def _by(self, kind: type, value: SSAValue, n: int) -> SSAValue:
+        return self.b.op(kind, (value, self.b.integer(n)))
+
+    def _position(self, size: int, tile: int, order: float, place: SSAValue | None, step: int = 0) -> Expr:
+        """A new position; ``place``: which tile, in units of `step` (the tile itself by default); None: the first."""
+        b, n = self.b, len(self.positions)
+        b.axes[n] = Axis(tile, order)
+        base = None if place is None else b.op(arith.MuliOp, (place, b.integer(step or tile))) if step != 1 else place
+        if tile == 1:
+            value = Tile(base if base is not None else b.integer(0))
+        else:
+            bounds = {"end": IntegerAttr(tile, i32), "start": IntegerAttr(0, i32)}
+            value = Tile(b.op(MakeRangeOp, (), b.type_of((n,), i32), bounds), (n,))
+            if base is not None:
+                value = b.each(arith.AddiOp, value, Tile(base))
+        self.positions.append(Position(size, value, tile >= size and tile > 1, size % tile == 0))
+        # a tile stays one, even if only its first place is wanted
+        self._simplifier = simplifier(tuple((0, max(p.size - 1, len(p.tile.axes))) for p in self.positions))
+        return Dim(n) if size > 1 or tile > 1 else Const(0)
+
+    def _whole(self, size: int, beside: Sequence[Expr], order: float | None = None) -> Expr:
+        """A position that runs over a whole dimension: one there is, unless `beside` has it already."""
+        taken = used(tuple(beside))
+        for n in reversed(range(len(self.positions))):
+            p = self.positions[n]
+            if p.whole and p.size == size and n not in taken:
+                return Dim(n)
+        with self.b.outside(0):
+            last = 1e3 + len(self.positions)
+            return self._position(size, max(2, power_of_two(size)), last if order is None else order, None)
+
+    def _axes(self, index: Sequence[Expr]) -> tuple[int, ...]:
+        return self.b.ordered([n for n in used(tuple(index)) if self.positions[n].tile.axes])
+
+    def simplify(self, index: Sequence[Expr]) -> Index:
+        return tuple(self._simplifier.simplify(e) for e in index)
+
+    def place(self, e: Expr) -> Tile:
+        """An index expression as a tile of i32."""
+        match e:
+            case Const():
+                return Tile(self.b.integer(e.value))
+            case Dim():
+                return self.positions[e.index].tile
+            case FloorDiv() | Mod():
+                kind = arith.DivSIOp if isinstance(e, FloorDiv) else arith.RemSIOp
+                return self.b.each(kind, self.place(e.lhs), self.place(e.rhs))
+            case Mul():
+                return self.b.each(arith.MuliOp, self.place(e.lhs), self.place(e.rhs))
+            case Add():
+                return self._sum(e)
+        raise AssertionError(e)
+
+    def _sum(self, e: Expr) -> Tile:
+        """Terms along the same axes first, so that few ops are on large tiles."""
+        terms, constant = linear_terms(e)
+        parts: dict[tuple[int, ...], Tile] = {(): Tile(self.b.integer(constant))} if constant else {}
+        for atom, factor in terms.items():
+            term = self.place(atom)
+            if factor != 1:
+                term = self.b.each(arith.MuliOp, term, Tile(self.b.integer(factor)))
+            parts[term.axes] = self._plus(parts.get(term.axes), term)
+        total: Tile | None = None
+        for axes in sorted(parts, key=len):
+            total = self._plus(total, parts[axes])
+        assert total is not None
+        return total
+
+    def _plus(self, a: Tile | None, b: Tile) -> Tile:
+        return b if a is None else self.b.each(arith.AddiOp, a, b)
+
+    # -- memory --------------------------------------------------------------------------------------------------------
+    def _address(self, pointer: SSAValue, i: Instruction, index: Index) -> Tile:
+        e = self._simplifier.simplify(linearize(to_memory(i.shape, index), memory_sizes(i.shape)))
+        terms, constant = linear_terms(e)
+        scalars = [a for a in terms if not self._axes([a])]
+        fixed: Expr = Const(constant)
+        for atom in scalars:
+            fixed = fixed + atom * terms[atom]
+        moving: Expr = Const(0)
+        for atom, factor in terms.items():
+            if atom not in scalars:
+                moving = moving + atom * factor
+        address = Tile(pointer)
+        if fixed != Const(0):
+            address = Tile(self.b.op(AddPtrOp, (pointer, self.place(fixed).value)))
+        return address if moving == Const(0) else self._add_pointer(address, self.place(moving))
+
+    def _add_pointer(self, address: Tile, offset: Tile) -> Tile:
+        return Tile(self.b.op(AddPtrOp, (self.b.spread(address, offset.axes), offset.value)), offset.axes)
+
+    def _mask(self, index: Sequence[Expr], guard: Guard) -> Tile | None:
+        """Where the index lies in the array and `guard` holds; None: everywhere."""
+        b, mask = self.b, None
+        tests: list[Tile] = []
+        for n in sorted(used((*index, *(e for e, _, _ in guard)))):
+            p = self.positions[n]
+            if not p.exact:
+                tests.append(self._compare("slt", p.tile, p.size))
+        for e, lo, hi in guard:
+            least, most = self._simplifier.range_of(e)
+            if least < lo:
+                tests.append(self._compare("sge", self.place(e), lo))
+            if most > hi:
+                tests.append(self._compare("sle", self.place(e), hi))
+        for test in tests:
+            mask = test if mask is None else b.each(arith.AndIOp, mask, test)
+        return mask
+
+    def _compare(self, predicate: str, a: Tile, bound: int) -> Tile:
+        properties = {"predicate": IntegerAttr({"ne": 1, "slt": 2, "sle": 3, "sge": 5}[predicate], i64)}
+        other = Tile(self.b.integer(bound, a.element))
+        return self.b.each(arith.CmpiOp, a, other, element=i1, properties=properties)
+
+    def _load(self, i: Instruction, index: Index, guard: Guard) -> Tile:
+        b, address, mask = self.b, self._address(self.pointers[i], i, index), self._mask(index, guard)
+        stored = _stored(i.shape.element_type)
+        axes = b.ordered([*address.axes, *(mask.axes if mask else ())])
+        operands = [b.spread(address, axes)]
+        if mask is not None:
+            zero = Tile(b.constant(_zero(stored), stored))
+            operands += [b.spread(mask, axes), b.spread(zero, axes)]
+        level = max(map(b.level, operands))
+        key = (LoadOp, tuple(operands))
+        found = b.known[level].get(key)
+        if found is None:
+            op = LoadOp(operands)
+            b.blocks[level].add_op(op)
+            found = b.known[level][key] = op.result
+        value = Tile(found, axes)
+        return self._compare("ne", value, 0) if i.shape.element_type is PRED else value
+
+    def _store(self, value: Tile, pointer: SSAValue, i: Instruction, index: Index) -> None:
+        b = self.b
+        if i.shape.element_type is PRED:
+            value = b.each(arith.ExtUIOp, value, element=i8)
+        address, mask = self._address(pointer, i, index), self._mask(index, ())
+        axes = self._axes(index)
+        operands = [b.spread(address, axes), b.spread(value, axes)]
+        if mask is not None:
+            operands.append(b.spread(mask, axes))
+        b.add(StoreOp(operands))
+
+    # -- values --------------------------------------------------------------------------------------------------------
+    def value(self, i: Instruction, index: Index, guard: Guard = ()) -> Tile:
+        """The tile of `i` at an index. Raises GEN015 for what has no block form."""
+        key = (i, index, guard)
+        found = self._values.get(key)
+        if found is not None and self._is_live(found):
+            return found
+        found = self._values[key] = self._compute(i, index, guard)
+        return found
+
+    def _is_live(self, tile: Tile) -> bool:
+        owner = tile.value.owner
+        block = owner if isinstance(owner, Block) else owner.parent
+        return any(b is block for b in self.b.blocks)
+
+    def _compute(self, i: Instruction, index: Index, guard: Guard) -> Tile:
+        match i.opcode:
+            case "parameter":
+                return self._load(i, index, guard)
+            case "iota":
+                return self._number(index[i.iota_dimension], i.shape.element_type, i)
+            case "concatenate":
+                return self._concatenate(i, index, guard)
+            case "reduce":
+                return self._reduce(i, index, guard)
+            case "dot":
+                return self._dot(i, index, guard)
+        if moves_elements(i) and not i.op.is_elementwise:
+            return self.value(i.operands[0], self.simplify(operand_index(i, 0, index)), guard)
+        if i.opcode != "constant" and not i.op.is_elementwise:
+            raise no_form(i, "it has no rule")
+        operands = [self.value(o, index if o.shape.dims == i.shape.dims else (), guard) for o in i.operands]
+        return lift(self.b, i, operands)
+
+    def _number(self, e: Expr, t: ElementType, i: Instruction) -> Tile:
+        """An index expression as numbers of a type."""
+        block = Block(arg_types=[i32])
+        value = convert(Scalars(block, {}), block.args[0], S32, t)
+        return replay(self.b, block, [self.place(e)], value, i)
+
+    def _concatenate(self, i: Instruction, index: Index, guard: Guard) -> Tile:
+        d = i.dimensions[0]
+        at, start = index[d], 0
+        least, most = self._simplifier.range_of(at)
+        result: Tile | None = None
+        for o in i.operands:
+            size = o.shape.dims[d]
+            first, start = start, start + size
+            if most < first or least >= start:
+                continue
+            here = self._simplifier.simplify(at - first)
+            inside = self.simplify([*index[:d], here, *index[d + 1 :]])
+            alone = first <= least and most < start
+            value = self.value(o, inside, guard if alone else (*guard, (here, 0, size - 1)))
+            if result is None:
+                result = value
+            else:
+                test = self._compare("sge", self.place(at), first)
+                result = self.b.each(arith.SelectOp, test, value, result, element=value.element)
+        assert result is not None
+        return result
+
+    def _only(self, value: Tile, inside: Tile | None, other: SSAValue) -> Tile:
+        """`value` where `inside` is true, else `other`."""
+        if inside is None:
+            return value
+        return self.b.each(arith.SelectOp, inside, value, Tile(other), element=value.element)
+
+    # -- reductions ----------------------------------------------------------------------------------------------------
+    def _reduce(self, i: Instruction, index: Index, guard: Guard) -> Tile:
+        """Rows held whole, combined in the type arithmetic is done in."""
+        opcode, t = combiner(i.to_apply), i.shape.element_type
+        if opcode is None or len(i.operands) != 2:
+            raise no_form(i, "its combination is no single operation")
+        source, wide = i.operands[0], compute_type(t)
+        gone, kept = set(i.dimensions), iter(index)
+        full: list[Expr] = [Const(-1) if d in gone else next(kept) for d in range(source.shape.rank)]
+        for d in sorted(gone):
+            full[d] = self._whole(source.shape.dims[d], [e for e in full if e != Const(-1)])
+        value = self._wide(self.value(source, tuple(full), guard), t, i)
+        identity = self.b.constant(_number(identity_of(opcode, wide), wide), scalar_type(wide))
+        for d in sorted(gone):
+            axis = self._axes([full[d]])
+            axes = self.b.ordered([*value.axes, *axis])
+            value = Tile(self.b.spread(value, axes), axes)
+            value = self._only(value, self._mask([full[d]], ()), identity)
+            value = self._along(value, axis[0], opcode, wide)
+        start = self._wide(self.value(i.operands[1], ()), t, i)
+        value = self._combined(value, start, opcode, wide, i)
+        return self._narrow(value, t, i)
+
+    def _along(self, value: Tile, axis: int, opcode: str, t: ElementType) -> Tile:
+        at = value.axes.index(axis)
+        left = tuple(n for n in value.axes if n != axis)
+        scalar = scalar_type(t)
+        body = Block(arg_types=[scalar, scalar])
+        result = _combine(body, opcode, t)
+        body.add_op(ReduceReturnOp.create(operands=[result]))
+        op = ReduceOp.create(
+            operands=[value.value],
+            result_types=[self.b.type_of(left, scalar)],
+            properties={"axis": IntegerAttr(at, i32)},
+            regions=[Region(body)],
+        )
+        self.b.blocks[self.b.level(value.value)].add_op(op)
+        return Tile(op.results[0], left)
+
+    def _combined(self, a: Tile, c: Tile, opcode: str, t: ElementType, i: Instruction) -> Tile:
+        block = Block(arg_types=[scalar_type(t)] * 2)
+        return replay(self.b, block, [a, c], _combine(block, opcode, t), i)
+
+    def _wide(self, value: Tile, t: ElementType, i: Instruction) -> Tile:
+        block = Block(arg_types=[scalar_type(t)])
+        return replay(self.b, block, [value], widen(Scalars(block, {}), block.args[0], t), i)
+
+    def _narrow(self, value: Tile, t: ElementType, i: Instruction) -> Tile:
+        block = Block(arg_types=[scalar_type(compute_type(t))])
+        return replay(self.b, block, [value], narrow(Scalars(block, {}), block.args[0], t), i)
+
+    # -- products ------------------------------------------------------------------------------------------------------
+    def _dot(self, i: Instruction, index: Index, guard: Guard) -> Tile:
+        """A product: all of the sum at once where it is short or its operands need rows whole, else in steps."""
+        size = i.operands[0].shape.dims[i.lhs_contracting_dims[0]]
+        order = self._order_between(i, index)
+        if size <= WHOLE or any(holds_rows(o, self._inside) for o in i.operands):
+            k = self._whole(size, index, order)
+            return self._result(self._product(i, index, k, guard, self._zeros(i, index)), i)
+        level = max((self.b.level(self.positions[p].tile.value) for p in used(index)), default=0)
+        with self.b.outside(level):
+            ways = self._together(i, index) if not guard else [index]
+            for way, total in zip(ways, self._steps(i, ways, size, order, guard), strict=True):
+                self._values[i, way, guard] = self._result(total, i)
+        return self._values[i, index, guard]
+
+    def _order_between(self, i: Instruction, index: Index) -> float:
+        """Where the axis of a product's sum goes: behind its rows and before its columns, or the other way round."""
+        _, m, n = split(i, index)
+        return sum(self.b.axes[self._one_axis(part, i)].order for part in (m, n)) / 2
+
+    def _together(self, i: Instruction, index: Index) -> list[Index]:
+        """The places of the result where the same rows of a product are needed: their sums share a loop."""
+        here = split(i, index)[:2]
+        others = [way for way in self._tiling.values.get(i, ()) if way != index and split(i, way)[:2] == here]
+        dims = len(self.config.tiles)
+        same = [way for way in others if used(way) == used(index)]
+        return [index, *(way for way in same if all(v < dims for v in used(way)))]
+
+    def _steps(self, i: Instruction, ways: Sequence[Index], size: int, order: float, guard: Guard) -> list[Tile]:
+        """Sums of products in steps, for each of the places."""
+        b, step = self.b, self.config.block_k
+        starts = [self._zeros(i, way) for way in ways]
+        body = Block(arg_types=[i32, *(s.value.type for s in starts)])
+        bounds = [b.integer(v) for v in (0, -(-size // step) * step, step)]
+        with b.inside(body):
+            k = self._position(size, step, order, body.args[0], step=1)
+            carried = [Tile(v, s.axes) for v, s in zip(body.args[1:], starts, strict=True)]
+            sums = [self._product(i, way, k, guard, c).value for way, c in zip(ways, carried, strict=True)]
+            b.add(scf.YieldOp(*sums))
+        loop = scf.ForOp(bounds[0], bounds[1], bounds[2], [s.value for s in starts], Region(body))
+        b.add(loop)
+        return [Tile(v, s.axes) for v, s in zip(loop.results, starts, strict=True)]
+
+    def _product(self, i: Instruction, index: Index, k: Expr, guard: Guard, start: Tile) -> Tile:
+        b = self.b
+        batch, m, n = split(i, index)
+        k_axis = self._axes([k])[0]
+        parts = []
+        for number, (o, free) in enumerate(zip(i.operands, (m, n), strict=True)):
+            value = self.value(o, self.simplify(factor_index(i, number, batch, k, free)), guard)
+            if o.opcode != "parameter":  # what a load leaves out is 0 already
+                zero = b.constant(_zero(value.element), value.element)
+                value = self._only(value, self._mask([k], ()), zero)
+            parts.append(value)
+        m_axis, n_axis = self._one_axis(m, i), self._one_axis(n, i)
+        if b.axes[m_axis].order > b.axes[n_axis].order:  # the transposed product
+            parts.reverse()
+            m_axis, n_axis = n_axis, m_axis
+        a = b.spread(parts[0], (m_axis, k_axis))
+        c = b.spread(parts[1], (k_axis, n_axis))
+        op = DotOp(a, c, start.value)
+        b.blocks[max(map(b.level, op.operands))].add_op(op)
+        return Tile(op.result, start.axes)
+
+    def _one_axis(self, index: Sequence[Expr], i: Instruction) -> int:
+        axes = self._axes(index)
+        if len(axes) != 1:
+            raise no_form(i, f"its rows or columns lie along {len(axes)} axes of the tile")
+        return axes[0]
+
+    def _zeros(self, i: Instruction, index: Index) -> Tile:
+        t, (_, m, n) = _sum_type(i), split(i, index)
+        axes = self.b.ordered([self._one_axis(m, i), self._one_axis(n, i)])
+        return Tile(self.b.spread(Tile(self.b.constant(_zero(t), t)), axes), axes)
+
+    def _result(self, total: Tile, i: Instruction) -> Tile:
+        block = Block(arg_types=[total.element])
+        of = S32 if total.element == i32 else types.F32
+        value = convert(Scalars(block, {}), block.args[0], of, i.shape.element_type)
+        return replay(self.b, block, [total], value, i)
+
+
+def _drop_unused(block: Block) -> None:
+    """Take out what nothing needs: constants that were only wanted as tensors."""
+    for op in reversed(list(block.ops)):
+        for region in op.regions:
+            _drop_unused(region.block)
+        if op.results and all(r.first_use is None for r in op.results):
+            block.erase_op(op)
+
+
+def _combine(block: Block, opcode: str, t: ElementType) -> SSAValue:
+    """Two scalars, the block's arguments, combined."""
+    bitwise = {"and": arith.AndIOp, "or": arith.OrIOp, "xor": arith.XOrIOp}.get(opcode)
+    e, (x, y) = Scalars(block, {}), block.args
+    return e.b.op(bitwise, x, y) if bitwise is not None else binary(e, opcode, x, y, t)
+
+
+def _stored(t: ElementType) -> Attribute:
+    """The type of an element in memory."""
+    return i8 if t is PRED else scalar_type(t)
+
+
+def _sum_type(dot: Instruction) -> Attribute:
+    return i32 if dot.shape.element_type.is_integer else scalar_type(types.F32)
+
+
+def _zero(element: Attribute) -> Attribute:
+    return IntegerAttr(0, element) if isinstance(element, IntegerType) else FloatAttr(0.0, element)  # type: ignore
+
+
+def _number(value: object, t: ElementType) -> Attribute:
+    element = scalar_type(t)
+    if t.is_float:
+        return FloatAttr(float(value), element)  # type: ignore[arg-type]
+    return IntegerAttr(int(value), element, truncate_bits=True)  # type: ignore[call-overload]

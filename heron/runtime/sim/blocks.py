@@ -1,0 +1,404 @@
+"""Block kernels on the simulated GPU: their ops in NumPy, for many programs of the grid at once.
+
+A value has the programs as its first dimension (of size 1 where all have the same). Accesses outside an argument are
+found always; with the check for races also elements that two programs write.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    ModuleOp,
+    TensorType,
+)
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from heron.codegen.dialects.triton import FuncOp
+from heron.errors import HeronError
+from heron.runtime.sim.findings import Facts
+from heron.runtime.sim.launcher import selected
+from heron.runtime.sim.state import CHECKS
+
+#: elements of a tile that are computed at once, over all programs
+_AT_ONCE = 1 << 21
+_FLOATS = {
+    "f64": np.float64,
+    "f32": np.float32,
+    "f16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "f8E4M3FN": ml_dtypes.float8_e4m3fn,
+    "f8E5M2": ml_dtypes.float8_e5m2,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Pointers:
+    """Elements of an argument, by number."""
+
+    argument: int
+    offsets: np.ndarray
+
+
+class BlockKernel:
+    """A block kernel, ready to launch on ``programs`` programs."""
+
+    def __init__(self, module: ModuleOp, programs: int, checks: str = "", facts: Facts | None = None) -> None:
+        (self.function,) = (op for op in module.body.block.ops if isinstance(op, FuncOp))
+        self.name, self.programs = self.function.sym_name.data, programs
+        self.checks, self.facts = selected(checks), facts or Facts()
+        largest = max((_elements(r.type) for op in self.function.walk() for r in op.results), default=1)
+        self.at_once = max(1, _AT_ONCE // largest)
+
+    def fills(self, argument: int) -> bool:
+        """Is that argument the kernel's to write, and never read by it?"""
+        return argument in self.facts.outputs
+
+    def __call__(self, buffers: Sequence[tuple[int, int]], shadow: object = None, valid: Sequence[int] = ()) -> None:
+        """Run the grid on (address, bytes) of every argument; ``valid``: see `SimKernel`.
+
+        Raises RUN075 for an access outside its argument, RUN076 for an element that two programs write.
+        """
+        arguments = self.function.body.block.args
+        arrays = [_array(*b, _dtype(a.type.pointee)) for b, a in zip(buffers, arguments, strict=True)]  # type: ignore
+        looks = bool(self.checks & CHECKS["races"]) or any(valid)
+        written = [np.zeros(a.size, bool) if looks else None for a in arrays]
+        for first in range(0, self.programs, self.at_once):
+            numbers = np.arange(first, min(first + self.at_once, self.programs), dtype=np.int32)
+            with np.errstate(all="ignore"):
+                _Run(self, arrays, written, numbers).block(self.function.body.block)
+        for address, array, done in zip(valid, arrays, written, strict=False):
+            if address and done is not None:
+                _array(address, array.nbytes, np.dtype(np.uint8))[np.repeat(done, array.itemsize)] = 1
+
+
+class _Run:
+    """Some programs of a launch."""
+
+    def __init__(
+        self, kernel: BlockKernel, arrays: list[np.ndarray], written: list[np.ndarray | None], numbers: np.ndarray
+    ) -> None:
+        self.kernel, self.arrays, self.written, self.numbers = kernel, arrays, written, numbers
+        self.of: dict[SSAValue, Any] = {}
+        for n, argument in enumerate(kernel.function.body.block.args):
+            self.of[argument] = Pointers(n, np.zeros(1, np.int64))
+
+    def block(self, block: Block) -> list[Any]:
+        """Run a block's ops; what its last one hands on."""
+        for op in block.ops:
+            given = [self.of[o] for o in op.operands]
+            if op.name in ("scf.yield", "tt.return", "tt.reduce.return"):
+                return given
+            match op.name:
+                case "tt.get_program_id":
+                    results = [self.numbers]
+                case "tt.load":
+                    results = [self.load(op, *given)]
+                case "tt.store":
+                    results = []
+                    self.store(op, *given)
+                case "scf.for":
+                    results = self.loop(op, *given)
+                case "tt.reduce":
+                    results = [self.reduce(op, given[0])]
+                case _:
+                    results = [_OPS[op.name](op, *given)]
+            self.of.update(zip(op.results, results, strict=True))
+        return []
+
+    def loop(self, op: Operation, lo: np.ndarray, hi: np.ndarray, step: np.ndarray, *carried: Any) -> list[Any]:
+        body, values = op.regions[0].block, list(carried)
+        for k in range(int(lo[0]), int(hi[0]), int(step[0])):
+            self.of.update(zip(body.args, [np.array([k], np.int32), *values], strict=True))
+            values = self.block(body)
+        return values
+
+    def reduce(self, op: Operation, x: np.ndarray) -> np.ndarray:
+        """Halves combined until one is left, as a GPU does it."""
+        body, axis = op.regions[0].block, op.properties["axis"].value.data + 1  # type: ignore[attr-defined]
+        while x.shape[axis] > 1:
+            halves = np.split(x, 2, axis)
+            self.of.update(zip(body.args, halves, strict=True))
+            (x,) = self.block(body)
+        return x.squeeze(axis)
+
+    def load(self, op: Operation, at: Pointers, mask: np.ndarray | None = None, other: Any = None) -> np.ndarray:
+        offsets, mask = self._inside(op, at, mask)
+        found = self.arrays[at.argument][offsets]
+        return found if mask is None else np.where(mask, found, other)
+
+    def store(self, op: Operation, at: Pointers, value: np.ndarray, mask: np.ndarray | None = None) -> None:
+        offsets, mask = self._inside(op, at, mask)
+        shape = (len(self.numbers), *np.broadcast_shapes(offsets.shape, value.shape)[1:])
+        offsets, value = np.broadcast_to(offsets, shape), np.broadcast_to(value, shape)
+        if mask is not None:
+            mask = np.broadcast_to(mask, shape)
+            offsets, value = offsets[mask], value[mask]
+        self._note(op, at.argument, offsets.reshape(-1))
+        self.arrays[at.argument][offsets] = value
+
+    def _inside(self, op: Operation, at: Pointers, mask: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
+        """Offsets that may be used; RUN075 when one that is wanted lies outside."""
+        size = self.arrays[at.argument].size
+        outside = (at.offsets < 0) | (at.offsets >= size)
+        if mask is None:
+            if outside.any():
+                raise self._error("RUN075", op, at, int(at.offsets[outside].flat[0]))
+            return at.offsets, None
+        wanted = outside & mask
+        if wanted.any():
+            offsets = np.broadcast_to(at.offsets, wanted.shape)
+            raise self._error("RUN075", op, at, int(offsets[wanted].flat[0]))
+        return np.where(outside, 0, at.offsets), mask
+
+    def _note(self, op: Operation, argument: int, offsets: np.ndarray) -> None:
+        written = self.written[argument]
+        if written is None:
+            return
+        if not self.kernel.checks & CHECKS["races"]:
+            written[offsets] = True
+            return
+        elements, counts = np.unique(offsets, return_counts=True)
+        twice = elements[(counts > 1) | written[elements]]
+        if twice.size:
+            raise self._error("RUN076", op, Pointers(argument, offsets), int(twice[0]))
+        written[elements] = True
+
+    def _error(self, code: str, op: Operation, at: Pointers, element: int) -> HeronError:
+        facts, size = self.kernel.facts, self.arrays[at.argument].size
+        known = at.argument < len(facts.arguments)
+        name = facts.arguments[at.argument][0] if known else f"argument {at.argument}"
+        what = f"element {element} of {name}, which has {size}"
+        story = "is outside" if code == "RUN075" else "is written by two programs"
+        return HeronError(code, f"block kernel '{self.kernel.name}': {what}, {story}", where=f"{op.name}: {facts.hlo}")
+
+
+# -- ops ---------------------------------------------------------------------------------------------------------------
+
+
+def _array(address: int, size: int, dtype: np.dtype) -> np.ndarray:
+    whole = size // dtype.itemsize * dtype.itemsize
+    return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))[:whole].view(dtype)
+
+
+def _dtype(type_: Attribute) -> np.dtype:
+    element = type_.element_type if isinstance(type_, TensorType) else type_
+    if isinstance(element, IntegerType):
+        return np.dtype(bool if element.width.data == 1 else f"i{element.width.data // 8}")
+    return np.dtype(_FLOATS[str(element)])
+
+
+def _elements(type_: Attribute) -> int:
+    return int(np.prod(type_.get_shape())) if isinstance(type_, TensorType) else 1
+
+
+def _shape(op: Operation) -> tuple[int, ...]:
+    type_ = op.results[0].type
+    return type_.get_shape() if isinstance(type_, TensorType) else ()
+
+
+def _constant(op: Operation) -> np.ndarray:
+    value, dtype = op.properties["value"], _dtype(op.results[0].type)
+    if isinstance(value, DenseIntOrFPElementsAttr):
+        return np.full((1, *_shape(op)), value.get_values()[0]).astype(dtype)
+    assert isinstance(value, (IntegerAttr, FloatAttr))
+    return np.array([value.value.data]).astype(dtype)
+
+
+def _move(change: Callable[[Operation, np.ndarray], np.ndarray]) -> Callable[..., Any]:
+    """A change of form, of values or of pointers."""
+
+    def run(op: Operation, x: Any) -> Any:
+        return Pointers(x.argument, change(op, x.offsets)) if isinstance(x, Pointers) else change(op, x)
+
+    return run
+
+
+def _splat(op: Operation, x: np.ndarray) -> np.ndarray:
+    return np.broadcast_to(x.reshape(-1, *[1] * len(_shape(op))), (len(x), *_shape(op)))
+
+
+def _dot(op: Operation, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """As matrix units do: whole sums in the accumulator's type. Integers in f64, which holds them exactly."""
+    if c.dtype.kind == "f":
+        return np.matmul(a.astype(c.dtype), b.astype(c.dtype)) + c
+    return np.matmul(a.astype(np.float64), b.astype(np.float64)).astype(np.int64).astype(c.dtype) + c
+
+
+def _unsigned(f: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+    def run(_: Operation, *x: np.ndarray) -> np.ndarray:
+        signed = x[0].dtype
+        return f(*[v.view(f"u{v.itemsize}") for v in x]).view(signed)
+
+    return run
+
+
+def _plain(f: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+    return lambda _, *x: f(*x)
+
+
+def _divide(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Toward zero. What is divided by 0 is nobody's."""
+    b = np.where(b == 0, 1, b).astype(b.dtype)
+    quotient = np.floor_divide(np.abs(a), np.abs(b))
+    return (np.sign(a) * np.sign(b) * quotient).astype(a.dtype)
+
+
+def _rest(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return a - _divide(a, b) * b
+
+
+def _cast(op: Operation, x: np.ndarray) -> np.ndarray:
+    return x.astype(_dtype(op.results[0].type))
+
+
+def _cast_unsigned(op: Operation, x: np.ndarray) -> np.ndarray:
+    return _cast(op, x if x.dtype == bool else x.view(f"u{x.itemsize}"))
+
+
+def _extend_signed(op: Operation, x: np.ndarray) -> np.ndarray:
+    return _cast(op, -x.astype(np.int8) if x.dtype == bool else x)
+
+
+def _to_integer(op: Operation, x: np.ndarray) -> np.ndarray:
+    """What does not fit is nobody's."""
+    dtype = _dtype(op.results[0].type)
+    wide = np.nan_to_num(np.trunc(x.astype(np.float64)))
+    return np.clip(wide, -(2.0**63), 2.0**63 - 1024).astype(np.int64).astype(dtype)
+
+
+def _to_unsigned(op: Operation, x: np.ndarray) -> np.ndarray:
+    wide = np.nan_to_num(np.trunc(x.astype(np.float64)))
+    dtype = _dtype(op.results[0].type)
+    return np.clip(wide, 0, 2.0**64 - 2048).astype(np.uint64).astype(f"u{dtype.itemsize}").view(dtype)
+
+
+def _bitcast(op: Operation, x: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(x).view(_dtype(op.results[0].type))
+
+
+_COMPARE_INTEGERS = (np.equal, np.not_equal, *(np.less, np.less_equal, np.greater, np.greater_equal) * 2)
+
+
+def _compare_integers(op: Operation, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    n = op.properties["predicate"].value.data  # type: ignore[attr-defined]
+    if n >= 6 or a.dtype == bool:
+        a, b = (v.view(f"u{v.itemsize}") for v in (a, b))
+    return _COMPARE_INTEGERS[n](a, b)
+
+
+_COMPARE_FLOATS = (None, np.equal, np.greater, np.greater_equal, np.less, np.less_equal, np.not_equal)
+
+
+def _compare_floats(op: Operation, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Predicates 1 to 6 need numbers, 8 to 13 are the same or no number; 7 and 14 ask for that alone."""
+    n = op.properties["predicate"].value.data  # type: ignore[attr-defined]
+    unordered = np.isnan(a) | np.isnan(b)
+    if n in (7, 14):
+        return unordered if n == 14 else ~unordered
+    compare = _COMPARE_FLOATS[n - 7 if n > 7 else n]
+    assert compare is not None
+    return compare(a, b) | unordered if n > 7 else compare(a, b) & ~unordered
+
+
+def _shift(f: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+    return lambda _, a, b: np.where((b < 0) | (b >= a.itemsize * 8), 0, f(a, b)).astype(a.dtype)
+
+
+def _shift_right(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return (a.view(f"u{a.itemsize}") >> b.view(f"u{b.itemsize}")).view(a.dtype)
+
+
+def _function(op: Operation, *x: np.ndarray) -> np.ndarray:
+    """A function of libdevice: computed in f64, and rounded once."""
+    symbol: str = op.properties["symbol"].data  # type: ignore[attr-defined]
+    name = symbol.removeprefix("__nv_")
+    if x[0].dtype == np.float32:
+        name = name[:-1]
+    return _FUNCTIONS[name](*[v.astype(np.float64) for v in x]).astype(x[0].dtype)
+
+
+def _erf(x: np.ndarray) -> np.ndarray:
+    from scipy.special import erf
+
+    return erf(x)
+
+
+def _half_away(x: np.ndarray) -> np.ndarray:
+    return np.copysign(np.floor(np.abs(x) + 0.5), x)
+
+
+_FUNCTIONS: dict[str, Callable[..., np.ndarray]] = {
+    "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log, "log1p": np.log1p, "log2": np.log2,
+    "log10": np.log10, "pow": np.power, "sin": np.sin, "cos": np.cos, "tan": np.tan, "tanh": np.tanh, "sinh": np.sinh,
+    "cosh": np.cosh, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "atan2": np.arctan2,
+    "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh, "erf": _erf, "cbrt": np.cbrt,
+    "rsqrt": lambda x: 1 / np.sqrt(x), "sqrt": np.sqrt, "rint": np.rint, "round": _half_away, "trunc": np.trunc,
+    "copysign": np.copysign, "fmod": np.fmod,
+}  # fmt: skip
+
+_OPS: dict[str, Callable[..., Any]] = {
+    "arith.constant": _constant,
+    "tt.make_range": lambda op: np.arange(_shape(op)[0], dtype=np.int32)[None],
+    "tt.splat": _move(_splat),
+    "tt.expand_dims": _move(lambda op, x: np.expand_dims(x, op.properties["axis"].value.data + 1)),  # type: ignore
+    "tt.broadcast": _move(lambda op, x: np.broadcast_to(x, (len(x), *_shape(op)))),
+    "tt.trans": _move(lambda op, x: x.transpose(0, *[n + 1 for n in op.properties["order"].get_values()])),  # type: ignore
+    "tt.addptr": lambda _, p, x: Pointers(p.argument, p.offsets + x),
+    "tt.dot": _dot,
+    "tt.bitcast": _bitcast,
+    "tt.fp_to_fp": _cast,
+    "tt.precise_divf": _plain(np.divide),
+    "tt.precise_sqrt": _plain(np.sqrt),
+    "tt.extern_elementwise": _function,
+    "arith.addf": _plain(np.add),
+    "arith.subf": _plain(np.subtract),
+    "arith.mulf": _plain(np.multiply),
+    "arith.divf": _plain(np.divide),
+    "arith.maximumf": _plain(np.maximum),
+    "arith.minimumf": _plain(np.minimum),
+    "arith.maxnumf": _plain(np.fmax),
+    "arith.minnumf": _plain(np.fmin),
+    "math.fma": lambda _, a, b, c: (a.astype(np.float64) * b + c).astype(a.dtype),
+    "math.absf": _plain(np.abs),
+    "math.floor": _plain(np.floor),
+    "math.ceil": _plain(np.ceil),
+    "arith.cmpf": _compare_floats,
+    "arith.cmpi": _compare_integers,
+    "arith.select": _plain(np.where),
+    "arith.addi": _plain(np.add),
+    "arith.subi": _plain(np.subtract),
+    "arith.muli": _plain(np.multiply),
+    "arith.divsi": _plain(_divide),
+    "arith.remsi": _plain(_rest),
+    "arith.divui": _unsigned(_divide),
+    "arith.remui": _unsigned(_rest),
+    "arith.maxsi": _plain(np.maximum),
+    "arith.minsi": _plain(np.minimum),
+    "arith.maxui": _unsigned(np.maximum),
+    "arith.minui": _unsigned(np.minimum),
+    "arith.andi": _plain(np.bitwise_and),
+    "arith.ori": _plain(np.bitwise_or),
+    "arith.xori": _plain(np.bitwise_xor),
+    "arith.shli": _shift(np.left_shift),
+    "arith.shrsi": _plain(lambda a, b: np.right_shift(a, np.minimum(b, a.itemsize * 8 - 1))),
+    "arith.shrui": _shift(_shift_right),
+    "arith.extsi": _extend_signed,
+    "arith.extui": _cast_unsigned,
+    "arith.trunci": _cast,
+    "arith.extf": _cast,
+    "arith.truncf": _cast,
+    "arith.sitofp": _extend_signed,
+    "arith.uitofp": _cast_unsigned,
+    "arith.fptosi": _to_integer,
+    "arith.fptoui": _to_unsigned,
+}

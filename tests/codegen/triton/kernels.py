@@ -1,0 +1,68 @@
+"""Block kernels of HLO programs, run by the simulated GPU's interpreter."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+
+from heron.analysis.blocks.config import BlockConfig
+from heron.codegen.heroes.base import fusion_of
+from heron.codegen.triton.emitter import BlockEmitter
+from heron.hlo.evaluator import evaluate
+from heron.hlo.text import parse
+from heron.runtime.sim.blocks import BlockKernel
+from heron.runtime.sim.findings import Facts
+
+COMBINERS = """
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] add(a, b)
+}
+
+max {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] maximum(a, b)
+}
+"""
+
+
+def program(body: str) -> str:
+    """A module with that entry computation."""
+    return f"HloModule m\n{COMBINERS}\nENTRY e {{\n{body}\n}}\n"
+
+
+def inputs_of(text: str, seed: int = 0) -> list[np.ndarray]:
+    """Small whole numbers: their products and sums are exact in every type."""
+    rng = np.random.default_rng(seed)
+    entry = parse(text).entry
+    return [rng.integers(-3, 4, p.shape.dims).astype(p.shape.element_type.dtype) for p in entry.parameters]
+
+
+def run(text: str, config: BlockConfig, inputs: list[np.ndarray], checks: str = "all") -> list[np.ndarray]:
+    """The outputs of the program as one block kernel."""
+    fusion = fusion_of(parse(text).entry)
+    module, programs = BlockEmitter(fusion, config, "k").emit()
+    outputs = [np.zeros(o.shape.dims, o.shape.element_type.dtype) for o in fusion.outputs]
+    arrays = [*map(np.ascontiguousarray, inputs), *outputs]
+    facts = Facts(outputs=frozenset(range(len(inputs), len(arrays))))
+    written = [np.zeros(max(1, a.nbytes), np.uint8) for a in arrays]
+    kernel = BlockKernel(module, programs, checks, facts)
+    kernel([(a.ctypes.data, a.nbytes) for a in arrays], None, [w.ctypes.data for w in written])
+    assert all(w.all() for w in written[len(inputs) :]), "an output is not written whole"
+    return outputs
+
+
+def expected(text: str, inputs: list[np.ndarray]) -> list[np.ndarray]:
+    """What the evaluator says."""
+    found = evaluate(parse(text), *inputs)
+    return list(found) if isinstance(found, (list, tuple)) else [found]
+
+
+def check_equal(text: str, config: BlockConfig, seed: int = 0) -> None:
+    """The kernel gives what the evaluator gives, bit by bit."""
+    inputs = inputs_of(text, seed)
+    for got, wanted in zip(run(text, config, inputs), expected(text, inputs), strict=True):
+        wide = np.float64 if got.dtype in (ml_dtypes.bfloat16, np.float16) else got.dtype
+        np.testing.assert_array_equal(got.astype(wide), np.asarray(wanted).astype(wide))

@@ -1,0 +1,68 @@
+"""Block kernels through Triton, which needs no GPU for that."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from heron.analysis.blocks.config import BlockConfig
+from heron.codegen.heroes.base import fusion_of
+from heron.codegen.triton.compile import compile_block
+from heron.codegen.triton.emitter import BlockEmitter
+from heron.codegen.triton.text import to_ttir
+from heron.errors import HeronError
+from heron.hlo.text import parse
+from heron.targets.triton import missing
+from tests.codegen.triton.kernels import program
+
+needs_triton = pytest.mark.skipif(bool(missing()), reason=missing() or "Triton is here")
+
+PRODUCT = """
+  x = s8[512,1024] parameter(0)
+  a = bf16[512,1024] convert(x)
+  b = bf16[1024,512] parameter(1)
+  d = bf16[512,512] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  bias = bf16[512] parameter(2)
+  bb = bf16[512,512] broadcast(bias), dimensions={1}
+  s = bf16[512,512] add(d, bb)
+  ROOT t = bf16[512,512] tanh(s)
+"""
+
+
+def text_of(body: str, config: BlockConfig) -> str:
+    module, _ = BlockEmitter(fusion_of(parse(program(body)).entry), config, "k").emit()
+    return to_ttir(module)
+
+
+@needs_triton
+def test_matrix_units(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
+    """Large tiles use the matrix units of a whole warp group, and load ahead."""
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    config = BlockConfig((128, 128), 64, warps=8, stages=3)
+    code = compile_block(text_of(PRODUCT, config), "k", config, "sm_90")
+    assert re.search(r"wgmma\.mma_async\.sync\.aligned\.m64n128k16\.f32\.bf16\.bf16", code.ptx)
+    assert "cp.async" in code.ptx and ".entry k(" in code.ptx
+    assert code.cubin.startswith(b"\x7fELF") and code.warps == 8 and code.shared > 48 << 10
+
+
+@needs_triton
+def test_what_triton_refuses(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    with pytest.raises(HeronError, match="GEN016"):
+        compile_block("module { tt.func public @k() { tt.nothing } }", "k", BlockConfig((16, 16)), "sm_90")
+
+
+def test_without_triton(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("heron.codegen.triton.compile.missing", lambda: "Triton is not installed")
+    with pytest.raises(HeronError, match="not installed"):
+        compile_block("", "k", BlockConfig((16, 16)), "sm_90")
+
+
+def test_text(golden: object) -> None:
+    """The whole kernel of a small product, as Triton reads it."""
+    from pathlib import Path
+
+    config = BlockConfig((32, 32), 32, warps=4, stages=2)
+    body = PRODUCT.replace("1024", "160").replace("512", "48")
+    golden(Path(__file__).parent / "product.ttir", text_of(body, config))  # type: ignore[operator]

@@ -1,0 +1,56 @@
+"""The block kernels of real programs go through Triton, and run on a rehearsed device as the evaluator says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from heron import targets
+from heron.backends.compiler import Compilation
+from heron.backends.gpu import blocks
+from heron.hlo.evaluator import evaluate
+from heron.hlo.text import parse
+from heron.options import Options
+from heron.targets.triton import missing
+from heron.trace import Trace
+from tests.rehearsal.compiling import compile, rehearsed
+from tests.support import program
+
+needs_triton = pytest.mark.skipif(bool(missing()), reason=missing() or "Triton is here")
+#: launches of the programs at full scale: XLA:GPU's, with Triton and with cuBLAS
+WITH_BLOCKS = {"rmsnorm_swiglu": 5, "seed_int8xbf16": 2, "matmul_bf16_gelu": 1, "int8_quant_matmul": 4}
+
+
+@pytest.mark.parametrize("name", WITH_BLOCKS)
+def test_fewer_launches_than_xla(name: str) -> None:
+    compiled = Compilation(parse(program(name, False).read_text()), targets.get("sm_90"), Options(triton="on"), Trace())
+    thunks, uses = compiled.lowered
+    assert len(thunks) <= WITH_BLOCKS[name]
+    assert blocks.of(uses)
+
+
+@needs_triton
+@pytest.mark.parametrize("name", ["rmsnorm_swiglu", "int8_quant_matmul"])
+def test_machine_code(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    target = targets.get("sm_90")
+    _, uses = Compilation(parse(program(name, False).read_text()), target, Options(triton="on"), Trace()).lowered
+    for code in blocks.codes(uses, target).values():
+        assert code.cubin.startswith(b"\x7fELF")
+        assert code.shared <= target.shared_bytes_per_block
+
+
+@needs_triton
+def test_a_program_with_a_block_kernel_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
+    """Through the runtime for CUDA: machine code of its own, shared memory, the null pointers behind the arguments."""
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    module = parse(program("seed_int8xbf16").read_text())
+    rng = np.random.default_rng(0)
+    arrays = [rng.integers(-4, 5, p.shape.dims).astype(p.shape.element_type.dtype) for p in module.entry.parameters]
+    with rehearsed() as recorder:
+        executable = compile(module, recorder, options=Options(triton="on"))
+        (entry,) = executable.program.kernels.values()
+        assert entry.zeros == 2 and executable.program.images[entry.image].is_machine_code
+        got = executable(*arrays)
+    (wanted,) = evaluate(module, *arrays)
+    np.testing.assert_array_equal(np.asarray(got, np.float32), np.asarray(wanted, np.float32))
