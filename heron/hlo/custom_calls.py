@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from heron.hlo.instruction import Instruction
 
+#: routines of LAPACK that only a handler of XLA's FFI computes here: on arrays in the layouts the call states
+BY_HANDLER = frozenset({"gees", "geev", "gehrd", "geqp3", "gtsv", "hetrd", "ormqr", "sytrd", "unmqr"})
+
 
 def options(i: Instruction) -> dict[str, Any]:
     """The call's backend_config, ``{uplo = 76 : ui8, lower = true}``: integers as int, flags as bool."""

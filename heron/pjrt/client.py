@@ -84,7 +84,10 @@ class Client:
         from heron.trace import Trace
 
         options = options or CompileOptions()
-        source = program if isinstance(program, Module) else _read(program)
+        source = program.clone() if isinstance(program, Module) else _read(program)
+        if source.entry_layout is None:  # callers see rows, whatever would suit the program
+            parameters, result = (p.shape for p in source.entry.parameters), source.entry.root.shape
+            source.entry_layout = tuple(p.with_default_layout() for p in parameters), result.with_default_layout()
         whole = _for_one_device(source, options)
         for n in options.devices():
             self.device(n)

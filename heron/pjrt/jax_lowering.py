@@ -12,6 +12,9 @@ from heron.runtime.library.callbacks import Filed
 #: JAX modules whose rules emit calls of Python functions, and refuse a platform they do not know by name
 _CALLING = frozenset({"jax._src.callback", "jax._src.checkify", "jax._src.debugging"})
 
+#: primitives of `lax.platform_dependent`, and the parameter that names the platforms
+_CHOOSING = {"platform_index": "platforms", "cond": "branches_platforms"}
+
 
 def install() -> None:
     """Make JAX lower for heron as for its CPU."""
@@ -46,6 +49,8 @@ class _LikeCpu(dict):
             return default
         if getattr(_plain(entry.rule), "__module__", "") in _CALLING:
             return dataclasses.replace(entry, rule=_calling_python(entry.rule))
+        if primitive.name in _CHOOSING:
+            return dataclasses.replace(entry, rule=_choosing(entry.rule, _CHOOSING[primitive.name]))
         return entry if primitive in mlir._platform_specific_lowerings["cpu"] else default
 
 
@@ -71,6 +76,22 @@ def _calling_python(rule: Any) -> Any:
         return result
 
     return lower
+
+
+def _choosing(rule: Any, choices: str) -> Any:
+    """`lax.platform_dependent`: what is meant for the CPU is meant for heron, unless it says otherwise."""
+
+    def lower(ctx: Any, *args: Any, **params: Any) -> Any:
+        platforms = params.get(choices) or ()
+        if platforms and not any(PLATFORM in names for names in platforms if names):
+            params[choices] = tuple(names and _with_heron(names) for names in platforms)
+        return rule(ctx, *args, **params)
+
+    return lower
+
+
+def _with_heron(names: tuple[str, ...]) -> tuple[str, ...]:
+    return (*names, PLATFORM) if "cpu" in names else names
 
 
 class _Functions(list):

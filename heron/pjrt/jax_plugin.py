@@ -48,10 +48,11 @@ def _register(asked: str | None) -> None:
     xla_bridge.register_backend_factory(
         PLATFORM, _client, priority=_PRIORITY, fail_quietly=False, make_topology=_topology
     )
-    from heron.pjrt import jax_arrays, jax_lowering
+    from heron.pjrt import jax_arrays, jax_ffi, jax_lowering
 
     jax_lowering.install()
     jax_arrays.install()
+    jax_ffi.install()
 
 
 @functools.cache

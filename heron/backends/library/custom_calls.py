@@ -8,7 +8,9 @@ from heron.backends.library import linalg
 from heron.backends.library.host import call
 from heron.errors import HeronError
 from heron.hlo import custom_calls
+from heron.hlo.ffi_attributes import read_attributes
 from heron.hlo.instruction import Instruction
+from heron.runtime.library import ffi
 from heron.runtime.library.callbacks import Callback, find
 from heron.runtime.thunks import Thunk
 
@@ -24,7 +26,18 @@ def custom_call(lowering: Lowering, i: Instruction) -> list[Thunk]:
     target = i.custom_call_target
     if target in _CALLBACKS:
         return _callback(lowering, i)
-    return linalg.custom_call(lowering, i)
+    if linalg.knows(target) or (address := ffi.find(target)) is None:
+        return linalg.custom_call(lowering, i)
+    return _handler(lowering, i, address)
+
+
+def _handler(lowering: Lowering, i: Instruction, address: int) -> list[Thunk]:
+    """A handler sees arrays as they lie in memory, in the layouts the call asks for."""
+    leaves = [s for o in (*i.operands, i) for _, s in o.shape.leaves() if s.is_array]
+    operands = sum(1 for o in i.operands for _, s in o.shape.leaves() if s.is_array)
+    attributes = read_attributes(str(i.extras.get("backend_config", "")))
+    numbers = [s.element_type.proto_id for s in leaves]
+    return call(lowering, i, ffi.Handler(i.custom_call_target, address, numbers, operands, attributes), "ffi")
 
 
 def _callback(lowering: Lowering, i: Instruction) -> list[Thunk]:

@@ -38,6 +38,11 @@ def triangular_solve(lowering: Lowering, i: Instruction) -> list[Thunk]:
     return _call(lowering, i, routine, "trsm")
 
 
+def knows(target: str) -> bool:
+    """Whether a custom call's target is a routine of this library."""
+    return custom_calls.routine(target) in _ROUTINES
+
+
 def custom_call(lowering: Lowering, i: Instruction) -> list[Thunk]:
     """A routine by the name of its target. Raises GEN011 for a target not known."""
     if i.custom_call_target in gemm.TARGETS:

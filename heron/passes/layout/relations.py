@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from heron.hlo import custom_calls
 from heron.hlo.evaluation import libraries
 from heron.hlo.instruction import Instruction
 from heron.hlo.shape import Shape
@@ -130,6 +131,14 @@ class Fixed(Relation):
         return None
 
 
+@dataclass(frozen=True, slots=True)
+class Stated(Fixed):
+    """An operand of a library call, which says the order of each array by itself."""
+
+    def up(self, result: Order) -> Order | None:
+        return self.wanted
+
+
 def _among(rank: int, dims: list[int]) -> Order:
     """The default order, with the dimensions of `dims` changing places so that they come in that order."""
     left = iter(dims)
@@ -171,12 +180,13 @@ def _library(i: Instruction, n: int, likes: Preferences) -> Relation | None:
         is_overwritten = any(operand == n for _, operand, _ in i.attrs.get("output_to_operand_aliasing", ()))
         return None if i.opcode in likes.any_order and not is_overwritten else _rows(x)
     constraints = i.attrs.get("operand_layout_constraints")
-    return Fixed(x, order(constraints[n])) if constraints else _rows(x)
+    return Stated(x, order(constraints[n])) if constraints else _rows(x)
 
 
 def is_known(i: Instruction) -> bool:
     """Whether a custom call is to a routine whose arrays may lie in any order."""
-    return libraries.find(i.attrs["custom_call_target"]) is not None
+    target = i.attrs["custom_call_target"]
+    return libraries.find(target) is not None and custom_calls.routine(target) not in custom_calls.BY_HANDLER
 
 
 def _factor(i: Instruction, n: int, likes: Preferences) -> Relation:

@@ -1,0 +1,350 @@
+"""JAX on heron, in processes of their own: each script asserts what it wants."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.pjrt.under_jax import run
+
+HEAD = """
+import gc, threading
+import jax, jax.numpy as jnp, numpy as np
+from jax import lax
+CPU = jax.devices("cpu")[0]
+
+def on_cpu(f, *args):
+    with jax.default_device(CPU):
+        return jax.tree.map(np.asarray, f(*args))
+
+def agree(f, *args, exact=False, rtol=2e-5, atol=1e-5):
+    ours = jax.tree.leaves(jax.tree.map(np.asarray, jax.jit(f)(*args)))
+    theirs = jax.tree.leaves(on_cpu(jax.jit(f), *args))
+    for a, b in zip(ours, theirs, strict=True):
+        assert a.dtype == b.dtype and a.shape == b.shape, (a.dtype, a.shape, b.dtype, b.shape)
+        if exact or a.dtype.kind not in "fc":
+            np.testing.assert_array_equal(a, b)
+        else:
+            np.testing.assert_allclose(a, b, rtol=rtol, atol=atol)
+
+x = np.linspace(-1, 2, 12, dtype=np.float32).reshape(3, 4)
+"""
+
+PROGRAMS = {
+    "devices": """
+assert [d.platform for d in jax.devices()] == ["heron"] and jax.default_backend() == "heron"
+assert "heron" in jax.devices()[0].client.platform_version
+y = jax.device_put(x)
+assert y.devices() == {jax.devices()[0]}
+np.testing.assert_array_equal(jax.device_get(y), x)
+np.testing.assert_array_equal(np.asarray(jax.device_put(y, CPU)), x)
+np.testing.assert_array_equal(np.asarray(jax.device_put(x[:, ::-2])), x[:, ::-2])
+assert jax.devices()[0].memory_stats()["bytes_in_use"] >= x.nbytes
+""",
+    "transformations": """
+agree(lambda x: jnp.tanh(x @ x.T) + 1, x)
+agree(jax.grad(lambda x: jnp.sum(jnp.sin(x) ** 2)), x)
+agree(jax.vmap(lambda r: jnp.outer(r, r)), x)
+agree(jax.hessian(lambda v: jnp.prod(v + 3)), x[0])
+agree(lambda x: lax.scan(lambda c, r: (c + r, c * r), x[0], x), x)
+agree(lambda n: lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, s[1] * 1.5), (0, 1.0)), 7)
+for flag in (True, False):
+    agree(lambda p, x: lax.cond(p, jnp.sin, jnp.cos, x), flag, x)
+agree(lambda i, x: lax.switch(i, [jnp.sin, jnp.cos, jnp.tan], x), 1, x)
+
+@jax.custom_vjp
+def f(x):
+    return x * x
+f.defvjp(lambda x: (x * x, x), lambda x, g: (g * 100 * x,))
+np.testing.assert_allclose(jax.grad(f)(2.0), 200.0)
+agree(jax.checkpoint(lambda x: jnp.sum(jnp.exp(x))), x)
+assert jnp.arange(3).sum() == 3 and bool(jnp.all(jnp.ones(3) == 1))
+""",
+    "random numbers are the CPU's": """
+key = jax.random.key(7)
+for draw in (jax.random.uniform, jax.random.bits, jax.random.rademacher):
+    agree(lambda: draw(key, (5, 3)), exact=True)
+agree(lambda: jax.random.permutation(key, 20), exact=True)
+agree(lambda: jax.random.randint(key, (9,), -5, 5), exact=True)
+agree(lambda: jax.random.normal(key, (5,)))
+agree(lambda: jax.random.categorical(key, jnp.ones(6), shape=(8,)), exact=True)
+agree(lambda: jax.random.gamma(key, 2.0, (4,)))
+agree(lambda: jax.random.normal(jax.random.key(1, impl="rbg"), (4,)))
+""",
+    "linear algebra": """
+r = np.random.default_rng(0)
+a = r.normal(size=(2, 4, 4)).astype(np.float32)
+s = a @ a.transpose(0, 2, 1) + np.eye(4, dtype=np.float32)
+import jax.scipy as jsp
+for f in (jnp.linalg.cholesky, jnp.linalg.eigvalsh, jnp.linalg.inv, jnp.linalg.slogdet, jnp.linalg.svd):
+    agree(f, s, rtol=1e-3, atol=1e-4)
+for f in (jnp.linalg.eig, jnp.linalg.eigvals, jnp.linalg.qr, jnp.linalg.det):
+    agree(f, a, rtol=1e-3, atol=1e-4)
+for f in (jsp.linalg.schur, jsp.linalg.hessenberg, jsp.linalg.lu, jsp.linalg.expm):
+    agree(f, a[0], rtol=1e-3, atol=1e-4)
+agree(lambda m: jsp.linalg.qr(m, pivoting=True), a[0], rtol=1e-3, atol=1e-4)
+agree(lambda m: jsp.linalg.qr_multiply(m, m), a[0], rtol=1e-3, atol=1e-4)
+agree(lambda d: lax.linalg.tridiagonal_solve(d, d + 4, d, d[:, None]), a[0, 0])
+agree(lambda m, b: jsp.linalg.solve_triangular(m, b, lower=True), s[0], a[0], rtol=1e-3)
+""",
+    "fft, sort, top-k": """
+agree(jnp.fft.fft, x)
+agree(jnp.fft.irfft2, x.astype(np.complex64))
+agree(jnp.argsort, x)
+agree(lambda x: lax.top_k(x, 2), x)
+agree(lambda x: lax.sort((x, -x), num_keys=1), x)
+agree(lambda x: jnp.cumsum(x, axis=1), x)
+agree(lambda x: lax.approx_max_k(x, 2), x)
+""",
+    "types": """
+for name in ("bfloat16", "float16", "float8_e4m3fn", "float8_e5m2", "int8", "uint16", "int4", "uint4", "bool", "complex64"):
+    agree(lambda x: (x * 2).astype(name), x)
+    b = jnp.asarray(x).astype(name)
+    assert np.asarray(b).dtype == jnp.dtype(name)
+    agree(lambda b: b[::-1], np.asarray(b))
+with jax.enable_x64(True):
+    agree(lambda x: jnp.sin(x) + 1, x.astype(np.float64))
+    agree(lambda n: n << 40, np.arange(3, dtype=np.int64))
+agree(lambda x: x.reshape(0, 4), x[:0])
+""",
+    "donation": """
+f = jax.jit(lambda a, b: a + b, donate_argnums=0)
+a, b = jnp.ones(1000), jnp.ones(1000)
+c = f(a, b)
+assert a.is_deleted() and not b.is_deleted() and c[0] == 2
+try:
+    a + 1
+except RuntimeError as e:
+    assert "deleted" in str(e)
+else:
+    raise AssertionError
+host = np.ones(1000, np.float32)
+d = jax.device_put(host)
+f(d, b).block_until_ready()
+assert host[0] == 1
+""",
+    "errors": """
+try:
+    jax.jit(lambda x: lax.psum(x, "i") if False else jnp.linalg.eigh(x)).lower(x[:3, :3]).compile(compiler_options={"nonsense": "1"})
+except jax.errors.JaxRuntimeError as e:
+    assert "No such compile option: 'nonsense'" in str(e)
+else:
+    raise AssertionError
+try:
+    jax.jit(lambda x: jax.ffi.ffi_call("nobody_has_this", jax.ShapeDtypeStruct((3, 4), np.float32))(x))(x)
+except jax.errors.JaxRuntimeError as e:
+    assert "GEN011" in str(e) and "nobody_has_this" in str(e), e
+else:
+    raise AssertionError
+def bad(a):
+    raise ValueError("from the callback")
+try:
+    jax.block_until_ready(jax.jit(lambda x: jax.pure_callback(bad, x, x) + 1)(x))
+except jax.errors.JaxRuntimeError as e:
+    assert "from the callback" in str(e)
+else:
+    raise AssertionError
+assert jnp.ones(3)[0] == 1
+""",
+    "callbacks": """
+seen = []
+f = jax.jit(lambda x: jax.pure_callback(lambda a: np.sin(a), jax.ShapeDtypeStruct(x.shape, x.dtype), x) * 2)
+np.testing.assert_allclose(f(x), np.sin(x) * 2, rtol=1e-6)
+gc.collect()
+np.testing.assert_allclose(f(x), np.sin(x) * 2, rtol=1e-6)
+def note(a):
+    seen.append(float(a))
+    return np.int32(len(seen))
+g = jax.jit(lambda a: jax.experimental.io_callback(note, jax.ShapeDtypeStruct((), np.int32), a, ordered=True))
+import jax.experimental
+assert [int(g(float(n))) for n in range(3)] == [1, 2, 3]
+jax.effects_barrier()
+assert seen == [0.0, 1.0, 2.0]
+@jax.jit
+def h(n):
+    def body(i, s):
+        jax.debug.callback(lambda v: seen.append(int(v)), i, ordered=True)
+        return s + i
+    return lax.fori_loop(0, n, body, 0)
+seen.clear()
+assert h(4) == 6
+jax.effects_barrier()
+assert seen == [0, 1, 2, 3]
+jax.debug.print("{}", 1)
+from jax.experimental import checkify
+err, _ = jax.jit(checkify.checkify(lambda a: checkify.check(a > 0, "must be positive") or a))(-1.0)
+assert "must be positive" in err.get()
+np.testing.assert_allclose(jax.vmap(lambda v: jax.pure_callback(np.cos, v, v, vmap_method="expand_dims"))(x[0]), np.cos(x[0]), rtol=1e-6)
+""",
+    "dlpack": """
+y = jnp.arange(6).reshape(2, 3)
+np.testing.assert_array_equal(np.from_dlpack(y), np.arange(6).reshape(2, 3))
+z = jnp.from_dlpack(np.arange(4.0, dtype=np.float32))
+np.testing.assert_array_equal(jax.device_put(z, jax.devices()[0]) + 1, np.arange(4) + 1)
+""",
+    "ahead of time": """
+f = jax.jit(lambda x: jnp.sin(x) @ x.T)
+compiled = f.lower(x).compile()
+np.testing.assert_allclose(compiled(x), np.sin(x) @ x.T, rtol=1e-5)
+assert "HloModule" in compiled.as_text()
+assert compiled.cost_analysis()["flops"] > 0
+assert compiled.memory_analysis().argument_size_in_bytes == x.nbytes
+from jax import export
+again = export.export(f)(x)
+try:
+    import flatbuffers
+except ImportError:
+    pass
+else:
+    again = export.deserialize(again.serialize())
+np.testing.assert_allclose(again.call(x), np.sin(x) @ x.T, rtol=1e-5)
+from jax.experimental import serialize_executable as se
+loaded = se.deserialize_and_load(*se.serialize(compiled))
+np.testing.assert_allclose(loaded(x), np.sin(x) @ x.T, rtol=1e-5)
+""",
+    "platform-dependent code takes the CPU's way": """
+f = lambda x: lax.platform_dependent(x, cpu=jnp.sin, default=jnp.cos)
+agree(f, x)
+g = lambda x: lax.platform_dependent(x, cpu=jnp.sin, heron=jnp.tan, default=jnp.cos)
+np.testing.assert_allclose(jax.jit(g)(x), np.tan(x), rtol=1e-5)
+""",
+    "threads": """
+failures = []
+def work(n):
+    try:
+        f = jax.jit(lambda x: jnp.sin(x * n) + n)
+        for _ in range(5):
+            np.testing.assert_allclose(f(x), np.sin(x * n) + n, rtol=1e-5, atol=1e-6)
+    except Exception as e:
+        failures.append(e)
+threads = [threading.Thread(target=work, args=(n,)) for n in range(6)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+assert not failures, failures[0]
+""",
+    "what runs behind the caller": """
+@jax.jit
+def slow(x):
+    return lax.fori_loop(0, 3000, lambda i, s: jnp.sin(s) + 1e-3, x)
+y = slow(jnp.ones(20000))
+z = slow(y) + 1
+del y
+assert np.asarray(z).shape == (20000,)
+assert np.isfinite(np.asarray(z)).all()
+z.copy_to_host_async()
+z.block_until_ready()
+""",
+    "nothing is left over": """
+from heron.pjrt.c_api import handles
+f = jax.jit(lambda x: x + 1)
+a = f(jnp.ones(3))
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096
+for _ in range(2000):
+    a = f(a)
+gc.collect()
+before, memory = handles.count(), resident()
+for _ in range(10000):
+    a = f(a)
+gc.collect()
+assert handles.count() - before <= 2, handles.count() - before
+assert resident() - memory < 4 << 20
+""",
+}
+
+
+ALL = """
+import sys, traceback
+failed = []
+for name, text in PROGRAMS.items():
+    try:
+        exec(compile(text, name, "exec"), dict(globals()))
+    except BaseException as e:
+        failed.append(name)
+        print(f"--- {name}", "".join(traceback.format_exception(e)), file=sys.stderr)
+assert not failed, failed
+"""
+
+
+@pytest.mark.parametrize("half", [0, 1])
+def test_programs(half: int) -> None:
+    """Two processes for all, because each takes seconds to come up."""
+    names = list(PROGRAMS)[half::2]
+    run(HEAD + f"PROGRAMS = { {n: PROGRAMS[n] for n in names}!r}\n" + ALL)
+
+
+def test_interpreter_exit_with_work_under_way() -> None:
+    done = run(
+        HEAD
+        + """
+import atexit
+y = jax.jit(lambda x: lax.fori_loop(0, 20000, lambda i, s: jnp.sin(s), x))(jnp.ones(10000))
+keep = [y, jax.jit(lambda x: x + 1)(y)]
+late = jnp.ones(3)
+atexit.register(lambda: print("late", float((late + 1).sum())))
+"""
+    )
+    assert "late 6.0" in done.stdout and "Traceback" not in done.stderr, done.stderr[-2000:]
+
+
+def test_a_fork_is_no_trouble() -> None:
+    run(
+        HEAD
+        + """
+import os, warnings
+warnings.simplefilter("ignore")
+f = jax.jit(lambda x: x + 1)
+f(jnp.ones(3)).block_until_ready()
+child = os.fork()
+if child == 0:
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+assert f(jnp.ones(3))[0] == 2
+"""
+    )
+
+
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        ({"HERON_TARGET": "sm_90"}, "PJRT010"),
+        ({"HERON_TARGET": "nonsense"}, "TGT001"),
+        ({"HERON_DEVICES": "none"}, "PJRT011"),
+    ],
+)
+def test_targets_that_cannot_be(environment: dict[str, str], said: str) -> None:
+    done = run("import jax; jax.devices()", check=False, **environment)
+    assert done.returncode == 1 and said in done.stderr
+
+
+def test_several_devices() -> None:
+    run(
+        HEAD
+        + """
+assert len(jax.devices("heron")) == 2
+a = jax.device_put(x, jax.devices()[1])
+assert (a + 1).devices() == {jax.devices()[1]}
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+mesh = Mesh(np.array(jax.devices()), "i")
+b = jax.device_put(x, NamedSharding(mesh, P()))
+np.testing.assert_allclose(jax.jit(lambda v: v * 2)(b), x * 2)
+try:
+    s = jax.device_put(np.arange(8.0), NamedSharding(mesh, P("i")))
+    jax.block_until_ready(jax.jit(lambda v: v.sum())(s))
+except jax.errors.JaxRuntimeError as e:
+    assert "PJRT013" in str(e)
+else:
+    raise AssertionError
+""",
+        HERON_DEVICES="2",
+    )
+
+
+def test_the_simulated_gpu() -> None:
+    run(HEAD + "agree(lambda x: jnp.tanh(x).sum(axis=1), x)", HERON_TARGET="sim:sm_90")
+
+
+def test_other_platforms_are_left_alone() -> None:
+    run(
+        "import jax; assert jax.default_backend() == 'cpu'; import sys; assert 'llvmlite' not in sys.modules",
+        JAX_PLATFORMS="cpu",
+    )
