@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -207,6 +208,9 @@ def _is_shared(i: Any, options: CompileOptions) -> bool:
     from heron.analysis.cost.communication import communicates
 
     if communicates(i) is not None or i.opcode in ("partition-id", "replica-id"):
+        return True
+    shardy = str((i.extras.get("frontend_attributes") or {}).get("xla.sdy.sharding", ""))
+    if options.num_partitions > 1 and re.search(r'\{\\?"', shardy):  # a dimension with axes of the mesh
         return True
     sharding = str(i.extras.get("sharding", ""))
     words = sharding.strip("{}").replace("{", "").replace("}", "").split(",")

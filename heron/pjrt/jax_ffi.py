@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from functools import cache
 from typing import Any
 
 from heron.errors import HeronError
@@ -34,14 +35,22 @@ def _register(name: Any, function: Any, platform: str, api_version: int = 0, tra
 
 def _of_cpu(name: str) -> int | None:
     """A handler JAX's CPU has; JAX registers those of LAPACK when its CPU comes up."""
-    from jaxlib import lapack, xla_client
+    from jaxlib import xla_client
 
     found = xla_client.custom_call_targets("cpu").get(name)
     if found is None or not isinstance(found, dict):
         return None
     if name.startswith("lapack_"):
-        lapack._lapack.initialize()  # looks SciPy's routines up
+        _look_lapack_up()
     return _address(found)
+
+
+@cache
+def _look_lapack_up() -> None:
+    """jaxlib's handlers call the LAPACK that SciPy ships."""
+    from jaxlib import lapack
+
+    lapack._lapack.initialize()  # pyright: ignore[reportPrivateImportUsage]
 
 
 def _address(function: Any) -> int:

@@ -164,7 +164,7 @@ class LoadedExecutable:
         """The program after all passes, as the bytes of an HloModuleProtoWithConfig."""
         from heron.hlo.proto import to_proto_with_config
 
-        return to_proto_with_config(self.module)
+        return to_proto_with_config(self.module, self.num_replicas, self.num_partitions)
 
     def serialize(self) -> bytes:
         """Bytes `Client.deserialize` reads: the program as it came and the options; compiling again finds its machine

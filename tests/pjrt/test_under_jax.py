@@ -326,7 +326,9 @@ assert (a + 1).devices() == {jax.devices()[1]}
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 mesh = Mesh(np.array(jax.devices()), "i")
 b = jax.device_put(x, NamedSharding(mesh, P()))
-np.testing.assert_allclose(jax.jit(lambda v: v * 2)(b), x * 2)
+y = jax.jit(lambda v: (v * 2, v + 1))(b)[0]
+np.testing.assert_allclose(y, x * 2)
+assert y.is_fully_replicated and len(y.devices()) == 2
 try:
     s = jax.device_put(np.arange(8.0), NamedSharding(mesh, P("i")))
     jax.block_until_ready(jax.jit(lambda v: v.sum())(s))

@@ -72,17 +72,32 @@ def to_hlo_proto(module: Module) -> bytes:
     return serialize(to)
 
 
-def to_proto_with_config(module: Module) -> bytes:
-    """The bytes of an HloModuleProtoWithConfig: the module, its interface and how many devices run it."""
+def to_proto_with_config(module: Module, replicas: int = 1, partitions: int = 1) -> bytes:
+    """The bytes of an HloModuleProtoWithConfig: the module, its interface and how many devices run it, each the whole
+    of it on arguments of its own."""
     from heron.hlo.proto.schema import MESSAGES
     from heron.hlo.proto.writer import serialize, to_message
 
     to = MESSAGES["HloModuleProtoWithConfig"]()
     to.hlo_module.CopyFrom(to_message(module))
     to.config.entry_computation_layout.CopyFrom(to.hlo_module.host_program_shape)
-    to.config.replica_count = module.header.get("replica_count", 1)
-    to.config.num_partitions = module.header.get("num_partitions", 1)
+    to.config.replica_count, to.config.num_partitions = replicas, partitions
+    if partitions > 1:
+        to.config.use_spmd_partitioning = True
+        for _ in module.entry.parameters:
+            to.hlo_module.spmd_parameters_shardings.add(type=_REPLICATED)
+        result = to.hlo_module.spmd_output_sharding
+        result.type = _REPLICATED
+        parts = module.entry.root.shape.tuple_shapes
+        if parts is not None:
+            result.type = _TUPLE
+            for _ in parts:
+                result.tuple_shardings.add(type=_REPLICATED)
     return serialize(to)
+
+
+#: OpSharding's types
+_REPLICATED, _TUPLE = 0, 2
 
 
 def from_hlo_proto(data: bytes, filename: str = "<proto>", *, verify: bool = False) -> Module:

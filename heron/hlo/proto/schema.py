@@ -395,6 +395,7 @@ HloModuleConfigProto
   1 ProgramShapeProto entry_computation_layout
   4 int64 replica_count
   5 int64 num_partitions
+  7 bool use_spmd_partitioning
 HloModuleProtoWithConfig
   1 HloModuleProto hlo_module
   2 HloModuleConfigProto config
