@@ -50,7 +50,7 @@ class Buffer:
     ) -> None:
         self.memory, self.element_type, self.dims = memory, element_type, dims
         self._array = array
-        self.owned = owned  # nobody else sees the memory: a program it is donated to may write there
+        self.owned = owned  # the memory is not somebody else's
         self.ready = Event() if array is None else Event.done()
         self.deleted = False
         self.external_references = 0
@@ -145,12 +145,10 @@ class Buffer:
             if self.ready.is_ready:
                 self._array = None
 
-    def donated(self) -> np.ndarray | None:
-        """Give the memory to a program; None where somebody else sees it, so that the program must copy."""
-        array = self.array()
-        alone = self.owned and not self.external_references
-        self.delete()
-        return array if alone else None
+    @property
+    def is_alone(self) -> bool:
+        """Whether nobody else sees the memory, so that a program it is donated to may write there."""
+        return self.owned and not self.external_references
 
     def _leave(self) -> None:
         self.memory.device.memory_stats.add(-self.size_in_bytes)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import re
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -126,16 +126,11 @@ class Client:
         on_delete: Callable[[], None] | None = None,
     ) -> Buffer:
         """A buffer of memory somebody else has; `on_delete` is called when nothing here uses it any more."""
-        from heron.runtime.cpu.executable import view
+        from heron.runtime.cpu.executable import View
 
-        array = view(address, element_type.dtype, tuple(dims))
+        array = View.of(element_type.dtype, tuple(dims)).at(address)
         if on_delete is not None:
-            import weakref
-
-            owner = array
-            while isinstance(owner.base, np.ndarray):
-                owner = owner.base
-            weakref.finalize(owner, on_delete)
+            weakref.finalize(array, on_delete)
         return Buffer(self.memory(to), element_type, tuple(dims), array, owned=False)
 
     def uninitialized(
@@ -154,11 +149,6 @@ class Client:
         if to is None:
             return self.devices[0].default_memory
         return to.default_memory if isinstance(to, Device) else to
-
-    def view_raw(self, address: int, size: int) -> np.ndarray:
-        """Bytes at an address, as they are."""
-        raw: Any = (ctypes.c_uint8 * size).from_address(address)
-        return np.frombuffer(raw, np.uint8)
 
     def close(self) -> None:
         """Wait for what is under way and end the devices' threads."""

@@ -88,22 +88,22 @@ class LoadedExecutable:
         arrays_out = [b for b, s in zip(outputs, self.outputs, strict=True) if s.is_array]
         tokens_out = [b for b, s in zip(outputs, self.outputs, strict=True) if not s.is_array]
         is_ready = all(b.ready.is_ready for b in arguments)
+        donated = {n for n in self._donated if n not in options.non_donatable}
         # read now what may be deleted before the program runs
         given: list[Any] = [
-            b if not b.ready.is_ready else b.ready.error or b.array()
-            for b, s in zip(arguments, self.parameters, strict=True)
+            (b if not b.ready.is_ready else b.ready.error or b.array(), n in donated and b.is_alone)
+            for n, (b, s) in enumerate(zip(arguments, self.parameters, strict=True))
             if s.is_array
         ]
-        for n in self._donated:
-            if n not in options.non_donatable:
-                arguments[n].delete()
+        for n in donated:
+            arguments[n].delete()
         done = Event()
 
         def run() -> None:
             try:
-                arrays = [_value(x) for x in given]
+                arrays = [_value(x, is_given or not donated) for x, is_given in given]
                 given.clear()
-                results = self.program.run(arrays)
+                results = self.program.run(arrays, donate=bool(donated))
             except Exception as error:
                 for b in outputs:
                     b.fail(error)
@@ -189,13 +189,18 @@ class LoadedExecutable:
             raise HeronError("PJRT009", what, why=f"{data[:40]!r} …; {error}") from None
 
 
-def _value(given: Any) -> np.ndarray:
-    """The array of an argument as it was noted: itself, a buffer that is ready by now, or an error."""
-    if isinstance(given, Buffer):
-        return given.array()
+def _value(given: Any, may_write: bool) -> np.ndarray:
+    """The array of an argument as it was noted: itself, a buffer that is ready by now, or an error.
+
+    One the program must not write into is read-only: it is copied if it was to be donated.
+    """
     if isinstance(given, BaseException):
         raise given
-    return given
+    array = given.array() if isinstance(given, Buffer) else given
+    if not may_write:
+        array = array.view()
+        array.flags.writeable = False
+    return array
 
 
 def _donated(module: Module) -> tuple[int, ...]:

@@ -72,6 +72,8 @@ NOT_IN_TEXT = {
 }
 ELSEWHERE = {
     "CrossProgramPrefetch",
+    "HloModuleConfigProto",
+    "HloModuleProtoWithConfig",
     "HloModuleProto.cross_program_prefetches",
     "HloModuleProto.spmd_output_sharding",
     "HloModuleProto.spmd_parameters_shardings",
