@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import json
 import math
+import os
 import statistics
 import subprocess
 import sys
@@ -32,7 +33,9 @@ _RUN_BUDGET = 20.0
 class Worker:
     """A process that answers requests, one at a time."""
 
-    def __init__(self, *arguments: str, python: str = sys.executable) -> None:
+    def __init__(
+        self, *arguments: str, python: str = sys.executable, environment: dict[str, str] | None = None
+    ) -> None:
         self.process = subprocess.Popen(
             [python, "-m", "benchmarks.worker", *arguments],
             stdin=subprocess.PIPE,
@@ -40,6 +43,7 @@ class Worker:
             stderr=subprocess.DEVNULL,
             text=True,
             cwd=Path(__file__).parent.parent,
+            env={**os.environ, **(environment or {})},
         )
 
     def ask(self, **request: Any) -> dict[str, Any]:
@@ -79,6 +83,8 @@ class Measured:
     compile: list[float] = field(default_factory=list)
     run: list[float] = field(default_factory=list)
     temp_bytes: int = 0
+    #: the most memory the process had ever had after its first compile of the program
+    peak_bytes: int = 0
     refused: str = ""
 
     def median(self, what: str) -> float:
@@ -108,8 +114,10 @@ class Row:
         return self.heron.median(what) / self.xla.median(what)
 
 
-def measure(name: str, workers: dict[str, Worker], small: bool, repeats: int, folder: Path) -> Row:
-    """Compile and run one program on both sides in turn."""
+def measure(
+    name: str, workers: dict[str, Worker], small: bool, repeats: int, folder: Path, compiles: int | None = None
+) -> Row:
+    """Compile and run one program on both sides in turn; ``compiles``: how often, a third of `repeats` by default."""
     from heron.cli import values
     from heron.hlo.text import parse
 
@@ -132,9 +140,10 @@ def measure(name: str, workers: dict[str, Worker], small: bool, repeats: int, fo
             if "seconds" in reply:
                 getattr(measured, action).append(reply["seconds"])
             measured.temp_bytes = reply.get("temp_bytes", measured.temp_bytes)
+            measured.peak_bytes = measured.peak_bytes or reply.get("peak_bytes", 0)
 
     turn("parse", path=str(path))
-    for _ in range(max(1, repeats // 3)):
+    for _ in range(compiles or max(1, repeats // 3)):
         turn("compile")
         if sum(sum(m.compile) for m in sides.values()) > _COMPILE_BUDGET:
             break

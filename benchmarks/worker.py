@@ -1,4 +1,4 @@
-"""One side of a comparison, in a process of its own: ``python -m benchmarks.worker heron|xla``.
+"""One side of a comparison, in a process of its own: ``python -m benchmarks.worker heron|xla|numpy``.
 
 Reads one JSON request a line from stdin and answers with one JSON line, so that the parent decides whose turn it is.
 While it waits it uses no CPU.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
 from pathlib import Path
@@ -45,7 +46,7 @@ class Side(Protocol):
 class Heron:
     """heron on this machine's CPU."""
 
-    def __init__(self, target: str) -> None:
+    def __init__(self, target: str = "cpu") -> None:
         self.target = target
 
     def parse(self, text: str) -> None:
@@ -120,6 +121,35 @@ class Xla:
         return [np.asarray(a) for a in self.result]
 
 
+class Numpy:
+    """NumPy's form of a program, which needs no compiling."""
+
+    def __init__(self, name: str) -> None:
+        from benchmarks.performance.numpy_forms import FORMS
+
+        self.form = FORMS[name]
+
+    def parse(self, text: str) -> None:
+        return
+
+    def compile(self) -> None:
+        return
+
+    def temp_bytes(self) -> int:
+        return 0
+
+    def bind(self, arrays: list[np.ndarray]) -> None:
+        self.arguments = arrays
+
+    def run(self) -> None:
+        self.result = self.form(*self.arguments)
+
+    def outputs(self) -> list[np.ndarray]:
+        from heron.cli.report import flat
+
+        return flat(self.result)
+
+
 def answer(side: Side, request: dict[str, Any]) -> dict[str, Any]:
     """Do what one request asks for."""
     from heron.cli import values
@@ -131,7 +161,8 @@ def answer(side: Side, request: dict[str, Any]) -> dict[str, Any]:
         case "compile":
             start = time.perf_counter()
             side.compile()
-            return {"seconds": time.perf_counter() - start, "temp_bytes": side.temp_bytes()}
+            seconds = time.perf_counter() - start
+            return {"seconds": seconds, "temp_bytes": side.temp_bytes(), "peak_bytes": peak_bytes()}
         case "bind":
             side.bind(values.read(request["path"]).inputs)
             return {}
@@ -143,6 +174,16 @@ def answer(side: Side, request: dict[str, Any]) -> dict[str, Any]:
             values.write(request["path"], [], side.outputs())
             return {}
     raise ValueError(request)
+
+
+def peak_bytes() -> int:
+    """The most memory this process has had; 0 where the system does not tell."""
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:
+        return 0
+    found = re.search(r"^VmHWM:\s*(\d+) kB", status, re.M)
+    return int(found[1]) * 1024 if found else 0
 
 
 def warm_up(side: Side) -> None:
@@ -157,10 +198,12 @@ def main() -> None:
     """Serve requests until stdin ends."""
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever libraries print goes to stderr
-    side: Side = Xla() if sys.argv[1] == "xla" else Heron(sys.argv[2] if len(sys.argv) > 2 else "cpu")
+    kind, *rest = sys.argv[1:]
+    side: Side = Xla() if kind == "xla" else Numpy(*rest) if kind == "numpy" else Heron(*rest)
     problem = ""
     try:
-        warm_up(side)
+        if not isinstance(side, Numpy):
+            warm_up(side)
     except Exception as error:  # told with the first request; the peer can still be measured
         problem = f"{type(error).__name__}: {error}".splitlines()[0]
     for line in sys.stdin:

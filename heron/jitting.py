@@ -67,6 +67,7 @@ def jit(
 class _Compiled:
     lowering: Lowering
     executable: Executable
+    dtypes: tuple[np.dtype, ...]
 
 
 class Jitted:
@@ -90,14 +91,17 @@ class Jitted:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run, compiling first where needed. Raises RUN0xx as the executable does."""
         jax = need_jax()
-        if any(isinstance(x, jax.core.Tracer) for x in jax.tree_util.tree_leaves((args, kwargs))):
-            return self._function(*args, **kwargs)
-        compiled = self._find(args, kwargs)
-        shapes = compiled.executable.signature.parameters
-        leaves = jax.tree_util.tree_leaves(self._dynamic(args, kwargs))
-        arrays = [_array(x, s.element_type.dtype) for x, s in zip(leaves, shapes, strict=True)]
-        outputs = compiled.executable.run(arrays)
-        return jax.tree_util.tree_unflatten(compiled.lowering.out_tree, outputs)
+        leaves, tree = jax.tree_util.tree_flatten(self._dynamic(args, kwargs))
+        tracer = jax.core.Tracer
+        for leaf in leaves if not self._numbers and not self._names else jax.tree_util.tree_leaves((args, kwargs)):
+            if isinstance(leaf, tracer):
+                return self._function(*args, **kwargs)
+        compiled = self._find(args, kwargs, leaves, tree)
+        arrays = [
+            x if type(x) is np.ndarray and x.dtype is dtype else _array(x, dtype)
+            for x, dtype in zip(leaves, compiled.dtypes, strict=True)
+        ]
+        return jax.tree_util.tree_unflatten(compiled.lowering.out_tree, compiled.executable.run(arrays))
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         """As a method, with the instance as first argument: mark that static, or make its class a pytree."""
@@ -109,18 +113,23 @@ class Jitted:
 
     def executable(self, *args: Any, **kwargs: Any) -> Executable:
         """The executable a call with these arguments runs: its kernels, memory, trace and stages."""
-        return self._find(args, kwargs).executable
+        return self._find(args, kwargs, *need_jax().tree_util.tree_flatten(self._dynamic(args, kwargs))).executable
 
     # -- cache -------------------------------------------------------------------------------------------------------
-    def _find(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Compiled:
-        key = self._key(args, kwargs)
-        found = self._cache.get(key)
+    def _find(self, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: list[Any], tree: Any) -> _Compiled:
+        """What was compiled for such arguments; ``leaves``, ``tree``: those that are not static."""
+        key = self._key(args, kwargs, leaves, tree)
+        try:
+            found = self._cache.get(key)
+        except TypeError as error:
+            raise HeronError("JAX002", "static arguments must be hashable", why=str(error)) from None
         if found is None:
             from heron import backends
 
             lowering = self._lower(args, kwargs)
             executable = backends.compile(lowering.module, target=self.target, options=self._options)
-            found = self._cache[key] = _Compiled(lowering, executable)
+            dtypes = tuple([s.element_type.dtype for s in executable.signature.parameters])
+            found = self._cache[key] = _Compiled(lowering, executable, dtypes)
         return found
 
     def _lower(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Lowering:
@@ -136,20 +145,19 @@ class Jitted:
         )
 
     def _dynamic(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if not self._numbers and not self._names:
+            return args, kwargs
         fixed = {n % len(args) for n in self._numbers if args and -len(args) <= n < len(args)}
         positional = tuple(a for n, a in enumerate(args) if n not in fixed)
         return positional, {k: v for k, v in kwargs.items() if k not in self._names}
 
-    def _key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Hashable:
-        leaves, tree = need_jax().tree_util.tree_flatten(self._dynamic(args, kwargs))
+    def _key(self, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: list[Any], tree: Any) -> Hashable:
+        kinds = tuple([(x.dtype, x.shape, False) if type(x) is np.ndarray else _kind(x) for x in leaves])
+        if not self._numbers and not self._names:
+            return tree, kinds, _settings()
         static = [(type(args[n]), args[n]) for n in self._numbers if -len(args) <= n < len(args)]
         named = [(k, type(v), v) for k, v in sorted(kwargs.items()) if k in self._names]
-        key = (tree, tuple(map(_kind, leaves)), len(args), tuple(static), tuple(named), _settings())
-        try:
-            hash(key)
-        except TypeError as error:
-            raise HeronError("JAX002", "static arguments must be hashable", why=str(error)) from None
-        return key
+        return tree, kinds, _settings(), len(args), tuple(static), tuple(named)
 
 
 def _settings() -> Hashable:

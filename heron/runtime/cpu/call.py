@@ -6,6 +6,7 @@ import ctypes
 import platform
 from collections.abc import Callable, Sequence
 from functools import cache
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -104,14 +105,15 @@ def quick_call(
             return None
         number = by_place[n]
         needed = numpy_api.C_CONTIGUOUS | numpy_api.ALIGNED
-        if donate and number in begins:
+        given = donate and number in begins
+        if given:
             needed |= numpy_api.WRITEABLE
-        argument_words += [dtype(kind), len(sizes), dims(sizes), number, needed]
+        argument_words += [dtype(kind), len(sizes), dims(sizes), number, needed, _bytes(kind, sizes), int(given)]
     output_words: list[int] = []
     first: dict[int, int] = {}
     for n, (s, (kind, sizes)) in enumerate(zip(memory.output_slices, memory.outputs, strict=True)):
         number = s.allocation
-        size = int(np.prod(sizes, dtype=np.int64)) * kind.itemsize
+        size = _bytes(kind, sizes)
         origin = begins.get(number, -1)
         reuse = donate and origin >= 0
         if reuse and arguments[origin] != (kind, sizes):
@@ -137,6 +139,11 @@ def quick_call(
         ]
     )
     return _builtin(code.address(call_code.CALL), plan, keep)
+
+
+def _bytes(kind: np.dtype, sizes: tuple[int, ...]) -> int:
+    """Bytes of a whole array."""
+    return prod(sizes) * kind.itemsize
 
 
 def _base(memory: HostMemory, arenas: dict[int, np.ndarray], number: int) -> int:

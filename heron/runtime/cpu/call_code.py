@@ -1,8 +1,8 @@
 """LLVM text of how Python calls a compiled program: a C function that checks arguments, makes outputs and runs it.
 
 It knows nothing of the program but a `PLAN` of words. What it does not take (another type, dtype or shape than planned,
-arguments with gaps, no memory, scratch in use by another thread) it refuses: it gives NotImplemented, having done
-nothing, and Python finds out what is the matter.
+arguments with gaps or on top of each other, no memory, scratch in use by another thread) it refuses: it gives
+NotImplemented, having done nothing, and Python finds out what is the matter.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ CALL = "heron_call"
 
 #: words of a plan. ``busy``: 0 free, 1 scratch in use, -1 there is none
 PLAN = ("program", "arguments", "argument", "outputs", "output", "allocations", "table", "busy")
-#: words of an argument. ``allocation``: its place in the table; ``flags``: what an array's must have
-ARGUMENT = ("dtype", "rank", "dims", "allocation", "flags")
+#: words of an argument. ``allocation``: its place in the table; ``flags``: what an array's must have; ``given``: the
+#: program overwrites it, so that no other may share its memory
+ARGUMENT = ("dtype", "rank", "dims", "allocation", "flags", "bytes", "given")
 #: words of an output. ``same``: the output it is, or -1; ``origin``: the argument whose values it begins with, or -1;
 #: ``given``: it is that argument itself; ``handler``: the allocator for it, or 0
 OUTPUT = ("dtype", "rank", "dims", "allocation", "bytes", "same", "origin", "given", "handler")
@@ -91,7 +92,7 @@ entry:
 check: ; every argument is an array as planned
   %n = phi i64 [ 0, %entry ], [ %n.next, %fits ]
   %checked = icmp eq i64 %n, %arguments
-  br i1 %checked, label %reserve, label %look
+  br i1 %checked, label %apart, label %look
 
 look:
   %a.n = mul i64 %n, {len(ARGUMENT)}
@@ -138,6 +139,51 @@ size:
 fits:
   %n.next = add i64 %n, 1
   br label %check
+
+apart: ; none shares memory with one that is overwritten
+  %g = phi i64 [ 0, %check ], [ %g.next, %next ]
+  %separate = icmp eq i64 %g, %arguments
+  br i1 %separate, label %reserve, label %whose
+
+whose:
+  %g.n = mul i64 %g, {len(ARGUMENT)}
+  %g.a = getelementptr i64, ptr %argument, i64 %g.n
+{_word(ARGUMENT, "given", "%g.a", "g.given")}
+{_word(ARGUMENT, "bytes", "%g.a", "g.bytes")}
+  %at.g.value = getelementptr ptr, ptr %values, i64 %g
+  %g.value = load ptr, ptr %at.g.value
+{_field(n.DATA, "%g.value", "g.data", "i64")}
+  %g.end = add i64 %g.data, %g.bytes
+  %g.stays = icmp eq i64 %g.given, 0
+  br i1 %g.stays, label %next, label %others
+
+others:
+  %h = phi i64 [ 0, %whose ], [ %h.next, %distinct ]
+  %compared = icmp eq i64 %h, %arguments
+  br i1 %compared, label %next, label %other
+
+other:
+  %h.n = mul i64 %h, {len(ARGUMENT)}
+  %h.a = getelementptr i64, ptr %argument, i64 %h.n
+{_word(ARGUMENT, "bytes", "%h.a", "h.bytes")}
+  %at.h.value = getelementptr ptr, ptr %values, i64 %h
+  %h.value = load ptr, ptr %at.h.value
+{_field(n.DATA, "%h.value", "h.data", "i64")}
+  %h.end = add i64 %h.data, %h.bytes
+  %before.end = icmp ult i64 %g.data, %h.end
+  %after.start = icmp ult i64 %h.data, %g.end
+  %not.itself = icmp ne i64 %g, %h
+  %overlap = and i1 %before.end, %after.start
+  %share = and i1 %overlap, %not.itself
+  br i1 %share, label %refuse, label %distinct
+
+distinct:
+  %h.next = add i64 %h, 1
+  br label %others
+
+next:
+  %g.next = add i64 %g, 1
+  br label %apart
 
 reserve: ; scratch belongs to one call at a time
   %use = load i64, ptr %at.busy

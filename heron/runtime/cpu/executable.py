@@ -106,7 +106,8 @@ class CpuExecutable(Executable):
         self._gives_flat = plain and bool(result.tuple_shapes) and all(s.is_array for s in result.tuple_shapes or ())
         self._used = False
         self._ways: dict[bool, Call | None] = {}  # by whether arguments are donated
-        self._quick: Call = _refuse  # for plain arguments that are not donated
+        self._quick: Call = _refuse  # for plain arguments
+        self._quick_donating: Call = _refuse
 
     def __call__(self, *arrays: Any) -> Any:
         pool = self._pool
@@ -122,13 +123,11 @@ class CpuExecutable(Executable):
         return found if self._gives_flat else self.signature.pack(found)
 
     def run(self, arrays: Seq[Any], *, donate: bool = False) -> list[np.ndarray]:
-        if donate:
-            return super().run(arrays, donate=True)
         if self._pool is not None and not self._pool.started:
             self._pool.start()
-        found = self._quick(*arrays)
+        found = (self._quick_donating if donate else self._quick)(*arrays)
         if found is NotImplemented:
-            return super().run(arrays)
+            return super().run(arrays, donate=donate)
         if self._hosts.keep:
             self._hosts.check()
         return list(found)
@@ -136,10 +135,10 @@ class CpuExecutable(Executable):
     def execute(self, arrays: list[np.ndarray], donate: bool = False) -> list[np.ndarray]:
         if self._pool is not None and not self._pool.started:
             self._pool.start()
-        if donate:
-            self._memory.need_apart(arrays)
         way = self._way(donate)
         found = NotImplemented if way is None else way(*arrays)
+        if donate and found is NotImplemented:
+            self._memory.need_apart(arrays)
         results = self._bound(arrays, donate) if found is NotImplemented else list(found)
         if self._hosts.keep:
             self._hosts.check()
@@ -170,7 +169,9 @@ class CpuExecutable(Executable):
             leaves = [s for p in self.signature.parameters for _, s in p.leaves() if s.is_array]
             way = quick_call(self._address, self._memory, array_facts(leaves), donate)
             self._ways[donate] = way
-            if way is not None and self._takes_plain and not donate:
+            if way is not None and self._takes_plain and donate:
+                self._quick_donating = way
+            elif way is not None and self._takes_plain:
                 self._quick = way
         return self._ways[donate]
 
