@@ -17,21 +17,19 @@ if TYPE_CHECKING:
 ALIGNMENT = 64
 
 
-def aligned(size: int) -> np.ndarray:
-    """An uninitialised byte array at a 64-byte boundary. Raises RUN010 when memory is short."""
+def aligned(size: int, what: str = "a buffer") -> np.ndarray:
+    """An uninitialised byte array at a 64-byte boundary. Raises RUN010, which names it, when memory is short."""
     try:
         raw = np.empty(size + ALIGNMENT, np.uint8)
-    except MemoryError as e:
-        raise HeronError(
-            "RUN010", f"no memory for a buffer of {size:,} bytes", hint="`heron compile` shows peak memory"
-        ) from e
+    except (MemoryError, ValueError) as e:  # ValueError: more bytes than addresses
+        raise recycle.no_memory(what, size) from e
     start = -raw.ctypes.data % ALIGNMENT
     return raw[start : start + size]
 
 
 def constant_bytes(value: np.ndarray, size: int) -> np.ndarray:
     """A constant's bytes in memory of its own."""
-    buffer = aligned(size)
+    buffer = aligned(size, "a constant")
     value = np.ascontiguousarray(value)
     buffer[: value.nbytes] = value.reshape(-1).view(np.uint8)
     return buffer
@@ -68,7 +66,7 @@ class HostMemory:
         """Temp arenas for one call; hand them back with `give_back`."""
         if self._arenas:
             return self._arenas.pop()
-        return {a.number: aligned(a.size) for a in self.allocations if a.kind == "temp"}
+        return {a.number: aligned(a.size, f"scratch ({a.name})") for a in self.allocations if a.kind == "temp"}
 
     def give_back(self, arenas: dict[int, np.ndarray]) -> None:
         self._arenas.append(arenas)
@@ -105,18 +103,18 @@ class HostMemory:
             if a.kind == "parameter":
                 argument = arguments[self.places[a.parameter, a.index]]
                 kept = a.number in self.overwritten and not (donate and argument.flags.writeable)
-                bases[a.number] = recycle.copy(argument) if kept else argument
+                bases[a.number] = recycle.copy(argument, a.name) if kept else argument
             elif a.kind == "constant":
                 bases[a.number] = self.constants[a.number]
             elif a.kind == "temp":
                 bases[a.number] = arenas[a.number]
-        for s, (dtype, dims) in zip(self.output_slices, self.outputs, strict=True):
+        for k, (s, (dtype, dims)) in enumerate(zip(self.output_slices, self.outputs, strict=True)):
             n = s.allocation
             if n in self.overwritten:
                 same = (bases[n].dtype, bases[n].shape) == (dtype, dims)
                 results.append(bases[n] if same else bases[n].reshape(-1).view(dtype).reshape(dims))
                 continue
             if n not in fresh:
-                fresh[n] = bases[n] = recycle.empty(dims, dtype)
+                fresh[n] = bases[n] = recycle.empty(dims, dtype, f"output {k}")
             results.append(fresh[n])
         return bases, results

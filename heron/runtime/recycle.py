@@ -34,8 +34,8 @@ _HUGE_PAGE = 1 << 21
 _MADV_FREE, _MADV_HUGEPAGE = 8, 14
 
 
-def empty(dims: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """An uninitialised C-contiguous array of any size. Raises RUN010 when memory is short."""
+def empty(dims: tuple[int, ...], dtype: np.dtype, what: str = "an array") -> np.ndarray:
+    """An uninitialised C-contiguous array of any size. Raises RUN010, which names it, when memory is short."""
     size = prod(dims) * dtype.itemsize
     try:
         swap = _handler_swap() if size >= LARGE else None
@@ -47,16 +47,23 @@ def empty(dims: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         finally:
             swap(usual)
     except (MemoryError, ValueError) as e:  # ValueError: more bytes than addresses
-        raise HeronError(
-            "RUN010", f"no memory for an output of {size:,} bytes", hint="`heron compile` shows peak memory"
-        ) from e
+        raise no_memory(what, size) from e
 
 
-def copy(array: np.ndarray) -> np.ndarray:
-    """A C-contiguous copy. Raises RUN010 when memory is short."""
-    made = empty(array.shape, array.dtype)
+def copy(array: np.ndarray, what: str = "a copy") -> np.ndarray:
+    """A C-contiguous copy. Raises RUN010, which names it, when memory is short."""
+    made = empty(array.shape, array.dtype, what)
     made[...] = array
     return made
+
+
+def no_memory(what: str, size: int) -> HeronError:
+    """The error of memory that the system has not got."""
+    return HeronError(
+        "RUN010",
+        f"no memory for {what}: {size:,} bytes",
+        hint="`heron mem` shows what a program needs, and what would lower it",
+    )
 
 
 def kept_bytes() -> int:

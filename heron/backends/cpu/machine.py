@@ -37,6 +37,7 @@ class CpuMachine(Machine):
     alignment = CPU_ALIGNMENT
     #: the threads of the program; None: one thread
     pool: Pool | None = None
+    _no_blas = ""
 
     def can_share(self, i: Instruction, operand: int, output_index: ShapeIndex) -> bool:
         return computes_in_place(i, operand, output_index)
@@ -47,9 +48,12 @@ class CpuMachine(Machine):
         return {"hlo": pipeline.hlo(), "fused": pipeline.fuse(), "scheduled": pipeline.schedule()}
 
     def has_gemm(self, operands: ElementType, result: ElementType) -> bool:
-        if operands is result and operands in blas.PREFIX:
+        if int_gemm.multiplies(operands, result) or float_gemm.multiplies(operands, result):
             return True
-        return int_gemm.multiplies(operands, result) or float_gemm.multiplies(operands, result)
+        if operands is not result or operands not in blas.PREFIX:
+            return False
+        self._no_blas = blas.why_not()
+        return not self._no_blas
 
     def adds_products(self, t: GemmThunk) -> bool:
         return float_gemm.adds(t)
@@ -61,6 +65,8 @@ class CpuMachine(Machine):
         from heron.backends.cpu import parallel
 
         self.pool = pool(options.threads)
+        if self._no_blas:
+            trace.note(f"no BLAS, products are kernels: {self._no_blas}")
         if self.pool is not None:
             parallel.assign(((use.kernel, use.instruction) for use in uses.values()), trace)
         elif not pool_code.supported():

@@ -14,6 +14,7 @@ import numpy as np
 from heron.hlo import size_checks
 from heron.hlo.custom_calls import is_lower, letter, options
 from heron.hlo.evaluation import dynamic, linalg, sorting
+from heron.hlo.evaluation.scipy_part import scipy_part
 
 if TYPE_CHECKING:
     from heron.hlo.instruction import Instruction
@@ -50,9 +51,7 @@ def known() -> list[str]:
 
 def lapack(name: str, a: np.ndarray) -> Any:
     """The routine for arrays like `a`."""
-    from scipy.linalg import get_lapack_funcs  # slow to import, seldom needed
-
-    return get_lapack_funcs(name, (a,))
+    return scipy_part("linalg").get_lapack_funcs(name, (a,))
 
 
 def batched(i: Instruction, function: Callable[[np.ndarray], tuple[np.ndarray, ...]], a: np.ndarray) -> Any:

@@ -8,6 +8,7 @@ import numpy as np
 
 from heron.hlo.evaluation import complex_math, numeric
 from heron.hlo.evaluation.numeric import lift, lift_precise
+from heron.hlo.evaluation.scipy_part import scipy_part
 from heron.hlo.op import Attr, AttrKind, Op, Trait, op
 from heron.hlo.ops.rules import default, need_arrays, need_kind
 from heron.hlo.shape import Shape
@@ -292,9 +293,7 @@ class Erf(Transcendental):
     kinds = FLOAT
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
-        from scipy.special import erf  # slow to import, seldom needed
-
-        return erf(x)
+        return scipy_part("special").erf(x)
 
 
 # -- circular and hyperbolic functions ------------------------------------------------------------------------------

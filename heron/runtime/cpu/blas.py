@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any
 
 from heron.errors import HeronError
+from heron.hlo.evaluation.scipy_part import scipy_part
 from heron.hlo.types import C64, C128, F32, F64, ElementType
 
 #: element type → BLAS prefix
@@ -33,11 +34,21 @@ def _routines() -> dict[str, Any]:
     if unset:
         os.environ[_PATIENCE] = "15"
     try:
-        from scipy.linalg import cython_blas  # pyright: ignore[reportAttributeAccessIssue]
+        cython_blas = scipy_part("linalg.cython_blas")
     finally:
         if unset:
             del os.environ[_PATIENCE]
     return cython_blas.__pyx_capi__
+
+
+@cache
+def why_not() -> str:
+    """Why there are no routines to call; nothing where there are."""
+    try:
+        _routines()
+    except (HeronError, AttributeError) as error:
+        return (error.why or error.what) if isinstance(error, HeronError) else str(error)
+    return ""
 
 
 @cache

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from heron.hlo.evaluation.scipy_part import scipy_part
+
 #: elements from which on threads share a transform
 _SHARED = 1 << 16
 
@@ -23,13 +25,12 @@ class Transform:
     threads: int = field(default=1, repr=False)  # plans are the same on every machine
 
     def __call__(self, x: np.ndarray, out: np.ndarray) -> None:
-        from scipy import fft  # slow to import, seldom needed
-
         if not out.size:
             return
         if not x.size:  # nothing sums to nothing
             out[...] = 0
             return
+        fft = scipy_part("fft")
         function: Any = {"FFT": fft.fftn, "IFFT": fft.ifftn, "RFFT": fft.rfftn, "IRFFT": fft.irfftn}[self.kind]
         axes = tuple(range(x.ndim - len(self.lengths), x.ndim))
         in_place = self.kind in ("FFT", "IFFT") and out.flags.c_contiguous

@@ -15,6 +15,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from heron.hlo.evaluation.scipy_part import scipy_part
+
 
 def lapack(name: str, like: np.ndarray) -> Any:
     """The LAPACK routine for arrays like that one."""
@@ -28,9 +30,7 @@ def blas(name: str, like: np.ndarray) -> Any:
 
 @cache
 def _routine(find: str, name: str, dtype: np.dtype) -> Any:
-    import scipy.linalg  # slow to import, seldom needed
-
-    return getattr(scipy.linalg, find)(name, dtype=dtype)
+    return getattr(scipy_part("linalg"), find)(name, dtype=dtype)
 
 
 def for_kind(real: str, complex_: str, like: np.ndarray) -> Any:
