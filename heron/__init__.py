@@ -1,8 +1,8 @@
 """heron: a tensor compiler you can read.
 
 ``heron.parse(text)`` gives a `Module`, ``heron.evaluate(module, *arrays)`` its meaning by NumPy, and
-``heron.compile(module, target="cpu")`` an executable, callable on NumPy arrays. Names are loaded on first use, so that
-``import heron`` costs next to nothing.
+``heron.compile(module, target="cpu")`` an executable, callable on NumPy arrays. ``heron.save`` keeps it in a file.
+Names are loaded on first use, so that ``import heron`` costs next to nothing.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ __all__ = [
     "load",
     "parse",
     "rewrite",
+    "save",
 ]
 
 if TYPE_CHECKING:
+    from heron.archive import load, save
     from heron.backends import compile
     from heron.errors import HeronError
-    from heron.frontends import load
     from heron.frontends.jax import from_jax
     from heron.hlo.evaluator import evaluate, evaluate_devices
     from heron.hlo.module import Module
@@ -47,9 +48,10 @@ _HOMES = {
     "evaluate_devices": "heron.hlo.evaluator",
     "from_jax": "heron.frontends.jax",
     "jit": "heron.jitting",
-    "load": "heron.frontends",
+    "load": "heron.archive",
     "parse": "heron.hlo.text",
     "rewrite": "heron.passes.loading",
+    "save": "heron.archive",
 }
 
 

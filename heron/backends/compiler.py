@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from heron.codegen.llvm.code_cache import Key
     from heron.hlo.size_checks import SizeCheck
 
-STAGES = ("hlo", "fused", "scheduled", "buffers", "thunks", "mlir", "llvm", "ptx", "sass", "asm")
+STAGES = ("hlo", "fused", "scheduled", "buffers", "thunks", "graph", "mlir", "llvm", "ptx", "sass", "asm")
 
 
 @dataclass
@@ -195,6 +195,8 @@ class Stages:
             return c.buffers.report(values=True)
         if name == "thunks":
             return show(c.lowered[0])
+        if name == "graph":
+            return c.machine.graph(*c.lowered)
         fresh = Compilation(self.source, self.target, self.options, Trace())
         thunks, uses = fresh.lowered
         return fresh.machine.text(name, thunks, uses)

@@ -62,6 +62,10 @@ class Machine(ABC):
     def text(self, stage: str, thunks: Sequence, uses: dict[str, KernelUse]) -> str:
         """The text of a code stage: mlir, llvm, ptx, sass or asm. Raises TGT003 when the machine has no such stage."""
 
+    def graph(self, thunks: Sequence, uses: dict[str, KernelUse]) -> str:
+        """How a GPU runs the thunks: as graphs, with steps of the host. Raises TGT003 where there are none."""
+        raise no_stage(self.target, "graph")
+
     def cubin(self, uses: dict[str, KernelUse]) -> bytes:
         """Machine code of all kernels for an NVIDIA GPU. Raises TGT003 where kernels are for something else."""
         raise no_stage(self.target, "cubin")

@@ -187,5 +187,5 @@ class Executable(ABC):
         """Find out what each kernel uses of the machine (registers, …), for the trace; nothing to find on a CPU."""
 
     def stage(self, name: str) -> str:
-        """The program at a stage, as text: hlo, fused, scheduled, buffers, thunks, mlir, llvm, ptx, sass, asm."""
+        """The program at a stage, as text: hlo, fused, scheduled, buffers, thunks, graph, mlir, llvm, …"""
         return self._stages.text(name)

@@ -109,13 +109,17 @@ class RandomStateThunk:
 
 @dataclass(frozen=True, slots=True)
 class HostThunk:
-    """Call a Python function on NumPy views of the slices (a library routine with no native binding here)."""
+    """Call a Python function on NumPy views of the slices (a library routine with no native binding here).
+
+    The last ``results`` of them it writes, the others it reads.
+    """
 
     function: Callable[..., None]
     args: tuple[Slice, ...]
     types: tuple[tuple[np.dtype, tuple[int, ...]], ...]
     library: str
     source: str
+    results: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -139,7 +141,8 @@ def test_what_is_weighed_is_in_the_trace() -> None:
 def test_narrower_vectors(
     name: str, t: str, width: int, prefer_products: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tile_code, "vector_bits", lambda: width)
+    narrow = dataclasses.replace(tile_code.host(), width=width)
+    monkeypatch.setattr(tile_code, "host", lambda: narrow)
     tile_code._tile.cache_clear()
     try:
         lhs, rhs, out, attributes = VARIANTS[name]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
@@ -29,9 +30,7 @@ def rehearsed(**how: Any) -> Iterator[Recorder]:
     assert not recorder.problems, "\n".join(recorder.problems)
 
 
-def compile(
-    module: Module, recorder: Recorder, target: str = "cuda", options: Options | None = None
-) -> CudaExecutable:
+def compile(module: Module, recorder: Recorder, target: str = "sm_90", options: Options | None = None) -> CudaExecutable:
     """The program for the target, its kernels known to the recorder."""
     made = compiler.compile(module, target, options)
     assert isinstance(made, CudaExecutable)
@@ -42,7 +41,8 @@ def compile(
 def learn(executable: CudaExecutable, module: Module, recorder: Recorder, options: Options) -> None:
     """Teach the recorder the kernels of a program."""
     program = executable.program
-    simulated = Compilation(module, get(f"sim:{program.sm}"), options, Trace())
+    target = dataclasses.replace(get(executable.target), sim=True)
+    simulated = Compilation(module, target, options, Trace())
     _, uses = simulated.lowered
     assert set(uses) == set(program.kernels), "the simulated program has other kernels"
     machine, simulation = simulated.machine, Simulation("")
@@ -51,8 +51,9 @@ def learn(executable: CudaExecutable, module: Module, recorder: Recorder, option
         entry = program.kernels[name]
         kernel, count = _kernel(simulation, machine, name, use)
         assert (use.kernel.launch.grid, use.kernel.launch.block) == (entry.grid, entry.block)
-        image = program.images[entry.image].code
-        recorder.known.learn(image, entry.symbol or name, count + entry.zeros, _runner(kernel, count, recorder))
+        image, run = program.images[entry.image], _runner(kernel, count, recorder)
+        for code in filter(None, (image.code, image.ptx)):
+            recorder.known.learn(code, entry.symbol or name, count + entry.zeros, run)
 
 
 def _kernel(simulation: Simulation, machine: GpuMachine, name: str, use: KernelUse) -> tuple[Runner, int]:

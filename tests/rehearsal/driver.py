@@ -491,7 +491,9 @@ def _whole(address: int, size: int) -> bytes:
     table = int.from_bytes(data[40:48], "little")
     entry, count = (int.from_bytes(data[n : n + 2], "little") for n in (58, 60))
     ends: Iterable[int] = (
-        _end(data, table + n * entry) for n in range(count) if int.from_bytes(data[table + n * entry + 4 :][:4], "little") != 8
+        _end(data, table + n * entry)
+        for n in range(count)
+        if int.from_bytes(data[table + n * entry + 4 :][:4], "little") != 8
     )
     return ctypes.string_at(address, max([size, _program_headers(data), *ends]))
 

@@ -119,12 +119,13 @@ class CpuMachine(Machine):
             with trace.stage("machine code"):
                 jit.symbols.update(writer.externals)
                 code = jit.add(text, facts["name"], exports=[ENTRY], others=(o.result() for o in others))
+        objects = (*(o.result() for o in others), code)
         if jit.cache is not None:
-            for made in (*(o.result() for o in others), code):
+            for made in objects:
                 trace.decide(cache_decision(made.name, made.cached))
         memory = HostMemory(buffers, signature.arguments, signature.output_arrays)
         shared = self.pool if writer.shares else None
-        return CpuExecutable(jit.address(ENTRY), code, hosts, memory, shared, writer.profile, **facts)
+        return CpuExecutable(jit.address(ENTRY), objects, hosts, memory, shared, writer.profile, **facts)
 
     def text(self, stage: str, thunks: Sequence, uses: dict[str, KernelUse]) -> str:
         if stage == "mlir":

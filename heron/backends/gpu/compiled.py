@@ -59,13 +59,12 @@ class CompiledGpu(CudaExecutable):
         """The program with machine code where an assembler is here, else with PTX, which the driver compiles."""
         from heron.codegen.llvm.assemble import knows
 
-        code = b""
-        if self.ptx:
-            code = self.cubin.code if knows(self.sm) else self.ptx.encode()
-        images, table = [Image(code, self.sm)] if code else [], dict(self._table)
+        code = self.cubin.code if self.ptx and knows(self.sm) else b""
+        images = [Image(code, self.sm, self.ptx.encode())] if self.ptx else []
+        table = dict(self._table)
         for name, block in self.blocks.items():
             table[name] = replace(table[name], image=len(images), shared=block.shared, zeros=block.scratch_pointers)
-            images.append(Image(block.cubin, self.sm))
+            images.append(Image(block.cubin, self.sm, block.ptx.encode()))
         return GpuProgram(self._thunks, table, tuple(images), self.sm, self._graphs)
 
     @cached_property

@@ -135,6 +135,13 @@ class GpuMachine(Machine):
     def code_keys(self, thunks: Sequence, uses: dict[str, KernelUse], name: str) -> list[tuple[str, Key]]:
         return [] if self.target.sim or not uses else [(name, self._key(self.llvm(uses)))]
 
+    def graph(self, thunks: Sequence, uses: dict[str, KernelUse]) -> str:
+        from heron.backends.gpu.compiled import entries
+        from heron.runtime.cuda import plan
+
+        outputs = {name: entry.outputs for name, entry in entries(uses).items()}
+        return plan.text(plan.plan(thunks, outputs))
+
     def cubin(self, uses: dict[str, KernelUse]) -> bytes:
         from heron.codegen.llvm.assemble import assemble
 

@@ -41,7 +41,9 @@ def call(lowering: Lowering, i: Instruction, routine: Routine, library: str) -> 
         (leaf.element_type.dtype, tuple(leaf.dims[d] for d in order))
         for (_, _, leaf), order in zip(places, orders, strict=True)
     )
-    return [HostThunk(routine, tuple(lowering.slice(o, index) for o, index, _ in places), types, library, i.name)]
+    args = tuple(lowering.slice(o, index) for o, index, _ in places)
+    results = sum(leaf.is_array for _, leaf in i.shape.leaves())
+    return [HostThunk(routine, args, types, library, i.name, results)]
 
 
 def library_call(

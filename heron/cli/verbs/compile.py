@@ -18,7 +18,7 @@ from heron.cli.common import (
 )
 from heron.errors import HeronError
 
-STAGES = ("hlo", "fused", "scheduled", "buffers", "thunks", "mlir", "llvm", "ptx", "sass", "asm")
+STAGES = ("hlo", "fused", "scheduled", "buffers", "thunks", "graph", "mlir", "llvm", "ptx", "sass", "asm")
 BINARY = ("cubin",)  # stages that are no text
 
 
@@ -29,13 +29,15 @@ BINARY = ("cubin",)  # stages that are no text
         "heron compile model.hlo --target sm_90 --to ptx -o model.ptx",
         "heron compile model.hlo --target sm_90 --to cubin -o model.cubin",
         "heron compile model.hlo --target sm_90 --to mlir --print-after-all --kernel loop_add_fusion",
+        "heron compile model.hlo --target sm_90 --to graph",
         "heron compile model.hlo -o model.trace",
+        "heron compile model.hlo --target sm_90 -o model.heron",
     ),
 )
 @file_argument
 @target_option
 @click.option("--to", "stage", type=click.Choice((*STAGES, *BINARY)), help="Print the program at this stage.")
-@click.option("-o", "output", metavar="OUT", help="Write the stage's text to OUT, or the trace if it ends in .trace.")
+@click.option("-o", "output", metavar="OUT", help="Write the stage's text; the trace to .trace, the program to .heron.")
 @click.option("--kernel", metavar="NAME", help="With --to mlir: this kernel only.")
 @click.option("--print-after-all", "steps", is_flag=True, help="With --to mlir: print kernels after every transform.")
 @memory_limit_option
@@ -58,8 +60,10 @@ def command(
     from heron.trace import Trace
 
     wants_trace = output is not None and output.endswith(".trace")
-    if output is not None and stage is None and not wants_trace:
-        raise HeronError("CLI034", f"nothing to write to '{output}'", hint="--to STAGE, or a name that ends in .trace")
+    wants_program = output is not None and output.endswith(".heron") and stage is None
+    if output is not None and stage is None and not (wants_trace or wants_program):
+        hint = "--to STAGE, or a name that ends in .trace or .heron"
+        raise HeronError("CLI034", f"nothing to write to '{output}'", hint=hint)
     if stage in BINARY and (output is None or wants_trace):
         raise HeronError("CLI034", f"{stage} is no text: it needs a file", hint=f"--to {stage} -o model.{stage}")
     if (stage != "mlir" or wants_trace) and (kernel is not None or steps):
@@ -91,7 +95,11 @@ def command(
         executable = backends.compile(module, target=machine, options=options, trace=trace)
         executable.examine()
     trace.memory = trace.memory or dict(executable.memory)
-    if output is not None:
+    if wants_program:
+        from heron import archive
+
+        archive.save(executable, str(output))
+    elif output is not None:
         trace.program, trace.buffers = executable.stage("scheduled"), executable.assignment.to_json()
         trace.save(output)
     if stage is not None:

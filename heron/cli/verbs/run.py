@@ -28,6 +28,7 @@ from heron.cli.job import Job, job_options
         "heron run model.hlo --target sim:sm_90 --expect golden.npz",
         "heron run model.hlo --target sim:sm_90 --check all --random 0",
         "cat model.hlo | heron run - --random 0 --json",
+        "heron run model.heron --random 0",
     ),
 )
 @file_argument
@@ -50,17 +51,20 @@ def command(
     settings: tuple[str, ...],
     as_json: bool,
 ) -> int:
-    """Compile FILE (HLO text, - for standard input), run it and show its outputs.
+    """Compile FILE (HLO text, - for standard input), run it and show its outputs; or run a program that was saved.
 
     With --expect outputs are compared: exit code 0 if all agree, 1 if values differ.
     """
     from heron import targets
+    from heron.archive.loading import is_program
     from heron.cli import room
     from heron.cli.progress import interruptible, progress
     from heron.cli.report import flat
     from heron.errors import HeronError
     from heron.trace import Trace
 
+    if is_program(file):
+        return _run_saved(file, job, as_json)
     machine, options = targets.get(target), make_options(settings, memory_limit)
     if check is not None:
         options = options.with_settings([f"sim_check={check}"])
@@ -96,4 +100,31 @@ def command(
 
         spent = f"compiled in {seconds(compiled - start)}, ran in {seconds(done - compiled)}"
         click.echo(f"{module.name} on {target}: {spent}")
+    return job.finish(arrays, outputs, document, as_json)
+
+
+def _run_saved(file: str, job: Job, as_json: bool) -> int:
+    """Run a program that `heron compile -o FILE.heron` wrote, for the machine it is for."""
+    from heron.archive import load_program
+    from heron.cli.progress import interruptible
+    from heron.cli.report import flat
+    from heron.hlo.text import parse
+    from heron.trace.summary import seconds
+
+    start = time.perf_counter()
+    executable = load_program(file)
+    arrays = job.arrays(parse(executable.stage("scheduled")))
+    loaded = time.perf_counter()
+    with interruptible():
+        outputs = flat(executable(*arrays))
+    done = time.perf_counter()
+    document = {
+        "module": executable.name,
+        "target": executable.target,
+        "load_seconds": loaded - start,
+        "run_seconds": done - loaded,
+    }
+    if not as_json:
+        spent = f"loaded in {seconds(loaded - start)}, ran in {seconds(done - loaded)}"
+        click.echo(f"{executable.name} on {executable.target}: {spent}")
     return job.finish(arrays, outputs, document, as_json)

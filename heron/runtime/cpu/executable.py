@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from heron.codegen.llvm.jit import Object
 from heron.runtime.cpu.call import Call, load, quick_call
 from heron.runtime.cpu.pool import Pool
 from heron.runtime.cpu.profile import Profile
@@ -81,7 +82,7 @@ class CpuExecutable(Executable):
     def __init__(
         self,
         program: int,
-        code: Any,
+        objects: tuple[Object, ...],
         hosts: HostCalls,
         memory: HostMemory,
         pool: Pool | None,
@@ -92,7 +93,10 @@ class CpuExecutable(Executable):
         load()
         #: where the time of all calls went, if `Options.profile` asked for it
         self.profile = profile
-        self._code = code  # machine code lives as long as this
+        #: its object code, that of the program last; machine code lives as long as they do
+        self.objects = objects
+        #: whether threads share its work
+        self.shares = pool is not None
         self._hosts = hosts
         self._memory = memory
         self._pool = pool  # None: no work is shared

@@ -73,19 +73,14 @@ class Tile:
 
 def lanes(element: ElementType) -> int:
     """Elements of a vector on this machine."""
-    return vector_bits() // element.bits
-
-
-def vector_bits() -> int:
-    """Bits of a vector on this machine."""
-    return 512 if "+avx512f" in host().features.split(",") else 256
+    return host().width // element.bits
 
 
 def rows_for(vectors: int) -> int:
     """Rows of a tile of that many vectors so that sums, a row of the right array and an element of the left fit into
     this machine's registers; 0 when none do.
     """
-    sums = (30 if vector_bits() == 512 else 14) - vectors
+    sums = (30 if host().width == 512 else 14) - vectors
     # every row has a pointer as well
     return max(0, min(8 if vectors > 1 else MOST_ROWS, sums // vectors))
 

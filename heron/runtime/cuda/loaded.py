@@ -73,21 +73,12 @@ class Loaded:
         self.builder = Builder(
             self.driver, device.context, self.command, Controls(self._start, self._go_on, self._choose)
         )
-        self.calls = Calls(device, self.scratch)
+        self.calls = Calls(device, self._keep)
 
     # -- loading -----------------------------------------------------------------------------------------------------
     def _load(self, images: Sequence[Image]) -> dict[str, int]:
         """Modules and the function of each kernel."""
-        for image in images:
-            if not runs(self.device.capability, image.sm, image.is_machine_code):
-                has = self.device.capability
-                raise HeronError(
-                    "RUN041",
-                    f"code for {image.sm} does not run on {self.device.name}",
-                    why=f"its compute capability is {has[0]}.{has[1]}",
-                    hint="--target cuda compiles for the GPU of this machine",
-                )
-        modules = [self.device.load(image.code, f"kernels for {image.sm}") for image in images]
+        modules = [self.device.load(self._code(image), f"kernels for {image.sm}") for image in images]
         functions = {}
         for name, entry in self.program.kernels.items():
             function = self.device.function(modules[entry.image], entry.symbol or name)
@@ -95,6 +86,20 @@ class Loaded:
                 self.driver.cuFuncSetAttribute(function, libcuda.MAX_DYNAMIC_SHARED, entry.shared)
             functions[name] = function
         return functions
+
+    def _code(self, image: Image) -> bytes:
+        """What of an image the device runs: machine code if that fits, else PTX. Raises RUN041 when neither does."""
+        has = self.device.capability
+        if image.code and runs(has, image.sm, machine_code=True):
+            return image.code
+        if image.ptx and runs(has, image.sm, machine_code=False):
+            return image.ptx
+        raise HeronError(
+            "RUN041",
+            f"code for {image.sm} does not run on {self.device.name}",
+            why=f"its compute capability is {has[0]}.{has[1]}" + ("" if image.ptx else ", and there is no PTX"),
+            hint="--target cuda compiles for the GPU of this machine",
+        )
 
     def _can_control(self) -> bool:
         """Whether the kernels conditional nodes need load here."""
@@ -137,6 +142,7 @@ class Loaded:
         for slot in self._slots.values():
             for graph in slot.graphs.values():
                 graph.close()
+        self.calls.close()
         for address, size in self._kept:
             self.device.memory.free(address, size)
         self._kept.clear()
@@ -171,10 +177,10 @@ class Loaded:
             if graph is None:
                 graph = self._graph(section, slot, key, bases)
             graph.launch(self.device.stream)
-        except CallFailed as error:
-            if error.is_fault:
+        except HeronError as error:  # of the driver, or of a library whose calls cannot be captured
+            if isinstance(error, CallFailed) and error.is_fault:
                 raise
-            slot.refused = f"{error.call}: {error.why}"
+            slot.refused = f"{error.what}: {error.why}"
             self.notes.append(f"no graph of {len(section.nodes)} nodes: {slot.refused}; run step by step instead")
             self._on_streams(section, slot, bases, None)
 
@@ -302,10 +308,6 @@ class Loaded:
         if not self._capture_stream:
             self._capture_stream = self.device.new_stream()
         return Captured(self.driver, slices, call, self._capture_stream)
-
-    def scratch(self, size: int) -> int:
-        """Scratch memory for a library's call, for as long as the program is loaded."""
-        return self._keep(size)
 
     def _helper(self, function: int, slices: Sequence[Slice], numbers: Sequence[int]) -> Kernel:
         return Kernel(self.driver, function, (1, 1, 1), (1, 1, 1), slices, numbers)

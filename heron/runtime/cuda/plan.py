@@ -14,8 +14,10 @@ from heron.buffers.assignment import Slice
 from heron.runtime.thunks import (
     ConditionalThunk,
     CopyThunk,
+    GemmThunk,
     HostThunk,
     KernelThunk,
+    LibraryThunk,
     RandomStateThunk,
     Thunk,
     WhileThunk,
@@ -27,6 +29,8 @@ from heron.runtime.thunks import (
 UNROLLED_NODES = 256
 #: where the program's random state lies, as if it were an allocation
 STATE = Slice(-1, 0, 16)
+#: where libraries work beside their arrays: one call at a time
+_SCRATCH = Slice(-2, 0, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,8 +209,19 @@ def effects(thunk: Thunk, outputs: Outputs) -> tuple[tuple[Slice, ...], tuple[Sl
         case ConditionalThunk():
             reads, writes = _effects_of([t for b in thunk.branches for t in b], outputs)
             return (*reads, thunk.selector), writes
-    slices = _slices(thunk)
-    return slices, slices
+        case GemmThunk():
+            return (thunk.lhs, thunk.rhs, _SCRATCH), (thunk.out, _SCRATCH)
+        case HostThunk():
+            return _split(thunk)
+        case LibraryThunk():
+            reads, writes = _split(thunk.on_host)
+            return (*reads, _SCRATCH), (*writes, _SCRATCH)
+    raise AssertionError(thunk)
+
+
+def _split(thunk: HostThunk) -> tuple[tuple[Slice, ...], tuple[Slice, ...]]:
+    first = len(thunk.args) - thunk.results
+    return thunk.args[:first], thunk.args[first:]
 
 
 def _effects_of(sequence: Sequence[Thunk], outputs: Outputs) -> tuple[tuple[Slice, ...], tuple[Slice, ...]]:
@@ -217,18 +232,6 @@ def _effects_of(sequence: Sequence[Thunk], outputs: Outputs) -> tuple[tuple[Slic
         reads.update(dict.fromkeys(r))
         writes.update(dict.fromkeys(w))
     return tuple(reads), tuple(writes)
-
-
-def _slices(thunk: Thunk) -> tuple[Slice, ...]:
-    """Every slice a thunk names."""
-    found: list[Slice] = []
-    for name in thunk.__slots__:
-        value = getattr(thunk, name)
-        if isinstance(value, Slice):
-            found.append(value)
-        elif isinstance(value, tuple):
-            found.extend(v for v in value if isinstance(v, Slice))
-    return tuple(found)
 
 
 def _section(run: Sequence[tuple[Thunk, tuple[Section, ...]]], outputs: Outputs) -> Section:

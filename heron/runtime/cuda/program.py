@@ -33,14 +33,11 @@ class KernelEntry:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """Code of some kernels: machine code (a cubin) or PTX, made for ``sm``."""
+    """Code of some kernels, made for ``sm``: machine code (a cubin), empty where no assembler was, and PTX."""
 
     code: bytes
     sm: str
-
-    @property
-    def is_machine_code(self) -> bool:
-        return self.code.startswith(b"\x7fELF")
+    ptx: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import numpy as np
 import heron
 from heron.hlo.module import Module
 
-#: three kernels in a row, in two branches that join; a product between
+#: products in two branches that join, and a kernel
 DIAMOND = """HloModule diamond
 
 ENTRY main {
@@ -16,7 +16,8 @@ ENTRY main {
   a = f32[16,16] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
   b = f32[16,16] dot(y, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
   c = f32[16,16] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  d = f32[16,16] add(c, x)
+  s = f32[16,16] sine(c)
+  d = f32[16,16] add(s, x)
   ROOT e = f32[16,16] dot(d, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
 }
 """

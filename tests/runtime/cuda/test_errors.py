@@ -115,7 +115,7 @@ def test_a_kernel_that_faults_is_named(options: Options) -> None:
     module, arrays = parse(DIAMOND), matrices()
     with rehearsed() as recorder:
         executable = compile(module, recorder, options=options)
-        (kernel,) = executable.program.kernels
+        *_, kernel = executable.program.kernels
         recorder.faults.add(kernel)
         with pytest.raises(HeronError, match="RUN044") as caught:
             executable(*arrays)

@@ -18,7 +18,7 @@ NO_GRAPHS = Options(graphs=False)
 def test_values(options: Options) -> None:
     module, arrays = parse(DIAMOND), matrices()
     with rehearsed() as recorder:
-        executable = compile(module, recorder, options=options)
+        executable = compile(module, recorder, "cuda", options)
         close(executable(*arrays), module, *arrays)
         assert bool(recorder.count("cuGraphLaunch")) == options.graphs
 
@@ -96,12 +96,38 @@ def test_a_graph_that_cannot_be_changed_is_made_anew() -> None:
         executable = compile(module, recorder)
         held = []
         for seed in range(5):
-            recorder.fail["cuGraphExecChildGraphNodeSetParams"] = (910, 0)
+            recorder.fail["cuGraphExecKernelNodeSetParams_v2"] = (910, 0)
             pair = matrices(seed)
             given = [put(a, executable.device) for a in pair]
             held.append((given, executable.on_device(*given)[0]))
             close(held[-1][1].numpy(), module, *pair)
         assert recorder.count("cuGraphInstantiateWithFlags") == 5
+
+
+def test_library_calls_are_captured() -> None:
+    module = parse(DIAMOND.replace("16,16", "128,128"))
+    with rehearsed() as recorder:
+        executable = compile(module, recorder)
+        held = []
+        for seed in range(5):
+            pair = [a / 8 for a in matrices(seed, shape=(128, 128))]
+            given = [put(a, executable.device) for a in pair]
+            held.append((given, executable.on_device(*given)[0]))
+            close(held[-1][1].numpy(), module, *pair)
+        assert recorder.count("cuStreamEndCapture") == recorder.count("cuGraphAddChildGraphNode") + recorder.count(
+            "cuGraphExecChildGraphNodeSetParams"
+        )
+        assert recorder.count("cuGraphExecChildGraphNodeSetParams")
+
+
+def test_a_library_that_cannot_be_captured() -> None:
+    module, arrays = parse(DIAMOND.replace("16,16", "128,128")), matrices(shape=(128, 128))
+    with rehearsed() as recorder:
+        executable = compile(module, recorder)
+        recorder.fail["cuStreamBeginCapture_v2"] = (900, 0)
+        executable(*arrays)
+        assert "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED" in executable.load().notes[0]
+        assert recorder.count("cuGraphLaunch") == 0
 
 
 def test_donated_arrays() -> None:
