@@ -63,6 +63,21 @@ class ConvolutionThunk:
 
 
 @dataclass(frozen=True, slots=True)
+class FftThunk:
+    """A Fourier transform of the last ``len(lengths)`` dimensions of a row-major operand of `dims`; ``kind`` as HLO has
+    it.
+    """
+
+    operand: Slice
+    out: Slice
+    kind: str
+    lengths: tuple[int, ...]
+    dims: tuple[int, ...]
+    element_type: ElementType
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class CopyThunk:
     """Copy ``target.size`` bytes; the two slices never overlap partly."""
 
@@ -145,6 +160,7 @@ Thunk = (
     KernelThunk
     | GemmThunk
     | ConvolutionThunk
+    | FftThunk
     | CopyThunk
     | WhileThunk
     | ConditionalThunk
@@ -200,6 +216,10 @@ def show(sequence: Sequence, indent: str = "") -> str:
             case ConvolutionThunk():
                 places = f"{place(t.out)} = {place(t.lhs)} * {place(t.rhs)}"
                 lines.append(f"{indent}convolution {t.products.summary} {t.element_type} {places}  // {t.source}")
+            case FftThunk():
+                lengths = "x".join(map(str, t.lengths))
+                places = f"{place(t.out)} = {place(t.operand)}"
+                lines.append(f"{indent}{t.kind} {lengths} {t.element_type} {places}  // {t.source}")
             case CopyThunk():
                 lines.append(f"{indent}copy {place(t.target)} = {place(t.origin)}  // {t.source}")
             case WhileThunk():

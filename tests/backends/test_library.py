@@ -42,7 +42,8 @@ TRANSFORMS = [
 def test_transforms(case: tuple[str, str, str, str], target: str) -> None:
     source, result, kind, lengths = case
     exe = assert_agrees(program([source], result, f"fft(p0), fft_type={kind}, fft_length={{{lengths}}}"), target)
-    assert exe.trace.thunks == {"scipy.fft" if target == "cpu" else "cufft": 1}
+    (library,) = exe.trace.thunks
+    assert library in (("scipy.fft", "fft") if target == "cpu" else ("cufft",))
 
 
 # -- linear algebra ----------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from heron.hlo.evaluation.draws import FIRST_STATE
 from heron.hlo.types import ElementType
 from heron.runtime.cpu import blas, float_gemm, int_gemm
 from heron.runtime.cpu.convolution import write_convolution
+from heron.runtime.cpu.fft import write_fft
 from heron.runtime.cpu.pool import Pool
 from heron.runtime.cpu.profile import TABLE, Profile, is_step
 from heron.runtime.cpu.share import COPY_BLOCK, COPY_BLOCKS, kernel_range, write_copy, write_kernel
@@ -24,6 +25,7 @@ from heron.runtime.thunks import (
     ConditionalThunk,
     ConvolutionThunk,
     CopyThunk,
+    FftThunk,
     GemmThunk,
     HostThunk,
     KernelThunk,
@@ -176,6 +178,8 @@ class ProgramWriter:
                 self.gemm(t)
             case ConvolutionThunk():
                 write_convolution(self, t)
+            case FftThunk():
+                write_fft(self, t)
             case CopyThunk():
                 self.copy(t)
             case WhileThunk():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 from math import ceil, prod
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from heron.hlo.types import ElementType
 from heron.runtime.cpu import tile_code
 from heron.runtime.cpu.share import write_range
+from heron.runtime.cpu.tables import write_table
 from heron.runtime.cpu.tile_code import DRIVER, LOOPS, MOST_ROWS, SUMMED, Tile
 from heron.runtime.strided import Rows, Step, Tiling
 
@@ -113,8 +114,8 @@ class _Tables:
         words.append(self.rows())
         assert len(t.loops) == LOOPS
         for loop in t.loops:
-            words += [len(loop.walk), self.table("steps", (n for s in loop.walk for n in self.step(s)))]
-        return self.table("job", words)
+            words += [len(loop.walk), write_table(self.w, "steps", (n for s in loop.walk for n in self.step(s)))]
+        return write_table(self.w, "job", words)
 
     def step(self, s: Step) -> tuple[int, int, int, int]:
         return s.out * self.size, s.lhs * self.size, s.rhs * self.size, s.count
@@ -123,10 +124,10 @@ class _Tables:
         words: list[int | str] = []
         for rows in self.cut.rows:
             words += [self.function(rows, last=False), self.function(rows, last=True), len(rows.steps)]
-            words.append(self.table("places", chain.from_iterable(map(self.places, rows.steps))))
+            words.append(write_table(self.w, "places", chain.from_iterable(map(self.places, rows.steps))))
             outs = [out * self.size for out in rows.outs]
             words += outs + [0] * (MOST_ROWS - len(outs))
-        return self.table("rows", words)
+        return write_table(self.w, "rows", words)
 
     def places(self, step: _Step) -> list[int]:
         return [step[0] * self.size, *(-1 if place is None else place * self.size for place in step[1])]
@@ -139,12 +140,3 @@ class _Tables:
         tile = Tile(self.element, len(rows.outs), made.last if last else made.vectors, masked, self.t.lanewise)
         self.w.declare(tile.name, f"void @{tile.name}({', '.join(['ptr'] * 6)})", tile_code.address(tile))
         return "@" + tile.name
-
-    def table(self, hint: str, words: Iterable[int | str]) -> str:
-        """The symbol of a constant of words, each a number or a symbol."""
-        items = [f"ptr {word}" if isinstance(word, str) else f"i64 {int(word)}" for word in words]
-        symbol = self.w.label(f"@heron_{hint}_")
-        kinds = ", ".join(item.split(" ", 1)[0] for item in items)
-        text = f"{symbol} = private unnamed_addr constant {{ {kinds} }} {{ {', '.join(items)} }}, align 8"
-        self.w.declarations[symbol] = text
-        return symbol
