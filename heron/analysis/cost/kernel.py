@@ -9,7 +9,7 @@ from heron.analysis.cost.reuse import evaluations, in_place, reads
 from heron.analysis.cost.traffic import bytes_written
 from heron.analysis.cost.work import OP_FLOPS, element_flops, first_array, flops
 from heron.hlo.instruction import Instruction
-from heron.hlo.library import gemm
+from heron.hlo.library import conv, gemm
 from heron.hlo.shape import Shape
 
 #: ops whose element costs a call of a maths function
@@ -17,7 +17,7 @@ TRANSCENDENTAL = frozenset(name for name, cost in OP_FLOPS.items() if cost >= 12
 
 #: what cores' matrix units do
 _MATRIX = frozenset({"dot", "convolution", "ragged-dot", "scaled-dot"})
-PRODUCT_CALLS = frozenset(gemm.TARGETS)
+PRODUCT_CALLS = frozenset((*gemm.TARGETS, *conv.TARGETS))
 
 #: ops that read an operand from anywhere: neighbouring threads need not read neighbouring elements
 _SCATTERED = frozenset({"gather", "scatter"})

@@ -7,7 +7,7 @@ from math import prod
 from heron.analysis.prefix_scan import is_long_scan
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
-from heron.hlo.library import gemm
+from heron.hlo.library import conv, gemm
 from heron.hlo.shape import Shape
 
 #: what one element of an op costs, in flops of a machine with multiply and add; 1 where not listed
@@ -43,7 +43,14 @@ def element_flops(i: Instruction) -> float:
 
 def library_flops(i: Instruction) -> float:
     """Work for one element of what a library's call computes: products sum over contracted dimensions; else 1."""
-    if i.attrs["custom_call_target"] not in gemm.TARGETS:
+    target = i.attrs["custom_call_target"]
+    if target in conv.TARGETS:
+        output = i.operands[{conv.BACKWARD_INPUT: 0, conv.BACKWARD_FILTER: 1}.get(target, 0)].shape
+        output = first_array(i) if target in (conv.FORWARD, conv.FUSED) else output
+        kernel = first_array(i) if target == conv.BACKWARD_FILTER else i.operands[1].shape
+        taps = kernel.num_elements / max(1, kernel.dims[i.attrs["dim_labels"].kernel_output])
+        return 2.0 * taps * output.num_elements / max(1, first_array(i).num_elements)
+    if target not in gemm.TARGETS:
         return 1.0
     lhs = i.operands[0].shape.dims
     return 2.0 * prod(lhs[d] for d in gemm.read(i).lhs_contracting)

@@ -72,6 +72,11 @@ def optimise() -> Pipeline:
             # dots that are left and share an operand become one; then once more what that makes possible
             get("dot-merger"),
             Fixpoint("simplification-2", [get("convert-mover"), get("algebraic-simplifier")]),
+            # convolutions as cuDNN takes them; the transposes and pads this makes go where they cost least
+            get("conv-rewriter", weigh=True),
+            get("cudnn-fused-conv-rewriter"),
+            get("conv-padding-legalization"),
+            Fixpoint("simplification-3", [get("convert-mover"), get("algebraic-simplifier")]),
             get("cse"),
             get("dce"),
             # what reductions, sorts and loops call is compared and compiled once where it is the same

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from heron.backends.library.convolution_call import convolution_call
 from heron.backends.library.host import Routine, call, is_by_columns, library_call
 from heron.backends.library.matmul import matmul
 from heron.errors import HeronError
 from heron.hlo import custom_calls
 from heron.hlo.custom_calls import is_lower, letter
 from heron.hlo.instruction import Instruction
-from heron.hlo.library import gemm
+from heron.hlo.library import conv, gemm
 from heron.runtime.cuda.libraries.cublas import TriangularSolve
 from heron.runtime.cuda.libraries.cusolver import Factorization
 from heron.runtime.library import lapack
@@ -47,6 +48,8 @@ def custom_call(lowering: Lowering, i: Instruction) -> list[Thunk]:
     """A routine by the name of its target. Raises GEN011 for a target not known."""
     if i.custom_call_target in gemm.TARGETS:
         return matmul(lowering, i)
+    if i.custom_call_target in conv.TARGETS:
+        return convolution_call(lowering, i)
     make = _ROUTINES.get(custom_calls.routine(i.custom_call_target))
     if make is None:
         raise HeronError(

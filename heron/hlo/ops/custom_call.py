@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import heron.hlo.evaluation.conv_calls
 import heron.hlo.evaluation.gemm_calls
 import heron.hlo.evaluation.resharding
 import heron.hlo.evaluation.spectral

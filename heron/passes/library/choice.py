@@ -46,6 +46,29 @@ def absent(library: str, ctx: PassContext) -> str:
     return ""
 
 
+#: of the rate of plain arithmetic, what a kernel reaches that sums window by window, each element by itself
+_WINDOWS = 0.1
+
+
+def weigh_convolution(i: Instruction, ctx: PassContext) -> bool:
+    """Whether cuDNN, with a transpose of the filter and of nothing else, is quicker than a kernel of our own."""
+    target: Any = ctx.target
+    if target is None:
+        return True
+    cost = kernel_cost(i)
+    rate = target.flops_of("f32") * _WINDOWS
+    moved = cost.moved / target.memory_bandwidth
+    own = target.launch_seconds + max(cost.flops / rate if rate else 0.0, moved)
+    filter_bytes = 2 * i.operands[1].shape.byte_size / target.memory_bandwidth
+    library = estimate(cost, target).seconds + target.launch_seconds + filter_bytes
+    reason = "cuDNN, with its filter transposed, against a kernel of our own"
+    return bool(
+        ctx.decide(
+            library < own, reason, subject=i.name, object="cudnn", cost_before=own * 1e6, cost_after=library * 1e6
+        )
+    )
+
+
 def library_way(i: Instruction, target: Target | None) -> Way:
     """A product (dot, or its custom call) by cuBLASLt: the part of the peak that its kernels reach, and a launch."""
     return Way(CUBLASLT, estimate(kernel_cost(i), target).seconds if target is not None else 0.0)

@@ -1,0 +1,68 @@
+"""Custom calls of convolutions: cuDNN on a GPU, NumPy elsewhere."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from heron.backends.library.host import call, library_call, memory_order
+from heron.errors import HeronError
+from heron.hlo.instruction import Instruction
+from heron.hlo.library import conv
+from heron.runtime.cuda.libraries.cudnn import Convolution as Descriptor
+from heron.runtime.library.convolution import Convolution
+from heron.runtime.thunks import Thunk
+
+if TYPE_CHECKING:
+    from heron.backends.lower import Lowering
+
+_KINDS = {
+    conv.FORWARD: "forward",
+    conv.FUSED: "fused",
+    conv.BACKWARD_INPUT: "backward input",
+    conv.BACKWARD_FILTER: "backward filter",
+}
+
+
+def convolution_call(lowering: Lowering, i: Instruction) -> list[Thunk]:
+    """A convolution and its epilogue. Raises GEN013 for arrays that do not have features innermost."""
+    config, result = conv.read(i), (i.shape.tuple_shapes or (i.shape,))[0]
+    target, operands = i.custom_call_target, len(i.operands)
+    routine = Convolution(target, config, i.window, i.dim_labels, i.feature_group_count, operands, result)
+    if lowering.target.kind == "cpu":
+        return call(lowering, i, routine, "numpy")
+    _need_order(i)
+    window = i.window
+    facts = (
+        _KINDS[target],
+        tuple((d.pad_low, d.pad_high) for d in window),
+        tuple(d.stride for d in window),
+        tuple(d.window_dilation for d in window),
+    )
+
+    def describe(arrays: tuple) -> Descriptor:
+        given = config.activation, config.scale, config.side_scale, config.leak, max(config.algorithm, -1)
+        return Descriptor(arrays, *facts, operands, i.feature_group_count, *given)
+
+    return library_call(lowering, i, describe, routine)
+
+
+def _need_order(i: Instruction) -> None:
+    """Raise GEN013 unless arrays lie as batch, space, features, and filters as output, space, input features."""
+    d = i.dim_labels
+    orders = {
+        "input": (d.input_batch, *d.input_spatial, d.input_feature),
+        "kernel": (d.kernel_output, *d.kernel_spatial, d.kernel_input),
+        "output": (d.output_batch, *d.output_spatial, d.output_feature),
+    }
+    result = (i.shape.tuple_shapes or (i.shape,))[0]
+    x, w = (o.shape for o in i.operands[:2])
+    found = {
+        conv.BACKWARD_INPUT: {"output": x, "kernel": w, "input": result},
+        conv.BACKWARD_FILTER: {"input": x, "output": w, "kernel": result},
+    }.get(i.custom_call_target, {"input": x, "kernel": w, "output": result})
+    for role, shape in found.items():
+        if memory_order(shape) != orders[role]:
+            raise HeronError(
+                "GEN013", f"{role} of '{i.name}' is not laid out with features innermost", where=str(i),
+                hint="conv-rewriter makes calls in this form",
+            )  # fmt: skip

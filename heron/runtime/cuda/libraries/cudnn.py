@@ -1,0 +1,214 @@
+"""cuDNN: convolutions and their derivatives, with scale, side input, bias and activation.
+
+Arrays have features innermost. By the functions cuDNN has had since version 7: plain C, and in version 9 too.
+Source: https://docs.nvidia.com/deeplearning/cudnn and cudnn_cnn.h of cuDNN 9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from ctypes import byref, c_double, c_float, c_int, c_size_t, c_void_p
+from dataclasses import dataclass
+from math import prod
+from typing import ClassVar
+
+from heron.hlo import types as t
+from heron.hlo.types import ElementType
+from heron.runtime.cuda.libraries.base import Array, Descriptor, Workspace
+from heron.runtime.cuda.libraries.bound import Bound, ints
+from heron.runtime.cuda.libraries.native import Functions
+
+#: cudnnDataType_t
+DATA_TYPES: dict[ElementType, int] = {t.F32: 0, t.F64: 1, t.F16: 2, t.S8: 3, t.S32: 4, t.BF16: 9}
+#: cudnnActivationMode_t
+_ACTIVATIONS = {"kNone": 5, "kRelu": 1}
+_NHWC, _CROSS_CORRELATION, _PROPAGATE_NAN = 1, 1, 1
+#: cudnnMathType_t: f32 is computed in f32; other types on tensor cores
+_TENSOR_OP_MATH, _FMA_MATH = 1, 3
+#: algorithms that take every convolution and give the same bits each time
+_PRECOMPUTED_GEMM, _BACKWARD = 1, 1
+
+
+@dataclass(frozen=True)
+class Convolution(Descriptor):
+    """A convolution; strides and the like are those of the forward one. Arrays: operands, the result, workspace.
+
+    ``kind``: forward (x, w), fused (x, w, bias, maybe side), backward input (dy, w), backward filter (x, dy).
+    """
+
+    library: ClassVar[str] = "cudnn"
+    routine: ClassVar[str] = "convolution"
+
+    kind: str
+    padding: tuple[tuple[int, int], ...]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    operands: int = 2
+    groups: int = 1
+    activation: str = "kNone"
+    scale: float = 1.0
+    side_scale: float = 0.0
+    leak: float = 0.0
+    algorithm: int = -1
+
+    @property
+    def roles(self) -> tuple[int, int, int]:
+        """The numbers of the arrays that are input, filter and output of the convolution forward."""
+        out = self.operands
+        return {"backward input": (out, 1, 0), "backward filter": (0, out, 1)}.get(self.kind, (0, 1, out))
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    input: c_void_p
+    filter: c_void_p
+    output: c_void_p
+    window: c_void_p
+    algorithm: c_int
+    workspace: int
+    bias: c_void_p | None = None
+    activation: c_void_p | None = None
+
+
+class CuDnn(Bound[_Plan]):
+    """The library, with descriptors of its own for each call it has seen."""
+
+    name = "cudnn"
+
+    def __init__(
+        self, workspace: Workspace | None = None, functions: Functions | None = None, driver: Functions | None = None
+    ) -> None:
+        super().__init__(workspace, functions, driver)
+        self._handle = c_void_p()
+        self.functions.call("cudnnCreate", byref(self._handle))
+
+    def prepare(self, descriptor: Descriptor) -> int:
+        return self.plan(descriptor).workspace
+
+    def make(self, descriptor: Descriptor) -> _Plan:
+        d = descriptor
+        if not isinstance(d, Convolution):
+            raise self.refuse(d, "it is no convolution")
+        if any(low != high or low < 0 for low, high in d.padding):
+            raise self.refuse(d, "it pads both ends alike")
+        if d.activation not in _ACTIVATIONS:
+            raise self.refuse(d, f"it has no activation {d.activation} behind a convolution")
+        x, w, y = (d.arrays[n] for n in d.roles)
+        if any(a.element_type not in DATA_TYPES for a in (x, w, y)):
+            raise self.refuse(d, "it does not know the element type")
+        parts = self._tensor(x), self._filter(w), self._tensor(y)
+        window = self._window(d, x.element_type)
+        algorithm = c_int(d.algorithm if d.algorithm >= 0 else self._default(d))
+        size = c_size_t()
+        order = {"backward input": (1, 2, 0), "backward filter": (0, 2, 1)}.get(d.kind, (0, 1, 2))
+        first, second, third = (parts[n] for n in order)
+        name = f"cudnnGetConvolution{_NAMES[d.kind]}WorkspaceSize"
+        self.functions.call(name, self._handle, first, second, window, third, algorithm, byref(size))
+        if d.kind != "fused":
+            return _Plan(*parts, window, algorithm, size.value)
+        return _Plan(*parts, window, algorithm, size.value, self._bias(d), self._activation(d))
+
+    def call(self, stream: int, buffers: Sequence[int], descriptor: Descriptor) -> None:
+        plan, d = self.plan(descriptor), descriptor
+        assert isinstance(d, Convolution)
+        scratch = c_void_p(self.scratch(stream, plan.workspace)), c_size_t(plan.workspace)
+        x, w, y = (c_void_p(buffers[n]) for n in d.roles)
+        kind = c_double if d.arrays[0].element_type is t.F64 else c_float
+        alpha, beta = byref(kind(d.scale)), byref(kind(0.0))
+        how = plan.window, plan.algorithm, *scratch
+        with self._lock:  # the stream belongs to the handle
+            self.functions.call("cudnnSetStream", self._handle, c_void_p(stream))
+            match d.kind:
+                case "backward input":
+                    arguments = (plan.filter, w, plan.output, y, *how, beta, plan.input, x)
+                case "backward filter":
+                    arguments = (plan.input, x, plan.output, y, *how, beta, plan.filter, w)
+                case "fused":
+                    bias, side = c_void_p(buffers[2]), c_void_p(buffers[3]) if d.side_scale else y
+                    by = byref(kind(d.side_scale))
+                    after = by, plan.output, side, plan.bias, bias, plan.activation, plan.output, y
+                    arguments = (plan.input, x, plan.filter, w, *how, *after)
+                case _:
+                    arguments = (plan.input, x, plan.filter, w, *how, beta, plan.output, y)
+            function = "BiasActivationForward" if d.kind == "fused" else _NAMES[d.kind]
+            self.functions.call(f"cudnnConvolution{function}", self._handle, alpha, *arguments)
+
+    def close(self) -> None:
+        for plan in self._plans.values():
+            kinds = (
+                ("Tensor", plan.input),
+                ("Filter", plan.filter),
+                ("Tensor", plan.output),
+                ("Convolution", plan.window),
+            )
+            for kind, made in (*kinds, ("Tensor", plan.bias), ("Activation", plan.activation)):
+                if made is not None:
+                    self.functions.call(f"cudnnDestroy{kind}Descriptor", made)
+        self._plans.clear()
+        if self._handle:
+            self.functions.call("cudnnDestroy", self._handle)
+            self._handle = c_void_p()
+
+    # -- its descriptors ---------------------------------------------------------------------------------------------
+    def _new(self, kind: str) -> c_void_p:
+        made = c_void_p()
+        self.functions.call(f"cudnnCreate{kind}Descriptor", byref(made))
+        return made
+
+    def _tensor(self, a: Array) -> c_void_p:
+        made, sizes = self._new("Tensor"), _sizes(a)
+        batch, features, *space = sizes
+        strides, step = [], features
+        for n in reversed(space):
+            strides.insert(0, step)
+            step *= n
+        number = c_int(DATA_TYPES[a.element_type])
+        rank = c_int(len(sizes))
+        self.functions.call("cudnnSetTensorNdDescriptor", made, number, rank, ints(sizes), ints((step, 1, *strides)))
+        return made
+
+    def _filter(self, a: Array) -> c_void_p:
+        made, sizes = self._new("Filter"), _sizes(a)
+        number, rank = c_int(DATA_TYPES[a.element_type]), c_int(len(sizes))
+        self.functions.call("cudnnSetFilterNdDescriptor", made, number, c_int(_NHWC), rank, ints(sizes))
+        return made
+
+    def _window(self, d: Convolution, x: ElementType) -> c_void_p:
+        made = self._new("Convolution")
+        wide = {t.F64: t.F64, t.S8: t.S32}.get(x, t.F32)
+        padding, strides = tuple(low for low, _ in d.padding), d.strides
+        dilations = d.dilations
+        if len(strides) == 1:  # two dimensions are the fewest
+            padding, strides, dilations = (0, *padding), (1, *strides), (1, *dilations)
+        given = ints(padding), ints(strides), ints(dilations), c_int(_CROSS_CORRELATION), c_int(DATA_TYPES[wide])
+        self.functions.call("cudnnSetConvolutionNdDescriptor", made, c_int(len(strides)), *given)
+        if d.groups > 1:
+            self.functions.call("cudnnSetConvolutionGroupCount", made, c_int(d.groups))
+        math = _FMA_MATH if x is t.F32 else _TENSOR_OP_MATH
+        self.functions.call("cudnnSetConvolutionMathType", made, c_int(math))
+        return made
+
+    def _bias(self, d: Convolution) -> c_void_p:
+        bias = d.arrays[2]
+        rank = len(_sizes(d.arrays[0]))
+        return self._tensor(Array(bias.element_type, (*(1,) * (rank - 1), prod(bias.dims))))
+
+    def _activation(self, d: Convolution) -> c_void_p:
+        made = self._new("Activation")
+        mode = c_int(_ACTIVATIONS[d.activation])
+        self.functions.call("cudnnSetActivationDescriptor", made, mode, c_int(_PROPAGATE_NAN), c_double(0.0))
+        return made
+
+    def _default(self, d: Convolution) -> int:
+        return _BACKWARD if d.kind.startswith("backward") else _PRECOMPUTED_GEMM
+
+
+_NAMES = {
+    "forward": "Forward", "fused": "Forward", "backward input": "BackwardData", "backward filter": "BackwardFilter",
+}  # fmt: skip
+
+
+def _sizes(a: Array) -> tuple[int, ...]:
+    """Batch, features, then space, of which there are at least two dimensions."""
+    batch, *space, features = a.dims
+    return (batch, features, *(1,) * (2 - len(space)), *space)

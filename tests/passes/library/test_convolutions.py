@@ -1,0 +1,176 @@
+"""conv-rewriter, conv-padding-legalization and cudnn-fused-conv-rewriter: which calls, and that values stay."""
+
+from __future__ import annotations
+
+import pytest
+
+from heron import Options, targets
+from heron.hlo.library import conv
+from heron.hlo.module import Module
+from heron.hlo.text import parse
+from heron.hlo.verifier import verify
+from heron.passes import registry
+from heron.passes.checks import ValueCheck
+from heron.passes.context import PassContext
+
+PASSES = ("conv-rewriter", "cudnn-fused-conv-rewriter", "conv-padding-legalization", "algebraic-simplifier", "dce")
+
+
+def rewritten(body: str, math: str = "ieee", **options: str) -> Module:
+    """The program after the passes, each compared with what was before."""
+    module = parse("HloModule m\nENTRY main {\n" + body + "\n}\n", verify=True)
+    before = ValueCheck(module)
+    ctx = PassContext(Options(math=math, **options), target=targets.get("sm_90"))
+    for name in PASSES:
+        registry.get(name).run(module, ctx)
+        verify(module)
+        before.after(name, module)
+    return module
+
+
+def calls(module: Module) -> list[str]:
+    found = []
+    for i in module.instructions():
+        if i.opcode == "custom-call":
+            assert all(d.pad_low == d.pad_high >= 0 for d in i.window)
+            c = conv.read(i)
+            given = (f" {c.activation}" if c.activation != "kNone" else "") + (
+                f" a={c.scale:g}" if c.scale != 1 else ""
+            )
+            side = f" b={c.side_scale:g}" if c.side_scale else ""
+            assert i.shape.tuple_shapes
+            stored = i.shape.tuple_shapes[0].element_type
+            found.append(f"{i.custom_call_target.removeprefix('__cudnn$conv')} {stored}{given}{side}")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("line", "x", "w", "result", "call"),
+    [
+        ("window={size=3x3}, dim_labels=b01f_01io->b01f", "2,6,6,3", "3,3,3,4", "2,4,4,4", "Forward"),
+        ("window={size=3x3 pad=1_1x1_1}, dim_labels=bf01_oi01->bf01", "2,3,6,6", "4,3,3,3", "2,4,6,6", "Forward"),
+        ("window={size=3x3 stride=2x2 pad=0_1x0_1}, dim_labels=b01f_01io->b01f", "2,6,6,3", "3,3,3,4", "2,3,3,4", "Forward"),
+        ("window={size=3x3 pad=-1_0x2_0}, dim_labels=b01f_01io->b01f", "2,6,6,3", "3,3,3,4", "2,3,6,4", "Forward"),
+        ("window={size=5 pad=2_2 rhs_dilate=1}, dim_labels=b0f_0io->b0f", "2,16,3", "5,3,4", "2,16,4", "Forward"),
+        (
+            "window={size=3x3 rhs_dilate=2x2}, dim_labels=b01f_01io->b01f, feature_group_count=3",
+            "2,7,7,3", "3,3,1,6", "2,3,3,6", "Forward",
+        ),
+        ("window={size=2x2x2}, dim_labels=b012f_012io->b012f", "1,3,3,3,2", "2,2,2,2,4", "1,2,2,2,4", "Forward"),
+        # by the input: turned round, strides as dilation
+        ("window={size=3x3 pad=1_1x1_1 rhs_reversal=1x1}, dim_labels=b01f_01oi->b01f", "2,6,6,4", "3,3,3,4", "2,6,6,3", "BackwardInput"),
+        ("window={size=3x3 pad=2_1x2_1 lhs_dilate=2x2 rhs_reversal=1x1}, dim_labels=b01f_01oi->b01f", "2,3,3,4", "3,3,3,4", "2,6,6,3", "BackwardInput"),
+        ("window={size=3x3 pad=2_2x2_2 rhs_reversal=1x1}, dim_labels=b01f_01oi->b01f", "2,4,4,4", "3,3,3,4", "2,6,6,3", "BackwardInput"),
+        # by the filter: the window is larger than the result
+        ("window={size=6x6 pad=1_1x1_1}, dim_labels=f01b_i01o->01bf", "2,6,6,3", "2,6,6,4", "3,3,3,4", "BackwardFilter"),
+        ("window={size=3x3 pad=0_1x0_1 rhs_dilate=2x2}, dim_labels=f01b_i01o->01bf", "2,6,6,3", "2,3,3,4", "3,3,3,4", "Forward"),
+        ("window={size=5x5 pad=0_1x0_1 rhs_dilate=2x2}, dim_labels=f01b_i01o->01bf", "2,10,10,3", "2,5,5,4", "3,3,3,4", "BackwardFilter"),
+    ],
+)  # fmt: skip
+def test_calls(line: str, x: str, w: str, result: str, call: str) -> None:
+    body = f"x = f32[{x}] parameter(0)\nw = f32[{w}] parameter(1)\nROOT r = f32[{result}] convolution(x, w), {line}"
+    assert calls(rewritten(body)) == [f"{call} f32"]
+
+
+def test_a_reversed_filter_is_a_derivative_by_the_input() -> None:
+    body = (
+        "x = f32[2,6,6,4] parameter(0)\nw = f32[3,3,3,4] parameter(1)\nv = f32[3,3,3,4] reverse(w), dimensions={0,1}\n"
+        "ROOT r = f32[2,6,6,3] convolution(x, v), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01oi->b01f"
+    )
+    assert calls(rewritten(body)) == ["BackwardInput f32"]
+
+
+@pytest.mark.parametrize(
+    ("line", "t", "w", "result"),
+    [
+        ("window={size=3x3 lhs_dilate=2x2}, dim_labels=b01f_01io->b01f", "f32", "3,3,3,4", "2,9,9,4"),
+        ("window={size=3x3}, dim_labels=b01f_01io->b01f", "s32", "3,3,3,4", "2,4,4,4"),
+        ("window={size=3x3}, dim_labels=b01f_01io->b01f, batch_group_count=2", "f32", "3,3,3,4", "1,4,4,4"),
+    ],
+)
+def test_what_is_left(line: str, t: str, w: str, result: str) -> None:
+    body = f"x = {t}[2,6,6,3] parameter(0)\nw = {t}[{w}] parameter(1)\nROOT r = {t}[{result}] convolution(x, w), {line}"
+    assert calls(rewritten(body)) == []
+
+
+HEAD = """x = T[2,6,6,4] parameter(0)
+w = T[3,3,4,4] parameter(1)
+b = F[4] parameter(2)
+z = Z[2,4,4,4] parameter(3)
+bs = F[2,4,4,4] broadcast(b), dimensions={3}
+zero = F[] constant(0)
+zeros = F[2,4,4,4] broadcast(zero), dimensions={}
+half = F[] constant(0.5)
+halves = F[2,4,4,4] broadcast(half), dimensions={}
+c = C[2,4,4,4] convolution(x, w), window={size=3x3}, dim_labels=b01f_01io->b01f
+"""
+
+
+def program(rest: str, t: str = "f32", c: str = "f32", f: str = "f32", z: str = "f32") -> str:
+    head = HEAD.replace("T[", f"{t}[").replace("C[", f"{c}[").replace("F[", f"{f}[").replace("Z[", f"{z}[")
+    return head + rest.replace("F[", f"{f}[")
+
+
+FORMULA = """a = f32[2,4,4,4] multiply(V, halves)
+s = f32[2,4,4,4] multiply(Z, halves)
+d = f32[2,4,4,4] add(a, s)
+e = f32[2,4,4,4] add(d, bs)
+"""
+
+
+def test_scale_side_bias_and_relu() -> None:
+    body = FORMULA.replace("V", "c").replace("Z", "z") + "ROOT r = f32[2,4,4,4] maximum(e, zeros)"
+    assert calls(rewritten(program(body))) == ["BiasActivationForward f32 kRelu a=0.5 b=0.5"]
+
+
+def test_narrow_types_keep_their_roundings() -> None:
+    body = program("ROOT r = bf16[2,4,4,4] add(c, bs)", *["bf16"] * 4)
+    assert calls(rewritten(body)) == ["Forward bf16"]
+    assert calls(rewritten(body, "reassociate")) == ["BiasActivationForward bf16"]
+
+
+def test_integers_1_clamped_to_s8() -> None:
+    body = """low = s32[] constant(-128)
+lows = s32[2,4,4,4] broadcast(low), dimensions={}
+high = s32[] constant(127)
+highs = s32[2,4,4,4] broadcast(high), dimensions={}
+k = s32[2,4,4,4] clamp(lows, c, highs)
+ROOT r = s8[2,4,4,4] convert(k)"""
+    assert calls(rewritten(program(body, "s8", "s32"))) == ["Forward s8"]
+
+
+def test_integers_2_stored_as_f32() -> None:
+    assert calls(rewritten(program("ROOT r = f32[2,4,4,4] convert(c)", "s8", "s32"))) == ["Forward f32"]
+
+
+S8_END = """low = f32[] constant(-128)
+lows = f32[2,4,4,4] broadcast(low), dimensions={}
+high = f32[] constant(127)
+highs = f32[2,4,4,4] broadcast(high), dimensions={}
+k = f32[2,4,4,4] clamp(lows, m, highs)
+n = f32[2,4,4,4] round-nearest-even(k)
+ROOT r = s8[2,4,4,4] convert(n)"""
+
+
+def test_integers_3_the_formula_stored_as_s8() -> None:
+    body = "v = f32[2,4,4,4] convert(c)\ny = f32[2,4,4,4] convert(z)\n" + FORMULA.replace("V", "v").replace("Z", "y")
+    body += "m = f32[2,4,4,4] maximum(e, zeros)\n" + S8_END
+    module = rewritten(program(body, "s8", "s32", z="s8"))
+    assert calls(module) == ["BiasActivationForward s8 kRelu a=0.5 b=0.5"]
+    (call,) = [i for i in module.instructions() if i.opcode == "custom-call"]
+    assert [str(o.shape.element_type) for o in call.operands] == ["s8", "s8", "f32", "s8"]
+
+
+def test_integers_cut_off_instead_of_rounded_are_left() -> None:
+    body = "v = f32[2,4,4,4] convert(c)\nm = f32[2,4,4,4] add(v, bs)\n" + S8_END.replace("convert(n)", "convert(k)")
+    assert calls(rewritten(program(body, "s8", "s32"))) == ["BiasActivationForward f32"]
+
+
+def test_integers_4_the_formula_stored_as_f32() -> None:
+    body = "v = f32[2,4,4,4] convert(c)\n" + FORMULA.replace("V", "v").replace("Z", "z")
+    body += "ROOT r = f32[2,4,4,4] maximum(e, zeros)"
+    assert calls(rewritten(program(body, "s8", "s32"))) == ["BiasActivationForward f32 kRelu a=0.5 b=0.5"]
+
+
+def test_without_the_library_nothing_changes() -> None:
+    assert calls(rewritten(program("ROOT r = f32[2,4,4,4] add(c, bs)"), libraries="cublaslt")) == []

@@ -1,0 +1,96 @@
+"""cuDNN's calls as a recording keeps them."""
+
+from __future__ import annotations
+
+import pytest
+
+from heron import HeronError
+from heron.hlo.types import F32, S8, U8
+from heron.runtime.cuda.libraries.base import Array
+from heron.runtime.cuda.libraries.cudnn import Convolution, CuDnn
+from heron.runtime.cuda.libraries.recording import Recording
+
+X, W, Y, NONE = Array(F32, (2, 6, 6, 3)), Array(F32, (4, 3, 3, 3)), Array(F32, (2, 4, 4, 4)), Array(U8, (0,))
+WINDOW = (((0, 0), (0, 0)), (1, 1), (1, 1))
+
+
+def library() -> tuple[CuDnn, Recording]:
+    functions = Recording("cudnn")
+    return CuDnn(lambda stream, size: 0xF000, functions), functions
+
+
+def test_text() -> None:
+    d = Convolution((X, W, Y, NONE), "forward", *WINDOW)
+    assert str(d) == (
+        "cudnn.convolution(f32[2,6,6,3], f32[4,3,3,3], f32[2,4,4,4], u8[0]; "
+        "kind=forward, padding=[[0,0],[0,0]], strides=[1,1], dilations=[1,1])"
+    )
+
+
+def test_forward() -> None:
+    lib, functions = library()
+    d = Convolution((X, W, Y, NONE), "forward", *WINDOW)
+    lib.call(5, [10, 20, 30, 0], d)
+    assert functions.calls[1:] == [
+        "cudnnCreateTensorDescriptor(&2)",
+        "cudnnSetTensorNdDescriptor(2, 0, 4, [2, 3, 6, 6], [108, 1, 18, 3])",
+        "cudnnCreateFilterDescriptor(&3)",
+        "cudnnSetFilterNdDescriptor(3, 0, 1, 4, [4, 3, 3, 3])",
+        "cudnnCreateTensorDescriptor(&4)",
+        "cudnnSetTensorNdDescriptor(4, 0, 4, [2, 4, 4, 4], [64, 1, 16, 4])",
+        "cudnnCreateConvolutionDescriptor(&5)",
+        "cudnnSetConvolutionNdDescriptor(5, 2, [0, 0], [1, 1], [1, 1], 1, 0)",
+        "cudnnSetConvolutionMathType(5, 3)",
+        "cudnnGetConvolutionForwardWorkspaceSize(1, 2, 3, 5, 4, 1, &0)",
+        "cudnnSetStream(1, 5)",
+        "cudnnConvolutionForward(1, &1.0, 2, 10, 3, 20, 5, 1, 0, 0, &0.0, 4, 30)",
+    ]
+    lib.close()
+    assert functions.calls[-1] == "cudnnDestroy(1)"
+
+
+def test_epilogue() -> None:
+    lib, functions = library()
+    arrays = X, W, Array(F32, (4,)), Y, Y, NONE
+    d = Convolution(arrays, "fused", *WINDOW, 4, activation="kRelu", scale=0.5, side_scale=2.0)
+    lib.call(5, [10, 20, 30, 40, 50, 0], d)
+    assert "cudnnSetTensorNdDescriptor(6, 0, 4, [1, 4, 1, 1], [4, 1, 4, 4])" in functions.calls
+    assert "cudnnSetActivationDescriptor(7, 1, 1, 0.0)" in functions.calls
+    assert functions.calls[-1] == (
+        "cudnnConvolutionBiasActivationForward(1, &0.5, 2, 10, 3, 20, 5, 1, 0, 0, &2.0, 4, 40, 6, 30, 7, 4, 50)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "arrays", "last"),
+    [
+        ("backward input", (Y, W, X, NONE), "BackwardData(1, &1.0, 3, 20, 4, 10, 5, 1, 0, 0, &0.0, 2, 30)"),
+        ("backward filter", (X, Y, W, NONE), "BackwardFilter(1, &1.0, 2, 10, 4, 20, 5, 1, 0, 0, &0.0, 3, 30)"),
+    ],
+)
+def test_derivatives(kind: str, arrays: tuple[Array, ...], last: str) -> None:
+    lib, functions = library()
+    lib.call(5, [10, 20, 30, 0], Convolution(arrays, kind, *WINDOW))
+    assert functions.calls[-1] == f"cudnnConvolution{last}"
+
+
+def test_lines_are_planes_of_one_row() -> None:
+    lib, functions = library()
+    arrays = Array(S8, (2, 9, 4)), Array(S8, (8, 3, 4)), Array(F32, (2, 7, 8)), NONE
+    lib.prepare(Convolution(arrays, "forward", ((0, 0),), (1,), (1,)))
+    assert "cudnnSetTensorNdDescriptor(2, 3, 4, [2, 4, 1, 9], [36, 1, 36, 4])" in functions.calls
+    assert "cudnnSetConvolutionNdDescriptor(5, 2, [0, 0], [1, 1], [1, 1], 1, 4)" in functions.calls
+
+
+@pytest.mark.parametrize(
+    "d",
+    [
+        Convolution((X, W, Y, NONE), "forward", ((0, 1), (0, 0)), (1, 1), (1, 1)),
+        Convolution((X, W, Array(F32, (4,)), Y, NONE), "fused", *WINDOW, 3, activation="kElu"),
+        Convolution((Array(U8, (2, 6, 6, 3)), W, Y, NONE), "forward", *WINDOW),
+    ],
+)
+def test_what_it_does_not_do_is_an_error(d: Convolution) -> None:
+    with pytest.raises(HeronError) as error:
+        library()[0].prepare(d)
+    assert error.value.code == "RUN091"
