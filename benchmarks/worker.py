@@ -32,6 +32,10 @@ class Side(Protocol):
         """Scratch memory the compiled program needs besides arguments and outputs."""
         ...
 
+    def optimised(self) -> str:
+        """The program as its compiler left it, as HLO text."""
+        ...
+
     def bind(self, arrays: list[np.ndarray]) -> None:
         """Put the arguments where the program wants them, untimed."""
 
@@ -63,6 +67,9 @@ class Heron:
 
     def temp_bytes(self) -> int:
         return self.executable.memory["temp"]
+
+    def optimised(self) -> str:
+        return self.executable.stage("scheduled")
 
     def bind(self, arrays: list[np.ndarray]) -> None:
         self.arguments = arrays
@@ -108,6 +115,9 @@ class Xla:
 
     def temp_bytes(self) -> int:
         return self.executable.get_compiled_memory_stats().temp_size_in_bytes
+
+    def optimised(self) -> str:
+        return self.executable.hlo_modules()[0].to_string()
 
     def bind(self, arrays: list[np.ndarray]) -> None:
         self.arguments = [self.jax.device_put(a, self.device) for a in arrays]
@@ -163,6 +173,8 @@ def answer(side: Side, request: dict[str, Any]) -> dict[str, Any]:
             side.compile()
             seconds = time.perf_counter() - start
             return {"seconds": seconds, "temp_bytes": side.temp_bytes(), "peak_bytes": peak_bytes()}
+        case "optimised":
+            return {"text": side.optimised()}
         case "bind":
             side.bind(values.read(request["path"]).inputs)
             return {}

@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import heron
-from benchmarks import counts, language, passes, programs, sections
+from benchmarks import counts, language, loops, passes, programs, sections
 
 
 def test_every_step_runs() -> None:
@@ -65,3 +65,34 @@ def test_what_differs_most_comes_first() -> None:
     assert row.ratio == 7 / 5
     assert row.differences() == "add +3, slice -1"
     assert row.differences(most=1) == "add +3 …"
+
+
+def test_loops_over_data_are_counted_by_their_runs() -> None:
+    text = """HloModule m
+body {
+  p = (s32[], f32[8], f32[8,8]) parameter(0)
+  n = s32[] get-tuple-element(p), index=0
+  x = f32[8] get-tuple-element(p), index=1
+  w = f32[8,8] get-tuple-element(p), index=2
+  one = s32[] constant(1)
+  m = s32[] add(n, one)
+  y = f32[8] dot(x, w), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+  z = f32[8] tanh(y)
+  ROOT r = (s32[], f32[8], f32[8,8]) tuple(m, z, w)
+}
+condition {
+  p = (s32[], f32[8], f32[8,8]) parameter(0)
+  n = s32[] get-tuple-element(p), index=0
+  k = s32[] constant(5)
+  ROOT l = pred[] compare(n, k), direction=LT
+}
+ENTRY e {
+  z = s32[] constant(0)
+  x = f32[8] parameter(0)
+  w = f32[8,8] parameter(1)
+  c = f32[8] copy(x)
+  t = (s32[], f32[8], f32[8,8]) tuple(z, c, w)
+  l = (s32[], f32[8], f32[8,8]) while(t), condition=condition, body=body
+  ROOT s = f32[8] get-tuple-element(l), index=1
+}"""
+    assert loops.count(heron.parse(text)) == {"kernels": 5, "libraries": 5, "copies": 1}

@@ -17,6 +17,10 @@ from heron.passes.fusion.weigh import Machine, inside, separate
 Tell = Callable[[bool, str, Instruction, str, float | None, float | None], None]
 
 
+#: operations on positions that take no longer than a load
+_SIMPLE = 6
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Most inputs, most instructions of one kernel, most elements computed for each one needed."""
@@ -105,7 +109,7 @@ class Planner:
         before = separate(self.machine, i, groups)
         after = sum(inside(self.machine, i, g, n) for g, n in counts)
         names = ", ".join(g.root.name for g in groups)
-        if after > before:
+        if after > before and not made_of_nothing(i):
             times = sum(n for _, n in counts) / max(1, i.shape.num_elements)
             self.tell(False, f"would be computed {times:.3g} times per element", i, names, before, after)
             self._into_some(i, groups, None)
@@ -114,6 +118,8 @@ class Planner:
             group.add(i, count)
         self._inside[i] = groups
         why = "its only reader" if len(groups) == 1 else f"all {len(groups)} readers compute it themselves"
+        if after > before:
+            why += ": it reads no memory"
         self.tell(True, why, i, names, before, after)
         return True
 
@@ -149,6 +155,22 @@ class Planner:
         if i in self._reads_old(group.root):
             return "it is computed from what the kernel overwrites"
         return ""
+
+
+def made_of_nothing(i: Instruction) -> bool:
+    """Whether `i` is a few simple operations on positions and constants, a mask for example: quicker than a load."""
+    left, work = _SIMPLE, [i]
+    while work:
+        o = work.pop()
+        if o.opcode == "constant" and o.shape.is_scalar or o.opcode == "iota":
+            continue
+        if o.opcode != "broadcast" and not (o.op.is_elementwise and element_flops(o) <= 1):
+            return False
+        left -= 1
+        if left < 0:
+            return False
+        work.extend(o.operands)
+    return True
 
 
 def _depending(root: Instruction, sources: set[Instruction]) -> set[Instruction]:

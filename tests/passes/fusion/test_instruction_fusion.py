@@ -154,3 +154,27 @@ def test_machines_weigh_differently_but_agree_on_values(target: str) -> None:
 def test_no_pair_is_left_undecided() -> None:
     _, told = fuse(entry(SOFTMAX, PLUS + "\n" + MAX))
     assert {"e", "s", "mb", "tb"} <= {d.subject for d in told}
+
+
+def test_masks_are_made_where_they_are_needed() -> None:
+    """A mask of positions takes a few operations and no memory, however often it is made; sines of them do not."""
+    text = """
+  x = f32[16,64,64]{{2,1,0}} parameter(0)
+  i = s32[64,64]{{1,0}} iota(), iota_dimension=0
+  j = s32[64,64]{{1,0}} iota(), iota_dimension=1
+  {mask}
+  b = pred[16,64,64]{{2,1,0}} broadcast(m), dimensions={{1,2}}
+  z = f32[] constant(0)
+  zb = f32[16,64,64]{{2,1,0}} broadcast(z), dimensions={{}}
+  ROOT r = f32[16,64,64]{{2,1,0}} select(b, x, zb)"""
+    plain = entry(text.format(mask="m = pred[64,64]{1,0} compare(i, j), direction=GE"))
+    module, told = fuse(plain)
+    assert kernels(module) == 1
+    assert any(d.ok and d.reason.endswith("it reads no memory") for d in told)
+    assert_survives(plain, FUSED)
+    costly = """f = f32[64,64]{1,0} convert(i)
+  g = f32[64,64]{1,0} convert(j)
+  s = f32[64,64]{1,0} sine(f)
+  m = pred[64,64]{1,0} compare(s, g), direction=GE"""
+    module, told = fuse(entry(text.format(mask=costly)))
+    assert kernels(module) == 2
