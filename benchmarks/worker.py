@@ -148,6 +148,9 @@ class Numpy:
     def temp_bytes(self) -> int:
         return 0
 
+    def optimised(self) -> str:
+        return ""
+
     def bind(self, arrays: list[np.ndarray]) -> None:
         self.arguments = arrays
 
