@@ -29,7 +29,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from heron.archive import load, save
-    from heron.backends import compile
+    from heron.caching import compile
     from heron.errors import HeronError
     from heron.frontends.jax import from_jax
     from heron.hlo.evaluator import evaluate, evaluate_devices
@@ -43,7 +43,7 @@ _HOMES = {
     "HeronError": "heron.errors",
     "Module": "heron.hlo.module",
     "Options": "heron.options",
-    "compile": "heron.backends",
+    "compile": "heron.caching",
     "evaluate": "heron.hlo.evaluator",
     "evaluate_devices": "heron.hlo.evaluator",
     "from_jax": "heron.frontends.jax",

@@ -124,10 +124,10 @@ class Jitted:
         except TypeError as error:
             raise HeronError("JAX002", "static arguments must be hashable", why=str(error)) from None
         if found is None:
-            from heron import backends
+            from heron.caching import compile
 
             lowering = self._lower(args, kwargs)
-            executable = backends.compile(lowering.module, target=self.target, options=self._options)
+            executable = compile(lowering.module, target=self.target, options=self._options)
             dtypes = tuple([s.element_type.dtype for s in executable.signature.parameters])
             found = self._cache[key] = _Compiled(lowering, executable, dtypes)
         return found

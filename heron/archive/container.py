@@ -30,15 +30,21 @@ def is_archive(data: bytes) -> bool:
 
 def write(path: str | Path, facts: Mapping[str, Any], members: Mapping[str, bytes]) -> int:
     """Write a file; its bytes. Raises CLI012 and others of `files` when it cannot."""
+    data = pack(facts, members)
+    files.write_bytes(path, data)
+    return len(data)
+
+
+def pack(facts: Mapping[str, Any], members: Mapping[str, bytes], level: int = 6) -> bytes:
+    """What `write` writes; ``level``: of compression, 0 for none."""
     sums = {name: hashlib.sha256(data).hexdigest() for name, data in members.items()}
     manifest = {"format": FORMAT, "heron": heron.__version__, **facts, "sha256": sums}
     out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+    how = zipfile.ZIP_DEFLATED if level else zipfile.ZIP_STORED
+    with zipfile.ZipFile(out, "w", how) as archive:
         for name, data in {MANIFEST: json.dumps(manifest, indent=1).encode(), **members}.items():
-            archive.writestr(zipfile.ZipInfo(name, _WHEN), data, zipfile.ZIP_DEFLATED, 6)
-    data = out.getvalue()
-    files.write_bytes(path, data)
-    return len(data)
+            archive.writestr(zipfile.ZipInfo(name, _WHEN), data, how, level or None)
+    return out.getvalue()
 
 
 def read(path: str | Path) -> tuple[dict[str, Any], dict[str, bytes]]:
@@ -46,7 +52,11 @@ def read(path: str | Path) -> tuple[dict[str, Any], dict[str, bytes]]:
 
     Raises CLI010 when there is no file, RUN050 when it is no saved program or is damaged, RUN051 for another format.
     """
-    data = files.read_bytes(path)
+    return unpack(files.read_bytes(path), path)
+
+
+def unpack(data: bytes, path: str | Path) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """What `read` gives, of a file's bytes; ``path`` is for errors."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             members = {name: archive.read(name) for name in archive.namelist()}

@@ -53,7 +53,11 @@ def load_program(path: str | Path) -> Executable:
         HeronError: CLI010 (no file), RUN050 (no saved program, or damaged), RUN051 (another format, or code for another
             CPU).
     """
-    manifest, members = container.read(path)
+    return made(*container.read(path), path)
+
+
+def made(manifest: dict[str, Any], members: dict[str, bytes], path: str | Path) -> Executable:
+    """The executable of a saved program's members; ``path`` is for errors. Raises what `load_program` raises."""
     try:
         return _made(manifest, members, str(path))
     except (KeyError, TypeError, ValueError, IndexError) as error:

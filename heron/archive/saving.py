@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,14 @@ def save(executable: Executable, path: str | Path) -> int:
 
     Raises RUN052 for a program that cannot be written, CLI010 and others of files for the file.
     """
+    return container.write(path, *packed(executable))
+
+
+def packed(executable: Executable, kept: Sequence[str] = KEPT) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """What a file of the program says of it, and the file's members; ``kept``: stages it has as text.
+
+    Raises RUN052 for a program that cannot be written.
+    """
     stages = executable._stages
     if not hasattr(stages, "done"):
         raise HeronError("RUN052", "the program comes from a file itself", hint="copy the file")
@@ -43,7 +52,7 @@ def save(executable: Executable, path: str | Path) -> int:
         for a in executable.assignment.allocations
         if a.kind == "constant" and a.literal is not None
     }
-    for name in (*KEPT, *(["graph"] if isinstance(executable, CudaExecutable) else [])):
+    for name in (*kept, *(["graph"] if isinstance(executable, CudaExecutable) else [])):
         members[f"stages/{name}.txt"] = stages.text(name).encode()
     match executable:
         case CudaExecutable():
@@ -54,7 +63,7 @@ def save(executable: Executable, path: str | Path) -> int:
             facts["machine"] = _sim(stages, members)
         case _:
             raise HeronError("RUN052", f"a {type(executable).__name__} cannot be saved")
-    return container.write(path, facts, members)
+    return facts, members
 
 
 def _plan(members: dict[str, bytes], plan: object) -> None:

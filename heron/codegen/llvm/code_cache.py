@@ -33,7 +33,8 @@ _LOOK_AFTER = 1 << 24
 class Key:
     """What a piece of code is made from; equal keys give equal code.
 
-    ``kind``: ``object`` (host machine code) or ``ptx``. ``ir``: digest of the LLVM text. ``machine``: triple and
+    ``kind``: ``object`` (host machine code), ``ptx`` or ``program`` (all of a CPU program). ``ir``: digest of the LLVM
+    text, of the HLO text for a program. ``machine``: triple and
     processor. ``llvm``, ``heron``: versions.
     """
 

@@ -1,0 +1,116 @@
+"""``heron.compile``: a program compiled, or with the option `cache` read whole from what an earlier compile kept."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from heron import backends
+from heron.errors import HeronError
+from heron.options import Options
+from heron.trace import Trace
+
+if TYPE_CHECKING:
+    from heron.codegen.llvm.code_cache import Key
+    from heron.hlo.module import Module
+    from heron.runtime.executable import Executable
+    from heron.targets import Target
+
+#: options that do not change what a program does
+_SILENT = ("cache",)
+
+
+def compile(
+    module: Module,
+    target: str | Target = "cpu",
+    options: Options | None = None,
+    trace: Trace | None = None,
+) -> Executable:
+    """Compile a module for a target.
+
+    With ``Options.cache`` a program for the CPU that was compiled before is read from a file, passes and all; its trace
+    says so and little else. To have the record of a compile give a `trace`, or leave `cache` out.
+
+    Args:
+        module: a verified program; it is not changed.
+        target: a name (`cpu`, `sm_90`, `sim:sm_90`, …; `heron targets` lists them) or a `Target`.
+        options: defaults and `HERON_*` variables when None.
+        trace: the record to write into; a fresh one when None (found at `executable.trace`).
+
+    Raises HeronError with a code of the stage that refused.
+    """
+    from heron import targets
+
+    machine = targets.get(target) if isinstance(target, str) else target
+    options = options or Options.from_env()
+    watched = trace is not None or options.check or options.dump_dir or options.profile
+    if not options.cache or watched or machine.kind != "cpu":
+        return backends.compile(module, target=machine, options=options, trace=trace)
+    return _kept(module, machine, options) or _compiled(module, machine, options)
+
+
+def program_key(module: Module, target: Target, options: Options) -> Key:
+    """What a whole program is filed under: its text, the machine, the options, and heron's own code."""
+    from heron.codegen.llvm.code_cache import key
+    from heron.codegen.llvm.jit import host
+    from heron.runtime.cpu.pool import thread_count
+
+    here = host()
+    told = {name: value for name, value in options.changed().items() if name not in _SILENT}
+    told |= {"threads": str(thread_count(options.threads)), "sources": _sources()}
+    return key("program", f"{target}\n{module}", f"{here.triple} {here.cpu}", here.features, **told)
+
+
+def _kept(module: Module, target: Target, options: Options) -> Executable | None:
+    """The program from the cache; None when it is not there, or cannot be read."""
+    from heron.archive import container
+    from heron.archive.loading import made
+    from heron.backends.compiler import Compilation, Stages, collector_paused
+    from heron.backends.machine import cache_decision
+    from heron.codegen.llvm.code_cache import CodeCache
+
+    with collector_paused():
+        found = CodeCache().get(program_key(module, target, options))
+        if found is None:
+            return None
+        try:
+            program = made(*container.unpack(found, "cache"), "cache")
+        except HeronError:  # of another format, or for a machine with other features
+            return None
+        program.trace.decide(cache_decision(module.name, True))
+        program.trace.note("the whole program is from the cache: no pass ran, no kernel was compiled")
+        program._stages = Stages(module, target, options, Compilation(module, target, options, Trace()))
+        return program
+
+
+def _compiled(module: Module, target: Target, options: Options) -> Executable:
+    """The program compiled, and kept where it can be."""
+    from heron.archive import container
+    from heron.archive.saving import packed
+    from heron.codegen.llvm.code_cache import CodeCache
+
+    key = program_key(module, target, options)
+    program = backends.compile(module, target=target, options=options)
+    with contextlib.suppress(HeronError):  # it holds what has no form in a file
+        CodeCache().put(key, container.pack(*packed(program, kept=()), level=0), module.name)
+    return program
+
+
+@cache
+def _sources() -> str:
+    """A digest of what heron's own files are: after a change of the compiler nothing it made before fits."""
+    from heron.codegen.llvm.code_cache import digest
+
+    rows = []
+    folders = [Path(__file__).parent]
+    while folders:
+        for entry in os.scandir(folders.pop()):
+            if entry.is_dir():
+                folders.append(Path(entry.path))
+            elif entry.name.endswith((".py", ".toml")):
+                status = entry.stat()
+                rows.append(f"{entry.path} {status.st_size} {status.st_mtime_ns}")
+    return digest("\n".join(sorted(rows)).encode())[:16]
