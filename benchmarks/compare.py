@@ -34,10 +34,14 @@ class Worker:
     """A process that answers requests, one at a time."""
 
     def __init__(
-        self, *arguments: str, python: str = sys.executable, environment: dict[str, str] | None = None
+        self,
+        *arguments: str,
+        python: str = sys.executable,
+        environment: dict[str, str] | None = None,
+        module: str = "benchmarks.worker",
     ) -> None:
         self.process = subprocess.Popen(
-            [python, "-m", "benchmarks.worker", *arguments],
+            [python, "-m", module, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence as Seq
 from typing import Any
 
 import numpy as np
@@ -122,13 +123,17 @@ class CudaExecutable(Executable):
                     bases[number] = made.address
                 held[number] = made
             outputs.append(made)
+        self._run(loaded, bases)
+        if donate:
+            self._hand_over(arrays, outputs)
+        return outputs
+
+    def _run(self, loaded: Loaded, bases: list[int]) -> None:
+        """Enqueue the program; the trace keeps what did not go as planned."""
         before = len(loaded.notes)
         loaded.run(bases)
         for note in loaded.notes[before:]:
             self.trace.note(note)
-        if donate:
-            self._hand_over(arrays, outputs)
-        return outputs
 
     def _hand_over(self, arrays: list[DeviceArray], outputs: list[DeviceArray]) -> None:
         """Donated arrays lose their memory: to an output, or, where it was only scratch, altogether."""
@@ -150,7 +155,8 @@ class CudaExecutable(Executable):
             device.make_current()
             try:
                 given = [put(a, device) for a in arrays]
-                made = self._run_stored(loaded, given)
+                bases, made = self.addresses(loaded, given)
+                self._run(loaded, bases)
                 return [self._fetch(m, kind) for m, kind in zip(made, self._results, strict=True)]
             except CallFailed as error:
                 if not error.is_fault:
@@ -160,8 +166,13 @@ class CudaExecutable(Executable):
             except HeronError as error:
                 raise self._placed(error) from error
 
-    def _run_stored(self, loaded: Loaded, given: list[DeviceArray]) -> list[DeviceArray]:
-        """Run on arrays that are only used here, so that all may be overwritten."""
+    def put(self, arrays: Seq[Any]) -> list[DeviceArray]:
+        """Arguments on the program's device, checked as `run` does, each in the order in memory the program wants."""
+        checked, device = self.signature.check(arrays), self.device
+        return [put(a, device, kind.order) for a, kind in zip(checked, self._arguments, strict=True)]
+
+    def addresses(self, loaded: Loaded, given: Seq[DeviceArray]) -> tuple[list[int], list[DeviceArray]]:
+        """Where every allocation lies in a run on these arrays, which it may overwrite; and its outputs."""
         bases = loaded.fixed.copy()
         for n, number in self._places.items():
             bases[number] = given[n].address
@@ -171,11 +182,7 @@ class CudaExecutable(Executable):
                 taken = given[argument] if argument is not None else None
                 held[number] = taken or DeviceArray(loaded.device, kind.dtype, kind.stored)
                 bases[number] = held[number].address
-        before = len(loaded.notes)
-        loaded.run(bases)
-        for note in loaded.notes[before:]:
-            self.trace.note(note)
-        return [held[number] for number, _ in self._outputs]
+        return bases, [held[number] for number, _ in self._outputs]
 
     def _fetch(self, array: DeviceArray, kind: _Kind) -> np.ndarray:
         values = np.empty(kind.stored, kind.dtype)
@@ -238,15 +245,10 @@ class CudaExecutable(Executable):
 
         try:
             given = [put(a, device) for a in arrays]
-            bases = loaded.fixed.copy()
-            for n, number in self._places.items():
-                bases[number] = given[n].address
-            outputs = {n: k for (n, argument), k in zip(self._outputs, self._results, strict=True) if argument is None}
-            made = {n: DeviceArray(device, k.dtype, k.stored) for n, k in outputs.items()}
-            for number, array in made.items():
-                bases[number] = array.address
+            bases, made = self.addresses(loaded, given)
             loaded.run(bases, watch=watch)
             device.synchronize()
+            del made  # not before: it is used
         except CallFailed as error:
             device.reset()
             return (last[0], error) if last else None
