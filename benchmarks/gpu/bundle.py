@@ -1,8 +1,8 @@
 """``python -m benchmarks.gpu.bundle OUT``: heron, tests, benchmarks and what they need, for a GPU without a network.
 
 OUT gets wheels and a script: ``sh OUT/run.sh`` on the other machine installs what is missing or older there into a
-folder of its own, runs tests/gpu and then benchmarks.gpu. NumPy, JAX, PyTorch, Triton and llvmlite are taken to be there; with
-``--with llvmlite`` one comes along all the same.
+folder of its own, runs tests/gpu and then benchmarks.gpu. NumPy, JAX, PyTorch, Triton and llvmlite are taken to be
+there; with ``--with llvmlite`` one comes along all the same.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ REPOSITORY = Path(__file__).parent.parent.parent
 #: small, and not part of what machines with GPUs have
 NEEDED = (
     "xdsl>=0.74,<0.75 immutabledict typing_extensions ordered-set click>=8.1.7,<9 rich>=13.7,<16 markdown-it-py mdurl "
-    "pygments protobuf>=5.28,<8 ml_dtypes>=0.6,<0.7 pytest>=8.3,<10 pluggy iniconfig packaging hypothesis sortedcontainers"
+    "pygments protobuf>=5.28,<8 ml_dtypes>=0.6,<0.7 pytest>=8.3,<10 pluggy iniconfig packaging hypothesis "
+    "sortedcontainers"
 ).split()
 #: by name; only with ``--with``: large, or there already
 OTHERS = {
