@@ -62,7 +62,7 @@ class Driver:
         for name in libcuda.FUNCTIONS:
             function = getattr(library, name, None)
             if function is not None:
-                setattr(self, name, _checked(name, function))
+                self.replace(name, function)
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         raise HeronError(
@@ -71,6 +71,10 @@ class Driver:
             why=f"it knows CUDA {_dotted(self.version)}",
             hint="update the NVIDIA driver",
         )
+
+    def replace(self, name: str, function: Callable[..., int]) -> None:
+        """Call that function by the name from now on."""
+        setattr(self, name, _checked(name, function))
 
     def has(self, *names: str) -> bool:
         """Whether the driver has all these functions."""
