@@ -116,6 +116,9 @@ def _sim(stages: Stages, members: dict[str, bytes]) -> dict[str, Any]:
     thunks, uses = fresh.lowered
     kernels = []
     for n, (name, use) in enumerate(uses.items()):
+        if use.kernel.emitter == "block":
+            what = f"block kernel '{name}' has no form in a file for the simulator"
+            raise HeronError("RUN052", what, hint="compile with triton=off, or for a GPU")
         launch = use.kernel.launch
         kernels.append({"name": name, "grid": launch.grid, "block": launch.block, "facts": facts_of(use)})
         members[f"code/{n}.ll"] = fresh.machine.llvm({name: use}).encode()  # type: ignore[attr-defined]
