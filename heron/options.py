@@ -107,6 +107,8 @@ class Options:
     triton: str = _field(
         "auto", "products as block kernels with what is around them: where Triton is, always, never", TRITON
     )
+    lock: str = _field("", "a file of choices measured on a device, by `heron tune` (docs/triton.md)")
+    frozen: bool = _field(False, "what has to be chosen for a device and the lock file lacks is an error")
     cache: bool = _field(False, "keep machine code and PTX in files, for later compiles (docs/cache.md)")
 
     def __post_init__(self) -> None:

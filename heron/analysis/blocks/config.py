@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 
 from heron.hlo.instruction import Instruction
@@ -19,6 +20,21 @@ class BlockConfig:
     block_k: int = 64
     warps: int = 4
     stages: int = 3
+
+    def __str__(self) -> str:
+        sizes = "x".join(map(str, self.tiles))
+        return f"{sizes} step {self.block_k} warps {self.warps} stages {self.stages}"
+
+    @staticmethod
+    def parse(text: str) -> BlockConfig | None:
+        """The config that `str` wrote so; None for any other text."""
+        found = re.fullmatch(r"([\dx]+) step (\d+) warps (\d+) stages (\d+)", text)
+        if found is None or not all(found[1].split("x")):
+            return None
+        tiles = tuple(map(int, found[1].split("x")))
+        config = BlockConfig(tiles, int(found[2]), int(found[3]), int(found[4]))
+        sizes = (*tiles, config.block_k, config.warps)
+        return config if all(n and n & (n - 1) == 0 for n in sizes) else None
 
     def text(self) -> str:
         """The backend config of a fusion, as XLA writes it."""

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 
-from heron import targets
+from heron import lockfile, targets
+from heron.analysis.blocks.config import BlockConfig
 from heron.analysis.blocks.cost import Plan, library_seconds, plans
 from heron.analysis.blocks.tiling import Refusal, Tiling
 from heron.analysis.cost.estimate import Clock, clock_of
+from heron.errors import HeronError
 from heron.hlo import types
 from heron.hlo.computation import Computation
+from heron.hlo.fingerprint import fingerprint
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
 from heron.passes.base import Constraint, Pass
@@ -117,10 +121,10 @@ class GemmFusion(Pass):
             return False
         made = fuse([best.root], best.members, prefix="gemm_fusion_")
         made.attrs["kind"] = "kCustom"
-        made.extras["backend_config"] = best.plan.config.text()
+        config = locked(made, ctx, target) or best.plan.config
+        made.extras["backend_config"] = config.text()
         ctx.trace.became[dot.name] = made.name
-        tiles = "x".join(map(str, best.plan.config.tiles))
-        why = f"tiles of {tiles} by {best.plan.programs} programs"
+        why = f"tiles of {config}, {programs(made.shape.dims, config)} programs"
         ctx.decide(True, why, subject=dot.name, object=made.name, cost_before=apart * 1e6, cost_after=seconds * 1e6)
         return True
 
@@ -197,6 +201,39 @@ def _absent(ctx: PassContext) -> str:
     if target.kind != "gpu" or int(target.machine.removeprefix("sm_")) < OLDEST:
         return f"block kernels are for GPUs from sm_{OLDEST} on"
     return missing() if ctx.options.triton == "auto" else ""
+
+
+def locked(fusion: Instruction, ctx: PassContext, target: Target) -> BlockConfig | None:
+    """The tiles that the lock file has for a fusion; None without a lock file, or where it has none.
+
+    Raises TUNE002 when it must have some and has not, TUNE003 for what is no choice for this fusion.
+    """
+    options = ctx.options
+    if not options.lock:
+        if options.frozen:
+            raise HeronError("TUNE002", "the option frozen needs a lock file", hint="-O lock=heron.lock")
+        return None
+    lock, key = lockfile.read(options.lock), lockfile.digest(fingerprint(fusion.calls))
+    found = lock.find(target.machine, key)
+    if found is None:
+        others = ", ".join(lock.devices) or "no device"
+        why = f"'{options.lock}' has no choice for fragment {key} on {target.machine}; it is for {others}"
+        if options.frozen:
+            hint = f"heron tune FILE --target {target.name} --lock {options.lock}"
+            raise HeronError("TUNE002", f"'{fusion.name}' has to be in the lock file", why=why, hint=hint)
+        ctx.decide(False, why, subject=fusion.name)
+        return None
+    config = BlockConfig.parse(found.choice)
+    if config is None or len(config.tiles) != fusion.shape.rank:
+        why = f"'{found.choice}' are no tiles of {fusion.shape}"
+        raise HeronError("TUNE003", f"the lock file's choice for '{fusion.name}' cannot be made", why=why)
+    ctx.decide(True, f"measured: {found.microseconds} us", subject=fusion.name, object=found.choice)
+    return config
+
+
+def programs(dims: tuple[int, ...], config: BlockConfig) -> int:
+    """How many programs compute a result of these sizes."""
+    return prod(-(-n // t) for n, t in zip(dims, config.tiles, strict=True))
 
 
 def unfit(dot: Instruction) -> str:
