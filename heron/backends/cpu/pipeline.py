@@ -51,6 +51,7 @@ def optimise() -> Pipeline:
             get("permutation-sort-expander"),
             get("operand-upcaster", one_type=False, rounds=False),
             get("batchnorm-expander"),
+            get("select-and-scatter-expander"),
             # the computations of maps and reductions stand inside kernels, which have no branches
             get("conditional-to-select"),
             get("map-inliner"),

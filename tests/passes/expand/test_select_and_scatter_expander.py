@@ -1,0 +1,69 @@
+"""select-and-scatter made elementwise: the same values, ties and NaNs included; what it leaves alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from heron.hlo.evaluator import Evaluator
+from heron.hlo.module import Module
+from heron.hlo.text import parse
+from heron.hlo.verifier import verify
+from heron.options import Options
+from heron.passes import registry
+from heron.passes.context import PassContext
+
+
+def module_of(dims: list[int], source: list[int], window: str, direction: str = "GE", init: str = "0") -> Module:
+    shape, counts = (f"f32[{','.join(map(str, sizes))}]" for sizes in (dims, source))
+    return parse(f"""HloModule m
+pick {{ a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = pred[] compare(a, b), direction={direction} }}
+join {{ a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] subtract(a, b) }}
+ENTRY e {{ x = {shape} parameter(0) s = {counts} parameter(1) z = f32[] constant({init})
+  ROOT o = {shape} select-and-scatter(x, s, z), window={{{window}}}, select=pick, scatter=join }}""")
+
+
+def rewritten(module: Module, **options: int) -> bool:
+    found = registry.get("select-and-scatter-expander", **options)
+    changed = PassContext(Options(check="values")).run_pass(found, module)
+    verify(module)
+    assert any(i.opcode == "select-and-scatter" for i in module.instructions()) != changed
+    return changed
+
+
+@settings(max_examples=30)
+@given(st.lists(st.tuples(st.integers(1, 3), st.integers(1, 3)), min_size=1, max_size=4), st.data())
+def test_values(parts: list[tuple[int, int]], data: st.DataObject) -> None:
+    """Few different values, so that many are equal; some are NaN."""
+    source, sizes = [n for n, _ in parts], [size for _, size in parts]
+    dims = [n * size for n, size in parts]
+    joined = "x".join(map(str, sizes))
+    direction = data.draw(st.sampled_from(["GE", "GT", "LE", "LT", "EQ"]))
+    module = module_of(dims, source, f"size={joined} stride={joined}", direction, init="1.5")
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    x = rng.choice(np.array([0, -0.0, 1, 2, np.nan], np.float32), dims)
+    s = rng.standard_normal(source).astype(np.float32)
+    wanted = Evaluator(module).run(x, s)
+    assert rewritten(module) == (max(sizes) > 1)
+    np.testing.assert_array_equal(Evaluator(module).run(x, s), wanted)
+
+
+@pytest.mark.parametrize(
+    ("dims", "source", "window"),
+    [
+        ([7], [3], "size=2 stride=2"),
+        ([6], [5], "size=2"),
+        ([6], [2], "size=2 stride=3"),
+        ([4], [3], "size=2 stride=2 pad=1_1"),
+    ],
+    ids=["a rest", "overlaps", "gaps", "padding"],
+)
+def test_what_stays(dims: list[int], source: list[int], window: str) -> None:
+    assert not rewritten(module_of(dims, source, window))
+
+
+def test_large_windows_stay() -> None:
+    assert not rewritten(module_of([8], [2], "size=4 stride=4"), most=3)
+    assert rewritten(module_of([8], [2], "size=4 stride=4"), most=4)
