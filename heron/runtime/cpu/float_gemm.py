@@ -14,8 +14,9 @@ instruction reference, VDPBF16PS.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from heron.codegen.llvm.jit import Jit, Object, host
@@ -165,13 +166,26 @@ def write_float_gemm(w: ProgramWriter, t: GemmThunk, f: Form) -> None:
 def address(f: Form) -> int:
     """The address of a form's function: ``void f(ptr args, i64 lo, i64 hi)`` does work items lo to hi, where ``args``
     points to lhs, rhs, out and the `FIELDS`."""
-    return _code(f).addresses[f.name]
+    with _LOCK:  # who comes while another compiles it waits
+        found = _CODE.get(f)
+        if found is None:
+            found = _CODE[f] = _compile(f)
+        return found.addresses[f.name]
 
 
-@cache
-def _code(f: Form) -> Object:
-    # compiled once in a process; what is worth unrolling is written unrolled, so a low level does
-    return Jit(level=1).add(_Writer(f).text(), f.name, exports=[f.name])
+#: compiled once in a process
+_CODE: dict[Form, Object] = {}
+_LOCK = Lock()
+
+
+def _compile(f: Form) -> Object:
+    writer = _Writer(f)
+    tiles, product = writer.tiles_text(), writer.product_text()
+    # what is worth unrolling is written unrolled, so a low level does
+    jit = Jit(level=1)
+    with ThreadPoolExecutor(1, "heron-compile") as other:
+        compiled = other.submit(jit.compile, tiles, f"{f.name}.tiles")
+        return jit.add(product, f.name, exports=[f.name], others=(o.result() for o in (compiled,)))
 
 
 class _Writer(Loops):
@@ -187,13 +201,24 @@ class _Writer(Loops):
         self.elements = f"<{f.lanes * f.step} x {f.stored}>"
         self.part = f"<{f.lanes} x {f.stored}>"
 
-    def text(self) -> str:
-        f = self.f
-        shapes = [(rows, vectors) for vectors in (f.vectors, 1) for rows in range(1, f.rows + 1)]
-        tiles = [self.tile(*shape) for shape in shapes]
-        table = ", ".join(f"ptr @tile_{rows}x{vectors}" for rows, vectors in shapes)
-        functions = f"@tiles = internal constant [{len(shapes)} x ptr] [{table}]"
-        return "\n".join([*self.declarations(), functions, *tiles, self.product()])
+        #: rows of a tile: as many as there are registers for, and what the rows left over at the end are cut into
+        self.heights = (f.rows, 4, 2, 1)
+        self.shapes = [(rows, vectors) for vectors in (f.vectors, 1) for rows in self.heights]
+        self.signature = f"ptr, i64, i64, ptr, i64, i64, ptr, i64, i1, {self.mask_type}"
+
+    def tiles_text(self) -> str:
+        """The functions of tiles."""
+        return "\n".join([*self.declarations(), *(self.tile(*shape) for shape in self.shapes)])
+
+    def product_text(self) -> str:
+        """The function that is called, and a table of those it calls."""
+        names = [self.tile_name(*shape) for shape in self.shapes]
+        declared = [f"declare void {name}({self.signature})" for name in names]
+        table = f"@tiles = internal constant [{len(names)} x ptr] [{', '.join(f'ptr {name}' for name in names)}]"
+        return "\n".join([*self.declarations(), *declared, table, self.product()])
+
+    def tile_name(self, rows: int, vectors: int) -> str:
+        return f"@{self.f.name}.{rows}x{vectors}"
 
     def declarations(self) -> list[str]:
         f, n = self.f, self.f.lanes
@@ -240,7 +265,7 @@ class _Writer(Loops):
         self.keep(sums)
         pointers = "ptr %a, i64 %a.row, i64 %a.group, ptr %b, i64 %b.group, i64 %groups, ptr %c, i64 %c.row"
         return self.function(
-            f"internal void @tile_{rows}x{vectors}({pointers}, i1 %add, {self.mask_type} %mask) nounwind noinline"
+            f"void {self.tile_name(rows, vectors)}({pointers}, i1 %add, {self.mask_type} %mask) nounwind"
         )
 
     def spread(self, one: str) -> str:
@@ -355,12 +380,16 @@ class _Writer(Loops):
         (base, a_next, a_row, a_group), (b, b_group), (out, c_row) = left, right, result
         columns, groups, begun = extent
         is_whole = self.value(f"icmp eq i64 {columns}, {f.columns}")
-        with self.loop(chunk, end, f.rows) as row:
-            rows = self.least(f.rows, self.integer("sub", end, row))
-            number = self.integer("udiv", self.integer("sub", row, chunk), f.rows)
+        place = self.slot("i64")
+        self.line(f"store i64 {chunk}, ptr {place}")
+        with self.while_below(place, end) as row:
+            shape, rows = self.height(self.integer("sub", end, row))
+            self.line(f"store i64 {self.integer('add', row, rows)}, ptr {place}")
+            inside = self.integer("sub", row, chunk)
+            number, r = self.integer("udiv", inside, f.rows), self.integer("urem", inside, f.rows)
             a = self.at(base, self.integer("mul", number, a_next), "i8")
+            a = self.at(a, self.integer("mul", r, a_row), "i8")
             c = self.at(out, self.integer("mul", row, "%out.row"), f.word)
-            shape = self.integer("sub", rows, 1)
 
             def call(shape: str, b: str, c: str, mask: str, a: str = a) -> None:
                 tile = self.value(f"load ptr, ptr {self.at('@tiles', shape, 'ptr')}")
@@ -373,9 +402,18 @@ class _Writer(Loops):
             with self.when(is_whole):
                 call(shape, b, c, "splat (i1 true)")
             with self.unless(is_whole), self.loop(0, columns, f.lanes) as v:
-                narrow = self.integer("add", shape, f.rows)
+                narrow = self.integer("add", shape, len(self.heights))
                 mask = self.lanes_below(f.lanes, self.integer("sub", columns, v))
                 call(narrow, self.at(b, v, f.word), self.at(c, v, f.word), mask)
+
+    def height(self, left: str) -> tuple[str, str]:
+        """The number and the rows of the highest tile that the rows left fill."""
+        shape, rows = str(len(self.heights) - 1), "1"
+        for n in range(len(self.heights) - 2, -1, -1):
+            fits = self.value(f"icmp uge i64 {left}, {self.heights[n]}")
+            shape = self.value(f"select i1 {fits}, i64 {n}, i64 {shape}")
+            rows = self.value(f"select i1 {fits}, i64 {self.heights[n]}, i64 {rows}")
+        return shape, rows
 
     def in_place(self, is_whole: str, first: str, last: str) -> str:
         """Whether the right matrix is read where it lies."""

@@ -42,8 +42,16 @@ class Loops:
 
     @contextlib.contextmanager
     def loop(self, start: str | int, stop: str | int, step: int = 1) -> Iterator[str]:
-        counter, head, body, done = self.slot("i64"), self.name("head"), self.name("body"), self.name("done")
+        counter = self.slot("i64")
         self.line(f"store i64 {start}, ptr {counter}")
+        with self.while_below(counter, stop) as n:
+            yield n
+            self.line(f"store i64 {self.integer('add', n, step)}, ptr {counter}")
+
+    @contextlib.contextmanager
+    def while_below(self, counter: str, stop: str | int) -> Iterator[str]:
+        """As long as the number in a slot is below `stop`; what is inside stores a higher one there."""
+        head, body, done = self.name("head"), self.name("body"), self.name("done")
         self.line(f"br label %{head}")
         self.lines.append(f"{head}:")
         n = self.value(f"load i64, ptr {counter}")
@@ -51,7 +59,6 @@ class Loops:
         self.line(f"br i1 {more}, label %{body}, label %{done}")
         self.lines.append(f"{body}:")
         yield n
-        self.line(f"store i64 {self.integer('add', n, step)}, ptr {counter}")
         self.line(f"br label %{head}")
         self.lines.append(f"{done}:")
 
