@@ -21,7 +21,7 @@ from heron.runtime.cpu.profile import Profile
 from heron.runtime.cpu.program import ENTRY, ProgramWriter, entry
 from heron.runtime.executable import Executable, Signature
 from heron.runtime.memory import HostMemory
-from heron.runtime.thunks import GemmThunk, HostThunk, Sequence
+from heron.runtime.thunks import GemmThunk, HostThunk, Sequence, walk
 
 if TYPE_CHECKING:
     from heron.buffers import BufferAssignment
@@ -106,8 +106,12 @@ class CpuMachine(Machine):
 
         here, apart = portions(uses)
         jit = Jit(level=options.opt_level, cache=self.code_cache)
-        with Compilers(len(apart)) as compilers:  # they are at the first portions while the others are lowered
+        products = {f for t in walk(thunks) if isinstance(t, GemmThunk) and (f := float_gemm.form_for(t)) is not None}
+        # they are at the first portions while the others are lowered
+        with Compilers(len(apart) + len(products)) as compilers:
             with trace.stage("llvm"):
+                for form in products:  # whoever comes for their code later waits for it
+                    compilers.submit(float_gemm.address, form)
                 others = [
                     compilers.submit(jit.compile, self.portion_llvm(p), f"{facts['name']}.{n}")
                     for n, p in enumerate(apart)
