@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 from heron.backends.library.convolution_axes import MAX_STEPS, Axis, axes_of, strides
 from heron.hlo.instruction import Instruction
+from heron.runtime.cpu import tiles
 from heron.runtime.cpu.tile_code import LOOPS, SUMMED, ZEROS
-from heron.runtime.cpu.tiles import cut
 from heron.runtime.strided import Loop, Rows, Step, Tiling
 
 #: cycles of a processor in a microsecond, about
@@ -41,7 +41,7 @@ def tiling(i: Instruction) -> tuple[Tiling | None, float]:
 
 
 def _cost(t: Tiling, i: Instruction) -> float:
-    cycles = cut(t, i.shape.element_type).cycles
+    cycles = tiles.cycles(t, i.shape.element_type)
     inner = t.loops[-1]
     far = inner.lhs > 1 and len(t.rows[0].outs) > 1 and not t.lanewise and not _are_neighbours(t.rows[0])
     return cycles * (1 + far * _FAR) / _CYCLES

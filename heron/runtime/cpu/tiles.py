@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from math import ceil, prod
 from typing import TYPE_CHECKING
@@ -41,38 +41,63 @@ class Cut:
 
 def cut(t: Tiling, element: ElementType) -> Cut:
     """The shape of tiles that takes the fewest cycles."""
+    made = _quickest(t, element)
+    most = tile_code.rows_for(made.vectors)
+    return replace(made, rows=tuple(chain.from_iterable(_parts(rows, most) for rows in t.rows)))
+
+
+def cycles(t: Tiling, element: ElementType) -> float:
+    """What it takes so, estimated, in one thread."""
+    return _quickest(t, element).cycles
+
+
+def _quickest(t: Tiling, element: ElementType) -> Cut:
     lanes = tile_code.lanes(element)
     every = max(1, ceil(t.columns / lanes))
-    return min((_cut(t, lanes, every, n) for n in range(1, 5) if tile_code.rows_for(n)), key=lambda c: c.cycles)
+    added = [[_added(places) for _, places in rows.steps] for rows in t.rows]
+    found = (_cut(t, added, lanes, every, n) for n in range(1, 5) if tile_code.rows_for(n))
+    return min(found, key=lambda c: c.cycles)
 
 
-def _cut(t: Tiling, lanes: int, every: int, most: int) -> Cut:
+def _added(places: tuple[int | None, ...]) -> int:
+    """The rows that a step adds to, as bits."""
+    return sum([1 << n for n, place in enumerate(places) if place is not None])
+
+
+def _cut(t: Tiling, added: list[list[int]], lanes: int, every: int, most: int) -> Cut:
+    """A cut into tiles of up to `most` vectors; its rows are still to be cut."""
     vectors = ceil(every / ceil(every / most))  # as even as can be
     tiles = ceil(every / vectors)
     last = every - (tiles - 1) * vectors
-    rows = tuple(chain.from_iterable(_parts(rows, tile_code.rows_for(vectors)) for rows in t.rows))
     *outer, inner = t.loops
     # what a step of the rows costs beyond its products, and how often they are done
     times = prod(sum(s.count for s in loop.walk) for loop in outer)
     inner_steps = sum(s.count for s in inner.walk)
-    cycles = 0.0
-    for part in rows:
-        height = len(part.outs)
-        start = (10 + 3 * height) * len(inner.walk)
-        for width, number in ((vectors, tiles - 1), (last, 1)):
-            # sums of one product after the other wait 4 cycles; a load of a vector takes one, of an element half of one
-            each = max(height * width, 4, width + height * (width if t.lanewise else 0.5))
-            cycles += number * len(part.steps) * (start + each * inner_steps)
-    tile_calls = len(rows) * tiles * prod(len(loop.walk) for loop in t.loops)
-    return Cut(lanes, tiles, vectors, last, rows, cycles * times + 60 * tile_calls)
+    cycles, parts = 0.0, 0
+    for rows, steps in zip(t.rows, added, strict=True):
+        for start, stop in _ranges(len(rows.outs), tile_code.rows_for(vectors)):
+            height, mask = stop - start, (1 << stop) - (1 << start)
+            taken = sum([1 for bits in steps if bits & mask])
+            begin = (10 + 3 * height) * len(inner.walk)
+            for width, number in ((vectors, tiles - 1), (last, 1)):
+                # sums of one product after the other wait 4 cycles; a load of a vector takes one, of an element half
+                # of one
+                each = max(height * width, 4, width + height * (width if t.lanewise else 0.5))
+                cycles += number * taken * (begin + each * inner_steps)
+            parts += 1
+    tile_calls = parts * tiles * prod(len(loop.walk) for loop in t.loops)
+    return Cut(lanes, tiles, vectors, last, (), cycles * times + 60 * tile_calls)
+
+
+def _ranges(count: int, most: int) -> list[tuple[int, int]]:
+    """`count` rows in tiles of nearly the same number of them."""
+    parts = ceil(count / most)
+    return [(n * count // parts, (n + 1) * count // parts) for n in range(parts)]
 
 
 def _parts(rows: Rows, most: int) -> Iterator[Rows]:
     """Tiles of nearly the same number of rows, without the steps that add to none of them."""
-    count = len(rows.outs)
-    parts = ceil(count / most)
-    for n in range(parts):
-        start, stop = n * count // parts, (n + 1) * count // parts
+    for start, stop in _ranges(len(rows.outs), most):
         steps = ((rhs, lhs[start:stop]) for rhs, lhs in rows.steps)
         yield Rows(rows.outs[start:stop], tuple(s for s in steps if any(place is not None for place in s[1])))
 
