@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+from click.testing import CliRunner
+
 import heron
 from benchmarks import counts, language, loops, passes, programs, sections
+from benchmarks.__main__ import commands, main
 
 
 def test_every_step_runs() -> None:
@@ -96,3 +99,15 @@ ENTRY e {
   ROOT s = f32[8] get-tuple-element(l), index=1
 }"""
     assert loops.count(heron.parse(text)) == {"kernels": 5, "libraries": 5, "copies": 1}
+
+
+def test_every_benchmark_is_listed_and_explained() -> None:
+    found = commands()
+    assert {"benchmarks.compare", "benchmarks.performance", "benchmarks.pool"} <= found.keys()
+    assert "benchmarks.worker" not in found
+    readme = (Path(__file__).parents[1] / "benchmarks" / "README.md").read_text()
+    for module, line in found.items():
+        assert line.endswith("."), module
+        assert f"`python -m {module}" in readme, module
+    shown = CliRunner().invoke(main)
+    assert shown.exit_code == 0 and all(line in shown.output for line in found.values())

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import heron
 from heron.cli import values
+from heron.targets import get
 
 #: elements of the arrays: 16 Ki to 64 Mi, of which the last ones fit no cache
 SIZES = tuple(1 << n for n in range(14, 27, 2))
@@ -26,9 +27,10 @@ class Growth:
 
     @property
     def exponent(self) -> float:
-        """Time grows as size to this power, at sizes no cache holds: the last step and the one before."""
+        """Time grows as size to this power, from the first size that no cache holds."""
         last = len(self.sizes) - 1
-        first = max(0, last - 2)
+        beyond = [n for n, size in enumerate(self.sizes) if 4 * size > get("cpu").l3_bytes]
+        first = min([*beyond, last - 1])
         return math.log(self.seconds[last] / self.seconds[first]) / math.log(self.sizes[last] / self.sizes[first])
 
 

@@ -130,7 +130,7 @@ def page(f: Figures) -> str:
         "## Sizes",
         "",
         'Time for each element, by size. It rises where arrays leave a cache and is level otherwise. "exponent": time',
-        "grows as size to that power over the two last steps.",
+        "grows as size to that power from the first size on that no cache holds.",
         "",
         *_growths(f.growths),
         "",

@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,6 +26,8 @@ from heron import files
 LIMIT = 1 << 30
 _MAGIC = b"heron-code-1\n"
 _SUFFIX = ".code"
+#: how files begin that are being written, and the seconds after which whoever wrote one has died
+_BEGUN, _DEAD_AFTER = ".begun-", 3600.0
 #: bytes written after which a process looks again whether the folder has grown too large
 _LOOK_AFTER = 1 << 24
 
@@ -129,6 +132,7 @@ class CodeCache:
 
     def clear(self) -> tuple[int, int]:
         """Remove every entry; how many there were, and their bytes in files."""
+        self._sweep()
         count = size = 0
         for path in self._files():
             with contextlib.suppress(OSError):
@@ -153,8 +157,16 @@ class CodeCache:
         with contextlib.suppress(OSError):
             yield from sorted(self.folder.glob(f"*/*{_SUFFIX}"))
 
+    def _sweep(self) -> None:
+        """Remove what processes that were killed had begun to write."""
+        for path in self.folder.glob(f"*/{_BEGUN}*"):
+            with contextlib.suppress(OSError):
+                if path.stat().st_mtime < time.time() - _DEAD_AFTER:
+                    path.unlink()
+
     def _shrink(self) -> None:
         """Remove entries, those not used for longest first, until all others are within the limit."""
+        self._sweep()
         found = []
         for path in self._files():
             with contextlib.suppress(OSError):
@@ -190,15 +202,18 @@ def _write(path: Path, data: bytes) -> bool:
     temporary = ""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent)
+        handle, temporary = tempfile.mkstemp(prefix=_BEGUN, dir=path.parent)
         with os.fdopen(handle, "wb") as out:
             out.write(data)
         os.replace(temporary, path)
     except OSError:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
         return False
-    return True
+    else:
+        return True
+    finally:  # an interrupt, too, leaves nothing behind
+        if os.path.exists(temporary):
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
 
 
 def _differences(wanted: Key, found: Key) -> list[str]:

@@ -169,3 +169,27 @@ def test_processes_share_a_folder(tmp_path: Path) -> None:
     with multiprocessing.get_context("spawn").Pool(2) as pool:
         assert pool.starmap(_work, [(str(tmp_path), 0), (str(tmp_path), 1)]) == [0, 0]
     assert not [p for p in tmp_path.glob("*/*") if p.suffix != ".code"]
+
+
+def test_an_interrupted_write_leaves_nothing(cache: CodeCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        cache.put(KEY, b"code", "m")
+    monkeypatch.undo()
+    assert not [p for p in cache.folder.rglob("*") if p.is_file()]
+    assert cache.put(KEY, b"code", "m") and cache.get(KEY) == b"code"
+
+
+def test_what_a_killed_process_had_begun_goes(cache: CodeCache) -> None:
+    cache.put(KEY, b"code", "m")
+    (folder,) = cache.folder.iterdir()
+    old, new = folder / ".begun-1", folder / ".begun-2"
+    for path in (old, new):
+        path.write_bytes(b"half")
+    os.utime(old, (0, 0))
+    assert cache.get(KEY) == b"code"
+    cache.clear()
+    assert not old.exists() and new.exists()  # the other may be somebody's who is at it
