@@ -77,11 +77,12 @@ def _surely_runs(lower: str, upper: str) -> bool:
 def _loop_metadata(e: Emitter, op: Operation, calls: Sequence[str] = ()) -> str:
     """``heron.unroll`` = N (0 or 1: never), ``heron.vectorize`` = N lanes (0 or 1: never), ``heron.full_unroll``.
 
-    ``calls``: library functions an innermost loop calls. One vector of a long one at a time keeps the processor busy.
+    ``calls``: library functions an innermost loop calls. Two vectors of a long one at a time keep the processor busy;
+    more are only more code.
     """
     hints = []
     if calls and any(map(is_long, calls)):
-        hints.append(e.metadata_node('!"llvm.loop.interleave.count", i32 1'))
+        hints.append(e.metadata_node('!"llvm.loop.interleave.count", i32 2'))
     unroll, vectorize = op.attributes.get("heron.unroll"), op.attributes.get("heron.vectorize")
     if isinstance(unroll, IntegerAttr):
         count = unroll.value.data

@@ -16,7 +16,7 @@ from heron.errors import HeronError
 
 FAMILIES = (arctrig, convert, error, exp, hyperbolic, integer, log, power, roots, trig)  # importing registers
 
-#: instructions of a function during which additions of one vector to a sum can wait for each other
+#: instructions of a function; during two of them additions to a sum can wait for each other
 _LONG = 16
 
 
@@ -27,7 +27,7 @@ def has(name: str) -> bool:
 
 @cache
 def is_long(name: str) -> bool:
-    """True for a function of that many instructions that more than one at a time gains nothing."""
+    """True for a function of so many instructions that more than two vectors at a time gain nothing."""
     return has(name) and _text(name)[0].count("\n") >= _LONG
 
 
