@@ -260,7 +260,8 @@ class Loaded:
         for array, address in zip(arrays, places, strict=True):
             self.device.staging.to_host(address, array)
         t.function(*arrays)
-        for array, address in zip(arrays, places, strict=True):
+        first = len(arrays) - t.results  # the others are read only
+        for array, address in zip(arrays[first:], places[first:], strict=True):
             self.device.staging.to_device(array, address)
 
     def _host_loop(self, loop: HostLoop, bases: Bases, watch: Watch | None) -> None:
