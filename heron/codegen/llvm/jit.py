@@ -17,7 +17,7 @@ from typing import Any
 
 from heron.codegen.llvm import apart
 from heron.codegen.llvm.code_cache import CodeCache, Key, key
-from heron.codegen.llvm.optimize import LOCK, Clock, Timing, binding, parse, pipeline, run_pipeline
+from heron.codegen.llvm.optimize import LOCK, Clock, Timing, binding, parse, pipeline, run_pipeline, slots_to_registers
 from heron.errors import HeronError
 
 
@@ -82,12 +82,12 @@ def _linker(_generation: int) -> Any:
     return binding().create_lljit_compiler(_target_machine(0), use_jit_link=True, suppress_errors=True)
 
 
-def _compile(text: str, level: int) -> tuple[bytes, Timing]:
+def _compile(text: str, level: int, shaped: bool) -> tuple[bytes, Timing]:
     """Object code of LLVM text."""
     clock = Clock()
     machine = _target_machine(level)
     module = parse(text, machine.triple, str(machine.target_data), apart=True)
-    manager, builder = pipeline(machine, level, **_TUNING)
+    manager, builder = slots_to_registers(machine) if shaped else pipeline(machine, level, **_TUNING)
     parse_s = clock.lap()
     apart.run(manager, module, builder)
     opt_s = clock.lap()
@@ -102,12 +102,18 @@ class Jit:
         level: LLVM optimisation level; 3 vectorises, 1 compiles about twice as fast.
         symbols: external functions by name -> address.
         cache: where object code is kept between processes.
+        shaped: whether texts are written as they are to run, so that only their stack slots become registers.
     """
 
     def __init__(
-        self, *, level: int = 3, symbols: Mapping[str, int] | None = None, cache: CodeCache | None = None
+        self,
+        *,
+        level: int = 3,
+        symbols: Mapping[str, int] | None = None,
+        cache: CodeCache | None = None,
+        shaped: bool = False,
     ) -> None:
-        self.level = level
+        self.level, self.shaped = level, shaped
         self.symbols: dict[str, int] = dict(symbols or {})
         self.cache = cache
         self.addresses: dict[str, int] = {}
@@ -124,6 +130,8 @@ class Jit:
         """What a cache files the code of this text under."""
         machine = host()
         told = {"level": self.level if level is None else level, **_TUNING}
+        if self.shaped:
+            told["shaped"] = True
         return key("object", text, f"{machine.triple} {machine.cpu}", machine.features, **told)
 
     def _optimised(self, text: str, level: int) -> Any:
@@ -142,7 +150,7 @@ class Jit:
 
         def make() -> bytes:
             nonlocal timing
-            code, timing = _compile(text, level)
+            code, timing = _compile(text, level, self.shaped)
             return code
 
         if self.cache is None:

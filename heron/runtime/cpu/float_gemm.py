@@ -181,8 +181,7 @@ _LOCK = Lock()
 def _compile(f: Form) -> Object:
     writer = _Writer(f)
     tiles, product = writer.tiles_text(), writer.product_text()
-    # what is worth unrolling is written unrolled, so a low level does
-    jit = Jit(level=1)
+    jit = Jit(level=1, shaped=True)
     with ThreadPoolExecutor(1, "heron-compile") as other:
         compiled = other.submit(jit.compile, tiles, f"{f.name}.tiles")
         return jit.add(product, f.name, exports=[f.name], others=(o.result() for o in (compiled,)))

@@ -72,3 +72,19 @@ def test_errors() -> None:
     with pytest.raises(HeronError) as caught:
         jit.address("nothing")
     assert caught.value.code == "LLVM013"
+
+
+def test_shaped_text_has_its_slots_in_registers_and_is_else_as_written() -> None:
+    text = """define i64 @f(i64 %n) {
+  %slot = alloca i64
+  store i64 %n, ptr %slot
+  %a = load i64, ptr %slot
+  %b = add i64 %a, 1
+  store i64 %b, ptr %slot
+  %c = load i64, ptr %slot
+  ret i64 %c
+}"""
+    plain, shaped = Jit(level=1), Jit(level=1, shaped=True)
+    code = shaped.add(text, "f")
+    assert ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(code.addresses["f"])(41) == 42
+    assert plain.key(text) != shaped.key(text)
