@@ -69,7 +69,7 @@ def optimise() -> Pipeline:
             # what sums have in common is summed once
             get("reduction-reuse"),
             # nothing may simplify behind it: that would join the steps of a reduction again
-            get("tree-reduction-rewriter", parts=64, least=1 << 15),
+            get("tree-reduction-rewriter", parts=64, least=1 << 15, column_bytes=128),
         ],
     )
 

@@ -29,6 +29,8 @@ from heron.codegen.kernel import Kernel, Launch
 
 #: bytes a thread reads of a row at once where columns are summed, if that leaves blocks enough
 WORD = 4
+#: of a row a block reads at least so many bytes: what memory gives at a time
+LEAST_BYTES = 64
 #: bytes of shared memory left to reductions along rows, which take at most 32 partial results a block
 ROWS_SHARED = 8 << 10
 #: elements a thread should sum before it pays to have more threads on a row
@@ -153,7 +155,10 @@ class Columns:
 
     @staticmethod
     def of(frame: Entry, walk: Walk, room: int) -> Columns:
-        """As many threads as there are, unless their partial results need more than `room` bytes."""
+        """As many threads as there are, unless their partial results need more than `room` bytes.
+
+        A block has fewer columns where they would not go round the device's cores, but reads `LEAST_BYTES` of a row.
+        """
         reduction, last = walk.reduction, walk.axes[-1]
         widest = max(a.shape.element_type.byte_size or 1 for r in reduction.reducers for a in r.arrays)
         vector, enough = max(1, WORD // widest), frame.target.cores * WARP
@@ -162,6 +167,8 @@ class Columns:
         limit = min(WARP * WARP, frame.target.threads_per_block)
         while True:
             across = min(limit // WARP, last.length // vector)
+            if reduction.rows // (across * vector) < frame.target.cores:
+                across = min(across, max(1, LEAST_BYTES // (widest * vector)))
             rows = limit // across // WARP * WARP
             block = 1 << (rows * across - 1).bit_length()
             found = Columns(reduction, last, vector, across * vector, rows, block)

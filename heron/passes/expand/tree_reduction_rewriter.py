@@ -16,9 +16,6 @@ from heron.passes.building import applied, array, combiner, identity_of, is_stat
 from heron.passes.context import PassContext
 from heron.passes.registry import register
 
-#: neighbouring results that one unit of work makes together where the innermost dimension stays
-_COLUMNS = 32
-
 
 @register
 @dataclass(frozen=True)
@@ -27,8 +24,9 @@ class TreeReductionRewriter(Pass):
 
     A result is made by one block of GPU threads, or one CPU thread: a sum of everything would use one of many. Cut are
     reduces that leave less than ``parts`` units of work (0: twice the target's cores), into parts of at least ``least``
-    elements. Small floats stay f32 between the two steps. HLO leaves the order of elements open; the number of parts
-    depends on shapes and target alone, so the same program gives the same bits.
+    elements. Where the innermost dimension stays, a unit makes ``column_bytes`` of neighbouring results, since no less
+    is read at a time. Small floats stay f32 between the two steps. HLO leaves the order of elements open; the number of
+    parts depends on shapes and target alone, so the same program gives the same bits.
 
     sum {
       a = f32[] parameter(0)
@@ -47,6 +45,7 @@ class TreeReductionRewriter(Pass):
     name = "tree-reduction-rewriter"
     parts: int = 0
     least: int = 1 << 13
+    column_bytes: int = 64
     constraints = (
         Constraint("tree-reduction-rewriter", "instruction-fusion", "each step becomes a kernel"),
         Constraint("tree-reduction-rewriter", "priority-fusion", "each step becomes a kernel"),
@@ -76,8 +75,8 @@ class TreeReductionRewriter(Pass):
             if d in i.dimensions and sizes[d] > 1:
                 break
             inner *= sizes[d]
-        units = -(-inner // _COLUMNS) * (prod(kept) // inner)
-        columns = min(inner, _COLUMNS)
+        columns = min(inner, max(1, self.column_bytes // (i.operands[0].shape.element_type.byte_size or 1)))
+        units = -(-inner // columns) * (prod(kept) // inner)
         count = min(wanted // units, elements * columns // self.least)
         return _near_divisor(max(sizes[d] for d in i.dimensions), count) if count >= 4 else 0
 

@@ -272,7 +272,7 @@ def test_the_walk_follows_memory() -> None:
 def test_each_reduction_has_blocks_of_its_own() -> None:
     kernel = emit_fusion(root_fusion(ADD + FORMS["sizes"]), "k", targets.get("sm_90"))
     assert kernel.notes["form"] == "rows of 128 and rows of 2000 and columns of 200 and columns of 70"
-    assert kernel.launch.block == (1024, 1, 1) and kernel.launch.grid == (3 + 1 + 1 + 4, 1, 1)
+    assert kernel.launch.block == (1024, 1, 1) and kernel.launch.grid == (3 + 1 + 1 + 8, 1, 1)
 
 
 def test_what_mixes_reductions_goes_to_the_loop_emitter() -> None:
