@@ -30,7 +30,9 @@ def rehearsed(**how: Any) -> Iterator[Recorder]:
     assert not recorder.problems, "\n".join(recorder.problems)
 
 
-def compile(module: Module, recorder: Recorder, target: str = "sm_90", options: Options | None = None) -> CudaExecutable:
+def compile(
+    module: Module, recorder: Recorder, target: str = "sm_90", options: Options | None = None
+) -> CudaExecutable:
     """The program for the target, its kernels known to the recorder."""
     made = compiler.compile(module, target, options)
     assert isinstance(made, CudaExecutable)

@@ -120,9 +120,7 @@ class Tiling:
 
     def _need_rows(self, i: Instruction, index: Index) -> None:
         source, kept = i.operands[0], iter(index)
-        full = tuple(
-            self._row(n, index) if d in i.dimensions else next(kept) for d, n in enumerate(source.shape.dims)
-        )
+        full = tuple(self._row(n, index) if d in i.dimensions else next(kept) for d, n in enumerate(source.shape.dims))
         self._need(source, full)
         self._need(i.operands[1], ())
 

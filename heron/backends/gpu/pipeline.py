@@ -47,6 +47,7 @@ def optimise() -> Pipeline:
             get("bitcast-dtypes-expander"),
             get("qr-expander", lapack=False),
             get("eigh-expander", lapack=False),
+            get("cusolver-rewriter"),
             get("topk-decomposer", tiles=True),
             get("permutation-sort-expander"),
             get("stable-sort-expander"),
@@ -110,7 +111,9 @@ def assign_layouts() -> Pipeline:
             # ahead of conversions between types, which would hide what follows a product: with what is around it one
             # kernel where that is quicker, else a library's
             get("gemm-fusion"),
+            get("cublas-pad-for-gemms"),
             get("gemm-rewriter"),
+            get("gemm-broadcast-folding"),
             # narrow floats computed in f32 where the option math lets roundings between ops go, which then go
             get("float-normalization", excess=True),
             get("simplify-fp-conversions"),

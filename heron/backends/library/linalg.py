@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from heron.backends.library.convolution_call import convolution_call
 from heron.backends.library.host import Routine, call, is_by_columns, library_call
@@ -12,7 +15,7 @@ from heron.errors import HeronError
 from heron.hlo import custom_calls
 from heron.hlo.custom_calls import is_lower, letter
 from heron.hlo.instruction import Instruction
-from heron.hlo.library import conv, gemm
+from heron.hlo.library import conv, gemm, triangular
 from heron.runtime.cuda.libraries.cublas import TriangularSolve
 from heron.runtime.cuda.libraries.cusolver import Factorization
 from heron.runtime.library import lapack
@@ -50,6 +53,10 @@ def custom_call(lowering: Lowering, i: Instruction) -> list[Thunk]:
         return matmul(lowering, i)
     if i.custom_call_target in conv.TARGETS:
         return convolution_call(lowering, i)
+    if i.custom_call_target == triangular.TARGET:
+        t = triangular.read(i)
+        routine = lapack.TriangularSolve(t.left, t.lower, _TRANSPOSES[t.transpose], t.unit_diagonal)
+        return _call(lowering, i, Scratched(routine), "trsm")
     make = _ROUTINES.get(custom_calls.routine(i.custom_call_target))
     if make is None:
         raise HeronError(
@@ -61,14 +68,24 @@ def custom_call(lowering: Lowering, i: Instruction) -> list[Thunk]:
     return _call(lowering, i, make(custom_calls.options(i)), custom_calls.routine(i.custom_call_target))
 
 
+@dataclass(frozen=True, slots=True)
+class Scratched:
+    """A routine on all arrays but the last, which is scratch memory of a library."""
+
+    routine: Routine
+
+    def __call__(self, *arrays: np.ndarray) -> None:
+        self.routine(*arrays[:-1])
+
+
 def _call(lowering: Lowering, i: Instruction, routine: Any, name: str) -> list[Thunk]:
     """By LAPACK on the CPU, by cuBLAS or cuSOLVER on a GPU, where they have the routine."""
     if lowering.target.kind == "cpu":
         return call(lowering, i, routine, _LAPACK)
     columns = is_by_columns(i.operands[0].shape)
-    match routine:
-        case lapack.TriangularSolve():
-            given = routine.left, routine.lower, routine.transpose, routine.unit_diagonal, columns
+    match routine.routine if isinstance(routine, Scratched) else routine:
+        case lapack.TriangularSolve() as solve:
+            given = solve.left, solve.lower, solve.transpose, solve.unit_diagonal, columns
             return library_call(lowering, i, lambda arrays: TriangularSolve(arrays, *given), routine)
         case lapack.Potrf():
             facts = {"lower": routine.lower}

@@ -136,9 +136,7 @@ class TileBuilder:
         for at, n in enumerate(axes):
             if n not in wanted:
                 shape.insert(at, 1)
-                value = self.op(
-                    ExpandDimsOp, (value,), TensorType(tile.element, shape), {"axis": IntegerAttr(at, i32)}
-                )
+                value = self.op(ExpandDimsOp, (value,), TensorType(tile.element, shape), {"axis": IntegerAttr(at, i32)})
         return value if value.type == target else self.op(BroadcastOp, (value,), target)
 
     def _splat(self, scalar: SSAValue, target: Attribute) -> SSAValue:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import heron.hlo.evaluation.conv_calls
 import heron.hlo.evaluation.gemm_calls
 import heron.hlo.evaluation.resharding
+import heron.hlo.evaluation.solver_calls
 import heron.hlo.evaluation.spectral
 import heron.hlo.evaluation.tridiagonal  # noqa: F401  (all fill the table of targets)
 from heron.errors import HeronError

@@ -153,7 +153,9 @@ def test_any_sizes(
         b = "b"
     dims = f"lhs_contracting_dims={{{1 - lhs_k_first}}}, rhs_contracting_dims={{{int(rhs_k_last)}}}"
     lines.append(f"d = f32[{m},{n}] dot(a, {b}), {dims}")
-    lines.append(f"ROOT r = f32[{n},{m}] transpose(d), dimensions={{1,0}}" if turned else f"ROOT r = f32[{m},{n}] negate(d)")
+    lines.append(
+        f"ROOT r = f32[{n},{m}] transpose(d), dimensions={{1,0}}" if turned else f"ROOT r = f32[{m},{n}] negate(d)"
+    )
     check_equal(program("\n".join(lines)), BlockConfig(tiles, step), seed)
 
 
@@ -163,6 +165,9 @@ def test_what_has_no_form() -> None:
       r = bf16[32,32] reverse(a), dimensions={0}
       s = bf16[32,32] sort(r), dimensions={0}, is_stable=false, to_apply=less
       ROOT d = bf16[32,32] dot(s, a), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-    """).replace("ENTRY", "less {\n  a = bf16[] parameter(0)\n  b = bf16[] parameter(1)\n  ROOT c = pred[] compare(a, b), direction=LT\n}\n\nENTRY")
+    """).replace(
+        "ENTRY",
+        "less {\n  a = bf16[] parameter(0)\n  b = bf16[] parameter(1)\n  ROOT c = pred[] compare(a, b), direction=LT\n}\n\nENTRY",
+    )
     with pytest.raises(HeronError, match="GEN015"):
         run(text, BlockConfig((32, 32), 32), inputs_of(text))

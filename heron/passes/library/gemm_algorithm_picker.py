@@ -1,0 +1,44 @@
+"""gemm-algorithm-picker: which of the library's proposals a product is computed by."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+from heron.hlo.library import gemm
+from heron.hlo.module import Module
+from heron.passes.base import Constraint, Pass
+from heron.passes.context import PassContext
+from heron.passes.registry import register
+
+
+@register
+@dataclass(frozen=True)
+class GemmAlgorithmPicker(Pass):
+    """Notes on products which of cuBLASLt's proposals for them is taken: with nothing measured, its first.
+
+    No pipeline has it: a product that notes none gets the first as well.
+
+    ROOT r = f32[8,2] custom-call(f32[8,4] x, f32[4,2] y), custom_call_target="__cublas$lt$matmul",
+      backend_config={"gemm_backend_config":{"dot_dimension_numbers":{"lhs_contracting_dimensions":["1"],"rhs_contracting_dimensions":["0"]}}}
+    ->
+    ...
+    ROOT r = f32[8,2] custom-call(x, y), custom_call_target="__cublas$lt$matmul"
+    """  # noqa: E501
+
+    name = "gemm-algorithm-picker"
+    constraints = (Constraint("gemm-rewriter", "gemm-algorithm-picker", "it goes on from the calls made there"),)
+
+    def run(self, module: Module, ctx: PassContext) -> bool:
+        changed = False
+        for i in [i for i in module.instructions() if i.opcode == "custom-call"]:
+            if i.custom_call_target not in gemm.TARGETS:
+                continue
+            config = gemm.read(i)
+            if config.selected >= 0:
+                continue
+            i.extras["backend_config"] = str(dataclasses.replace(config, selected=0))
+            i.touch()
+            ctx.decide(True, "the library's first proposal: nothing was measured", subject=i.name, object="0")
+            changed = True
+        return changed
