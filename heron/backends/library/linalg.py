@@ -87,12 +87,12 @@ def _call(lowering: Lowering, i: Instruction, routine: Any, name: str) -> list[T
         case lapack.TriangularSolve() as solve:
             given = solve.left, solve.lower, solve.transpose, solve.unit_diagonal, columns
             return library_call(lowering, i, lambda arrays: TriangularSolve(arrays, *given), routine)
-        case lapack.Potrf():
-            facts = {"lower": routine.lower}
-        case lapack.Syevd():
-            facts = {"lower": routine.lower, "vectors": routine.vectors}
-        case lapack.Svd():
-            facts = {"vectors": routine.vectors, "full": routine.full}
+        case lapack.Potrf() as factor:
+            facts = {"lower": factor.lower}
+        case lapack.Syevd() as factor:
+            facts = {"lower": factor.lower, "vectors": factor.vectors}
+        case lapack.Svd() as factor:
+            facts = {"vectors": factor.vectors, "full": factor.full}
         case lapack.Getrf() | lapack.Geqrf() | lapack.Orgqr():
             facts = {}
         case _:

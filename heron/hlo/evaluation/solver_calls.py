@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @target(triangular.TARGET)
-def solve(i: Instruction, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, ...]:
+def solve(i: Instruction, a: np.ndarray, b: np.ndarray) -> Any:
     """x, and scratch memory."""
     t = triangular.read(i)
     x = linalg.triangular_solve(a, b, t.left, t.lower, t.transpose, t.unit_diagonal)
