@@ -20,6 +20,7 @@ import heron
 from benchmarks import programs, ptx_text, sections
 from heron import files, targets
 from heron.backends.compiler import Compilation, collector_paused
+from heron.backends.gpu import blocks
 from heron.backends.lower import KernelUse
 from heron.codegen.llvm.assemble import assemble
 from heron.codegen.llvm.cubin import Resources
@@ -58,13 +59,13 @@ class Row:
 
 
 def measure(name: str, target: Target, small: bool = False, assembled: bool = True) -> Iterator[Row]:
-    """The kernels of a program, one after the other."""
+    """The kernels of a program, one after the other, but block kernels, which Triton compiles."""
     module = heron.parse(programs.path(name, small, "cuda").read_text())
     compilation = Compilation(module, target, Options(), Trace())
     with collector_paused():  # as in `heron.compile`
         _, uses = compilation.lowered
         abis = compilation.machine.abis(uses)  # type: ignore[attr-defined]
-        for kernel, use in uses.items():
+        for kernel, use in blocks.without(uses).items():
             row = Row(name, kernel, use.kernel.emitter, len(use.sources))
             try:
                 options = compilation.machine.transform_options({kernel: use})
