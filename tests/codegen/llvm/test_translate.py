@@ -301,3 +301,45 @@ def test_errors() -> None:
     with pytest.raises(HeronError) as caught:
         to_llvm(module, kernels={"nope": KernelAbi()})
     assert caught.value.code == "LLVM003"
+
+
+COUNTED = """
+builtin.module {
+  func.func @k(%x: !llvm.ptr, %n: i64) -> f32 {
+    %zero = arith.constant 0.0 : f32
+    %lo = arith.constant 0 : i64
+    %hi = arith.constant 1000 : i64
+    %one = arith.constant 1 : i64
+    %sum = scf.for %i = %lo to %hi step %one iter_args(%a = %zero) -> (f32) : i64 {
+      %p = llvm.getelementptr inbounds %x[%i] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+      %v = llvm.load %p : !llvm.ptr -> f32
+      %e = math.exp %v : f32
+      %b = arith.addf %a, %e fastmath<reassoc> : f32
+      scf.yield %b : f32
+    }
+    %most = scf.for %i = %lo to %n step %one iter_args(%a = %sum) -> (f32) : i64 {
+      %p = llvm.getelementptr inbounds %x[%i] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+      %v = llvm.load %p : !llvm.ptr -> f32
+      %b = arith.maximumf %a, %v : f32
+      scf.yield %b : f32
+    }
+    func.return %most : f32
+  }
+}
+"""
+
+
+def test_loops_that_surely_run_have_their_test_at_the_end() -> None:
+    module = parse_kernel(COUNTED)
+    lower_math_cpu.run(module)
+    text = to_llvm(module)
+    first, _, second = text.partition("!llvm.loop")
+    assert "head" not in first and "head" in second  # how often the second runs is not known
+    assert text.count('!"llvm.loop.interleave.count", i32 2') == 1  # of the loop with the exponential
+    x = np.linspace(-1, 1, 1000, dtype=np.float32)
+    call = ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_void_p, ctypes.c_int64)
+    code = Jit(level=3).add(text, "k")
+    k = call(code.addresses["k"])
+    assert abs(k(x.ctypes.data, 0) / np.exp(x).sum() - 1) < 1e-5
+    large = np.full(1000, 5e3, np.float32)
+    assert k(large.ctypes.data, 1) == np.inf
