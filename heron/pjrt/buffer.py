@@ -13,6 +13,8 @@ from heron.pjrt.event import Event
 if TYPE_CHECKING:
     from heron.pjrt.device import Device, Memory
 
+_new, _DONE = object.__new__, Event.done()
+
 
 class Buffer:
     """An array in a memory. Its elements lie row-major; sub-byte types take a byte each, as in NumPy.
@@ -57,6 +59,18 @@ class Buffer:
         self.handle: Any = None
         memory.device.memory_stats.add(self.size_in_bytes)
 
+    @staticmethod
+    def of_array(
+        memory: Memory, element_type: ElementType, dims: tuple[int, ...], array: np.ndarray, size: int
+    ) -> Buffer:
+        """A buffer of an array it owns, of `size` bytes: what `Buffer(...)` makes, in less time."""
+        self = _new(Buffer)
+        self.memory, self.element_type, self.dims, self._array = memory, element_type, dims, array
+        self.owned, self.ready, self.deleted = True, _DONE, False
+        self.external_references, self.handle = 0, None
+        memory.device.memory_stats.add(size)
+        return self
+
     def __del__(self) -> None:
         if not self.deleted:
             self._leave()
@@ -82,6 +96,10 @@ class Buffer:
     def fail(self, error: BaseException) -> None:
         """It will not be there: whoever wants it gets the error."""
         self.ready.set(error)
+
+    def array_now(self) -> np.ndarray | None:
+        """The elements if they are there, else None; never waits or raises."""
+        return None if self.deleted else self._array
 
     def array(self) -> np.ndarray:
         """The elements themselves, no copy; waits for them.

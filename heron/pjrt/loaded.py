@@ -58,6 +58,9 @@ class LoadedExecutable:
         self.outputs: tuple[Shape, ...] = tuple(s for _, s in signature.result.leaves())
         self._donated = _donated(source)
         self._is_small = not _calls_python(module) and self.cost.seconds < _SMALL_SECONDS
+        only_arrays = all(s.is_array for s in (*self.parameters, *self.outputs))
+        #: whether nothing but arrays goes in and out, none is donated, and the caller itself runs it
+        self.runs_at_once = self._is_small and only_arrays and not self._donated and len(self.devices) == 1
         self.is_deleted = False
 
     # -- running -----------------------------------------------------------------------------------------------------

@@ -14,6 +14,8 @@ from heron.pjrt.c_api import abi, errors, handles
 
 Slot = Callable[[Any], None]
 _SLOTS: dict[str, Slot] = {}
+#: slots that read their arguments themselves, from the address
+_HOT: set[str] = set()
 
 
 def slot(name: str) -> Callable[[Slot], Slot]:
@@ -24,6 +26,12 @@ def slot(name: str) -> Callable[[Slot], Slot]:
         return function
 
     return file
+
+
+def hot_slot(name: str) -> Callable[[Callable[[int], None]], Callable[[int], None]]:
+    """Decorator: this is the function of that name, and gets the bare address of its arguments."""
+    _HOT.add(name)
+    return slot(name)
 
 
 def callable_of(name: str) -> Callable[[int], int]:
@@ -45,7 +53,7 @@ def callable_of(name: str) -> Callable[[int], int]:
             return errors.new(HeronError("PJRT015", f"heron has no {name} yet"))
 
         return refuse
-    read = abi.struct(f"{name}_Args").from_address
+    read = abi.struct(f"{name}_Args").from_address if name not in _HOT else int
     new_error = errors.new
 
     def call(address: int) -> int:

@@ -14,7 +14,7 @@ from heron.pjrt import element_types
 from heron.pjrt.buffer import Buffer
 from heron.pjrt.c_api import errors, handles
 from heron.pjrt.c_api.handles import BufferCell
-from heron.pjrt.c_api.slots import slot
+from heron.pjrt.c_api.slots import hot_slot, slot
 from heron.pjrt.c_api.slots.clients import place
 from heron.pjrt.c_api.slots.events import give as give_event
 from heron.pjrt.client import ALIGNMENT
@@ -141,9 +141,9 @@ def fulfil_alias(args: Any) -> None:
     source.ready.on_ready(fill)
 
 
-@slot("PJRT_Buffer_Destroy")
-def destroy(args: Any) -> None:
-    handles.free(args.buffer)
+@hot_slot("PJRT_Buffer_Destroy")
+def destroy(at: int) -> None:
+    handles.table().pop(_I64.from_address(at + 16).value, None)
 
 
 @slot("PJRT_Buffer_Delete")

@@ -5,19 +5,19 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from heron.pjrt.c_api import errors, handles
+from heron.pjrt.c_api import errors, handles, native
 from heron.pjrt.c_api.handles import EventCell
 from heron.pjrt.c_api.slots import slot
 from heron.pjrt.event import Event
 
 #: the handle of every event that is done; it is never destroyed
-_DONE = handles.new(Event.done(), EventCell(3))
+DONE = handles.new(Event.done(), EventCell(native.ALWAYS_DONE)).address
 
 
 def give(event: Event) -> int:
     """A handle of an event, which the caller destroys."""
     if event.is_ready and event.error is None:
-        return _DONE.address
+        return DONE
     cell = EventCell(0)
     event.on_ready(lambda error: setattr(cell, "state", 1 if error is None else 2))
     return handles.new(event, cell).address
@@ -25,7 +25,7 @@ def give(event: Event) -> int:
 
 @slot("PJRT_Event_Destroy")
 def destroy(args: Any) -> None:
-    if args.event != _DONE.address:
+    if args.event != DONE:
         handles.free(args.event)
 
 

@@ -11,9 +11,10 @@ from heron.errors import HeronError
 from heron.pjrt import element_types
 from heron.pjrt.c_api import abi, handles
 from heron.pjrt.c_api.handles import ExecutableCell, Handle
-from heron.pjrt.c_api.slots import FREE, give_bytes, named_values, slot
+from heron.pjrt.c_api.slots import FREE, give_bytes, hot_slot, named_values, slot
 from heron.pjrt.c_api.slots.buffers import give as give_buffer
 from heron.pjrt.c_api.slots.events import give as give_event
+from heron.pjrt.c_api.slots.quick import quick
 from heron.pjrt.client import Client
 from heron.pjrt.compile_options import CompileOptions
 from heron.pjrt.loaded import ExecuteOptions, LoadedExecutable
@@ -46,7 +47,9 @@ def give(executable: LoadedExecutable) -> int:
         *(len(executable.parameters), kinds_at, kind_sizes_at, devices_at, len(executable.devices), logical_at),
     )
     keep = (name, kind, types, dims, ranks, kinds, kind_sizes, devices, logical)
-    return handles.new(executable, cell, *keep).address
+    handle = handles.new(executable, cell, *keep)
+    handle.quick = quick(executable)
+    return handle.address
 
 
 def on_large_stack(work: Callable[[], _T]) -> _T:
@@ -218,9 +221,18 @@ def destroy_context(args: Any) -> None:
     handles.free(args.context)
 
 
-@slot("PJRT_LoadedExecutable_Execute")
-def execute(args: Any) -> None:
-    executable: LoadedExecutable = handles.get(args.executable)
+@hot_slot("PJRT_LoadedExecutable_Execute")
+def execute(at: int) -> None:
+    words = _WORDS.from_address(at)
+    handle = handles.handle(words[2])
+    if handle.quick is None or not handle.quick(words):
+        _execute(handle.object, _EXECUTE.from_address(at))
+
+
+_WORDS, _EXECUTE = _PTR * 10, abi.struct("PJRT_LoadedExecutable_Execute_Args")
+
+
+def _execute(executable: LoadedExecutable, args: Any) -> None:
     rows, columns = args.num_devices, args.num_args
     lists = (_PTR * rows).from_address(args.argument_lists) if rows else ()
     given = [[handles.handle(a) for a in ((_PTR * columns).from_address(at) if columns else ())] for at in lists]
