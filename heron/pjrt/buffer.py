@@ -40,7 +40,6 @@ class Buffer:
         "deleted",
         "dims",
         "element_type",
-        "external_references",
         "handle",
         "memory",
         "owned",
@@ -55,19 +54,19 @@ class Buffer:
         self.owned = owned  # the memory is not somebody else's
         self.ready = Event() if array is None else Event.done()
         self.deleted = False
-        self.external_references = 0
+        #: what C code knows it by, and counts in who refers to its memory
         self.handle: Any = None
         memory.device.memory_stats.add(self.size_in_bytes)
 
     @staticmethod
     def of_array(
-        memory: Memory, element_type: ElementType, dims: tuple[int, ...], array: np.ndarray, size: int
+        memory: Memory, element_type: ElementType, dims: tuple[int, ...], array: np.ndarray, size: int, handle: Any
     ) -> Buffer:
         """A buffer of an array it owns, of `size` bytes: what `Buffer(...)` makes, in less time."""
         self = _new(Buffer)
         self.memory, self.element_type, self.dims, self._array = memory, element_type, dims, array
         self.owned, self.ready, self.deleted = True, _DONE, False
-        self.external_references, self.handle = 0, None
+        self.handle = handle
         memory.device.memory_stats.add(size)
         return self
 
@@ -166,7 +165,7 @@ class Buffer:
     @property
     def is_alone(self) -> bool:
         """Whether nobody else sees the memory, so that a program it is donated to may write there."""
-        return self.owned and not self.external_references
+        return self.owned and (self.handle is None or not self.handle.external)
 
     def _leave(self) -> None:
         self.memory.device.memory_stats.add(-self.size_in_bytes)

@@ -27,10 +27,19 @@ class EventCell(Cell):
     _fields_ = [("state", _I64)]
 
 
+class LayoutCell(Cell):
+    """A layout that is never destroyed; `self` is its own address, `deleter` a function that does nothing."""
+
+    _fields_ = [("text", _PTR), ("size", _I64), ("self", _PTR), ("deleter", _PTR)]
+
+
 class BufferCell(Cell):
+    """``external``: how many outside refer to the memory."""
+
     _fields_ = [
         *(("device", _PTR), ("memory", _PTR), ("type", _I32), ("is_deleted", _U8), ("is_on_cpu", _U8)),
-        *(("dims", _PTR), ("num_dims", _I64), ("size", _I64), ("data", _PTR), ("zero", _I64), ("null", _PTR)),
+        *(("dims", _PTR), ("num_dims", _I64), ("size", _I64), ("layout", _PTR)),
+        *(("external", _I64), ("zero", _I64), ("null", _PTR)),
     ]
 
 

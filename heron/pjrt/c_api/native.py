@@ -31,6 +31,7 @@ _PYTHON = {
 #: getters: the argument that is the handle, its cell, and (field of the cell, argument) of what is copied
 _CLIENT, _DEVICE = handles.ClientCell, handles.DeviceCell
 _DESCRIPTION, _MEMORY = handles.DescriptionCell, handles.MemoryCell
+_LAYOUT = handles.LayoutCell
 _EXECUTABLE, _BUFFER, _TOPOLOGY = handles.ExecutableCell, handles.BufferCell, handles.TopologyCell
 _DEVICES = (("devices", "addressable_devices"), ("num_devices", "num_addressable_devices"))
 GETTERS: dict[str, tuple[str, type[handles.Cell], tuple[tuple[str, str], ...]]] = {
@@ -130,6 +131,14 @@ GETTERS: dict[str, tuple[str, type[handles.Cell], tuple[tuple[str, str], ...]]] 
     "PJRT_Buffer_Memory": ("buffer", _BUFFER, (("memory", "memory"),)),
     "PJRT_Buffer_IsDeleted": ("buffer", _BUFFER, (("is_deleted", "is_deleted"),)),
     "PJRT_Buffer_IsOnCpu": ("buffer", _BUFFER, (("is_on_cpu", "is_on_cpu"),)),
+    "PJRT_Layouts_PJRT_Buffer_MemoryLayout": ("buffer", _BUFFER, (("layout", "layout"),)),
+    "PJRT_Layouts_MemoryLayout_Serialize": (
+        *("layout", _LAYOUT),
+        (
+            *(("text", "serialized_bytes"), ("size", "serialized_bytes_size")),
+            *(("self", "serialized_layout"), ("deleter", "serialized_layout_deleter")),
+        ),
+    ),
     "PJRT_TopologyDescription_PlatformName": (
         *("topology", _TOPOLOGY),
         (("name", "platform_name"), ("name_size", "platform_name_size")),
@@ -200,7 +209,7 @@ def _text() -> str:
     parts += [f"@functions = internal global [{len(names)} x ptr] zeroinitializer", _COMMON]
     parts += [_entry_point(name, n) for n, name in enumerate(names)]
     parts += [_getter(name, *facts) for name, facts in GETTERS.items()]
-    return "\n".join([*parts, _ERRORS, _USER_DATA])
+    return "\n".join([*parts, _ERRORS, _USER_DATA, _BUFFERS])
 
 
 #: what slots of events do for one that is done (its state is odd), without Python; its handle is the first argument
@@ -428,7 +437,34 @@ none:
 """
 
 #: slots native code answers alone, beside the getters
-NATIVE = ("PJRT_Error_Destroy", "PJRT_Error_Message", "PJRT_Error_GetCode", "PJRT_Error_ForEachPayload")
+NATIVE = (
+    *("PJRT_Error_Destroy", "PJRT_Error_Message", "PJRT_Error_GetCode", "PJRT_Error_ForEachPayload"),
+    *("PJRT_Buffer_IncreaseExternalReferenceCount", "PJRT_Buffer_DecreaseExternalReferenceCount"),
+    "PJRT_Layouts_MemoryLayout_Destroy",
+)
+
+
+def _counting(name: str, step: int) -> str:
+    """A slot that counts who refers to a buffer's memory."""
+    return f"""define ptr @{name}(ptr %args) {{
+  %at = getelementptr i8, ptr %args, i64 16
+  %buffer = load ptr, ptr %at
+  %count = getelementptr i8, ptr %buffer, i64 {handles.BufferCell.external.offset}
+  %old = atomicrmw add ptr %count, i64 {step} acq_rel
+  ret ptr null
+}}"""
+
+
+_BUFFERS = f"""
+{_counting("PJRT_Buffer_IncreaseExternalReferenceCount", 1)}
+{_counting("PJRT_Buffer_DecreaseExternalReferenceCount", -1)}
+define ptr @PJRT_Layouts_MemoryLayout_Destroy(ptr %args) {{
+  ret ptr null
+}}
+define void @heron_nothing(ptr %thing) {{
+  ret void
+}}
+"""
 
 
 def call_c(result: Any, address: int, *args: tuple[Any, Any]) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from heron.pjrt.c_api.handles import BufferCell
 from heron.pjrt.c_api.slots import hot_slot, slot
 from heron.pjrt.c_api.slots.clients import place
 from heron.pjrt.c_api.slots.events import give as give_event
+from heron.pjrt.c_api.slots.layouts import of_rank
 from heron.pjrt.client import ALIGNMENT
 from heron.pjrt.event import Event
 
@@ -24,6 +26,8 @@ _I64 = ctypes.c_int64
 #: what the host promises of its memory: unchanged while the call lasts, until the copy is made, as long as the buffer
 _ZERO_COPY = 2
 _TILED = 0
+#: smaller arrays are copied, which takes less time than to tell their owner when they are no longer needed
+_WORTH_SHARING = 1 << 14
 
 
 def give(buffer: Buffer) -> int:
@@ -33,6 +37,7 @@ def give(buffer: Buffer) -> int:
     cell = BufferCell(
         *(memory.device.handle, memory.handle, element_types.number(buffer.element_type)),
         *(buffer.deleted, 1, ctypes.addressof(dims), len(buffer.dims), buffer.size_in_bytes),
+        of_rank(len(buffer.dims)),
     )
     handle = handles.new(buffer, cell, dims)
     buffer.handle = cell
@@ -64,7 +69,9 @@ def from_host(args: Any) -> None:
 
 
 def _may_share(args: Any, element_type: ElementType, dims: tuple[int, ...], strides: tuple[int, ...] | None) -> bool:
-    if args.host_buffer_semantics < _ZERO_COPY or args.data % ALIGNMENT or not args.data or 0 in dims:
+    if args.host_buffer_semantics < _ZERO_COPY or args.data % ALIGNMENT or not args.data:
+        return False
+    if prod(dims) * element_type.byte_size < _WORTH_SHARING:
         return False
     return strides is None or strides == _row_major(element_type.byte_size, dims)
 
@@ -260,16 +267,3 @@ def unsafe_pointer(args: Any) -> None:
 @slot("PJRT_Buffer_OpaqueDeviceMemoryDataPointer")
 def data_pointer(args: Any) -> None:
     args.device_memory_ptr = handles.get(args.buffer).pointer
-
-
-@slot("PJRT_Buffer_IncreaseExternalReferenceCount")
-def increase(args: Any) -> None:
-    handles.get(args.buffer).external_references += 1
-
-
-@slot("PJRT_Buffer_DecreaseExternalReferenceCount")
-def decrease(args: Any) -> None:
-    buffer = handles.get(args.buffer)
-    if buffer.external_references == 0:
-        raise HeronError("PJRT017", f"nothing outside refers to the buffer {buffer}")
-    buffer.external_references -= 1

@@ -1,13 +1,15 @@
-"""The extension for layouts: all buffers lie row-major. A layout's handle is its text, ``{1,0}``, which is also its
-serialised form."""
+"""The extension for layouts: all buffers lie row-major, so there is one layout a rank. Its serialised form is its text,
+``{1,0}``. Asking a buffer and serialising are native."""
 
 from __future__ import annotations
 
 import ctypes
+from functools import cache
 from typing import Any
 
 from heron.pjrt.c_api import handles, native
-from heron.pjrt.c_api.slots import FREE, give_bytes, slot
+from heron.pjrt.c_api.handles import LayoutCell
+from heron.pjrt.c_api.slots import slot
 
 _PREFIX = "PJRT_Layouts"
 
@@ -17,32 +19,14 @@ def row_major(rank: int) -> str:
     return "{" + ",".join(map(str, reversed(range(rank)))) + "}"
 
 
-@slot(f"{_PREFIX}_MemoryLayout_Destroy")
-def destroy(args: Any) -> None:
-    if args.layout not in _SHARED:
-        native.call_c(None, FREE, (ctypes.c_void_p, args.layout))
-
-
-@slot(f"{_PREFIX}_MemoryLayout_Serialize")
-def serialize(args: Any) -> None:
-    data = ctypes.string_at(args.layout)
-    args.serialized_bytes = args.serialized_layout = give_bytes(data)
-    args.serialized_bytes_size, args.serialized_layout_deleter = len(data), FREE
-
-
 @slot(f"{_PREFIX}_PJRT_Client_GetDefaultLayout")
 def default_of_client(args: Any) -> None:
-    args.layout = give_bytes(row_major(args.num_dims).encode())
+    args.layout = of_rank(args.num_dims)
 
 
 @slot(f"{_PREFIX}_PJRT_Topology_GetDefaultLayout")
 def default_of_topology(args: Any) -> None:
-    args.layout = give_bytes(row_major(args.num_dims).encode())
-
-
-@slot(f"{_PREFIX}_PJRT_Buffer_MemoryLayout")
-def of_buffer(args: Any) -> None:
-    args.layout = give_bytes(row_major(len(handles.get(args.buffer).dims)).encode())
+    args.layout = of_rank(args.num_dims)
 
 
 @slot(f"{_PREFIX}_PJRT_Executable_GetOutputLayouts")
@@ -57,21 +41,21 @@ def of_parameters(args: Any) -> None:
     args.num_parameters, args.layouts = len(shapes), _of_shapes(args.executable, shapes)
 
 
-#: layouts by rank that live as long as the process, with the text they are
-_BY_RANK: dict[int, Any] = {}
-_SHARED: set[int] = set()
-
-
 def _of_shapes(executable: int, shapes: Any) -> int:
-    array, address = handles.pointers(_shared(s.rank) for s in shapes)
+    array, address = handles.pointers(of_rank(s.rank) for s in shapes)
     handle = handles.handle(executable)
     handle.keep = (*handle.keep, array)
     return address
 
 
-def _shared(rank: int) -> int:
-    if rank not in _BY_RANK:
-        buffer, address, _ = handles.text(row_major(rank))
-        _BY_RANK[rank] = buffer
-        _SHARED.add(address)
-    return ctypes.addressof(_BY_RANK[rank])
+@cache
+def _layout(rank: int) -> tuple[LayoutCell, Any]:
+    buffer, address, size = handles.text(row_major(rank))
+    cell = LayoutCell(address, size, 0, native.entry("heron_nothing"))
+    cell.self = ctypes.addressof(cell)
+    return cell, buffer
+
+
+def of_rank(rank: int) -> int:
+    """The handle of the layout of arrays of that rank, the same one every time; it is never destroyed."""
+    return ctypes.addressof(_layout(rank)[0])

@@ -12,6 +12,7 @@ from heron.pjrt.buffer import Buffer
 from heron.pjrt.c_api import handles
 from heron.pjrt.c_api.handles import BufferCell, Handle
 from heron.pjrt.c_api.slots.events import DONE
+from heron.pjrt.c_api.slots.layouts import of_rank
 from heron.pjrt.loaded import LoadedExecutable
 
 _PTR = ctypes.c_uint64
@@ -54,7 +55,7 @@ def quick(executable: LoadedExecutable) -> Quick | None:
             to = out_places.from_address(one.from_address(words[_OUTPUTS])[0])
             for n, (result, (element_type, dims, size, cell, keep)) in enumerate(zip(results, outputs, strict=True)):
                 own = copy(cell)
-                handle = Handle(make(memory, element_type, dims, result, size), own, keep)
+                handle = Handle(make(memory, element_type, dims, result, size, own), own, keep)
                 file[handle.address] = handle
                 to[n] = handle.address
         if words[_EVENTS]:
@@ -73,6 +74,6 @@ def _template(executable: LoadedExecutable, n: int) -> Any:
     size = shape.byte_size
     cell = BufferCell(
         *(device.handle, device.default_memory.handle, kind, 0, 1),
-        *(ctypes.addressof(dims), shape.rank, size),
+        *(ctypes.addressof(dims), shape.rank, size, of_rank(shape.rank)),
     )
     return shape.element_type, shape.dims, size, bytes(cell), (dims,)
