@@ -25,12 +25,12 @@ class Verbs(click.Group):
     """Commands found as modules of `heron.cli.verbs`, each imported when asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(m.name for m in pkgutil.iter_modules(verbs.__path__))
+        return sorted(m.name.replace("_", "-") for m in pkgutil.iter_modules(verbs.__path__))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.list_commands(ctx):
             return None
-        return import_module(f"{verbs.__name__}.{cmd_name}").command
+        return import_module(f"{verbs.__name__}.{cmd_name.replace('-', '_')}").command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

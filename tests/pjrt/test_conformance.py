@@ -1,0 +1,69 @@
+"""`heron jax-tests`: two platforms compared, crashes survived, errors grouped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from heron import HeronError
+from heron.pjrt.conformance import runner
+from heron.pjrt.conformance.runner import FileReport, Outcome
+
+SAMPLE = """
+import os
+
+import jax
+import pytest
+
+HERON = "heron" in os.environ["JAX_PLATFORMS"]
+
+
+def test_passes():
+    assert (jax.numpy.ones(3) + 1).sum() == 6
+
+
+def test_crashes():
+    if HERON:
+        os._exit(7)
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_misses(n):
+    assert not HERON, f"value {n}.5 at 0x{n}f"
+
+
+def test_fails_everywhere():
+    assert False
+
+
+def test_is_skipped():
+    pytest.skip("no reason")
+"""
+
+
+def test_a_file_on_both_platforms(tmp_path: Path) -> None:
+    file = tmp_path / "sample_test.py"
+    file.write_text(SAMPLE)
+    [report] = runner.compare(runner.files_of(tmp_path), "", 1, 300, lambda _: None)
+    assert {o: report.count(o) for o in ("passed", "failed", "skipped", "crashed")} == {
+        "passed": 1,
+        "failed": 3,
+        "skipped": 1,
+        "crashed": 1,
+    }
+    assert len(report.wanted) == 4 and len(report.missed) == 3
+    (error, tests), (crash, _) = runner.clusters([report])
+    assert len(tests) == 2 and "value # at #" in error and "process ended" in crash
+
+
+def test_what_is_missed_is_what_the_cpu_passes() -> None:
+    report = FileReport(Path("x"))
+    report.cpu = {"a": Outcome("passed"), "b": Outcome("failed"), "c": Outcome("passed")}
+    report.heron = {"a": Outcome("skipped"), "b": Outcome("failed")}
+    assert report.missed == ["c"]
+
+
+def test_a_folder_without_tests(tmp_path: Path) -> None:
+    with pytest.raises(HeronError, match="CLI010"):
+        runner.files_of(tmp_path)
