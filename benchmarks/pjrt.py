@@ -41,8 +41,8 @@ def measure(device: Any, repeats: int) -> dict[str, float]:
     import jax
     import numpy as np
 
-    one = jax.device_put(np.float32([1, 2, 3]), device)
-    many = [jax.device_put(np.float32([n]), device) for n in range(20)]
+    one = jax.device_put(np.array([1, 2, 3], np.float32), device)
+    many = [jax.device_put(np.array([n], np.float32), device) for n in range(20)]
     large = jax.device_put(np.ones(1 << 20, np.float32), device)
     host = np.ones(6, np.float32)
     add = jax.jit(lambda x: x + 1)
