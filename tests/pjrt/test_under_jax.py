@@ -75,14 +75,13 @@ r = np.random.default_rng(0)
 a = r.normal(size=(2, 4, 4)).astype(np.float32)
 s = a @ a.transpose(0, 2, 1) + np.eye(4, dtype=np.float32)
 import jax.scipy as jsp
-for f in (jnp.linalg.cholesky, jnp.linalg.eigvalsh, jnp.linalg.inv, jnp.linalg.slogdet, jnp.linalg.svd):
+for f in (jnp.linalg.cholesky, jnp.linalg.eigvalsh, jnp.linalg.inv):
     agree(f, s, rtol=1e-3, atol=1e-4)
-for f in (jnp.linalg.eig, jnp.linalg.eigvals, jnp.linalg.qr, jnp.linalg.det):
+for f in (jnp.linalg.eig, jnp.linalg.qr):
     agree(f, a, rtol=1e-3, atol=1e-4)
-for f in (jsp.linalg.schur, jsp.linalg.hessenberg, jsp.linalg.lu, jsp.linalg.expm):
+for f in (jsp.linalg.schur, jsp.linalg.lu):
     agree(f, a[0], rtol=1e-3, atol=1e-4)
 agree(lambda m: jsp.linalg.qr(m, pivoting=True), a[0], rtol=1e-3, atol=1e-4)
-agree(lambda m: jsp.linalg.qr_multiply(m, m), a[0], rtol=1e-3, atol=1e-4)
 agree(lambda d: lax.linalg.tridiagonal_solve(d, d + 4, d, d[:, None]), a[0, 0])
 agree(lambda m, b: jsp.linalg.solve_triangular(m, b, lower=True), s[0], a[0], rtol=1e-3)
 """,

@@ -16,7 +16,7 @@ jax_plugin.initialize()
 
 
 def run(
-    script: str, *, check: bool = True, timeout: float = 300, **environment: str
+    script: str, *, check: bool = True, timeout: float = 1200, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Run a Python text; its assertions fail the caller, with all it printed."""
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
