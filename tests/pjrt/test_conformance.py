@@ -65,5 +65,5 @@ def test_what_is_missed_is_what_the_cpu_passes() -> None:
 
 
 def test_a_folder_without_tests(tmp_path: Path) -> None:
-    with pytest.raises(HeronError, match="CLI010"):
+    with pytest.raises(HeronError, match="PJRT023"):
         runner.files_of(tmp_path)

@@ -55,11 +55,11 @@ class FileReport:
 
 
 def files_of(path: Path) -> list[Path]:
-    """The test files in a folder, or the one file. Raises CLI010 when there are none."""
+    """The test files in a folder, or the one file. Raises PJRT023 when there are none."""
     found = [path] if path.is_file() else sorted(path.rglob("*_test.py"))
     if not found:
         raise HeronError(
-            "CLI010", f"there are no tests in '{path}'", why="files named *_test.py", hint="a checkout's folder `tests`"
+            "PJRT023", f"there are no tests in '{path}'", why="files named *_test.py", hint="a checkout's folder `tests`"
         )
     return found
 
