@@ -59,7 +59,10 @@ def files_of(path: Path) -> list[Path]:
     found = [path] if path.is_file() else sorted(path.rglob("*_test.py"))
     if not found:
         raise HeronError(
-            "PJRT023", f"there are no tests in '{path}'", why="files named *_test.py", hint="a checkout's folder `tests`"
+            "PJRT023",
+            f"there are no tests in '{path}'",
+            why="files named *_test.py",
+            hint="a checkout's folder `tests`",
         )
     return found
 
