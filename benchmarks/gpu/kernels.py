@@ -15,7 +15,6 @@ import numpy as np
 
 from heron.analysis.cost.estimate import estimate
 from heron.analysis.cost.kernel import kernel_cost
-from heron.runtime.cuda.array import put
 from heron.runtime.cuda.device import Device
 from heron.runtime.cuda.executable import CudaExecutable
 from heron.runtime.thunks import KernelThunk, walk
@@ -99,7 +98,7 @@ def measure(
     """Every distinct kernel at the first place that runs it, on the memory a run of the whole program left behind."""
     device, loaded = executable.device, executable.load()
     with device.at_work(name):
-        given = [put(a, device) for a in arrays]
+        given = executable.put(arrays)
         bases, made = executable.addresses(loaded, given)
         loaded.run(bases)
         device.synchronize()
