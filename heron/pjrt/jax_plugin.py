@@ -46,7 +46,7 @@ def _register(asked: str | None) -> None:
     if asked == PLATFORM:  # callbacks hand their arguments over as arrays of the platform "cpu"
         jax.config.update("jax_platforms", f"{PLATFORM},cpu")
     xla_bridge.register_backend_factory(
-        PLATFORM, _client, priority=_PRIORITY, fail_quietly=False, make_topology=_topology
+        PLATFORM, _client, priority=_PRIORITY, fail_quietly=True, make_topology=_topology
     )
     from heron.pjrt import jax_arrays, jax_ffi, jax_lowering
 

@@ -349,3 +349,8 @@ def test_other_platforms_are_left_alone() -> None:
         "import jax; assert jax.default_backend() == 'cpu'; import sys; assert 'llvmlite' not in sys.modules",
         JAX_PLATFORMS="cpu",
     )
+
+
+def test_heron_is_there_and_not_the_default_where_nobody_asks() -> None:
+    run("import jax; assert jax.default_backend() == 'cpu'; assert jax.devices('heron')", JAX_PLATFORMS="")
+    run("import jax; assert [d.platform for d in jax.devices()] == ['cpu']", JAX_PLATFORMS="", HERON_TARGET="sm_90")
