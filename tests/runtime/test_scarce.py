@@ -56,7 +56,7 @@ def test_products_without_blas_are_kernels_and_the_trace_says_so(without_scipy: 
     assert np.allclose(made(*inputs), evaluate(module, *inputs)[0], rtol=1e-5, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["fft", "cholesky_solve"])
+@pytest.mark.parametrize("name", ["linalg_lapack", "cholesky_solve"])
 def test_what_only_scipy_computes_says_what_is_missing(without_scipy: None, name: str) -> None:
     module = heron.parse(program(name).read_text())
     with pytest.raises(HeronError, match="scipy") as caught:
@@ -64,8 +64,9 @@ def test_what_only_scipy_computes_says_what_is_missing(without_scipy: None, name
     assert caught.value.code == "RUN022" and "pip install" in caught.value.hint
 
 
-def test_convolutions_without_blas(without_scipy: None) -> None:
-    module = heron.parse(program("conv_variants").read_text())
+@pytest.mark.parametrize("name", ["conv_variants", "fft"])
+def test_code_of_our_own_needs_no_scipy(without_scipy: None, name: str) -> None:
+    module = heron.parse(program(name).read_text())
     compile(module, "cpu").run(values.random(module, 0))
 
 
