@@ -51,6 +51,8 @@ Guard = tuple[Constraint, ...]
 GROUP = 8
 #: a sum of at most so many elements is done at once, not in steps
 WHOLE = 128
+#: elements a matrix unit sums at least, of bytes
+SHORTEST = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +167,7 @@ class BlockEmitter:
                 return Dim(n)
         with self.b.outside(0):
             last = 1e3 + len(self.positions)
-            return self._position(size, max(2, power_of_two(size)), last if order is None else order, None)
+            return self._position(size, max(SHORTEST, power_of_two(size)), last if order is None else order, None)
 
     def _axes(self, index: Sequence[Expr]) -> tuple[int, ...]:
         return self.b.ordered([n for n in used(tuple(index)) if self.positions[n].tile.axes])

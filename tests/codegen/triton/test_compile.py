@@ -47,6 +47,19 @@ def test_matrix_units(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None
 
 
 @needs_triton
+def test_short_sums(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
+    """Fewer elements than a matrix unit sums are filled up with zeros."""
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    config = BlockConfig((16, 32), 32)
+    body = """
+      a = s8[40,7] parameter(0)
+      b = s8[7,48] parameter(1)
+      ROOT d = s32[40,48] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+    """
+    assert "mma.sync" in compile_block(text_of(body, config), "k", config, "sm_90").ptx
+
+
+@needs_triton
 def test_what_triton_refuses(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
     with pytest.raises(HeronError, match="GEN016"):
