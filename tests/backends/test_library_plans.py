@@ -21,7 +21,7 @@ PLANS = Path(__file__).parent / "library_plans"
 
 def calls(name: str) -> list[LibraryThunk]:
     module = heron.parse(programs.path(name, small=True, platform="cuda").read_text())
-    compilation = Compilation(module, targets.get("sm_90"), Options(), Trace())
+    compilation = Compilation(module, targets.get("sm_90"), Options(triton="off"), Trace())
     return [t for t in walk(compilation.lowered[0]) if isinstance(t, LibraryThunk)]
 
 
