@@ -153,10 +153,10 @@ def test_inputs_are_not_changed() -> None:
 def test_stages_have_text() -> None:
     exe = compile(heron.parse(ADD))
     for stage in STAGES:
-        if stage not in ("ptx", "sass"):
+        if stage not in ("graph", "ptx", "sass"):
             assert exe.stage(stage).strip(), stage
     heron.parse(exe.stage("scheduled"))
-    for stage in ("ptx", "sass"):
+    for stage in ("graph", "ptx", "sass"):
         with pytest.raises(HeronError, match="TGT003"):
             exe.stage(stage)
     with pytest.raises(HeronError, match="TGT002"):
