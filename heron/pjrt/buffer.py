@@ -159,13 +159,18 @@ class Buffer:
         if not self.deleted:
             self.deleted = True
             self._leave()
-            if self.ready.is_ready:
+            if self.ready.is_ready and not self._is_seen:
                 self._array = None
 
     @property
     def is_alone(self) -> bool:
         """Whether nobody else sees the memory, so that a program it is donated to may write there."""
-        return self.owned and (self.handle is None or not self.handle.external)
+        return self.owned and not self._is_seen
+
+    @property
+    def _is_seen(self) -> bool:
+        """Whether somebody outside looks at the memory: it stays until the handle goes."""
+        return self.handle is not None and self.handle.external > 0
 
     def _leave(self) -> None:
         self.memory.device.memory_stats.add(-self.size_in_bytes)

@@ -120,6 +120,11 @@ host = np.ones(1000, np.float32)
 d = jax.device_put(host)
 f(d, b).block_until_ready()
 assert host[0] == 1
+seen = np.asarray(b)  # shares the memory, which stays as it is
+g = jax.jit(lambda a: a * 5, donate_argnums=0)
+e = g(b)
+gc.collect()
+assert b.is_deleted() and e[0] == 5 and (seen == 1).all()
 """,
     "errors": """
 try:
