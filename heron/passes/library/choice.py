@@ -12,10 +12,9 @@ from heron.options import Libraries
 
 if TYPE_CHECKING:
     from heron.passes.context import PassContext
-    from heron.targets import Target
 
 #: ways to compute a product, as decisions name them
-CUBLASLT, TRITON, OWN = "cublaslt", "triton", "own"
+CUBLASLT, TRITON = "cublaslt", "triton"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +66,6 @@ def weigh_convolution(i: Instruction, ctx: PassContext) -> bool:
             library < own, reason, subject=i.name, object="cudnn", cost_before=own * 1e6, cost_after=library * 1e6
         )
     )
-
-
-def library_way(i: Instruction, target: Target | None) -> Way:
-    """A product (dot, or its custom call) by cuBLASLt: the part of the peak that its kernels reach, and a launch."""
-    return Way(CUBLASLT, estimate(kernel_cost(i), target).seconds if target is not None else 0.0)
 
 
 def best(ways: list[Way], ctx: PassContext, subject: str) -> Way:
