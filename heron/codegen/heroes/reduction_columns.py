@@ -33,6 +33,8 @@ ITEM_BYTES = 4096
 LARGE = 4 << 20
 #: bytes of the partial results that are kept at once
 TILE_BYTES = 16 << 10
+#: instructions of a kernel whose code may be repeated for several rows
+SMALL = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +170,13 @@ class _Columns:
         """The position along the outer axes."""
         return self.frame.e.simplify(delinearize(item, [a.length for a in self.shape.outer]))
 
+    @property
+    def rows_together(self) -> int:
+        """Rows added to a partial result at a time, in their order: it is read and written once for all of them."""
+        if len(self.frame.fusion.computation.instructions) > SMALL:
+            return 1
+        return next(k for k in (4, 2, 1) if self.shape.inner[-1].length % k == 0)
+
     def emit(
         self, place: Index, first: Expr, width: SSAValue | None, carried: Sequence[SSAValue]
     ) -> Sequence[SSAValue]:
@@ -177,6 +186,7 @@ class _Columns:
         sums = [e.b.op(tensor.EmptyOp, type=TensorType(t, [self.tile])) for t in types]
         n, sides = len(sums), len(reduction.side)
         axes = [*self.shape.outer, self.shape.last, *self.shape.inner]
+        together = self.rows_together
 
         def index_at(column: Expr, reduced: Sequence[Expr]) -> Index:
             index = source_index(reduction, axes, [*place, first + column, *reduced])
@@ -205,8 +215,10 @@ class _Columns:
             return along(values, partial(element, reduced))
 
         def element(reduced: Index, column: Expr, values: Sequence[SSAValue]) -> list[SSAValue]:
-            read = [get(frame, t, (column,)) for t in values[:n]]
-            results = reduction.element(frame, index_at(column, reduced), [*read, *values[n:]])
+            results = [*(get(frame, t, (column,)) for t in values[:n]), *values[n:]]
+            for k in range(together):
+                at = (*reduced[:-1], reduced[-1] * together + k)
+                results = reduction.element(frame, index_at(column, at), results)
             stored = [put(frame, v, t, (column,)) for v, t in zip(results, values[:n], strict=False)]
             return [*stored, *results[n:]]
 
@@ -215,7 +227,9 @@ class _Columns:
             index = index_at(column, [Const(0)] * len(self.shape.inner))
             return reduction.epilogue(frame, tuple(index[d] for d in reduction.kept), read, tensors)
 
-        walked = e.loop([a.length for a in self.shape.inner], [*along(sums, clear), *carried[:sides]], row)
+        lengths = [a.length for a in self.shape.inner]
+        lengths[-1] //= together
+        walked = e.loop(lengths, [*along(sums, clear), *carried[:sides]], row)
         sums = walked[:n]
         return [*walked[n:], *along(carried[sides:], finish)]
 
