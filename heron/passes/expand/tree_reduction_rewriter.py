@@ -16,6 +16,11 @@ from heron.passes.building import applied, array, combiner, identity_of, is_stat
 from heron.passes.context import PassContext
 from heron.passes.registry import register
 
+#: neighbouring results that one unit of work makes together where the innermost dimension stays
+_COLUMNS = 32
+#: parts below which cutting saves less than the second step takes
+_FEWEST = 4
+
 
 @register
 @dataclass(frozen=True)
@@ -24,9 +29,10 @@ class TreeReductionRewriter(Pass):
 
     A result is made by one block of GPU threads, or one CPU thread: a sum of everything would use one of many. Cut are
     reduces that leave less than ``parts`` units of work (0: twice the target's cores), into parts of at least ``least``
-    elements. Where the innermost dimension stays, a unit makes ``column_bytes`` of neighbouring results, since no less
-    is read at a time. Small floats stay f32 between the two steps. HLO leaves the order of elements open; the number of
-    parts depends on shapes and target alone, so the same program gives the same bits.
+    elements. Where the innermost dimension stays, a unit makes 32 neighbouring results; not cut are those that come in
+    enough units of ``column_bytes``, the least that is read at a time. Small floats stay f32 between the two steps. HLO
+    leaves the order of elements open; the number of parts depends on shapes and target alone, so the same program gives
+    the same bits.
 
     sum {
       a = f32[] parameter(0)
@@ -75,10 +81,12 @@ class TreeReductionRewriter(Pass):
             if d in i.dimensions and sizes[d] > 1:
                 break
             inner *= sizes[d]
-        columns = min(inner, max(1, self.column_bytes // (i.operands[0].shape.element_type.byte_size or 1)))
-        units = -(-inner // columns) * (prod(kept) // inner)
+        columns = min(inner, _COLUMNS)
+        fewest = min(inner, max(1, self.column_bytes // (i.operands[0].shape.element_type.byte_size or 1)))
+        units, most = (-(-inner // n) * (prod(kept) // inner) for n in (columns, fewest))
         count = min(wanted // units, elements * columns // self.least)
-        return _near_divisor(max(sizes[d] for d in i.dimensions), count) if count >= 4 else 0
+        enough = count < _FEWEST or wanted // most < _FEWEST
+        return 0 if enough else _near_divisor(max(sizes[d] for d in i.dimensions), count)
 
 
 def _near_divisor(n: int, wanted: int) -> int:

@@ -32,7 +32,8 @@ def rewritten(module: Module, **fields: int) -> list[str]:
     [
         ("65536", "", "0", ["f32[64]", "f32[]"]),
         ("40,4096", "", "0,1", ["f32[64]", "f32[]"]),  # the longest dimension
-        ("4096,40", "40", "0", ["f32[16,40]", "f32[40]"]),  # three units of columns: a third as many parts
+        ("4096,40", "40", "0", ["f32[32,40]", "f32[40]"]),  # two units of columns: half as many parts
+        ("4096,320", "320", "0", ["f32[320]"]),  # narrow units enough
         ("7,60000", "7", "1", ["f32[7,8]", "f32[7]"]),
         ("2,20000,3", "2,3", "1", ["f32[2,32,3]", "f32[2,3]"]),
         ("65537", "", "0", ["f32[64]", "f32[]"]),  # no divisor is near: filled up
