@@ -228,6 +228,7 @@ class Simplifier:
                 terms[a] -= k * factor
             constant -= inner_constant * factor
             constant += self._add_canonical(self._mod(dict(inner), inner_constant, c), factor, terms)
+            return self._remainders(_drop_zeros(terms), constant)  # what is left may be a remainder now
         return terms, constant
 
     # -- floordiv and mod by a constant
