@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from heron.backends.machine import Machine
     from heron.buffers.memory import Memory
 
-#: bytes between which buffers begin
-CPU_ALIGNMENT, GPU_ALIGNMENT = 64, 256
+#: bytes between which buffers begin: a cache line
+CPU_ALIGNMENT, GPU_ALIGNMENT = 64, 128
 
 
 def bytes_on_cpu(module: Module, can_share: CanShare) -> Memory:

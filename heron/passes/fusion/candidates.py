@@ -17,7 +17,7 @@ SHORT_SUM = 8
 #: what takes no more flops an element than this is cheap: how often it is computed is for the model to weigh
 CHEAP = 4.0
 #: elements of anything else computed for each one needed, at most
-RECOMPUTATION = 64.0
+RECOMPUTATION = 32.0
 
 
 class Kernel:
