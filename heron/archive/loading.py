@@ -154,7 +154,8 @@ def _cpu(machine: dict[str, Any], plan: dict[str, Any], members: dict[str, bytes
     kernels = {k.name: k for k in plan["kernels"]}
     writer = ProgramWriter(kernels, hosts.address, threads if machine["shares"] else None)
     writer.write(plan["thunks"])
-    jit = Jit(symbols=writer.externals)
+    made = {symbol: address() for symbol, address in writer.unmade.items()}
+    jit = Jit(symbols=writer.externals | made)
     *others, code = [Object(name, members[f"code/{n}.o"], Timing()) for n, name in enumerate(machine["objects"])]
     jit.link(code, [ENTRY], others)
     signature = facts["signature"]

@@ -13,14 +13,15 @@ R = TypeVar("R")
 
 
 class Compilers:
-    """At most `wanted` threads, and no more than there are processors; where that is one, work is done when submitted.
+    """At most `wanted` threads, and no more than there are processors; where there is one, work is done when submitted.
 
     Leaving the `with` block ends them. They live no longer, so that a process that forks leaves none behind.
     """
 
     def __init__(self, wanted: int) -> None:
-        count = min(wanted, usable_cpus())
-        self._threads = ThreadPoolExecutor(count, "heron-compile") if count > 1 else None
+        processors = usable_cpus()
+        count = min(wanted, processors)
+        self._threads = ThreadPoolExecutor(count, "heron-compile") if count and processors > 1 else None
 
     def __enter__(self) -> Compilers:
         return self

@@ -21,7 +21,7 @@ from heron.runtime.cpu.profile import Profile
 from heron.runtime.cpu.program import ENTRY, ProgramWriter, entry
 from heron.runtime.executable import Executable, Signature
 from heron.runtime.memory import HostMemory
-from heron.runtime.thunks import GemmThunk, HostThunk, Sequence, walk
+from heron.runtime.thunks import GemmThunk, HostThunk, Sequence
 
 if TYPE_CHECKING:
     from heron.buffers import BufferAssignment
@@ -106,23 +106,22 @@ class CpuMachine(Machine):
 
         here, apart = portions(uses)
         jit = Jit(level=options.opt_level, cache=self.code_cache)
-        products = {f for t in walk(thunks) if isinstance(t, GemmThunk) and (f := float_gemm.form_for(t)) is not None}
-        # they are at the first portions while the others are lowered
-        with Compilers(len(apart) + len(products)) as compilers:
+        hosts = HostCalls()
+        writer = self.writer(uses, hosts.address, uses.keys() - here.keys())
+        program = writer.write(thunks)
+        # they are at the code it calls and the first portions while the others are lowered
+        with Compilers(len(apart) + len(writer.unmade)) as compilers:
             with trace.stage("llvm"):
-                for form in products:  # whoever comes for their code later waits for it
-                    compilers.submit(float_gemm.address, form)
+                unmade = {symbol: compilers.submit(make) for symbol, make in writer.unmade.items()}
                 others = [
                     compilers.submit(jit.compile, self.portion_llvm(p), f"{facts['name']}.{n}")
                     for n, p in enumerate(apart)
                 ]
-                text = self.kernels_llvm(here)
-                hosts = HostCalls()
-                writer = self.writer(uses, hosts.address, uses.keys() - here.keys())
-                text += writer.write(thunks)
+                text = self.kernels_llvm(here) + program
             with trace.stage("machine code"):
-                jit.symbols.update(writer.externals)
-                code = jit.add(text, facts["name"], exports=[ENTRY], others=(o.result() for o in others))
+                compiled = jit.compile(text, facts["name"])
+                jit.symbols |= writer.externals | {symbol: made.result() for symbol, made in unmade.items()}
+                code = jit.link(compiled, [ENTRY], [o.result() for o in others])
         objects = (*(o.result() for o in others), code)
         if jit.cache is not None:
             for made in objects:

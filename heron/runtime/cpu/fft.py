@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 from math import ceil, log2, prod
 from operator import mul
@@ -116,7 +117,7 @@ def write_fft(w: ProgramWriter, t: FftThunk) -> None:
         w.declare("malloc", "ptr @malloc(i64)")
         w.declare("free", "void @free(ptr)")
         places["scratch"] = w.value(f"call ptr @malloc(i64 {t.operand.size})")
-    w.declare(DRIVER, f"void @{DRIVER}(ptr, i64, i64)", fft_code.driver_address())
+    w.declare(DRIVER, f"void @{DRIVER}(ptr, i64, i64)", fft_code.driver_address)
     element = part_type(t.element_type)
     for stage in found:
         groups = ceil(stage.lines / fft_code.lanes(element))
@@ -185,7 +186,7 @@ def _piece(w: ProgramWriter, element: ElementType, piece: str | int) -> str:
         arguments = "ptr, ptr, ptr, i64, i64"
     elif piece in ("join", "split"):
         arguments = "ptr, ptr, ptr"
-    w.declare(name, f"void @{name}({arguments})", fft_code.piece_address(element, piece))
+    w.declare(name, f"void @{name}({arguments})", partial(fft_code.piece_address, element, piece))
     return f"@{name}"
 
 

@@ -21,8 +21,9 @@ from functools import cache
 
 import numpy as np
 
-from heron.codegen.llvm.jit import Jit, Object, host
+from heron.codegen.llvm.jit import host
 from heron.hlo.types import ElementType
+from heron.runtime.cpu import common_code
 from heron.runtime.cpu.loops import Loops
 
 #: factors there are butterflies for, the ones to take first
@@ -96,7 +97,7 @@ def driver_address() -> int:
     """The address of ``void heron_fft(ptr args, i64 lo, i64 hi)``, which does work items: ``args`` points to the arrays
     from and to, and a job.
     """
-    return _driver().addresses[DRIVER]
+    return common_code.address_of(DRIVER, lambda: _DriverWriter().text())
 
 
 def piece_name(element: ElementType, piece: str | int) -> str:
@@ -108,19 +109,9 @@ def piece_address(element: ElementType, piece: str | int) -> int:
     """The address of one of `PIECES`, or of the pass of a factor: ``void f(ptr from, ptr to, ptr roots, i64 m,
     i64 s)``.
     """
-    return _piece(element, piece).addresses[piece_name(element, piece)]
-
-
-@cache
-def _driver() -> Object:
-    return Jit(level=1).add(_DriverWriter().text(), DRIVER, exports=[DRIVER])
-
-
-@cache
-def _piece(element: ElementType, piece: str | int) -> Object:
-    name = piece_name(element, piece)
-    text = _PassWriter(element, piece).text() if isinstance(piece, int) else _PieceWriter(element).text(piece)
-    return Jit(level=1).add(text, name, exports=[name])
+    if isinstance(piece, int):
+        return common_code.address_of(piece_name(element, piece), lambda: _PassWriter(element, piece).text())
+    return common_code.address_of(piece_name(element, piece), lambda: _PieceWriter(element).text(piece))
 
 
 Complex = tuple[str, str]

@@ -16,11 +16,12 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from threading import Lock
+from functools import partial
 from typing import TYPE_CHECKING
 
 from heron.codegen.llvm.jit import Jit, Object, host
 from heron.hlo.types import BF16, F32, F64, ElementType
+from heron.runtime.cpu import common_code
 from heron.runtime.cpu.loops import Loops
 from heron.runtime.cpu.share import write_range
 
@@ -155,7 +156,7 @@ def adds(t: GemmThunk) -> bool:
 
 def write_float_gemm(w: ProgramWriter, t: GemmThunk, f: Form) -> None:
     """Call the product of a thunk, shared by the threads where it is large."""
-    w.declare(f.name, f"void @{f.name}(ptr, i64, i64)", address(f))
+    w.declare(f.name, f"void @{f.name}(ptr, i64, i64)", partial(address, f))
     sizes = Sizes.of(t, f)
     symbol = w.label("@heron_product_")
     listed = ", ".join(f"i64 {n}" for n in sizes.values)
@@ -166,16 +167,7 @@ def write_float_gemm(w: ProgramWriter, t: GemmThunk, f: Form) -> None:
 def address(f: Form) -> int:
     """The address of a form's function: ``void f(ptr args, i64 lo, i64 hi)`` does work items lo to hi, where ``args``
     points to lhs, rhs, out and the `FIELDS`."""
-    with _LOCK:  # who comes while another compiles it waits
-        found = _CODE.get(f)
-        if found is None:
-            found = _CODE[f] = _compile(f)
-        return found.addresses[f.name]
-
-
-#: compiled once in a process
-_CODE: dict[Form, Object] = {}
-_LOCK = Lock()
+    return common_code.linked(f.name, lambda: _compile(f))
 
 
 def _compile(f: Form) -> Object:

@@ -15,12 +15,13 @@ high-performance matrix multiplication", ACM TOMS 34(3), 2008.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from heron.codegen.llvm.jit import Jit, Object, host
+from heron.codegen.llvm.jit import host
 from heron.hlo.types import S8, S16, S32, U8, U32, ElementType
+from heron.runtime.cpu import common_code
 from heron.runtime.cpu.loops import Loops
 from heron.runtime.cpu.share import write_range
 
@@ -87,7 +88,7 @@ def write_int_gemm(w: ProgramWriter, t: GemmThunk) -> None:
     """Call the product of a thunk, shared by the threads where it is large."""
     f = form(t.operand_type)
     assert f is not None
-    w.declare(f.name, f"void @{f.name}(ptr, i64, i64)", address(f))
+    w.declare(f.name, f"void @{f.name}(ptr, i64, i64)", partial(address, f))
     symbol = w.label("@heron_product_")
     left = (1, t.m) if t.lhs_transposed else (t.k, 1)
     right = (1, t.k) if t.rhs_transposed else (t.n, 1)
@@ -103,14 +104,7 @@ def address(f: Form) -> int:
     points to lhs, rhs, out and seven i64: m, n, k, and in elements how far apart lie lhs's rows, its summed elements,
     rhs's summed elements and its columns.
     """
-    return _code(f).addresses[f.name]
-
-
-@cache
-def _code(f: Form) -> Object:
-    # Compiled once in a process: it takes longer than most of the programs that call it. What is worth unrolling is
-    # written unrolled, so a low level does.
-    return Jit(level=1).add(_Writer(f).text(), f.name, exports=[f.name])
+    return common_code.address_of(f.name, lambda: _Writer(f).text())
 
 
 class _Writer(Loops):

@@ -62,7 +62,8 @@ def entry(kernel: Kernel, pool: Pool | None) -> str:
 
 
 class ProgramWriter:
-    """Writes the program's LLVM text; afterwards `externals` maps symbols to the addresses they need.
+    """Writes the program's LLVM text; afterwards `externals` maps symbols to the addresses they need, and `unmade` to
+    what gives the address, once it has compiled the code; any thread may ask it.
 
     ``pool``: the threads that share large work, None for a program of one thread. ``shares`` tells whether they do.
     ``elsewhere``: kernels that are in other modules, behind their `entry`. ``profile``: who counts the steps' time.
@@ -83,6 +84,7 @@ class ProgramWriter:
         self.pool = pool
         self.shares = False
         self.externals: dict[str, int] = {}
+        self.unmade: dict[str, Callable[[], int]] = {}
         self.declarations: dict[str, str] = {}
         self.constants: dict[int, str] = {}
         self.functions: list[str] = []
@@ -155,10 +157,12 @@ class ProgramWriter:
             self.constants[value] = f"{name} = private unnamed_addr constant i32 {value}"
         return self.constants[value].split(" ", 1)[0]
 
-    def declare(self, symbol: str, signature: str, address: int | None = None) -> None:
+    def declare(self, symbol: str, signature: str, address: int | Callable[[], int] | None = None) -> None:
         self.declarations.setdefault(symbol, f"declare {signature}")
-        if address is not None:
+        if isinstance(address, int):
             self.externals[symbol] = address
+        elif address is not None:
+            self.unmade[symbol] = address
 
     # -- thunks ------------------------------------------------------------------------------------------------------
     def run(self, sequence: Sequence) -> None:

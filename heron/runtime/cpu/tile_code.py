@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import cache
 
-from heron.codegen.llvm.jit import Jit, Object, host
+from heron.codegen.llvm.jit import host
 from heron.hlo.types import ElementType
+from heron.runtime.cpu import common_code
 from heron.runtime.cpu.loops import Loops
 
 #: loops whose position decides which tile it is, and those of them, the last ones, along which is summed
@@ -89,24 +89,14 @@ def address(tile: Tile) -> int:
     """The address of a tile's function: ``void f(ptr job, ptr counts, ptr row, ptr lhs, ptr rhs, ptr out)``, where
     ``counts`` has the steps of each summed loop, and whether to add to what is there.
     """
-    return _tile(tile).addresses[tile.name]
+    return common_code.address_of(tile.name, lambda: _TileWriter(tile).text())
 
 
 def driver_address() -> int:
     """The address of ``void heron_tiles(ptr args, i64 lo, i64 hi)``, which does work items: ``args`` points to lhs,
     rhs, out and a job.
     """
-    return _driver().addresses[DRIVER]
-
-
-@cache
-def _tile(tile: Tile) -> Object:
-    return Jit(level=1).add(_TileWriter(tile).text(), tile.name, exports=[tile.name])
-
-
-@cache
-def _driver() -> Object:
-    return Jit(level=1).add(_DriverWriter().text(), DRIVER, exports=[DRIVER])
+    return common_code.address_of(DRIVER, lambda: _DriverWriter().text())
 
 
 class _Words(Loops):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from math import ceil, prod
 from typing import TYPE_CHECKING
@@ -113,7 +114,7 @@ def write_tiles(w: ProgramWriter, t: Tiling, element: ElementType, lhs: Slice, r
     items = groups * combinations * made.tiles
     work = prod(max((s.count for s in loop.walk), default=0) for loop in t.loops) * max(len(r.steps) for r in t.rows)
     work *= made.vectors * made.lanes * each * max(len(r.outs) for r in made.rows)
-    w.declare(DRIVER, f"void @{DRIVER}(ptr, i64, i64)", tile_code.driver_address())
+    w.declare(DRIVER, f"void @{DRIVER}(ptr, i64, i64)", tile_code.driver_address)
     job = _Tables(w, t, element, made).job(each, groups)
     write_range(w, DRIVER, [*map(w.pointer, (lhs, rhs, out)), job], items, max(1, _PORTION // max(1, work)))
 
@@ -163,5 +164,5 @@ class _Tables:
             return "@" + DRIVER  # never called
         masked = last and self.t.columns % made.lanes != 0
         tile = Tile(self.element, len(rows.outs), made.last if last else made.vectors, masked, self.t.lanewise)
-        self.w.declare(tile.name, f"void @{tile.name}({', '.join(['ptr'] * 6)})", tile_code.address(tile))
+        self.w.declare(tile.name, f"void @{tile.name}({', '.join(['ptr'] * 6)})", partial(tile_code.address, tile))
         return "@" + tile.name
