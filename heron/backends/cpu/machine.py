@@ -52,6 +52,8 @@ class CpuMachine(Machine):
             return True
         if operands is not result or operands not in blas.PREFIX:
             return False
+        if float_gemm.form(operands) is not None:  # BLAS is slow to load: only what is done by it asks for it
+            return True
         self._no_blas = blas.why_not()
         return not self._no_blas
 

@@ -27,10 +27,11 @@ def convolution(lowering: Lowering, i: Instruction) -> list[Thunk]:
     if any(o.shape.element_type is not t for o in i.operands) or t not in blas.PREFIX:
         lowering.trace.decide(Decision(False, f"no products of {t}", "convolution", i.name, "library"))
         return lowering.alone(i)
-    if why := blas.why_not():
+    is_tiled = t in (F32, F64)  # BLAS is slow to load: only what is done by it asks whether it is there
+    if not is_tiled and (why := blas.why_not()):
         lowering.trace.decide(Decision(False, f"no BLAS: {why}", "convolution", i.name, "library"))
         return lowering.alone(i)
-    how, after, reason = _tiled(i) if t in (F32, F64) else _multiplied(i)
+    how, after, reason = _tiled(i) if is_tiled else _multiplied(i)
     before = loops_cost(i)
     if how is None:
         lowering.trace.decide(Decision(False, reason, "convolution", i.name, "library"))

@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from threading import Lock
 
 from heron.codegen.llvm.jit import Jit, Object
 
-#: by its symbol, for ever: programs have the address
-_CODE: dict[str, Future[Object]] = {}
+#: for ever: programs have the addresses
+_CODE: dict[Hashable, Future[Object]] = {}
 _LOCK = Lock()
 
 
-def address_of(symbol: str, text: Callable[[], str]) -> int:
-    """The address of the one function a text defines: written as it is to run, so that LLVM only has to put its stack
-    slots into registers. Threads may ask side by side; who comes while another compiles it waits.
+def address_of(symbol: str, text: Callable[[], str], *form: Hashable) -> int:
+    """The address of the one function a text defines, which is told by its symbol and its form. The text is written as
+    it is to run: LLVM only puts its stack slots into registers.
     """
-    return linked(symbol, lambda: Jit(level=1, shaped=True).add(text(), symbol, exports=[symbol]))
+    return linked(symbol, lambda: Jit(level=1, shaped=True).add(text(), symbol, exports=[symbol]), *form)
 
 
-def linked(symbol: str, make: Callable[[], Object]) -> int:
-    """As `address_of`, where `make` compiles and links it."""
+def linked(symbol: str, make: Callable[[], Object], *form: Hashable) -> int:
+    """As `address_of`, where `make` compiles and links it. Threads may ask side by side: one compiles, others wait."""
+    key = (symbol, *form)
     with _LOCK:
-        found, is_first = _CODE.get(symbol), symbol not in _CODE
-        if found is None:
-            found = _CODE[symbol] = Future()
+        is_first = key not in _CODE
+        found = _CODE.setdefault(key, Future())
     if is_first:
         try:
             found.set_result(make())
         except BaseException as error:
-            found.set_exception(error)
             with _LOCK:
-                del _CODE[symbol]
+                del _CODE[key]
+            found.set_exception(error)
     return found.result().addresses[symbol]

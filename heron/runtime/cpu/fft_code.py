@@ -109,9 +109,13 @@ def piece_address(element: ElementType, piece: str | int) -> int:
     """The address of one of `PIECES`, or of the pass of a factor: ``void f(ptr from, ptr to, ptr roots, i64 m,
     i64 s)``.
     """
+    return common_code.address_of(piece_name(element, piece), lambda: _piece_text(element, piece), lanes(element))
+
+
+def _piece_text(element: ElementType, piece: str | int) -> str:
     if isinstance(piece, int):
-        return common_code.address_of(piece_name(element, piece), lambda: _PassWriter(element, piece).text())
-    return common_code.address_of(piece_name(element, piece), lambda: _PieceWriter(element).text(piece))
+        return _PassWriter(element, piece).text()
+    return _PieceWriter(element).text(piece)
 
 
 Complex = tuple[str, str]

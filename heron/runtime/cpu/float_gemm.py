@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from heron.codegen.llvm.jit import Jit, Object, host
 from heron.hlo.types import BF16, F32, F64, ElementType
-from heron.runtime.cpu import common_code
+from heron.runtime.cpu import blas, common_code
 from heron.runtime.cpu.loops import Loops
 from heron.runtime.cpu.share import write_range
 
@@ -145,7 +145,9 @@ def multiplies(operands: ElementType, result: ElementType) -> bool:
 
 def form_for(t: GemmThunk) -> Form | None:
     """How a product of a program is multiplied; None where a library should: narrow ones only read memory."""
-    return form(t.operand_type) if t.operand_type is BF16 or min(t.m, t.n) >= _NARROW else None
+    found = form(t.operand_type)
+    is_ours = t.operand_type is BF16 or min(t.m, t.n) >= _NARROW
+    return found if is_ours or found is None or blas.why_not() else None
 
 
 def adds(t: GemmThunk) -> bool:
@@ -167,7 +169,7 @@ def write_float_gemm(w: ProgramWriter, t: GemmThunk, f: Form) -> None:
 def address(f: Form) -> int:
     """The address of a form's function: ``void f(ptr args, i64 lo, i64 hi)`` does work items lo to hi, where ``args``
     points to lhs, rhs, out and the `FIELDS`."""
-    return common_code.linked(f.name, lambda: _compile(f))
+    return common_code.linked(f.name, lambda: _compile(f), f)
 
 
 def _compile(f: Form) -> Object:

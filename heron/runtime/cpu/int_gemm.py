@@ -104,7 +104,7 @@ def address(f: Form) -> int:
     points to lhs, rhs, out and seven i64: m, n, k, and in elements how far apart lie lhs's rows, its summed elements,
     rhs's summed elements and its columns.
     """
-    return common_code.address_of(f.name, lambda: _Writer(f).text())
+    return common_code.address_of(f.name, lambda: _Writer(f).text(), f)
 
 
 class _Writer(Loops):

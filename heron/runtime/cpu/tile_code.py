@@ -89,7 +89,7 @@ def address(tile: Tile) -> int:
     """The address of a tile's function: ``void f(ptr job, ptr counts, ptr row, ptr lhs, ptr rhs, ptr out)``, where
     ``counts`` has the steps of each summed loop, and whether to add to what is there.
     """
-    return common_code.address_of(tile.name, lambda: _TileWriter(tile).text())
+    return common_code.address_of(tile.name, lambda: _TileWriter(tile).text(), lanes(tile.element))
 
 
 def driver_address() -> int:
