@@ -13,11 +13,9 @@ _CODE: dict[Hashable, Future[Object]] = {}
 _LOCK = Lock()
 
 
-def address_of(symbol: str, text: Callable[[], str], *form: Hashable) -> int:
-    """The address of the one function a text defines, which is told by its symbol and its form. The text is written as
-    it is to run: LLVM only puts its stack slots into registers.
-    """
-    return linked(symbol, lambda: Jit(level=1, shaped=True).add(text(), symbol, exports=[symbol]), *form)
+def address_of(symbol: str, text: Callable[[], str], *form: Hashable, shaped: bool = False) -> int:
+    """The address of the one function a text defines, which is told by its symbol and its form; `shaped` see `Jit`."""
+    return linked(symbol, lambda: Jit(level=1, shaped=shaped).add(text(), symbol, exports=[symbol]), *form)
 
 
 def linked(symbol: str, make: Callable[[], Object], *form: Hashable) -> int:

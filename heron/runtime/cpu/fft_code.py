@@ -97,7 +97,7 @@ def driver_address() -> int:
     """The address of ``void heron_fft(ptr args, i64 lo, i64 hi)``, which does work items: ``args`` points to the arrays
     from and to, and a job.
     """
-    return common_code.address_of(DRIVER, lambda: _DriverWriter().text())
+    return common_code.address_of(DRIVER, lambda: _DriverWriter().text(), shaped=True)
 
 
 def piece_name(element: ElementType, piece: str | int) -> str:
@@ -109,7 +109,8 @@ def piece_address(element: ElementType, piece: str | int) -> int:
     """The address of one of `PIECES`, or of the pass of a factor: ``void f(ptr from, ptr to, ptr roots, i64 m,
     i64 s)``.
     """
-    return common_code.address_of(piece_name(element, piece), lambda: _piece_text(element, piece), lanes(element))
+    name = piece_name(element, piece)
+    return common_code.address_of(name, lambda: _piece_text(element, piece), lanes(element), shaped=True)
 
 
 def _piece_text(element: ElementType, piece: str | int) -> str:
