@@ -129,7 +129,7 @@ def schedule() -> Pipeline:
             get("double-buffer-loop-unrolling", can_share=computes_in_place, least_bytes=4096),
             get("copy-insertion", can_share=computes_in_place),
             get("copy-fusion", join=False),
-            get("memory-scheduler", can_share=computes_in_place),
+            get("memory-scheduler", cache=1 << 20, can_share=computes_in_place),
             # does nothing unless memory is short: what is left to save costs time
             get("rematerialization", limit="machine", can_share=computes_in_place, measure=bytes_on_cpu),
         ],

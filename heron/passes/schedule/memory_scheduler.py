@@ -16,7 +16,7 @@ from heron.passes.copies.flatten_call_graph import FlattenCallGraph
 from heron.passes.registry import register
 from heron.passes.schedule.around_peak import improve, need
 from heron.passes.schedule.groups import grouped
-from heron.passes.schedule.orders import dfs_order, eager, list_order, post_order
+from heron.passes.schedule.orders import dfs_order, eager, late, list_order, post_order
 from heron.passes.schedule.steps import Places, Steps, peak, steps_of
 
 ORDERS = {"dfs": dfs_order, "list": list_order, "post-order": post_order}
@@ -30,6 +30,8 @@ class MemoryScheduler(Pass):
     Three orders are made (depth first with the heaviest operand first, greedy by bytes freed, plain post-order), each
     also with what frees memory moved up; the best is kept, and steps are moved away from its peak while that helps.
     Control edges are honoured. ``order`` names one of them to be taken without comparing with the others.
+    ``cache``: where a computation makes more bytes than this, steps whose operands live on anyway wait until their
+    results are needed, so that these are still in caches then (0: never).
     ``can_share``: as for `heron.buffers.assign`. Computations with several callers are cloned first.
 
     HloModule example
@@ -47,6 +49,7 @@ class MemoryScheduler(Pass):
 
     name = "memory-scheduler"
     order: str = ""
+    cache: int = 0
     can_share: CanShare = reads_in_step
 
     def run(self, module: Module, ctx: PassContext) -> bool:
@@ -94,6 +97,12 @@ class MemoryScheduler(Pass):
                 best = f"{best}, moved from the peak"
                 tried[best] = moved
         told = ", ".join(f"{n} {most} B" for n, ((most, _), _) in tried.items())
+        if self.cache and sum(steps.makes) > self.cache:
+            order = late(steps, tried[best][1])
+            found = peak(steps, order)
+            if order != tried[best][1] and need(steps, found) <= need(steps, tried[best][0]):
+                best = f"{best}, late"
+                tried[best] = found, order
         (most, _), order = tried[best]
         plain = tried["post-order"][0][0] if "post-order" in tried else most
         return order, most, (plain, f"{best}: least peak of {told}")

@@ -1,10 +1,11 @@
-"""Candidate orders for memory-scheduler: depth-first by weight, greedy by bytes freed, as given; frees first."""
+"""Candidate orders for memory-scheduler: depth-first by weight, greedy by bytes freed, as given; frees first; late."""
 
 from __future__ import annotations
 
 import heapq
 
 from heron.passes.schedule.groups import Groups
+from heron.passes.schedule.steps import Steps
 
 
 def post_order(groups: Groups) -> list[int]:
@@ -122,6 +123,28 @@ def eager(groups: Groups, order: list[int]) -> list[int]:
                 if not waiting[a]:
                     run.append(a)
     return found
+
+
+def late(steps: Steps, order: list[int]) -> list[int]:
+    """`order` with steps whose operands live on anyway moved down to just ahead of whoever needs them first.
+
+    That holds nothing longer, and what they make is still in caches when it is read.
+    """
+    waits = {n for n in order if steps.after[n] and not any(steps.frees[v] for v in steps.reads[n])}
+    found: dict[int, None] = {}
+    for start in order:
+        if start in waits:
+            continue
+        stack = [start]
+        while stack:
+            n = stack[-1]
+            waiting = sorted([b for b in steps.before[n] if b in waits and b not in found], reverse=True)
+            if waiting:
+                stack += waiting
+                continue
+            stack.pop()
+            found[n] = None
+    return list(found)
 
 
 def _reading(groups: Groups) -> list[list[int]]:

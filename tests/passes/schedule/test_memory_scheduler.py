@@ -89,3 +89,29 @@ def test_every_candidate_is_told() -> None:
     ctx.run_pass(MemoryScheduler(), module)
     reasons = [d.reason for d in ctx.trace.decisions]
     assert len(reasons) == 1 and all(n in reasons[0] for n in ("dfs", "list", "post-order"))
+
+
+_TWO_OUTPUTS = """HloModule outputs
+
+ENTRY e {
+  x = f32[64,64] parameter(0)
+  y = f32[64,64] parameter(1)
+  v = f32[64] parameter(2)
+  a = f32[64,64] negate(x)
+  b = f32[64,64] exponential(y)
+  p = f32[64] dot(v, a), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+  r = f32[64] exponential(p)
+  q = f32[64] dot(r, b), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+  ROOT t = (f32[64], f32[64,64], f32[64,64]) tuple(q, a, b)
+}
+"""
+
+
+@pytest.mark.parametrize(("cache", "late"), [(0, False), (1 << 14, True), (1 << 20, False)])
+def test_what_lives_on_is_made_when_it_is_needed(cache: int, late: bool) -> None:
+    module = parse(_TWO_OUTPUTS)
+    MemoryScheduler(cache=cache).run(module, PassContext())
+    assert module.schedule is not None
+    names = [i.name for i in module.schedule[module.entry]]
+    assert (names.index("p") < names.index("b")) == late
+    assert names.index("a") < names.index("p")
