@@ -42,13 +42,8 @@ class Client:
         from heron import targets
 
         self.target = targets.get(target)
-        if self.target.kind == "gpu" and not self.target.sim and target != "cuda":
-            raise HeronError(
-                "PJRT010",
-                f"no program can run on '{target}' here",
-                why="this machine has no such device, or heron cannot use it yet",
-                hint=f"HERON_TARGET=cpu, or HERON_TARGET=sim:{target.removeprefix('sim:')} to simulate it",
-            )
+        if self.target.kind == "gpu" and not self.target.sim:
+            _need_gpu(target)
         if devices < 1:
             raise HeronError("PJRT011", f"a client has one device or more, not {devices}")
         self.devices = [Device(self, n, self.target.name) for n in range(devices)]
@@ -157,6 +152,21 @@ class Client:
 
     def __repr__(self) -> str:
         return f"Client({self.target.name!r}, devices={len(self.devices)})"
+
+
+def _need_gpu(target: str) -> None:
+    """Raises PJRT010 unless the target is a GPU of this machine."""
+    from heron.targets import cuda
+
+    is_machine = target.partition(":")[0] == "cuda"
+    if is_machine and cuda.capability() is not None:
+        return
+    raise HeronError(
+        "PJRT010",
+        f"no program can run on '{target}' here",
+        why="this machine has no NVIDIA driver, or no GPU" if is_machine else "a GPU of this machine is called 'cuda'",
+        hint=f"HERON_TARGET=cpu, or HERON_TARGET=sim:{'sm_90' if is_machine else target} to simulate one",
+    )
 
 
 def _read(program: str | bytes) -> Module:

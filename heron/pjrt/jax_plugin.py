@@ -19,7 +19,7 @@ _PRIORITY = -10
 def initialize() -> None:
     """Register the platform; nothing the second time, and nothing when other platforms are asked for.
 
-    Raises PJRT020 for a JAX this does not fit.
+    A JAX this does not fit gets PJRT020 when the platform is used, or at once if it cannot even be told.
     """
     import jax
 
@@ -29,12 +29,28 @@ def initialize() -> None:
     try:
         _register(asked)
     except (ImportError, AttributeError, TypeError) as error:
-        raise HeronError(
-            "PJRT020",
-            f"this heron does not fit JAX {jax.__version__}",
-            why=f"{type(error).__name__}: {error}",
-            hint="it is made for JAX 0.10",
-        ) from error
+        _refuse(
+            HeronError(
+                "PJRT020",
+                f"this heron does not fit JAX {jax.__version__}",
+                why=f"{type(error).__name__}: {error}",
+                hint="it is made for JAX 0.10: pip install 'heron[jax]'",
+            )
+        )
+
+
+def _refuse(error: HeronError) -> None:
+    """Raise the error where the platform is used: JAX only logs what a plugin raises before."""
+
+    def client() -> Any:
+        raise error
+
+    try:
+        from jax._src import xla_bridge
+
+        xla_bridge.register_backend_factory(PLATFORM, client, priority=_PRIORITY, fail_quietly=True)
+    except (ImportError, AttributeError, TypeError):
+        raise error from None
 
 
 def _register(asked: str | None) -> None:
@@ -45,14 +61,14 @@ def _register(asked: str | None) -> None:
         return
     if asked == PLATFORM:  # callbacks hand their arguments over as arrays of the platform "cpu"
         jax.config.update("jax_platforms", f"{PLATFORM},cpu")
-    xla_bridge.register_backend_factory(
-        PLATFORM, _client, priority=_PRIORITY, fail_quietly=True, make_topology=_topology
-    )
     from heron.pjrt import jax_arrays, jax_ffi, jax_lowering
 
     jax_lowering.install()
     jax_arrays.install()
     jax_ffi.install()
+    xla_bridge.register_backend_factory(
+        PLATFORM, _client, priority=_PRIORITY, fail_quietly=True, make_topology=_topology
+    )
 
 
 @functools.cache

@@ -163,8 +163,9 @@ ENTRY e { x = f32[4]{0} parameter(0)
         client.compile(text, pjrt.CompileOptions(num_replicas=2))
 
 
-@pytest.mark.parametrize(("target", "code"), [("sm_90", "PJRT010"), ("nonsense", "TGT001")])
-def test_targets_nothing_runs_on(target: str, code: str) -> None:
+@pytest.mark.parametrize(("target", "code"), [("sm_90", "PJRT010"), ("cuda", "PJRT010"), ("nonsense", "TGT001")])
+def test_targets_nothing_runs_on(target: str, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("heron.targets.cuda.capability", lambda ordinal=0: None)
     with pytest.raises(HeronError, match=code):
         pjrt.Client(target)
 

@@ -44,11 +44,20 @@ def functions() -> tuple[str, ...]:
 @cache
 def struct(name: str) -> type[ctypes.Structure]:
     """A structure by its C name. Raises KeyError for one that is not in the table."""
-    facts = _LAYOUTS.get(name) or table()["structs"][name]
+    facts = _facts(name)
     fields = [(field[0], _kind(field[1])) for field in facts["fields"]]
     made = type(name, (ctypes.Structure,), {"_fields_": fields})
     assert ctypes.sizeof(made) == facts["size"] + -facts["size"] % 8, name
     return made
+
+
+def size(name: str) -> int:
+    """Bytes of a structure up to the end of its last field: what a caller of this version says in `struct_size`."""
+    return _facts(name)["size"]
+
+
+def _facts(name: str) -> dict[str, Any]:
+    return _LAYOUTS.get(name) or table()["structs"][name]
 
 
 def _kind(kind: Any) -> Any:

@@ -30,11 +30,11 @@ _NUMBERS = itertools.count(secrets.randbits(40) << 20)
 
 
 def find(number: int) -> Filed:
-    """The function of that number. Raises RUN050 when it is gone, or of another process."""
+    """The function of that number. Raises RUN060 when it is gone, or of another process."""
     found = _FILED.get(number)
     if found is None:
         raise HeronError(
-            "RUN050",
+            "RUN060",
             f"the Python function number {number} of this program is not in this process",
             hint="compile the program anew from the function that calls it",
         )

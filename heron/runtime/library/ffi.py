@@ -163,7 +163,7 @@ class Handler:
             error = self._call(ctypes.addressof(frame)) or ffi_api.outcome(frame.future)
         if error:
             code, message = ffi_api.take_error(error)
-            raise HeronError("RUN051", message, where=f"custom call '{self.name}'", why=f"status {code}")
+            raise HeronError("RUN061", message, where=f"custom call '{self.name}'", why=f"status {code}")
 
 
 def _buffer(array: np.ndarray, element_type: int, keep: list[Any]) -> _Buffer:

@@ -53,7 +53,7 @@ def callable_of(name: str) -> Callable[[int], int]:
             return errors.new(HeronError("PJRT015", f"heron has no {name} yet"))
 
         return refuse
-    read = abi.struct(f"{name}_Args").from_address if name not in _HOT else int
+    read = _reader(name) if name not in _HOT else int
     new_error = errors.new
 
     def call(address: int) -> int:
@@ -65,6 +65,34 @@ def callable_of(name: str) -> Callable[[int], int]:
 
     call.__name__ = name
     return call
+
+
+def _reader(name: str) -> Callable[[int], Any]:
+    """What makes the argument structure of an address; fields that an older caller does not have are zero."""
+    kind = abi.struct(f"{name}_Args")
+    size = abi.size(f"{name}_Args")
+
+    def read(address: int) -> Any:
+        args: Any = kind.from_address(address)
+        return args if args.struct_size >= size else _Shorter(kind, address, args.struct_size)
+
+    return read
+
+
+class _Shorter:
+    """The structure of a caller whose version ends it earlier: what lies behind its end is never touched."""
+
+    def __init__(self, kind: Any, address: int, size: int) -> None:
+        whole = kind.from_buffer_copy(ctypes.string_at(address, size).ljust(ctypes.sizeof(kind), b"\0"))
+        known = {n for n, *_ in kind._fields_ if getattr(kind, n).offset + getattr(kind, n).size <= size}
+        for field, value in (("_whole", whole), ("_theirs", kind.from_address(address)), ("_known", known)):
+            object.__setattr__(self, field, value)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._theirs if name in self._known else self._whole, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._theirs if name in self._known else self._whole, name, value)
 
 
 def named_values(values: Mapping[str, Any]) -> tuple[Any, int, int]:

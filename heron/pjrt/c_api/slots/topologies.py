@@ -14,14 +14,16 @@ from heron.pjrt.device import MEMORY_KINDS, PLATFORM, Topology
 
 #: environment variables that say what devices there are
 TARGET, DEVICES = "HERON_TARGET", "HERON_DEVICES"
+#: devices share the machine; more of them are a slip of the finger
+_MOST = 4096
 
 
 def asked(options: dict[str, Any]) -> tuple[str, int]:
     """The target and the number of devices that options or the environment ask for. Raises PJRT011."""
     target = options.get("target") or os.environ.get(TARGET) or "cpu"
     count = options.get("devices") or os.environ.get(DEVICES) or 1
-    if not str(count).isdecimal() or int(count) < 1:
-        raise HeronError("PJRT011", f"a client has one device or more, not {count!r}", hint=f"{DEVICES}=2")
+    if not str(count).isdecimal() or not 1 <= int(count) <= _MOST:
+        raise HeronError("PJRT011", f"a client has 1 to {_MOST} devices, not {count!r}", hint=f"{DEVICES}=2")
     return str(target), int(count)
 
 
