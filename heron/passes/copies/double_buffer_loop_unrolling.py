@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
 from heron.analysis.cost.program import trips_of
 from heron.analysis.sharing import CanShare, reads_in_step
@@ -18,6 +19,9 @@ from heron.passes.copies.coalesce import Plan, coalesce
 from heron.passes.copies.flatten_call_graph import FlattenCallGraph
 from heron.passes.registry import register
 
+#: the key in a loop's backend_config that says it was unrolled
+_UNROLLED = "double_buffered"
+
 
 @register
 @dataclass(frozen=True)
@@ -27,8 +31,9 @@ class DoubleBufferLoopUnrolling(Pass):
     The first round writes into a second buffer, the next one back into the first: nothing is copied. Of an odd number
     of rounds the first is done before the loop. Where the number is not known, the condition is looked at between the
     two rounds, and the state copied into its place when it says that the loop is over: once, not in each round. A loop
-    whose copies do not get fewer stays as it is. ``least_bytes``: what a round must copy for this to pay;
-    ``most_instructions``: the size of body above which a loop stays. ``can_share``: as for `copy-insertion`.
+    whose copies do not get fewer stays as it is; one that was unrolled says so and stays so. ``least_bytes``: what a
+    round must copy for this to pay; ``most_instructions``: the size of body above which a loop stays. ``can_share``:
+    as for `copy-insertion`.
 
     body {
       s = (s32[], f32[4]) parameter(0)
@@ -65,7 +70,7 @@ class DoubleBufferLoopUnrolling(Pass):
     }
 
     init = (s32[], f32[4]) tuple(zero, x)
-    ROOT loop = (s32[], f32[4]) while(init), condition=condition, body=body
+    ROOT loop = (s32[], f32[4]) while(init), condition=condition, body=body, backend_config={"double_buffered":true}
     """
 
     name = "double-buffer-loop-unrolling"
@@ -77,13 +82,12 @@ class DoubleBufferLoopUnrolling(Pass):
     most_instructions: int = 500
 
     def run(self, module: Module, ctx: PassContext) -> bool:
-        loops = [i for c in module.non_fusion_computations() for i in c.instructions if i.opcode == "while"]
-        if not loops:
+        if not _loops(module):
             return False
         changed = FlattenCallGraph().run(module, ctx)
         before = _copied_in(coalesce(module, self.can_share))
         tried: list[_Doubled] = []
-        for loop in loops:
+        for loop in _loops(module):
             copied = before.get(loop.body, 0)
             if copied < self.least_bytes:
                 continue
@@ -110,6 +114,8 @@ class DoubleBufferLoopUnrolling(Pass):
 
     def _refusal(self, loop: Instruction) -> str:
         """Why a loop stays as it is; empty when it need not."""
+        if _UNROLLED in _facts(loop):
+            return "it was unrolled before"
         trips = trips_of(loop)
         if trips is not None and trips < 2:
             return f"runs {trips:.0f} times"
@@ -122,6 +128,10 @@ class DoubleBufferLoopUnrolling(Pass):
             if i.has_side_effect or Trait.COLLECTIVE in i.op.traits:
                 return f"'{i.name}' must happen in its order"
         return ""
+
+
+def _loops(module: Module) -> list[Instruction]:
+    return [i for c in module.non_fusion_computations() for i in c.instructions if i.opcode == "while"]
 
 
 def _below(i: Instruction) -> list[Computation]:
@@ -158,8 +168,7 @@ class _Doubled:
             loop.set_operand(0, _round(loop.parent, self.old_body, self.old_init))
         loop.attrs["body"] = _two_rounds(loop, known=trips is not None)
         loop.touch()
-        if self.old_config is not None:
-            loop.extras["backend_config"] = _halved(self.old_config)
+        loop.extras["backend_config"] = _halved(_facts(loop))
         self.how = (
             "two rounds in one, with a look at the condition between them"
             if trips is None
@@ -180,7 +189,9 @@ class _Doubled:
         if peeled is not self.old_init:
             loop.set_operand(0, self.old_init)
             loop.parent.remove_dead_from(peeled)
-        if self.old_config is not None:
+        if self.old_config is None:
+            del loop.extras["backend_config"]
+        else:
             loop.extras["backend_config"] = self.old_config
 
 
@@ -216,10 +227,14 @@ def _round(c: Computation, callee: Computation, state: Instruction) -> Instructi
     return copies[callee.root]
 
 
-def _halved(config: str) -> str:
-    """What a loop's backend_config says of it, for half as many rounds; what is not known to hold any more goes."""
-    facts = json.loads(config)
+def _facts(loop: Instruction) -> dict[str, Any]:
+    """What the backend_config of a loop says."""
+    return json.loads(loop.extras.get("backend_config") or "{}")
+
+
+def _halved(facts: dict[str, Any]) -> str:
+    """The backend_config of a loop for half as many rounds; what is not known to hold any more goes."""
     if "known_trip_count" in facts:
         facts["known_trip_count"] = {"n": str(int(facts["known_trip_count"]["n"]) // 2)}
     facts.pop("known_init_step", None)
-    return json.dumps(facts, sort_keys=True, separators=(",", ":"))
+    return json.dumps({**facts, _UNROLLED: True}, sort_keys=True, separators=(",", ":"))

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from heron.hlo.module import Module
+from heron.passes import registry
 from heron.passes.context import PassContext
 from tests.buffers.compiled import TWO_ROUNDS, assert_survives
+from tests.passes.workloads import given
 
 #: `known`: by the counter alone; else also by a value that is there when the program runs
 TEXT = """HloModule m
@@ -126,3 +128,11 @@ ENTRY main {
     module, _, ctx = assert_survives(text, TWO_ROUNDS)
     kept = [d for d in ctx.trace.decisions if d.rule == "double-buffer-loop-unrolling"]
     assert len(kept) == 1
+
+
+@pytest.mark.parametrize("name", ["heat_while", "threefry"])
+def test_what_was_unrolled_is_left_alone(name: str) -> None:
+    module, _ = given(name)
+    unroll = registry.get("double-buffer-loop-unrolling")
+    assert PassContext().run_pass(unroll, module)
+    assert not PassContext().run_pass(unroll, module)
