@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from heron.hlo.instruction import Instruction
 
+#: which row the row swaps of an LU factorisation bring to each place: (swaps, counted from 0) → permutation
+PIVOTS = "cu_lu_pivots_to_permutation"
 #: routines of LAPACK that only a handler of XLA's FFI computes here: on arrays in the layouts the call states
 BY_HANDLER = frozenset({"gees", "geev", "gehrd", "geqp3", "gtsv", "hetrd", "ormqr", "sytrd", "unmqr"})
 

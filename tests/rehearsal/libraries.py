@@ -9,7 +9,6 @@ import numpy as np
 
 from heron.buffers.assignment import Slice
 from heron.runtime.sim.executable import RandomState, Stream
-from heron.runtime.thunks import GemmThunk
 from tests.rehearsal.memory import DeviceMemory
 
 
@@ -23,8 +22,7 @@ class _AtAddresses(Stream):
 
     def __init__(self, memory: DeviceMemory, thunk: Any, addresses: Sequence[int]) -> None:
         super().__init__({}, [], RandomState(), None)
-        slices = (thunk.lhs, thunk.rhs, thunk.out) if isinstance(thunk, GemmThunk) else thunk.args
-        self._memory, self._places = memory, dict(zip(slices, addresses, strict=True))
+        self._memory, self._places = memory, dict(zip(thunk.args, addresses, strict=True))
 
     def bytes(self, s: Slice) -> np.ndarray:
         return self._memory.view(self._places[s], s.size, "library")

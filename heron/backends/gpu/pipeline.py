@@ -77,6 +77,7 @@ def optimise() -> Pipeline:
             get("conv-rewriter", weigh=True),
             get("cudnn-fused-conv-rewriter"),
             get("conv-padding-legalization"),
+            get("cudnn-pad-for-convolutions"),
             Fixpoint("simplification-3", [get("convert-mover"), get("algebraic-simplifier")]),
             get("cse"),
             get("dce"),

@@ -143,5 +143,5 @@ _ROUTINES: dict[str, Callable[[dict[str, Any]], Routine]] = {
     "gesvd": _gesvd,
     "gesvdj": _jacobi,
     "gesvdp": _jacobi,
-    "cu_lu_pivots_to_permutation": lambda _: lapack.PivotsToPermutation(),
+    custom_calls.PIVOTS: lambda _: lapack.PivotsToPermutation(),
 }

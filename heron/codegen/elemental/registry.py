@@ -38,6 +38,7 @@ _FAMILIES = (
     "windows",
     "products",
     "control",
+    "pivots",
 )
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heron.hlo import size_checks
-from heron.hlo.custom_calls import is_lower, letter, options
+from heron.hlo.custom_calls import PIVOTS, is_lower, letter, options
 from heron.hlo.evaluation import dynamic, linalg, sorting
 from heron.hlo.evaluation.scipy_part import scipy_part
 
@@ -154,7 +154,7 @@ def _svd(m: np.ndarray, wanted: bool, full: bool, shapes: tuple[Any, ...]) -> tu
     return m, values, u, vt, np.asarray(info)
 
 
-@target("cu_lu_pivots_to_permutation", "LuPivotsToPermutation")
+@target(PIVOTS, "LuPivotsToPermutation")
 def pivots_to_permutation(i: Instruction, pivots: np.ndarray) -> np.ndarray:
     """The permutation a sequence of row swaps (counted from 0) amounts to."""
     result = np.broadcast_to(np.arange(i.shape.dims[-1], dtype=np.int32), i.shape.dims).copy()

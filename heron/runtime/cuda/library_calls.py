@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from heron.buffers.assignment import Slice
 from heron.errors import HeronError
-from heron.runtime.thunks import GemmThunk, LibraryThunk, kind_of
+from heron.runtime.thunks import LibraryThunk, kind_of
 
 if TYPE_CHECKING:
     from heron.runtime.cuda.device import Device
@@ -35,20 +35,19 @@ class Calls:
 
         Raises RUN048 for a thunk that no library here does, and what opening a library raises.
         """
-        slices = (thunk.lhs, thunk.rhs, thunk.out) if isinstance(thunk, GemmThunk) else thunk.args
+        if not isinstance(thunk, LibraryThunk):
+            raise HeronError(
+                "RUN048",
+                f"no library on {self.device.name} does this {kind_of(thunk)}",
+                where=thunk.source,
+                hint="sim:sm_90 runs the program on the CPU",
+            )
         if self._instead is not None:
             perform = self._instead
-            return slices, lambda stream, addresses: perform(stream, thunk, addresses)
-        if isinstance(thunk, LibraryThunk):
-            library, descriptor = self._library(thunk.call.library), thunk.call
-            self._need(library.prepare(descriptor))  # ahead of captures, in which nothing may be allocated
-            return slices, lambda stream, addresses: library.call(stream, addresses, descriptor)
-        raise HeronError(
-            "RUN048",
-            f"no library on {self.device.name} does this {kind_of(thunk)}",
-            where=thunk.source,
-            hint="sim:sm_90 runs the program on the CPU",
-        )
+            return thunk.args, lambda stream, addresses: perform(stream, thunk, addresses)
+        library, descriptor = self._library(thunk.call.library), thunk.call
+        self._need(library.prepare(descriptor))  # ahead of captures, in which nothing may be allocated
+        return thunk.args, lambda stream, addresses: library.call(stream, addresses, descriptor)
 
     def _library(self, name: str) -> Library:
         from heron.runtime.cuda.libraries.registry import open_library

@@ -14,7 +14,6 @@ from heron.buffers.assignment import Slice
 from heron.runtime.thunks import (
     ConditionalThunk,
     CopyThunk,
-    GemmThunk,
     HostThunk,
     KernelThunk,
     LibraryThunk,
@@ -209,8 +208,6 @@ def effects(thunk: Thunk, outputs: Outputs) -> tuple[tuple[Slice, ...], tuple[Sl
         case ConditionalThunk():
             reads, writes = _effects_of([t for b in thunk.branches for t in b], outputs)
             return (*reads, thunk.selector), writes
-        case GemmThunk():
-            return (thunk.lhs, thunk.rhs, _SCRATCH), (thunk.out, _SCRATCH)
         case HostThunk():
             return _split(thunk)
         case LibraryThunk():

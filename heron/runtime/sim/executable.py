@@ -10,7 +10,6 @@ import numpy as np
 from heron.buffers.assignment import Slice
 from heron.errors import HeronError
 from heron.hlo.evaluation.draws import FIRST_STATE
-from heron.hlo.types import ElementType
 from heron.runtime.executable import Executable
 from heron.runtime.memory import HostMemory
 from heron.runtime.sim.blocks import BlockKernel
@@ -21,7 +20,6 @@ from heron.runtime.sim.state import CHECKS
 from heron.runtime.thunks import (
     ConditionalThunk,
     CopyThunk,
-    GemmThunk,
     HostThunk,
     KernelThunk,
     LibraryThunk,
@@ -96,8 +94,6 @@ class Stream:
                     self.bytes(t.target)[:] = self.bytes(t.origin)[: t.target.size]
                     if self.written is not None:
                         self.written.copy(t.origin, t.target)
-                case GemmThunk():
-                    self.gemm(t)
                 case WhileThunk(trips=int(trips)):
                     for _ in range(trips):
                         self.run(t.body)
@@ -161,27 +157,6 @@ class Stream:
         n = int(self.bytes(t.selector)[:4].view(np.int32)[0])
         return n if 0 <= n < len(t.branches) else len(t.branches) - 1
 
-    def gemm(self, t: GemmThunk) -> None:
-        dtype = t.operand_type.dtype
-        lhs = self.array(t.lhs, dtype, (t.batch, t.k, t.m) if t.lhs_transposed else (t.batch, t.m, t.k))
-        rhs = self.array(t.rhs, dtype, (t.batch, t.n, t.k) if t.rhs_transposed else (t.batch, t.k, t.n))
-        out = self.array(t.out, t.element_type.dtype, (t.batch, t.m, t.n))
-        if t.lhs_transposed:
-            lhs = lhs.swapaxes(1, 2)
-        if t.rhs_transposed:
-            rhs = rhs.swapaxes(1, 2)
-        # as tensor cores do: small types are widened, summed wide, rounded once
-        self.mark(t.out)
-        wide = np.result_type(accumulator(t.operand_type), accumulator(t.element_type))
-        out[...] = np.matmul(lhs.astype(wide, copy=False), rhs.astype(wide, copy=False)).astype(out.dtype, copy=False)
-
 
 def _shared(args: tuple[Slice, ...], n: int) -> bool:
     return any(m != n and args[n].overlaps(other) for m, other in enumerate(args))
-
-
-def accumulator(t: ElementType) -> np.dtype:
-    """The dtype a matrix library sums in."""
-    if t.is_integer:
-        return np.dtype(np.int32 if t.bits <= 32 else np.int64)
-    return np.dtype(np.float32) if t.is_float and t.bits < 32 else t.dtype

@@ -174,3 +174,51 @@ def test_integers_4_the_formula_stored_as_f32() -> None:
 
 def test_without_the_library_nothing_changes() -> None:
     assert calls(rewritten(program("ROOT r = f32[2,4,4,4] add(c, bs)"), libraries="cublaslt")) == []
+
+
+def padded(t: str, r: str, line: str, x: str, w: str, result: str, *more: str) -> list[str]:
+    """The shapes of the operands and of the result of the call that padding leaves."""
+    body = f"x = {t}[{x}] parameter(0)\nw = {t}[{w}] parameter(1)\nROOT r = {r}[{result}] convolution(x, w), {line}"
+    module = parse("HloModule m\nENTRY main {\n" + body + "\n}\n", verify=True)
+    before, ctx = ValueCheck(module), PassContext(Options(), target=targets.get("sm_90"))
+    for name in ("conv-rewriter", "conv-padding-legalization", "cudnn-pad-for-convolutions", "algebraic-simplifier"):
+        registry.get(name).run(module, ctx)
+        verify(module)
+        before.after(name, module)
+    (call,) = [i for i in module.instructions() if i.opcode == "custom-call"]
+    assert call.shape.tuple_shapes
+    return [",".join(map(str, s.dims)) for s in (*(o.shape for o in call.operands), call.shape.tuple_shapes[0])]
+
+
+WINDOW = "window={size=3x3}, dim_labels=b01f_o01i->b01f"
+BY_FILTER = "window={size=6x6 pad=1_1x1_1}, dim_labels=f01b_i01o->01bf"
+BY_INPUT = "window={size=3x3 pad=1_1x1_1 rhs_reversal=1x1}, dim_labels=b01f_01oi->b01f"
+
+
+@pytest.mark.parametrize(
+    ("types", "line", "arrays", "wanted"),
+    [
+        ("s8 s32", WINDOW, "2,5,5,6 7,3,3,6 2,3,3,7", "2,5,5,8 8,3,3,8 2,3,3,8"),
+        ("s8 s32", WINDOW, "2,5,5,8 4,3,3,8 2,3,3,4", "2,5,5,8 4,3,3,8 2,3,3,4"),
+        ("bf16 bf16", WINDOW, "2,5,5,30 31,3,3,30 2,3,3,31", "2,5,5,32 32,3,3,32 2,3,3,32"),
+        ("bf16 bf16", WINDOW, "2,5,5,3 31,3,3,3 2,3,3,31", "2,5,5,3 31,3,3,3 2,3,3,31"),  # too much more
+        ("f32 f32", WINDOW, "2,5,5,30 31,3,3,30 2,3,3,31", "2,5,5,30 31,3,3,30 2,3,3,31"),
+        ("f16 f16", BY_FILTER, "2,6,6,15 2,6,6,14 3,3,15,14", "2,6,6,16 2,6,6,16 16,3,3,16"),
+        ("f16 f16", BY_INPUT, "2,6,6,14 3,3,15,14 2,6,6,15", "2,6,6,16 16,3,3,16 2,6,6,16"),
+    ],
+)
+def test_features_are_padded_for_tensor_cores(types: str, line: str, arrays: str, wanted: str) -> None:
+    assert padded(*types.split(), line, *arrays.split()) == wanted.split()
+
+
+def test_a_padded_epilogue_has_its_bias_and_side_input_padded() -> None:
+    text = program(FORMULA.replace("V", "c").replace("Z", "z") + "ROOT r = f32[2,4,4,4] maximum(e, zeros)")
+    text = text.replace("f32[", "f16[").replace(",4]", ",14]").replace("[4]", "[14]").replace("3,3,4,14", "3,3,14,14")
+    module = parse("HloModule m\nENTRY main {\n" + text + "\n}\n", verify=True)
+    before, ctx = ValueCheck(module), PassContext(Options(math="reassociate"), target=targets.get("sm_90"))
+    for name in ("conv-rewriter", "cudnn-fused-conv-rewriter", "cudnn-pad-for-convolutions", "algebraic-simplifier"):
+        registry.get(name).run(module, ctx)
+        verify(module)
+        before.after(name, module)
+    (call,) = [i for i in module.instructions() if i.opcode == "custom-call"]
+    assert call.custom_call_target == conv.FUSED and [o.shape.dims[-1] for o in call.operands] == [16] * 4
