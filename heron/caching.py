@@ -60,7 +60,7 @@ def program_key(module: Module, target: Target, options: Options) -> Key:
 
     here = host()
     told = {name: value for name, value in options.changed().items() if name not in _SILENT}
-    told |= {"threads": str(thread_count(options.threads)), "sources": _sources()}
+    told |= {"threads": str(thread_count(options.threads)), "sources": sources()}
     return key("program", f"{target}\n{module}", f"{here.triple} {here.cpu}", here.features, **told)
 
 
@@ -100,7 +100,7 @@ def _compiled(module: Module, target: Target, options: Options) -> Executable:
 
 
 @cache
-def _sources() -> str:
+def sources() -> str:
     """A digest of what heron's own files are: after a change of the compiler nothing it made before fits."""
     from heron.codegen.llvm.code_cache import digest
 

@@ -60,7 +60,7 @@ def test_what_differs_is_compiled() -> None:
 
 def test_another_version_of_the_compiler_finds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     heron.compile(heron.parse(WAVE), options=KEPT)
-    monkeypatch.setattr(caching, "_sources", lambda: "other")
+    monkeypatch.setattr(caching, "sources", lambda: "other")
     assert not is_kept(heron.compile(heron.parse(WAVE), options=KEPT))
 
 

@@ -103,14 +103,3 @@ def test_architecture_page_names_every_folder() -> None:
     named = re.findall(r"^\| `(\w+)` \|", page, re.M)
     there = sorted(p.name for p in (ROOT / "heron").iterdir() if p.is_dir() and p.name != "__pycache__")
     assert sorted(named) == there
-
-
-def test_every_error_code_has_one_home() -> None:
-    """A code is raised for one kind of thing: it does not appear in two unrelated parts of the tree."""
-    homes: dict[str, set[str]] = {}
-    for path in (ROOT / "heron").rglob("*.py"):
-        part = path.relative_to(ROOT / "heron").parts[0]
-        for code in re.findall(r'HeronError\(\s*"([A-Z]+\d+)"', path.read_text()):
-            homes.setdefault(code, set()).add(part)
-    shared = {code: parts for code, parts in homes.items() if len(parts) > 1 and code.startswith("CLI")}
-    assert not shared

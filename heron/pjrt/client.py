@@ -15,8 +15,8 @@ from heron.hlo.module import Module
 from heron.hlo.types import ElementType
 from heron.pjrt.buffer import Buffer
 from heron.pjrt.compile_options import CompileOptions
-from heron.pjrt.device import PLATFORM, Device, Memory, Topology
-from heron.pjrt.loaded import LoadedExecutable
+from heron.pjrt.device import PLATFORM, Device, Memory, Topology, platform_version
+from heron.pjrt.loaded import LoadedExecutable, about
 
 #: memory from outside is used as it is when it begins at a multiple of this; else it is copied
 ALIGNMENT = 16
@@ -51,9 +51,7 @@ class Client:
 
     @property
     def platform_version(self) -> str:
-        import heron
-
-        return f"heron {heron.__version__}, {self.target.name}"
+        return platform_version(self.target.name)
 
     @property
     def topology(self) -> Topology:
@@ -76,6 +74,7 @@ class Client:
 
         Raises what reading and compiling raise; PJRT013 for a program that has to be partitioned.
         """
+        from heron.analysis.cost.program import program_cost
         from heron.backends.compiler import Compilation, collector_paused
         from heron.trace import Trace
 
@@ -90,12 +89,19 @@ class Client:
         with collector_paused():
             compilation = Compilation(whole, self.target, options.options(), Trace())
             executable = compilation.executable()
-        return LoadedExecutable(self, compilation.scheduled, executable, options, source)
+        scheduled = compilation.scheduled
+        facts = about(source, scheduled, program_cost(scheduled, self.target).seconds)
+        return LoadedExecutable(self, executable, options, facts, lambda: scheduled, lambda: str(source))
 
     def deserialize(self, data: bytes, options: CompileOptions | None = None) -> LoadedExecutable:
-        """The executable `LoadedExecutable.serialize` made the bytes of, maybe with other options. Raises PJRT009."""
-        text, own = LoadedExecutable.parse(data)
-        return self.compile(text, options or own)
+        """The executable `LoadedExecutable.serialize` made the bytes of, maybe with other options.
+
+        Its machine code is used as it is when it is for this machine, from this version of heron and of the same
+        options; else the program is compiled again. Raises PJRT009 for other bytes.
+        """
+        from heron.pjrt import serialized
+
+        return serialized.load(self, data, options)
 
     # -- buffers -----------------------------------------------------------------------------------------------------
     def buffer_from_host(self, array: Any, to: Device | Memory | None = None, *, share: bool = False) -> Buffer:

@@ -17,6 +17,19 @@ MEMORY_KINDS = ("device", "pinned_host", "unpinned_host")
 PLATFORM = "heron"
 
 
+def platform_version(target: str) -> str:
+    """What JAX's cache tells programs of one heron from those of another by: version, target, options of the process.
+
+    >>> platform_version("cpu").startswith("heron ")
+    True
+    """
+    import heron
+    from heron.options import Options
+
+    options = [f"{name}={value}" for name, value in sorted(Options.from_env().changed().items())]
+    return ", ".join([f"heron {heron.__version__}", target, *options])
+
+
 @dataclass(eq=False, slots=True)
 class Memory:
     """A memory space of a device."""

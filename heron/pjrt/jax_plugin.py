@@ -61,11 +61,12 @@ def _register(asked: str | None) -> None:
         return
     if asked == PLATFORM:  # callbacks hand their arguments over as arrays of the platform "cpu"
         jax.config.update("jax_platforms", f"{PLATFORM},cpu")
-    from heron.pjrt import jax_arrays, jax_ffi, jax_lowering
+    from heron.pjrt import jax_arrays, jax_cache, jax_ffi, jax_lowering
 
     jax_lowering.install()
     jax_arrays.install()
     jax_ffi.install()
+    jax_cache.install()
     xla_bridge.register_backend_factory(
         PLATFORM, _client, priority=_PRIORITY, fail_quietly=True, make_topology=_topology
     )

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from heron.pjrt.device import Device
     from heron.runtime.executable import Executable
 
-#: what serialised executables begin with; the number grows when their form changes
-_MAGIC = b"heron executable 1\n"
 #: a run estimated to take less is done by the calling thread: handing it to another one takes as long
 _SMALL_SECONDS = 100e-6
 
@@ -41,23 +38,49 @@ _USUAL = ExecuteOptions()
 _NOTHING = np.empty(0, np.uint8)
 
 
+@dataclass(frozen=True, slots=True)
+class About:
+    """What running a program needs to know of it beside its signature.
+
+    ``donated``: parameters whose buffers are the program's after a call. ``seconds``: how long a run is estimated to
+    take. ``calls_python``: whether a run may call a function of the user's, which may take its time or wait for another
+    run.
+    """
+
+    name: str
+    donated: tuple[int, ...]
+    seconds: float
+    calls_python: bool
+
+
 class LoadedExecutable:
-    """A program ready to run on each of its devices; made by `Client.compile` and `Client.deserialize`."""
+    """A program ready to run on each of its devices; made by `Client.compile` and `Client.deserialize`.
+
+    ``module`` gives the program after all passes, ``source`` the text it came as: both are asked for when needed only.
+    ``data``: the bytes it was deserialised from.
+    """
 
     def __init__(
-        self, client: Client, module: Module, program: Executable, options: CompileOptions, source: Module
+        self,
+        client: Client,
+        program: Executable,
+        options: CompileOptions,
+        about: About,
+        module: Callable[[], Module],
+        source: Callable[[], str],
+        data: bytes | None = None,
     ) -> None:
-        self.client, self.module, self.program, self.compile_options = client, module, program, options
-        self.source = source
-        self.name = source.name
+        self.client, self.program, self.compile_options, self.about = client, program, options, about
+        self._module, self._source, self._data = module, source, data
+        self.name = about.name
         self.num_replicas, self.num_partitions = options.num_replicas, options.num_partitions
         self.devices: list[Device] = [client.device(n) for n in options.devices()]
         signature = program.signature
         #: flat, tokens included: one buffer each, of no bytes for a token
         self.parameters: tuple[Shape, ...] = tuple(s for p in signature.parameters for _, s in p.leaves())
         self.outputs: tuple[Shape, ...] = tuple(s for _, s in signature.result.leaves())
-        self._donated = _donated(source)
-        self._is_small = not _calls_python(module) and self.cost.seconds < _SMALL_SECONDS
+        self._donated = about.donated
+        self._is_small = not about.calls_python and about.seconds < _SMALL_SECONDS
         only_arrays = all(s.is_array for s in (*self.parameters, *self.outputs))
         #: whether nothing but arrays goes in and out, none is donated, and the caller itself runs it
         self.runs_at_once = self._is_small and only_arrays and not self._donated and len(self.devices) == 1
@@ -144,6 +167,16 @@ class LoadedExecutable:
 
     # -- questions ---------------------------------------------------------------------------------------------------
     @cached_property
+    def module(self) -> Module:
+        """The program after all passes."""
+        return self._module()
+
+    @cached_property
+    def source(self) -> str:
+        """The program as it came, as HLO text."""
+        return self._source()
+
+    @cached_property
     def cost(self) -> Any:
         """What a run is estimated to cost: a `heron.analysis.cost.program.ProgramCost`."""
         from heron.analysis.cost.program import program_cost
@@ -158,10 +191,13 @@ class LoadedExecutable:
             "optimal_seconds": float(self.cost.seconds),
         }
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """The same text for the same program with the same options, in every process."""
-        return hashlib.sha256(self.serialize()).hexdigest()
+        import heron
+
+        what = f"heron {heron.__version__} {self.client.target.name} {sorted(asdict(self.compile_options).items())}"
+        return hashlib.sha256(f"{what}\n{self.source}".encode()).hexdigest()
 
     def optimized_program(self) -> bytes:
         """The program after all passes, as the bytes of an HloModuleProtoWithConfig."""
@@ -170,26 +206,14 @@ class LoadedExecutable:
         return to_proto_with_config(self.module, self.num_replicas, self.num_partitions)
 
     def serialize(self) -> bytes:
-        """Bytes `Client.deserialize` reads: the program as it came and the options; compiling again finds its machine
-        code in the cache on disk, if that is on."""
-        import heron
+        """Bytes `Client.deserialize` reads: the machine code, and the program as it came for where that does not fit.
 
-        options = asdict(self.compile_options)
-        facts = {"version": heron.__version__, "target": self.client.target.name, "options": options}
-        return _MAGIC + json.dumps(facts, sort_keys=True).encode() + b"\n" + str(self.source).encode()
+        Machine code is left out where it has no form in a file: in programs that call Python, or addresses of other
+        libraries.
+        """
+        from heron.pjrt import serialized
 
-    @staticmethod
-    def parse(data: bytes) -> tuple[str, CompileOptions]:
-        """The HLO text and the options in what `serialize` gave. Raises PJRT009 for other bytes."""
-        head, _, text = data.removeprefix(_MAGIC).partition(b"\n")
-        try:
-            facts = json.loads(head) if data.startswith(_MAGIC) else {}
-            options = facts["options"]
-            options["device_assignment"] = tuple(tuple(r) for r in options["device_assignment"])
-            return text.decode(), CompileOptions(**options)
-        except (ValueError, KeyError, TypeError) as error:
-            what = "these bytes are no executable heron has serialised"
-            raise HeronError("PJRT009", what, why=f"{data[:40]!r} …; {error}") from None
+        return self._data or serialized.pack(self)
 
 
 def _value(given: Any, may_write: bool) -> np.ndarray:
@@ -206,12 +230,9 @@ def _value(given: Any, may_write: bool) -> np.ndarray:
     return array
 
 
-def _donated(module: Module) -> tuple[int, ...]:
-    """Parameters whose buffers are the program's after the call."""
-    aliased = {entry[1] for entry in module.header.get("input_output_alias", ())}
-    return tuple(sorted(aliased | {number for number, _ in module.header.get("buffer_donor", ())}))
-
-
-def _calls_python(module: Module) -> bool:
-    """Whether a run may call a function of the user's, which may take its time or wait for another run."""
-    return any("callback" in i.custom_call_target for i in module.instructions() if i.opcode == "custom-call")
+def about(source: Module, scheduled: Module, seconds: float) -> About:
+    """What is known of a program from its source and what the passes made of it."""
+    aliased = {entry[1] for entry in source.header.get("input_output_alias", ())}
+    donated = tuple(sorted(aliased | {number for number, _ in source.header.get("buffer_donor", ())}))
+    calls = any("callback" in i.custom_call_target for i in scheduled.instructions() if i.opcode == "custom-call")
+    return About(source.name, donated, seconds, calls)

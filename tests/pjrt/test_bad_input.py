@@ -58,7 +58,11 @@ assert jax.jit(lambda x: x + 1)(1) == 2
 
 def test_a_jax_that_is_built_otherwise() -> None:
     """The entry point finds JAX changed: the platform is there, and says why it cannot be used."""
-    told = run("", check=False, head=f"from jax._src.interpreters import mlir\ndel mlir._platforms_with_donation\n{_HEAD}{_TELL}")
+    told = run(
+        "",
+        check=False,
+        head=f"from jax._src.interpreters import mlir\ndel mlir._platforms_with_donation\n{_HEAD}{_TELL}",
+    )
     assert "error[PJRT020]: this heron does not fit JAX" in told.stdout, told.stderr[-2000:]
 
 

@@ -151,6 +151,34 @@ def test_serialised_programs_come_back(client: pjrt.Client, x: pjrt.Buffer) -> N
         client.deserialize(data[3:])
 
 
+def test_machine_code_comes_back_without_a_compile(
+    client: pjrt.Client, x: pjrt.Buffer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = client.compile(DONATES)
+    data = program.serialize()
+    compiled: list[object] = []
+    compile_it = pjrt.Client.compile
+    monkeypatch.setattr(pjrt.Client, "compile", lambda *a: compiled.append(a) or compile_it(*a))
+    again = client.deserialize(data)
+    assert again.serialize() == data and again.fingerprint == program.fingerprint
+    assert str(again.module) == str(program.module)
+    assert again.cost_analysis() == program.cost_analysis() and again.program.memory == program.program.memory
+    np.testing.assert_array_equal(again.execute([x])[0].to_host(), [0, -1, -2, -3])
+    assert x.deleted and not compiled
+
+
+def test_machine_code_that_does_not_fit_is_made_anew(
+    client: pjrt.Client, x: pjrt.Buffer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = client.compile(ADD).serialize()
+    other = client.deserialize(data, pjrt.CompileOptions(overrides={"heron_math": "fast"}))
+    assert other.serialize() != data and other.compile_options.options().math == "fast"
+    monkeypatch.setattr("heron.pjrt.serialized._sources", lambda: "of another version")
+    again = client.deserialize(data)
+    assert again.serialize() != data
+    np.testing.assert_array_equal(again.execute([x, x])[0].to_host(), [0, 2, 4, 6])
+
+
 def test_collectives_are_refused_by_name(client: pjrt.Client) -> None:
     text = """HloModule m, replica_count=2
 add { a = f32[] parameter(0)

@@ -9,6 +9,7 @@ from tests.pjrt.under_jax import run
 HEAD = """
 import gc, threading
 import jax, jax.numpy as jnp, numpy as np
+import jax.experimental.compilation_cache.compilation_cache
 from jax import lax
 CPU = jax.devices("cpu")[0]
 
@@ -204,6 +205,33 @@ np.testing.assert_allclose(again.call(x), np.sin(x) @ x.T, rtol=1e-5)
 from jax.experimental import serialize_executable as se
 loaded = se.deserialize_and_load(*se.serialize(compiled))
 np.testing.assert_allclose(loaded(x), np.sin(x) @ x.T, rtol=1e-5)
+""",
+    "the compilation cache on disk": """
+import tempfile
+from heron.pjrt.client import Client
+compiled, compile_it = [], Client.compile
+Client.compile = lambda *a: compiled.append(a) or compile_it(*a)
+before = {name: getattr(jax.config, name) for name in ("jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs")}
+with tempfile.TemporaryDirectory() as folder:
+    jax.config.update("jax_compilation_cache_dir", folder)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+    jax.experimental.compilation_cache.compilation_cache.reset_cache()
+    f = lambda x: jnp.tanh(x @ x.T) + 3
+    first = np.asarray(jax.jit(f)(x))
+    assert len(compiled) == 1
+    jax.clear_caches()
+    np.testing.assert_array_equal(np.asarray(jax.jit(f)(x)), first)
+    assert len(compiled) == 1, "it was compiled again"
+    c = jax.jit(f).lower(x).compile()
+    assert "HloModule" in c.as_text() and c.cost_analysis()["flops"] > 0
+    for n in (1, 2):  # the function of a callback is of this process
+        jax.clear_caches()
+        g = jax.jit(lambda x: jax.pure_callback(lambda a: a + n, x, x))
+        np.testing.assert_array_equal(g(x), x + n)
+    for name, value in before.items():
+        jax.config.update(name, value)
+    jax.experimental.compilation_cache.compilation_cache.reset_cache()
+Client.compile = compile_it
 """,
     "platform-dependent code takes the CPU's way": """
 f = lambda x: lax.platform_dependent(x, cpu=jnp.sin, default=jnp.cos)

@@ -10,7 +10,7 @@ from heron.errors import HeronError
 from heron.pjrt.c_api import handles
 from heron.pjrt.c_api.handles import DescriptionCell, Handle, TopologyCell
 from heron.pjrt.c_api.slots import FREE, give_bytes, named_values, read_named_values, slot
-from heron.pjrt.device import MEMORY_KINDS, PLATFORM, Topology
+from heron.pjrt.device import MEMORY_KINDS, PLATFORM, Topology, platform_version
 
 #: environment variables that say what devices there are
 TARGET, DEVICES = "HERON_TARGET", "HERON_DEVICES"
@@ -52,19 +52,13 @@ def give(topology: Topology, version: str, descriptions: list[Handle]) -> Handle
     return handles.new(topology, cell, name, text, array, keep, descriptions)
 
 
-def _version(topology: Topology) -> str:
-    import heron
-
-    return f"heron {heron.__version__}, {topology.target}"
-
-
 @slot("PJRT_TopologyDescription_Create")
 def create(args: Any) -> None:
     from heron import targets
 
     target, count = asked(read_named_values(args.create_options, args.num_options))
     topology = Topology(targets.get(target).name, count)
-    args.topology = give(topology, _version(topology), describe(topology)).address
+    args.topology = give(topology, platform_version(topology.target), describe(topology)).address
 
 
 @slot("PJRT_TopologyDescription_Destroy")
@@ -82,7 +76,7 @@ def serialize(args: Any) -> None:
 @slot("PJRT_TopologyDescription_Deserialize")
 def deserialize(args: Any) -> None:
     topology = Topology.deserialize(handles.read_text(args.serialized_topology, args.serialized_topology_size))
-    args.topology = give(topology, _version(topology), describe(topology)).address
+    args.topology = give(topology, platform_version(topology.target), describe(topology)).address
 
 
 @slot("PJRT_TopologyDescription_GetMemorySpaceKindIds")
