@@ -24,6 +24,9 @@ for _name in [n for n in os.environ if n.startswith("HERON_")]:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--bless", action="store_true", help="write golden files instead of comparing with them")
     parser.addoption("--rehearse", action="store_true", help="tests/gpu on a driver that records, with no GPU")
+    parser.addoption("--prepared", metavar="FOLDER", help="tests/gpu with what benchmarks.gpu.prepare put there")
+    parser.addoption("--gpu-results", metavar="FILE", help="tests/gpu: a JSON line for each test, as it ends")
+    parser.addoption("--gpu-seconds", metavar="N", type=float, help="tests/gpu: begin nothing later than that")
 
 
 @pytest.fixture

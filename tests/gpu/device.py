@@ -2,30 +2,42 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
-from heron.backends import compiler
-from heron.hlo.module import Module
-from heron.options import Options
-from heron.runtime.cuda.device import Device, device
-from heron.runtime.cuda.executable import CudaExecutable
-from tests.rehearsal import compiling
-from tests.rehearsal.driver import Recorder
+import pytest
+
+#: seconds a program may take; a kernel that never ends must not end the tests
+LIMIT = 300.0
 
 
 @dataclass
 class Gpu:
-    """A device to test on. ``recorder``: the driver of a rehearsal."""
+    """A device to test on. ``tell`` keeps a fact with the test's result."""
 
-    recorder: Recorder | None
+    rehearse: bool
+    prepared: str
+    tell: Callable[[str, object], None]
 
-    @property
-    def device(self) -> Device:
-        return device()
-
-    def compile(self, module: Module, options: Options | None = None) -> CudaExecutable:
-        if self.recorder is not None:
-            return compiling.compile(module, self.recorder, options=options)
-        made = compiler.compile(module, "cuda", options)
-        assert isinstance(made, CudaExecutable)
-        return made
+    def check(self, name: str, *flags: str) -> None:
+        """Run a program as tests/gpu/one.py does; fail with what is wrong."""
+        if self.rehearse:
+            flags = (*flags, "--rehearse")
+        if self.prepared:
+            flags = (*flags, "--prepared", self.prepared)
+        command = [sys.executable, "-m", "tests.gpu.one", name, *flags]
+        here = Path(__file__).parents[2]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=here, timeout=LIMIT)
+        except subprocess.TimeoutExpired:
+            pytest.fail(f"not done after {LIMIT:.0f} seconds: python -m {' '.join(command[2:])}", pytrace=False)
+        line = done.stdout.strip().splitlines()[-1:]
+        facts = json.loads(line[0]) if line and line[0].startswith("{") else {}
+        self.tell("facts", facts)
+        if done.returncode or not facts:
+            said = "\n".join(facts.get("wrong") or [f"ended with {done.returncode}", done.stderr[-3000:]])
+            pytest.fail(f"{said}\nagain: python -m {' '.join(command[2:])}", pytrace=False)
