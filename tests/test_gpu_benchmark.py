@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from benchmarks.gpu import bundle
+from benchmarks import programs
+from benchmarks.compare import Refused
+from benchmarks.gpu import bundle, expected, prepare, side
 from benchmarks.gpu.__main__ import main
 from benchmarks.gpu.kernels import KernelRow
-from benchmarks.gpu.report import page
+from benchmarks.gpu.report import kernel_figures, page, plain, unplain
+from benchmarks.gpu.side import Side
 
 
 def test_rehearsal(tmp_path: Path) -> None:
@@ -25,16 +29,58 @@ def test_rehearsal(tmp_path: Path) -> None:
     assert "| softmax |" in (tmp_path / "results.md").read_text()
 
 
+def test_it_goes_on_where_it_ended(tmp_path: Path) -> None:
+    common = ["--small", "--rehearse", "--repeats", "1", "--peers", "none", "--no-kernels", "--out", str(tmp_path)]
+    for names, seconds, wanted in ((["row_sum"], "60", 1), (["row_sum", "col_sum"], "0", 1), (["col_sum"], "60", 2)):
+        ran = CliRunner().invoke(main, [*names, "--seconds", seconds, *common], catch_exceptions=False)
+        assert ran.exit_code == 0, ran.output
+        assert ("not begun: col_sum" in ran.output) == (seconds == "0")
+        assert len(json.loads((tmp_path / "results.json").read_text())["programs"]) == wanted
+    ran = CliRunner().invoke(main, ["row_sum", "--out", str(tmp_path)])
+    assert "figures of another kind" in ran.output
+
+
 def test_the_page() -> None:
     row = KernelRow("p", "k", 3, 1e-5, 8e-6, 4e7, 0.0, 4.4e12, 6e13, "HLO k")
     assert row.roofline == pytest.approx(4e7 / 4.4e12 / 1e-5)
-    facts = {"device": "D", "driver": 13000, "copy_bytes_per_second": 4.4e12, "memory_bandwidth": 4.8e12}
     sides = {"heron": {"seconds": 1e-5, "refused": ""}, "xla": {"seconds": 2e-5, "refused": ""}}
     torch = {"seconds": float("nan"), "refused": "run: no such program"}
-    text = page(facts, [{"name": "p", **sides, "torch": torch, "errors": {"xla": 1e-7}}], [row])
+    held = {"device": "D", "driver": 13000, "copy_bytes_per_second": 4.4e12, "memory_bandwidth": 4.8e12}
+    held |= {"programs": [{"name": "p", **sides, "torch": torch, "errors": {"xla": 1e-7}}]}
+    text = page(unplain(json.loads(json.dumps(plain({**held, "kernels": [kernel_figures(row)]})))))
     assert "| p | 10.0 | 20.0 | 0.50 | - | - | 1.0e-07 |" in text
     assert "| p | k | 3 | 10.0 | 8.0 | 40.00 | 4,000 | 91% |" in text
     assert "Geometric mean over xla: 0.50 x." in text and "- p, torch: run: no such program" in text
+
+
+def test_a_side_that_ends_is_begun_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    heron = Side("heron", "--rehearse")
+    path = str(programs.path("row_sum", small=True, platform="cuda"))
+    heron.ask(do="parse", path=path)
+    monkeypatch.setattr(side, "LIMIT", 0.0)
+    with pytest.raises(Refused, match="ended with -9"):
+        heron.ask(do="compile")
+    monkeypatch.setattr(side, "LIMIT", 180.0)
+    heron.ask(do="parse", path=path)
+    heron.close()
+
+
+def test_what_is_expected_of_full_programs(tmp_path: Path) -> None:
+    whole = np.arange(100_000, dtype=np.float32).reshape(1000, 100)
+    few = np.arange(3, dtype=np.int32)
+    path = str(tmp_path / "x.npz")
+    expected.write(path, [expected.Output.of(whole), expected.Output.of(few)])
+    first, second = expected.read(path)
+    assert first.values.size <= expected.PLACES and not first.error(whole) and not second.error(few)
+    assert "values differ by up to" in first.error(whole * 1.001) and not first.error(whole * 1.000001)
+    assert "1 of 3 values" in second.error(few + (few == 1)) and "instead of" in second.error(few[:2])
+
+
+def test_prepared_programs_are_not_compiled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepare.write(tmp_path, "row_sum", True, "sm_90")
+    monkeypatch.setattr(prepare, "compiled", None)
+    found = prepare.find(tmp_path, "row_sum", True)
+    assert set(found.kernels) == set(found.executable.program.kernels) and found.compile_seconds > 0
 
 
 def test_what_a_bundle_holds(tmp_path: Path) -> None:

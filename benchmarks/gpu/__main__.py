@@ -1,67 +1,88 @@
-"""``python -m benchmarks.gpu [NAME…]``: every program on the GPU: its kernels one by one, and whole beside its peers.
+"""``python -m benchmarks.gpu [NAME…]``: every program on the GPU, whole beside its peers, and its kernels one by one.
 
-Writes a table (Markdown) and all figures (JSON) into a folder, with the device's name. ``--rehearse`` does all of it on
-a driver that records, with XLA on the CPU: the figures mean nothing then, the way to them is what is tried.
+Writes all figures (``results.json``) and a table (``results.md``) into a folder after each program, the ones that tell
+most first. A second call goes on where the first one ended, so that a machine lent for minutes is enough.
+``--rehearse`` does all of it on a driver that records, with XLA and PyTorch on the CPU: the figures mean nothing then,
+the way to them is what is tried.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
+import os
 import platform
 import sys
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from benchmarks import programs
-from benchmarks.compare import Worker
-from benchmarks.gpu.kernels import KernelRow, Timer, copy_bandwidth, measure
-from benchmarks.gpu.report import kernel_figures, page, plain
+from benchmarks.compare import Refused
+from benchmarks.gpu.report import page, plain, unplain
+from benchmarks.gpu.side import Side
 from benchmarks.gpu.whole import PEERS, whole
-from heron import files, targets
-from heron.backends import compiler
-from heron.cli import values
+from heron import files
 from heron.errors import HeronError
-from heron.hlo.text import parse
-from heron.runtime.cuda.device import device
-from heron.runtime.cuda.executable import CudaExecutable
+
+#: what moves data, what multiplies, what launches: these tell most; then the others, short texts first
+FIRST = (
+    "gelu_f32 softmax layernorm row_sum col_sum transpose_chain matmul_bf16_gelu adam_200 heat_while attention_f32 "
+    "reductions cumsum1 concat_pad_slice matmul_f32 gelu_bf16 transformer_block rmsnorm_swiglu seed_int8xbf16 nbody "
+    "mandelbrot int8_quant_matmul cumsum attention_bf16_grad kv_decode sort_topk uniform lstm_scan gpt2_train_step"
+).split()
 
 
-def kernels(names: Sequence[str], small: bool, repeats: int, recorder: Any) -> tuple[list[KernelRow], dict[str, Any]]:
-    """Every kernel of the programs, and what the device is and copies."""
-    d = device()
-    size = 1 << 20 if recorder is not None else 1 << 30
-    timer = Timer(d, min(size, 256 << 20))
-    copy = copy_bandwidth(d, timer, size)
-    facts = {
-        "device": d.name,
-        "capability": list(d.capability),
-        "driver": d.driver.version,
-        "copy_bytes_per_second": copy,
-        "memory_bandwidth": targets.get("cuda").memory_bandwidth,
-    }
-    rows: list[KernelRow] = []
-    for name in names:
-        click.echo(f"kernels of {name} …", err=True)
-        module = parse(programs.path(name, small, "cuda").read_text())
-        try:
-            if recorder is not None:
-                from tests.rehearsal.compiling import compile
+def in_order(names: Sequence[str]) -> list[str]:
+    """The programs, those that tell most first."""
+    rest = sorted(set(names) - set(FIRST), key=lambda n: programs.path(n, platform="cuda").stat().st_size)
+    return [n for n in FIRST if n in names] + rest
 
-                executable: Any = compile(module, recorder)
-            else:
-                executable = compiler.compile(module, "cuda")
-            assert isinstance(executable, CudaExecutable)
-            rows += measure(name, executable, values.random(module, 0), copy, timer, repeats)
-            executable.unload()
-        except HeronError as error:
-            click.echo(error.render(), err=True)
-    timer.close()
-    return rows, facts
+
+class Figures:
+    """What was measured so far, kept in files."""
+
+    def __init__(self, folder: Path, fixed: Mapping[str, Any]) -> None:
+        self.folder = folder
+        path = folder / "results.json"
+        self.held: dict[str, Any] = unplain(json.loads(path.read_text())) if path.exists() else {}
+        if any(self.held.get(k, v) != v for k, v in fixed.items()):
+            raise click.ClickException(f"{path} has figures of another kind: give another --out")
+        self.held = {"programs": [], "kernels": [], **self.held, **fixed}
+
+    def has(self, name: str) -> bool:
+        """Whether a program was measured."""
+        return any(p["name"] == name for p in self.held["programs"])
+
+    def add(self, row: dict[str, Any], kernels: list[dict[str, Any]]) -> None:
+        """Keep a program and its kernels."""
+        self.held["programs"].append(row)
+        self.held["kernels"] += kernels
+        self.write()
+
+    def write(self) -> str:
+        """Both files; the table."""
+        text = page(self.held)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        files.write_text(self.folder / "results.json", json.dumps(plain(self.held), indent=1) + "\n")
+        files.write_text(self.folder / "results.md", text)
+        return text
+
+
+def describe(figures: Figures, sides: Mapping[str, Side]) -> None:
+    """What the device and the sides are. Raises `Refused` when heron finds no device."""
+    if "device" not in figures.held:
+        figures.held |= sides["heron"].ask(do="device")
+    versions = figures.held.setdefault("versions", {"python": platform.python_version()})
+    for name, side in sides.items():
+        if name not in versions and name != "heron":
+            try:
+                versions[name] = side.ask(do="versions")["versions"]
+            except Refused as refusal:
+                versions[name] = f"refused: {refusal}"
 
 
 @click.command()
@@ -70,42 +91,56 @@ def kernels(names: Sequence[str], small: bool, repeats: int, recorder: Any) -> t
 @click.option("--repeats", type=click.IntRange(min=1), default=9, show_default=True, help="Timed runs of each.")
 @click.option("--peers", default=",".join(PEERS), show_default=True, help="What runs beside heron, by commas; or none.")
 @click.option("--no-kernels", is_flag=True, help="Whole programs only.")
+@click.option("--seconds", type=float, default=1e9, help="Begin no program after so many.")
+@click.option("--prepared", default="", help="A folder that benchmarks.gpu.prepare filled.")
 @click.option("--rehearse", is_flag=True, help="With no GPU: on a driver that records. The figures mean nothing.")
-@click.option("--out", default="gpu-results", show_default=True, help="The folder for the table and the figures.")
+@click.option("--out", default=None, help="The folder for table and figures [default: $OUT, or gpu-results].")
 def main(
-    names: tuple[str, ...], small: bool, repeats: int, peers: str, no_kernels: bool, rehearse: bool, out: str
+    names: tuple[str, ...],
+    small: bool,
+    repeats: int,
+    peers: str,
+    no_kernels: bool,
+    seconds: float,
+    prepared: str,
+    rehearse: bool,
+    out: str | None,
 ) -> None:
     """Measure NAMES (default: every program) on the first GPU."""
-    chosen = list(names) or programs.names()
-    for name in chosen:
+    end = time.monotonic() + seconds
+    for name in names:
         programs.path(name, small, "cuda")
-    beside = [p for p in peers.split(",") if p and p != "none"]
-    with contextlib.ExitStack() as stack:
-        recorder = None
-        if rehearse:
-            from tests.rehearsal.compiling import rehearsed
+    fixed = {"small": small, "rehearsed": rehearse, "host": platform.machine()}
+    figures = Figures(Path(out or os.environ.get("OUT") or "gpu-results"), fixed)
+    flags = ("--rehearse",) * rehearse + (("--prepared", prepared) if prepared else ())
+    sides = {s: Side(s, *flags) for s in ("heron", *[p for p in peers.split(",") if p and p != "none"])}
+    left = [n for n in in_order(names or programs.names()) if not figures.has(n)]
+    try:
+        describe(figures, sides)
+        with tempfile.TemporaryDirectory() as folder:
+            while left and time.monotonic() < end:
+                click.echo(f"{left[0]} …", err=True)
+                row = whole(left.pop(0), sides, small, repeats, Path(folder))
+                figures.add(row, [] if no_kernels else kernels(row, sides["heron"], repeats))
+    except Refused as refusal:
+        raise click.ClickException(f"heron does not run here: {refusal}") from None
+    finally:
+        for side in sides.values():
+            side.close()
+    click.echo(figures.write())
+    later = f"; not begun: {', '.join(left)}: the same command goes on there" if left else ""
+    click.echo(f"written to {figures.folder}/results.md and results.json{later}", err=True)
 
-            recorder = stack.enter_context(rehearsed(memory=8 << 30))
-        rows, facts = kernels([] if no_kernels else chosen, small, repeats, recorder)
-        flags = ("--rehearse",) if rehearse else ()
-        workers = {s: Worker(s, *flags, module="benchmarks.gpu.worker") for s in ("heron", *beside)}
-        found = []
-        try:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            for name in chosen:
-                click.echo(f"{name} …", err=True)
-                found.append(whole(name, workers, small, repeats, folder))
-        finally:
-            for worker in workers.values():
-                worker.close()
-    facts |= {"small": small, "rehearsed": rehearse, "python": platform.python_version(), "host": platform.machine()}
-    text = page(facts, found, rows)
-    figures = {**facts, "programs": found, "kernels": [kernel_figures(r) for r in rows]}
-    Path(out).mkdir(parents=True, exist_ok=True)
-    files.write_text(Path(out) / "results.md", text)
-    files.write_text(Path(out) / "results.json", json.dumps(plain(figures), indent=1) + "\n")
-    click.echo(text)
-    click.echo(f"written to {out}/results.md and results.json", err=True)
+
+def kernels(row: dict[str, Any], side: Side, repeats: int) -> list[dict[str, Any]]:
+    """The kernels of the program measured last; a refusal goes into its row."""
+    if row["heron"]["refused"]:
+        return []
+    try:
+        return side.ask(do="kernels", repeats=repeats)["kernels"]
+    except Refused as refusal:
+        row["heron"]["refused"] = f"kernels: {refusal}"
+        return []
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What full programs should give: the CPU's values, at some places of each output, so that a file of them stays small."""
+"""What full programs should give: the CPU's values at some places of each output, so that a file of them is small."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """``python -m benchmarks.gpu.prepare OUT [NAME…]``: everything that needs no GPU, done before one is there.
 
-For each program OUT gets the compiled program (``NAME.heron``), what a model says of its kernels (``NAME.json``) and, of
-full programs, what they should give (``NAME.expected.npz``). tests/gpu and benchmarks.gpu take them from there with
+For each program OUT gets the compiled program (``NAME.heron``), what a model says of its kernels (``NAME.json``) and,
+of full programs, what they should give (``NAME.expected.npz``). tests/gpu and benchmarks.gpu take them from there with
 ``--prepared OUT`` and spend no time on a GPU compiling; what is not there they compile.
 """
 
@@ -25,7 +25,6 @@ from benchmarks.gpu import expected
 from heron import files
 from heron.analysis.cost.estimate import estimate
 from heron.analysis.cost.kernel import kernel_cost
-from heron.cli import values
 from heron.errors import HeronError
 from heron.hlo.text import parse
 from heron.runtime.cuda.executable import CudaExecutable
@@ -35,8 +34,8 @@ from heron.targets import get
 
 @dataclass(frozen=True, slots=True)
 class KernelFacts:
-    """What a model says of a kernel: seconds of a launch, bytes it must move at least, operations, and how many of those
-    the device does a second; ``launches`` of it in a run, and its HLO."""
+    """What a model says of a kernel: seconds of a launch, bytes it must move at least, operations, and how many of
+    those the device does a second; ``launches`` of it in a run, and its HLO."""
 
     launches: int
     model_seconds: float
@@ -135,9 +134,9 @@ def main(out: Path, names: tuple[str, ...], target: str, size: str, jobs: int) -
             click.echo(f"{stem(name, small)} …", err=True)
             write(out, name, small, target)
         return
-    work.sort(key=lambda w: -programs.path(*w, "cuda").stat().st_size)  # the longest first
+    work.sort(key=lambda w: -programs.path(w[0], w[1], "cuda").stat().st_size)  # the longest first
     with ThreadPoolExecutor(jobs) as threads:
-        for (name, small), done in zip(work, threads.map(lambda w: _apart(out, *w, target), work), strict=True):
+        for (name, small), done in zip(work, threads.map(lambda w: _apart(out, w[0], w[1], target), work), strict=True):
             problem = done.stderr.strip().splitlines()[-1:] if done.returncode else []
             click.echo(" ".join([stem(name, small), *problem]), err=True)
 

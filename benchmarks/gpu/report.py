@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -17,15 +16,18 @@ from benchmarks.gpu.worker import CALLS
 GOAL = 0.9
 
 
-def page(facts: dict[str, Any], programs_: Sequence[dict[str, Any]], rows: Sequence[KernelRow]) -> str:
-    """Both tables as Markdown."""
-    copy = facts["copy_bytes_per_second"]
-    share = copy / max(1, facts["memory_bandwidth"])
+def page(held: dict[str, Any]) -> str:
+    """Both tables as Markdown, of what `results.json` holds."""
+    programs_, rows, copy = held["programs"], held["kernels"], held.get("copy_bytes_per_second", math.nan)
+    share = copy / max(1, held.get("memory_bandwidth", 1))
+    versions = ", ".join(f"{name}: {v}" for name, v in held.get("versions", {}).items())
     lines = [
-        f"# heron on {facts['device']}",
+        f"# heron on {held.get('device', 'no device')}",
         "",
-        f"{datetime.date.today()}, driver {facts['driver']}, by `python -m benchmarks.gpu`. A copy on the device moved "
-        f"{copy / 1e9:,.0f} GB/s, read and written, {share:.0%} of what the driver's figures make.",
+        *(["**Rehearsed with no GPU: these figures mean nothing.**", ""] if held.get("rehearsed") else []),
+        f"{datetime.date.today()}, driver {held.get('driver', '-')}, by `python -m benchmarks.gpu`. A copy on the "
+        f"device moved {copy / 1e9:,.0f} GB/s, read and written, {share:.0%} of what the driver's figures make. "
+        f"{versions}.",
         "",
         "## Whole programs",
         "",
@@ -62,10 +64,11 @@ def page(facts: dict[str, Any], programs_: Sequence[dict[str, Any]], rows: Seque
         "| program | kernel | launches | us | model us | MB | GB/s | roofline |",
         "|---|---|---:|---:|---:|---:|---:|---:|",
     ]
-    for r in sorted(rows, key=lambda r: (r.program, -r.seconds * r.launches)):
+    for r in sorted(rows, key=lambda r: (r["program"], -r["seconds"] * r["launches"])):
         lines.append(
-            f"| {r.program} | {r.kernel} | {r.launches} | {1e6 * r.seconds:.1f} | {1e6 * r.model_seconds:.1f} | "
-            f"{r.bytes / 1e6:.2f} | {r.bandwidth / 1e9:,.0f} | {r.roofline:.0%} |"
+            f"| {r['program']} | {r['kernel']} | {r['launches']} | {1e6 * r['seconds']:.1f} | "
+            f"{1e6 * r['model_seconds']:.1f} | {r['bytes'] / 1e6:.2f} | {r['bandwidth'] / 1e9:,.0f} | "
+            f"{r['roofline']:.0%} |"
         )
     return "\n".join(lines) + "\n"
 
@@ -81,6 +84,15 @@ def _ratio(value: float) -> str:
 def kernel_figures(r: KernelRow) -> dict[str, Any]:
     """A row with what follows from it."""
     return {**asdict(r), "bandwidth": r.bandwidth, "roofline": r.roofline}
+
+
+def unplain(value: Any) -> Any:
+    """What was None in JSON is NaN."""
+    if isinstance(value, dict):
+        return {k: unplain(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [unplain(v) for v in value]
+    return math.nan if value is None else value
 
 
 def plain(value: Any) -> Any:

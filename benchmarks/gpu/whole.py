@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import math
 import statistics
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from benchmarks import programs
-from benchmarks.compare import Measured, Refused, Worker
+from benchmarks.compare import Measured, Refused
+from benchmarks.gpu.side import Side
 from benchmarks.gpu.worker import CALLS
 from heron.cli import compare, values
 from heron.errors import HeronError
@@ -18,53 +21,63 @@ from heron.hlo.text import parse
 PEERS = ("xla", "torch")
 
 
-def whole(name: str, workers: dict[str, Worker], small: bool, repeats: int, folder: Path) -> dict[str, Any]:
-    """One program on all sides, in turn: seconds of a call, of compiling, and how far outputs differ from heron's."""
+def whole(name: str, workers: Mapping[str, Side], small: bool, repeats: int, folder: Path) -> dict[str, Any]:
+    """One program on all sides: seconds of a call, of compiling, and how far outputs differ from heron's.
+
+    The sides compile beside each other, and run in turn. The first run after a compile warms up.
+    """
     path = programs.path(name, small, "cuda")
     module = parse(path.read_text(), filename=str(path))
     values.write(str(folder / "in.npz"), values.random(module, 0), [])
     sides = {side: Measured() for side in workers}
 
-    def turn(action: str, **request: Any) -> None:
-        for side, m in sides.items():
-            if m.refused:
-                continue
-            try:
-                reply = workers[side].ask(do=action, **request)
-            except Refused as refusal:
-                m.refused = f"{action}: {refusal}"
-                continue
-            if "seconds" in reply:
-                getattr(m, action).append(reply["seconds"])
+    def ask(side: str, action: str, **request: Any) -> None:
+        m = sides[side]
+        if m.refused:
+            return
+        try:
+            reply = workers[side].ask(do=action, **request)
+        except Refused as refusal:
+            m.refused = f"{action}: {refusal}"
+            return
+        if action in ("compile", "run"):
+            getattr(m, action).append(reply["seconds"])
 
-    turn("parse", path=str(path))
-    turn("compile")
-    turn("bind", path=str(folder / "in.npz"))
-    turn("run")
-    for m in sides.values():
-        m.run.clear()  # the first run warms up
+    def get_ready(side: str) -> None:
+        ask(side, "parse", path=str(path))
+        ask(side, "compile")
+        ask(side, "bind", path=str(folder / "in.npz"))
+        ask(side, "run")
+        sides[side].run.clear()
+
+    with ThreadPoolExecutor(len(workers)) as threads:
+        list(threads.map(get_ready, workers))
     for _ in range(repeats):
-        turn("run")
+        for side in workers:
+            ask(side, "run")
     row: dict[str, Any] = {"name": name}
     for side, m in sides.items():
-        seconds = statistics.median(m.run) / CALLS if m.run else math.nan
-        row[side] = {"seconds": seconds, "compile_seconds": m.median("compile"), "refused": m.refused}
+        times = [s / CALLS for s in m.run]
+        seconds = statistics.median(times) if times else math.nan
+        best = min(times, default=math.nan)
+        row[side] = {"seconds": seconds, "best": best, "compile_seconds": m.median("compile"), "refused": m.refused}
     row["errors"] = _errors(workers, sides, folder)
     return row
 
 
-def _errors(workers: dict[str, Worker], sides: dict[str, Measured], folder: Path) -> dict[str, float]:
+def _errors(workers: Mapping[str, Side], sides: dict[str, Measured], folder: Path) -> dict[str, float]:
     """By peer: the largest difference of an output from heron's, over the largest magnitude in it."""
     if sides["heron"].refused:
         return {}
     held = {}
     for side, m in sides.items():
-        if not m.refused:
-            workers[side].ask(do="outputs", path=str(folder / f"{side}.npz"))
-            held[side] = values.read(str(folder / f"{side}.npz")).outputs
+        with contextlib.suppress(Refused):
+            if not m.refused:
+                workers[side].ask(do="outputs", path=str(folder / f"{side}.npz"))
+                held[side] = values.read(str(folder / f"{side}.npz")).outputs
     found = {}
     for side, theirs in held.items():
-        with contextlib.suppress(HeronError):
+        with contextlib.suppress(HeronError, KeyError):
             if side != "heron":
                 rows = compare.compare_all(held["heron"], theirs, rtol=0.0)
                 scales = [compare.magnitude(t) for t in theirs]

@@ -95,6 +95,10 @@ def helpers(memory: DeviceMemory, conditions: dict[int, int]) -> dict[str, Runne
             chosen = n if 0 <= n < branches else branches - 1
         tell(handle, int(chosen == which))
 
+    def sweep(values: list[int]) -> None:
+        origin, count, out = values
+        memory.view(origin, 16 * count, "heron_sweep"), memory.view(out, 8, "heron_sweep")
+
     def tell(handle: int, value: int) -> None:
         if handle not in conditions:
             raise Fault(719, f"no conditional node has the handle {handle}")
@@ -106,4 +110,5 @@ def helpers(memory: DeviceMemory, conditions: dict[int, int]) -> dict[str, Runne
         "heron_start": start,
         "heron_count": count,
         "heron_case": case,
+        "heron_sweep": sweep,
     }

@@ -26,6 +26,7 @@ _NEED_NO_CONTEXT = frozenset(
     "cuDeviceTotalMem_v2 cuDevicePrimaryCtxRetain cuDevicePrimaryCtxReset_v2 cuCtxSetCurrent".split()
 )
 _INVALID, _NO_MEMORY, _NOT_READY = 1, 2, 600
+_LAUNCH = 1e-5  # seconds of a kernel that nobody gave a time
 Answer = int | None
 
 
@@ -38,7 +39,8 @@ class Recorder:
         lacks: functions it has not.
 
     ``calls`` has the name of every call; ``fail`` says what to answer instead of doing something: function → (result,
-    how many calls before that are fine). ``faults``: kernels that fault when they run. ``problems``: what went wrong in
+    how many calls before that are fine). ``faults``: kernels that fault when they run; ``durations``: seconds that
+    kernels with such names take by the device's ``clock``. ``problems``: what went wrong in
     ways a driver need not notice (freed memory used, handles mixed up): a test ends with it empty.
     """
 
@@ -58,6 +60,8 @@ class Recorder:
         self.faults: set[str] = set()
         self.problems: list[str] = []
         self.launched: list[str] = []
+        self.clock = 0.0
+        self.durations: dict[str, float] = {}
         self.known = Known()
         self.conditions: dict[int, int] = {}
         self._helpers = helpers(self.memory, self.conditions)
@@ -213,6 +217,11 @@ class Recorder:
 
     def _cuEventRecord(self, event: int, stream: int) -> Answer:
         e, s = self._get(event, Event), self._get(stream, Stream)
+
+        def work() -> None:
+            e.time = self.clock
+
+        s.push(work)
         e.stream, e.position = s, s.position
 
     def _cuEventSynchronize(self, event: int) -> Answer:
@@ -225,8 +234,10 @@ class Recorder:
         return _NOT_READY if e.stream is not None and e.stream.begun < e.position else 0
 
     def _cuEventElapsedTime(self, out: int, start: int, end: int) -> Answer:
-        self._get(start, Event), self._get(end, Event)
-        _put(out, ctypes.c_float, 1.0)
+        first, last = self._get(start, Event), self._get(end, Event)
+        if any(e.stream is None or e.stream.begun < e.position for e in (first, last)):
+            return _NOT_READY
+        _put(out, ctypes.c_float, 1e3 * (last.time - first.time))
 
     def _cuEventDestroy_v2(self, event: int) -> Answer:
         self._drop(event, Event)
@@ -430,6 +441,7 @@ class Recorder:
                 self._launch(*node.data)  # type: ignore[arg-type]
             case "copy":
                 target, origin, size = node.data
+                self.clock += _LAUNCH
                 self.memory.view(target, size, "copy")[:] = self.memory.view(origin, size, "copy")  # type: ignore[arg-type]
             case "library":
                 self.launched.append("library")
@@ -447,6 +459,7 @@ class Recorder:
 
     def _launch(self, f: Function, values: list[int], grid: tuple[int, ...], block: tuple[int, ...]) -> None:
         self.launched.append(f.name)
+        self.clock += next((t for part, t in self.durations.items() if part in f.name), _LAUNCH)
         if f.name in self.faults:
             raise Fault(700, f"{f.name} faults, as asked for")
         if f.run is not None:

@@ -12,10 +12,11 @@ Work = Callable[[], None]
 
 @dataclass
 class Event:
-    """``stream`` and ``position``: the work it stands for; no stream when never recorded."""
+    """``stream`` and ``position``: the work it stands for; no stream when never recorded. ``time``: when it was done."""
 
     stream: Stream | None = None
     position: int = 0
+    time: float = 0.0
 
 
 @dataclass

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from heron.runtime.cuda.transfer import Staging
 
 _LOG_BYTES = 8192
+_ELF = b"\x7fELF"
+#: results for PTX that the driver cannot compile: no compiler there, or one older than the PTX
+_NO_COMPILER = (221, 222)
 
 
 class Device:
@@ -95,17 +98,19 @@ class Device:
         self.driver.cuStreamSynchronize(self.stream)
 
     def load(self, image: bytes, name: str) -> int:
-        """A module of machine code or PTX. Raises RUN045 with the driver's log when it refuses it."""
+        """A module of machine code or PTX. PTX that the driver has no compiler for is assembled here, if it can be.
+
+        Raises RUN045 with the driver's log when it refuses the code.
+        """
         log = ctypes.create_string_buffer(_LOG_BYTES)
-        options = (ctypes.c_int * 2)(libcuda.JIT_ERROR_LOG, libcuda.JIT_ERROR_LOG_BYTES)
-        values = (ctypes.c_void_p * 2)(ctypes.addressof(log), _LOG_BYTES)
-        made = ctypes.c_void_p()
-        data = image if image.startswith(b"\x7fELF") else image + b"\0"
         try:
-            self.driver.cuModuleLoadDataEx(ctypes.byref(made), data, 2, options, values)
+            return self._load(image, log)
         except CallFailed as error:
             if error.result == libcuda.OUT_OF_MEMORY:
                 raise
+            code = self._assembled(image) if error.result in _NO_COMPILER else None
+            if code is not None:
+                return self._load(code, log)
             said = log.value.decode(errors="replace").strip()
             raise HeronError(
                 "RUN045",
@@ -114,7 +119,22 @@ class Device:
                 why=f"{error.why}{': ' + said[:2000] if said else ''}",
                 hint=error.hint or "compile on this machine, with --target cuda",
             ) from error
-        return made.value or 0
+
+    def _load(self, image: bytes, log: ctypes.Array) -> int:
+        options = (ctypes.c_int * 2)(libcuda.JIT_ERROR_LOG, libcuda.JIT_ERROR_LOG_BYTES)
+        values = (ctypes.c_void_p * 2)(ctypes.addressof(log), _LOG_BYTES)
+        data = image if image.startswith(_ELF) else image + b"\0"
+        return self.driver.handle(self.driver.cuModuleLoadDataEx, data, 2, options, values)
+
+    def _assembled(self, image: bytes) -> bytes | None:
+        """Machine code of PTX for this device; None of machine code, and where nothing here makes it."""
+        from heron.codegen.llvm.assemble import assemble
+
+        if image.startswith(_ELF):
+            return None
+        with contextlib.suppress(HeronError):
+            return assemble(image.decode(), f"sm_{self.capability[0]}{self.capability[1]}").code
+        return None
 
     def function(self, module: int, name: str) -> int:
         """A kernel of a module. Raises RUN045 when it has none of that name."""

@@ -1,7 +1,8 @@
-"""The few kernels the runtime itself needs: the random state, and what tells conditional nodes of a graph what to do.
+"""The few kernels the runtime itself needs: the random state, what tells conditional nodes of a graph what to do, and a
+reader of memory for measurements.
 
-Written in PTX, which the driver compiles. ``cudaGraphSetConditional`` is the driver's own; modules with it load where
-the driver has conditional nodes.
+Written in PTX, which the driver compiles. ``cudaGraphSetConditional`` is the driver's own: machine code of it has an
+open symbol. Modules with it load where the driver has conditional nodes.
 """
 
 from __future__ import annotations
@@ -129,6 +130,47 @@ DECIDED:
     st.param.b64 [a], %h;
     st.param.b32 [b], %v;
     call.uni cudaGraphSetConditional, (a, b); }
+  ret;
+}
+"""
+)
+
+#: heron_sweep(from, count, out): reads 16 bytes `count` times, so that caches hold those and nothing that must be
+#: written back; what it makes of them goes to `out` if it happens to be one number, so that no compiler drops the reads
+SWEEP = (
+    _HEAD
+    + """
+.visible .entry heron_sweep(.param .u64 from, .param .u64 count, .param .u64 out)
+{
+  .reg .b64 %f, %n, %o, %i, %step, %a, %x, %y, %all;
+  .reg .b32 %t, %b, %w, %g;
+  .reg .pred %end, %hit;
+  ld.param.u64 %f, [from];
+  ld.param.u64 %n, [count];
+  ld.param.u64 %o, [out];
+  cvta.to.global.u64 %f, %f;
+  cvta.to.global.u64 %o, %o;
+  mov.u32 %t, %tid.x;
+  mov.u32 %b, %ctaid.x;
+  mov.u32 %w, %ntid.x;
+  mov.u32 %g, %nctaid.x;
+  cvt.u64.u32 %i, %t;
+  mad.wide.u32 %i, %b, %w, %i;
+  mul.wide.u32 %step, %w, %g;
+  mov.u64 %all, 0;
+NEXT:
+  setp.ge.u64 %end, %i, %n;
+  @%end bra DONE;
+  shl.b64 %a, %i, 4;
+  add.u64 %a, %a, %f;
+  ld.global.v2.u64 {%x, %y}, [%a];
+  add.u64 %all, %all, %x;
+  xor.b64 %all, %all, %y;
+  add.u64 %i, %i, %step;
+  bra NEXT;
+DONE:
+  setp.eq.u64 %hit, %all, 0x123456789abcdef;
+  @%hit st.global.u64 [%o], %all;
   ret;
 }
 """

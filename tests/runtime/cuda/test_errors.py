@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 
 import heron
+from heron.codegen.llvm.assemble import assemble
 from heron.errors import HeronError
 from heron.options import Options
+from heron.runtime.cuda import helpers
 from heron.runtime.cuda.array import put
 from heron.runtime.cuda.device import device, runs
 from heron.runtime.cuda.driver import Driver
@@ -84,6 +87,27 @@ def test_code_the_driver_refuses() -> None:
         assert executable(*matrices(shape=(1000,))).shape == (1000,)
         with pytest.raises(HeronError, match="neither machine code nor PTX"):
             device().load(b"nonsense", "a test")
+
+
+def test_code_is_assembled_where_the_driver_has_no_compiler() -> None:
+    with rehearsed() as recorder:
+        d = device()
+        recorder.fail["cuModuleLoadDataEx"] = (221, 0)
+        assert d.function(d.load(helpers.CONDITIONS.encode(), "a test"), "heron_while")
+        recorder.fail["cuModuleLoadDataEx"] = (221, 0)
+        with pytest.raises(HeronError, match="RUN045"):
+            d.load(b"\x7fELF" + bytes(60), "a test")
+
+
+@pytest.mark.parametrize("name", ["RANDOM", "CONDITIONS", "SWEEP"])
+@pytest.mark.parametrize("sm", ["sm_75", "sm_90", "sm_120"])
+def test_the_kernels_of_the_runtime_assemble(name: str, sm: str) -> None:
+    """The one function they call, cudaGraphSetConditional, stays open: the driver has it when it loads the code."""
+    text = getattr(helpers, name)
+    code = assemble(text, sm)
+    assert sorted(code.resources) == sorted(re.findall(r"\.entry (\w+)", text))
+    assert (b"cudaGraphSetConditional" in code.code) == (name == "CONDITIONS")
+    assert not any(r.spill_bytes for r in code.resources.values())
 
 
 def test_memory_runs_out() -> None:

@@ -1,0 +1,58 @@
+"""What work on a device takes, by the device's own clock."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from heron.buffers.assignment import Slice
+from heron.runtime.cuda import helpers
+from heron.runtime.cuda.commands import Kernel
+from heron.targets import libcuda
+
+if TYPE_CHECKING:
+    from heron.runtime.cuda.device import Device
+
+SWEEP = 256 << 20  # bytes: several times the largest cache
+_GRID, _BLOCK, _RESULT = (1024, 1, 1), (256, 1, 1), 256
+
+
+class Timer:
+    """Times work on a device's stream by events.
+
+    Before each run ``sweep`` bytes are read, so that data comes from memory and not from where the last run left it,
+    and no cache has anything to write back. The reading takes longer than enqueueing the work: the host's time is no
+    part of what is measured.
+    """
+
+    def __init__(self, device: Device, sweep: int = SWEEP) -> None:
+        self.device, self.driver, self.sweep = device, device.driver, sweep
+        self._start, self._end = device.event(timed=True), device.event(timed=True)
+        self._memory = device.memory.allocate(sweep + _RESULT)
+        function = device.function(device.load(helpers.SWEEP.encode(), "the timer"), "heron_sweep")
+        numbers = (sweep // 16, self._memory + sweep)
+        self._sweep = Kernel(self.driver, function, _GRID, _BLOCK, [Slice(0, 0, sweep)], numbers)
+        self._sweep.point([self._memory])
+
+    def close(self) -> None:
+        """Give its memory and events back."""
+        self.device.memory.free(self._memory, self.sweep + _RESULT)
+        for event in (self._start, self._end):
+            self.driver.cuEventDestroy_v2(event)
+
+    def once(self, work: Callable[[], None]) -> float:
+        """Seconds of one run of `work`, which enqueues on the device's stream; waits for its end."""
+        d, stream = self.driver, self.device.stream
+        self._sweep.enqueue(stream)
+        d.cuEventRecord(self._start, stream)
+        work()
+        d.cuEventRecord(self._end, stream)
+        d.cuEventSynchronize(self._end)
+        return libcuda.elapsed(d, self._start, self._end)
+
+    def seconds(self, work: Callable[[], None], repeats: int, warm_up: int = 1) -> float:
+        """The median of several runs after some that do not count: the first loads the code."""
+        for _ in range(warm_up):
+            self.once(work)
+        return statistics.median(self.once(work) for _ in range(repeats))
