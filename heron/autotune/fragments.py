@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from heron import lockfile
 from heron.analysis.blocks.config import BlockConfig, config_of
-from heron.analysis.blocks.cost import plans
+from heron.analysis.blocks.cost import Freedom, plans
 from heron.analysis.blocks.tiling import Refusal, Tiling
 from heron.backends.compiler import Compilation
 from heron.hlo.cloning import CloneContext
@@ -62,7 +62,8 @@ def fragments(module: Module, target: Target, options: Options, most: int = 12) 
 
 def _others(fusion: Instruction, chosen: BlockConfig, target: Target) -> tuple[BlockConfig, ...]:
     """Other tiles, the quickest by the model first, without those it finds far worse."""
-    ways = plans(Tiling(fusion.calls.root, frozenset(fusion.calls.instructions)), target)
+    free = Freedom(steps=True, online=chosen.online, parts=chosen.precision != "ieee")
+    ways = plans(Tiling(fusion.calls.root, frozenset(fusion.calls.instructions)), target, free)
     if isinstance(ways, Refusal):
         return ()
     return tuple(w.config for w in ways if w.config != chosen and w.seconds <= WORSE * ways[0].seconds)

@@ -5,35 +5,49 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from typing import Literal
 
 from heron.hlo.instruction import Instruction
 
 KIND = "__triton_gemm"
+#: a sum of at most so many elements is done at once, not in steps
+WHOLE = 128
+#: products of f32: as they are, or as three products of parts that matrix units take, 21 bits together
+Precision = Literal["ieee", "tf32x3"]
+_TEXT = re.compile(r"([\dx]+) step (\d+) warps (\d+) stages (\d+)(?: rows (\d+)( online)?)?( tf32x3)?")
 
 
 @dataclass(frozen=True, slots=True)
 class BlockConfig:
     """``tiles``: elements a program computes along each dimension of the result, powers of two. ``block_k``: of a
-    product's sum, those added in one step. ``warps`` of 32 threads do it; ``stages``: steps loaded ahead."""
+    product's sum, those added in one step. ``warps`` of 32 threads do it; ``stages``: steps loaded ahead. ``row``: of a
+    row that is reduced, elements at hand at once; 0: all. ``online``: softmax and product of a row in one pass over it,
+    what was summed so far scaled again when a larger element comes. ``precision``: how products of f32 are done."""
 
     tiles: tuple[int, ...]
     block_k: int = 64
     warps: int = 4
     stages: int = 3
+    row: int = 0
+    online: bool = False
+    precision: Precision = "ieee"
 
     def __str__(self) -> str:
         sizes = "x".join(map(str, self.tiles))
-        return f"{sizes} step {self.block_k} warps {self.warps} stages {self.stages}"
+        rows = f" rows {self.row}{' online' if self.online else ''}" if self.row else ""
+        precision = "" if self.precision == "ieee" else f" {self.precision}"
+        return f"{sizes} step {self.block_k} warps {self.warps} stages {self.stages}{rows}{precision}"
 
     @staticmethod
     def parse(text: str) -> BlockConfig | None:
         """The config that `str` wrote so; None for any other text."""
-        found = re.fullmatch(r"([\dx]+) step (\d+) warps (\d+) stages (\d+)", text)
+        found = _TEXT.fullmatch(text)
         if found is None or not all(found[1].split("x")):
             return None
         tiles = tuple(map(int, found[1].split("x")))
-        config = BlockConfig(tiles, int(found[2]), int(found[3]), int(found[4]))
-        sizes = (*tiles, config.block_k, config.warps)
+        row, precision = int(found[5] or 0), "tf32x3" if found[7] else "ieee"
+        config = BlockConfig(tiles, int(found[2]), int(found[3]), int(found[4]), row, bool(found[6]), precision)
+        sizes = (*tiles, config.block_k, config.warps, row or 1)
         return config if all(n and n & (n - 1) == 0 for n in sizes) else None
 
     def text(self) -> str:
@@ -47,7 +61,11 @@ class BlockConfig:
             "is_warp_specialization_allowed": False,
             "waves_per_eu": 0,
         }
-        cut = [t for t in self.tiles if t > 1]
+        if self.precision != "ieee":
+            block["dot_precision"] = self.precision
+        if self.row:
+            block |= {"row_step": str(self.row), "is_online_softmax": self.online}
+        cut = [t for t in self.tiles if t > 1] or [1]
         sizes = {"block_m": cut[0], "block_n": cut[-1], "block_k": self.block_k, "split_k": 1}
         launch = {"num_stages": self.stages, "num_warps": self.warps, "num_ctas": 1}
         gemm = {name: str(n) for name, n in (sizes | launch).items()}
@@ -64,7 +82,13 @@ def config_of(fusion: Instruction) -> BlockConfig | None:
     block = config["block_level_fusion_config"]
     tiles = tuple(int(n) for n in block["output_tiles"][0]["sizes"])
     return BlockConfig(
-        tiles, int(config["triton_gemm_config"]["block_k"]), int(block["num_warps"]), int(block["num_stages"])
+        tiles,
+        int(config["triton_gemm_config"]["block_k"]),
+        int(block["num_warps"]),
+        int(block["num_stages"]),
+        int(block.get("row_step", 0)),
+        bool(block.get("is_online_softmax", False)),
+        block.get("dot_precision", "ieee"),
     )
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
-from heron.analysis.blocks.config import BlockConfig, power_of_two
-from heron.analysis.blocks.tiling import Refusal, Tiling, split, used
+from heron.analysis.blocks.config import WHOLE, BlockConfig, Precision, power_of_two
+from heron.analysis.blocks.tiling import Refusal, Tiling, holds_rows, split, used
 from heron.analysis.cost.estimate import clock_of
 from heron.analysis.indexing.hlo_maps import Index
 from heron.hlo.instruction import Instruction
@@ -17,6 +17,12 @@ from heron.targets import Target
 #: the part of the matrix units' peak that a block of so many results keeps busy; libraries' kernels reach a little more
 EFFICIENCY = ((128 * 128, 0.75), (64 * 128, 0.6), (64 * 64, 0.45), (64 * 32, 0.3), (0, 0.1))
 LIBRARY_LEAD = 0.85 / 0.75
+#: the part of plain arithmetic's peak that products of types with no matrix units reach here, and in a library
+PLAIN_PRODUCT, LIBRARY_PRODUCT = 0.4, 0.8
+#: multiply-adds of a product that a thread does in a row at most: they are written out one by one
+UNROLLED = 2048
+#: parts of a row that are worth a look, where rows are gone through in steps
+ROWS = (32, 64, 128)
 #: how much faster than memory the cache that all cores share delivers what another program has read
 SHARED_CACHE = 1.5
 #: programs that a core runs side by side: one's products fill the other's gaps
@@ -39,18 +45,43 @@ class Plan:
     seconds: float
 
 
-def plans(tiling: Tiling, target: Target) -> list[Plan] | Refusal:
+@dataclass(frozen=True, slots=True)
+class Freedom:
+    """What a kernel may do beside the plain thing. ``steps``: go through rows in steps, ``online``: and that once;
+    ``parts``: multiply f32 as sums of parts that matrix units take."""
+
+    steps: bool = False
+    online: bool = False
+    parts: bool = False
+
+
+def plans(tiling: Tiling, target: Target, free: Freedom | None = None) -> list[Plan] | Refusal:
     """All ways to cut a tiled fusion that the machine can hold, the quickest first."""
+    free = free or Freedom()
     roles = _roles(tiling)
     if isinstance(roles, Refusal):
         return roles
     first = next(_sizes(tiling, *roles))
-    if refusal := _refused(tiling, _all_sizes(tiling, first, LEAST)):  # sizes above 1 make no difference to it
+    if refusal := _refused(tiling, _all_sizes(tiling, BlockConfig(first, LEAST))):  # sizes above 1 are all the same
         return refusal
-    found = [p for sizes in _sizes(tiling, *roles) if (p := _plan(tiling, sizes, target)) is not None]
+    steps = [0, *ROWS] if free.steps and _goes_in_steps(tiling) else [0]
+    precision: Precision = "tf32x3" if free.parts else "ieee"
+    found: list[Plan] = []
+    for sizes in _sizes(tiling, *roles):
+        for row in steps:
+            plan = _plan(
+                tiling, BlockConfig(sizes, row=row, online=free.online and row > 0, precision=precision), target
+            )
+            found += [plan] if plan is not None else []
     if not found:
         return Refusal(tiling.root, "no tiles of it fit into registers and shared memory")
     return sorted(found, key=lambda p: p.seconds)
+
+
+def _goes_in_steps(tiling: Tiling) -> bool:
+    """Whether there are rows that may be gone through in steps: each reduction is along one dimension."""
+    rows = any(v.kind == "row" for v in tiling.variables)
+    return rows and all(len(i.dimensions) == 1 for i in tiling.values if i.opcode == "reduce" and i in tiling.inside)
 
 
 def library_seconds(dot: Instruction, target: Target) -> float:
@@ -74,6 +105,9 @@ def _library_seconds(dot: Instruction, target: Target) -> float:
     if isinstance(own, Refusal):
         flops = 2.0 * dot.shape.num_elements * dot.operands[0].shape.dims[dot.lhs_contracting_dims[0]]
         return clock.launch + flops / target.flops_of(_unit(dot))
+    if not _has_matrix_units(dot):
+        moved = (dot.shape.byte_size + sum(o.shape.byte_size for o in dot.operands)) / clock.bandwidth
+        return clock.launch + max(moved, (own[0].seconds - clock.launch) * PLAIN_PRODUCT / LIBRARY_PRODUCT)
     return clock.launch + (own[0].seconds - clock.launch) / LIBRARY_LEAD
 
 
@@ -84,12 +118,16 @@ def _roles(tiling: Tiling) -> tuple[int, int] | Refusal:
     """The variables of the result that are cut: one along rows, one along columns of its products."""
     roles: dict[int, str] = {}
     for dot, index in tiling.products:
-        for role, part in zip("bmn", split(dot, index), strict=True):
+        parts = dict(zip("bmn", split(dot, index), strict=True))
+        for role, part in parts.items():
             if role != "b" and not used(part):
                 return Refusal(dot, "it has a single row or column: no work for matrix units")
             for v in used(part):
-                if roles.setdefault(v, role) != role and tiling.variables[v].kind == "result":
+                known = roles.setdefault(v, role)  # what is a row of one product may be a column of another
+                if (known == "b") != (role == "b") and tiling.variables[v].kind == "result":
                     return Refusal(dot, f"dimension {v} of the result has two parts in products")
+        if both := used(parts["m"]) & used(parts["n"]):
+            return Refusal(dot, f"dimension {min(both)} is its rows and its columns")
     cut = {}
     for role in "mn":
         mine = [v for v, r in roles.items() if r == role and tiling.variables[v].kind == "result"]
@@ -115,35 +153,81 @@ def _up_to(size: int) -> list[int]:
 # -- what a cut costs --------------------------------------------------------------------------------------------------
 
 
-def _plan(tiling: Tiling, tiles: tuple[int, ...], target: Target) -> Plan | None:
-    dims = tiling.root.shape.dims
+def _plan(tiling: Tiling, config: BlockConfig, target: Target) -> Plan | None:
+    """The config with the rest filled in, and its seconds; None when a program of it has no room."""
+    dims, tiles, row = tiling.root.shape.dims, config.tiles, config.row
     programs = prod(-(-n // t) for n, t in zip(dims, tiles, strict=True))
-    warps = 8 if prod(tiles) >= 128 * 128 else 4
-    block_k = 32 if prod(tiles) > 128 * 128 else _step(tiling)
-    sizes = _all_sizes(tiling, tiles, block_k)
+    warps = 8 if prod(tiles) >= 128 * 128 or row and prod(tiles) >= 128 * 64 else 4
+    config = replace(config, block_k=32 if prod(tiles) > 128 * 128 else _step(tiling), warps=warps, stages=4)
+    sizes = _all_sizes(tiling, config)
+    passes = _passes(tiling, sizes) if row and not config.online else 1
     turns = -(-programs // target.cores)
     held, shared, matrix = 0.0, 0.0, 0.0
     for dot, index in tiling.products:
         _, m, n = split(dot, index)
-        area = _extent(m, sizes) * _extent(n, sizes)
-        k = dot.operands[0].shape.dims[dot.lhs_contracting_dims[0]]
+        rows, columns = _extent(m, sizes), _extent(n, sizes)
+        area, k = rows * columns, dot.operands[0].shape.dims[dot.lhs_contracting_dims[0]]
+        step = config.block_k if not row else max(config.block_k, row)
         held += area
-        shared = max(shared, (_extent(m, sizes) + _extent(n, sizes)) * min(block_k, k) * _width(dot))
-        busy = min(EFFICIENCY[0][1], _busy(_extent(m, sizes), _extent(n, sizes)) * min(turns, BESIDE))
-        rate = target.flops_of(_unit(dot)) / target.cores * busy
-        matrix += 2.0 * area * -(-k // block_k) * block_k / rate
+        here = (rows + columns) * min(step, k) * _width(dot)
+        shared = shared + here if row else max(shared, here)
+        at_once = k if k <= WHOLE else min(step, k)
+        if not _has_matrix_units(dot, config.precision) and area * at_once > UNROLLED * 32 * warps:
+            return None
+        again = passes if _is_stepped(index, tiling, sizes) else 1
+        matrix += (
+            again
+            * 2.0
+            * _steps_of(index, tiling, sizes)
+            * area
+            * -(-k // step)
+            * step
+            / _rate(dot, rows, columns, turns, target, config)
+        )
     held += max((_elements(ways, sizes) for i, ways in tiling.values.items() if i.opcode == "reduce"), default=0)
     if held > _HELD * 32 * warps:
         return None
-    stages = 4
+    stages = config.stages
     while stages > 1 and shared * stages > target.shared_bytes_per_block * 0.9:
         stages -= 1
     if shared * stages > target.shared_bytes_per_block * 0.9:
         return None
-    seconds = turns * (matrix + _elementwise(tiling, sizes, target) / min(turns, BESIDE))
+    seconds = turns * (matrix + _elementwise(tiling, sizes, target, passes) / min(turns, BESIDE))
     clock = clock_of(target)
-    seconds = clock.launch + max(seconds, _memory(tiling, sizes, programs, target))
-    return Plan(BlockConfig(tiles, block_k, warps, stages), programs, seconds)
+    seconds = clock.launch + max(seconds, _memory(tiling, sizes, programs, target, passes))
+    return Plan(replace(config, stages=stages), programs, seconds)
+
+
+def _rate(dot: Instruction, rows: int, columns: int, turns: int, target: Target, config: BlockConfig) -> float:
+    """Flops a second of a core's product of a tile."""
+    if not _has_matrix_units(dot, config.precision):
+        return target.flops_of(_unit(dot)) / target.cores * PLAIN_PRODUCT
+    busy = min(EFFICIENCY[0][1], _busy(rows, columns) * min(turns, BESIDE))
+    peak = target.flops_of("tf32") / 3 if _unit(dot) == "f32" else target.flops_of(_unit(dot))
+    return peak / target.cores * busy
+
+
+def _has_matrix_units(dot: Instruction, precision: Precision = "ieee") -> bool:
+    return dot.operands[0].shape.element_type.byte_size < 4 or precision == "tf32x3" and _unit(dot) == "f32"
+
+
+def _passes(tiling: Tiling, sizes: tuple[int, ...]) -> int:
+    """How often rows that are gone through in steps are: once for each reduction and each product of them."""
+    stepped = {n for n, v in enumerate(tiling.variables) if v.kind == "row" and sizes[n] < v.size}
+    reduced = sum(i.opcode == "reduce" and i in tiling.inside for i in tiling.values)
+    summed = sum(any(holds_rows(o, tiling.inside) for o in dot.operands) for dot, _ in tiling.products)
+    return max(1, reduced + summed) if stepped else 1
+
+
+def _is_stepped(index: Index, tiling: Tiling, sizes: tuple[int, ...]) -> bool:
+    """Whether a value goes along a row that is gone through in steps."""
+    return any(tiling.variables[v].kind == "row" and sizes[v] < tiling.variables[v].size for v in used(index))
+
+
+def _steps_of(index: Index, tiling: Tiling, sizes: tuple[int, ...]) -> int:
+    """In how many steps of rows a value is computed."""
+    rows = [v for v in used(index) if tiling.variables[v].kind == "row"]
+    return prod(-(-tiling.variables[v].size // sizes[v]) for v in rows)
 
 
 def _busy(rows: int, columns: int) -> float:
@@ -160,10 +244,12 @@ def _step(tiling: Tiling) -> int:
     return max(2 * LEAST, min(128 // width, power_of_two(longest)))
 
 
-def _all_sizes(tiling: Tiling, tiles: tuple[int, ...], block_k: int) -> tuple[int, ...]:
-    """The size of a tile along every variable. Rows are whole; so are sums over what a row was made for."""
-    rest = tiling.variables[len(tiles) :]
-    return (*tiles, *(block_k if v.kind == "sum" and v.size > block_k else power_of_two(v.size) for v in rest))
+def _all_sizes(tiling: Tiling, config: BlockConfig) -> tuple[int, ...]:
+    """The size of a tile along every variable. Rows are whole unless the config says otherwise; so are sums over what
+    a row was made for."""
+    longest = {"sum": config.block_k, "row": config.row}
+    rest = ((v.size, longest[v.kind]) for v in tiling.variables[len(config.tiles) :])
+    return (*config.tiles, *(most if most and size > most else power_of_two(size) for size, most in rest))
 
 
 def _refused(tiling: Tiling, sizes: tuple[int, ...]) -> Refusal | None:
@@ -185,24 +271,26 @@ def _whole(index: Index, tiling: Tiling, sizes: tuple[int, ...]) -> float:
     return float(prod(sizes[v] if v < results else tiling.variables[v].size for v in used(index)))
 
 
-def _elementwise(tiling: Tiling, sizes: tuple[int, ...], target: Target) -> float:
+def _elementwise(tiling: Tiling, sizes: tuple[int, ...], target: Target, passes: int) -> float:
     """Seconds a core needs for a program's ops outside matrix units."""
     flops = 0.0
     for i, ways in tiling.values.items():
         if i.op.is_elementwise and i in tiling.inside:
             each = FUNCTION if i.has(Trait.TRANSCENDENTAL) or i.opcode == "divide" else PLAIN
-            flops += each * sum(_whole(way, tiling, sizes) for way in ways)
+            again = (passes if _is_stepped(way, tiling, sizes) else 1 for way in ways)
+            flops += each * sum(_whole(way, tiling, sizes) * n for way, n in zip(ways, again, strict=True))
     return flops / (target.flops_of("f32") / target.cores)
 
 
-def _memory(tiling: Tiling, sizes: tuple[int, ...], programs: int, target: Target) -> float:
+def _memory(tiling: Tiling, sizes: tuple[int, ...], programs: int, target: Target, passes: int) -> float:
     clock = clock_of(target)
     seconds = tiling.root.shape.byte_size / clock.bandwidth
     for i, ways in tiling.values.items():
         if i in tiling.inside and i.opcode != "parameter":
             continue
         width, size = i.shape.element_type.byte_size, float(i.shape.byte_size)
-        total = programs * sum(_whole(way, tiling, sizes) for way in ways) * width
+        again = (passes if _is_stepped(way, tiling, sizes) else 1 for way in ways)
+        total = programs * sum(_whole(way, tiling, sizes) * n for way, n in zip(ways, again, strict=True)) * width
         distinct = min(size, total)
         seconds += (distinct + (total - distinct) / SHARED_CACHE) / clock.bandwidth
     return seconds
@@ -218,4 +306,4 @@ def _unit(dot: Instruction) -> str:
     return "f8" if name.startswith("f8") else name
 
 
-__all__ = ["Plan", "library_seconds", "plans"]
+__all__ = ["Freedom", "Plan", "library_seconds", "plans"]

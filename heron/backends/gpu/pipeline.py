@@ -111,6 +111,7 @@ def assign_layouts() -> Pipeline:
             get("dot-normalizer"),
             # ahead of conversions between types, which would hide what follows a product: with what is around it one
             # kernel where that is quicker, else a library's
+            get("attention-fusion"),
             get("gemm-fusion"),
             get("cublas-pad-for-gemms"),
             get("gemm-rewriter"),

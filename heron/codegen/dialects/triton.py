@@ -360,22 +360,24 @@ class StoreOp(IRDLOperation):
 
 @irdl_op_definition
 class DotOp(IRDLOperation):
-    """`a @ b + c`, in the types as they are."""
+    """`a @ b + c`, in the types as they are, or with f32 as sums of parts that matrix units take."""
 
     name = "tt.dot"
+    precision = prop_def(StringAttr)
     a = operand_def(TensorType)
     b = operand_def(TensorType)
     c = operand_def(TensorType)
     result = result_def(TensorType)
     traits = traits_def(Pure())
 
-    def __init__(self, a: SSAValue, b: SSAValue, c: SSAValue) -> None:
-        Operation.__init__(self, operands=[a, b, c], result_types=[c.type])
+    def __init__(self, a: SSAValue, b: SSAValue, c: SSAValue, precision: str = "ieee") -> None:
+        properties = {"precision": StringAttr(precision)}
+        Operation.__init__(self, operands=[a, b, c], result_types=[c.type], properties=properties)
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
         printer.print_list(self.operands, printer.print_ssa_value)
-        printer.print_string(", inputPrecision = ieee : ")
+        printer.print_string(f", inputPrecision = {self.precision.data} : ")
         printer.print_attribute(self.a.type)
         printer.print_string(" * ")
         printer.print_attribute(self.b.type)
@@ -388,14 +390,16 @@ class DotOp(IRDLOperation):
         for _ in range(2):
             parser.parse_punctuation(",")
             names.append(parser.parse_unresolved_operand())
-        for punctuation in (",", "inputPrecision", "=", "ieee", ":"):
+        for punctuation in (",", "inputPrecision", "="):
             parse = parser.parse_keyword if punctuation.isalpha() else parser.parse_punctuation
             parse(punctuation)  # type: ignore[arg-type]
+        precision = parser.parse_identifier()
+        parser.parse_punctuation(":")
         a = parser.resolve_operand(names[0], parser.parse_type())
         parser.parse_characters("*")
         b = parser.resolve_operand(names[1], parser.parse_type())
         parser.parse_punctuation("->")
-        return cls(a, b, parser.resolve_operand(names[2], parser.parse_type()))
+        return cls(a, b, parser.resolve_operand(names[2], parser.parse_type()), precision)
 
     def verify_(self) -> None:
         a, b, c = (v.type for v in self.operands)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from heron.codegen.heroes.base import Fusion, check, hero
 from heron.codegen.kernel import Kernel, KernelArg, Launch
-from heron.codegen.triton.emitter import BlockEmitter
+from heron.codegen.triton.rows import emitter_of
 from heron.targets import Target
 
 
@@ -21,7 +21,7 @@ class BlockHero:
         config = fusion.blocks
         assert config is not None
         check(fusion, target)
-        module, programs = BlockEmitter(fusion, config, name).emit()
+        module, programs = emitter_of(fusion, config, name).emit()
         args = [KernelArg(p.shape, "in", n) for n, p in enumerate(fusion.inputs)]
         args += [KernelArg(o.shape, "out", n) for n, o in enumerate(fusion.outputs)]
         launch = Launch(grid=(programs, 1, 1), block=(32 * config.warps, 1, 1))

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from math import prod
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType, ModuleOp, i1, i8, i32, i64
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType, ModuleOp, f32, i1, i8, i32, i64
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
-from heron.analysis.blocks.config import BlockConfig, power_of_two
+from heron.analysis.blocks.config import WHOLE, BlockConfig, power_of_two
 from heron.analysis.blocks.tiling import Tiling, factor_index, holds_rows, split, used
 from heron.analysis.indexing.expr import Add, Const, Dim, Expr, FloorDiv, Mod, Mul
 from heron.analysis.indexing.hlo_maps import Index, linearize, memory_sizes, moves_elements, operand_index, to_memory
@@ -49,8 +49,6 @@ from heron.passes.building import combiner, identity_of
 Guard = tuple[Constraint, ...]
 #: programs that work on neighbouring rows at the same time, so that they share the columns they read in the L2 cache
 GROUP = 8
-#: a sum of at most so many elements is done at once, not in steps
-WHOLE = 128
 #: elements a matrix unit sums at least, of bytes
 SHORTEST = 32
 
@@ -361,16 +359,21 @@ class BlockEmitter:
         for d in sorted(gone):
             full[d] = self._whole(source.shape.dims[d], [e for e in full if e != Const(-1)])
         value = self._wide(self.value(source, tuple(full), guard), t, i)
-        identity = self.b.constant(_number(identity_of(opcode, wide), wide), scalar_type(wide))
         for d in sorted(gone):
-            axis = self._axes([full[d]])
-            axes = self.b.ordered([*value.axes, *axis])
-            value = Tile(self.b.spread(value, axes), axes)
-            value = self._only(value, self._mask([full[d]], ()), identity)
-            value = self._along(value, axis[0], opcode, wide)
+            value = self._reduced(value, full[d], opcode, wide)
         start = self._wide(self.value(i.operands[1], ()), t, i)
         value = self._combined(value, start, opcode, wide, i)
         return self._narrow(value, t, i)
+
+    def _reduced(self, value: Tile, row: Expr, opcode: str, t: ElementType) -> Tile:
+        """A value combined along the axis of a position; what lies outside the dimension counts as nothing."""
+        (axis,) = self._axes([row])
+        axes = self.b.ordered([*value.axes, axis])
+        value = self._only(Tile(self.b.spread(value, axes), axes), self._mask([row], ()), self._identity(opcode, t))
+        return self._along(value, axis, opcode, t)
+
+    def _identity(self, opcode: str, t: ElementType) -> SSAValue:
+        return self.b.constant(_number(identity_of(opcode, t), t), scalar_type(t))
 
     def _along(self, value: Tile, axis: int, opcode: str, t: ElementType) -> Tile:
         at = value.axes.index(axis)
@@ -408,12 +411,15 @@ class BlockEmitter:
         if size <= WHOLE or any(holds_rows(o, self._inside) for o in i.operands):
             k = self._whole(size, index, order)
             return self._result(self._product(i, index, k, guard, self._zeros(i, index)), i)
-        level = max((self.b.level(self.positions[p].tile.value) for p in used(index)), default=0)
-        with self.b.outside(level):
+        with self.b.outside(self._level(index)):
             ways = self._together(i, index) if not guard else [index]
-            for way, total in zip(ways, self._steps(i, ways, size, order, guard), strict=True):
+            for way, total in zip(ways, self._steps(i, ways, size, order, guard, self.config.block_k), strict=True):
                 self._values[i, way, guard] = self._result(total, i)
         return self._values[i, index, guard]
+
+    def _level(self, index: Sequence[Expr]) -> int:
+        """In how many loops the places of an index stand."""
+        return max((self.b.level(self.positions[p].tile.value) for p in used(tuple(index))), default=0)
 
     def _order_between(self, i: Instruction, index: Index) -> float:
         """Where the axis of a product's sum goes: behind its rows and before its columns, or the other way round."""
@@ -428,19 +434,25 @@ class BlockEmitter:
         same = [way for way in others if used(way) == used(index)]
         return [index, *(way for way in same if all(v < dims for v in used(way)))]
 
-    def _steps(self, i: Instruction, ways: Sequence[Index], size: int, order: float, guard: Guard) -> list[Tile]:
+    def _steps(
+        self, i: Instruction, ways: Sequence[Index], size: int, order: float, guard: Guard, step: int
+    ) -> list[Tile]:
         """Sums of products in steps, for each of the places."""
-        b, step = self.b, self.config.block_k
+        b = self.b
         starts = [self._zeros(i, way) for way in ways]
         body = Block(arg_types=[i32, *(s.value.type for s in starts)])
-        bounds = [b.integer(v) for v in (0, -(-size // step) * step, step)]
         with b.inside(body):
             k = self._position(size, step, order, body.args[0], step=1)
             carried = [Tile(v, s.axes) for v, s in zip(body.args[1:], starts, strict=True)]
-            sums = [self._product(i, way, k, guard, c).value for way, c in zip(ways, carried, strict=True)]
-            b.add(scf.YieldOp(*sums))
-        loop = scf.ForOp(bounds[0], bounds[1], bounds[2], [s.value for s in starts], Region(body))
-        b.add(loop)
+            sums = [self._product(i, way, k, guard, c) for way, c in zip(ways, carried, strict=True)]
+            b.add(scf.YieldOp(*(s.value for s in sums)))
+        return self._loop(body, size, step, starts)
+
+    def _loop(self, body: Block, size: int, step: int, starts: Sequence[Tile]) -> list[Tile]:
+        """A loop over a dimension of `size` in steps; what it carries at its end."""
+        low, high, by = (self.b.integer(v) for v in (0, -(-size // step) * step, step))
+        loop = scf.ForOp(low, high, by, [s.value for s in starts], Region(body))
+        self.b.add(loop)
         return [Tile(v, s.axes) for v, s in zip(loop.results, starts, strict=True)]
 
     def _product(self, i: Instruction, index: Index, k: Expr, guard: Guard, start: Tile) -> Tile:
@@ -460,7 +472,7 @@ class BlockEmitter:
             m_axis, n_axis = n_axis, m_axis
         a = b.spread(parts[0], (m_axis, k_axis))
         c = b.spread(parts[1], (k_axis, n_axis))
-        op = DotOp(a, c, start.value)
+        op = DotOp(a, c, start.value, self.config.precision if parts[0].element == f32 else "ieee")
         b.blocks[max(map(b.level, op.operands))].add_op(op)
         return Tile(op.result, start.axes)
 

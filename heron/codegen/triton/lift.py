@@ -97,19 +97,18 @@ def _each(b: TileBuilder, op: Operation, tiles: Sequence[Tile], i: Instruction) 
         zero = b.constant(FloatAttr(-0.0, element), element)  # type: ignore[call-overload]
         return b.each(arith.SubfOp, Tile(zero), *tiles)
     if kind in _FUNCTIONS and isinstance(element, (Float32Type, Float64Type)):
-        suffix = "f" if isinstance(element, Float32Type) else ""
-        return b.each(
-            ExternElementwiseOp, *tiles, element=element, properties=_symbol(f"__nv_{_FUNCTIONS[kind]}{suffix}")
-        )
+        return b.each(ExternElementwiseOp, *tiles, element=element, properties=function_of(_FUNCTIONS[kind], element))
     if kind not in _KEPT:
         raise no_form(i, f"there is no '{op.name}' on tiles")
     kept = {name: p for name, p in op.properties.items() if name == "predicate"}
     return b.each(kind, *tiles, element=i1 if kind in (arith.CmpfOp, arith.CmpiOp) else element, properties=kept)
 
 
-def _symbol(name: str) -> dict[str, Attribute]:
+def function_of(name: str, element: Attribute) -> dict[str, Attribute]:
+    """What a call of libdevice's function of that name on f32 or f64 says."""
     empty = StringAttr("")
-    return {"libname": empty, "libpath": empty, "pure": BoolAttr.from_bool(True), "symbol": StringAttr(name)}
+    symbol = StringAttr(f"__nv_{name}{'f' if isinstance(element, Float32Type) else ''}")
+    return {"libname": empty, "libpath": empty, "pure": BoolAttr.from_bool(True), "symbol": symbol}
 
 
 def _bits(element: Attribute) -> int:

@@ -229,9 +229,23 @@ def _splat(op: Operation, x: np.ndarray) -> np.ndarray:
 
 def _dot(op: Operation, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
     """As matrix units do: whole sums in the accumulator's type. Integers in f64, which holds them exactly."""
+    if op.properties["precision"].data == "tf32x3":  # type: ignore[attr-defined]
+        (a, a_rest), (b, b_rest) = _parts(a), _parts(b)
+        return np.matmul(a, b) + (np.matmul(a, b_rest) + np.matmul(a_rest, b)) + c
     if c.dtype.kind == "f":
         return np.matmul(a.astype(c.dtype), b.astype(c.dtype)) + c
     return np.matmul(a.astype(np.float64), b.astype(np.float64)).astype(np.int64).astype(c.dtype) + c
+
+
+def _parts(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Two numbers of 11 bits whose sum is x, nearly."""
+    first = _tf32(x)
+    return first, _tf32(x - first)
+
+
+def _tf32(x: np.ndarray) -> np.ndarray:
+    """As a matrix unit reads f32: the lower 13 bits are not there."""
+    return (np.ascontiguousarray(x).view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
 
 
 def _unsigned(f: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:

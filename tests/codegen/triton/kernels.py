@@ -7,7 +7,7 @@ import numpy as np
 
 from heron.analysis.blocks.config import BlockConfig
 from heron.codegen.heroes.base import fusion_of
-from heron.codegen.triton.emitter import BlockEmitter
+from heron.codegen.triton.rows import emitter_of
 from heron.hlo.evaluator import evaluate
 from heron.hlo.text import parse
 from heron.runtime.sim.blocks import BlockKernel
@@ -43,7 +43,7 @@ def inputs_of(text: str, seed: int = 0) -> list[np.ndarray]:
 def run(text: str, config: BlockConfig, inputs: list[np.ndarray], checks: str = "all") -> list[np.ndarray]:
     """The outputs of the program as one block kernel."""
     fusion = fusion_of(parse(text).entry)
-    module, programs = BlockEmitter(fusion, config, "k").emit()
+    module, programs = emitter_of(fusion, config, "k").emit()
     outputs = [np.zeros(o.shape.dims, o.shape.element_type.dtype) for o in fusion.outputs]
     arrays = [*map(np.ascontiguousarray, inputs), *outputs]
     facts = Facts(outputs=frozenset(range(len(inputs), len(arrays))))

@@ -120,11 +120,19 @@ ATTENTION = """
 """
 
 
-def test_attention_is_one_kernel() -> None:
+WAYS = {
+    "whole rows": BlockConfig((1, 16, 16), 32),
+    "three loops": BlockConfig((1, 16, 16), 32, row=16),
+    "online": BlockConfig((1, 16, 16), 32, row=16, online=True),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_attention_is_one_kernel(way: str) -> None:
     """Both products and the softmax between them. Only the order of 40 additions differs: 40 roundings at most."""
     text = program(ATTENTION)
     inputs = inputs_of(text)
-    (got,), (wanted,) = run(text, BlockConfig((1, 16, 16), 32), inputs), expected(text, inputs)
+    (got,), (wanted,) = run(text, WAYS[way], inputs), expected(text, inputs)
     bf16 = 2.0**-8  # a probability may round to its neighbour in bf16 when its sum was rounded otherwise
     np.testing.assert_allclose(got, wanted, rtol=0, atol=3 * bf16 + 40 * 2.0**-24 * 3)
 

@@ -1,0 +1,165 @@
+"""What passes that make block kernels share: which ops they may hold, how far a fusion goes, and its tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping
+from math import prod
+
+from heron import lockfile
+from heron.analysis.blocks.config import BlockConfig
+from heron.errors import HeronError
+from heron.hlo import types
+from heron.hlo.fingerprint import fingerprint
+from heron.hlo.instruction import Instruction
+from heron.hlo.types import ElementType
+from heron.passes.building import is_static
+from heron.passes.context import PassContext
+from heron.passes.fusion.hints import stays_alone
+from heron.targets import Target
+from heron.targets.triton import missing
+
+#: what matrix units multiply, to which results
+PRODUCTS = {
+    types.BF16: (types.BF16, types.F32),
+    types.F16: (types.F16, types.F32),
+    types.S8: (types.S32,),
+    types.F8E4M3FN: (types.BF16, types.F16, types.F32),
+    types.F8E5M2: (types.BF16, types.F16, types.F32),
+}
+#: the first GPUs with matrix units for bf16
+OLDEST = 80
+#: element types a tile may have
+_TYPES = frozenset({
+    types.PRED, types.S8, types.S16, types.S32, types.S64, types.U8, types.U16, types.U32, types.U64, types.F16,
+    types.BF16, types.F32, types.F64,
+})  # fmt: skip
+#: elementwise ops with no form on tiles
+_SCALAR_ONLY = frozenset({
+    "complex", "real", "imag", "count-leading-zeros", "popcnt", "mulhi", "stochastic-convert", "bitcast-convert",
+})  # fmt: skip
+MOVES = frozenset({"bitcast", "reshape", "transpose", "slice"})
+#: what costs nothing to compute where it is read
+FREE = frozenset({"broadcast", "iota", "bitcast", "reshape"})
+
+
+def absent(ctx: PassContext) -> str:
+    """Why there are no block kernels at all; the simulated GPU has them without Triton."""
+    if ctx.options.triton == "off":
+        return "the option triton=off"
+    target = ctx.target
+    if target is None or target.sim:
+        return ""
+    if target.kind != "gpu" or int(target.machine.removeprefix("sm_")) < OLDEST:
+        return f"block kernels are for GPUs from sm_{OLDEST} on"
+    return missing() if ctx.options.triton == "auto" else ""
+
+
+def locked(fusion: Instruction, ctx: PassContext, target: Target) -> BlockConfig | None:
+    """The tiles that the lock file has for a fusion; None without a lock file, or where it has none.
+
+    Raises TUNE002 when it must have some and has not, TUNE003 for what is no choice for this fusion.
+    """
+    options = ctx.options
+    if not options.lock:
+        if options.frozen:
+            raise HeronError("TUNE002", "the option frozen needs a lock file", hint="-O lock=heron.lock")
+        return None
+    lock, key = lockfile.read(options.lock), lockfile.digest(fingerprint(fusion.calls))
+    found = lock.find(target.machine, key)
+    if found is None:
+        others = ", ".join(lock.devices) or "no device"
+        why = f"'{options.lock}' has no choice for fragment {key} on {target.machine}; it is for {others}"
+        if options.frozen:
+            hint = f"heron tune FILE --target {target.name} --lock {options.lock}"
+            raise HeronError("TUNE002", f"'{fusion.name}' has to be in the lock file", why=why, hint=hint)
+        ctx.decide(False, why, subject=fusion.name)
+        return None
+    config = BlockConfig.parse(found.choice)
+    if config is None or len(config.tiles) != fusion.shape.rank:
+        why = f"'{found.choice}' are no tiles of {fusion.shape}"
+        raise HeronError("TUNE003", f"the lock file's choice for '{fusion.name}' cannot be made", why=why)
+    ctx.decide(True, f"measured: {found.microseconds} us", subject=fusion.name, object=found.choice)
+    return config
+
+
+def programs(dims: tuple[int, ...], config: BlockConfig) -> int:
+    """How many programs compute a result of these sizes."""
+    return prod(-(-n // t) for n, t in zip(dims, config.tiles, strict=True))
+
+
+def unfit(dot: Instruction, products: Mapping[ElementType, Container[ElementType]] = PRODUCTS) -> str:
+    """Why no block kernel computes a product; empty when one may. ``products``: types, each with its results'."""
+    a, b = (o.shape.element_type for o in dot.operands[:2])
+    if a is not b or dot.shape.element_type not in products.get(a, ()):
+        return f"matrix units have no product of {a} and {b} to {dot.shape.element_type}"
+    if len(dot.operands) != 2 or not is_static(dot) or dot.control_predecessors or dot.control_successors:
+        return "it is sparse, of sizes not known, or has an order to keep"
+    if dot.attrs.get("algorithm"):
+        return "it names its algorithm"
+    if len(dot.lhs_contracting_dims) != 1 or len(dot.rhs_contracting_dims) != 1:
+        return "it sums over several dimensions"
+    if not dot.shape.num_elements or not dot.operands[0].shape.num_elements:
+        return "it has no elements"
+    if stays_alone(dot):
+        return "it is to have a kernel of its own"
+    return "" if all(_is_row_major(i) for i in (dot, *dot.operands)) else "its operands do not lie row by row"
+
+
+def _is_row_major(i: Instruction) -> bool:
+    return i.shape.layout is None or i.shape.layout.is_default
+
+
+def has_form(i: Instruction) -> bool:
+    """Whether an op can be done on tiles."""
+    if not i.shape.is_array or i.control_predecessors or i.control_successors or i.extras and stays_alone(i):
+        return False
+    if not is_static(i) or not _is_row_major(i) or i.op.has_side_effect:
+        return False
+    known = all(x.shape.is_array and x.shape.element_type in _TYPES | PRODUCTS.keys() for x in (i, *i.operands))
+    if not known or i.shape.element_type not in _TYPES:
+        return False
+    if i.opcode in MOVES or i.opcode in ("broadcast", "iota", "concatenate"):
+        return all(_is_row_major(o) for o in i.operands)
+    if i.opcode == "power" and i.shape.element_type.is_integer:
+        return False
+    return i.op.is_elementwise and i.opcode not in _SCALAR_ONLY
+
+
+def goes_behind(i: Instruction) -> bool:
+    """Whether an op on a product's result can be done in its kernel."""
+    return has_form(i) and (i.op.is_elementwise or i.opcode in MOVES)
+
+
+def exits(dot: Instruction, order: dict[Instruction, int], most: int) -> Iterator[tuple[Instruction, set[Instruction]]]:
+    """Values that all uses of a product lead to, nearest first, each with all that lies between."""
+    between = {dot}
+    yield dot, set(between)
+    if dot.is_root:
+        return
+    waiting = set(dot.users)
+    while waiting and len(between) < most:
+        i = min(waiting, key=lambda x: order.get(x, len(order)))
+        waiting.discard(i)
+        if not goes_behind(i):
+            return
+        between.add(i)
+        waiting |= set(i.users) - between
+        if closed(between, i):
+            yield i, set(between)
+        if i.is_root:
+            return
+
+
+def closed(between: set[Instruction], root: Instruction) -> bool:
+    """Whether nothing but `root` is read from outside."""
+    return all(u in between for i in between if i is not root for u in i.users)
+
+
+def needed(root: Instruction, members: set[Instruction]) -> set[Instruction]:
+    found, stack = {root}, [root]
+    while stack:
+        for o in stack.pop().operands:
+            if o in members and o not in found:
+                found.add(o)
+                stack.append(o)
+    return found

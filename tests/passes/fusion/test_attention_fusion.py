@@ -1,0 +1,163 @@
+"""Attention as one kernel: values on the simulated GPU, what is refused and why, the passes behind it."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from heron import targets
+from heron.analysis.blocks.config import BlockConfig, config_of
+from heron.backends.compiler import compile
+from heron.hlo.evaluator import evaluate
+from heron.hlo.text import parse
+from heron.options import Options
+from heron.passes.context import PassContext
+from heron.passes.registry import get
+from heron.trace import Trace
+from tests.codegen.triton.kernels import expected, program, run
+from tests.support import program as workload
+
+EPS = {"f32": 2.0**-24, "bf16": 2.0**-8, "f16": 2.0**-11}
+DTYPES = {"f32": np.float32, "bf16": ml_dtypes.bfloat16, "f16": np.float16}
+
+
+def attention(queries: int, keys: int, t: str = "bf16", mask: str = "", batch: int = 2, width: int = 16) -> str:
+    """A program's lines: a softmax of scaled products, masked in a way, times values."""
+    s, dims = f"f32[{batch},{queries},{keys}]", "lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}"
+    masks = {
+        "": f"x = {s} add(y, y)",
+        "causal": f"""
+          i = s32[{queries},{keys}] iota(), iota_dimension=0
+          j = s32[{queries},{keys}] iota(), iota_dimension=1
+          ge = pred[{queries},{keys}] compare(i, j), direction=GE
+          gb = pred[{batch},{queries},{keys}] broadcast(ge), dimensions={{1,2}}
+          nb = {s} broadcast(least), dimensions={{}}
+          x = {s} select(gb, y, nb)""",
+        "added": f"""
+          bias = f32[{queries},{keys}] parameter(3)
+          bb = {s} broadcast(bias), dimensions={{1,2}}
+          x = {s} add(y, bb)""",
+        "by key": f"""
+          bias = f32[{keys}] parameter(3)
+          bb = {s} broadcast(bias), dimensions={{2}}
+          x = {s} add(y, bb)""",
+    }
+    return f"""
+      q = {t}[{batch},{queries},{width}] parameter(0)
+      k = {t}[{batch},{keys},{width}] parameter(1)
+      v = {t}[{batch},{keys},{width}] parameter(2)
+      d = f32[{batch},{queries},{keys}] dot(q, k), {dims}, rhs_contracting_dims={{2}}
+      c = f32[] constant(0.25)
+      cb = {s} broadcast(c), dimensions={{}}
+      y = {s} multiply(d, cb)
+      least = f32[] constant(-inf)
+      zero = f32[] constant(0)
+      {masks[mask]}
+      m = f32[{batch},{queries}] reduce(x, least), dimensions={{2}}, to_apply=max
+      mb = {s} broadcast(m), dimensions={{0,1}}
+      below = {s} subtract(x, mb)
+      e = {s} exponential(below)
+      t = f32[{batch},{queries}] reduce(e, zero), dimensions={{2}}, to_apply=add
+      tb = {s} broadcast(t), dimensions={{0,1}}
+      p = {s} divide(e, tb)
+      pb = {t}[{batch},{queries},{keys}] convert(p)
+      ROOT o = f32[{batch},{queries},{width}] dot(pb, v), {dims}, rhs_contracting_dims={{1}}
+    """
+
+
+def inputs_of(text: str, seed: int) -> list[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    shapes = [p.shape for p in parse(text).entry.parameters]
+    made = [rng.standard_normal(s.dims).astype(s.element_type.dtype) for s in shapes]
+    if len(made) > 3:  # some keys are nobody's; the first ones in some rows, so that a pass begins with none
+        made[3] = np.where(rng.random(made[3].shape) < 0.4, -np.inf, made[3]).astype(np.float32)
+        made[3][..., -1] = 0
+    return made
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    queries=st.integers(2, 40), keys=st.integers(17, 90), t=st.sampled_from(["f32", "bf16", "f16"]),
+    mask=st.sampled_from(["", "causal", "added", "by key"]), online=st.booleans(), row=st.sampled_from([0, 16, 32]),
+    rows=st.sampled_from([16, 32]), parts=st.booleans(), seed=st.integers(0, 9),
+)  # fmt: skip
+def test_any_attention(
+    queries: int, keys: int, t: str, mask: str, online: bool, row: int, rows: int, parts: bool, seed: int
+) -> None:
+    """A probability is rounded once; its sum and its product's differ by a rounding for each key at most."""
+    text = program(attention(queries, keys, t, mask))
+    config = BlockConfig((1, rows, 16), 32, row=row, online=online, precision="tf32x3" if parts else "ieee")
+    inputs = inputs_of(text, seed)
+    (got,), (wanted,) = run(text, config, inputs), expected(text, inputs)
+    largest = float(np.max(np.abs(inputs[2].astype(np.float32))))
+    score = float(np.max(np.abs(inputs[0].astype(np.float32)))) * 16 * float(np.max(np.abs(inputs[1].astype(np.float32))))
+    scores = (16 if parts and t == "f32" else 2) * EPS["f32"] * 16 * score  # of an exponent, so of a probability
+    atol = largest * (2 * EPS[t] + 4 * keys * EPS["f32"] + scores + (16 * EPS["f32"] if parts else 0))
+    np.testing.assert_allclose(got, wanted, rtol=0, atol=atol)
+
+
+def test_rows_of_nothing() -> None:
+    """A row without keys is no number, however it is gone through."""
+    text = program(attention(16, 64, "f32", "added"))
+    inputs = inputs_of(text, 0)
+    inputs[3][3] = -np.inf
+    (wanted,) = expected(text, inputs)
+    assert np.isnan(wanted[:, 3]).all() and not np.isnan(wanted[:, :3]).any()
+    for row, online in ((0, False), (16, False), (16, True)):
+        (got,) = run(text, BlockConfig((1, 16, 16), 32, row=row, online=online), inputs)
+        np.testing.assert_array_equal(np.isnan(got), np.isnan(wanted))
+
+
+@pytest.mark.parametrize("math", ["ieee", "reassociate", "fast"])
+@pytest.mark.parametrize("name", ["attention_f32", "flax_transformer", "transformer_block"])
+def test_workloads(name: str, math: str) -> None:
+    """Programs whose attention becomes one kernel, from end to end."""
+    module = parse(workload(name).read_text())
+    rng = np.random.default_rng(1)
+    inputs = [
+        (rng.standard_normal(p.shape.dims) / 2 if p.shape.element_type.is_float else rng.integers(0, 5, p.shape.dims))
+        .astype(p.shape.element_type.dtype)
+        for p in module.entry.parameters
+    ]  # fmt: skip
+    trace = Trace()
+    executable = compile(module, targets.get("sim:sm_90"), Options(math=math), trace)
+    assert any(d.ok and d.rule == "attention-fusion" for d in trace.decisions)
+    got = executable(*inputs)
+    for a, b in zip(got if isinstance(got, tuple) else (got,), evaluate(module, *inputs), strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-4 * float(np.abs(b).max()))
+
+
+def _fused(body: str, math: str = "ieee", **fields: object) -> tuple[list[BlockConfig], list[str]]:
+    module = parse(program(body))
+    ctx = PassContext(Options(math=math, triton="on"), targets.get("sm_90"))
+    ctx.run_pass(get("attention-fusion", **fields), module)
+    refused = [d.reason for d in ctx.trace.decisions if not d.ok]
+    return [c for i in module.entry.instructions if (c := config_of(i)) is not None], refused
+
+
+def test_one_loop_only_where_math_allows_it() -> None:
+    body = attention(2048, 2048, batch=16, width=64)
+    (exact,), _ = _fused(body)
+    (scaled,), _ = _fused(body, "reassociate")
+    assert exact.row and not exact.online
+    assert scaled.online and scaled.row
+
+
+def test_products_of_f32_are_weighed() -> None:
+    """Plain arithmetic is not enough to win by; what matrix units do in parts is."""
+    body = attention(512, 512, "f32", batch=16, width=64)
+    configs, (reason,) = _fused(body)
+    assert not configs and reason.startswith("by model it is slower")
+    (config,), _ = _fused(body, "fast")
+    assert config.precision == "tf32x3"
+    (config,), _ = _fused(body, weigh=False)
+    assert config.precision == "ieee"
+
+
+def test_what_others_read_stays() -> None:
+    body = attention(64, 64).replace("ROOT o =", "o =")
+    configs, (reason,) = _fused(body + "ROOT r = (f32[2,64,16], f32[2,64,64]) tuple(o, e)\n", weigh=False)
+    assert not configs and reason == "'e' is read elsewhere, too"
