@@ -17,8 +17,8 @@ _SPREAD = frozenset({"broadcast", "reshape", "bitcast", "convert"})
 
 
 class Softmax(NamedTuple):
-    """``quotient``: `terms / total`, or `terms * (1 / total)`; ``terms``: `exp(x - largest)`; ``largest``, ``total``: the reductions of the rows.
-    ``operand``: which one of the product's it is."""
+    """``quotient``: `terms / total`, or `terms * (1 / total)`; ``terms``: `exp(x - largest)`; ``largest``, ``total``:
+    the reductions of the rows. ``operand``: which one of the product's it is."""
 
     operand: int
     quotient: Instruction
