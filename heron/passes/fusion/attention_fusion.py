@@ -98,12 +98,13 @@ class AttentionFusion(Pass):
             ctx.decide(False, why_not or str(best), subject=dot.name)
             return False
         saved = sum(2 * i.shape.byte_size for i in found.members if i.opcode == "dot" and i is not dot)
-        costs = {"cost_before": best.apart * 1e6, "cost_after": best.plan.seconds * 1e6}
+        before, after = best.apart * 1e6, best.plan.seconds * 1e6
         config = best.plan.config
         way = "in one loop" if config.online else "in steps" if config.row else "whole"
         why = f"rows {way}, tiles of {config}, {programs(best.root.shape.dims, config)} programs"
-        if self.weigh and best.plan.seconds >= best.apart:
-            ctx.decide(False, f"by model it is slower: {why}", subject=dot.name, **costs)
+        if self.weigh and after >= before:
+            why = f"by model it is slower: {why}"
+            ctx.decide(False, why, subject=dot.name, cost_before=before, cost_after=after)
             return False
         if not ctx.may_fire("attention-fusion", "attention_fusion.py", dot):
             return False
@@ -111,7 +112,8 @@ class AttentionFusion(Pass):
         made.attrs["kind"] = "kCustom"
         made.extras["backend_config"] = (locked(made, ctx, target) or config).text()
         ctx.trace.became[dot.name] = made.name
-        ctx.decide(True, f"{why}; {saved} bytes less written and read", subject=dot.name, object=made.name, **costs)
+        why = f"{why}; {saved} bytes less written and read"
+        ctx.decide(True, why, subject=dot.name, object=made.name, cost_before=before, cost_after=after)
         return True
 
     def _best(
