@@ -164,7 +164,7 @@ def _lay_out_temporaries(found: BufferAssignment, number: int, space: _Space, be
             inner.shelf, inner.offset = block.shelf, block.offset + inner.offset
             space.blocks.append((inner, values))
     temp = Allocation(len(found.allocations), "temp", size, memory_space=number)
-    if size:
+    if size or any(b.shelf < 0 for b, _ in space.blocks):  # values without bytes too lie in what there is
         found.allocations.append(temp)
     for block, values in space.blocks:
         home = space.shelves[block.shelf][1] if block.shelf >= 0 else temp

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from heron.errors import HeronError
 from heron.hlo.instruction import Instruction
 from heron.hlo.shape import Shape
 from heron.runtime.cuda.libraries.base import Array, Descriptor
@@ -56,6 +57,17 @@ def library_call(
     (on_host,) = call(lowering, i, routine, descriptor.library)
     assert isinstance(on_host, HostThunk)
     return [LibraryThunk(descriptor, on_host)]
+
+
+def need_row_major(i: Instruction) -> None:
+    """Raise GEN013 unless all arrays of a call lie row after row."""
+    for x in (*i.operands, i):
+        for _, leaf in x.shape.leaves():
+            if leaf.is_array and memory_order(leaf) != tuple(range(leaf.rank)):
+                raise HeronError(
+                    "GEN013", f"{x.name} at '{i.name}' is not row-major", where=str(i),
+                    hint="state row-major layouts for the call",
+                )  # fmt: skip
 
 
 def is_by_columns(shape: Shape) -> bool:

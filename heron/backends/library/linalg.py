@@ -11,11 +11,12 @@ import numpy as np
 from heron.backends.library.convolution_call import convolution_call
 from heron.backends.library.host import Routine, call, is_by_columns, library_call
 from heron.backends.library.matmul import matmul
+from heron.backends.library.norm_call import norm_call
 from heron.errors import HeronError
 from heron.hlo import custom_calls
 from heron.hlo.custom_calls import is_lower, letter
 from heron.hlo.instruction import Instruction
-from heron.hlo.library import conv, gemm, triangular
+from heron.hlo.library import conv, gemm, norm, triangular
 from heron.runtime.cuda.libraries.cublas import TriangularSolve
 from heron.runtime.cuda.libraries.cusolver import Factorization
 from heron.runtime.library import lapack
@@ -53,6 +54,8 @@ def custom_call(lowering: Lowering, i: Instruction) -> list[Thunk]:
         return matmul(lowering, i)
     if i.custom_call_target in conv.TARGETS:
         return convolution_call(lowering, i)
+    if i.custom_call_target == norm.TARGET:
+        return norm_call(lowering, i)
     if i.custom_call_target == triangular.TARGET:
         t = triangular.read(i)
         routine = lapack.TriangularSolve(t.left, t.lower, _TRANSPOSES[t.transpose], t.unit_diagonal)

@@ -1,6 +1,7 @@
-"""cuDNN: convolutions and their derivatives, with scale, side input, bias and activation.
+"""cuDNN: convolutions and their derivatives, with scale, side input, bias and activation; and what are graphs there.
 
-Arrays have features innermost. By the functions cuDNN has had since version 7: plain C, and in version 9 too.
+Convolutions have features innermost. They go by the functions cuDNN has had since version 7: plain C, and in version 9
+too. The rest is `cudnn_graph`.
 Source: https://docs.nvidia.com/deeplearning/cudnn and cudnn_cnn.h of cuDNN 9.
 """
 
@@ -14,12 +15,12 @@ from typing import ClassVar
 
 from heron.hlo import types as t
 from heron.hlo.types import ElementType
+from heron.runtime.cuda.libraries import cudnn_graph
 from heron.runtime.cuda.libraries.base import Array, Descriptor, Workspace
 from heron.runtime.cuda.libraries.bound import Bound, ints
+from heron.runtime.cuda.libraries.cudnn_graph import DATA_TYPES, Graph, Graphed
 from heron.runtime.cuda.libraries.native import Functions
 
-#: cudnnDataType_t
-DATA_TYPES: dict[ElementType, int] = {t.F32: 0, t.F64: 1, t.F16: 2, t.S8: 3, t.S32: 4, t.BF16: 9}
 #: cudnnActivationMode_t
 _ACTIVATIONS = {"kNone": 5, "kRelu": 1}
 _NHWC, _CROSS_CORRELATION, _PROPAGATE_NAN = 1, 1, 1
@@ -70,7 +71,7 @@ class _Plan:
     activation: c_void_p | None = None
 
 
-class CuDnn(Bound[_Plan]):
+class CuDnn(Bound[_Plan | cudnn_graph.Plan]):
     """The library, with descriptors of its own for each call it has seen."""
 
     name = "cudnn"
@@ -85,10 +86,14 @@ class CuDnn(Bound[_Plan]):
     def prepare(self, descriptor: Descriptor) -> int:
         return self.plan(descriptor).workspace
 
-    def make(self, descriptor: Descriptor) -> _Plan:
+    def make(self, descriptor: Descriptor) -> _Plan | cudnn_graph.Plan:
         d = descriptor
+        if isinstance(d, Graphed):
+            graph = Graph(self.functions, self._handle, d.arrays)
+            d.add_to(graph)
+            return graph.plan()
         if not isinstance(d, Convolution):
-            raise self.refuse(d, "it is no convolution")
+            raise self.refuse(d, "it is neither a convolution nor a graph")
         if any(low != high or low < 0 for low, high in d.padding):
             raise self.refuse(d, "it pads both ends alike")
         if d.activation not in _ACTIVATIONS:
@@ -110,6 +115,12 @@ class CuDnn(Bound[_Plan]):
 
     def call(self, stream: int, buffers: Sequence[int], descriptor: Descriptor) -> None:
         plan, d = self.plan(descriptor), descriptor
+        if isinstance(plan, cudnn_graph.Plan):
+            space = self.scratch(stream, plan.workspace)
+            with self._lock:
+                self.functions.call("cudnnSetStream", self._handle, c_void_p(stream))
+                cudnn_graph.execute(self.functions, self._handle, plan, buffers, space)
+            return
         assert isinstance(d, Convolution)
         scratch = c_void_p(self.scratch(stream, plan.workspace)), c_size_t(plan.workspace)
         x, w, y = (c_void_p(buffers[n]) for n in d.roles)
@@ -135,6 +146,9 @@ class CuDnn(Bound[_Plan]):
 
     def close(self) -> None:
         for plan in self._plans.values():
+            if isinstance(plan, cudnn_graph.Plan):
+                cudnn_graph.destroy(self.functions, plan)
+                continue
             kinds = (
                 ("Tensor", plan.input),
                 ("Filter", plan.filter),

@@ -1,0 +1,126 @@
+"""cudnn-norm-rewriter: layer norms become calls of cuDNN."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from pathlib import PurePath
+
+from heron.hlo import shape as shapes
+from heron.hlo.instruction import Instruction
+from heron.hlo.library import norm
+from heron.hlo.library.norm import NormConfig
+from heron.hlo.module import Module
+from heron.hlo.types import BF16, F16, F32, U8
+from heron.passes.base import Pass
+from heron.passes.building import array, is_static, reshape
+from heron.passes.context import PassContext
+from heron.passes.expand.expander import home
+from heron.passes.library.choice import absent
+from heron.passes.library.layer_norm import LayerNorm, find_layer_norm
+from heron.passes.registry import register
+
+
+@register
+@dataclass(frozen=True)
+class CudnnNormRewriter(Pass):
+    """Rewrites layer norms along the last dimensions to the calls of cuDNN that XLA:GPU prints.
+
+    Where a derivative wants them, the call gives means and factors too. It sums in another order, so it asks for
+    `math=reassociate`. No pipeline has it: one kernel of heron's own moves as many bytes, and does what is before and
+    after the norm on the way.
+
+    zero = f32[] constant(0)
+    total = f32[8] reduce(f32[8,4] x, zero), dimensions={1}, to_apply=add
+    quarter = f32[] constant(0.25)
+    quarters = f32[8] broadcast(quarter), dimensions={}
+    mean = f32[8] multiply(total, quarters)
+    means = f32[8,4] broadcast(mean), dimensions={0}
+    centred = f32[8,4] subtract(x, means)
+    square = f32[8,4] multiply(centred, centred)
+    squares = f32[8] reduce(square, zero), dimensions={1}, to_apply=add
+    variance = f32[8] multiply(squares, quarters)
+    tiny = f32[] constant(1e-5)
+    tinies = f32[8] broadcast(tiny), dimensions={}
+    more = f32[8] add(variance, tinies)
+    factor = f32[8] rsqrt(more)
+    factors = f32[8,4] broadcast(factor), dimensions={0}
+    normal = f32[8,4] multiply(centred, factors)
+    g = f32[8,4] broadcast(f32[4] scale), dimensions={1}
+    scaled = f32[8,4] multiply(normal, g)
+    b = f32[8,4] broadcast(f32[4] bias), dimensions={1}
+    ROOT y = f32[8,4] add(scaled, b)
+    ->
+    ...
+    """
+
+    name = "cudnn-norm-rewriter"
+
+    def run(self, module: Module, ctx: PassContext) -> bool:
+        missing = absent("cudnn", ctx)
+        changed = False
+        for c in module.computations_to_rewrite():
+            for i in [i for i in c.instructions if i.opcode == "add"]:
+                found = find_layer_norm(i) if i.parent is c else None
+                if found is None:
+                    continue
+                if why := missing or _refusal(found, ctx):
+                    ctx.decide(False, why, subject=i.name, object="cudnn")
+                    continue
+                if not ctx.may_fire("layer-norm", _HERE, i):
+                    return changed
+                ctx.fired("layer-norm", _HERE)
+                kind = norm.TRAINING if found.is_used_elsewhere else norm.INFERENCE
+                ctx.decide(True, kind, subject=i.name, object="cudnn")
+                _rewrite(found, kind)
+                changed = True
+        return changed
+
+
+def _refusal(n: LayerNorm, ctx: PassContext) -> str:
+    """Why the library does not compute it; empty when it does."""
+    if not is_static(n.root) or 0 in n.x.shape.dims:
+        return "its sizes are known only when it runs, or there is nothing"
+    if n.columns != tuple(range(n.x.shape.rank - len(n.columns), n.x.shape.rank)):
+        return "its rows are not the last dimensions"
+    if len(n.columns) > 3:
+        return "cuDNN has three dimensions a row at most"
+    if any(i.shape.element_type is not F32 for i in (n.root, n.scale, n.bias, n.factor)):
+        return "cuDNN computes norms in f32"
+    if not ctx.options.allows("reassociating"):
+        return "cuDNN sums rows in an order of its own"
+    return ""
+
+
+def _rewrite(n: LayerNorm, kind: str) -> None:
+    """The call on rows, in the place of the norm and, in training, of means and factors."""
+    c, x, y = home(n.root), n.x, n.root
+    row = [x.shape.dims[d] for d in n.columns]
+    rows = x.shape.num_elements // prod(row)
+    fill = [1] * (3 - len(row))
+    # narrow arrays are read and written as they are: only the call computes in f32
+    source = x.operands[0] if x.opcode == "convert" and x.operands[0].shape.element_type in (BF16, F16) else x
+    user = next(iter(y.users)) if len(y.users) == 1 and not y.is_root else None
+    t = source.shape.element_type
+    result = user if user is not None and user.opcode == "convert" and user.shape.element_type is t is not F32 else y
+    if result is y and t is not F32:
+        source, t = x, F32
+    one, many, each = (
+        array(k, [m, *s, *fill]) for k, m, s in ((t, rows, row), (F32, rows, [1] * len(row)), (F32, 1, row))
+    )
+    operands = [reshape(source, one.dims), reshape(n.scale, each.dims), reshape(n.bias, each.dims)]
+    arrays = [one] if kind == norm.INFERENCE else [one, many, many]
+    made = c.add(
+        "custom-call", operands, shapes.tuple_([*arrays, array(U8, (0,))]), like=y, custom_call_target=norm.TARGET
+    )
+    made.extras["backend_config"] = str(NormConfig(kind, n.epsilon))
+    parts = [c.add("get-tuple-element", [made], s, like=y, index=k) for k, s in enumerate(arrays)]
+    for old, new in zip((result, n.mean, n.factor), parts, strict=False):
+        _replace(old, reshape(new, old.shape.dims))
+
+
+def _replace(old: Instruction, new: Instruction) -> None:
+    home(new).replace(old, new)
+
+
+_HERE = f"{PurePath(__file__).name}:{CudnnNormRewriter.run.__code__.co_firstlineno}"

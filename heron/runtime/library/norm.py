@@ -1,0 +1,26 @@
+"""Norms by NumPy, as cuDNN computes them: summed wide, rounded once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from heron.hlo.evaluation.norm_calls import compute
+from heron.hlo.library.norm import NormConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Norm:
+    """The call on that many operands, its results and workspace."""
+
+    config: NormConfig
+    operands: int
+
+    def __str__(self) -> str:
+        return self.config.kind
+
+    def __call__(self, *arrays: np.ndarray) -> None:
+        found = compute(self.config, arrays[: self.operands])
+        for out, value in zip(arrays[self.operands :], found, strict=False):
+            out[...] = value.astype(out.dtype)

@@ -1,0 +1,137 @@
+"""cuDNN's graphs as a recording keeps them: descriptors, engines that refuse, calls, what is given back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from heron import HeronError
+from heron.hlo.library import norm
+from heron.hlo.types import BF16, F32, U8
+from heron.runtime.cuda.libraries.base import Array
+from heron.runtime.cuda.libraries.cudnn import CuDnn
+from heron.runtime.cuda.libraries.cudnn_graph import row_major
+from heron.runtime.cuda.libraries.cudnn_norm import Norm
+from heron.runtime.cuda.libraries.recording import Recording
+
+X, ROW, ROWS, NONE = Array(BF16, (6, 4, 1, 1)), Array(F32, (1, 4, 1, 1)), Array(F32, (6, 1, 1, 1)), Array(U8, (0,))
+FORWARD = Norm((X, ROW, ROW, X, NONE), norm.INFERENCE, 0.5)
+RESULTS, WORKSPACE = 202, 402
+
+
+def answer(*arguments: Any) -> None:
+    """Two engines proposed; plans want 256 bytes."""
+    attribute, count, out = arguments[1].value, arguments[4], arguments[5]
+    if attribute == RESULTS:
+        count._obj.value = 2
+    elif attribute == WORKSPACE:
+        out._obj.value = 256
+
+
+def library() -> tuple[CuDnn, Recording]:
+    functions = Recording("cudnn", answers={"cudnnBackendGetAttribute": answer})
+    return CuDnn(lambda stream, size: 0xF000, functions), functions
+
+
+def created(functions: Recording) -> list[int]:
+    """The kinds of the descriptors made."""
+    calls = [c for c in functions.calls if c.startswith("cudnnBackendCreateDescriptor")]
+    return [int(c.split("(")[1].split(",")[0]) for c in calls]
+
+
+def test_text() -> None:
+    assert str(FORWARD) == (
+        "cudnn.norm(bf16[6,4,1,1], f32[1,4,1,1], f32[1,4,1,1], bf16[6,4,1,1], u8[0]; kind=LAYER_FWD_INFER, epsilon=0.5)"
+    )
+
+
+def test_row_major() -> None:
+    assert row_major((2, 3, 4)) == (12, 4, 1) and row_major((5,)) == (1,)
+
+
+def test_a_norm_is_one_operation() -> None:
+    lib, functions = library()
+    assert lib.prepare(FORWARD) == 256
+    assert created(functions) == [17, 17, 17, 17, 17, 29, 15, 4, *[3] * 8, 5]
+    first = functions.calls[1:8]
+    assert first == [
+        "cudnnBackendCreateDescriptor(17, &2)",
+        "cudnnBackendSetAttribute(2, 901, 1, 1, &9)",
+        "cudnnBackendSetAttribute(2, 902, 3, 4, [6, 4, 1, 1])",
+        "cudnnBackendSetAttribute(2, 903, 3, 4, [4, 1, 1, 1])",
+        "cudnnBackendSetAttribute(2, 906, 3, 1, &0)",
+        "cudnnBackendSetAttribute(2, 900, 3, 1, &16)",
+        "cudnnBackendFinalize(2)",
+    ]
+    operation = [c for c in functions.calls if "(7, " in c]
+    assert operation == [
+        "cudnnBackendSetAttribute(7, 2000, 27, 1, &0)",
+        "cudnnBackendSetAttribute(7, 2001, 28, 1, &0)",
+        "cudnnBackendSetAttribute(7, 2002, 15, 1, &2)",
+        "cudnnBackendSetAttribute(7, 2005, 15, 1, &3)",
+        "cudnnBackendSetAttribute(7, 2006, 15, 1, &4)",
+        "cudnnBackendSetAttribute(7, 2013, 15, 1, &5)",
+        "cudnnBackendSetAttribute(7, 2007, 15, 1, &6)",
+    ]
+    assert "cudnnBackendSetAttribute(6, 908, 2, 1, &True)" in functions.calls  # epsilon, from the host
+
+
+def test_a_call_hands_over_addresses() -> None:
+    lib, functions = library()
+    lib.call(7, [10, 20, 30, 40, 0], FORWARD)
+    before = len(functions.calls)
+    lib.call(7, [11, 21, 31, 41, 0], FORWARD)
+    calls = functions.calls[before:]
+    assert calls[0] == "cudnnSetStream(1, 7)"
+    assert [c.split("(")[0] for c in calls[1:]] == [
+        "cudnnBackendCreateDescriptor", *["cudnnBackendSetAttribute"] * 3, "cudnnBackendFinalize",
+        "cudnnBackendExecute", "cudnnBackendDestroyDescriptor",
+    ]  # fmt: skip
+    assert ", 1000, 3, 5, [0, 1, 2, 3, 5])" in calls[2]
+    assert ", 1001, 6, 5, [11, 21, 31, 41, " in calls[3]
+    assert f", 1003, 6, 1, [{0xF000}])" in calls[4]
+
+
+def test_training_and_its_derivative() -> None:
+    lib, functions = library()
+    lib.prepare(Norm((X, ROW, ROW, X, ROWS, ROWS, NONE), norm.TRAINING, 0.5))
+    assert "cudnnBackendSetAttribute(9, 2001, 28, 1, &1)" in functions.calls
+    assert "cudnnBackendSetAttribute(9, 2004, 15, 1, &7)" in functions.calls
+    lib, functions = library()
+    lib.prepare(Norm((X, ROW, X, ROWS, ROWS, X, ROW, ROW, NONE), norm.BACKWARD, 0.5, 5))
+    given = [c for c in functions.calls if c.startswith("cudnnBackendSetAttribute(10, ")]
+    assert [c.split(", ")[1] for c in given] == ["2100", "2101", "2105", "2104", "2102", "2103", "2109", "2107", "2108"]
+
+
+def test_what_is_made_is_given_back() -> None:
+    lib, functions = library()
+    lib.prepare(FORWARD)
+    lib.close()
+    assert sum(c.startswith("cudnnBackendDestroyDescriptor") for c in functions.calls) == len(created(functions))
+    assert functions.calls[-1] == "cudnnDestroy(1)"
+
+
+class Picky(Recording):
+    """Refuses to make plans, the first so many."""
+
+    refusals = 1
+
+    def call(self, function: str, *arguments: Any) -> None:
+        if function == "cudnnBackendFinalize" and self.calls[-1].split(", ")[1] == "401" and self.refusals:
+            self.refusals -= 1
+            raise HeronError("RUN091", "cudnn: cudnnBackendFinalize failed", why="status 3000: not supported")
+        super().call(function, *arguments)
+
+
+@pytest.mark.parametrize("refusals", [1, 100])
+def test_engines_are_tried_in_turn(refusals: int) -> None:
+    functions = Picky("cudnn", answers={"cudnnBackendGetAttribute": answer})
+    functions.refusals = refusals
+    lib = CuDnn(lambda stream, size: 0xF000, functions)
+    if refusals == 1:
+        assert lib.prepare(FORWARD) == 256 and created(functions).count(5) == 2
+        return
+    with pytest.raises(HeronError, match="RUN091") as refused:
+        lib.prepare(FORWARD)
+    assert "3000" in (refused.value.why or "") and created(functions).count(5) == 4
