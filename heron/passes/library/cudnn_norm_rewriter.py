@@ -30,6 +30,12 @@ class CudnnNormRewriter(Pass):
     `math=reassociate`. No pipeline has it: one kernel of heron's own moves as many bytes, and does what is before and
     after the norm on the way.
 
+    add {
+      a = f32[] parameter(0)
+      b = f32[] parameter(1)
+      ROOT s = f32[] add(a, b)
+    }
+
     zero = f32[] constant(0)
     total = f32[8] reduce(f32[8,4] x, zero), dimensions={1}, to_apply=add
     quarter = f32[] constant(0.25)
