@@ -26,9 +26,8 @@ from heron.passes.registry import register
 class CudnnNormRewriter(Pass):
     """Rewrites layer norms along the last dimensions to the calls of cuDNN that XLA:GPU prints.
 
-    Where a derivative wants them, the call gives means and factors too. It sums in another order, so it asks for
-    `math=reassociate`. No pipeline has it: one kernel of heron's own moves as many bytes, and does what is before and
-    after the norm on the way.
+    Where a derivative wants them, the call gives means and factors too. No pipeline has it: it sums in another order,
+    and one kernel of heron's own moves as many bytes and does what is before and after the norm on the way.
 
     add {
       a = f32[] parameter(0)
@@ -70,7 +69,7 @@ class CudnnNormRewriter(Pass):
                 found = find_layer_norm(i) if i.parent is c else None
                 if found is None:
                     continue
-                if why := missing or _refusal(found, ctx):
+                if why := missing or _refusal(found):
                     ctx.decide(False, why, subject=i.name, object="cudnn")
                     continue
                 if not ctx.may_fire("layer-norm", _HERE, i):
@@ -83,7 +82,7 @@ class CudnnNormRewriter(Pass):
         return changed
 
 
-def _refusal(n: LayerNorm, ctx: PassContext) -> str:
+def _refusal(n: LayerNorm) -> str:
     """Why the library does not compute it; empty when it does."""
     if not is_static(n.root) or 0 in n.x.shape.dims:
         return "its sizes are known only when it runs, or there is nothing"
@@ -93,8 +92,6 @@ def _refusal(n: LayerNorm, ctx: PassContext) -> str:
         return "cuDNN has three dimensions a row at most"
     if any(i.shape.element_type is not F32 for i in (n.root, n.scale, n.bias, n.factor)):
         return "cuDNN computes norms in f32"
-    if not ctx.options.allows("reassociating"):
-        return "cuDNN sums rows in an order of its own"
     return ""
 
 

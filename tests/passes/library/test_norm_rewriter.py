@@ -63,9 +63,9 @@ SCALED_FIRST = "  by = f32[6,2,4] multiply(factors, g)\n  scaled = f32[6,2,4] mu
 ROOT = "  ROOT y = f32[6,2,4] add(scaled, b)\n}\n"
 
 
-def rewritten(text: str, math: str = "reassociate", **options: str) -> tuple[Module, PassContext]:
+def rewritten(text: str, libraries: str = "auto") -> tuple[Module, PassContext]:
     module = parse(text, verify=True)
-    before, ctx = ValueCheck(module), PassContext(Options(math=math, **options), target=targets.get("sm_90"))
+    before, ctx = ValueCheck(module), PassContext(Options(libraries=libraries), target=targets.get("sm_90"))
     registry.get("cudnn-norm-rewriter").run(module, ctx)
     verify(module)
     before.after("cudnn-norm-rewriter", module)
@@ -119,10 +119,15 @@ def test_what_is_no_layer_norm_stays(old: str, new: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "why"), [({"math": "ieee"}, "order of its own"), ({"libraries": "none"}, "leaves cudnn out")]
+    ("text", "libraries", "why"),
+    [
+        (HEAD + CENTRED + TAIL + PLAIN + ROOT, "none", "leaves cudnn out"),
+        ((HEAD + CENTRED + TAIL + PLAIN + ROOT).replace("f32", "f64"), "auto", "norms in f32"),
+    ],
+    ids=["library", "type"],
 )
-def test_refusals_are_decisions(options: dict[str, str], why: str) -> None:
-    module, ctx = rewritten(HEAD + CENTRED + TAIL + PLAIN + ROOT, **options)
+def test_refusals_are_decisions(text: str, libraries: str, why: str) -> None:
+    module, ctx = rewritten(text, libraries=libraries)
     assert kinds(module) == [] and [d.ok for d in ctx.trace.decisions] == [False]
     assert why in ctx.trace.decisions[0].reason
 
