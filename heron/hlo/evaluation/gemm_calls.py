@@ -8,6 +8,7 @@ from __future__ import annotations
 from math import pi, sqrt
 from typing import TYPE_CHECKING, Any
 
+import ml_dtypes
 import numpy as np
 
 from heron.hlo.evaluation import products
@@ -43,7 +44,7 @@ def matmul(i: Instruction, x: np.ndarray, y: np.ndarray, *more: np.ndarray) -> A
     if config.gives_amax:
         results[1] = np.abs(value).max(initial=0.0)
     if places.out_scale >= 0:
-        value = value * operands[places.out_scale].astype(np.float64)
+        value = saturated(value * operands[places.out_scale].astype(np.float64), t.dtype)
     if i.shape.tuple_shapes is None:
         return products.finish(value, t)
     rest = [
@@ -66,6 +67,12 @@ def scaled(value: np.ndarray, by: complex, t: ElementType) -> np.ndarray:
     if by == 1:
         return value
     return value * (int(by.real) if t.is_integer else by)
+
+
+def saturated(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """What is out of an 8-bit float's bounds becomes the nearest there is; NaN stays."""
+    largest = float(ml_dtypes.finfo(dtype).max)
+    return np.clip(x, -largest, largest)
 
 
 def activated(x: np.ndarray, activation: str) -> np.ndarray:

@@ -9,12 +9,13 @@ from heron.hlo.instruction import Instruction
 from heron.hlo.library import gemm
 from heron.hlo.library.gemm import GemmConfig
 from heron.hlo.shape import Shape
-from heron.hlo.types import BF16, C64, C128, F16, F32, F64, S8, S32, ElementType
+from heron.hlo.types import BF16, C64, C128, F8E4M3FN, F8E5M2, F16, F32, F64, S8, S32, ElementType
 from heron.passes.expand.expander import home
 
 #: element types of A and B → types of the product that cuBLASLt computes from them
 PRODUCTS: dict[ElementType, tuple[ElementType, ...]] = {
     BF16: (BF16, F32), F16: (F16, F32), F32: (F32,), F64: (F64,), C64: (C64,), C128: (C128,), S8: (S32,),
+    F8E4M3FN: (BF16, F16, F32), F8E5M2: (BF16, F16, F32),
 }  # fmt: skip
 #: types of products that may be followed by a bias or an activation
 WITH_EPILOGUE = frozenset({BF16, F16, F32})

@@ -16,10 +16,12 @@ from heron.hlo.instruction import Instruction
 from heron.hlo.library import gemm
 from heron.hlo.library.gemm import GemmConfig
 from heron.hlo.shape import Shape
+from heron.hlo.shape import scalar as scalar_shape
 from heron.hlo.shape import tuple_ as tuple_shape
 from heron.hlo.types import BF16, F32, F64
-from heron.passes.building import is_splat, reshape, splat_value
+from heron.passes.building import convert, is_splat, reshape, splat_value
 from heron.passes.expand.expander import home
+from heron.passes.library import gemm_f8
 from heron.passes.library.gelu import find_gelu
 from heron.passes.library.gemm_call import PRODUCTS, WITH_EPILOGUE, call
 
@@ -53,12 +55,16 @@ class Product:
 
 @dataclass(frozen=True, slots=True)
 class Fused:
-    """What a rule makes of a product: the call `operands` and `config` say, which stands for `instead` of now on."""
+    """What a rule makes of a product: the call `operands` and `config` say, which stands for `instead` of now on.
+
+    ``shape``: of its results, where it has two; the second stands for `second`.
+    """
 
     instead: Instruction
     operands: list[Instruction]
     config: GemmConfig
     shape: Shape | None = None
+    second: Instruction | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +104,8 @@ def scale(p: Product, allows: Callable[[str], bool]) -> Fused | Refused | None:
 def vector_bias(p: Product, allows: Callable[[str], bool]) -> Fused | Refused | None:
     """``d + broadcast(b)`` with a number for each column → a bias vector."""
     u, shape = p.user, p.shape
+    if p.call.custom_call_target == gemm.MATMUL_F8 and shape.element_type is F32:
+        return None  # beside 8-bit operands biases are narrow
     if u is None or u.opcode != "add" or p.config.epilogue != "DEFAULT" or shape.element_type not in WITH_EPILOGUE:
         return None
     b = u.operands[1] if u.operands[0] is p.value else u.operands[0]
@@ -158,7 +166,7 @@ def gelu(p: Product, allows: Callable[[str], bool]) -> Fused | Refused | None:
     if p.value is not p.call or p.shape.dims[-1] % 8:
         return Refused(found.root, "what it reads is used elsewhere, and cannot be a result beside it")
     config = dataclasses.replace(p.config, epilogue=_followed(p, "GELU_AUX"))
-    return Fused(found.root, p.call.operands, config, tuple_shape([p.shape, p.shape]))
+    return Fused(found.root, p.call.operands, config, tuple_shape([p.shape, p.shape]), p.value)
 
 
 def narrowed(p: Product, allows: Callable[[str], bool]) -> Fused | Refused | None:
@@ -172,7 +180,24 @@ def narrowed(p: Product, allows: Callable[[str], bool]) -> Fused | Refused | Non
     return Fused(u, p.call.operands, p.config, p.shape.with_type(t))
 
 
-RULES: tuple[Rule, ...] = (scale, vector_bias, matrix_bias, relu, gelu, narrowed)
+def to_8_bits(p: Product, allows: Callable[[str], bool]) -> Fused | Refused | None:
+    """``convert(clamp(d * s))`` → an 8-bit result, scaled by s; the largest ``|d|`` is one too where it is asked."""
+    if p.call.custom_call_target != gemm.MATMUL_F8 or p.shape.element_type not in PRODUCTS[BF16] or p.config.beta:
+        return None
+    found = gemm_f8.find_narrowed(p.value) if p.config.epilogue == "DEFAULT" else None
+    if found is None:
+        return None
+    if not allows("reassociating"):
+        return Refused(found.root, f"{p.shape.element_type} is rounded before it is scaled and stored")
+    operands = [*p.call.operands, gemm_f8.out_factor(p.call, found)]
+    shape = p.shape.with_type(found.root.shape.element_type)
+    if found.largest is None:
+        return Fused(found.root, operands, p.config, shape)
+    config = dataclasses.replace(p.config, gives_amax=True)
+    return Fused(found.root, operands, config, tuple_shape([shape, scalar_shape(F32)]), found.largest)
+
+
+RULES: tuple[Rule, ...] = (to_8_bits, scale, vector_bias, matrix_bias, relu, gelu, narrowed)
 
 
 def apply(p: Product, fused: Fused) -> Instruction:
@@ -181,7 +206,8 @@ def apply(p: Product, fused: Fused) -> Instruction:
     new = value = call(p.call, fused.operands, fused.shape or p.shape, fused.config, p.call.custom_call_target)
     if parts := new.shape.tuple_shapes:
         value, kept = [c.add("get-tuple-element", [new], s, like=old, index=n) for n, s in enumerate(parts)]
-        c.replace(p.value, kept)
+        assert fused.second is not None
+        c.replace(fused.second, convert(kept, fused.second.shape.element_type))
     c.replace(old, reshape(value, old.shape.dims))
     return new
 

@@ -7,11 +7,13 @@ from pathlib import PurePath
 
 from heron.errors import HeronError
 from heron.hlo.instruction import Instruction
+from heron.hlo.library import gemm
 from heron.hlo.library.gemm_shape import gemm_shape
 from heron.hlo.module import Module
 from heron.passes.base import Constraint, Pass
 from heron.passes.building import is_static
 from heron.passes.context import PassContext
+from heron.passes.library import gemm_f8
 from heron.passes.library.choice import CUBLASLT, absent
 from heron.passes.library.gemm_call import ALGORITHMS, PRODUCTS, call, config_of
 from heron.passes.library.gemm_epilogues import RULES, Fused, apply, product_of
@@ -23,7 +25,9 @@ from heron.passes.registry import register
 class GemmRewriter(Pass):
     """Rewrites dots to calls of cuBLASLt that take in scales, biases, activations and conversions which follow.
 
-    What a call leaves unrounded between ops of narrow types is a change of values, so for these `math` decides.
+    What a call leaves unrounded between ops of narrow types is a change of values, so for these `math` decides. 8-bit
+    floats that are widened, and scaled, before they are multiplied are operands as they are; a result stored in 8 bits
+    again, and its largest magnitude, are results.
 
     d = f32[8,16] dot(f32[8,32] x, f32[32,16] y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
     bs = f32[8,16] broadcast(f32[16] b), dimensions={1}
@@ -44,7 +48,8 @@ class GemmRewriter(Pass):
         changed = False
         for c in module.computations_to_rewrite():
             for dot in [i for i in c.post_order() if i.opcode == "dot"]:
-                why = missing or refusal(dot)
+                narrow = None if missing else _of_8_bits(dot, ctx)
+                why = missing or ("" if narrow else refusal(dot))
                 if why:
                     ctx.decide(False, why, subject=dot.name, object=CUBLASLT)
                     continue
@@ -52,10 +57,23 @@ class GemmRewriter(Pass):
                     return changed
                 changed = True
                 ctx.fired("gemm", _HERE)
-                made = call(dot, dot.operands, dot.shape, config_of(dot))
+                if narrow:
+                    operands, config = gemm_f8.operands_of(dot, narrow)
+                    made = call(dot, operands, dot.shape, config, gemm.MATMUL_F8)
+                else:
+                    made = call(dot, dot.operands, dot.shape, config_of(dot))
                 c.replace(dot, made)
                 _take_in(made, ctx)
         return changed
+
+
+def _of_8_bits(dot: Instruction, ctx: PassContext) -> tuple[gemm_f8.Scaled, gemm_f8.Scaled] | None:
+    """The 8-bit arrays that the library multiplies as they are; why it does not becomes a decision."""
+    found = gemm_f8.find_operands(dot) if is_static(dot) else None
+    why = gemm_f8.refusal(dot, found, ctx) if found else ""
+    if why:
+        ctx.decide(False, why, subject=dot.name, object="8-bit product")
+    return None if why else found
 
 
 def _take_in(made: Instruction, ctx: PassContext) -> None:
@@ -84,7 +102,7 @@ def refusal(dot: Instruction) -> str:
     if not is_static(dot) or len(dot.operands) != 2:
         return "its sizes are known only when it runs"
     a, b = (o.shape.element_type for o in dot.operands)
-    if a is not b or dot.shape.element_type not in PRODUCTS.get(a, ()):
+    if a is not b or a.bits == 8 and a.is_float or dot.shape.element_type not in PRODUCTS.get(a, ()):
         return f"no product of {a} and {b} to {dot.shape.element_type}"
     algorithm = dot.attrs.get("algorithm")
     if algorithm and algorithm not in ALGORITHMS:

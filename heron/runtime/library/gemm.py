@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from heron.hlo.evaluation.gemm_calls import activated
+from heron.hlo.evaluation.gemm_calls import activated, saturated
 from heron.hlo.library.gemm import GemmConfig, Parts
 
 
@@ -41,7 +41,7 @@ class Matmul:
         if given.gives_amax:
             arrays[self.operands + 1][...] = np.abs(value).max(initial=0)
         if at.out_scale >= 0:
-            value = value * arrays[at.out_scale].astype(value.dtype)
+            value = saturated(value * arrays[at.out_scale].astype(value.dtype), out.dtype)
         out[...] = value.astype(out.dtype, copy=False)
 
 
