@@ -20,8 +20,8 @@ from heron.cli import values
 from heron.hlo.text import parse
 from heron.options import Options
 
-#: until threads of other libraries, which look for work for a while, have gone to sleep
-_REST = 0.05
+#: seconds until threads of other libraries have gone to sleep: OpenBLAS's look for work for 0.11 s after each product
+_REST = 0.2
 #: seconds that the turns of one comparison may take
 _BUDGET = 4.0
 
