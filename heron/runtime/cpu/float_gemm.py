@@ -41,6 +41,8 @@ _BLOCK = 48
 _NARROW = 4
 #: tiles whose rows are copied at once, where they do not lie as they are multiplied
 _STRIPS = 8
+#: bytes of a cache line
+_LINE = 64
 
 #: what a function is told of a product, in this order, as i64: sizes, distances in elements, and options
 FIELDS = (
@@ -217,6 +219,7 @@ class _Writer(Loops):
         f, n = self.f, self.f.lanes
         kinds = {self.sum_name: self.vector, f"v{n}{f.stored}": self.part, f"v8{f.stored}": f"<8 x {f.stored}>"}
         lines = [f"declare i64 @llvm.{op}.i64(i64, i64)" for op in ("umin", "umax", "usub.sat")]
+        lines.append("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
         for name, kind in kinds.items():
             mask = f"<{kind[1:].split(' ')[0]} x i1>"
             lines.append(f"declare {kind} @llvm.masked.load.{name}.p0(ptr, i32, {mask}, {kind})")
@@ -241,7 +244,29 @@ class _Writer(Loops):
         for slot in (s for row in sums for s in row):
             self.line(f"store {self.vector} zeroinitializer, ptr {slot}, align 64")
         places = [self.at("%a", self.integer("mul", r, "%a.row"), "i8") if r else "%a" for r in range(rows)]
-        with self.loop(0, "%groups") as g:
+        for place, _ in self.results(sums):
+            self.fetch_early(place, is_written=True)
+        with self.loop(0, "%groups", _LINE // f.word_bytes) as first:
+            offset = self.integer("mul", first, "%a.group")
+            for r in range(rows, 2 * rows):  # of the next tile, if there is one
+                below = self.integer("add", offset, self.integer("mul", r, "%a.row"))
+                self.fetch_early(self.value(f"getelementptr i8, ptr %a, i64 {below}"))
+            last = self.least("%groups", self.integer("add", first, _LINE // f.word_bytes))
+            self.products(places, sums, first, last)
+        self.keep(sums)
+        pointers = "ptr %a, i64 %a.row, i64 %a.group, ptr %b, i64 %b.group, i64 %groups, ptr %c, i64 %c.row"
+        return self.function(
+            f"void {self.tile_name(rows, vectors)}({pointers}, i1 %add, {self.mask_type} %mask) nounwind"
+        )
+
+    def fetch_early(self, place: str, is_written: bool = False) -> None:
+        """Ask for the cache line at an address, which may be one of nothing."""
+        self.line(f"call void @llvm.prefetch.p0(ptr {place}, i32 {int(is_written)}, i32 3, i32 1)")
+
+    def products(self, places: list[str], sums: list[list[str]], first: str, last: str) -> None:
+        """Add the products of groups `first` to `last` to a tile's sums; ``places``: where its rows of the left are."""
+        f, vectors = self.f, len(sums[0])
+        with self.loop(first, last) as g:
             offset = self.integer("mul", g, "%a.group")
             b = self.at("%b", self.integer("mul", g, "%b.group"), "i8")
             columns = [
@@ -255,11 +280,6 @@ class _Writer(Loops):
                 spread = self.spread(one)
                 for slot, column in zip(row, columns, strict=True):
                     self.line(f"store {self.vector} {self.multiply(slot, spread, column)}, ptr {slot}, align 64")
-        self.keep(sums)
-        pointers = "ptr %a, i64 %a.row, i64 %a.group, ptr %b, i64 %b.group, i64 %groups, ptr %c, i64 %c.row"
-        return self.function(
-            f"void {self.tile_name(rows, vectors)}({pointers}, i1 %add, {self.mask_type} %mask) nounwind"
-        )
 
     def spread(self, one: str) -> str:
         """A group's bits in all lanes."""
@@ -279,13 +299,18 @@ class _Writer(Loops):
             f"call {self.vector} @llvm.x86.avx512bf16.dpbf16ps.512({self.vector} {total}, {halves} {a}, {halves} {b})"
         )
 
-    def keep(self, sums: list[list[str]]) -> None:
-        """Store a tile, or add it to what is there; of one vector only the columns in the mask."""
+    def results(self, sums: list[list[str]]) -> list[tuple[str, str]]:
+        """The address of each vector of a tile's result, and the slot of its sums."""
         f = self.f
         places: list[tuple[str, str]] = []
         for r, row in enumerate(sums):
             line = self.at("%c", self.integer("mul", r, "%c.row"), "i8") if r else "%c"
             places += [(self.at(line, v * f.lanes, f.word), slot) for v, slot in enumerate(row)]
+        return places
+
+    def keep(self, sums: list[list[str]]) -> None:
+        """Store a tile, or add it to what is there; of one vector only the columns in the mask."""
+        places = self.results(sums)
         mask = f"{self.mask_type} %mask"
         with self.when("%add"):
             for place, slot in places:
