@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 GROUPS = 256
 #: rows up to which columns are read where they lie: to rearrange them would take longer than to multiply
 _FEW = 6
-#: multiplications from which on threads share a product, and work items it should then have
-_SHARED, _ITEMS = 1 << 18, 16
+#: multiplications from which on threads share a product (20 µs: waking a thread takes 10), those a thread takes at a
+#: time, and work items there should be
+_SHARED, _PORTION, _ITEMS = 1 << 20, 1 << 18, 16
 #: fewest rows of a block: what rearranging the columns costs is small beside their multiplications
 _BLOCK = 48
 #: rows or columns below which a product is one of vectors
@@ -129,8 +130,10 @@ class Sizes:
     @property
     def grain(self) -> int:
         """How many work items a thread takes at least."""
-        block = self.values[FIELDS.index("block")]
-        return max(1, _SHARED // max(1, block * self.values[2] * self.f.columns))
+        m, n, k = self.values[:3]
+        if self.batch * m * n * k < _SHARED:
+            return max(1, self.items)
+        return max(1, _PORTION // max(1, self.values[FIELDS.index("block")] * k * self.f.columns))
 
 
 def block_of(f: Form, batch: int, m: int, n: int) -> int:
