@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from heron import backends
 from heron.errors import HeronError
@@ -14,6 +14,7 @@ from heron.options import Options
 from heron.trace import Trace
 
 if TYPE_CHECKING:
+    from heron.backends.compiler import Stages
     from heron.codegen.llvm.code_cache import Key
     from heron.hlo.module import Module
     from heron.runtime.executable import Executable
@@ -68,22 +69,38 @@ def _kept(module: Module, target: Target, options: Options) -> Executable | None
     """The program from the cache; None when it is not there, or cannot be read."""
     from heron.archive import container
     from heron.archive.loading import made
-    from heron.backends.compiler import Compilation, Stages, collector_paused
-    from heron.backends.machine import cache_decision
-    from heron.codegen.llvm.code_cache import CodeCache
+    from heron.backends.collector import collector_paused
+    from heron.codegen.llvm.code_cache import CodeCache, cache_decision
 
     with collector_paused():
-        found = CodeCache().get(program_key(module, target, options))
+        kept = CodeCache()
+        found = kept.get(program_key(module, target, options))
         if found is None:
             return None
         try:
-            program = made(*container.unpack(found, "cache"), "cache")
+            program = made(*container.unpack(found, "cache"), "cache", kept)
         except HeronError:  # of another format, or for a machine with other features
             return None
         program.trace.decide(cache_decision(module.name, True))
         program.trace.note("the whole program is from the cache: no pass ran, no kernel was compiled")
-        program._stages = Stages(module, target, options, Compilation(module, target, options, Trace()))
+        program._stages = _Remade(module, target, options)
         return program
+
+
+class _Remade:
+    """The stages of a program from the cache: it is compiled for whoever asks for one."""
+
+    def __init__(self, module: Module, target: Target, options: Options) -> None:
+        self._given = module, target, options
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stages, name)
+
+    @cached_property
+    def _stages(self) -> Stages:
+        from heron.backends.compiler import Compilation, Stages
+
+        return Stages(*self._given, Compilation(*self._given, Trace()))
 
 
 def _compiled(module: Module, target: Target, options: Options) -> Executable:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from heron.archive import container, layout
 from heron.archive.plain import decode
@@ -15,6 +15,9 @@ from heron.runtime.cuda.program import GpuProgram, Image
 from heron.runtime.executable import Executable
 from heron.runtime.memory import HostMemory
 from heron.trace import Trace
+
+if TYPE_CHECKING:
+    from heron.codegen.llvm.code_cache import CodeCache
 
 _MAX_NAME = 4096
 
@@ -56,10 +59,14 @@ def load_program(path: str | Path) -> Executable:
     return made(*container.read(path), path)
 
 
-def made(manifest: dict[str, Any], members: dict[str, bytes], path: str | Path) -> Executable:
-    """The executable of a saved program's members; ``path`` is for errors. Raises what `load_program` raises."""
+def made(
+    manifest: dict[str, Any], members: dict[str, bytes], path: str | Path, cache: CodeCache | None = None
+) -> Executable:
+    """The executable of a saved program's members; ``path`` is for errors, ``cache`` may have the code that programs
+    share. Raises what `load_program` raises.
+    """
     try:
-        return _made(manifest, members, str(path))
+        return _made(manifest, members, str(path), cache)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise HeronError(
             "RUN050",
@@ -69,7 +76,7 @@ def made(manifest: dict[str, Any], members: dict[str, bytes], path: str | Path) 
         ) from error
 
 
-def _made(manifest: dict[str, Any], members: dict[str, bytes], path: str) -> Executable:
+def _made(manifest: dict[str, Any], members: dict[str, bytes], path: str, code: CodeCache | None) -> Executable:
     constants = {
         int(Path(name).stem): container.bytes_array(data)
         for name, data in members.items()
@@ -87,7 +94,7 @@ def _made(manifest: dict[str, Any], members: dict[str, bytes], path: str) -> Exe
         "stages": SavedStages(path, members),
     }
     machine, plan = manifest["machine"], decode(json.loads(members["plan.json"]))
-    make = {"cuda": _gpu, "cpu": _cpu, "sim": _sim}[machine["kind"]]
+    make = {"cuda": _gpu, "cpu": partial(_cpu, code), "sim": _sim}[machine["kind"]]
     return make(machine, plan, members, facts)
 
 
@@ -130,7 +137,13 @@ def _gpu(machine: dict[str, Any], plan: dict[str, Any], members: dict[str, bytes
     return SavedGpu(GpuProgram(plan["thunks"], plan["kernels"], images, machine["sm"], plan["graphs"]), **facts)
 
 
-def _cpu(machine: dict[str, Any], plan: dict[str, Any], members: dict[str, bytes], facts: dict[str, Any]) -> Executable:
+def _cpu(
+    cache: CodeCache | None,
+    machine: dict[str, Any],
+    plan: dict[str, Any],
+    members: dict[str, bytes],
+    facts: dict[str, Any],
+) -> Executable:
     """Object code linked here. What it calls (BLAS, the thread pool, host routines) is found as when it was compiled:
     by writing the program around the kernels, whose text nobody needs."""
     from heron.codegen.llvm.jit import Jit, Object, host
@@ -154,7 +167,7 @@ def _cpu(machine: dict[str, Any], plan: dict[str, Any], members: dict[str, bytes
     kernels = {k.name: k for k in plan["kernels"]}
     writer = ProgramWriter(kernels, hosts.address, threads if machine["shares"] else None)
     writer.write(plan["thunks"])
-    made = {symbol: address() for symbol, address in writer.unmade.items()}
+    made = {symbol: address(cache) for symbol, address in writer.unmade.items()}
     jit = Jit(symbols=writer.externals | made)
     *others, code = [Object(name, members[f"code/{n}.o"], Timing()) for n, name in enumerate(machine["objects"])]
     jit.link(code, [ENTRY], others)

@@ -6,13 +6,11 @@ module → hlo → fused → scheduled → buffers → thunks → mlir → llvm 
 from __future__ import annotations
 
 import difflib
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from heron.backends.collector import collector_paused
 from heron.backends.devices import need_one
 from heron.backends.lower import KernelUse, Lowering
 from heron.errors import HeronError
@@ -246,18 +244,3 @@ def compile(
     trace = trace if trace is not None else Trace()
     with collector_paused():
         return Compilation(module, target, options, trace).executable()
-
-
-@contextmanager
-def collector_paused() -> Iterator[None]:
-    """Python's cycle collector off: it walks every instruction and op again and again, a sixth of a compile's time.
-
-    What a compile leaves in cycles is small (4 MiB of 160 for a training step) and collected afterwards.
-    """
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()

@@ -14,7 +14,6 @@ from heron.hlo.types import ElementType
 from heron.runtime.executable import Executable, Signature
 from heron.runtime.thunks import GemmThunk, Sequence
 from heron.targets import Target
-from heron.trace import Decision
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -137,12 +136,6 @@ class Machine(ABC):
 def lowered_text(uses: dict[str, KernelUse]) -> str:
     """MLIR text of all kernels as emitted, before any lowering."""
     return "\n".join(str(use.kernel.module) for use in uses.values())
-
-
-def cache_decision(label: str, cached: bool) -> Decision:
-    """That the code of a module was kept from before, or was not."""
-    reason = "its code was kept" if cached else "nothing was kept for its key: `heron cache why` says what differs"
-    return Decision(cached, reason, "code-cache", label)
 
 
 def no_stage(target: Target, stage: str) -> HeronError:

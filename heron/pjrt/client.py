@@ -75,7 +75,8 @@ class Client:
         Raises what reading and compiling raise; PJRT013 for a program that has to be partitioned.
         """
         from heron.analysis.cost.program import program_cost
-        from heron.backends.compiler import Compilation, collector_paused
+        from heron.backends.collector import collector_paused
+        from heron.backends.compiler import Compilation
         from heron.trace import Trace
 
         options = options or CompileOptions()

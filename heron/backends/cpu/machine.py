@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from heron.backends.cpu.compilers import Compilers
 from heron.backends.cpu.portions import portions
 from heron.backends.lower import KernelUse
-from heron.backends.machine import Machine, cache_decision, lowered_text, no_stage
+from heron.backends.machine import Machine, lowered_text, no_stage
 from heron.backends.memory import CPU_ALIGNMENT
 from heron.backends.sharing import computes_in_place
+from heron.codegen.llvm.code_cache import cache_decision
 from heron.hlo.instruction import Instruction
 from heron.hlo.shape import ShapeIndex
 from heron.hlo.types import ElementType
@@ -114,7 +115,7 @@ class CpuMachine(Machine):
         # they are at the code it calls and the first portions while the others are lowered
         with Compilers(len(apart) + len(writer.unmade)) as compilers:
             with trace.stage("llvm"):
-                unmade = {symbol: compilers.submit(make) for symbol, make in writer.unmade.items()}
+                unmade = {symbol: compilers.submit(make, jit.cache) for symbol, make in writer.unmade.items()}
                 others = [
                     compilers.submit(jit.compile, self.portion_llvm(p), f"{facts['name']}.{n}")
                     for n, p in enumerate(apart)

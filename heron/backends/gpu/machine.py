@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from heron.backends.gpu import blocks
 from heron.backends.lower import KernelUse
-from heron.backends.machine import Machine, cache_decision, lowered_text, no_stage
+from heron.backends.machine import Machine, lowered_text, no_stage
 from heron.backends.memory import GPU_ALIGNMENT
 from heron.codegen.llvm import numerics
+from heron.codegen.llvm.code_cache import cache_decision
 from heron.errors import HeronError
 from heron.hlo.types import ElementType
 from heron.runtime.executable import Executable, Signature

@@ -59,7 +59,8 @@ def command(
     the step's work and those bytes. "between steps" is what loops, branches and the clock itself take.
     """
     from heron import targets
-    from heron.backends.compiler import Compilation, collector_paused
+    from heron.backends.collector import collector_paused
+    from heron.backends.compiler import Compilation
     from heron.backends.cpu.profile import rows
     from heron.cli.job import Job
     from heron.cli.progress import interruptible, progress

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from heron import files
+from heron.trace import Decision
 
 #: bytes all entries may take; beyond that those go that were not used for longest
 LIMIT = 1 << 30
@@ -178,6 +179,12 @@ class CodeCache:
             with contextlib.suppress(OSError):
                 path.unlink()
                 total -= size
+
+
+def cache_decision(label: str, cached: bool) -> Decision:
+    """That the code of a module was kept from before, or was not."""
+    reason = "its code was kept" if cached else "nothing was kept for its key: `heron cache why` says what differs"
+    return Decision(cached, reason, "code-cache", label)
 
 
 def _read(path: Path) -> tuple[dict[str, Any], bytes] | None:

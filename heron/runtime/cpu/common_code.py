@@ -1,4 +1,4 @@
-"""Code that many programs call, compiled once in a process, by whoever needs it first."""
+"""Code that many programs call, compiled once in a process, by whoever needs it first, or read from a cache of files."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from threading import Lock
 
+from heron.codegen.llvm.code_cache import CodeCache
 from heron.codegen.llvm.jit import Jit, Object
 
 #: for ever: programs have the addresses
@@ -13,9 +14,13 @@ _CODE: dict[Hashable, Future[Object]] = {}
 _LOCK = Lock()
 
 
-def address_of(symbol: str, text: Callable[[], str], *form: Hashable, shaped: bool = False) -> int:
-    """The address of the one function a text defines, which is told by its symbol and its form; `shaped` see `Jit`."""
-    return linked(symbol, lambda: Jit(level=1, shaped=shaped).add(text(), symbol, exports=[symbol]), *form)
+def address_of(
+    symbol: str, text: Callable[[], str], *form: Hashable, cache: CodeCache | None, shaped: bool = False
+) -> int:
+    """The address of the one function a text defines, which is told by its symbol and its form; `cache` and `shaped`
+    see `Jit`.
+    """
+    return linked(symbol, lambda: Jit(level=1, cache=cache, shaped=shaped).add(text(), symbol, exports=[symbol]), *form)
 
 
 def linked(symbol: str, make: Callable[[], Object], *form: Hashable) -> int:

@@ -93,11 +93,11 @@ def scratch_bytes(n: int, element: ElementType) -> int:
     return (2 * n + 2 * lanes(element) + 2) * lanes(element) * element.byte_size
 
 
-def driver_address() -> int:
+def driver_address(cache: CodeCache | None) -> int:
     """The address of ``void heron_fft(ptr args, i64 lo, i64 hi)``, which does work items: ``args`` points to the arrays
     from and to, and a job.
     """
-    return common_code.address_of(DRIVER, lambda: _DriverWriter().text(), shaped=True)
+    return common_code.address_of(DRIVER, lambda: _DriverWriter().text(), cache=cache, shaped=True)
 
 
 def piece_name(element: ElementType, piece: str | int) -> str:
@@ -105,12 +105,14 @@ def piece_name(element: ElementType, piece: str | int) -> str:
     return f"heron_fft_{element.name}_{piece}"
 
 
-def piece_address(element: ElementType, piece: str | int) -> int:
+def piece_address(element: ElementType, piece: str | int, cache: CodeCache | None) -> int:
     """The address of one of `PIECES`, or of the pass of a factor: ``void f(ptr from, ptr to, ptr roots, i64 m,
     i64 s)``.
     """
     name = piece_name(element, piece)
-    return common_code.address_of(name, lambda: _piece_text(element, piece), lanes(element), shaped=True)
+    return common_code.address_of(
+        name, lambda: _piece_text(element, piece), lanes(element), cache=cache, shaped=True
+    )
 
 
 def _piece_text(element: ElementType, piece: str | int) -> str:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from heron.codegen.llvm.code_cache import CodeCache
 from heron.codegen.llvm.jit import Jit, Object, host
 from heron.hlo.types import BF16, F32, F64, ElementType
 from heron.runtime.cpu import blas, common_code
@@ -171,16 +172,16 @@ def write_float_gemm(w: ProgramWriter, t: GemmThunk, f: Form) -> None:
     write_range(w, f.name, [*map(w.pointer, (t.lhs, t.rhs, t.out)), symbol], sizes.items, sizes.grain)
 
 
-def address(f: Form) -> int:
+def address(f: Form, cache: CodeCache | None) -> int:
     """The address of a form's function: ``void f(ptr args, i64 lo, i64 hi)`` does work items lo to hi, where ``args``
     points to lhs, rhs, out and the `FIELDS`."""
-    return common_code.linked(f.name, lambda: _compile(f), f)
+    return common_code.linked(f.name, lambda: _compile(f, cache), f)
 
 
-def _compile(f: Form) -> Object:
+def _compile(f: Form, cache: CodeCache | None) -> Object:
     writer = _Writer(f)
     tiles, product = writer.tiles_text(), writer.product_text()
-    jit = Jit(level=1, shaped=True)
+    jit = Jit(level=1, cache=cache, shaped=True)
     with ThreadPoolExecutor(1, "heron-compile") as other:
         compiled = other.submit(jit.compile, tiles, f"{f.name}.tiles")
         return jit.add(product, f.name, exports=[f.name], others=(o.result() for o in (compiled,)))

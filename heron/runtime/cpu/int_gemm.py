@@ -99,12 +99,12 @@ def write_int_gemm(w: ProgramWriter, t: GemmThunk) -> None:
     write_range(w, f.name, [*map(w.pointer, (t.lhs, t.rhs, t.out)), symbol], items, grain)
 
 
-def address(f: Form) -> int:
+def address(f: Form, cache: CodeCache | None) -> int:
     """The address of a form's function: ``void f(ptr args, i64 lo, i64 hi)`` does work items lo to hi, where ``args``
     points to lhs, rhs, out and seven i64: m, n, k, and in elements how far apart lie lhs's rows, its summed elements,
     rhs's summed elements and its columns.
     """
-    return common_code.address_of(f.name, lambda: _Writer(f).text(), f)
+    return common_code.address_of(f.name, lambda: _Writer(f).text(), f, cache=cache)
 
 
 class _Writer(Loops):

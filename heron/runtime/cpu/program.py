@@ -12,6 +12,7 @@ from math import prod
 
 from heron.buffers.assignment import Slice
 from heron.codegen.kernel import Kernel
+from heron.codegen.llvm.code_cache import CodeCache
 from heron.errors import HeronError
 from heron.hlo.evaluation.draws import FIRST_STATE
 from heron.hlo.types import ElementType
@@ -34,6 +35,9 @@ from heron.runtime.thunks import (
     Thunk,
     WhileThunk,
 )
+
+#: gives the address of code that programs share
+MakeCode = Callable[[CodeCache | None], int]
 
 ENTRY = "heron_program"
 RANDOM_STATE = "@heron_random_state"
@@ -63,7 +67,7 @@ def entry(kernel: Kernel, pool: Pool | None) -> str:
 
 class ProgramWriter:
     """Writes the program's LLVM text; afterwards `externals` maps symbols to the addresses they need, and `unmade` to
-    what gives the address, once it has compiled the code; any thread may ask it.
+    what gives the address, once it has compiled the code or found it in a cache; any thread may ask it.
 
     ``pool``: the threads that share large work, None for a program of one thread. ``shares`` tells whether they do.
     ``elsewhere``: kernels that are in other modules, behind their `entry`. ``profile``: who counts the steps' time.
@@ -84,7 +88,7 @@ class ProgramWriter:
         self.pool = pool
         self.shares = False
         self.externals: dict[str, int] = {}
-        self.unmade: dict[str, Callable[[], int]] = {}
+        self.unmade: dict[str, MakeCode] = {}
         self.declarations: dict[str, str] = {}
         self.constants: dict[int, str] = {}
         self.functions: list[str] = []
@@ -157,7 +161,7 @@ class ProgramWriter:
             self.constants[value] = f"{name} = private unnamed_addr constant i32 {value}"
         return self.constants[value].split(" ", 1)[0]
 
-    def declare(self, symbol: str, signature: str, address: int | Callable[[], int] | None = None) -> None:
+    def declare(self, symbol: str, signature: str, address: int | MakeCode | None = None) -> None:
         self.declarations.setdefault(symbol, f"declare {signature}")
         if isinstance(address, int):
             self.externals[symbol] = address

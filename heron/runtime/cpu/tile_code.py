@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
+from heron.codegen.llvm.code_cache import CodeCache
 from heron.codegen.llvm.jit import host
 from heron.hlo.types import ElementType
 from heron.runtime.cpu import common_code
@@ -49,7 +50,8 @@ class Row(IntEnum):
     FUNCTION = 0  # for all tiles of columns but the last, then for that
     STEPS = 2  # how many, and their address: each an offset into rhs, then one into lhs for each row, -1 for zeros
     STEPS_AT = 3
-    OUT = 4  # an offset for each row
+    LHS = 4  # an offset that is in none of the steps' own, so that tiles inside an array share theirs
+    OUT = 5  # an offset for each row
     WORDS = OUT + MOST_ROWS
 
 
@@ -85,18 +87,18 @@ def rows_for(vectors: int) -> int:
     return max(0, min(8 if vectors > 1 else MOST_ROWS, sums // vectors))
 
 
-def address(tile: Tile) -> int:
+def address(tile: Tile, cache: CodeCache | None) -> int:
     """The address of a tile's function: ``void f(ptr job, ptr counts, ptr row, ptr lhs, ptr rhs, ptr out)``, where
     ``counts`` has the steps of each summed loop, and whether to add to what is there.
     """
-    return common_code.address_of(tile.name, lambda: _TileWriter(tile).text(), lanes(tile.element))
+    return common_code.address_of(tile.name, lambda: _TileWriter(tile).text(), lanes(tile.element), cache=cache)
 
 
-def driver_address() -> int:
+def driver_address(cache: CodeCache | None) -> int:
     """The address of ``void heron_tiles(ptr args, i64 lo, i64 hi)``, which does work items: ``args`` points to lhs,
     rhs, out and a job.
     """
-    return common_code.address_of(DRIVER, lambda: _DriverWriter().text())
+    return common_code.address_of(DRIVER, lambda: _DriverWriter().text(), cache=cache)
 
 
 class _Words(Loops):
@@ -245,12 +247,12 @@ class _DriverWriter(_Words):
             lhs = self.bytes(lhs, self.integer("mul", begin, self.word(job, Job.LHS_STEPS)))
             rhs = self.bytes(rhs, self.integer("mul", begin, self.word(job, Job.RHS_STEPS)))
             each = self.word(job, Job.TILES_EACH)
-            start = self.integer("mul", group, each)
-            stop = self.least(self.integer("add", start, each), self.word(job, Job.TILES))
-            with self.loop(start, stop) as n:
+            first = self.integer("mul", group, each)
+            with self.loop(first, self.least(self.integer("add", first, each), self.word(job, Job.TILES))) as n:
                 row = self.at(self.word(job, Job.ROWS, "ptr"), self.integer("mul", n, Row.WORDS), "i64")
                 function = self.value(f"load ptr, ptr {self.at(row, which, 'i64')}, align 8")
-                args = ", ".join(f"ptr {a}" for a in (job, self.counts, row, lhs, rhs, out))
+                start = self.bytes(lhs, self.word(row, Row.LHS))
+                args = ", ".join(f"ptr {a}" for a in (job, self.counts, row, start, rhs, out))
                 self.line(f"call void {function}({args})")
 
     def _split(self, n: str, size: str) -> tuple[str, str]:
