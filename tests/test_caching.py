@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ import heron
 from heron import Options, caching
 from heron.cli import values
 from heron.codegen.llvm.code_cache import CodeCache
+from heron.runtime.cpu import common_code
 from heron.runtime.executable import Executable
 from heron.trace import Trace
 from tests.support import program
@@ -105,3 +108,27 @@ def test_dynamic_sizes() -> None:
     for n in (8, 3):
         made = heron.compile(heron.parse(text), options=KEPT)
         assert np.array_equal(made(np.ones(n, np.float32)), -np.ones(n, np.float32))
+
+
+def test_code_that_programs_share_is_kept() -> None:
+    text = "define i64 @shared_by_all() {\n  ret i64 7\n}\n"
+    made = [common_code.address_of("shared_by_all", lambda: text, n, cache=CodeCache()) for n in range(2)]
+    assert made[0] != made[1]  # another form is linked by itself, from the same file
+    assert [e.label for e in CodeCache().entries()] == ["shared_by_all"]
+
+
+_FRESH = f"""import sys, numpy, heron
+program = heron.compile(heron.parse({WAVE!r}), options=heron.Options(cache=True))
+program(numpy.zeros(300, numpy.float32))
+print("xdsl" in sys.modules, "heron.backends.compiler" in sys.modules)
+print(program.stage("scheduled"))
+"""
+
+
+def test_a_program_read_back_loads_no_compiler_until_a_stage_is_asked_for() -> None:
+    first, second = (
+        subprocess.run([sys.executable, "-c", _FRESH], capture_output=True, text=True, check=True).stdout
+        for _ in range(2)
+    )
+    assert first.startswith("True True\n") and second.startswith("False False\n")
+    assert first.partition("\n")[2] == second.partition("\n")[2]

@@ -132,7 +132,7 @@ def figures() -> Figures:
     ]
     return Figures(
         RATES, RATES, False, programs, [Growth("x", (1, 2, 4), (1.0, 2.0, 4.0))], [calls.Call("one array in, one out", 0.5)],
-        Startup(0.02, 0.5),
+        Startup(0.02, 0.5, 0.2),
     )  # fmt: skip
 
 

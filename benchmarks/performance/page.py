@@ -130,7 +130,8 @@ def page(f: Figures) -> str:
         "",
         "## Sizes",
         "",
-        'Time for each element, by size. It rises where arrays leave a cache and is level otherwise. "exponent": time',
+        "Time for each element, by size, where each run finds its arguments in no cache: what a call takes beyond its",
+        'elements shows on the left, and the rest should be level. "exponent": time',
         "grows as size to that power from the first size on that no cache holds.",
         "",
         *_growths(f.growths),
@@ -207,7 +208,8 @@ def _calls(f: Figures) -> list[str]:
         lines += [
             "",
             f"In a fresh process `import heron` takes {f.startup.import_heron:.3f} s, and the first result of a small",
-            f"program is there after {f.startup.first_result:.2f} s.",
+            f"program is there after {f.startup.first_result:.2f} s, or {f.startup.first_kept:.2f} s when the",
+            "[cache](cache.md) has the program.",
         ]
     return lines
 

@@ -6,7 +6,20 @@ LLVM text of kernels, each with a checksum. A program for a GPU can be saved on 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from heron.archive.loading import load, load_program
-from heron.archive.saving import save
+
+if TYPE_CHECKING:
+    from heron.archive.saving import save
 
 __all__ = ["load", "load_program", "save"]
+
+
+def __getattr__(name: str) -> object:
+    """Saving is loaded on first use: it knows every kind of program, and a loaded one needs just its own."""
+    if name != "save":
+        raise AttributeError(f"module 'heron.archive' has no attribute '{name}'")
+    from heron.archive.saving import save
+
+    return save

@@ -165,8 +165,15 @@ def _cpu(
     threads = pool(2) if machine["shares"] and pool(0) is None else pool(0)
     hosts = HostCalls()
     kernels = {k.name: k for k in plan["kernels"]}
-    writer = ProgramWriter(kernels, hosts.address, threads if machine["shares"] else None)
+    writer = ProgramWriter(kernels, hosts.address, threads if machine["shares"] else None, has_tables=False)
     writer.write(plan["thunks"])
+    if writer.unmade and _vectors(machine["features"]) != _vectors(here.features):
+        raise HeronError(
+            "RUN051",
+            f"the program is for a machine with other vectors: {machine['cpu']}",
+            why=f"this one is {here.cpu}: products, convolutions and transforms are cut in another way here",
+            hint="compile it here, or load it with the HERON_HOST_CPU it was compiled with",
+        )
     made = {symbol: address(cache) for symbol, address in writer.unmade.items()}
     jit = Jit(symbols=writer.externals | made)
     *others, code = [Object(name, members[f"code/{n}.o"], Timing()) for n, name in enumerate(machine["objects"])]
@@ -175,6 +182,11 @@ def _cpu(
     memory = HostMemory(facts["assignment"], signature.arguments, signature.output_arrays)
     shared = threads if writer.shares else None
     return CpuExecutable(jit.address(ENTRY), (*others, code), hosts, memory, shared, None, **facts)
+
+
+def _vectors(text: str) -> set[str]:
+    """The features by which code that programs share is chosen."""
+    return {f for f in _features(text) if f.startswith(("avx", "fma"))}
 
 
 def _features(text: str) -> set[str]:

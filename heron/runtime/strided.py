@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 
 
@@ -69,7 +70,7 @@ class Loop:
     rhs: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rows:
     """Rows of a result that sum over the same things: an offset into ``out`` for each, and for each step one into rhs
     and one into lhs for each row, None where the row adds nothing.
@@ -77,6 +78,25 @@ class Rows:
 
     outs: tuple[int, ...]
     steps: tuple[tuple[int, tuple[int | None, ...]], ...]
+
+    @cached_property
+    def spans(self) -> list[tuple[int, int]]:
+        """For each step that adds to a row the first one, and the one behind the last."""
+        found = []
+        for _, places in self.steps:
+            start, stop = 0, len(places)
+            while start < stop and places[start] is None:
+                start += 1
+            while start < stop and places[stop - 1] is None:
+                stop -= 1
+            if start < stop:
+                found.append((start, stop))
+        return found
+
+    @cached_property
+    def has_padding(self) -> bool:
+        """Whether a step adds nothing to some row."""
+        return any(None in places for _, places in self.steps)
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,6 +126,21 @@ def test_files_that_will_not_do(saved: Path, change: Any, code: str, says: str) 
     assert says in str(caught.value)
 
 
+def test_products_are_for_the_vectors_they_were_compiled_for(tmp_path: Path) -> None:
+    """A machine with wider vectors would cut the product in another way than the program has it."""
+    path = tmp_path / "p.heron"
+    archive.save(heron.compile(heron.parse(program("matmul_f32").read_text())), path)
+
+    def narrow(manifest: Any, _: Any) -> None:
+        features = manifest["machine"]["features"].split(",")
+        manifest["machine"]["features"] = ",".join(f for f in features if not f.startswith("+avx"))
+
+    rewrite(path, narrow)
+    with pytest.raises(HeronError, match="RUN051") as caught:
+        heron.load(path)
+    assert "other vectors" in str(caught.value)
+
+
 def test_a_loaded_program_has_only_some_stages(saved: Path) -> None:
     back = heron.load(saved)
     with pytest.raises(HeronError, match="RUN053"):

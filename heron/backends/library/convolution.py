@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from heron.backends.library.convolution_axes import Axis, axes_of
 from heron.backends.library.convolution_tiles import tiling
 from heron.backends.library.strided_products import cost, loops_cost, strided_products
 from heron.hlo.instruction import Instruction
@@ -31,8 +32,9 @@ def convolution(lowering: Lowering, i: Instruction) -> list[Thunk]:
     if not is_tiled and (why := blas.why_not()):
         lowering.trace.decide(Decision(False, f"no BLAS: {why}", "convolution", i.name, "library"))
         return lowering.alone(i)
-    how, after, reason = _tiled(i) if is_tiled else _multiplied(i)
-    before = loops_cost(i)
+    axes = axes_of(i)
+    how, after, reason = _tiled(i, axes) if is_tiled else _multiplied(i, axes)
+    before = loops_cost(i, axes)
     if how is None:
         lowering.trace.decide(Decision(False, reason, "convolution", i.name, "library"))
         return lowering.alone(i)
@@ -42,16 +44,16 @@ def convolution(lowering: Lowering, i: Instruction) -> list[Thunk]:
     return [ConvolutionThunk(lhs, rhs, out, how, t, i.name)]
 
 
-def _tiled(i: Instruction) -> tuple[Tiling | None, float, str]:
-    found, micros = tiling(i)
+def _tiled(i: Instruction, axes: list[Axis] | None) -> tuple[Tiling | None, float, str]:
+    found, micros = tiling(i, axes)
     if found is None:
         return None, micros, "output features are not next to each other, or there are too many dimensions"
     return found, micros, found.summary
 
 
-def _multiplied(i: Instruction) -> tuple[StridedProducts | None, float, str]:
+def _multiplied(i: Instruction, axes: list[Axis] | None) -> tuple[StridedProducts | None, float, str]:
     """Complex numbers, by BLAS."""
-    found = strided_products(i)
+    found = strided_products(i, axes)
     if found is None:
         return None, float("inf"), "no two dimensions of an operand make a matrix"
     return found, cost(found), found.summary

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from heron.backends.library.convolution_axes import MAX_STEPS, Axis, axes_of, strides
+from heron.backends.library.convolution_axes import MAX_STEPS, Axis, strides
 from heron.hlo.instruction import Instruction
 from heron.runtime.cpu import tiles
 from heron.runtime.cpu.tile_code import LOOPS, SUMMED, ZEROS
@@ -25,11 +25,10 @@ _FAR = 1.0
 _ONCE = Loop((Step(0, 0, 0),))
 
 
-def tiling(i: Instruction) -> tuple[Tiling | None, float]:
+def tiling(i: Instruction, axes: list[Axis] | None) -> tuple[Tiling | None, float]:
     """The best tiling of a convolution and its estimated microseconds on one thread; None where output features are
     not next to each other in the result and in the right operand, or there are too many dimensions or positions.
     """
-    axes = axes_of(i)
     if axes is None or len(axes) > SUMMED - 1:
         return None, float("inf")
     best, least = None, float("inf")
@@ -94,8 +93,7 @@ def _made(loops: tuple[Loop, ...], rows: tuple[Rows, ...], columns: int, lanewis
     assert len(loops) == LOOPS
     summed = [max((s.count for s in loop.walk), default=0) for loop in loops[-SUMMED:]]
     inner = loops[-1]
-    has_padding = any(None in lhs for r in rows for _, lhs in r.steps)
-    if has_padding and (summed[-1] - 1) * inner.lhs * size + (columns if lanewise else 1) * size > ZEROS:
+    if any(r.has_padding for r in rows) and (summed[-1] - 1) * inner.lhs * size + (columns if lanewise else 1) * size > ZEROS:
         return None
     once = summed[1] * summed[2] * summed[3] * max((len(r.steps) for r in rows), default=1) * min(columns, 64) * size
     return Tiling(loops, rows, columns, lanewise, max(1, _CACHED // max(1, once)))

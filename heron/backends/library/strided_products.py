@@ -14,7 +14,7 @@ from math import prod
 
 import numpy as np
 
-from heron.backends.library.convolution_axes import Axis, Pair, axes_of, strides
+from heron.backends.library.convolution_axes import Axis, Pair, strides
 from heron.hlo.instruction import Instruction
 from heron.runtime.cpu.blas import LIMIT
 from heron.runtime.strided import Matrix, Step, StridedProducts, Walk
@@ -23,15 +23,13 @@ from heron.runtime.strided import Matrix, Step, StridedProducts, Walk
 _CALL, _RATE, _LOOP_RATE = 0.4, 30_000, 1_000
 
 
-def strided_products(i: Instruction) -> StridedProducts | None:
+def strided_products(i: Instruction, axes: list[Axis] | None) -> StridedProducts | None:
     """The best products for a convolution, None when no choice of dimensions makes matrices BLAS can read."""
-    axes = axes_of(i)
     return None if axes is None else min(_choices(i, axes), key=cost, default=None)
 
 
-def loops_cost(i: Instruction) -> float:
+def loops_cost(i: Instruction, axes: list[Axis] | None) -> float:
     """Estimated microseconds of a kernel that sums each output element by itself."""
-    axes = axes_of(i)
     if axes is None:
         return float("inf")
     features = i.operands[1].shape.dims[i.dim_labels.kernel_input]

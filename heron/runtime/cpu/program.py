@@ -71,6 +71,7 @@ class ProgramWriter:
 
     ``pool``: the threads that share large work, None for a program of one thread. ``shares`` tells whether they do.
     ``elsewhere``: kernels that are in other modules, behind their `entry`. ``profile``: who counts the steps' time.
+    ``has_tables``: False where only what the text needs is wanted, not the text.
     """
 
     def __init__(
@@ -80,7 +81,9 @@ class ProgramWriter:
         pool: Pool | None = None,
         elsewhere: Collection[str] = (),
         profile: Profile | None = None,
+        has_tables: bool = True,
     ) -> None:
+        self.has_tables = has_tables
         self.kernels = kernels
         self.profile = profile
         self.elsewhere = elsewhere

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 def write_table(w: ProgramWriter, hint: str, words: Iterable[int | str]) -> str:
     """The symbol of a constant of words, each a number or the symbol whose address it is. Equal tables of numbers are
     one."""
+    if not w.has_tables:
+        return f"@heron_{hint}"
     items = list(words)
     if any(isinstance(word, str) for word in items):
         fields = [f"ptr {word}" if isinstance(word, str) else f"i64 {int(word)}" for word in items]

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, pairwise
+from itertools import chain
 from math import ceil, prod
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from heron.hlo.types import ElementType
 from heron.runtime.cpu import tile_code
@@ -57,21 +55,11 @@ def cycles(t: Tiling, element: ElementType) -> float:
 def _quickest(t: Tiling, element: ElementType) -> Cut:
     lanes = tile_code.lanes(element)
     every = max(1, ceil(t.columns / lanes))
-    spans = [_spans(rows) for rows in t.rows]
-    found = (_cut(t, spans, lanes, every, n) for n in range(1, 5) if tile_code.rows_for(n))
+    found = (_cut(t, lanes, every, n) for n in range(1, 5) if tile_code.rows_for(n))
     return min(found, key=lambda c: c.cycles)
 
 
-def _spans(rows: Rows) -> np.ndarray:
-    """s64 [steps, 2]: the first row that a step adds to, and that behind the last one."""
-    spans = []
-    for _, places in rows.steps:
-        added = [place is not None for place in places]
-        spans.append((added.index(True), len(added) - added[::-1].index(True)) if True in added else (0, 0))
-    return np.array(spans, np.int64).reshape(-1, 2)
-
-
-def _cut(t: Tiling, spans: list[np.ndarray], lanes: int, every: int, most: int) -> Cut:
+def _cut(t: Tiling, lanes: int, every: int, most: int) -> Cut:
     """A cut into tiles of up to `most` vectors; its rows are still to be cut."""
     vectors = ceil(every / ceil(every / most))  # as even as can be
     tiles = ceil(every / vectors)
@@ -81,32 +69,31 @@ def _cut(t: Tiling, spans: list[np.ndarray], lanes: int, every: int, most: int) 
     times = prod(sum(s.count for s in loop.walk) for loop in outer)
     inner_steps = sum(s.count for s in inner.walk)
     cycles, parts = 0.0, 0
-    for rows, span in zip(t.rows, spans, strict=True):
-        edges = _edges(len(rows.outs), tile_code.rows_for(vectors))
-        starts, stops = edges[:-1], edges[1:]
-        heights = stops - starts
-        taken = np.sum((span[:, :1] < stops) & (span[:, 1:] > starts), axis=0)
-        begin = (10 + 3 * heights) * len(inner.walk)
+    for rows in t.rows:
+        count = len(rows.outs)
+        here = ceil(count / tile_code.rows_for(vectors))
+        height = count / max(1, here)
+        # a step goes by with each tile that has one of the rows it adds to
+        taken = sum([(stop * here - 1) // count - start * here // count + 1 for start, stop in rows.spans])
+        begin = (10 + 3 * height) * len(inner.walk)
         for width, number in ((vectors, tiles - 1), (last, 1)):
             # sums of one product after the other wait 4 cycles; a load of a vector takes one, of an element half of one
-            loads = width + heights * (width if t.lanewise else 0.5)
-            each = np.maximum(np.maximum(heights * width, 4), loads)
-            cycles += number * float(np.sum(taken * (begin + each * inner_steps)))
-        parts += len(heights)
+            each = max(height * width, 4, width + height * (width if t.lanewise else 0.5))
+            cycles += number * taken * (begin + each * inner_steps)
+        parts += here
     tile_calls = parts * tiles * prod(len(loop.walk) for loop in t.loops)
     return Cut(lanes, tiles, vectors, last, (), cycles * times + 60 * tile_calls)
 
 
-def _edges(count: int, most: int) -> np.ndarray:
-    """Where tiles of nearly the same number of `count` rows begin, and the last one ends."""
+def _ranges(count: int, most: int) -> list[tuple[int, int]]:
+    """`count` rows in tiles of nearly the same number of them."""
     parts = ceil(count / most)
-    return np.arange(parts + 1) * count // max(1, parts)
+    return [(n * count // parts, (n + 1) * count // parts) for n in range(parts)]
 
 
 def _parts(rows: Rows, most: int) -> Iterator[Rows]:
     """Tiles of nearly the same number of rows, without the steps that add to none of them."""
-    edges = _edges(len(rows.outs), most).tolist()
-    for start, stop in pairwise(edges):
+    for start, stop in _ranges(len(rows.outs), most):
         steps = ((rhs, lhs[start:stop]) for rhs, lhs in rows.steps)
         yield Rows(rows.outs[start:stop], tuple(s for s in steps if any(place is not None for place in s[1])))
 

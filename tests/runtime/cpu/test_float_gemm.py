@@ -41,7 +41,7 @@ def _product(form: Form, x: np.ndarray, y: np.ndarray, block: int, out: np.ndarr
     values = (m, n, k, *left, *right, n, m * n, block, int(add))
     sizes = np.array(values, np.int64)
     table = (ctypes.c_void_p * 4)(x.ctypes.data, y.ctypes.data, out.ctypes.data, sizes.ctypes.data)
-    function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(float_gemm.address(form))
+    function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(float_gemm.address(form, None))
     function(ctypes.addressof(table), 0, Sizes(form, batch, values).items)
     return out
 

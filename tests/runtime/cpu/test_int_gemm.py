@@ -47,7 +47,7 @@ def _product(form: int_gemm.Form, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     strides = [*(s // x.itemsize for s in x.strides[1:]), *(s // y.itemsize for s in y.strides[1:])]
     sizes = np.array([m, n, k, *strides], np.int64)
     table = (ctypes.c_void_p * 4)(x.ctypes.data, y.ctypes.data, out.ctypes.data, sizes.ctypes.data)
-    function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(int_gemm.address(form))
+    function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(int_gemm.address(form, None))
     function(ctypes.addressof(table), 0, batch * -(-n // form.columns))
     return out
 

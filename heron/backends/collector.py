@@ -1,0 +1,22 @@
+"""Python's cycle collector while programs are compiled."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Python's cycle collector off: it walks every instruction and op again and again, a sixth of a compile's time.
+
+    What a compile leaves in cycles is small (4 MiB of 160 for a training step) and collected afterwards.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
