@@ -1,6 +1,6 @@
 """How long a fresh process waits for heron: the import, and the first result.
 
-Python reads modules from its bytecode files, as it does wherever heron is installed, and which some environments forbid.
+Python reads modules from bytecode, as it does wherever heron is installed; an environment that forbids it is overruled.
 """
 
 from __future__ import annotations

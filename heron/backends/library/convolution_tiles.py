@@ -93,7 +93,8 @@ def _made(loops: tuple[Loop, ...], rows: tuple[Rows, ...], columns: int, lanewis
     assert len(loops) == LOOPS
     summed = [max((s.count for s in loop.walk), default=0) for loop in loops[-SUMMED:]]
     inner = loops[-1]
-    if any(r.has_padding for r in rows) and (summed[-1] - 1) * inner.lhs * size + (columns if lanewise else 1) * size > ZEROS:
+    read = ((summed[-1] - 1) * inner.lhs + (columns if lanewise else 1)) * size
+    if read > ZEROS and any(r.has_padding for r in rows):
         return None
     once = summed[1] * summed[2] * summed[3] * max((len(r.steps) for r in rows), default=1) * min(columns, 64) * size
     return Tiling(loops, rows, columns, lanewise, max(1, _CACHED // max(1, once)))

@@ -1,4 +1,4 @@
-"""Code that many programs call, compiled once in a process, by whoever needs it first, or read from a cache of files."""
+"""Code that many programs call, compiled once in a process, by whoever needs it first, or read from a cache."""
 
 from __future__ import annotations
 

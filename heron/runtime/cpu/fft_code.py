@@ -21,6 +21,7 @@ from functools import cache
 
 import numpy as np
 
+from heron.codegen.llvm.code_cache import CodeCache
 from heron.codegen.llvm.jit import host
 from heron.hlo.types import ElementType
 from heron.runtime.cpu import common_code
@@ -110,9 +111,7 @@ def piece_address(element: ElementType, piece: str | int, cache: CodeCache | Non
     i64 s)``.
     """
     name = piece_name(element, piece)
-    return common_code.address_of(
-        name, lambda: _piece_text(element, piece), lanes(element), cache=cache, shaped=True
-    )
+    return common_code.address_of(name, lambda: _piece_text(element, piece), lanes(element), cache=cache, shaped=True)
 
 
 def _piece_text(element: ElementType, piece: str | int) -> str:

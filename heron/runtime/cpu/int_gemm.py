@@ -19,6 +19,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from heron.codegen.llvm.code_cache import CodeCache
 from heron.codegen.llvm.jit import host
 from heron.hlo.types import S8, S16, S32, U8, U32, ElementType
 from heron.runtime.cpu import common_code
