@@ -195,12 +195,17 @@ def _features(text: str) -> set[str]:
 
 def _sim(machine: dict[str, Any], plan: dict[str, Any], members: dict[str, bytes], facts: dict[str, Any]) -> Executable:
     from heron.runtime.sim import native
-    from heron.runtime.sim.executable import SimExecutable
+    from heron.runtime.sim.blocks import BlockKernel
+    from heron.runtime.sim.executable import Runner, SimExecutable
     from heron.runtime.sim.launcher import SimKernel
 
     compiler = cache(native.compiler)
-    runners = {}
+    runners: dict[str, Runner] = {}
     for n, k in enumerate(plan["kernels"]):
+        if "programs" in k:
+            text = members[f"code/{n}.ttir"].decode()
+            runners[k["name"]] = BlockKernel(text, k["programs"], plan["checks"], k["facts"])
+            continue
         text = members[f"code/{n}.ll"].decode()
         runners[k["name"]] = SimKernel(
             text, k["name"], k["grid"], k["block"], checks=plan["checks"], facts=k["facts"], compiler=compiler

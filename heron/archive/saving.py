@@ -107,9 +107,11 @@ def _cpu(executable: CpuExecutable, stages: Stages, members: dict[str, bytes]) -
 
 
 def _sim(stages: Stages, members: dict[str, bytes]) -> dict[str, Any]:
-    """LLVM text of each kernel: the simulator compiles it for the host when it is loaded."""
+    """LLVM text of each kernel, which the simulator compiles for the host when it is loaded; Triton's IR of block
+    kernels, which it reads."""
     from heron.backends.compiler import Compilation
     from heron.backends.gpu.simulate import facts_of
+    from heron.codegen.triton.text import to_ttir
     from heron.trace import Trace
 
     fresh = Compilation(stages.source, stages.target, stages.options, Trace())
@@ -117,8 +119,9 @@ def _sim(stages: Stages, members: dict[str, bytes]) -> dict[str, Any]:
     kernels = []
     for n, (name, use) in enumerate(uses.items()):
         if use.kernel.emitter == "block":
-            what = f"block kernel '{name}' has no form in a file for the simulator"
-            raise HeronError("RUN052", what, hint="compile with triton=off, or for a GPU")
+            members[f"code/{n}.ttir"] = to_ttir(use.kernel.module).encode()
+            kernels.append({"name": name, "programs": use.kernel.launch.grid[0], "facts": facts_of(use)})
+            continue
         launch = use.kernel.launch
         kernels.append({"name": name, "grid": launch.grid, "block": launch.block, "facts": facts_of(use)})
         members[f"code/{n}.ll"] = fresh.machine.llvm({name: use}).encode()  # type: ignore[attr-defined]

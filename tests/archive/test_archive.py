@@ -22,7 +22,7 @@ from tests.runtime.cuda.programs import DIAMOND, LOOPS, RANDOM, SUM, close, matr
 from tests.support import golden_values, program
 from tests.support import heron as run
 
-PROGRAMS = "softmax heat_while cond_switch transformer_block linalg_lapack sort_topk uniform dtype_zoo".split()
+PROGRAMS = "softmax seed_int8xbf16 attention_f32 heat_while cond_switch transformer_block linalg_lapack sort_topk uniform dtype_zoo".split()
 
 
 @pytest.mark.parametrize("target", ["cpu", "sim:sm_90"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from heron.backends.lower import KernelUse
+from heron.codegen.triton.text import to_ttir
 from heron.hlo.instruction import Instruction
 from heron.hlo.shape import Shape
 from heron.runtime.sim import native
@@ -24,7 +25,7 @@ class Simulation:
 
     def block_kernel(self, use: KernelUse) -> BlockKernel:
         """A block kernel, ready to launch."""
-        return BlockKernel(use.kernel.module, use.kernel.launch.grid[0], self.checks, facts_of(use))
+        return BlockKernel(to_ttir(use.kernel.module), use.kernel.launch.grid[0], self.checks, facts_of(use))
 
     def kernel(self, use: KernelUse, llvm_text: str) -> SimKernel:
         """The kernel, ready to launch."""

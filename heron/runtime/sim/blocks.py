@@ -1,4 +1,4 @@
-"""Block kernels on the simulated GPU: their ops in NumPy, for many programs of the grid at once.
+"""Block kernels on the simulated GPU: the ops of their text in NumPy, for many programs of the grid at once.
 
 A value has the programs as its first dimension (of size 1 where all have the same). Accesses outside an argument are
 found always; with the check for races also elements that two programs write.
@@ -7,38 +7,24 @@ found always; with the check for races also elements that two programs write.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
-import ml_dtypes
 import numpy as np
-from xdsl.dialects.builtin import (
-    DenseIntOrFPElementsAttr,
-    FloatAttr,
-    IntegerAttr,
-    IntegerType,
-    ModuleOp,
-    TensorType,
-)
-from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from heron.codegen.dialects.triton import FuncOp
 from heron.errors import HeronError
+from heron.runtime.sim import ttir
 from heron.runtime.sim.findings import Facts
 from heron.runtime.sim.launcher import selected
 from heron.runtime.sim.state import CHECKS
+from heron.runtime.sim.ttir import Body, Op
 
 #: elements of a tile that are computed at once, over all programs
 _AT_ONCE = 1 << 21
-_FLOATS = {
-    "f64": np.float64,
-    "f32": np.float32,
-    "f16": np.float16,
-    "bf16": ml_dtypes.bfloat16,
-    "f8E4M3FN": ml_dtypes.float8_e4m3fn,
-    "f8E5M2": ml_dtypes.float8_e5m2,
-}
+#: what ends a body, and hands on values
+_ENDS = frozenset({"scf.yield", "tt.return", "tt.reduce.return"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +38,15 @@ class Pointers:
 class BlockKernel:
     """A block kernel, ready to launch on ``programs`` programs."""
 
-    def __init__(self, module: ModuleOp, programs: int, checks: str = "", facts: Facts | None = None) -> None:
-        (self.function,) = (op for op in module.body.block.ops if isinstance(op, FuncOp))
-        self.name, self.programs = self.function.sym_name.data, programs
+    def __init__(self, text: str, programs: int, checks: str = "", facts: Facts | None = None) -> None:
+        """``text``: what Triton would get. Raises ValueError for what is no block kernel."""
+        self.kernel = ttir.read(text)
+        self.name, self.programs = self.kernel.name, programs
         self.checks, self.facts = selected(checks), facts or Facts()
-        largest = max((_elements(r.type) for op in self.function.walk() for r in op.results), default=1)
-        self.at_once = max(1, _AT_ONCE // largest)
+        ops = list(_all(self.kernel.body))
+        if unknown := {op.name for op in ops} - _OPS.keys() - _ENDS - _OF_RUN:
+            raise ValueError(f"there is no op {min(unknown)} in block kernels")
+        self.at_once = max(1, _AT_ONCE // max((prod(op.shape) for op in ops), default=1))
 
     def fills(self, argument: int) -> bool:
         """Is that argument the kernel's to write, and never read by it?"""
@@ -68,14 +57,13 @@ class BlockKernel:
 
         Raises RUN075 for an access outside its argument, RUN076 for an element that two programs write.
         """
-        arguments = self.function.body.block.args
-        arrays = [_array(*b, _dtype(a.type.pointee)) for b, a in zip(buffers, arguments, strict=True)]  # type: ignore
+        arrays = [_array(*b, ttir.dtype_of(t)) for b, t in zip(buffers, self.kernel.types, strict=True)]
         looks = bool(self.checks & CHECKS["races"]) or any(valid)
         written = [np.zeros(a.size, bool) if looks else None for a in arrays]
         for first in range(0, self.programs, self.at_once):
             numbers = np.arange(first, min(first + self.at_once, self.programs), dtype=np.int32)
             with np.errstate(all="ignore"):
-                _Run(self, arrays, written, numbers).block(self.function.body.block)
+                _Run(self, arrays, written, numbers).block(self.kernel.body)
         for address, array, done in zip(valid, arrays, written, strict=False):
             if address and done is not None:
                 _array(address, array.nbytes, np.dtype(np.uint8))[np.repeat(done, array.itemsize)] = 1
@@ -88,15 +76,15 @@ class _Run:
         self, kernel: BlockKernel, arrays: list[np.ndarray], written: list[np.ndarray | None], numbers: np.ndarray
     ) -> None:
         self.kernel, self.arrays, self.written, self.numbers = kernel, arrays, written, numbers
-        self.of: dict[SSAValue, Any] = {}
-        for n, argument in enumerate(kernel.function.body.block.args):
+        self.of: dict[str, Any] = {}
+        for n, argument in enumerate(kernel.kernel.body.arguments):
             self.of[argument] = Pointers(n, np.zeros(1, np.int64))
 
-    def block(self, block: Block) -> list[Any]:
-        """Run a block's ops; what its last one hands on."""
-        for op in block.ops:
+    def block(self, body: Body) -> list[Any]:
+        """Run a body's ops; what its last one hands on."""
+        for op in body.ops:
             given = [self.of[o] for o in op.operands]
-            if op.name in ("scf.yield", "tt.return", "tt.reduce.return"):
+            if op.name in _ENDS:
                 return given
             match op.name:
                 case "tt.get_program_id":
@@ -115,28 +103,30 @@ class _Run:
             self.of.update(zip(op.results, results, strict=True))
         return []
 
-    def loop(self, op: Operation, lo: np.ndarray, hi: np.ndarray, step: np.ndarray, *carried: Any) -> list[Any]:
-        body, values = op.regions[0].block, list(carried)
+    def loop(self, op: Op, lo: np.ndarray, hi: np.ndarray, step: np.ndarray, *carried: Any) -> list[Any]:
+        values = list(carried)
+        assert op.body is not None
         for k in range(int(lo[0]), int(hi[0]), int(step[0])):
-            self.of.update(zip(body.args, [np.array([k], np.int32), *values], strict=True))
-            values = self.block(body)
+            self.of.update(zip(op.body.arguments, [np.array([k], np.int32), *values], strict=True))
+            values = self.block(op.body)
         return values
 
-    def reduce(self, op: Operation, x: np.ndarray) -> np.ndarray:
+    def reduce(self, op: Op, x: np.ndarray) -> np.ndarray:
         """Halves combined until one is left, as a GPU does it."""
-        body, axis = op.regions[0].block, op.properties["axis"].value.data + 1  # type: ignore[attr-defined]
+        body, axis = op.body, op.number("axis") + 1
+        assert body is not None
         while x.shape[axis] > 1:
             halves = np.split(x, 2, axis)
-            self.of.update(zip(body.args, halves, strict=True))
+            self.of.update(zip(body.arguments, halves, strict=True))
             (x,) = self.block(body)
         return x.squeeze(axis)
 
-    def load(self, op: Operation, at: Pointers, mask: np.ndarray | None = None, other: Any = None) -> np.ndarray:
+    def load(self, op: Op, at: Pointers, mask: np.ndarray | None = None, other: Any = None) -> np.ndarray:
         offsets, mask = self._inside(op, at, mask)
         found = self.arrays[at.argument][offsets]
         return found if mask is None else np.where(mask, found, other)
 
-    def store(self, op: Operation, at: Pointers, value: np.ndarray, mask: np.ndarray | None = None) -> None:
+    def store(self, op: Op, at: Pointers, value: np.ndarray, mask: np.ndarray | None = None) -> None:
         offsets, mask = self._inside(op, at, mask)
         shape = (len(self.numbers), *np.broadcast_shapes(offsets.shape, value.shape)[1:])
         offsets, value = np.broadcast_to(offsets, shape), np.broadcast_to(value, shape)
@@ -146,7 +136,7 @@ class _Run:
         self._note(op, at.argument, offsets.reshape(-1))
         self.arrays[at.argument][offsets] = value
 
-    def _inside(self, op: Operation, at: Pointers, mask: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
+    def _inside(self, op: Op, at: Pointers, mask: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
         """Offsets that may be used; RUN075 when one that is wanted lies outside."""
         size = self.arrays[at.argument].size
         outside = (at.offsets < 0) | (at.offsets >= size)
@@ -160,7 +150,7 @@ class _Run:
             raise self._error("RUN075", op, at, int(offsets[wanted].flat[0]))
         return np.where(outside, 0, at.offsets), mask
 
-    def _note(self, op: Operation, argument: int, offsets: np.ndarray) -> None:
+    def _note(self, op: Op, argument: int, offsets: np.ndarray) -> None:
         written = self.written[argument]
         if written is None:
             return
@@ -173,7 +163,7 @@ class _Run:
             raise self._error("RUN076", op, Pointers(argument, offsets), int(twice[0]))
         written[elements] = True
 
-    def _error(self, code: str, op: Operation, at: Pointers, element: int) -> HeronError:
+    def _error(self, code: str, op: Op, at: Pointers, element: int) -> HeronError:
         facts, size = self.kernel.facts, self.arrays[at.argument].size
         known = at.argument < len(facts.arguments)
         name = facts.arguments[at.argument][0] if known else f"argument {at.argument}"
@@ -190,46 +180,34 @@ def _array(address: int, size: int, dtype: np.dtype) -> np.ndarray:
     return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))[:whole].view(dtype)
 
 
-def _dtype(type_: Attribute) -> np.dtype:
-    element = type_.element_type if isinstance(type_, TensorType) else type_
-    if isinstance(element, IntegerType):
-        return np.dtype(bool if element.width.data == 1 else f"i{element.width.data // 8}")
-    return np.dtype(_FLOATS[str(element)])
+def _all(body: Body) -> Iterator[Op]:
+    """The ops of a body and of those in it."""
+    for op in body.ops:
+        yield op
+        if op.body is not None:
+            yield from _all(op.body)
 
 
-def _elements(type_: Attribute) -> int:
-    return int(np.prod(type_.get_shape())) if isinstance(type_, TensorType) else 1
+def _constant(op: Op) -> np.ndarray:
+    return np.broadcast_to(ttir.constant(op).reshape(1, *[1] * len(op.shape)), (1, *op.shape))
 
 
-def _shape(op: Operation) -> tuple[int, ...]:
-    type_ = op.results[0].type
-    return type_.get_shape() if isinstance(type_, TensorType) else ()
-
-
-def _constant(op: Operation) -> np.ndarray:
-    value, dtype = op.properties["value"], _dtype(op.results[0].type)
-    if isinstance(value, DenseIntOrFPElementsAttr):
-        return np.full((1, *_shape(op)), value.get_values()[0]).astype(dtype)
-    assert isinstance(value, (IntegerAttr, FloatAttr))
-    return np.array([value.value.data]).astype(dtype)
-
-
-def _move(change: Callable[[Operation, np.ndarray], np.ndarray]) -> Callable[..., Any]:
+def _move(change: Callable[[Op, np.ndarray], np.ndarray]) -> Callable[..., Any]:
     """A change of form, of values or of pointers."""
 
-    def run(op: Operation, x: Any) -> Any:
+    def run(op: Op, x: Any) -> Any:
         return Pointers(x.argument, change(op, x.offsets)) if isinstance(x, Pointers) else change(op, x)
 
     return run
 
 
-def _splat(op: Operation, x: np.ndarray) -> np.ndarray:
-    return np.broadcast_to(x.reshape(-1, *[1] * len(_shape(op))), (len(x), *_shape(op)))
+def _splat(op: Op, x: np.ndarray) -> np.ndarray:
+    return np.broadcast_to(x.reshape(-1, *[1] * len(op.shape)), (len(x), *op.shape))
 
 
-def _dot(op: Operation, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+def _dot(op: Op, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
     """As matrix units do: whole sums in the accumulator's type. Integers in f64, which holds them exactly."""
-    if op.properties["precision"].data == "tf32x3":  # type: ignore[attr-defined]
+    if op.attributes["inputPrecision"] == "tf32x3":
         (a, a_rest), (b, b_rest) = _parts(a), _parts(b)
         return np.matmul(a, b) + (np.matmul(a, b_rest) + np.matmul(a_rest, b)) + c
     if c.dtype.kind == "f":
@@ -249,7 +227,7 @@ def _tf32(x: np.ndarray) -> np.ndarray:
 
 
 def _unsigned(f: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
-    def run(_: Operation, *x: np.ndarray) -> np.ndarray:
+    def run(_: Op, *x: np.ndarray) -> np.ndarray:
         signed = x[0].dtype
         return f(*[v.view(f"u{v.itemsize}") for v in x]).view(signed)
 
@@ -271,57 +249,54 @@ def _rest(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return a - _divide(a, b) * b
 
 
-def _cast(op: Operation, x: np.ndarray) -> np.ndarray:
-    return x.astype(_dtype(op.results[0].type))
+def _cast(op: Op, x: np.ndarray) -> np.ndarray:
+    return x.astype(op.dtype)
 
 
-def _cast_unsigned(op: Operation, x: np.ndarray) -> np.ndarray:
+def _cast_unsigned(op: Op, x: np.ndarray) -> np.ndarray:
     return _cast(op, x if x.dtype == bool else x.view(f"u{x.itemsize}"))
 
 
-def _extend_signed(op: Operation, x: np.ndarray) -> np.ndarray:
+def _extend_signed(op: Op, x: np.ndarray) -> np.ndarray:
     return _cast(op, -x.astype(np.int8) if x.dtype == bool else x)
 
 
-def _to_integer(op: Operation, x: np.ndarray) -> np.ndarray:
+def _to_integer(op: Op, x: np.ndarray) -> np.ndarray:
     """What does not fit is nobody's."""
-    dtype = _dtype(op.results[0].type)
+    dtype = op.dtype
     wide = np.nan_to_num(np.trunc(x.astype(np.float64)))
     return np.clip(wide, -(2.0**63), 2.0**63 - 1024).astype(np.int64).astype(dtype)
 
 
-def _to_unsigned(op: Operation, x: np.ndarray) -> np.ndarray:
+def _to_unsigned(op: Op, x: np.ndarray) -> np.ndarray:
     wide = np.nan_to_num(np.trunc(x.astype(np.float64)))
-    dtype = _dtype(op.results[0].type)
+    dtype = op.dtype
     return np.clip(wide, 0, 2.0**64 - 2048).astype(np.uint64).astype(f"u{dtype.itemsize}").view(dtype)
 
 
-def _bitcast(op: Operation, x: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(x).view(_dtype(op.results[0].type))
+def _bitcast(op: Op, x: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(x).view(op.dtype)
 
 
-_COMPARE_INTEGERS = (np.equal, np.not_equal, *(np.less, np.less_equal, np.greater, np.greater_equal) * 2)
+_COMPARE: dict[str, Callable[..., np.ndarray]] = {
+    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
+}  # fmt: skip
 
 
-def _compare_integers(op: Operation, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    n = op.properties["predicate"].value.data  # type: ignore[attr-defined]
-    if n >= 6 or a.dtype == bool:
+def _compare_integers(op: Op, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    name = op.text.partition(",")[0]
+    if name.startswith("u") or a.dtype == bool:
         a, b = (v.view(f"u{v.itemsize}") for v in (a, b))
-    return _COMPARE_INTEGERS[n](a, b)
+    return _COMPARE[name.removeprefix("s").removeprefix("u")](a, b)
 
 
-_COMPARE_FLOATS = (None, np.equal, np.greater, np.greater_equal, np.less, np.less_equal, np.not_equal)
-
-
-def _compare_floats(op: Operation, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Predicates 1 to 6 need numbers, 8 to 13 are the same or no number; 7 and 14 ask for that alone."""
-    n = op.properties["predicate"].value.data  # type: ignore[attr-defined]
-    unordered = np.isnan(a) | np.isnan(b)
-    if n in (7, 14):
-        return unordered if n == 14 else ~unordered
-    compare = _COMPARE_FLOATS[n - 7 if n > 7 else n]
-    assert compare is not None
-    return compare(a, b) | unordered if n > 7 else compare(a, b) & ~unordered
+def _compare_floats(op: Op, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """`o…` need numbers, `u…` are the same or no number; `ord` and `uno` ask for that alone."""
+    name, unordered = op.text.partition(",")[0], np.isnan(a) | np.isnan(b)
+    if name in ("ord", "uno"):
+        return unordered if name == "uno" else ~unordered
+    found = _COMPARE[name[1:]](a, b)
+    return found | unordered if name.startswith("u") else found & ~unordered
 
 
 def _shift(f: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
@@ -332,10 +307,9 @@ def _shift_right(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return (a.view(f"u{a.itemsize}") >> b.view(f"u{b.itemsize}")).view(a.dtype)
 
 
-def _function(op: Operation, *x: np.ndarray) -> np.ndarray:
+def _function(op: Op, *x: np.ndarray) -> np.ndarray:
     """A function of libdevice: computed in f64, and rounded once."""
-    symbol: str = op.properties["symbol"].data  # type: ignore[attr-defined]
-    name = symbol.removeprefix("__nv_")
+    name = op.attributes["symbol"].removeprefix("__nv_")
     if x[0].dtype == np.float32:
         name = name[:-1]
     return _FUNCTIONS[name](*[v.astype(np.float64) for v in x]).astype(x[0].dtype)
@@ -362,11 +336,11 @@ _FUNCTIONS: dict[str, Callable[..., np.ndarray]] = {
 
 _OPS: dict[str, Callable[..., Any]] = {
     "arith.constant": _constant,
-    "tt.make_range": lambda op: np.arange(_shape(op)[0], dtype=np.int32)[None],
+    "tt.make_range": lambda op: np.arange(op.shape[0], dtype=np.int32)[None],
     "tt.splat": _move(_splat),
-    "tt.expand_dims": _move(lambda op, x: np.expand_dims(x, op.properties["axis"].value.data + 1)),  # type: ignore
-    "tt.broadcast": _move(lambda op, x: np.broadcast_to(x, (len(x), *_shape(op)))),
-    "tt.trans": _move(lambda op, x: x.transpose(0, *[n + 1 for n in op.properties["order"].get_values()])),  # type: ignore
+    "tt.expand_dims": _move(lambda op, x: np.expand_dims(x, op.number("axis") + 1)),
+    "tt.broadcast": _move(lambda op, x: np.broadcast_to(x, (len(x), *op.shape))),
+    "tt.trans": _move(lambda op, x: x.transpose(0, *[int(n) + 1 for n in op.attributes["order"].split(",")])),
     "tt.addptr": lambda _, p, x: Pointers(p.argument, p.offsets + x),
     "tt.dot": _dot,
     "tt.bitcast": _bitcast,
@@ -416,3 +390,5 @@ _OPS: dict[str, Callable[..., Any]] = {
     "arith.fptosi": _to_integer,
     "arith.fptoui": _to_unsigned,
 }
+#: ops that a run does itself
+_OF_RUN = frozenset({"tt.get_program_id", "tt.load", "tt.store", "scf.for", "tt.reduce"})

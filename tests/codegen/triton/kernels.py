@@ -8,6 +8,7 @@ import numpy as np
 from heron.analysis.blocks.config import BlockConfig
 from heron.codegen.heroes.base import fusion_of
 from heron.codegen.triton.rows import emitter_of
+from heron.codegen.triton.text import to_ttir
 from heron.hlo.evaluator import evaluate
 from heron.hlo.text import parse
 from heron.runtime.sim.blocks import BlockKernel
@@ -48,7 +49,7 @@ def run(text: str, config: BlockConfig, inputs: list[np.ndarray], checks: str = 
     arrays = [*map(np.ascontiguousarray, inputs), *outputs]
     facts = Facts(outputs=frozenset(range(len(inputs), len(arrays))))
     written = [np.zeros(max(1, a.nbytes), np.uint8) for a in arrays]
-    kernel = BlockKernel(module, programs, checks, facts)
+    kernel = BlockKernel(to_ttir(module), programs, checks, facts)
     kernel([(a.ctypes.data, a.nbytes) for a in arrays], None, [w.ctypes.data for w in written])
     assert all(w.all() for w in written[len(inputs) :]), "an output is not written whole"
     return outputs

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from heron.codegen.dialects.context import parse_kernel
 from heron.errors import HeronError
 from heron.runtime.sim.blocks import BlockKernel
 
@@ -32,7 +31,7 @@ builtin.module {
 
 def copied(step: int, programs: int, elements: int, checks: str = "") -> np.ndarray:
     x, y = np.arange(elements, dtype=np.float32), np.zeros(elements, np.float32)
-    kernel = BlockKernel(parse_kernel(COPY.replace("STEP", str(step))), programs, checks)
+    kernel = BlockKernel(COPY.replace("STEP", str(step)), programs, checks)
     kernel([(a.ctypes.data, a.nbytes) for a in (x, y)])
     return y
 
@@ -50,3 +49,12 @@ def test_an_element_written_twice_is_found() -> None:
     assert copied(16, 4, 128)[0] == 0  # by chance right, for both write the same
     with pytest.raises(HeronError, match="RUN076.*element 16 .*two programs"):
         copied(16, 4, 128, "races")
+
+
+def test_what_is_no_kernel() -> None:
+    with pytest.raises(ValueError, match="no op tt.nothing"):
+        BlockKernel(COPY.replace("tt.load", "tt.nothing"), 1)
+    with pytest.raises(ValueError, match="line 4 is no op"):
+        BlockKernel(COPY.replace("%0 = tt.get_program_id", "%0 = "), 1)
+    with pytest.raises(ValueError, match="no kernel"):
+        BlockKernel("builtin.module {\n}\n", 1)
