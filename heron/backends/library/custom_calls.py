@@ -8,17 +8,35 @@ from heron.backends.library import linalg
 from heron.backends.library.host import call
 from heron.errors import HeronError
 from heron.hlo import custom_calls
+from heron.hlo.computation import Computation
+from heron.hlo.evaluation import libraries
 from heron.hlo.ffi_attributes import read_attributes
 from heron.hlo.instruction import Instruction
+from heron.hlo.module import Module
 from heron.runtime.library import ffi
 from heron.runtime.library.callbacks import Callback, find
+from heron.runtime.library.evaluated import Evaluated
 from heron.runtime.thunks import Thunk
 
 if TYPE_CHECKING:
     from heron.backends.lower import Lowering
 
 #: targets JAX names for calls of Python functions
-_CALLBACKS = frozenset({"xla_ffi_python_cpu_callback", "xla_ffi_partitioned_python_cpu_callback"})
+_CALLBACKS = frozenset(
+    f"xla_ffi_{kind}python_{machine}_callback" for kind in ("", "partitioned_") for machine in ("cpu", "gpu")
+)
+_SPARSE = "sizes and transposes are in cuSPARSE's descriptor; jax_bcoo_cusparse_lowering=False writes it as HLO"
+#: what JAX's programs for CUDA may call and nobody here computes, by how the target begins
+_REFUSED = {
+    "triton_kernel_call": "its kernel is machine code that Triton made for one GPU; heron compiles what is HLO",
+    "mosaic_gpu": "its kernel is code of Mosaic's; heron compiles what is HLO",
+    "__cudnn$fusion": "cuDNN alone knows what that fusion computes",
+    "__cudnn$blockScaledDot": "scales of blocks are no part of heron's products; a scaled-dot is",
+    "cudnn_rnn": "the layout of cuDNN's weights is its own secret; a scan over the cells is HLO",
+    "cusparse_csr": _SPARSE,
+    "cusparse_coo": _SPARSE,
+    "xla_buffer_python_": "such a function takes device buffers of JAX's own; jax.pure_callback takes arrays",
+}
 
 
 def custom_call(lowering: Lowering, i: Instruction) -> list[Thunk]:
@@ -28,9 +46,28 @@ def custom_call(lowering: Lowering, i: Instruction) -> list[Thunk]:
         return _callback(lowering, i)
     if target == custom_calls.PIVOTS and lowering.target.kind == "gpu":
         return lowering.alone(i)
-    if linalg.knows(target) or (address := ffi.find(target)) is None:
+    if linalg.knows(target):
         return linalg.custom_call(lowering, i)
-    return _handler(lowering, i, address)
+    if (address := ffi.find(target)) is not None:
+        return _handler(lowering, i, address)
+    for begin, why in _REFUSED.items():
+        if target.startswith(begin):
+            raise HeronError("GEN011", f"nobody here computes the custom call '{target}'", where=str(i), why=why)
+    if libraries.find(target) is not None:
+        return _evaluated(lowering, i)
+    return linalg.custom_call(lowering, i)
+
+
+def _evaluated(lowering: Lowering, i: Instruction) -> list[Thunk]:
+    """By what the call means, on the host: no library here has it."""
+    c = Computation("main")
+    operands = [c.add_parameter(n, o.shape.bare) for n, o in enumerate(i.operands)]
+    c.root = c.attach(i.clone(operands))
+    c.root.attrs.pop("output_to_operand_aliasing", None)
+    module = Module("call")
+    module.add_computation(c, entry=True)
+    routine = Evaluated(i.custom_call_target, str(module), sum(o.shape.is_array for o in i.operands))
+    return call(lowering, i, routine, "evaluator")
 
 
 def _handler(lowering: Lowering, i: Instruction, address: int) -> list[Thunk]:

@@ -44,8 +44,8 @@ def triangular_solve(lowering: Lowering, i: Instruction) -> list[Thunk]:
 
 
 def knows(target: str) -> bool:
-    """Whether a custom call's target is a routine of this library."""
-    return custom_calls.routine(target) in _ROUTINES
+    """Whether a custom call's target is a routine of a library here."""
+    return target in _CALLS or custom_calls.routine(target) in _ROUTINES
 
 
 def custom_call(lowering: Lowering, i: Instruction) -> list[Thunk]:
@@ -132,6 +132,9 @@ def _gesvd(o: dict[str, Any]) -> Routine:
 def _jacobi(o: dict[str, Any]) -> Routine:
     return lapack.Svd(o.get("compute_uv", True), o.get("full_matrices", True), "v")
 
+
+#: XLA:GPU's own calls of libraries
+_CALLS = frozenset((*gemm.TARGETS, *conv.TARGETS, norm.TARGET, triangular.TARGET))
 
 _ROUTINES: dict[str, Callable[[dict[str, Any]], Routine]] = {
     "potrf": lambda o: lapack.Potrf(is_lower(o)),

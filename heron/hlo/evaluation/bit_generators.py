@@ -41,7 +41,7 @@ def _whole(low: np.ndarray, high: np.ndarray) -> np.ndarray:
 
 
 # -- Threefry -------------------------------------------------------------------------------------------------------
-def _threefry(x: tuple[np.ndarray, np.ndarray], key: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+def threefry(x: tuple[np.ndarray, np.ndarray], key: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """20 rounds on counters `x`."""
     keys = (key[0], key[1], key[0] ^ key[1] ^ np.uint32(_THREEFRY_PARITY))
     a, b = x[0] + keys[0], x[1] + keys[1]
@@ -60,7 +60,7 @@ def _threefry_bits(words: np.ndarray, dims: tuple[int, ...], width: int) -> tupl
     counted = dims if split is None else (*dims[:split], (dims[split] + 1) // 2, *dims[split + 1 :])
     count = int(np.prod(counted, dtype=np.int64))
     counters = words[1] + np.arange(count, dtype=np.uint64).reshape(counted)
-    a, b = _threefry(_halves(counters), _halves(words[:1]))
+    a, b = threefry(_halves(counters), _halves(words[:1]))
     after = np.array([words[0], words[1] + np.uint64(count)], np.uint64)
     if width == 64:
         return after, _whole(a, b).reshape(dims)

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from heron.hlo.instruction import Instruction
 
 
-@target("lapack_?geev_ffi")
+@target("lapack_?geev_ffi", "cuhybrid_eig_real", "cuhybrid_eig_comp")
 def geev(i: Instruction, a: np.ndarray) -> Any:
     """Eigenvalues (complex, or real and imaginary parts), left and right eigenvectors, info."""
     o, routine = options(i), lapack("geev", a)
-    wanted = [letter(o, name, "V") == "V" for name in ("compute_left", "compute_right")]
+    wanted = [o.get(side, letter(o, f"compute_{side}", "V") == "V") for side in ("left", "right")]
 
     def one(m: np.ndarray) -> tuple[np.ndarray, ...]:
         *values, left, right, info = routine(m, compute_vl=int(wanted[0]), compute_vr=int(wanted[1]))
@@ -67,7 +67,7 @@ def gehrd(i: Instruction, a: np.ndarray) -> Any:
     return batched(i, one, a)
 
 
-@target("lapack_?sytrd_ffi", "lapack_?hetrd_ffi")
+@target("lapack_?sytrd_ffi", "lapack_?hetrd_ffi", "cusolver_sytrd_ffi")
 def sytrd(i: Instruction, a: np.ndarray) -> Any:
     """Tridiagonal form with the reflectors, its diagonal, the one beside it, the reflectors' factors, info."""
     lower = is_lower(options(i))
@@ -95,7 +95,7 @@ def gesvd(i: Instruction, a: np.ndarray) -> Any:
     return batched(i, one, a)
 
 
-@target("lapack_?geqp3_ffi")
+@target("lapack_?geqp3_ffi", "cuhybrid_geqp3")
 def geqp3(i: Instruction, a: np.ndarray, pivots: np.ndarray) -> Any:
     """QR with column pivoting: (R with the reflectors below, pivots counted from 1, the reflectors' factors).
 
@@ -105,7 +105,7 @@ def geqp3(i: Instruction, a: np.ndarray, pivots: np.ndarray) -> Any:
     return batched(i, lambda m: routine(m)[:3], a)
 
 
-@target("lapack_?ormqr_ffi", "lapack_?unmqr_ffi")
+@target("lapack_?ormqr_ffi", "lapack_?unmqr_ffi", "cusolver_ormqr_ffi")
 def ormqr(i: Instruction, a: np.ndarray, factors: np.ndarray, c: np.ndarray) -> np.ndarray:
     """``Q c``, ``Q^H c``, ``c Q`` or ``c Q^H``, Q given by its reflectors."""
     o, is_complex = options(i), a.dtype.kind == "c"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from heron.hlo.instruction import Instruction
 
 
-@target("tridiagonal_solve_perturbed_ffi")
+@target("tridiagonal_solve_perturbed_ffi", "cu_tridiagonal_solve_perturbed")
 def solve(
     i: Instruction, lower: np.ndarray, diagonal: np.ndarray, upper: np.ndarray, b: np.ndarray
 ) -> np.ndarray | tuple[np.ndarray]:

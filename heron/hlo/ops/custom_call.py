@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import heron.hlo.evaluation.conv_calls
 import heron.hlo.evaluation.gemm_calls
+import heron.hlo.evaluation.jax_cuda_calls
 import heron.hlo.evaluation.norm_calls
 import heron.hlo.evaluation.resharding
 import heron.hlo.evaluation.solver_calls
