@@ -24,7 +24,7 @@ def threefry_words(
 
 
 @target("cu_cholesky_update_ffi")
-def cholesky_update(i: Instruction, r: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def cholesky_update(i: Instruction, r: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, ...]:
     """The upper factor of ``r^T r + w w^T`` by one rotation a row, and what is left of w."""
     r, w = r.astype(np.float64), w.astype(np.float64)
     for k in range(len(w)):
