@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -88,3 +89,6 @@ def test_what_a_bundle_holds(tmp_path: Path) -> None:
     assert (tmp_path / "tests" / "gpu" / "test_workloads.py").exists()
     assert (tmp_path / "benchmarks" / "gpu" / "__main__.py").exists()
     compile(bundle._INSTALL, "install.py", "exec")
+    script = tmp_path / "run.sh"
+    script.write_text(bundle._RUN)
+    subprocess.run(["sh", "-n", str(script)], check=True)
