@@ -37,6 +37,7 @@ class Recorder:
         capability: compute capability of its devices; ``devices``: how many; ``memory``: bytes each has.
         version: what the driver calls itself, 13000 for CUDA 13.0.
         lacks: functions it has not.
+        lasting: whether a fault lasts as long as the process, whatever is reset.
 
     ``calls`` has the name of every call; ``fail`` says what to answer instead of doing something: function → (result,
     how many calls before that are fine). ``faults``: kernels that fault when they run; ``durations``: seconds that
@@ -52,7 +53,9 @@ class Recorder:
         version: int = 13000,
         lacks: Collection[str] = (),
         name: str = "NVIDIA H200 (rehearsed)",
+        lasting: bool = False,
     ) -> None:
+        self.lasting = lasting
         self.capability, self.device_count, self.version, self.device_name = capability, devices, version, name
         self.memory = DeviceMemory(memory)
         self.calls: list[str] = []
@@ -176,7 +179,8 @@ class Recorder:
         return self._ordinal(ordinal)
 
     def _cuDevicePrimaryCtxReset_v2(self, ordinal: int) -> Answer:
-        self._broken = self._context = self._current = 0
+        self._broken = self._broken if self.lasting else 0
+        self._context = self._current = 0
         self._handles.clear()
         self.memory = DeviceMemory(self.memory.total)
         self.conditions.clear()

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from heron.runtime.cuda.allocator import Allocator
     from heron.runtime.cuda.transfer import Staging
 
+STEPS_HINT = "start a new process; with HERON_CUDA_STEPS=1 each step is awaited, and the one that faults is named"
 _LOG_BYTES = 8192
 _ELF = b"\x7fELF"
 #: results for PTX that the driver cannot compile: no compiler there, or one older than the PTX
@@ -27,7 +28,7 @@ class Device:
 
     All programs run on one stream, ``stream``, so that memory freed after a step was enqueued may be given to the next
     one at once; ``side`` has streams that steps take which do not depend on each other. ``epoch`` counts resets: what
-    was made in another epoch is gone.
+    was made in another epoch is gone. ``lost`` says why this process cannot use the device any more.
     """
 
     def __init__(self, driver_: Driver, ordinal: int) -> None:
@@ -38,6 +39,7 @@ class Device:
         self.capability = cuda.capability(ordinal) or (0, 0)
         self.lock = threading.RLock()
         self.epoch = 0
+        self.lost = ""
         self._last = ""
         self._open()
 
@@ -66,17 +68,19 @@ class Device:
             except CallFailed as error:
                 if not error.is_fault:
                     raise
-                self.reset()
+                usable = self.reset()
                 last = f"; the last program run there was {self._last}" if self._last else ""
                 raise HeronError(
                     "RUN044",
-                    f"a kernel faulted on {self.name}, which was reset",
-                    why=f"{error.why}{last}",
-                    hint="run it on NumPy arrays to find which kernel it is",
+                    f"a kernel faulted on {self.name}" + ", which was reset" * usable,
+                    why=f"{error.why}{last}" + ("" if usable else f"; {self.lost}"),
+                    hint="run it on NumPy arrays to find which kernel it is" if usable else STEPS_HINT,
                 ) from error
 
     def make_current(self) -> None:
-        """Calls of this thread go to this device from now on."""
+        """Calls of this thread go to this device from now on. Raises RUN054 when it is lost to this process."""
+        if self.lost:
+            raise HeronError("RUN054", f"{self.name} is lost to this process", why=self.lost, hint=STEPS_HINT)
         self.driver.cuCtxSetCurrent(self.context)
 
     def new_stream(self) -> int:
@@ -143,13 +147,20 @@ class Device:
         except CallFailed as error:
             raise HeronError("RUN045", f"the code has no kernel '{name}'", why=error.why) from error
 
-    def reset(self) -> None:
-        """Start over after a fault: the context with all memory and modules goes, a new one comes."""
+    def reset(self) -> bool:
+        """Start over after a fault: the context with all memory and modules goes, a new one comes.
+
+        Whether that worked. After some faults drivers give a process nothing more; the device is `lost` to it then.
+        """
         with self.lock:
             self.epoch += 1
             self.memory.forget()
-            self.driver.cuDevicePrimaryCtxReset_v2(self.ordinal)
-            self._open()
+            try:
+                self.driver.cuDevicePrimaryCtxReset_v2(self.ordinal)
+                self._open()
+            except CallFailed as error:
+                self.lost = f"after a fault the driver gives it no new context: {error.call}, {error.why}"
+            return not self.lost
 
 
 _devices: dict[tuple[int, int], Device] = {}

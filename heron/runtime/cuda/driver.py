@@ -13,10 +13,12 @@ OLDEST = 12000  # CUDA 12.0: kernel nodes with the parameters heron uses
 
 
 class CallFailed(HeronError):
-    """A driver call that gave no success. ``result``: the CUresult."""
+    """A driver call that gave no success. ``result``: the CUresult; ``thunk``: the step that was awaited then, if one
+    was."""
 
     def __init__(self, call: str, result: int) -> None:
         self.call, self.result = call, result
+        self.thunk: Any = None
         name = libcuda.RESULTS.get(result, f"CUresult {result}")
         super().__init__("RUN042", f"the CUDA driver's {call} failed", why=name, hint=_HINTS.get(result))
 

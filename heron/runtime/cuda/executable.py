@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
 from collections.abc import Sequence as Seq
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 
 from heron.errors import HeronError
 from heron.runtime.cuda.array import DeviceArray, put
-from heron.runtime.cuda.device import Device, device_for
+from heron.runtime.cuda.device import STEPS_HINT, Device, device_for
 from heron.runtime.cuda.driver import CallFailed
 from heron.runtime.cuda.loaded import Loaded
 from heron.runtime.cuda.plan import Plan, plan
@@ -101,7 +102,12 @@ class CudaExecutable(Executable):
             if not kind.takes(array) or array.device is not loaded.device:
                 self._refuse(n, array, loaded.device)
         with loaded.device.at_work(self.name):
-            return self._enqueue(loaded, list(arrays), donate)
+            try:
+                return self._enqueue(loaded, list(arrays), donate)
+            except CallFailed as error:
+                if not error.is_fault or error.thunk is None:
+                    raise
+                raise self._fault(error, loaded.device.reset()) from error
 
     def _enqueue(self, loaded: Loaded, arrays: list[DeviceArray], donate: bool) -> list[DeviceArray]:
         device = loaded.device
@@ -129,9 +135,12 @@ class CudaExecutable(Executable):
         return outputs
 
     def _run(self, loaded: Loaded, bases: list[int]) -> None:
-        """Enqueue the program; the trace keeps what did not go as planned."""
+        """Enqueue the program, with ``HERON_CUDA_STEPS=1`` step by step; the trace keeps what did not go as planned."""
         before = len(loaded.notes)
-        loaded.run(bases)
+        if os.environ.get("HERON_CUDA_STEPS") == "1":
+            _by_steps(loaded, bases)
+        else:
+            loaded.run(bases)
         for note in loaded.notes[before:]:
             self.trace.note(note)
 
@@ -161,8 +170,10 @@ class CudaExecutable(Executable):
             except CallFailed as error:
                 if not error.is_fault:
                     raise
-                device.reset()
-                raise self._fault(error, arrays) from error
+                usable = device.reset()
+                if usable and error.thunk is None:
+                    error, usable = self._again(error, arrays)
+                raise self._fault(error, usable) from error
             except HeronError as error:
                 raise self._placed(error) from error
 
@@ -213,46 +224,56 @@ class CudaExecutable(Executable):
         needs = f"{self.name} needs {m['peak']:,} bytes: arguments {m['arguments']:,}, temp {m['temp']:,}"
         return error.located(f"{needs}, outputs {m['outputs']:,}, constants {m['constants']:,}")
 
-    def _fault(self, error: CallFailed, arrays: list[np.ndarray]) -> HeronError:
-        """What a fault is told as: the program runs once more, step by step, to find who it was."""
-        found = self._find_fault(arrays)
+    def _fault(self, error: CallFailed, usable: bool) -> HeronError:
+        """What a fault is told as. ``usable``: whether the device is."""
+        thunk = error.thunk
         rerun = f"heron run --target sim:{self.program.sm} --check all finds out-of-bounds accesses and races"
-        if found is None:
-            why = f"{error.why}; run step by step it did not happen again"
-            return HeronError("RUN044", f"a kernel of {self.name} faulted", why=why, hint=rerun)
-        thunk, failure = found
+        after = "" if usable or self._loaded is None else f"; {self._loaded.device.lost}"
+        if thunk is None:
+            again = "; run step by step it did not happen again" if usable else after
+            hint = rerun if usable else STEPS_HINT
+            return HeronError("RUN044", f"a kernel of {self.name} faulted", why=f"{error.why}{again}", hint=hint)
         entry = self.program.kernels.get(thunk.kernel) if isinstance(thunk, KernelThunk) else None
         if entry is None:
             what = f"a step of {self.name} faulted"
-            return HeronError("RUN044", what, where=thunk.source, why=failure.why, hint=rerun)
+            return HeronError("RUN044", what, where=thunk.source, why=f"{error.why}{after}", hint=rerun)
         return HeronError(
             "RUN044",
             f"kernel '{entry.name}' of {self.name} faulted",
             where=entry.story or thunk.source,
-            why=f"{failure.why}, launched with grid {entry.grid}, block {entry.block}",
+            why=f"{error.why}, launched with grid {entry.grid}, block {entry.block}{after}",
             hint=rerun,
         )
 
-    def _find_fault(self, arrays: list[np.ndarray]) -> tuple[Thunk, CallFailed] | None:
-        """Run step by step, waiting after each; the step that faults. The device is reset if one does."""
-        last: list[Thunk] = []
-        loaded = self.load()
-        device = loaded.device
-
-        def watch(thunk: Thunk) -> None:
-            device.synchronize()
-            last[:] = [thunk]
-
+    def _again(self, error: CallFailed, arrays: list[np.ndarray]) -> tuple[CallFailed, bool]:
+        """Run once more, step by step, to find which one faults: the fault with it, or as it was when it did not happen
+        again; and whether the device is usable, which is reset if it did."""
         try:
-            given = [put(a, device) for a in arrays]
+            loaded = self.load()
+            given = [put(a, loaded.device) for a in arrays]
             bases, made = self.addresses(loaded, given)
-            loaded.run(bases, watch=watch)
-            device.synchronize()
+            _by_steps(loaded, bases)
             del made  # not before: it is used
-        except CallFailed as error:
-            device.reset()
-            return (last[0], error) if last else None
-        return None
+        except CallFailed as found:
+            assert self._loaded is not None
+            return found, self._loaded.device.reset()
+        return error, True
+
+
+def _by_steps(loaded: Loaded, bases: list[int]) -> None:
+    """Run the program without graphs, waiting for each step. A `CallFailed` from it has the step."""
+    last: list[Thunk] = []
+
+    def watch(thunk: Thunk) -> None:
+        loaded.device.synchronize()
+        last[:] = [thunk]
+
+    try:
+        loaded.run(bases, watch=watch)
+        loaded.device.synchronize()
+    except CallFailed as error:
+        error.thunk = last[0] if last else None
+        raise
 
 
 class _Kind:

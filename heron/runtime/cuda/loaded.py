@@ -20,7 +20,16 @@ from heron.runtime.cuda.graph import Builder, Controls, Graph
 from heron.runtime.cuda.library_calls import Calls
 from heron.runtime.cuda.plan import STATE, HostBranch, HostCall, HostLoop, Plan, Section, plan
 from heron.runtime.cuda.program import GpuProgram, Image
-from heron.runtime.thunks import ConditionalThunk, CopyThunk, KernelThunk, RandomStateThunk, Thunk, WhileThunk, walk
+from heron.runtime.thunks import (
+    ConditionalThunk,
+    CopyThunk,
+    KernelThunk,
+    LibraryThunk,
+    RandomStateThunk,
+    Thunk,
+    WhileThunk,
+    walk,
+)
 from heron.targets import libcuda
 
 if TYPE_CHECKING:
@@ -40,11 +49,15 @@ Watch = Callable[[Thunk], None]
 
 @dataclass(slots=True)
 class _Slot:
-    """What is kept of a section: which allocations may lie elsewhere in the next call, graphs by their addresses."""
+    """What is kept of a section: which allocations may lie elsewhere in the next call, graphs by their addresses.
+
+    ``refused``: why there are no graphs; ``cold``: it calls libraries, and has not run yet.
+    """
 
     moving: tuple[int, ...]
     graphs: OrderedDict[tuple[int, ...], Graph] = field(default_factory=OrderedDict)
     refused: str = ""
+    cold: bool = False
     turns: list[streams.Turn] | None = None
     events: dict[int, int] = field(default_factory=dict)
 
@@ -171,6 +184,10 @@ class Loaded:
         if watch is not None or slot.refused:
             self._on_streams(section, slot, bases, watch)
             return
+        if slot.cold:  # libraries load code and set themselves up in their first call, which captures do not allow
+            slot.cold = False
+            self._on_streams(section, slot, bases, None)
+            return
         key = tuple([bases[n] for n in slot.moving])
         graph = slot.graphs.get(key)
         try:
@@ -191,6 +208,7 @@ class Loaded:
             slot.refused = "graphs=off"
         elif len(section.nodes) < GRAPH_NODES and not any(n.parts for n in section.nodes):
             slot.refused = "one node"
+        slot.cold = any(isinstance(t, LibraryThunk) for t in section.thunks())
         return slot
 
     def _graph(self, section: Section, slot: _Slot, key: tuple[int, ...], bases: Bases) -> Graph:

@@ -150,6 +150,30 @@ def test_a_kernel_that_faults_is_named(options: Options) -> None:
         close(executable(*arrays), module, *arrays)  # the device was reset, the program is loaded again
 
 
+@pytest.mark.parametrize("on_device", [False, True])
+def test_a_fault_that_a_reset_does_not_end(on_device: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    module, arrays = parse(DIAMOND), matrices()
+    for steps in (False, True):
+        monkeypatch.setenv("HERON_CUDA_STEPS", str(int(steps)))
+        with rehearsed(lasting=True) as recorder:
+            executable = compile(module, recorder)
+            given = [put(a, executable.device) for a in arrays]
+            *_, kernel = executable.program.kernels
+            recorder.faults.add(kernel)
+            with pytest.raises(HeronError, match="RUN044") as caught:
+                if on_device:
+                    executable.on_device(*given)[0].numpy()
+                else:
+                    executable(*arrays)
+            message = str(caught.value)
+            assert "gives it no new context" in message and (f"kernel '{kernel}'" in message) == steps
+            assert ("HERON_CUDA_STEPS=1" in message) != steps
+            with pytest.raises(HeronError, match="RUN054"):
+                executable(*arrays)
+            with pytest.raises(HeronError, match="RUN054"):
+                put(arrays[0], device())
+
+
 def test_arrays_do_not_survive_a_fault() -> None:
     module = parse(SUM)
     with rehearsed() as recorder:
