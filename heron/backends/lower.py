@@ -139,7 +139,7 @@ class Lowering:
             name, n = f"{base}_{n}", n + 1
         return name
 
-    def _run(
+    def run(
         self, i: Instruction, key: object, emit: Callable[[str], list[Kernel]], args: tuple[Slice, ...]
     ) -> list[Thunk]:
         """Thunks for the kernels of `key`, emitted the first time the key is seen."""
@@ -173,13 +173,13 @@ class Lowering:
         attributes = {k: fingerprint(v) if isinstance(v, Computation) else str(v) for k, v in i.attrs.items()}
         shapes = tuple(o.shape for o in (*i.operands, i))
         key = (i.op, str(attributes), shapes, alias_pattern(args))
-        return self._run(i, key, lambda name: emit_kernels(i, name, self.target), args)
+        return self.run(i, key, lambda name: emit_kernels(i, name, self.target), args)
 
     # -- rules -------------------------------------------------------------------------------------------------------
     def fusion(self, i: Instruction) -> list[Thunk]:
         args = (*(self.slice(o) for o in i.operands), *self._leaves(i))
         key = (fingerprint(i.calls), i.kind, i.extras.get("backend_config"), alias_pattern(args))
-        return self._run(i, key, lambda name: emit_kernels(i, name, self.target), args)
+        return self.run(i, key, lambda name: emit_kernels(i, name, self.target), args)
 
     def sort(self, i: Instruction) -> list[Thunk]:
         if self.target.kind == "gpu":
@@ -190,7 +190,7 @@ class Lowering:
         for operand, out in zip(i.operands, outs, strict=True):
             thunks.extend(copies(self.slice(operand), out, i.name))
         key = ("sort", i.dimensions, tuple(o.shape for o in i.operands), fingerprint(i.to_apply))
-        return thunks + self._run(i, key, lambda name: emit_kernels(i, name, self.target), outs)
+        return thunks + self.run(i, key, lambda name: emit_kernels(i, name, self.target), outs)
 
     def dot(self, i: Instruction) -> list[Thunk]:
         lhs, rhs = i.operands[:2]

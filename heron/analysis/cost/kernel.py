@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import log2
 
+from heron.analysis import radix_plan
 from heron.analysis.cost.reuse import evaluations, in_place, reads
 from heron.analysis.cost.traffic import bytes_written
 from heron.analysis.cost.work import OP_FLOPS, element_flops, first_array, flops
 from heron.hlo.instruction import Instruction
-from heron.hlo.library import conv, gemm
+from heron.hlo.library import conv, gemm, radix_sort
 from heron.hlo.shape import Shape
 
 #: ops whose element costs a call of a maths function
@@ -70,6 +71,9 @@ def kernel_cost(i: Instruction, keeps: bool = False) -> KernelCost:
     work, written = flops(i), float(bytes_written(i))
     if i.opcode == "sort":
         work, written = _sorting(i)
+    if i.opcode == "custom-call" and i.attrs["custom_call_target"] == radix_sort.TARGET:
+        plan = radix_plan.called(i)
+        work, written = float(plan.digits * plan.rows * plan.length), float(plan.moved - plan.bytes_)
     if i.opcode in ("copy", "copy-start"):
         work = 0.0
     reading = tuple(_read(o, i, n) for n, o in enumerate(i.operands) if o.shape.is_array and i.operands.index(o) == n)

@@ -50,6 +50,7 @@ def optimise() -> Pipeline:
             get("cusolver-rewriter"),
             get("topk-decomposer", tiles=True),
             get("permutation-sort-expander"),
+            get("sort-rewriter"),
             get("stable-sort-expander"),
             get("operand-upcaster", one_type=False),
             get("batchnorm-expander"),

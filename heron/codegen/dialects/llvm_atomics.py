@@ -90,3 +90,41 @@ class LLVMCmpXchgOp(IRDLOperation):
         _verify_ordering(self.ordering)
         if not self.expected.type == self.new.type == self.old.type:
             raise VerifyException("llvm_cmpxchg compares, writes and returns values of one type")
+
+
+@irdl_op_definition
+class LLVMAtomicLoadOp(IRDLOperation):
+    """`load atomic type, ptr syncscope("…") <ordering>`, aligned to its size."""
+
+    name = "xla_gpu.llvm_load_atomic"
+    ptr = operand_def(LLVMPointerType)
+    ordering = prop_def(StringAttr)
+    syncscope = prop_def(StringAttr)
+    res = result_def(IntegerType)
+    assembly_format = "$ordering $syncscope $ptr attr-dict `:` type($ptr) `->` type($res)"
+
+    def __init__(self, ptr: SSAValue, type_: Attribute, ordering: str, syncscope: str = "") -> None:
+        properties: dict[str, Attribute] = {"ordering": StringAttr(ordering), "syncscope": StringAttr(syncscope)}
+        Operation.__init__(self, operands=[ptr], result_types=[type_], properties=properties)
+
+    def verify_(self) -> None:
+        _verify_ordering(self.ordering)
+
+
+@irdl_op_definition
+class LLVMAtomicStoreOp(IRDLOperation):
+    """`store atomic value, ptr syncscope("…") <ordering>`, aligned to its size."""
+
+    name = "xla_gpu.llvm_store_atomic"
+    value = operand_def(IntegerType)
+    ptr = operand_def(LLVMPointerType)
+    ordering = prop_def(StringAttr)
+    syncscope = prop_def(StringAttr)
+    assembly_format = "$ordering $syncscope $value `,` $ptr attr-dict `:` type($value) `,` type($ptr)"
+
+    def __init__(self, value: SSAValue, ptr: SSAValue, ordering: str, syncscope: str = "") -> None:
+        properties: dict[str, Attribute] = {"ordering": StringAttr(ordering), "syncscope": StringAttr(syncscope)}
+        Operation.__init__(self, operands=[value, ptr], properties=properties)
+
+    def verify_(self) -> None:
+        _verify_ordering(self.ordering)

@@ -1,8 +1,8 @@
 """The `xla_gpu` dialect: the few ops a kernel needs beyond arith, math, scf, tensor, func and gpu.
 
 A kernel is written in terms of tensors and indexing maps; `heron/codegen/transforms` lowers these ops away. The last
-two, `xla_gpu.llvm_atomicrmw` and `xla_gpu.llvm_cmpxchg`, exist because xDSL's `llvm` dialect has no atomics: they are
-LLVM's instructions one to one and reach the LLVM translation.
+four, `xla_gpu.llvm_…`, exist because xDSL's `llvm` dialect has no atomics: they are LLVM's instructions one to one and
+reach the LLVM translation.
 
 The dialect of XLA:GPU, whose names these are, has a few ops more. Here an index is an expression while a function is
 emitted, so that nothing has to be re-indexed afterwards (`reindex`); an access under a condition stands in `scf.if`
@@ -21,17 +21,33 @@ emitted, so that nothing has to be re-indexed afterwards (`reindex`); an access 
 | `shuffle_up (values) by N` | the values of the lane N below |
 | `shuffle_first (values) of N` | the values of the first lane of each N |
 | `transpose_block %s[idx…], %t[idx…]` | writes a square block of `%s` into `%t`, turned |
+| `shuffle_from %v, %lane` | the value of the lane that each lane names |
+| `match_any %v` | a bit for each lane of the warp with the same value |
 | `atomic_rmw %t[idx…]` | replaces one element by its body's result, atomically |
-| `llvm_atomicrmw`, `llvm_cmpxchg` | the LLVM instructions |
+| `fetch_add %v, %t[idx…]` | adds to one element, atomically; its result is what was there |
+| `atomic_load`, `atomic_store` | an element that threads of other blocks write or read meanwhile |
+| `llvm_atomicrmw`, `llvm_cmpxchg`, `llvm_load_atomic`, `llvm_store_atomic` | the LLVM instructions |
 """
 
 from __future__ import annotations
 
 from xdsl.ir import Dialect
 
+from heron.codegen.dialects.device_memory import (
+    AtomicLoadOp,
+    AtomicStoreOp,
+    FetchAddOp,
+    MatchAnyOp,
+    ShuffleFromOp,
+)
 from heron.codegen.dialects.indexed_loops import ApplyIndexingOp, LoopOp, PureCallOp, YieldOp
 from heron.codegen.dialects.indexing_map_attr import IndexingMapAttr
-from heron.codegen.dialects.llvm_atomics import LLVMAtomicRMWOp, LLVMCmpXchgOp
+from heron.codegen.dialects.llvm_atomics import (
+    LLVMAtomicLoadOp,
+    LLVMAtomicRMWOp,
+    LLVMAtomicStoreOp,
+    LLVMCmpXchgOp,
+)
 from heron.codegen.dialects.syntax import INDEX
 from heron.codegen.dialects.thread_blocks import (
     AllocateSharedOp,
@@ -55,16 +71,24 @@ XlaGpu = Dialect(
         ShuffleReduceOp,
         ShuffleUpOp,
         ShuffleFirstOp,
+        ShuffleFromOp,
+        MatchAnyOp,
         TransposeBlockOp,
         AtomicRMWOp,
+        FetchAddOp,
+        AtomicLoadOp,
+        AtomicStoreOp,
         LLVMAtomicRMWOp,
         LLVMCmpXchgOp,
+        LLVMAtomicLoadOp,
+        LLVMAtomicStoreOp,
     ],
     [IndexingMapAttr],
 )
 
 __all__ = [
-    "AllocateSharedOp", "ApplyIndexingOp", "AtomicRMWOp", "INDEX", "IndexingMapAttr", "LLVMAtomicRMWOp",
-    "LLVMCmpXchgOp", "LoopOp", "PureCallOp", "ShuffleFirstOp", "ShuffleReduceOp", "ShuffleUpOp", "SyncThreadsOp",
+    "AllocateSharedOp", "ApplyIndexingOp", "AtomicLoadOp", "AtomicRMWOp", "AtomicStoreOp", "FetchAddOp", "INDEX",
+    "IndexingMapAttr", "LLVMAtomicLoadOp", "LLVMAtomicRMWOp", "LLVMAtomicStoreOp", "LLVMCmpXchgOp", "LoopOp",
+    "MatchAnyOp", "PureCallOp", "ShuffleFirstOp", "ShuffleFromOp", "ShuffleReduceOp", "ShuffleUpOp", "SyncThreadsOp",
     "TransposeBlockOp", "XlaGpu", "YieldOp",
 ]  # fmt: skip

@@ -18,6 +18,7 @@ from xdsl.ir import Block, Region, SSAValue
 from heron.analysis.indexing.expr import Const, Dim, Expr, Sym
 from heron.analysis.indexing.hlo_maps import Index, delinearize
 from heron.analysis.indexing.map import IndexingMap, Var
+from heron.codegen.elemental import FunctionEmitter
 from heron.codegen.heroes.base import Entry
 from heron.codegen.kernel import Launch
 from heron.codegen.mlir_types import INDEX
@@ -277,3 +278,11 @@ def gpu_loops(
         return body(index, inits)
 
     return e.guarded(inside, inits, at_element)
+
+
+def at_most(e: FunctionEmitter, place: Expr, most: int) -> Expr:
+    """`place`, or `most` where it is beyond."""
+    (place,) = e.simplify((place,))
+    if e.range_of(place)[1] <= most:
+        return place
+    return e.variable(e.b.op(arith.MinSIOp, e.index_value(place), e.b.integer(most)), 0, most)

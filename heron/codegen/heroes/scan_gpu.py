@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
@@ -20,6 +19,7 @@ from heron.analysis.indexing.hlo_maps import Index
 from heron.analysis.indexing.map import Constraint
 from heron.codegen.dialects.xla_gpu import AllocateSharedOp, ShuffleUpOp, SyncThreadsOp
 from heron.codegen.elemental import FunctionEmitter
+from heron.codegen.heroes.iteration import at_most
 from heron.codegen.heroes.reduction_tiles import get, put
 from heron.codegen.heroes.scan_form import ScanForm
 from heron.codegen.kernel import Kernel, Launch
@@ -61,7 +61,7 @@ def _columns(form: ScanForm) -> Kernel:
         e.variable(frame.block_id(), 0, grid - 1) * across + thread % across,
     ))  # fmt: skip
     exists = [(number, 0, form.scans - 1)]
-    scan = _at_most(e, number, form.scans - 1)
+    scan = at_most(e, number, form.scans - 1)
     start = running = form.start()
     if form.before:
 
@@ -78,7 +78,7 @@ def _columns(form: ScanForm) -> Kernel:
 
     if stretches > 1:
         # a stretch past the end reads the last element: nothing comes after it
-        total = form.read(_at_most(e, place(Const(0)), form.during - 1) + form.before, scan)
+        total = form.read(at_most(e, place(Const(0)), form.during - 1) + form.before, scan)
         total = e.loop(
             [length - 1],
             total,
@@ -110,14 +110,6 @@ def _where(
 ) -> list[SSAValue]:
     """`values` where the constraint holds."""
     return e.guarded(e.holds([where]), list(otherwise), values)
-
-
-def _at_most(e: FunctionEmitter, place: Expr, most: int) -> Expr:
-    """`place`, or `most` where it is beyond."""
-    (place,) = e.simplify((place,))
-    if e.range_of(place)[1] <= most:
-        return place
-    return e.variable(e.b.op(arith.MinSIOp, e.index_value(place), e.b.integer(most)), 0, most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +154,7 @@ class _Blocks:
         ))  # fmt: skip
         #: threads without a scan do the last one, up to the storing: all must come to the barriers
         self.exists = [(wanted, 0, form.scans - 1)]
-        self.scan = _at_most(self.e, wanted, form.scans - 1)
+        self.scan = at_most(self.e, wanted, form.scans - 1)
 
     def emit(self) -> Kernel:
         form, plan, e, frame = self.form, self.plan, self.e, self.frame
@@ -201,7 +193,7 @@ class _Blocks:
         first = (number * plan.threads + self.lane) * plan.elements
         places = [first + k for k in range(plan.elements)]
         # past the end is the last element again: what comes of it is stored nowhere, and nothing comes after
-        elements = [form.read(_at_most(self.e, p, form.during - 1) + form.before, self.scan) for p in places]
+        elements = [form.read(at_most(self.e, p, form.during - 1) + form.before, self.scan) for p in places]
         sums = [elements[0]]
         for element in elements[1:]:
             sums.append(form.join(sums[-1], element))

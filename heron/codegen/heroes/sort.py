@@ -16,6 +16,7 @@ from xdsl.ir import SSAValue
 
 from heron.analysis.indexing.expr import Expr
 from heron.analysis.indexing.hlo_maps import Index, delinearize
+from heron.analysis.sort_keys import keys_of
 from heron.codegen.elemental import Value
 from heron.codegen.elemental.control import apply
 from heron.codegen.heroes.base import Entry, Fusion, Output, as_fusion, entry
@@ -121,7 +122,6 @@ def emit_sort(i: Instruction, name: str, target: Target) -> list[Kernel]:
     GEN133 for a fusion with other outputs, GEN134 for one that drops results of a sort of several kernels.
     """
     from heron.codegen.heroes import sort_cpu, sort_gpu, sort_radix_cpu
-    from heron.codegen.heroes.sort_keys import keys_of
 
     sort = Sort.of(as_fusion(i))
     assert sort is not None

@@ -22,7 +22,7 @@ from xdsl.ir import SSAValue
 from heron.analysis.indexing.expr import Expr
 from heron.analysis.indexing.hlo_maps import Index
 from heron.analysis.indexing.map import Constraint
-from heron.analysis.sort_tiles import TILE_BYTES, fits_tile, tile_of
+from heron.analysis.sort_tiles import TILE_BYTES, fits_tile, steps_together, tile_of
 from heron.codegen.dialects.xla_gpu import AllocateSharedOp, SyncThreadsOp
 from heron.codegen.elemental import Value
 from heron.codegen.elemental.logic import select
@@ -37,9 +37,6 @@ from heron.targets import Target
 #: threads that sort a tile at most: with registers for the elements each holds, a core has several such blocks
 TILE_THREADS = 512
 BLOCK = 256
-#: registers for the elements a thread holds while it does several steps, and how many steps that are at most
-HELD_WORDS = 32
-MOST_STEPS = 4
 
 
 def emit(sort: Sort, name: str, target: Target) -> list[Kernel]:
@@ -65,7 +62,7 @@ def emit(sort: Sort, name: str, target: Target) -> list[Kernel]:
             made[step] = make(f"{name}_{step}")
         kernels.append(made[step])
 
-    most = _steps_together(sort)
+    most = steps_together([o.shape.element_type.byte_size for o in sort.i.operands])
     for stage in range(tile_bits, stages):
         # groups of full size end at the tile's bits, so that other stages have the same
         first = (stage - tile_bits) % most + 1
@@ -74,12 +71,6 @@ def emit(sort: Sort, name: str, target: Target) -> list[Kernel]:
             run(f"apart{bit}", lambda n, j=bit: _step_kernel(sort, n, target, j, most, mirrored=False))
         run(f"tile{tile_bits}", lambda n: _tile_kernel(sort, n, target, tile_bits, whole=False))
     return kernels
-
-
-def _steps_together(sort: Sort) -> int:
-    """How many steps a thread does with the elements it holds."""
-    words = sum(max(1, o.shape.element_type.byte_size // 4) for o in sort.i.operands)
-    return min(MOST_STEPS, max(1, (HELD_WORDS // words).bit_length() - 1))
 
 
 # -- steps over global memory ------------------------------------------------------------------------------------------

@@ -14,11 +14,12 @@ from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from heron.analysis.indexing.expr import Const, Expr
+from heron.analysis.sort_keys import Key
 from heron.codegen.elemental import Value
 from heron.codegen.heroes.base import Entry
 from heron.codegen.heroes.iteration import for_, item_loop
 from heron.codegen.heroes.sort import Sort
-from heron.codegen.heroes.sort_keys import Key
+from heron.codegen.heroes.sort_keys import emit_key
 from heron.codegen.kernel import Kernel, Launch
 from heron.codegen.mlir_types import I64, INDEX, scalar_type
 from heron.targets import Target
@@ -170,7 +171,7 @@ class _Row:
         return [self.e.extract(t, index) for t in tensors]
 
     def _key(self, digits: _Digits, element: Sequence[Value]) -> SSAValue:
-        return digits.key.emit(self.e, self.s.i.to_apply, element)
+        return emit_key(digits.key, self.e, self.s.i.to_apply, element)
 
     def _digit(self, key: SSAValue, shift: SSAValue) -> Expr:
         b = self.e.b

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr, StringAttr
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr, IntegerType, StringAttr
 from xdsl.ir import Attribute, Operation
 
-from heron.codegen.dialects.xla_gpu import LLVMAtomicRMWOp, LLVMCmpXchgOp
+from heron.codegen.dialects.xla_gpu import LLVMAtomicLoadOp, LLVMAtomicRMWOp, LLVMAtomicStoreOp, LLVMCmpXchgOp
 from heron.codegen.llvm.emit import Emitter, is_set, rule
 from heron.codegen.llvm.types import constant_text
 
@@ -275,3 +275,20 @@ def _compare_exchange(e: Emitter, op: LLVMCmpXchgOp) -> None:
     e.out.append(f"  {pair} = cmpxchg {operands}{_scope(op)} {ordering} {failure}")
     e.out.append(f"  {e.define(old)} = extractvalue {{ {text}, i1 }} {pair}, 0")
     e.out.append(f"  {e.define(success)} = extractvalue {{ {text}, i1 }} {pair}, 1")
+
+
+@rule(LLVMAtomicLoadOp)
+def _load_atomic(e: Emitter, op: LLVMAtomicLoadOp) -> None:
+    order = f"{_scope(op)} {op.ordering.data}, align {_bytes(op.res.type)}"
+    e.out.append(f"  {e.define(op.res)} = load atomic {e.type(op.res.type)}, {e.typed(op.ptr)}{order}")
+
+
+@rule(LLVMAtomicStoreOp)
+def _store_atomic(e: Emitter, op: LLVMAtomicStoreOp) -> None:
+    order = f"{_scope(op)} {op.ordering.data}, align {_bytes(op.value.type)}"
+    e.out.append(f"  store atomic {e.typed(op.value)}, {e.typed(op.ptr)}{order}")
+
+
+def _bytes(type_: Attribute) -> int:
+    assert isinstance(type_, IntegerType)
+    return type_.width.data // 8

@@ -23,7 +23,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from heron.analysis.indexing import Const, Dim, Expr, IndexingMap, Simplifier
-from heron.codegen.dialects.xla_gpu import AtomicRMWOp, TransposeBlockOp
+from heron.codegen.dialects.xla_gpu import AtomicLoadOp, AtomicRMWOp, AtomicStoreOp, FetchAddOp, TransposeBlockOp
 from heron.codegen.transforms.build import Constants, Inserter, Key, apply_indexing, retype
 from heron.codegen.transforms.linear_index import LinearIndexer
 from heron.codegen.transforms.options import TransformOptions
@@ -57,7 +57,9 @@ def flat_type(type_: Attribute) -> Attribute:
     return TensorType(type_.element_type, [prod(type_.get_shape())])
 
 
-_ONE_ACCESS = frozenset({tensor.ExtractOp, tensor.InsertOp, AtomicRMWOp})
+_ONE_ACCESS = frozenset({tensor.ExtractOp, tensor.InsertOp, AtomicRMWOp, AtomicLoadOp, AtomicStoreOp, FetchAddOp})
+#: accesses whose first operand is the value written
+_WRITES = frozenset({tensor.InsertOp, AtomicStoreOp, FetchAddOp})
 
 
 class _Accesses:
@@ -73,7 +75,7 @@ class _Accesses:
         while op is not None:
             kind = type(op)
             if kind in _ONE_ACCESS:
-                first = 1 if kind is tensor.InsertOp else 0
+                first = 1 if kind in _WRITES else 0
                 target, indices = op.operands[first], op.operands[first + 1 :]
                 op.operands = [*op.operands[: first + 1], self.index(target, indices, op, known)]
             elif isinstance(op, TransposeBlockOp):

@@ -3,7 +3,7 @@
 A body that is one operation LLVM has as `atomicrmw`, on the current value and one other, becomes that instruction. Any
 other body runs in a loop that reads the element, computes the new one, and swaps it in if nobody changed it in between
 (LLVM widens a swap of 8 bits to the 32-bit word around it). CPU kernels give no element to two threads, so there
-nothing need be atomic.
+nothing need be atomic. Loads, stores and additions by which blocks of a GPU speak to each other are instructions too.
 """
 
 from __future__ import annotations
@@ -19,12 +19,21 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from heron.codegen.dialects.xla_gpu import AtomicRMWOp, LLVMAtomicRMWOp, LLVMCmpXchgOp, YieldOp
+from heron.codegen.dialects.xla_gpu import (
+    AtomicRMWOp,
+    LLVMAtomicLoadOp,
+    LLVMAtomicRMWOp,
+    LLVMAtomicStoreOp,
+    LLVMCmpXchgOp,
+    YieldOp,
+)
 from heron.codegen.transforms.buffers import Buffer, byte_size, load, raw_load, store, to_storage
 from heron.codegen.transforms.build import I1, NO_FLAGS, Inserter, erase, yield_
 from heron.codegen.transforms.options import TransformOptions
 from heron.errors import HeronError
 
+#: LLVM's name of all threads of a GPU
+DEVICE = "device"
 _INTEGER: dict[type[Operation], str] = {
     arith.AddiOp: "add",
     arith.AndIOp: "and",
@@ -50,7 +59,7 @@ def lower(
         current = load(buffer, pointer, alignment, place)
         store(buffer, _inline(op, current, place), pointer, alignment, place)
         return
-    scope = "device" if options.target == "gpu" else ""
+    scope = _scope(options)
     native = _native(op, buffer.element)
     if native is not None:
         name, value = native
@@ -58,6 +67,27 @@ def lower(
         place.insert(LLVMAtomicRMWOp(name, pointer, value, syncscope=scope))
         return
     _swap_loop(op, buffer, pointer, place, scope)
+
+
+def load_word(
+    pointer: SSAValue, type_: Attribute, ordering: str, place: Inserter, options: TransformOptions
+) -> SSAValue:
+    """The word at `pointer`, as threads of other blocks leave it."""
+    return place.insert(LLVMAtomicLoadOp(pointer, type_, ordering, _scope(options))).results[0]
+
+
+def store_word(value: SSAValue, pointer: SSAValue, ordering: str, place: Inserter, options: TransformOptions) -> None:
+    """Writes the word at `pointer` for threads of other blocks."""
+    place.insert(LLVMAtomicStoreOp(value, pointer, ordering, _scope(options)))
+
+
+def fetch_add(value: SSAValue, pointer: SSAValue, place: Inserter, options: TransformOptions) -> SSAValue:
+    """Adds to the word at `pointer`; what was there."""
+    return place.insert(LLVMAtomicRMWOp("add", pointer, value, syncscope=_scope(options))).results[0]
+
+
+def _scope(options: TransformOptions) -> str:
+    return DEVICE if options.target == "gpu" else ""
 
 
 def _native(op: AtomicRMWOp, element: Attribute) -> tuple[str, SSAValue] | None:

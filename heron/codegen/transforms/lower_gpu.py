@@ -2,7 +2,8 @@
 
 `sync_threads` becomes `llvm.nvvm.barrier.cta.sync.aligned.all(0)`. `shuffle_reduce` becomes, for each distance N, N/2,
 …, 1, a `shfl.sync.down` of every value by that distance with a full mask and a call of the combiner; `shuffle_up`
-becomes a `shfl.sync.up` of every value, `shuffle_first` a `shfl.sync.idx` that reads the first lane of each group.
+becomes a `shfl.sync.up` of every value, `shuffle_first` a `shfl.sync.idx` that reads the first lane of each group,
+`shuffle_from` one that reads the lane named, `match_any` a `match.any.sync`.
 Values of 64 bits are shuffled as two halves; bf16, f16 and small integers travel in 32 bits. Runs while values are
 still tensors, so that the combiner calls can be inlined.
 """
@@ -17,7 +18,15 @@ from xdsl.dialects.builtin import ComplexType, Float32Type, IntegerType, ModuleO
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
-from heron.codegen.dialects.xla_gpu import PureCallOp, ShuffleFirstOp, ShuffleReduceOp, ShuffleUpOp, SyncThreadsOp
+from heron.codegen.dialects.xla_gpu import (
+    MatchAnyOp,
+    PureCallOp,
+    ShuffleFirstOp,
+    ShuffleFromOp,
+    ShuffleReduceOp,
+    ShuffleUpOp,
+    SyncThreadsOp,
+)
 from heron.codegen.transforms.buffers import byte_size
 from heron.codegen.transforms.build import (
     I32,
@@ -38,11 +47,12 @@ from heron.errors import HeronError
 
 BARRIER = "llvm.nvvm.barrier.cta.sync.aligned.all"
 SHUFFLE = "llvm.nvvm.shfl.sync."
+MATCH = "llvm.nvvm.match.any.sync.i32"
 FULL_MASK = -1
 #: the lane beyond which a shuffle gives a lane its own value, by direction
 CLAMP = {"down": 31, "up": 0, "idx": 31}
 WARP = 32
-_LOWERED = frozenset({SyncThreadsOp, ShuffleReduceOp, ShuffleUpOp, ShuffleFirstOp})
+_LOWERED = frozenset({SyncThreadsOp, ShuffleReduceOp, ShuffleUpOp, ShuffleFirstOp, ShuffleFromOp, MatchAnyOp})
 
 
 def run(module: ModuleOp, options: TransformOptions) -> None:
@@ -90,6 +100,12 @@ class _Lowering:
             move = Move("idx", 0, op.lanes.value.data)
             replace(op, [self._shuffle(v, move, place) for v in op.operands])
             return
+        if isinstance(op, ShuffleFromOp):
+            replace(op, [self._word(f"{SHUFFLE}idx.i32", [op.value, op.lane, CLAMP["idx"]], place)])
+            return
+        if isinstance(op, MatchAnyOp):
+            replace(op, [self._word(MATCH, [op.value], place)])
+            return
         assert isinstance(op, ShuffleReduceOp)
         values: Sequence[SSAValue] = op.operands
         types = [v.type for v in values]
@@ -126,6 +142,12 @@ class _Lowering:
         if bits < 32:
             word = place.unary(arith.TruncIOp, word, IntegerType(bits))
         return word if isinstance(type_, IntegerType) else place.unary(arith.BitcastOp, word, type_)
+
+    def _word(self, name: str, arguments: Sequence[SSAValue | int], place: Inserter) -> SSAValue:
+        """A call of an intrinsic of the whole warp on 32-bit words."""
+        words = [self.constants.get(a, I32) if isinstance(a, int) else a for a in (FULL_MASK, *arguments)]
+        callee = declare(self.module, self.table, name, [I32] * len(words), [I32])
+        return place.insert(call(callee, words, [I32])).results[0]
 
     def _halves(self, value: SSAValue, move: Move, place: Inserter) -> SSAValue:
         type_ = value.type

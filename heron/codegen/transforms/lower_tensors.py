@@ -39,7 +39,10 @@ from heron.analysis.indexing import Const, Dim, Expr
 from heron.codegen.dialects.xla_gpu import (
     AllocateSharedOp,
     ApplyIndexingOp,
+    AtomicLoadOp,
     AtomicRMWOp,
+    AtomicStoreOp,
+    FetchAddOp,
     TransposeBlockOp,
 )
 from heron.codegen.kernel import STACK_BYTES
@@ -230,6 +233,22 @@ class _Function:
         self._block(op.body.block, dict(place.known))
         lower_atomics.lower(op, buffer, pointer, alignment, place, self.options)
         replace(op, [op.tensor])
+
+    def _atomic_load(self, op: Operation, place: Inserter) -> None:
+        assert isinstance(op, AtomicLoadOp)
+        pointer, _ = self.address(self.buffer(op.tensor), op.operands[1:], place)
+        replace(op, [lower_atomics.load_word(pointer, op.result.type, op.ordering.data, place, self.options)])
+
+    def _atomic_store(self, op: Operation, place: Inserter) -> None:
+        assert isinstance(op, AtomicStoreOp)
+        pointer, _ = self.address(self.buffer(op.tensor), op.operands[2:], place)
+        lower_atomics.store_word(op.value, pointer, op.ordering.data, place, self.options)
+        replace(op, [op.tensor])
+
+    def _fetch_add(self, op: Operation, place: Inserter) -> None:
+        assert isinstance(op, FetchAddOp)
+        pointer, _ = self.address(self.buffer(op.tensor), op.operands[2:], place)
+        replace(op, [lower_atomics.fetch_add(op.value, pointer, place, self.options), op.tensor])
 
     def _transpose(self, op: Operation, place: Inserter) -> None:
         assert isinstance(op, TransposeBlockOp)
@@ -476,6 +495,9 @@ _RULES: dict[type[Operation], Callable[[_Function, Operation, Inserter], None]] 
     arith.ConstantOp: _Function._constant,
     AllocateSharedOp: _Function._shared,
     AtomicRMWOp: _Function._atomic,
+    AtomicLoadOp: _Function._atomic_load,
+    AtomicStoreOp: _Function._atomic_store,
+    FetchAddOp: _Function._fetch_add,
     TransposeBlockOp: _Function._transpose,
     scf.ForOp: _Function._for,
     scf.IfOp: _Function._if,

@@ -73,6 +73,12 @@ class StableSortExpander(Expander):
         return c.add("tuple", parts, like=i) if i.shape.is_tuple else parts[0]
 
 
+def needs_positions(i: Instruction) -> bool:
+    """Whether positions are sorted along that would not be otherwise."""
+    d = i.dimensions[0]
+    return bool(i.is_stable) and not _tells_all_apart(i) and not any(_counts_along(o, d) for o in i.operands)
+
+
 def _tells_all_apart(i: Instruction) -> bool:
     """Whether elements are equal only if all their bits are."""
     root = i.to_apply.root

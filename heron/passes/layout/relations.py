@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from heron.hlo import custom_calls
 from heron.hlo.evaluation import libraries
 from heron.hlo.instruction import Instruction
-from heron.hlo.library import conv, norm
+from heron.hlo.library import conv, norm, radix_sort
 from heron.hlo.shape import Shape
 from heron.passes.layout.orders import Order, in_order, order, same_place
 from heron.passes.layout.preferences import Preferences
@@ -185,9 +185,11 @@ def _library(i: Instruction, n: int, likes: Preferences) -> Relation | None:
 
 
 def is_known(i: Instruction) -> bool:
-    """Whether a custom call is to a routine whose arrays may lie in any order; cuDNN's want one."""
+    """Whether a custom call is to a routine whose arrays may lie in any order; cuDNN's want one, sorts their rows."""
     target = i.attrs["custom_call_target"]
-    if target in conv.TARGETS or target == norm.TARGET or custom_calls.routine(target) in custom_calls.BY_HANDLER:
+    if target in (*conv.TARGETS, norm.TARGET, radix_sort.TARGET):
+        return False
+    if custom_calls.routine(target) in custom_calls.BY_HANDLER:
         return False
     return libraries.find(target) is not None
 

@@ -56,7 +56,8 @@ def parts(text: str) -> Parts | None:
     if match := STORE.match(text):
         before, value, pointer, after = match.groups()
         type_ = value[: value.index(">") + 1] if value.startswith("<") else value.rsplit(" ", 1)[0]
-        return Parts(f"{before}{value}, ", pointer, _unaligned(after, before), type_, WRITE)
+        kind = ATOMIC if "atomic" in before else WRITE
+        return Parts(f"{before}{value}, ", pointer, _unaligned(after, before), type_, kind)
     if match := ATOMICS.match(text):
         before, pointer, type_, after = match.groups()
         return Parts(before, pointer, f", {type_} {after}", type_, ATOMIC)

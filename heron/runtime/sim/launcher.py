@@ -47,6 +47,7 @@ class SimKernel:
         level: LLVM optimisation level of the host code; by default 1 for large grids, else 0 (five times faster to
             compile, up to four times slower to run).
         steps: branches back one thread may take before it is taken to run for ever.
+        backwards: run the blocks from the last one to the first: results must not depend on their order.
         compiler: the compiler to use, by level.
 
     Raises:
@@ -65,10 +66,11 @@ class SimKernel:
         facts: Facts | None = None,
         level: int | None = None,
         steps: int = STEPS,
+        backwards: bool = False,
         compiler: Callable[[int], Jit] = native.compiler,
     ) -> None:
         self.name, self.grid, self.block = name, grid, block
-        self.checks, self.facts = selected(checks), facts or Facts()
+        self.checks, self.facts, self.backwards = selected(checks), facts or Facts(), backwards
         self.blocks = grid[0] * grid[1] * grid[2]
         threads = block[0] * block[1] * block[2]
         if not 1 <= threads <= MAX_THREADS:
@@ -159,7 +161,11 @@ class SimKernel:
         while first < self.blocks and not state.stopped and state.found < MAX_FINDINGS:
             end = min(first + count, self.blocks)
             start = time.perf_counter()
-            self._launch(*addresses, ctypes.addressof(state), first, end)
+            if self.backwards:
+                for n in range(self.blocks - first, self.blocks - end, -1):
+                    self._launch(*addresses, ctypes.addressof(state), n - 1, n)
+            else:
+                self._launch(*addresses, ctypes.addressof(state), first, end)
             count = max(1, min(4 * count, int(count * _SLICE / max(time.perf_counter() - start, 1e-6))))
             first = end
 

@@ -15,7 +15,7 @@ from heron.errors import HeronError
 
 EVERY_OP = """\
 builtin.module {
-  func.func @k(%a: tensor<4x8xf32>, %o: tensor<4xf32>, %p: !llvm.ptr) -> tensor<4xf32> attributes {xla_gpu.entry} {
+  func.func @k(%a: tensor<4x8xf32>, %o: tensor<4xf32>, %p: !llvm.ptr, %words: tensor<4xi32>) -> tensor<4xf32> attributes {xla_gpu.entry} {
     %i = arith.constant 0 : index
     %x = xla_gpu.loop (%i)[%s] -> (%r, %q) in "(d0)[s0] -> (d0, s0 * 2), domain: d0 in [0, 3], s0 in [0, 7], \
 d0 + s0 in [0, 6]" iter_args(%acc = %o) -> (tensor<4xf32>) {
@@ -43,6 +43,13 @@ d0 + s0 in [0, 6]" iter_args(%acc = %o) -> (tensor<4xf32>) {
       %d = arith.addf %current, %current : f32
       xla_gpu.yield %d : f32
     }
+    %n0, %n1 = xla_gpu.fetch_add %e, %words[%i] : i32, tensor<4xi32> -> i32, tensor<4xi32>
+    %n2 = xla_gpu.atomic_load "acquire" %n1[%i] : tensor<4xi32> -> i32
+    %n3 = xla_gpu.atomic_store "release" %n2, %n1[%i] : i32, tensor<4xi32> -> tensor<4xi32>
+    %n4 = xla_gpu.match_any %n2
+    %n5 = xla_gpu.shuffle_from %n4, %e
+    %n6 = xla_gpu.llvm_load_atomic "acquire" "device" %p : !llvm.ptr -> i32
+    xla_gpu.llvm_store_atomic "release" "device" %n6, %p : i32, !llvm.ptr
     %b = xla_gpu.transpose_block %a[%i, %i], %t[%i] size 2 steps (8, 2) : tensor<4x8xf32>, tensor<4xf32>
     func.return %b : tensor<4xf32>
   }

@@ -1,0 +1,24 @@
+"""Radix sorts as custom calls: sorted operands; what is scratch memory is zero."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from heron.hlo.evaluation import sorting
+from heron.hlo.evaluation.libraries import target
+from heron.hlo.library import radix_sort
+
+if TYPE_CHECKING:
+    from heron.hlo.evaluator import Evaluator
+    from heron.hlo.instruction import Instruction
+
+
+@target(radix_sort.TARGET, with_evaluator=True)
+def sort(ev: Evaluator, i: Instruction, *operands: np.ndarray) -> tuple[Any, ...]:
+    """Stable, along the last dimension."""
+    permutation = sorting.order(ev, radix_sort.comparator_of(i), operands, operands[0].ndim - 1)
+    results = [np.take_along_axis(x, permutation, -1) for x in operands]
+    rest = i.shape.tuple_shapes[len(results) :]
+    return (*results, *(np.zeros(s.dims, s.element_type.dtype) for s in rest))

@@ -1,0 +1,111 @@
+"""sort-rewriter: long rows are sorted by the bytes of their keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from heron.analysis.radix_plan import Network, RadixPlan, plan_of
+from heron.analysis.sort_keys import keys_of
+from heron.hlo import shape as shapes
+from heron.hlo.instruction import Instruction
+from heron.hlo.library.radix_sort import TARGET
+from heron.hlo.module import Module
+from heron.hlo.types import U32
+from heron.passes.base import Constraint, Pass
+from heron.passes.building import is_static
+from heron.passes.context import PassContext
+from heron.passes.expand.expander import home
+from heron.passes.expand.stable_sort_expander import needs_positions
+from heron.passes.registry import register
+
+
+@register
+@dataclass(frozen=True)
+class SortRewriter(Pass):
+    """Makes sorts along the last dimension radix sorts, where the comparator orders by keys and a model says it pays.
+
+    Keys are integers, and floats in total order, as many as there are. A radix sort is stable, so positions that would
+    be sorted along to keep the order of equals are not. It reads and writes the operands once for each byte of the
+    keys; a bitonic network takes a number of kernels that grows with the square of the rows' logarithm, but just one
+    where a row fits into shared memory. The result has scratch memory: a copy of the operands if keys have two bytes or
+    more, and control words.
+
+    less {
+      a = f32[] parameter(0)
+      b = f32[] parameter(1)
+      ROOT l = pred[] compare(a, b), direction=LT, type=TOTALORDER
+    }
+
+    ROOT r = f32[4194304] sort(f32[4194304] x), dimensions={0}, is_stable=true, to_apply=less
+    ->
+    ...
+    """
+
+    name = "sort-rewriter"
+    #: rewrite whatever can be, whether or not it pays
+    always: bool = False
+    constraints = (
+        Constraint("sort-rewriter", "stable-sort-expander", "a radix sort is stable without positions sorted along"),
+        Constraint("sort-rewriter", "sort-fusion", "what is fused is sorted by comparing"),
+    )
+
+    def run(self, module: Module, ctx: PassContext) -> bool:
+        changed = False
+        for c in module.computations_to_rewrite():
+            for i in [i for i in c.instructions if i.opcode == "sort" and is_static(i)]:
+                plan = self._choose(i, ctx)
+                if plan is not None:
+                    c.replace(i, _call(i, plan))
+                    if i.parent is c:
+                        c.remove(i)
+                    changed = True
+        return changed
+
+    def _choose(self, i: Instruction, ctx: PassContext) -> RadixPlan | None:
+        """The plan, if there is one that pays."""
+        plan, why_not = _plan(i)
+        if plan is None or why_not:
+            ctx.decide(False, why_not, subject=i.name, object="radix sort")
+            return None
+        if ctx.target is None or self.always:
+            return plan
+        network = Network(plan.rows, plan.length, (*plan.sizes, *[4] * needs_positions(i)))
+        before, after = network.seconds(ctx.target), plan.seconds(ctx.target)
+        pays = ctx.decide(
+            after < before,
+            f"{plan.kernels} kernels that move {plan.moved / 1e6:.1f} MB, against a bitonic network of "
+            f"{network.kernels} that move {network.moved / 1e6:.1f} MB",
+            subject=i.name,
+            object="radix sort",
+            cost_before=before * 1e6,
+            cost_after=after * 1e6,
+        )
+        return plan if pays else None
+
+
+def _plan(i: Instruction) -> tuple[RadixPlan | None, str]:
+    """How it would be sorted, and why it cannot be."""
+    dims = i.operands[0].shape.dims
+    if i.dimensions[0] != len(dims) - 1:
+        return None, "the dimension sorted is not the last one"
+    if not i.operands[0].shape.num_elements or dims[-1] < 2:
+        return None, "there is nothing to sort"
+    keys = keys_of(i.to_apply)
+    if keys is None:
+        return None, "the comparator does not order by integers, or floats in total order"
+    plan = plan_of(dims, [o.shape.element_type.byte_size for o in i.operands], sum(k.bits // 8 for k in keys))
+    return plan, plan.refusal()
+
+
+def _call(i: Instruction, plan: RadixPlan) -> Instruction:
+    """The sort's results out of the custom call."""
+    c = home(i)
+    arrays = [o.shape.with_default_layout() for o in i.operands]
+    spare = arrays if plan.digits > 1 else []
+    result = shapes.tuple_([*arrays, *spare, shapes.array(U32, (plan.words,)).with_default_layout()])
+    made = c.add(
+        "custom-call", i.operands, result, like=i, custom_call_target=TARGET, called_computations=(i.to_apply,),
+        operand_layout_constraints=tuple(arrays),
+    )  # fmt: skip
+    parts = [c.add("get-tuple-element", [made], o.shape, like=i, index=n) for n, o in enumerate(i.operands)]
+    return c.add("tuple", parts, like=i) if i.shape.is_tuple else parts[0]
