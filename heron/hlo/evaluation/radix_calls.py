@@ -20,5 +20,5 @@ def sort(ev: Evaluator, i: Instruction, *operands: np.ndarray) -> tuple[Any, ...
     """Stable, along the last dimension."""
     permutation = sorting.order(ev, radix_sort.comparator_of(i), operands, operands[0].ndim - 1)
     results = [np.take_along_axis(x, permutation, -1) for x in operands]
-    rest = i.shape.tuple_shapes[len(results) :]
+    rest = (i.shape.tuple_shapes or ())[len(results) :]
     return (*results, *(np.zeros(s.dims, s.element_type.dtype) for s in rest))
