@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import time
+import contextlib
+import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -11,12 +13,16 @@ from heron.autotune.fragments import Fragment, executable_of
 from heron.errors import HeronError
 from heron.hlo.evaluator import evaluate
 from heron.options import Options
-from heron.runtime.cuda.array import put
+from heron.runtime.cuda.array import DeviceArray
 from heron.runtime.cuda.executable import CudaExecutable
+from heron.runtime.cuda.timer import SWEEP, Timer
+from heron.runtime.executable import Executable
 from heron.targets import Target
 
-#: runs before the clock starts, runs that are timed, and sets of arrays, so that caches hold nothing of the last run
-WARM_UP, RUNS, SETS = 3, 20, 4
+#: runs that do not count, and runs that do
+WARM_UP, RUNS = 3, 20
+#: a candidate whose first runs take so many times the quickest so far is not run more often
+HOPELESS = 3.0
 
 
 def inputs_of(fragment: Fragment, seed: int = 0) -> list[np.ndarray]:
@@ -38,25 +44,45 @@ def check(fragment: Fragment, got: np.ndarray, inputs: list[np.ndarray]) -> None
 
 
 class OnDevice:
-    """Measures on the GPU of this machine."""
+    """Measures on the GPU of this machine, by its own clock, on arrays that no cache holds.
 
-    def __init__(self, target: Target, options: Options) -> None:
-        self.target, self.options = target, options
+    ``build`` makes the program of a candidate.
+    """
+
+    def __init__(
+        self, target: Target, options: Options, build: Callable[..., Executable] = executable_of, sweep: int = SWEEP
+    ) -> None:
+        self.target, self.options, self.build, self.sweep = target, options, build, sweep
+        self._best: dict[str, float] = {}
 
     def __call__(self, fragment: Fragment, config: BlockConfig) -> float:
-        """Seconds of one run, the median of several over changing arrays. Raises RUN030 without a GPU, TUNE010."""
-        executable = executable_of(fragment, config, self.target, self.options)
+        """Seconds of one run, the median of several.
+
+        Raises RUN030 without a GPU, TUNE010 for a wrong result, RUN044 for a kernel that faults, and RUN054 when one
+        before it has taken the device along.
+        """
+        executable = self.build(fragment, config, self.target, self.options)
         assert isinstance(executable, CudaExecutable)
-        sets = [inputs_of(fragment, seed) for seed in range(SETS)]
-        check(fragment, executable(*sets[0]), sets[0])
+        inputs = inputs_of(fragment)
+        try:
+            check(fragment, executable(*inputs), inputs)
+            seconds = self._measure(executable, executable.put(inputs), self._best.get(fragment.key, math.inf))
+        finally:
+            with contextlib.suppress(HeronError):  # of a device that is lost
+                executable.unload()
+        self._best[fragment.key] = min(seconds, self._best.get(fragment.key, math.inf))
+        return seconds
+
+    def _measure(self, executable: CudaExecutable, arrays: list[DeviceArray], best: float) -> float:
         device = executable.device
-        arrays = [[put(a, device) for a in inputs] for inputs in sets]
-        seconds: list[float] = []
-        for n in range(WARM_UP + RUNS):
-            device.synchronize()
-            start = time.perf_counter()
-            executable.on_device(*arrays[n % SETS])
-            device.synchronize()
-            seconds.append(time.perf_counter() - start)
-        executable.unload()
-        return float(np.median(seconds[WARM_UP:]))
+        with device.at_work(executable.name):
+            timer = Timer(device, self.sweep)
+
+            def work() -> None:
+                executable.on_device(*arrays)
+
+            try:
+                first = timer.seconds(work, WARM_UP)
+                return first if first > HOPELESS * best else timer.seconds(work, RUNS, warm_up=0)
+            finally:
+                timer.close()

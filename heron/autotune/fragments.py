@@ -69,7 +69,7 @@ def _others(fusion: Instruction, chosen: BlockConfig, target: Target) -> tuple[B
     return tuple(w.config for w in ways if w.config != chosen and w.seconds <= WORSE * ways[0].seconds)
 
 
-class _AsFused(Compilation):
+class AsFused(Compilation):
     """A program whose kernels are chosen already: it is only scheduled."""
 
     def passes(self, until: str = "scheduled") -> Module:
@@ -83,4 +83,4 @@ def executable_of(fragment: Fragment, config: BlockConfig, target: Target, optio
     """The fragment alone with these tiles, ready to call. Raises what its compile raises."""
     module = fragment.module
     module.entry.root.extras["backend_config"] = config.text()
-    return _AsFused(module, target, options, Trace()).executable()
+    return AsFused(module, target, options, Trace()).executable()

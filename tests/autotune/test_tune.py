@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,14 +11,19 @@ import pytest
 
 from heron import lockfile, targets
 from heron.analysis.blocks.config import BlockConfig, config_of
-from heron.autotune.device import check, inputs_of
-from heron.autotune.fragments import Fragment, executable_of, fragments
+from heron.autotune.device import RUNS, WARM_UP, OnDevice, check, inputs_of
+from heron.autotune.fragments import AsFused, Fragment, executable_of, fragments
 from heron.autotune.tune import tune
 from heron.backends.compiler import Compilation
 from heron.errors import HeronError
 from heron.hlo.text import parse
 from heron.options import Options
+from heron.runtime.cuda.device import device
+from heron.runtime.cuda.executable import CudaExecutable
+from heron.runtime.executable import Executable
 from heron.trace import Trace
+from tests.rehearsal.compiling import learn, rehearsed
+from tests.rehearsal.driver import Recorder
 from tests.support import heron, program
 
 SM = targets.get("sm_90")
@@ -129,6 +135,85 @@ def test_a_choice_that_does_not_fit(tmp_path: Path) -> None:
     for wrong in (BlockConfig((64,)), BlockConfig((48, 64))):
         with pytest.raises(HeronError, match="TUNE003"):
             compiled(Options(triton="on", lock=str(locked(tmp_path, lambda _, w=wrong: w))))
+
+
+class OnRecorder(OnDevice):
+    """Measures on a rehearsed device."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__(SM, Options(), self._build, sweep=1 << 20)
+        self.recorder = recorder
+
+    def _build(self, fragment: Fragment, config: BlockConfig, target: targets.Target, options: Options) -> Executable:
+        made = executable_of(fragment, config, target, options)
+        assert isinstance(made, CudaExecutable)
+        module = fragment.module
+        module.entry.root.extras["backend_config"] = config.text()
+        learn(made, module, self.recorder, options, AsFused)
+        return made
+
+
+def few() -> Fragment:
+    """A fragment with three candidates."""
+    found = swiglu()[0]
+    return dataclasses.replace(found, candidates=found.candidates[:3])
+
+
+def test_times_are_the_devices() -> None:
+    """Read after warm-up, by events; the quickest is kept at once, and no memory."""
+    fragment, kept = few(), []
+    with rehearsed() as recorder:
+        measure = OnRecorder(recorder)
+        times = iter([5e-5, 2e-5, 9e-5])
+
+        def timed(fragment: Fragment, config: BlockConfig) -> float:
+            recorder.durations["gemm"] = next(times)
+            return measure(fragment, config)
+
+        result = tune([fragment], "sm_90", timed, keep=kept.append)
+        assert not result.refused and result.choices == kept
+        (choice,) = kept
+        assert choice.choice == str(fragment.candidates[1]) and choice.runner_up == str(fragment.candidates[0])
+        assert choice.microseconds == pytest.approx(20, rel=1e-3)
+        assert choice.runner_up_microseconds == pytest.approx(50, rel=1e-3)
+        launched = sum("gemm" in name for name in recorder.launched)
+        full = 1 + 1 + WARM_UP + RUNS  # checked, warmed up, a first look, timed
+        assert launched == 2 * full + full - RUNS  # the last is more than three times the best
+        assert device().memory.statistics.in_use == 0 or device().memory.trim() is None
+        assert device().memory.statistics.in_use == 0
+
+
+@pytest.mark.parametrize("lasting", [False, True])
+def test_a_candidate_that_faults(lasting: bool) -> None:
+    """Others go on, unless the device is lost to the process: then what was found is kept."""
+    fragment = few()
+    with rehearsed(lasting=lasting) as recorder:
+        measure = OnRecorder(recorder)
+
+        def faulty(fragment: Fragment, config: BlockConfig) -> float:
+            recorder.faults.clear()
+            if config == fragment.candidates[1]:
+                recorder.faults.add("gemm_fusion_multiply")
+            return measure(fragment, config)
+
+        result = tune([fragment, fragment], "sm_90", faulty)
+        assert [r[1] for r in result.refused] == [str(fragment.candidates[1])] * (1 if lasting else 2)
+        assert "faulted" in result.refused[0][2]
+        assert ("is lost" in result.stopped) == lasting and len(result.skipped) == int(lasting)
+        assert result.choices[0].choice == str(fragment.candidates[0])
+
+
+def test_an_interrupt_keeps_what_was_found() -> None:
+    found = swiglu()
+
+    def measure(fragment: Fragment, config: BlockConfig) -> float:
+        if config == fragment.candidates[1]:
+            raise KeyboardInterrupt
+        return 1e-6
+
+    result = tune(found, "sm_90", measure)
+    assert result.stopped == "interrupted" and result.skipped == [found[1].fusion.name]
+    assert [c.choice for c in result.choices] == [str(found[0].candidates[0])]
 
 
 def test_the_verb() -> None:

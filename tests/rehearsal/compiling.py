@@ -40,11 +40,17 @@ def compile(
     return made
 
 
-def learn(executable: CudaExecutable, module: Module, recorder: Recorder, options: Options) -> None:
-    """Teach the recorder the kernels of a program."""
+def learn(
+    executable: CudaExecutable,
+    module: Module,
+    recorder: Recorder,
+    options: Options,
+    make: type[Compilation] = Compilation,
+) -> None:
+    """Teach the recorder the kernels of a program. ``make``: how it is compiled."""
     program = executable.program
     target = dataclasses.replace(get(executable.target), sim=True)
-    simulated = Compilation(module, target, options, Trace())
+    simulated = make(module, target, options, Trace())
     _, uses = simulated.lowered
     assert set(uses) == set(program.kernels), "the simulated program has other kernels"
     machine, simulation = simulated.machine, Simulation("")

@@ -52,7 +52,7 @@ def command(
     from heron.autotune.device import OnDevice
     from heron.autotune.fragments import fragments
     from heron.autotune.tune import tune
-    from heron.lockfile import Lock, read
+    from heron.lockfile import Choice, Lock, read
 
     machine, options = targets.get(target), make_options(settings)
     if machine.kind != "gpu":
@@ -70,16 +70,20 @@ def command(
     def tell(line: str) -> None:
         click.echo(line, err=True)
 
-    result = tune(found, machine.machine, OnDevice(machine, options), budget=budget, progress=tell)
+    def keep(choice: Choice) -> None:
+        kept.add(choice)
+        kept.write(lock)
+
+    result = tune(found, machine.machine, OnDevice(machine, options), budget=budget, progress=tell, keep=keep)
     if found and not result.choices and result.refused:
         name, config, why = result.refused[0]
         raise HeronError("TUNE012", f"no candidate of '{name}' could be measured", why=f"{config}: {why}")
-    for choice in result.choices:
-        kept.add(choice)
     kept.write(lock)
     if as_json:
-        return print_json({"choices": len(result.choices), "refused": result.refused, "skipped": result.skipped})
+        facts = {"refused": result.refused, "skipped": result.skipped, "stopped": result.stopped}
+        return print_json({"choices": len(result.choices), **facts})
     lines = [f"{c.what}: {c.choice}, {c.microseconds:.2f} us" for c in result.choices]
     lines += [f"{name}: {config} refused: {why}" for name, config, why in result.refused]
-    lines += [f"{name}: no time was left" for name in result.skipped]
+    lines += [f"{name}: {result.stopped or 'no time was left'}" for name in result.skipped]
+    lines += [f"stopped: {result.stopped}; run it again with what is missing"] if result.stopped else []
     print_text("\n".join([*lines, f"{len(result.choices)} choices in {lock}"]))
