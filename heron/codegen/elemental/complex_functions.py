@@ -51,7 +51,7 @@ def exponential(e: FunctionEmitter, z: Pair) -> Pair:
 
 
 def exponential_minus_one(e: FunctionEmitter, z: Pair) -> Pair:
-    """expm1(x)·cos y - 2·sin²(y/2), so that nothing cancels near 0; far out the exponential itself."""
+    """expm1(x)·cos y - 2·sin²(y/2), so that nothing cancels near 0; far out the exponential itself, NaN at its ends."""
     x, y = parts(e, z)
     half = (y * 0.5).apply(math.SinOp)
     re = x.apply(math.ExpM1Op) * y.apply(math.CosOp) - half * half * 2.0
@@ -59,6 +59,7 @@ def exponential_minus_one(e: FunctionEmitter, z: Pair) -> Pair:
     whole_re, whole_im = parts(e, exponential(e, z))
     near = y.is_finite() & (x < _limit(x))
     re, im = near.choose(re, whole_re - 1.0), near.choose(im, whole_im)
+    re, im = (y.is_infinite().choose(x.of(float("nan")), part) for part in (re, im))
     on_axis = y.equals(0)
     return joined(on_axis.choose(x.apply(math.ExpM1Op), re), on_axis.choose(y, im))
 
@@ -248,8 +249,10 @@ def atanh(e: FunctionEmitter, z: Pair) -> Pair:
 
 
 def tan(e: FunctionEmitter, z: Pair) -> Pair:
-    """-i·tanh(i·z)."""
-    return _times_i(tanh(e, _times_i(z, e)), e, -1)
+    """-i·tanh(i·z), but NaN at the ends of the real axis."""
+    x, y = parts(e, z)
+    re, im = parts(e, _times_i(tanh(e, _times_i(z, e)), e, -1))
+    return joined(re, (x.is_infinite() & y.equals(0)).choose(x.of(float("nan")), im))
 
 
 def sine(e: FunctionEmitter, z: Pair) -> Pair:

@@ -318,7 +318,7 @@ class Tan(Transcendental):
     """The tangent."""
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
-        return np.tan(x)
+        return complex_math.tangent(x) if t.is_complex else np.tan(x)
 
 
 @op("sinh")
