@@ -76,14 +76,14 @@ def exponential_minus_one(z: np.ndarray) -> np.ndarray:
     half = np.sin(y / 2)
     near = pair(np.expm1(x) * np.cos(y) - 2 * half * half, np.exp(x) * np.sin(y))
     result = np.where(np.isfinite(y) & (x < 700), near, np.exp(z) - 1)  # exp is in range there
-    result = np.where(np.isinf(y), pair(np.nan, np.nan), result)
+    result = np.where(np.isinf(y), complex(np.nan, np.nan), result)
     return np.where(y == 0, pair(np.expm1(x), y), result)
 
 
 def tangent(z: np.ndarray) -> np.ndarray:
     """NaN at the ends of the real axis, as XLA has it; Annex G leaves 0 as the imaginary part."""
     x, y = _parts(z)
-    return np.where(np.isinf(x) & (y == 0), pair(np.nan, np.nan), np.tan(z))
+    return np.where(np.isinf(x) & (y == 0), complex(np.nan, np.nan), np.tan(z))
 
 
 def log_plus_one(z: np.ndarray) -> np.ndarray:
