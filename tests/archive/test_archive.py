@@ -17,6 +17,7 @@ from heron.archive.plain import decode, encode
 from heron.cli import compare, values
 from heron.errors import HeronError
 from heron.options import Options
+from heron.targets import libcuda
 from tests.rehearsal.compiling import learn, rehearsed
 from tests.runtime.cuda.programs import DIAMOND, LOOPS, RANDOM, SUM, close, matrices, parse
 from tests.support import golden_values, program
@@ -52,6 +53,25 @@ def test_a_program_for_a_gpu_is_saved_without_one(tmp_path: Path) -> None:
         close(back(*arrays), module, *arrays)
     with rehearsed(capability=(8, 0)), pytest.raises(HeronError, match="RUN041"):
         heron.load(tmp_path / "app.heron")(*arrays)
+
+
+def test_code_of_block_kernels_is_for_one_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its machine code is in the file; where there is no GPU, or another one, the error says so."""
+    module = parse(program("matmul_bf16_gelu", platform="cuda").read_text())
+    archive.save(heron.compile(module, target="sm_90"), tmp_path / "app.heron")
+    arrays = values.random(module, 0)
+    back = heron.load(tmp_path / "app.heron")
+    assert all(i.code.startswith(b"\x7fELF") and i.sm == "sm_90a" for i in back.program.images)
+    with rehearsed() as recorder:
+        learn(back, module, recorder, Options())
+        back.run(arrays)
+    with rehearsed(capability=(10, 0), name="B200"), pytest.raises(HeronError, match="RUN041") as caught:
+        heron.load(tmp_path / "app.heron").run(arrays)
+    assert "B200" in str(caught.value) and "sm_90" in str(caught.value)
+    monkeypatch.setattr(libcuda, "library", lambda: None)
+    with pytest.raises(HeronError, match="RUN030") as caught:
+        heron.load(tmp_path / "app.heron").run(arrays)
+    assert "no CUDA driver is installed" in str(caught.value)
 
 
 def test_a_later_gpu_compiles_the_ptx(tmp_path: Path) -> None:

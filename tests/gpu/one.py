@@ -52,9 +52,13 @@ class Run:
         module = heron.parse(program(self.name, self.small, platform="cuda").read_text())
         options = Options(graphs=self.graphs)
         if self.recorder is not None:
-            from tests.rehearsal.compiling import compile
+            from tests.rehearsal.compiling import compile, learn
 
-            return compile(module, self.recorder, options=options)
+            if not (self.graphs and self.prepared):
+                return compile(module, self.recorder, options=options)
+            made = prepare.find(self.prepared, self.name, self.small).executable
+            learn(made, module, self.recorder, options)
+            return made
         if self.graphs:
             return prepare.find(self.prepared, self.name, self.small).executable
         from heron.backends import compiler  # not needed for programs that were prepared

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
@@ -27,6 +28,13 @@ def _entry(name: str, use: KernelUse) -> KernelEntry:
     launch = use.kernel.launch
     outputs = frozenset(n for n, a in enumerate(use.kernel.args) if a.kind == "out")
     return KernelEntry(name, launch.grid, launch.block, outputs, story=story(use.instruction))
+
+
+def made_for(ptx: str) -> str:
+    """The machine PTX names; Triton's is for all that one machine has, ``sm_90a``, which no other runs."""
+    found = re.search(r"^\s*\.target\s+(\w+)", ptx, re.M)
+    assert found is not None
+    return found[1]
 
 
 class CompiledGpu(CudaExecutable):
@@ -64,7 +72,7 @@ class CompiledGpu(CudaExecutable):
         table = dict(self._table)
         for name, block in self.blocks.items():
             table[name] = replace(table[name], image=len(images), shared=block.shared, zeros=block.scratch_pointers)
-            images.append(Image(block.cubin, self.sm, block.ptx.encode()))
+            images.append(Image(block.cubin, made_for(block.ptx), block.ptx.encode()))
         return GpuProgram(self._thunks, table, tuple(images), self.sm, self._graphs)
 
     @cached_property

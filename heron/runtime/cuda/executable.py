@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from abc import abstractmethod
 from collections.abc import Sequence as Seq
 from typing import Any
@@ -137,7 +136,7 @@ class CudaExecutable(Executable):
     def _run(self, loaded: Loaded, bases: list[int]) -> None:
         """Enqueue the program, with ``HERON_CUDA_STEPS=1`` step by step; the trace keeps what did not go as planned."""
         before = len(loaded.notes)
-        if os.environ.get("HERON_CUDA_STEPS") == "1":
+        if loaded.by_steps:
             _by_steps(loaded, bases)
         else:
             loaded.run(bases)

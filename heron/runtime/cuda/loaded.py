@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -65,7 +66,8 @@ class _Slot:
 class Loaded:
     """A program on a device. Whoever runs it holds the device's lock.
 
-    ``notes`` collects what did not go as planned: graphs the driver refused, with its reason.
+    ``notes`` collects what did not go as planned: graphs the driver refused, with its reason. ``by_steps``: whether
+    whoever runs it is to wait for each step (``HERON_CUDA_STEPS=1``).
     """
 
     def __init__(self, device: Device, program: GpuProgram, allocations: Sequence[Allocation]) -> None:
@@ -73,6 +75,7 @@ class Loaded:
         self.epoch = device.epoch
         self.allocations = allocations
         self.notes: list[str] = []
+        self.by_steps = os.environ.get("HERON_CUDA_STEPS") == "1"
         self._kept: list[tuple[int, int]] = []
         self._commands: dict[int, Command] = {}
         self._helpers: dict[str, int] = {}
