@@ -83,7 +83,8 @@ class Compilation:
 
         module = self.scheduled
         with self.trace.stage("buffers"):
-            return assign(module, alignment=self.machine.alignment, can_share=self.machine.can_share)
+            m = self.machine
+            return assign(module, alignment=m.alignment, can_share=m.can_share, scratch_bytes=m.scratch_bytes)
 
     @cached_property
     def lowered(self) -> tuple[Sequence, dict[str, KernelUse]]:

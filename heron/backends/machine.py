@@ -44,6 +44,10 @@ class Machine(ABC):
         """What its kernels may compute in place."""
         return computes_in_place(i, operand, output_index)
 
+    def scratch_bytes(self, i: Instruction) -> int:  # noqa: ARG002
+        """What an instruction needs while it runs, beside its operands and its result."""
+        return 0
+
     @abstractmethod
     def build(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from heron.analysis.alias import AliasSets, Clash
@@ -19,6 +20,9 @@ from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
 from heron.hlo.shape import Shape, ShapeIndex
 
+#: bytes an instruction needs while it runs
+ScratchBytes = Callable[[Instruction], int]
+
 
 def assign(
     module: Module,
@@ -26,6 +30,7 @@ def assign(
     alignment: int = 64,
     can_share: CanShare = reads_in_step,
     reuse_outputs: bool = True,
+    scratch_bytes: ScratchBytes = lambda _: 0,
 ) -> BufferAssignment:
     """Give every value of `module` its place. The module needs a schedule and must have been through copy-insertion.
 
@@ -33,6 +38,7 @@ def assign(
         alignment: offsets in temp are multiples of this.
         can_share: what a kernel may compute in place; by default elementwise reads at the written index.
         reuse_outputs: whether temporaries may lie in an output's memory while the output is not yet there.
+        scratch_bytes: memory an instruction needs while it runs, beside its operands and its result.
 
     Raises BUF003 (no schedule, or an old one), BUF005 (two values that must share a buffer live at once: the module has
     not been through copy-insertion), BUF006 (aliases of arrays that are not there, differ in size, or are
@@ -51,7 +57,7 @@ def assign(
             raise _unresolved(f, clash)
     for source, target in in_step:
         sets.join(source, target)
-    return _lay_out(module, flow, sets, alignment, reuse_outputs)
+    return _lay_out(module, flow, sets, alignment, reuse_outputs, scratch_bytes)
 
 
 def _unresolved(f: Flow, clash: Clash) -> HeronError:
@@ -110,7 +116,14 @@ def _braced(index: ShapeIndex) -> str:
     return "{" + ",".join(map(str, index)) + "}"
 
 
-def _lay_out(module: Module, flow: Dataflow, sets: AliasSets, alignment: int, reuse_outputs: bool) -> BufferAssignment:
+def _lay_out(
+    module: Module,
+    flow: Dataflow,
+    sets: AliasSets,
+    alignment: int,
+    reuse_outputs: bool,
+    scratch_bytes: ScratchBytes,
+) -> BufferAssignment:
     found = BufferAssignment(module, flow, sets, [], {}, [], alignment=alignment)
     spaces: dict[int, _Space] = {}
     numbers = {out: n for n, out in enumerate(flow.outputs)}
@@ -135,6 +148,13 @@ def _lay_out(module: Module, flow: Dataflow, sets: AliasSets, alignment: int, re
         found.slices.update((v, Slice(own.number, 0, v.size)) for v in values)
         if own.kind == "output" and reuse_outputs and size:
             space.shelves.append((Shelf(size, intervals), own))
+    timeline = sets.liveness.timeline
+    for i in timeline.order:
+        size = scratch_bytes(i)
+        if size:
+            window = beside.window(i) or (timeline.start[i], timeline.end[i])
+            block = Block(-(-size // alignment) * alignment, [window], size)
+            spaces.setdefault(0, _Space()).scratch.append((block, i))
     for number in sorted(spaces):
         _lay_out_temporaries(found, number, spaces[number], beside)
     found.outputs += [found.slices[out] for out in flow.outputs]
@@ -147,18 +167,20 @@ def _first_tick(hold: tuple[int, int, Value]) -> int:
 
 @dataclass(slots=True)
 class _Space:
-    """What is in one memory space: temporaries to place, those of what async-starts call, each start's together, and
-    outputs with room to spare before they are there."""
+    """What is in one memory space: temporaries to place, those of what async-starts call, each start's together,
+    outputs with room to spare before they are there, and what instructions need while they run."""
 
     blocks: list[tuple[Block, list[Value]]] = field(default_factory=list)
     started: dict[Instruction, list[tuple[Block, list[Value]]]] = field(default_factory=dict)
     shelves: list[tuple[Shelf, Allocation]] = field(default_factory=list)
+    scratch: list[tuple[Block, Instruction]] = field(default_factory=list)
 
 
 def _lay_out_temporaries(found: BufferAssignment, number: int, space: _Space, beside: Asynchronous) -> None:
     """Give the temporaries of a memory space their places, in outputs or in its scratch allocation."""
     whole = {s: Block(pack([b for b, _ in of]), [beside.windows[s]]) for s, of in space.started.items()}
-    size = pack([*(b for b, _ in space.blocks), *whole.values()], [s for s, _ in space.shelves])
+    needed = [b for b, _ in space.scratch]
+    size = pack([*(b for b, _ in space.blocks), *whole.values(), *needed], [s for s, _ in space.shelves])
     for start, block in whole.items():
         for inner, values in space.started[start]:
             inner.shelf, inner.offset = block.shelf, block.offset + inner.offset
@@ -166,11 +188,16 @@ def _lay_out_temporaries(found: BufferAssignment, number: int, space: _Space, be
     temp = Allocation(len(found.allocations), "temp", size, memory_space=number)
     if size or any(b.shelf < 0 for b, _ in space.blocks):  # values without bytes too lie in what there is
         found.allocations.append(temp)
+
+    def home_of(block: Block) -> Allocation:
+        return space.shelves[block.shelf][1] if block.shelf >= 0 else temp
+
     for block, values in space.blocks:
-        home = space.shelves[block.shelf][1] if block.shelf >= 0 else temp
+        home = home_of(block)
         home.values += values
         found.slices.update((v, Slice(home.number, block.offset, v.size)) for v in values)
-    found.peak_bytes += peak_of([b for b, _ in space.blocks if b.shelf < 0])
+    found.scratch.update((i, Slice(home_of(b).number, b.offset, b.bytes)) for b, i in space.scratch)
+    found.peak_bytes += peak_of([b for b in (*(b for b, _ in space.blocks), *needed) if b.shelf < 0])
 
 
 def _own_allocation(number: int, size: int, values: list[Value], outputs: dict[Value, int]) -> Allocation | None:

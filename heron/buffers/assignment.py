@@ -79,7 +79,8 @@ class BufferAssignment:
     """Where every value of a scheduled module lives.
 
     ``allocations[n]`` has number n. `slice_of` answers for any part of any instruction of a computation that runs
-    (not inside fusions). ``outputs[n]``: the slice of flat output n. ``peak_bytes``: most temp bytes in use at once;
+    (not inside fusions). ``outputs[n]``: the slice of flat output n. ``scratch[i]``: memory that nothing else uses
+    while `i` runs, for instructions that asked for some. ``peak_bytes``: most temp bytes in use at once;
     ``temp_bytes`` is that plus what packing lost.
     """
 
@@ -91,6 +92,7 @@ class BufferAssignment:
     outputs: list[Slice]
     peak_bytes: int = 0
     alignment: int = 64
+    scratch: dict[Instruction, Slice] = field(default_factory=dict)
 
     def slice_of(self, i: Instruction, index: ShapeIndex = ()) -> Slice:
         """The slice of part `index` of `i`'s result. Raises BUF002 for tuples, tokens and unknown instructions."""

@@ -33,6 +33,11 @@ class Asynchronous:
                 self._starts[c] = caller
                 self.windows[caller] = timeline.start[caller], _done(caller, timeline)
 
+    def window(self, i: Instruction) -> Interval | None:
+        """When `i` may be running, if that is beside the program; None for what is in its order."""
+        start = self._starts.get(i.parent) if i.parent is not None else None
+        return None if start is None else self.windows[start]
+
     def starts(self, values: Iterable[Value]) -> set[Instruction]:
         """The async-starts (the outermost) inside which one of `values` is made."""
         if not self._starts:

@@ -65,7 +65,7 @@ class ConvolutionThunk:
 @dataclass(frozen=True, slots=True)
 class FftThunk:
     """A Fourier transform of the last ``len(lengths)`` dimensions of a row-major operand of `dims`; ``kind`` as HLO has
-    it.
+    it. ``scratch``: as large as the operand, where the kind needs it.
     """
 
     operand: Slice
@@ -75,6 +75,7 @@ class FftThunk:
     dims: tuple[int, ...]
     element_type: ElementType
     source: str
+    scratch: Slice | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +220,7 @@ def show(sequence: Sequence, indent: str = "") -> str:
             case FftThunk():
                 lengths = "x".join(map(str, t.lengths))
                 places = f"{place(t.out)} = {place(t.operand)}"
+                places += "" if t.scratch is None else f", scratch {place(t.scratch)}"
                 lines.append(f"{indent}{t.kind} {lengths} {t.element_type} {places}  // {t.source}")
             case CopyThunk():
                 lines.append(f"{indent}copy {place(t.target)} = {place(t.origin)}  // {t.source}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from heron.backends.cpu.compilers import Compilers
 from heron.backends.cpu.portions import portions
+from heron.backends.library.fft import scratch_bytes
 from heron.backends.lower import KernelUse
 from heron.backends.machine import Machine, lowered_text, no_stage
 from heron.backends.memory import CPU_ALIGNMENT
@@ -42,6 +43,9 @@ class CpuMachine(Machine):
 
     def can_share(self, i: Instruction, operand: int, output_index: ShapeIndex) -> bool:
         return computes_in_place(i, operand, output_index)
+
+    def scratch_bytes(self, i: Instruction) -> int:
+        return scratch_bytes(i)
 
     def pipelines(self) -> dict[str, Pipeline]:
         from heron.backends.cpu import pipeline

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from heron.backends.library.host import call, library_call, memory_order
 from heron.hlo.instruction import Instruction
 from heron.hlo.shape import Shape
-from heron.runtime.cpu.fft import obstacle
+from heron.runtime.cpu.fft import obstacle, stages
 from heron.runtime.cuda.libraries.cufft import Fft
 from heron.runtime.library.fft import Transform
 from heron.runtime.thunks import FftThunk, Thunk
@@ -28,8 +28,17 @@ def fft(lowering: Lowering, i: Instruction) -> list[Thunk]:
     if lowering.trace.decide(Decision(why is None, why or "lines fill vectors", "fft", i.name, "kernel")):
         shape = operand.shape
         place, out = lowering.slice(operand), lowering.slice(i)
-        return [FftThunk(place, out, kind, lengths, shape.dims, shape.element_type, i.name)]
+        scratch = lowering.buffers.scratch.get(i)
+        return [FftThunk(place, out, kind, lengths, shape.dims, shape.element_type, i.name, scratch)]
     return call(lowering, i, routine, "scipy.fft")
+
+
+def scratch_bytes(i: Instruction) -> int:
+    """What a transform by code of our own needs on the CPU beside its operand and result."""
+    if i.opcode != "fft" or _obstacle(i) is not None:
+        return 0
+    is_used = any(s.target == "scratch" for s in stages(i.fft_type, tuple(i.fft_length), i.operands[0].shape.dims))
+    return i.operands[0].shape.byte_size if is_used else 0
 
 
 def _obstacle(i: Instruction) -> str | None:

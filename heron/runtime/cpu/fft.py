@@ -111,21 +111,15 @@ def write_fft(w: ProgramWriter, t: FftThunk) -> None:
     if not prod(t.dims):
         return
     places = {"operand": w.pointer(t.operand), "out": w.pointer(t.out)}
-    found = stages(t.kind, t.lengths, t.dims)
-    is_scratch = any(s.target == "scratch" for s in found)
-    if is_scratch:
-        w.declare("malloc", "ptr @malloc(i64)")
-        w.declare("free", "void @free(ptr)")
-        places["scratch"] = w.value(f"call ptr @malloc(i64 {t.operand.size})")
+    if t.scratch is not None:
+        places["scratch"] = w.pointer(t.scratch)
     w.declare(DRIVER, f"void @{DRIVER}(ptr, i64, i64)", fft_code.driver_address)
     element = part_type(t.element_type)
-    for stage in found:
+    for stage in stages(t.kind, t.lengths, t.dims):
         groups = ceil(stage.lines / fft_code.lanes(element))
         work = stage.length * fft_code.lanes(element) * max(1.0, log2(stage.length))
         args = [places[stage.origin], places[stage.target], _job(w, stage, element, groups)]
         write_range(w, DRIVER, args, stage.sets * groups, max(1, round(_PORTION / work)))
-    if is_scratch:
-        w.line(f"call void @free(ptr {places['scratch']})")
 
 
 def _job(w: ProgramWriter, s: Stage, element: ElementType, groups: int) -> str:

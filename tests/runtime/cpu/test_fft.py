@@ -10,11 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import heron
+from heron import targets
 from heron.backends import compile
+from heron.backends.compiler import Compilation
+from heron.cli import values
+from heron.hlo.evaluator import evaluate
 from heron.hlo.module import Module
 from heron.hlo.types import F64
 from heron.options import Options
 from heron.runtime.cpu import fft, fft_code
+from heron.trace import Trace
 from tests.backends.agree import assert_agrees, program
 
 KINDS = ("FFT", "IFFT", "RFFT", "IRFFT")
@@ -106,6 +111,39 @@ def test_ends_of_a_real_line_are_real() -> None:
     (wanted,) = compile(module, "cpu").run([x])
     x[:, [0, -1]] += 5j
     np.testing.assert_array_equal(compile(module, "cpu").run([x])[0], wanted)
+
+
+PLANES = """HloModule planes
+
+ENTRY e {
+  x = c64[32,32,17] parameter(0)
+  n = c64[32,32,17] negate(x)
+  p = f32[32,32,32] fft(n), fft_type=IRFFT, fft_length={32,32}
+  t = f32[32,32,32] tanh(p)
+  b = c64[32,32,17] fft(t), fft_type=RFFT, fft_length={32,32}
+  s = c64[32,32,17] add(b, n)
+  q = f32[32,32,32] fft(s), fft_type=IRFFT, fft_length={32,32}
+  ROOT r = (f32[32,32,32], f32[32,32,32]) tuple(q, p)
+}
+"""
+
+
+def test_scratch_is_planned_with_all_other_memory() -> None:
+    """Planes back to real numbers have lines between their two stages, which live as long as the transform runs."""
+    module = heron.parse(PLANES)
+    done = Compilation(module, targets.get("cpu"), Options(), Trace())
+    buffers, timeline = done.buffers, done.buffers.sets.liveness.timeline
+    assert [(i.opcode, s.size) for i, s in buffers.scratch.items()] == [("fft", 8 * 32 * 32 * 17)] * 2
+    for i, scratch in buffers.scratch.items():
+        now = timeline.start[i]
+        for value, place in buffers.slices.items():
+            held = any(first <= now <= last for first, last in buffers.sets.liveness.intervals[value])
+            assert not (held and place.overlaps(scratch)), value.name
+    made = compile(module, "cpu")
+    assert made.stage("thunks").count("scratch #") == 2 and made.memory["temp"] == buffers.temp_bytes
+    inputs = values.random(module, 0)
+    for got, wanted in zip(made.run(inputs), evaluate(module, *inputs), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(
