@@ -57,7 +57,7 @@ def optimise() -> Pipeline:
             # the computations of maps and reductions stand inside kernels, which have no branches
             get("conditional-to-select"),
             get("map-inliner"),
-            get("reduce-window-rewriter", block=1024, enough=256),
+            get("reduce-window-rewriter", block=1024, enough=256, single_pass=True),
             simplification(),
             # loops and branches, now that their conditions are as simple as they get
             get("while-loop-unroller"),
@@ -141,6 +141,8 @@ def fuse() -> Pipeline:
             get("variadic-op-splitter"),
             # what a sort computes itself need not be there for others
             get("sort-fusion"),
+            # what it reads is computed in its kernel, as far as nobody else reads it
+            get("scan-rewriter"),
             get("priority-fusion"),
             get("dce"),
             get("update-fusion"),

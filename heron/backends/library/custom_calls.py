@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 from heron.backends.library import linalg
 from heron.backends.library.host import call
 from heron.backends.library.radix_sort import radix_sort as sort
+from heron.backends.library.single_scan import single_scan
 from heron.errors import HeronError
 from heron.hlo import custom_calls
 from heron.hlo.computation import Computation
 from heron.hlo.evaluation import libraries
 from heron.hlo.ffi_attributes import read_attributes
 from heron.hlo.instruction import Instruction
-from heron.hlo.library import radix_sort
+from heron.hlo.library import radix_sort, scan
 from heron.hlo.module import Module
 from heron.runtime.library import ffi
 from heron.runtime.library.callbacks import Callback, find
@@ -50,6 +51,8 @@ def custom_call(lowering: Lowering, i: Instruction) -> list[Thunk]:
         return lowering.alone(i)
     if target == radix_sort.TARGET:
         return sort(lowering, i)
+    if target == scan.TARGET:
+        return single_scan(lowering, i)
     if linalg.knows(target):
         return linalg.custom_call(lowering, i)
     if (address := ffi.find(target)) is not None:

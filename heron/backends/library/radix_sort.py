@@ -20,6 +20,7 @@ def radix_sort(lowering: Lowering, i: Instruction) -> list[Thunk]:
     """Clear, count, and a pass for each byte of the keys: to and fro between the copies and the results, where the last
     one ends. Raises GEN017 on a machine other than a GPU, or for a comparator without keys.
     """
+    from heron.codegen.heroes import control_words
     from heron.codegen.heroes import sort_radix_gpu as hero
 
     comparator = comparator_of(i)
@@ -37,7 +38,12 @@ def radix_sort(lowering: Lowering, i: Instruction) -> list[Thunk]:
     def key(step: str) -> tuple[object, ...]:
         return ("radix sort", step, shapes, fingerprint(comparator))
 
-    thunks = lowering.run(i, key("clear"), lambda name: [hero.emit_clear(sort, f"{name}_clear", target)], (control,))
+    thunks = lowering.run(
+        i,
+        ("clear", plan.words),
+        lambda name: [control_words.emit_clear(plan.words, "sort", f"{name}_clear", target)],
+        (control,),
+    )
     counting = (*given, control)
     thunks += lowering.run(i, key("count"), lambda name: [hero.emit_count(sort, f"{name}_count", target)], counting)
     origin = given

@@ -118,6 +118,19 @@ class MatchAnyOp(IRDLOperation):
 
 
 @irdl_op_definition
+class BallotOp(IRDLOperation):
+    """A bit for each lane of the warp for which the condition holds. All lanes must come."""
+
+    name = "xla_gpu.ballot"
+    condition = operand_def(IntegerType(1))
+    result = result_def(IntegerType(32))
+    assembly_format = "$condition attr-dict"
+
+    def __init__(self, condition: SSAValue) -> None:
+        Operation.__init__(self, operands=[condition], result_types=[IntegerType(32)])
+
+
+@irdl_op_definition
 class ShuffleFromOp(IRDLOperation):
     """The value of the lane whose number each lane says. All lanes must come."""
 

@@ -22,6 +22,7 @@ emitted, so that nothing has to be re-indexed afterwards (`reindex`); an access 
 | `shuffle_first (values) of N` | the values of the first lane of each N |
 | `transpose_block %s[idx…], %t[idx…]` | writes a square block of `%s` into `%t`, turned |
 | `shuffle_from %v, %lane` | the value of the lane that each lane names |
+| `ballot %c` | a bit for each lane of the warp where it holds |
 | `match_any %v` | a bit for each lane of the warp with the same value |
 | `atomic_rmw %t[idx…]` | replaces one element by its body's result, atomically |
 | `fetch_add %v, %t[idx…]` | adds to one element, atomically; its result is what was there |
@@ -36,6 +37,7 @@ from xdsl.ir import Dialect
 from heron.codegen.dialects.device_memory import (
     AtomicLoadOp,
     AtomicStoreOp,
+    BallotOp,
     FetchAddOp,
     MatchAnyOp,
     ShuffleFromOp,
@@ -73,6 +75,7 @@ XlaGpu = Dialect(
         ShuffleFirstOp,
         ShuffleFromOp,
         MatchAnyOp,
+        BallotOp,
         TransposeBlockOp,
         AtomicRMWOp,
         FetchAddOp,
@@ -87,8 +90,8 @@ XlaGpu = Dialect(
 )
 
 __all__ = [
-    "AllocateSharedOp", "ApplyIndexingOp", "AtomicLoadOp", "AtomicRMWOp", "AtomicStoreOp", "FetchAddOp", "INDEX",
-    "IndexingMapAttr", "LLVMAtomicLoadOp", "LLVMAtomicRMWOp", "LLVMAtomicStoreOp", "LLVMCmpXchgOp", "LoopOp",
+    "AllocateSharedOp", "ApplyIndexingOp", "AtomicLoadOp", "AtomicRMWOp", "AtomicStoreOp", "BallotOp", "FetchAddOp",
+    "INDEX", "IndexingMapAttr", "LLVMAtomicLoadOp", "LLVMAtomicRMWOp", "LLVMAtomicStoreOp", "LLVMCmpXchgOp", "LoopOp",
     "MatchAnyOp", "PureCallOp", "ShuffleFirstOp", "ShuffleFromOp", "ShuffleReduceOp", "ShuffleUpOp", "SyncThreadsOp",
     "TransposeBlockOp", "XlaGpu", "YieldOp",
 ]  # fmt: skip

@@ -63,7 +63,7 @@ class ScanForm:
         """The outputs with the running value as result `position`."""
         results = self.reducer.leave(self.reducer.unpack(running))
         index = self._index(self._result(position), scan)
-        parts = [results[o.part or 0] for o in self.frame.fusion.outputs]
+        parts = [results[o.part or 0] for o in self.frame.fusion.outputs[: len(outputs)]]
         return [self.e.insert(v, t, index) for v, t in zip(parts, outputs, strict=True)]
 
     def _result(self, position: Expr) -> Expr:

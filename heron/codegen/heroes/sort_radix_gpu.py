@@ -34,7 +34,6 @@ from heron.codegen.dialects.xla_gpu import (
     AllocateSharedOp,
     AtomicLoadOp,
     AtomicStoreOp,
-    FetchAddOp,
     MatchAnyOp,
     ShuffleFromOp,
     ShuffleUpOp,
@@ -42,14 +41,14 @@ from heron.codegen.dialects.xla_gpu import (
 )
 from heron.codegen.elemental import FunctionEmitter, Value
 from heron.codegen.heroes.base import Entry, Fusion, Output, entry
-from heron.codegen.heroes.iteration import at_most, gpu_loops, plan_gpu
+from heron.codegen.heroes.control_words import add, control_shape
+from heron.codegen.heroes.iteration import at_most
 from heron.codegen.heroes.sort_keys import emit_key
 from heron.codegen.kernel import Kernel, Launch
 from heron.codegen.mlir_types import I32, INDEX, scalar_type
 from heron.codegen.partition import partition
 from heron.hlo.computation import Computation
-from heron.hlo.shape import Shape, array
-from heron.hlo.types import U32
+from heron.hlo.shape import Shape
 from heron.targets import Target
 
 #: what is asked of memory at once while keys are counted, and blocks a core counts with
@@ -67,7 +66,7 @@ class RadixSort:
 
     @property
     def control(self) -> Shape:
-        return array(U32, (self.plan.words,))
+        return control_shape(self.plan.words)
 
     def frame(self, name: str, target: Target, inputs: Sequence[Shape], outputs: Sequence[Shape]) -> Entry:
         """The entry of a kernel with these arguments."""
@@ -103,17 +102,6 @@ def _lowest_byte(e: FunctionEmitter, word: SSAValue, shift: SSAValue) -> SSAValu
     byte = e.b.op(arith.ShRUIOp, word, shift)
     byte = byte if byte.type == I32 else e.b.op(arith.TruncIOp, byte, type=I32)
     return e.b.op(arith.AndIOp, byte, e.b.integer(RADIX - 1, I32))
-
-
-def emit_clear(sort: RadixSort, name: str, target: Target) -> Kernel:
-    """Control words → 0."""
-    frame = sort.frame(name, target, (), (sort.control,))
-    plan = plan_gpu(sort.plan.words, 32, target)
-    zero = frame.e.b.integer(0, I32)
-    frame.outputs[:] = gpu_loops(
-        frame, [sort.plan.words], plan, frame.outputs, lambda index, t: [frame.e.insert(zero, t[0], index)]
-    )
-    return frame.finish(plan.launch, "sort", {"form": "control words of a radix sort"})
 
 
 # -- counting ----------------------------------------------------------------------------------------------------------
@@ -156,7 +144,7 @@ def emit_count(sort: RadixSort, name: str, target: Target) -> Kernel:
         at = e.simplify((Const(FIRST_BIN) + (row * plan.digits + n) * RADIX + thread,))
 
         def tell(found: SSAValue = found, at: Index = at, control: SSAValue = control) -> list[SSAValue]:
-            return [_add(e, found, control, at)[1]]
+            return [add(e, found, control, at)[1]]
 
         (control,) = e.guarded(b.cmpi("ne", found, b.integer(0, I32)), [control], tell)
     frame.outputs[:] = [control]
@@ -178,7 +166,7 @@ class _Counted:
         for word, first, end in zip(words, self.sort.first_digits, ends, strict=True):
             for n in range(first, end):
                 at = _value_index(e, _lowest_byte(e, word, e.b.integer(8 * (n - first), word.type)))
-                counts = _add(e, e.b.integer(1, I32), counts, (Const(n), at))[1]
+                counts = add(e, e.b.integer(1, I32), counts, (Const(n), at))[1]
         return [counts]
 
 
@@ -239,7 +227,7 @@ class _Pass:
         e, ticket = self.e, self._shared(I32, 1)
 
         def take(_: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
-            old, control = _add(e, self._word(1), carried[0], (Const(0),))
+            old, control = add(e, self._word(1), carried[0], (Const(0),))
             return [control, e.insert(old, carried[1], (Const(0),))]
 
         self.control, ticket = e.loop([], [self.control, ticket], take, lambda _: [(self.thread, 0, 0)])
@@ -281,7 +269,7 @@ class _Pass:
             at = (self.warp, _value_index(e, digit))
 
             def count(equal: SSAValue = equal, at: Index = at, counts: SSAValue = counts) -> list[SSAValue]:
-                return list(_add(e, b.op(math.CtPopOp, equal), counts, at))
+                return list(add(e, b.op(math.CtPopOp, equal), counts, at))
 
             is_first = b.cmpi("eq", before, self._word(0))
             old, counts = e.guarded(is_first, [self._word(0), counts], count)
@@ -416,12 +404,6 @@ class _Pass:
 
 def _value_index(e: FunctionEmitter, digit: SSAValue) -> Expr:
     return e.variable(e.b.op(arith.IndexCastOp, digit, type=INDEX), 0, RADIX - 1)
-
-
-def _add(e: FunctionEmitter, value: SSAValue, tensor: SSAValue, at: Index) -> tuple[SSAValue, SSAValue]:
-    """What was there, and the tensor."""
-    old, new = e.b.add(FetchAddOp(value, tensor, e.index_values(e.simplify(at)))).results
-    return old, new
 
 
 def _below(place: Expr, length: int):  # type: ignore[no-untyped-def]

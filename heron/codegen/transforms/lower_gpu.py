@@ -3,7 +3,7 @@
 `sync_threads` becomes `llvm.nvvm.barrier.cta.sync.aligned.all(0)`. `shuffle_reduce` becomes, for each distance N, N/2,
 …, 1, a `shfl.sync.down` of every value by that distance with a full mask and a call of the combiner; `shuffle_up`
 becomes a `shfl.sync.up` of every value, `shuffle_first` a `shfl.sync.idx` that reads the first lane of each group,
-`shuffle_from` one that reads the lane named, `match_any` a `match.any.sync`.
+`shuffle_from` one that reads the lane named, `match_any` a `match.any.sync`, `ballot` a `vote.ballot.sync`.
 Values of 64 bits are shuffled as two halves; bf16, f16 and small integers travel in 32 bits. Runs while values are
 still tensors, so that the combiner calls can be inlined.
 """
@@ -19,6 +19,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from heron.codegen.dialects.xla_gpu import (
+    BallotOp,
     MatchAnyOp,
     PureCallOp,
     ShuffleFirstOp,
@@ -47,12 +48,13 @@ from heron.errors import HeronError
 
 BARRIER = "llvm.nvvm.barrier.cta.sync.aligned.all"
 SHUFFLE = "llvm.nvvm.shfl.sync."
+BALLOT = "llvm.nvvm.vote.ballot.sync"
 MATCH = "llvm.nvvm.match.any.sync.i32"
 FULL_MASK = -1
 #: the lane beyond which a shuffle gives a lane its own value, by direction
 CLAMP = {"down": 31, "up": 0, "idx": 31}
 WARP = 32
-_LOWERED = frozenset({SyncThreadsOp, ShuffleReduceOp, ShuffleUpOp, ShuffleFirstOp, ShuffleFromOp, MatchAnyOp})
+_LOWERED = frozenset({SyncThreadsOp, ShuffleReduceOp, ShuffleUpOp, ShuffleFirstOp, ShuffleFromOp, MatchAnyOp, BallotOp})
 
 
 def run(module: ModuleOp, options: TransformOptions) -> None:
@@ -103,6 +105,9 @@ class _Lowering:
         if isinstance(op, ShuffleFromOp):
             replace(op, [self._word(f"{SHUFFLE}idx.i32", [op.value, op.lane, CLAMP["idx"]], place)])
             return
+        if isinstance(op, BallotOp):
+            replace(op, [self._word(BALLOT, [op.condition], place)])
+            return
         if isinstance(op, MatchAnyOp):
             replace(op, [self._word(MATCH, [op.value], place)])
             return
@@ -144,9 +149,9 @@ class _Lowering:
         return word if isinstance(type_, IntegerType) else place.unary(arith.BitcastOp, word, type_)
 
     def _word(self, name: str, arguments: Sequence[SSAValue | int], place: Inserter) -> SSAValue:
-        """A call of an intrinsic of the whole warp on 32-bit words."""
+        """A call of an intrinsic of the whole warp that gives a word."""
         words = [self.constants.get(a, I32) if isinstance(a, int) else a for a in (FULL_MASK, *arguments)]
-        callee = declare(self.module, self.table, name, [I32] * len(words), [I32])
+        callee = declare(self.module, self.table, name, [w.type for w in words], [I32])
         return place.insert(call(callee, words, [I32])).results[0]
 
     def _halves(self, value: SSAValue, move: Move, place: Inserter) -> SSAValue:

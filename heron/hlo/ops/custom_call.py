@@ -8,7 +8,7 @@ import heron.hlo.evaluation.conv_calls
 import heron.hlo.evaluation.gemm_calls
 import heron.hlo.evaluation.jax_cuda_calls
 import heron.hlo.evaluation.norm_calls
-import heron.hlo.evaluation.radix_calls
+import heron.hlo.evaluation.own_calls
 import heron.hlo.evaluation.resharding
 import heron.hlo.evaluation.solver_calls
 import heron.hlo.evaluation.spectral

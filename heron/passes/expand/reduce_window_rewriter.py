@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heron.analysis.prefix_scan import Scan, scan_of
+from heron.analysis.scan_plan import single_pass
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
 from heron.hlo.shape import tuple_
@@ -53,6 +54,8 @@ class ReduceWindowRewriter(Expander):
     opcodes = frozenset({"reduce-window"})
     block: int = 16
     enough: int = 0
+    #: leave what scan-rewriter does in one pass over memory
+    single_pass: bool = False
 
     def matches(self, i: Instruction) -> bool:
         scan = scan_of(i)
@@ -60,6 +63,8 @@ class ReduceWindowRewriter(Expander):
             return False
         scans = i.operands[0].shape.num_elements // max(1, scan.source)
         if self.enough and scans >= self.enough:
+            return False
+        if self.single_pass and single_pass(i)[0] is not None:
             return False
         return scan.source == scan.results > 2 * self.block and scan.delay <= 1
 

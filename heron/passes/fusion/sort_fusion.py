@@ -80,7 +80,7 @@ class SortFusion(Pass):
         return changed
 
     def _fuse(self, i: Instruction, ctx: PassContext) -> bool:
-        inside = self._computed_inside(i, ctx)
+        inside = computed_inside(i, ctx, self.max_instructions)
         results = _results(i) if fits_tile(i) else [i]
         if not inside and results == [i]:
             return False
@@ -91,23 +91,24 @@ class SortFusion(Pass):
         ctx.trace.became[i.name] = fuse(results, members).name
         return True
 
-    def _computed_inside(self, i: Instruction, ctx: PassContext) -> set[Instruction]:
-        """What the sort's operands are computed by as it reads them."""
-        inside: set[Instruction] = set()
-        stack = list(dict.fromkeys(i.operands))
-        while stack:
-            o = stack.pop()
-            if o in inside or not is_producer(o) or len(inside) >= self.max_instructions:
-                continue
-            if all(u is i or u in inside for u in o.users) and not o.is_root:
-                inside.add(o)
-                stack.extend(o.operands)
-                continue
-            again = _cheap_again(o)
-            inside |= again
-            if not again:
-                ctx.decide(False, "others read it too, and it is no less to read", subject=o.name, object=i.name)
-        return inside
+
+def computed_inside(i: Instruction, ctx: PassContext, most: int) -> set[Instruction]:
+    """What the operands of a sort or scan are computed by as it reads them: at most so many instructions."""
+    inside: set[Instruction] = set()
+    stack = list(dict.fromkeys(i.operands))
+    while stack:
+        o = stack.pop()
+        if o in inside or not is_producer(o) or len(inside) >= most:
+            continue
+        if all(u is i or u in inside for u in o.users) and not o.is_root:
+            inside.add(o)
+            stack.extend(o.operands)
+            continue
+        again = _cheap_again(o)
+        inside |= again
+        if not again:
+            ctx.decide(False, "others read it too, and it is no less to read", subject=o.name, object=i.name)
+    return inside
 
 
 def _cheap_again(i: Instruction) -> set[Instruction]:

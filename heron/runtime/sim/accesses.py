@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from heron.runtime.sim.flatten import Flat
-from heron.runtime.sim.state import ATOMIC, READ, WRITE
+from heron.runtime.sim.state import ATOMIC, ATOMIC_WRITE, READ, WRITE
 
 LOAD = re.compile(r"^(\s*%[\w.]+ = load (?:atomic )?(?:volatile )?)([^,]+), ptr ([^\s,]+)(.*)$")
 STORE = re.compile(r"^(\s*store (?:atomic )?(?:volatile )?)(.+), ptr ([^\s,]+)(.*)$")
@@ -56,7 +56,7 @@ def parts(text: str) -> Parts | None:
     if match := STORE.match(text):
         before, value, pointer, after = match.groups()
         type_ = value[: value.index(">") + 1] if value.startswith("<") else value.rsplit(" ", 1)[0]
-        kind = ATOMIC if "atomic" in before else WRITE
+        kind = ATOMIC_WRITE if "atomic" in before else WRITE
         return Parts(f"{before}{value}, ", pointer, _unaligned(after, before), type_, kind)
     if match := ATOMICS.match(text):
         before, pointer, type_, after = match.groups()

@@ -17,6 +17,7 @@ from __future__ import annotations
 import ctypes
 
 from heron.runtime.sim.state import (
+    ATOMIC_WRITE,
     CHECKS,
     LANES,
     MISALIGNED,
@@ -223,7 +224,9 @@ done:
 define internal i1 @sim.valid(ptr %valid, i64 %offset, i64 %size, i64 %kind) nounwind {{
 entry:
   %first = getelementptr i8, ptr %valid, i64 %offset
-  %is_write = icmp eq i64 %kind, {WRITE}
+  %plain = icmp eq i64 %kind, {WRITE}
+  %atomic = icmp eq i64 %kind, {ATOMIC_WRITE}
+  %is_write = or i1 %plain, %atomic
   br i1 %is_write, label %set, label %test
 set:
   call void @llvm.memset.p0.i64(ptr %first, i8 1, i64 %size, i1 false)

@@ -14,9 +14,9 @@ from heron.runtime.sim import state
 from heron.runtime.sim.accesses import Access, type_size
 from heron.runtime.sim.coroutine import Thread
 from heron.runtime.sim.module import Dims, Object
-from heron.runtime.sim.state import ATOMIC, READ, WRITE
+from heron.runtime.sim.state import ATOMIC, ATOMIC_WRITE, READ, WRITE
 
-_KINDS = {READ: "read", WRITE: "write", ATOMIC: "atomic"}
+_KINDS = {READ: "read", WRITE: "write", ATOMIC: "atomic", ATOMIC_WRITE: "atomic write"}
 
 _CODES = {
     state.DIVERGED_BARRIER: "RUN077",

@@ -35,8 +35,8 @@ BARRIERS = 16
 #: what may be checked, with its bit
 CHECKS = {name: 1 << n for n, name in enumerate(SIM_CHECKS)}
 
-#: how an access touches memory
-READ, WRITE, ATOMIC = range(3)
+#: how an access touches memory: an atomic one reads and writes, or only writes
+READ, WRITE, ATOMIC, ATOMIC_WRITE = range(4)
 
 #: what a thread does: ready, at a barrier, meeting its warp, finished, asking who is active, at a partial barrier
 READY, BLOCK_WAIT, WARP_WAIT, FINISHED, ACTIVE_WAIT, PART_WAIT = range(6)

@@ -48,6 +48,7 @@ d0 + s0 in [0, 6]" iter_args(%acc = %o) -> (tensor<4xf32>) {
     %n3 = xla_gpu.atomic_store "release" %n2, %n1[%i] : i32, tensor<4xi32> -> tensor<4xi32>
     %n4 = xla_gpu.match_any %n2
     %n5 = xla_gpu.shuffle_from %n4, %e
+    %n7 = xla_gpu.ballot %ok
     %n6 = xla_gpu.llvm_load_atomic "acquire" "device" %p : !llvm.ptr -> i32
     xla_gpu.llvm_store_atomic "release" "device" %n6, %p : i32, !llvm.ptr
     %b = xla_gpu.transpose_block %a[%i, %i], %t[%i] size 2 steps (8, 2) : tensor<4x8xf32>, tensor<4xf32>

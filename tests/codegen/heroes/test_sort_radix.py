@@ -13,6 +13,7 @@ from heron.analysis.cost.kernel import kernel_cost
 from heron.analysis.radix_plan import FIRST_BIN, RADIX, THREADS, RadixPlan, plan_of
 from heron.analysis.sort_keys import keys_of
 from heron.codegen.heroes import sort_radix_gpu as hero
+from heron.codegen.heroes.control_words import emit_clear
 from heron.codegen.kernel import Kernel
 from heron.codegen.llvm.nvptx import to_ptx
 from heron.hlo.text import parse
@@ -61,7 +62,7 @@ def check(source: str, inputs: list[np.ndarray], backwards: bool = False) -> Non
     sort, name = sort_of(source), f"radix_{next(_names)}"
     want = evaluate(root_fusion(source), inputs)
     control = np.full(sort.plan.words, 0xCDCDCDCD, np.uint32)
-    call(made(hero.emit_clear(sort, f"{name}_clear", SIM)), [control])
+    call(made(emit_clear(sort.plan.words, "sort", f"{name}_clear", SIM)), [control])
     assert not control.any()
     now = [np.ascontiguousarray(a) for a in inputs]
     call(made(hero.emit_count(sort, f"{name}_count", SIM), backwards), [*now, control])

@@ -1,4 +1,4 @@
-"""Radix sorts as custom calls: sorted operands; what is scratch memory is zero."""
+"""Sorts and scans that are kernels of heron's own, as custom calls; what is scratch memory is zero."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from heron.hlo.evaluation import sorting
 from heron.hlo.evaluation.libraries import target
-from heron.hlo.library import radix_sort
+from heron.hlo.library import radix_sort, scan
 
 if TYPE_CHECKING:
     from heron.hlo.evaluator import Evaluator
@@ -20,5 +20,16 @@ def sort(ev: Evaluator, i: Instruction, *operands: np.ndarray) -> tuple[Any, ...
     """Stable, along the last dimension."""
     permutation = sorting.order(ev, radix_sort.comparator_of(i), operands, operands[0].ndim - 1)
     results = [np.take_along_axis(x, permutation, -1) for x in operands]
+    return _with_scratch(i, results)
+
+
+@target(scan.TARGET, with_evaluator=True)
+def scan_(ev: Evaluator, i: Instruction, *operands: np.ndarray) -> tuple[Any, ...]:
+    """What the called computation gives."""
+    results = ev.call(scan.body_of(i), *operands)
+    return _with_scratch(i, list(results) if isinstance(results, tuple) else [results])
+
+
+def _with_scratch(i: Instruction, results: list[Any]) -> tuple[Any, ...]:
     rest = (i.shape.tuple_shapes or ())[len(results) :]
     return (*results, *(np.zeros(s.dims, s.element_type.dtype) for s in rest))

@@ -1,0 +1,41 @@
+"""Scans in one pass: flags are cleared, then a kernel of our own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from heron.analysis.scan_plan import single_pass
+from heron.errors import HeronError
+from heron.hlo.fingerprint import fingerprint
+from heron.hlo.instruction import Instruction
+from heron.hlo.library.scan import body_of
+from heron.runtime.thunks import Thunk
+
+if TYPE_CHECKING:
+    from heron.backends.lower import Lowering
+
+
+def single_scan(lowering: Lowering, i: Instruction) -> list[Thunk]:
+    """Raises GEN017 on a machine other than a GPU, or for a call that is no scan of long rows."""
+    from heron.codegen.heroes import control_words, scan_single_gpu
+
+    body, target = body_of(i), lowering.target
+    plan, why = single_pass(body.root)
+    if plan is None or target.kind != "gpu":
+        raise HeronError(
+            "GEN017", f"no kernel does the scan '{i.name}'", where=str(i), why=why or "the target is no GPU"
+        )
+    places = [lowering.slice(i, (n,)) for n in range(len(i.shape.tuple_shapes or ()))]
+    flags = plan.flags
+    thunks = lowering.run(
+        i,
+        ("clear", flags),
+        lambda name: [control_words.emit_clear(flags, "scan", f"{name}_clear", target)],
+        (places[-2],),
+    )
+    return thunks + lowering.run(
+        i,
+        ("scan", fingerprint(body), tuple(o.shape for o in i.operands)),
+        lambda name: [scan_single_gpu.emit(body, plan, name, target)],
+        (*(lowering.slice(o) for o in i.operands), *places),
+    )
