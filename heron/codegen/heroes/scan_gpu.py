@@ -2,7 +2,8 @@
 
 A block's threads take a few neighbouring elements each, a tile together. A thread scans its own, the totals are scanned
 within warps by shuffles, the warps' totals by every thread from shared memory; what came out of the tiles before is
-carried along. Short scans share a block. Long ones of which there are few are cut by reduce-window-rewriter before.
+carried along. Short scans share a block. Of long ones of which there are few, blocks share
+each (`scan_single_gpu`), or reduce-window-rewriter has cut them.
 """
 
 from __future__ import annotations

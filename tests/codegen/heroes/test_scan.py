@@ -185,15 +185,15 @@ def test_gpu_columns(dims: tuple[int, ...], d: int, threads_per_core: int, monke
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-def test_long_scans_take_three_launches(reverse: bool) -> None:
-    """Cut in blocks: scans of blocks, of their totals, and the sum of both."""
+def test_long_scans_of_complex_numbers_take_three_launches(reverse: bool) -> None:
+    """Cut in blocks: scans of blocks, of their totals, and the sum of both. Others are one pass (`scan_single_gpu`)."""
     n = 9000
     pads = (0, n - 1) if reverse else (n - 1, 0)
     source = f"""HloModule m
-r {{ a = s32[] parameter(0) b = s32[] parameter(1) ROOT c = s32[] add(a, b) }}
-ENTRY e {{ x = s32[2,{n}] parameter(0) z = s32[] constant(3)
-  ROOT o = s32[2,{n}] reduce-window(x, z), window={{{along(1, 2, n, *pads)}}}, to_apply=r }}"""
-    x = RNG.integers(-9, 9, (2, n)).astype(np.int32)
+r {{ a = c64[] parameter(0) b = c64[] parameter(1) ROOT c = c64[] add(a, b) }}
+ENTRY e {{ x = c64[2,{n}] parameter(0) z = c64[] constant((3, 0))
+  ROOT o = c64[2,{n}] reduce-window(x, z), window={{{along(1, 2, n, *pads)}}}, to_apply=r }}"""
+    x = RNG.integers(-9, 9, (2, n)).astype(np.complex64)
     executable = compile(parse(source), "sim:sm_90")
     assert len(executable.kernels) == 3
     want = np.cumsum(x[:, ::-1], axis=1)[:, ::-1] if reverse else np.cumsum(x, axis=1)
