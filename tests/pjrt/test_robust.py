@@ -1,0 +1,97 @@
+"""Forks, signals, threads and the end of the process, under JAX on heron."""
+
+from __future__ import annotations
+
+from tests.pjrt.under_jax import run
+
+_HEAD = """
+import os, signal, threading, time, warnings
+import jax, jax.numpy as jnp, numpy as np
+from jax import lax
+warnings.simplefilter("ignore")
+small = jax.jit(lambda x: x + 1)
+large = jax.jit(lambda a: jnp.tanh(a @ a).sum())
+slow = jax.jit(lambda x: lax.fori_loop(0, 20000, lambda i, s: jnp.sin(s) + 1e-3, x))
+x, a = jnp.ones(3), jnp.ones((300, 300))
+"""
+
+
+def test_a_forked_child_runs_what_is_compiled() -> None:
+    """Work that is under way stays the parent's; to compile a child needs to be spawned, as with JAX's CPU."""
+    run(
+        _HEAD
+        + """
+small(x).block_until_ready(), large(a).block_until_ready()
+under_way = slow(jnp.ones(1000))
+child = os.fork()
+if child == 0:
+    signal.alarm(300)
+    new = jax.device_put(np.ones(3, np.float32))
+    ok = all((np.asarray(small(given)) == 2).all() for given in (x, new)) and float(large(a)) == 90000
+    os._exit(0 if ok else 1)
+assert os.waitpid(child, 0)[1] == 0
+under_way.block_until_ready()
+assert small(x)[0] == 2
+"""
+    )
+
+
+def test_an_interrupt_is_a_keyboard_interrupt() -> None:
+    """While a program runs behind the caller, and while one is compiled; the platform works on."""
+    run(
+        _HEAD
+        + """
+def interrupted(work):
+    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    try:
+        work()
+        timer.join()
+        time.sleep(0.1)
+    except KeyboardInterrupt:
+        return
+    raise AssertionError
+
+def many(x):
+    for k in range(300):
+        x = jnp.sin(x) * k + jnp.sort(x)
+    return x
+
+ready = slow.lower(jnp.ones(3000)).compile()
+interrupted(lambda: ready(jnp.ones(3000)).block_until_ready())
+assert small(x)[0] == 2
+interrupted(lambda: jax.jit(many)(jnp.ones(16)).block_until_ready())
+assert jax.jit(lambda x: x + 2)(x)[0] == 3
+"""
+    )
+
+
+def test_an_exception_at_the_end_with_work_under_way() -> None:
+    done = run(_HEAD + "y = slow(jnp.ones(3000))\nz = small(y)\nraise ValueError('at the end')", check=False)
+    assert done.returncode == 1 and done.stderr.rstrip().endswith("ValueError: at the end"), done.stderr[-2000:]
+
+
+def test_threads_compile_run_donate_and_call_python() -> None:
+    run(
+        _HEAD
+        + """
+failures = []
+def work(n):
+    try:
+        for k in range(6):
+            m = 3 + (5 * n + 7 * k) % 20
+            given = np.random.default_rng(n * 100 + k).normal(size=(m, m)).astype(np.float32)
+            wanted = np.tanh(given @ given.T) * n + k
+            y = jax.jit(lambda x: jnp.tanh(x @ x.T) * n + k, donate_argnums=(0,) * (k % 2))(jax.device_put(given))
+            np.testing.assert_allclose(y, wanted, rtol=1e-4, atol=1e-4)
+            if k % 3 == 0:
+                z = jax.jit(lambda y: jax.pure_callback(np.cos, y, y))(y)
+                np.testing.assert_allclose(z, np.cos(wanted), rtol=1e-3, atol=1e-3)
+    except Exception as error:
+        failures.append(error)
+threads = [threading.Thread(target=work, args=(n,)) for n in range(6)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+assert not failures, failures[0]
+"""
+    )
