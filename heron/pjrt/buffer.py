@@ -19,8 +19,8 @@ _new, _DONE = object.__new__, Event.done()
 class Buffer:
     """An array in a memory. Its elements lie row-major; sub-byte types take a byte each, as in NumPy.
 
-    ``ready`` is the event of what computes it; the array is there once it is. Deleted or donated, a buffer keeps its
-    type and dimensions only.
+    ``ready`` is the event of what computes it; the array is there once it is. On a GPU it is there, as a `DeviceArray`,
+    when the work that computes it is enqueued. Deleted or donated, a buffer keeps its type and dimensions only.
 
     >>> import numpy as np
     >>> from heron import pjrt
@@ -47,10 +47,10 @@ class Buffer:
     )
 
     def __init__(
-        self, memory: Memory, element_type: ElementType, dims: tuple[int, ...], array: np.ndarray | None, owned: bool
+        self, memory: Memory, element_type: ElementType, dims: tuple[int, ...], array: Any, owned: bool
     ) -> None:
         self.memory, self.element_type, self.dims = memory, element_type, dims
-        self._array = array
+        self._array = memory.hold(array)
         self.owned = owned  # the memory is not somebody else's
         self.ready = Event() if array is None else Event.done()
         self.deleted = False
@@ -87,21 +87,30 @@ class Buffer:
         return size
 
     # -- being computed ----------------------------------------------------------------------------------------------
-    def fulfil(self, array: np.ndarray) -> None:
+    def fulfil(self, array: Any) -> None:
         """The array is there."""
-        self._array = array
+        self._array = self.memory.hold(array)
         self.ready.set()
+
+    def enqueued(self, array: Any) -> None:
+        """The GPU will have computed the array before it does what is enqueued from now on."""
+        self._array = array
 
     def fail(self, error: BaseException) -> None:
         """It will not be there: whoever wants it gets the error."""
         self.ready.set(error)
 
-    def array_now(self) -> np.ndarray | None:
+    def array_now(self) -> Any:
         """The elements if they are there, else None; never waits or raises."""
         return None if self.deleted else self._array
 
     def array(self) -> np.ndarray:
-        """The elements themselves, no copy; waits for them.
+        """The elements themselves, no copy unless they are on a GPU; waits for them. Raises as `held` does."""
+        found = self.held()
+        return found if isinstance(found, np.ndarray) else found.numpy()
+
+    def held(self) -> Any:
+        """The array the memory holds, waited for: NumPy's, or a `DeviceArray`.
 
         Raises PJRT004 for a deleted buffer, and what its computation failed with.
         """
@@ -151,7 +160,8 @@ class Buffer:
     @property
     def pointer(self) -> int:
         """Address of the first element."""
-        return self.array().ctypes.data
+        found = self.held()
+        return found.ctypes.data if isinstance(found, np.ndarray) else found.address
 
     # -- the end -----------------------------------------------------------------------------------------------------
     def delete(self) -> None:

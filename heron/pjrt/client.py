@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,15 +18,18 @@ from heron.pjrt.compile_options import CompileOptions
 from heron.pjrt.device import PLATFORM, Device, Memory, Topology, platform_version
 from heron.pjrt.loaded import LoadedExecutable, about
 
+if TYPE_CHECKING:
+    from heron.runtime.cuda.device import Device as Gpu
+
 #: memory from outside is used as it is when it begins at a multiple of this; else it is copied
 ALIGNMENT = 16
 
 
 class Client:
-    """Devices of one kind: this machine's CPU, or a simulated GPU.
+    """Devices of one kind: this machine's CPU, a GPU of it, or a simulated one.
 
     Args:
-        target: ``cpu``, or ``sim:sm_90`` and the like (`heron targets` lists them).
+        target: ``cpu``, ``cuda`` or ``cuda:1``, or ``sim:sm_90`` and the like (`heron targets` lists them).
         devices: how many; they share the machine, each has a thread of its own.
 
     Raises TGT0xx for a target that does not exist, PJRT010 for one programs cannot run on here.
@@ -42,11 +45,10 @@ class Client:
         from heron import targets
 
         self.target = targets.get(target)
-        if self.target.kind == "gpu" and not self.target.sim:
-            _need_gpu(target)
+        gpu = _gpu(target) if self.target.kind == "gpu" and not self.target.sim else None
         if devices < 1:
             raise HeronError("PJRT011", f"a client has one device or more, not {devices}")
-        self.devices = [Device(self, n, self.target.name) for n in range(devices)]
+        self.devices = [Device(self, n, self.target.name, gpu) for n in range(devices)]
         self.memories: list[Memory] = [m for d in self.devices for m in d.memories]
 
     @property
@@ -113,11 +115,13 @@ class Client:
             to: a device or one of its memories; the first device by default.
             share: use the array's own memory, if it lies as a buffer does; the array must not change any more.
         """
-        given = np.asarray(array)
+        given, memory = np.asarray(array), self.memory(to)
         element_type = types.of_dtype(given.dtype)
+        if memory.gpu is not None:
+            return Buffer(memory, element_type, given.shape, given, owned=True)
         as_is = share and given.flags.c_contiguous and given.ctypes.data % ALIGNMENT == 0
         own = given if as_is else np.array(given, order="C", copy=True)
-        return Buffer(self.memory(to), element_type, given.shape, own, owned=not as_is)
+        return Buffer(memory, element_type, given.shape, own, owned=not as_is)
 
     def view(
         self,
@@ -127,13 +131,20 @@ class Client:
         to: Device | Memory | None = None,
         on_delete: Callable[[], None] | None = None,
     ) -> Buffer:
-        """A buffer of memory somebody else has; `on_delete` is called when nothing here uses it any more."""
+        """A buffer of memory somebody else has; `on_delete` is called when nothing here uses it any more.
+
+        Raises PJRT024 for memory of a GPU.
+        """
+        memory = self.memory(to)
+        if memory.gpu is not None:
+            hint = "copy it through the host: jax.device_put(numpy.asarray(array))"
+            raise HeronError("PJRT024", "arrays another library has on a GPU cannot be shared yet", hint=hint)
         from heron.runtime.cpu.executable import View
 
         array = View.of(element_type.dtype, tuple(dims)).at(address)
         if on_delete is not None:
             weakref.finalize(array, on_delete)
-        return Buffer(self.memory(to), element_type, tuple(dims), array, owned=False)
+        return Buffer(memory, element_type, tuple(dims), array, owned=False)
 
     def uninitialized(
         self, element_type: ElementType, dims: Sequence[int], to: Device | Memory | None = None
@@ -161,13 +172,15 @@ class Client:
         return f"Client({self.target.name!r}, devices={len(self.devices)})"
 
 
-def _need_gpu(target: str) -> None:
-    """Raises PJRT010 unless the target is a GPU of this machine."""
+def _gpu(target: str) -> Gpu:
+    """The GPU of this machine that a target names. Raises PJRT010 when it is none, TGT008 and others of the driver."""
+    from heron.runtime.cuda.device import device
     from heron.targets import cuda
 
-    is_machine = target.partition(":")[0] == "cuda"
+    machine, _, ordinal = target.partition(":")
+    is_machine = machine == "cuda"
     if is_machine and cuda.capability() is not None:
-        return
+        return device(int(ordinal or 0))
     raise HeronError(
         "PJRT010",
         f"no program can run on '{target}' here",

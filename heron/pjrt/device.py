@@ -5,14 +5,17 @@ from __future__ import annotations
 import hashlib
 import threading
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from heron.pjrt.worker import Worker
 
 if TYPE_CHECKING:
     from heron.pjrt.client import Client
+    from heron.runtime.cuda.device import Device as Gpu
 
-#: kinds of memory of every device, the default first; all are this machine's memory for now
+#: kinds of memory of every device, the default first; all but a GPU's first are the host's memory
 MEMORY_KINDS = ("device", "pinned_host", "unpinned_host")
 PLATFORM = "heron"
 
@@ -43,6 +46,19 @@ class Memory:
     @property
     def kind_id(self) -> int:
         return MEMORY_KINDS.index(self.kind)
+
+    @property
+    def gpu(self) -> Gpu | None:
+        """The GPU whose own memory it is; None for memory of the host."""
+        return self.device.gpu if self.kind == MEMORY_KINDS[0] else None
+
+    def hold(self, array: Any) -> Any:
+        """An array as this memory has it: on a GPU a `DeviceArray`, copied there if it is the host's."""
+        if self.gpu is None or not isinstance(array, np.ndarray):
+            return array
+        from heron.runtime.cuda.array import put
+
+        return put(array, self.gpu)
 
     def __str__(self) -> str:
         return f"{self.kind} of {self.device}"
@@ -85,8 +101,8 @@ class Device:
     (['heron:0', 'heron:1'], 'device')
     """
 
-    def __init__(self, client: Client, number: int, kind: str) -> None:
-        self.client, self.id, self.kind = client, number, kind
+    def __init__(self, client: Client, number: int, kind: str, gpu: Gpu | None = None) -> None:
+        self.client, self.id, self.kind, self.gpu = client, number, kind, gpu
         self.local_hardware_id = number
         self.process_index = 0
         first = number * len(MEMORY_KINDS)

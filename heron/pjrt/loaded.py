@@ -79,11 +79,12 @@ class LoadedExecutable:
         #: flat, tokens included: one buffer each, of no bytes for a token
         self.parameters: tuple[Shape, ...] = tuple(s for p in signature.parameters for _, s in p.leaves())
         self.outputs: tuple[Shape, ...] = tuple(s for _, s in signature.result.leaves())
-        self._donated = about.donated
+        self.donated = about.donated
         self._is_small = not about.calls_python and about.seconds < _SMALL_SECONDS
         only_arrays = all(s.is_array for s in (*self.parameters, *self.outputs))
         #: whether nothing but arrays goes in and out, none is donated, and the caller itself runs it
-        self.runs_at_once = self._is_small and only_arrays and not self._donated and len(self.devices) == 1
+        on_host = self.devices[0].gpu is None
+        self.runs_at_once = on_host and self._is_small and only_arrays and not self.donated and len(self.devices) == 1
         self.is_deleted = False
 
     # -- running -----------------------------------------------------------------------------------------------------
@@ -109,12 +110,16 @@ class LoadedExecutable:
         if self.is_deleted:
             raise HeronError("PJRT008", f"the program '{self.name}' has been deleted")
         self._check(arguments)
+        if device.gpu is not None:
+            from heron.pjrt import on_gpu
+
+            return on_gpu.run(self, device, arguments, options)
         memory = device.default_memory
         outputs = [Buffer(memory, s.element_type, s.dims, None, owned=True) for s in self.outputs]
         arrays_out = [b for b, s in zip(outputs, self.outputs, strict=True) if s.is_array]
         tokens_out = [b for b, s in zip(outputs, self.outputs, strict=True) if not s.is_array]
         is_ready = all(b.ready.is_ready for b in arguments)
-        donated = {n for n in self._donated if n not in options.non_donatable}
+        donated = {n for n in self.donated if n not in options.non_donatable}
         # read now what may be deleted before the program runs
         given: list[Any] = [
             (b if not b.ready.is_ready else b.ready.error or b.array(), n in donated and b.is_alone)

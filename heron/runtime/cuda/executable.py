@@ -84,6 +84,11 @@ class CudaExecutable(Executable):
                 found.device.synchronize()
                 found.close()
 
+    @property
+    def overwritten(self) -> frozenset[int]:
+        """Flat arguments that a call with `donate` takes."""
+        return frozenset(self._donated)
+
     # -- calls -------------------------------------------------------------------------------------------------------
     def on_device(self, *arrays: DeviceArray, donate: bool = False) -> list[DeviceArray]:
         """Run on arrays of the device; flat outputs in order, computed later: `DeviceArray.numpy` waits.
@@ -114,7 +119,7 @@ class CudaExecutable(Executable):
         held: dict[int, DeviceArray] = {}
         for n in self._donated:
             if not donate:
-                arrays[n] = _copied(arrays[n])
+                arrays[n] = copied(arrays[n])
         for n, number in self._places.items():
             bases[number] = arrays[n].address
         outputs: list[DeviceArray] = []
@@ -296,7 +301,8 @@ class _Kind:
         )
 
 
-def _copied(array: DeviceArray) -> DeviceArray:
+def copied(array: DeviceArray) -> DeviceArray:
+    """A copy on the same device, enqueued."""
     made = DeviceArray(array.device, array.dtype, array.shape, array.order)
     device = array.device
     if array.size:

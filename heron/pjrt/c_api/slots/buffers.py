@@ -36,7 +36,7 @@ def give(buffer: Buffer) -> int:
     memory = buffer.memory
     cell = BufferCell(
         *(memory.device.handle, memory.handle, element_types.number(buffer.element_type)),
-        *(buffer.deleted, 1, ctypes.addressof(dims), len(buffer.dims), buffer.size_in_bytes),
+        *(buffer.deleted, memory.gpu is None, ctypes.addressof(dims), len(buffer.dims), buffer.size_in_bytes),
         of_rank(len(buffer.dims)),
     )
     handle = handles.new(buffer, cell, dims)
@@ -58,12 +58,13 @@ def from_host(args: Any) -> None:
     dims = handles.read_integers(_I64, args.dims, args.num_dims)
     strides = handles.read_integers(_I64, args.byte_strides, args.num_byte_strides) or None
     done = Event.done()
-    if _may_share(args, element_type, dims, strides):
+    if memory.gpu is None and _may_share(args, element_type, dims, strides):
         done = Event()
         buffer = client.view(args.data, element_type, dims, memory, on_delete=done.set)
     else:
         array = _host_array(args.data, element_type.dtype, dims, strides)
-        buffer = Buffer(memory, element_type, dims, np.array(array, order="C", copy=True), owned=True)
+        own = np.array(array, order="C", copy=True) if memory.gpu is None else array  # a GPU has a copy anyway
+        buffer = Buffer(memory, element_type, dims, own, owned=True)
     args.done_with_host_buffer = give_event(done)
     args.buffer = give(buffer)
 
@@ -141,7 +142,7 @@ def fulfil_alias(args: Any) -> None:
 
     def fill(_: BaseException | None) -> None:
         try:
-            alias.fulfil(source.array())
+            alias.fulfil(source.held() if alias.memory is source.memory else source.array())
         except Exception as error:
             alias.fail(error)
 

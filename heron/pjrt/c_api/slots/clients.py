@@ -156,7 +156,9 @@ def memory_stats(args: Any) -> None:
         setattr(args, field, getattr(stats, field))
         setattr(args, f"{field}_is_set", True)
     args.bytes_in_use = stats.bytes_in_use
-    args.bytes_limit, args.bytes_limit_is_set = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), True
+    host = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    args.bytes_limit = host if device.gpu is None else device.client.target.memory_bytes
+    args.bytes_limit_is_set = True
     unknown = ("bytes_reserved", "peak_bytes_reserved", "bytes_reservable_limit")
     for field in (*unknown, "largest_free_block_bytes", "pool_bytes", "peak_pool_bytes"):
         setattr(args, f"{field}_is_set", False)
