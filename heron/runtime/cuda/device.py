@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import threading
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from heron.errors import HeronError
@@ -28,7 +29,8 @@ class Device:
 
     All programs run on one stream, ``stream``, so that memory freed after a step was enqueued may be given to the next
     one at once; ``side`` has streams that steps take which do not depend on each other. ``epoch`` counts resets: what
-    was made in another epoch is gone. ``lost`` says why this process cannot use the device any more.
+    was made in another epoch is gone. ``lost`` says why this process cannot use the device any more. ``later``: what is
+    given back when the device is next at work, of programs that nobody has any more.
     """
 
     def __init__(self, driver_: Driver, ordinal: int) -> None:
@@ -40,6 +42,7 @@ class Device:
         self.lock = threading.RLock()
         self.epoch = 0
         self.lost = ""
+        self.later: deque[Callable[[], None]] = deque()
         self._last = ""
         self._open()
 
@@ -62,6 +65,7 @@ class Device:
         """
         with self.lock:
             self.make_current()
+            self.give_back()
             self._last = program or self._last
             try:
                 yield
@@ -82,6 +86,14 @@ class Device:
         if self.lost:
             raise HeronError("RUN054", f"{self.name} is lost to this process", why=self.lost, hint=STEPS_HINT)
         self.driver.cuCtxSetCurrent(self.context)
+
+    def give_back(self) -> None:
+        """Do what was left for later, if something was, once everything enqueued has run."""
+        if not self.later:
+            return
+        self.synchronize()
+        while self.later:
+            self.later.popleft()()
 
     def new_stream(self) -> int:
         """A stream that does not wait for the legacy stream."""

@@ -67,6 +67,7 @@ class CudaExecutable(Executable):
         device = found.device if found is not None else device_for(self.target, self.program.sm)
         with device.lock:
             device.make_current()
+            device.give_back()
             try:
                 self._loaded = Loaded(device, self.program, self.assignment.allocations)
             except HeronError as error:

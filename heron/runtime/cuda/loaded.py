@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -63,6 +64,49 @@ class _Slot:
     events: dict[int, int] = field(default_factory=dict)
 
 
+@dataclass(slots=True)
+class Held:
+    """What a program has of a device: memory, modules, graphs, libraries."""
+
+    device: Device
+    epoch: int
+    memory: list[tuple[int, int]] = field(default_factory=list)
+    modules: list[int] = field(default_factory=list)
+    slots: dict[int, _Slot] = field(default_factory=dict)
+    calls: Calls | None = None
+
+    def keep(self, size: int) -> int:
+        """The address of so many bytes that stay with the program."""
+        address = self.device.memory.allocate(size)
+        self.memory.append((address, size))
+        return address
+
+    def load(self, image: bytes, name: str) -> int:
+        """A module that stays with the program."""
+        self.modules.append(self.device.load(image, name))
+        return self.modules[-1]
+
+    def give_back(self) -> None:
+        """Give it all back. Nothing of the program runs any more."""
+        if self.epoch != self.device.epoch:
+            return
+        driver = self.device.driver
+        for slot in self.slots.values():
+            for graph in slot.graphs.values():
+                graph.close()
+            for event in slot.events.values():
+                driver.cuEventDestroy_v2(event)
+        if self.calls is not None:
+            self.calls.close()
+        for module in self.modules:
+            driver.cuModuleUnload(module)
+        for address, size in self.memory:
+            self.device.memory.free(address, size)
+        self.slots.clear()
+        self.modules.clear()
+        self.memory.clear()
+
+
 class Loaded:
     """A program on a device. Whoever runs it holds the device's lock.
 
@@ -76,10 +120,12 @@ class Loaded:
         self.allocations = allocations
         self.notes: list[str] = []
         self.by_steps = os.environ.get("HERON_CUDA_STEPS") == "1"
-        self._kept: list[tuple[int, int]] = []
+        self._held = Held(device, device.epoch)
+        #: what nobody called `close` for is given back when the device is next at work
+        weakref.finalize(self, device.later.append, self._held.give_back).atexit = False
         self._commands: dict[int, Command] = {}
         self._helpers: dict[str, int] = {}
-        self._slots: dict[int, _Slot] = {}
+        self._slots = self._held.slots
         self._counters: dict[int, int] = {}
         self._capture_stream = 0
         self._functions = self._load(program.images)
@@ -89,12 +135,12 @@ class Loaded:
         self.builder = Builder(
             self.driver, device.context, self.command, Controls(self._start, self._go_on, self._choose)
         )
-        self.calls = Calls(device, self._keep)
+        self.calls = self._held.calls = Calls(device, self._held.keep)
 
     # -- loading -----------------------------------------------------------------------------------------------------
     def _load(self, images: Sequence[Image]) -> dict[str, int]:
         """Modules and the function of each kernel."""
-        modules = [self.device.load(self._code(image), f"kernels for {image.sm}") for image in images]
+        modules = [self._held.load(self._code(image), f"kernels for {image.sm}") for image in images]
         functions = {}
         for name, entry in self.program.kernels.items():
             function = self.device.function(modules[entry.image], entry.symbol or name)
@@ -122,7 +168,7 @@ class Loaded:
         if not any(isinstance(t, (WhileThunk, ConditionalThunk)) for t in walk(self.program.thunks)):
             return False
         try:
-            module = self.device.load(helpers.CONDITIONS.encode(), "conditional nodes")
+            module = self._held.load(helpers.CONDITIONS.encode(), "conditional nodes")
         except HeronError as error:
             self.notes.append(f"loops and branches are driven by the host: {error.why}")
             return False
@@ -136,33 +182,19 @@ class Loaded:
         bases = [0] * (len(self.allocations) + 1)
         for a in self.allocations:
             if a.kind == "constant" and a.literal is not None:
-                bases[a.number] = self._keep(a.size)
+                bases[a.number] = self._held.keep(a.size)
                 self.device.staging.to_device(np.ascontiguousarray(a.literal.array), bases[a.number])
             elif a.kind == "temp":
-                bases[a.number] = self._keep(a.size)
+                bases[a.number] = self._held.keep(a.size)
         loops = sum(isinstance(t, WhileThunk) for t in walk(self.program.thunks))
-        bases[STATE.allocation] = self._keep(STATE.size + _COUNTER * loops)
+        bases[STATE.allocation] = self._held.keep(STATE.size + _COUNTER * loops)
         words = np.array([FIRST_STATE % (1 << 64), FIRST_STATE >> 64], np.uint64)
         self.device.staging.to_device(words, bases[STATE.allocation])
         return bases
 
-    def _keep(self, size: int) -> int:
-        address = self.device.memory.allocate(size)
-        self._kept.append((address, size))
-        return address
-
     def close(self) -> None:
-        """Give memory and graphs back."""
-        if self.epoch != self.device.epoch:
-            return
-        for slot in self._slots.values():
-            for graph in slot.graphs.values():
-                graph.close()
-        self.calls.close()
-        for address, size in self._kept:
-            self.device.memory.free(address, size)
-        self._kept.clear()
-        self._slots.clear()
+        """Give memory, code and graphs back; everything that was enqueued must have run."""
+        self._held.give_back()
 
     # -- running -----------------------------------------------------------------------------------------------------
     def run(self, bases: Bases, steps: Plan | None = None, watch: Watch | None = None) -> None:
@@ -336,7 +368,7 @@ class Loaded:
 
     def _random(self) -> int:
         if "heron_random" not in self._helpers:
-            module = self.device.load(helpers.RANDOM.encode(), "the random state")
+            module = self._held.load(helpers.RANDOM.encode(), "the random state")
             self._helpers["heron_random"] = self.device.function(module, "heron_random")
         return self._helpers["heron_random"]
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 import pytest
 
 import heron
 from heron.options import Options
+from heron.runtime.cuda import helpers
 from heron.runtime.cuda.array import put
+from heron.runtime.cuda.device import device
 from tests.rehearsal.compiling import compile, rehearsed
 from tests.runtime.cuda.programs import DIAMOND, LOOPS, RANDOM, SUM, close, matrices, parse
 
@@ -183,6 +187,26 @@ def test_memory_is_given_back() -> None:
         device.memory.trim()
         assert device.memory.statistics.in_use == 0 and recorder.memory.used == 0
         close(executable(*arrays), module, *arrays)
+
+
+@pytest.mark.parametrize("text", [DIAMOND, LOOPS, RANDOM])
+def test_programs_nobody_has_any_more_give_everything_back(text: str) -> None:
+    module = parse(text)
+    arrays = [np.ones(p.shape.dims, np.float32) for p in module.entry.parameters]
+    with rehearsed() as recorder:
+        d = device()
+        d.load(helpers.RANDOM.encode(), "a module that stays")
+        for n in range(3):
+            executable = compile(module, recorder)
+            executable.run(arrays)
+            executable.run(arrays)
+            del executable
+            gc.collect()
+            d.give_back()
+            assert not d.later and d.memory.allocate(1)  # takes back what was freed
+            assert d.memory.statistics.in_use == 256 * (n + 1)
+            assert recorder.count("cuModuleUnload") + 1 == recorder.count("cuModuleLoadDataEx")
+            assert recorder.count("cuGraphExecDestroy") == recorder.count("cuGraphInstantiateWithFlags")
 
 
 def test_threads_share_a_program() -> None:
