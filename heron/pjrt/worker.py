@@ -6,6 +6,8 @@ import queue
 import threading
 from collections.abc import Callable
 
+from heron.pjrt import float_environment
+
 _STOP = None
 
 
@@ -44,6 +46,7 @@ class Worker:
                 self._thread.start()
 
     def _run(self) -> None:
+        float_environment.reset()
         while (task := self._tasks.get()) is not None:
             task()
             del task  # what it held may go before the next one comes

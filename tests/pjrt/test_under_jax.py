@@ -349,3 +349,23 @@ def test_other_platforms_are_left_alone() -> None:
 def test_heron_is_there_and_not_the_default_where_nobody_asks() -> None:
     run("import jax; assert jax.default_backend() == 'cpu'; assert jax.devices('heron')", JAX_PLATFORMS="")
     run("import jax; assert [d.platform for d in jax.devices()] == ['cpu']", JAX_PLATFORMS="", HERON_TARGET="sm_90")
+
+
+def test_constants_keep_denormals() -> None:
+    """JAX compiles on a thread that takes denormals for zero; heron's own threads do not."""
+    run(
+        """
+import jax
+import jax.numpy as jnp
+import numpy as np
+tiny = float(jnp.finfo(jnp.bfloat16).tiny)  # its decimal text is a denormal of f32
+x = np.zeros(3, jnp.bfloat16)
+assert (np.asarray(jax.jit(lambda x: x + jnp.bfloat16(tiny))(x)) == jnp.bfloat16(tiny)).all()
+small = np.float32(1e-40)
+assert (np.asarray(jax.jit(lambda x: x + small)(np.zeros(3, np.float32))) == small).all()
+big = np.full((2000, 2000), small)
+assert (np.asarray(jax.jit(lambda x: x * 2)(big)) == 2 * small).all()
+u = jax.random.uniform(jax.random.key(1701), (500,), jnp.bfloat16, minval=tiny)
+assert (u > 0).all()
+"""
+    )

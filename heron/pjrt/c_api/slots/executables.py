@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from heron.errors import HeronError
-from heron.pjrt import element_types
+from heron.pjrt import element_types, float_environment
 from heron.pjrt.c_api import abi, handles
 from heron.pjrt.c_api.handles import ExecutableCell, Handle
 from heron.pjrt.c_api.slots import FREE, give_bytes, hot_slot, named_values, slot
@@ -57,6 +57,7 @@ def on_large_stack(work: Callable[[], _T]) -> _T:
     outcome: list[Any] = []
 
     def run() -> None:
+        float_environment.reset()
         try:
             outcome.append((work(), None))
         except BaseException as error:
