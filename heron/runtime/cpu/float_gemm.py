@@ -23,7 +23,7 @@ from heron.codegen.llvm.code_cache import CodeCache
 from heron.codegen.llvm.jit import Jit, Object, host
 from heron.hlo.types import BF16, F32, F64, ElementType
 from heron.runtime.cpu import blas, common_code
-from heron.runtime.cpu.loops import Loops
+from heron.runtime.cpu.loops import LINE, PREFETCH, Loops
 from heron.runtime.cpu.share import write_range
 
 if TYPE_CHECKING:
@@ -43,8 +43,6 @@ _BLOCK = 48
 _NARROW = 4
 #: tiles whose rows are copied at once, where they do not lie as they are multiplied
 _STRIPS = 8
-#: bytes of a cache line
-_LINE = 64
 
 #: what a function is told of a product, in this order, as i64: sizes, distances in elements, and options
 FIELDS = (
@@ -223,7 +221,7 @@ class _Writer(Loops):
         f, n = self.f, self.f.lanes
         kinds = {self.sum_name: self.vector, f"v{n}{f.stored}": self.part, f"v8{f.stored}": f"<8 x {f.stored}>"}
         lines = [f"declare i64 @llvm.{op}.i64(i64, i64)" for op in ("umin", "umax", "usub.sat")]
-        lines.append("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        lines.append(PREFETCH)
         for name, kind in kinds.items():
             mask = f"<{kind[1:].split(' ')[0]} x i1>"
             lines.append(f"declare {kind} @llvm.masked.load.{name}.p0(ptr, i32, {mask}, {kind})")
@@ -250,22 +248,18 @@ class _Writer(Loops):
         places = [self.at("%a", self.integer("mul", r, "%a.row"), "i8") if r else "%a" for r in range(rows)]
         for place, _ in self.results(sums):
             self.fetch_early(place, is_written=True)
-        with self.loop(0, "%groups", _LINE // f.word_bytes) as first:
+        with self.loop(0, "%groups", LINE // f.word_bytes) as first:
             offset = self.integer("mul", first, "%a.group")
             for r in range(rows, 2 * rows):  # of the next tile, if there is one
                 below = self.integer("add", offset, self.integer("mul", r, "%a.row"))
                 self.fetch_early(self.value(f"getelementptr i8, ptr %a, i64 {below}"))
-            last = self.least("%groups", self.integer("add", first, _LINE // f.word_bytes))
+            last = self.least("%groups", self.integer("add", first, LINE // f.word_bytes))
             self.products(places, sums, first, last)
         self.keep(sums)
         pointers = "ptr %a, i64 %a.row, i64 %a.group, ptr %b, i64 %b.group, i64 %groups, ptr %c, i64 %c.row"
         return self.function(
             f"void {self.tile_name(rows, vectors)}({pointers}, i1 %add, {self.mask_type} %mask) nounwind"
         )
-
-    def fetch_early(self, place: str, is_written: bool = False) -> None:
-        """Ask for the cache line at an address, which may be one of nothing."""
-        self.line(f"call void @llvm.prefetch.p0(ptr {place}, i32 {int(is_written)}, i32 3, i32 1)")
 
     def products(self, places: list[str], sums: list[list[str]], first: str, last: str) -> None:
         """Add the products of groups `first` to `last` to a tile's sums; ``places``: where its rows of the left are."""

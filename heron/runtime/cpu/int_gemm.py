@@ -23,7 +23,7 @@ from heron.codegen.llvm.code_cache import CodeCache
 from heron.codegen.llvm.jit import host
 from heron.hlo.types import S8, S16, S32, U8, U32, ElementType
 from heron.runtime.cpu import common_code
-from heron.runtime.cpu.loops import Loops
+from heron.runtime.cpu.loops import LINE, PREFETCH, Loops
 from heron.runtime.cpu.share import write_range
 
 if TYPE_CHECKING:
@@ -145,6 +145,7 @@ class _Writer(Loops):
         vector, lanes = self.vector, self.f.lanes
         return [
             "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
+            PREFETCH,
             f"declare {vector} @llvm.masked.load.v{lanes}i32.p0(ptr, i32, <{lanes} x i1>, {vector})",
             f"declare void @llvm.masked.store.v{lanes}i32.p0({vector}, ptr, i32, <{lanes} x i1>)",
             f"declare {vector} @{self.instruction}({', '.join(self.operand_types)})",
@@ -198,9 +199,13 @@ class _Writer(Loops):
                     self.line(f"store {self.vector} {first}, ptr {self.sums[r][v]}, align 64")
             last = self.integer("sub", rows, 1)
             places = [self.at(base, self.integer("mul", self.least(r, last), distance), f.stored) for r in range(_ROWS)]
-            with self.loop(0, groups) as g:
-                offset = self.integer("mul", g, f.step)
-                self.multiply([self.at(place, offset, f.stored) for place in places], g)
+            self.fetch_results(self.at(out, self.integer("mul", row, "%n"), "i32"))
+            line = LINE // (f.step * f.element.byte_size)
+            with self.loop(0, groups, line) as begin:
+                self.fetch_rows(base, distance, self.integer("mul", begin, f.step))
+                with self.loop(begin, self.least(groups, self.integer("add", begin, line))) as g:
+                    offset = self.integer("mul", g, f.step)
+                    self.multiply([self.at(place, offset, f.stored) for place in places], g)
             for n, slot in enumerate(chain(*self.sums)):
                 total = self.at(self.totals, n, self.vector)
                 self.line(f"store {self.vector} {self.load(slot)}, ptr {total}, align 64")
@@ -210,6 +215,19 @@ class _Writer(Loops):
                     "add", self.integer("mul", self.integer("add", row, r), "%n"), self.integer("mul", v, f.lanes)
                 )
                 self.store(self.at(out, target, "i32"), total, self.mask(columns, v), is_first)
+
+    def fetch_results(self, start: str) -> None:
+        """Ask early for what a tile will be added to or put into."""
+        for r in range(_ROWS):
+            for v in range(self.f.vectors):
+                place = self.integer("add", self.integer("mul", r, "%n"), v * self.f.lanes)
+                self.fetch_early(self.value(f"getelementptr i32, ptr {start}, i64 {place}"), is_written=True)
+
+    def fetch_rows(self, base: str, distance: str, offset: str) -> None:
+        """Ask early for the rows of the next tile, if there is one, from an element on."""
+        for r in range(_ROWS, 2 * _ROWS):
+            place = self.integer("add", offset, self.integer("mul", r, distance))
+            self.fetch_early(self.value(f"getelementptr {self.f.stored}, ptr {base}, i64 {place}"))
 
     def clear(self, place: str, size: int) -> None:
         self.line(f"call void @llvm.memset.p0.i64(ptr {place}, i8 0, i64 {size}, i1 false)")

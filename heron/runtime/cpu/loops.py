@@ -5,6 +5,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
+#: bytes of a cache line
+LINE = 64
+#: what texts declare that use `Loops.fetch_early`
+PREFETCH = "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"
+
 
 class Loops:
     """Collects the lines of one function. Counters and sums are stack slots, which LLVM puts into registers."""
@@ -39,6 +44,10 @@ class Loops:
 
     def at(self, base: str, offset: str | int, kind: str) -> str:
         return self.value(f"getelementptr inbounds {kind}, ptr {base}, i64 {offset}")
+
+    def fetch_early(self, place: str, is_written: bool = False) -> None:
+        """Ask for the cache line at an address, which may be one of nothing."""
+        self.line(f"call void @llvm.prefetch.p0(ptr {place}, i32 {int(is_written)}, i32 3, i32 1)")
 
     @contextlib.contextmanager
     def loop(self, start: str | int, stop: str | int, step: int = 1) -> Iterator[str]:
