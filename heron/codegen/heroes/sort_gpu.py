@@ -5,7 +5,8 @@ xor 2^(s+1) - 1), the following ones positions 2^j apart. Positions past the end
 everything, so a row may have any length. Steps within a tile of a row run in shared memory, all in one kernel, two
 between barriers; of the wider steps of a stage, a kernel does a few one after another: a thread holds all elements they
 compare with each other.
-A row that is one tile takes one kernel, which may store just a part of what it sorted.
+A row that is one tile takes one kernel, which may store just a part of what it sorted. Where that is its first
+elements, short runs are sorted, and of each two the half that comes first is kept, until little is left.
 
 Source: the form of the network XLA uses (xla/service/gpu/kernels, "sorting").
 """
@@ -13,7 +14,7 @@ Source: the form of the network XLA uses (xla/service/gpu/kernels, "sorting").
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import TensorType
@@ -27,7 +28,7 @@ from heron.codegen.dialects.xla_gpu import AllocateSharedOp, SyncThreadsOp
 from heron.codegen.elemental import Value
 from heron.codegen.elemental.logic import select
 from heron.codegen.heroes.base import Entry
-from heron.codegen.heroes.iteration import for_
+from heron.codegen.heroes.iteration import at_most, for_
 from heron.codegen.heroes.sort import Kept, Sort
 from heron.codegen.kernel import Kernel, Launch
 from heron.codegen.mlir_types import scalar_type
@@ -37,6 +38,8 @@ from heron.targets import Target
 #: threads that sort a tile at most: with registers for the elements each holds, a core has several such blocks
 TILE_THREADS = 512
 BLOCK = 256
+#: how often runs are halved where only a part of a row is kept: what is left then is little
+MOST_LEVELS = 4
 
 
 def emit(sort: Sort, name: str, target: Target) -> list[Kernel]:
@@ -178,11 +181,14 @@ class _Tiles:
     """What a block of a tile kernel holds: ``together`` tiles of 2^bits positions, one after the other.
 
     Several where tiles are short rows; of longer rows, one of ``tiles`` in each. A slot is a place in shared memory.
+    ``level``: how often runs of 2^``run`` positions were merged by twos into as long ones, the rest forgotten.
     """
 
     sort: Sort
     bits: int
     together: int
+    run: int = 0
+    level: int = 0
 
     @staticmethod
     def of(sort: Sort, bits: int, target: Target) -> _Tiles:
@@ -196,7 +202,12 @@ class _Tiles:
 
     @property
     def slots(self) -> int:
-        return self.together << self.bits
+        return self.together << self.left
+
+    @property
+    def left(self) -> int:
+        """Bits of the positions of a tile that there are slots for."""
+        return self.bits - self.level
 
     @property
     def tiles(self) -> int:
@@ -207,10 +218,13 @@ class _Tiles:
         return -(-self.tiles * self.sort.rows // self.together)
 
     def place(self, frame: Entry, slot: Expr) -> tuple[Expr, Expr]:
-        """The row and the position of a slot of this block."""
-        number = frame.e.variable(frame.block_id(), 0, self.grid - 1) * self.together + slot // (1 << self.bits)
+        """The row and the position of a slot of this block; of merged runs, the positions of their first."""
+        number = frame.e.variable(frame.block_id(), 0, self.grid - 1) * self.together + slot // (1 << self.left)
+        inside = slot % (1 << self.left)
+        if self.level:
+            inside = inside // (1 << self.run) * (1 << self.run + self.level) + inside % (1 << self.run)
         start = number % self.tiles * (1 << self.bits)
-        row, position = frame.e.simplify((number // self.tiles, start + slot % (1 << self.bits)))
+        row, position = frame.e.simplify((number // self.tiles, start + inside))
         return row, position
 
     def exists(self, frame: Entry, slot: Expr) -> list[Constraint]:
@@ -227,6 +241,8 @@ def _tile_kernel(sort: Sort, name: str, target: Target, bits: int, whole: bool) 
         return frame.finish(Launch(), "sort", {"form": "nothing to sort"})
     e, b = frame.e, frame.e.b
     tiles = _Tiles.of(sort, bits, target)
+    run = _kept_bits(sort) if whole else bits
+    ends = replace(tiles, run=run, level=max(0, min(MOST_LEVELS, bits - run)))
     block = max(1, min(tiles.slots // 4, TILE_THREADS, target.threads_per_block))
     rounds = tiles.slots // block
     thread = e.variable(frame.thread_id(), 0, block - 1)
@@ -247,21 +263,24 @@ def _tile_kernel(sort: Sort, name: str, target: Target, bits: int, whole: bool) 
 
         def body(variables: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
             slot = variables[0] * block + thread
-            row, position = tiles.place(frame, slot)
+            row, position = ends.place(frame, slot)
             index = sort.index(frame, row, position - first.start)
             values = [e.extract(shared[sort.outputs[n].operand], (slot,)) for n in kept]
             return [e.insert(v, t, index) for v, t in zip(values, carried, strict=True)]
 
         def inside(variables: Index) -> list[Constraint]:
-            row, position = tiles.place(frame, variables[0] * block + thread)
-            return [(row, 0, sort.rows - 1), (position, first.start, first.start + first.size - 1)]
+            slot = variables[0] * block + thread
+            row, position = ends.place(frame, slot)
+            window = (position, first.start, first.start + first.size - 1)
+            return [(slot, 0, ends.slots - 1), (row, 0, sort.rows - 1), window]
 
-        stored = e.loop([rounds], [frame.outputs[n] for n in kept], body, inside)
+        stored = e.loop([-(-ends.slots // block)], [frame.outputs[n] for n in kept], body, inside)
         for n, tensor in zip(kept, stored, strict=True):
             frame.outputs[n] = tensor
 
     shared = e.loop([rounds], shared, load, lambda v: tiles.exists(frame, v[0] * block + thread))
-    shared = _steps(frame, tiles, shared, thread, block, whole)
+    steps = _Steps(frame, thread, block)
+    shared = steps.do(tiles, ends.level, run, shared) if whole else steps.finish(tiles, tiles.bits, shared)
     windows = dict.fromkeys((k.start, k.size) for k in sort.outputs)
     for window in windows:
         same = [n for n, k in enumerate(sort.outputs) if (k.start, k.size) == window]
@@ -271,54 +290,136 @@ def _tile_kernel(sort: Sort, name: str, target: Target, bits: int, whole: bool) 
     return frame.finish(Launch((tiles.grid, 1, 1), (block, 1, 1), bytes_), "sort", {"form": form})
 
 
-def _steps(
-    frame: Entry, tiles: _Tiles, shared: Sequence[SSAValue], thread: Expr, block: int, whole: bool
-) -> list[SSAValue]:
-    """All stages of a tile, or the plain steps of one; a barrier before each round of steps and after the last.
+def _kept_bits(sort: Sort) -> int:
+    """Bits of the positions that are stored of a row, if those are its first; else of all its positions."""
+    return (max(max(k.start + k.size for k in sort.outputs), 2) - 1).bit_length()
+
+
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """The steps of tiles in shared memory; a barrier before each round of steps and after the last.
 
     A round does two steps of a stage; the first round of a stage with an odd number of steps does one. So two stages
     follow each other in a loop.
     """
-    b = frame.e.b
 
-    def round_of(bit: SSAValue, tensors: Sequence[SSAValue], steps: int, mirrored: bool) -> list[SSAValue]:
-        """The steps with positions differing in `bit` and, of two, in the bit below."""
-        rounds = max(1, (tiles.slots >> steps) // block)
+    frame: Entry
+    thread: Expr
+    block: int
 
-        def group(variables: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
-            number = frame.e.index_value(frame.e.simplify((variables[0] * block + thread,))[0])
-            return _tile_step(frame, tiles, carried, number, bit, steps, mirrored)
+    def do(self, tiles: _Tiles, levels: int, run: int, shared: Sequence[SSAValue]) -> list[SSAValue]:
+        """All stages of tiles. Where no more than 2^`run` elements are wanted of each, runs as long are sorted; then,
+        `levels` times, of each two the half that comes first is kept."""
+        if not levels:
+            return self._end(self._stages(tiles, 0, tiles.bits, shared))
+        shared = self._stages(tiles, 0, run, shared)
+        for level in range(levels):
+            shared = self._halve(replace(tiles, run=run, level=level), shared)
+            tiles = replace(tiles, run=run, level=level + 1)
+            shared = self._plain_stage(tiles, run, shared)
+        return self._end(self._stages(tiles, run, tiles.left, shared))
 
-        return frame.e.loop([rounds], b.add(SyncThreadsOp(tensors)).results, group)
+    def finish(self, tiles: _Tiles, steps: int, shared: Sequence[SSAValue]) -> list[SSAValue]:
+        """The last steps of a stage."""
+        return self._end(self._plain_stage(tiles, steps, shared))
 
-    def plain(rounds: SSAValue, tensors: Sequence[SSAValue]) -> list[SSAValue]:
+    def _end(self, shared: Sequence[SSAValue]) -> list[SSAValue]:
+        return list(self.frame.e.b.add(SyncThreadsOp(shared)).results)
+
+    def _stages(self, tiles: _Tiles, first: int, end: int, shared: Sequence[SSAValue]) -> list[SSAValue]:
+        """Stages `first` to `end` - 1."""
+        b, shared = self.frame.e.b, list(shared)
+        if first % 2 and first < end:
+            shared = self._odd(tiles, b.integer(first // 2), shared)
+        numbers = -(-first // 2), end // 2
+        if numbers[0] < numbers[1]:
+            lo, hi = map(b.integer, numbers)
+            shared = for_(
+                self.frame, lo, hi, shared, lambda n, t: self._odd(tiles, n, self._even(tiles, n, t))
+            )
+        if end % 2 and first < end:
+            shared = self._even(tiles, b.integer(end // 2), shared)
+        return shared
+
+    def _even(self, tiles: _Tiles, number: SSAValue, tensors: Sequence[SSAValue]) -> list[SSAValue]:
+        """Stage 2 * number."""
+        bit = self.frame.e.b.op(arith.AddiOp, number, number)
+        return self._plain(tiles, number, self._round(tiles, bit, tensors, 1, mirrored=True))
+
+    def _odd(self, tiles: _Tiles, number: SSAValue, tensors: Sequence[SSAValue]) -> list[SSAValue]:
+        """Stage 2 * number + 1."""
+        b = self.frame.e.b
+        bit = b.op(arith.AddiOp, b.op(arith.AddiOp, number, number), b.integer(1))
+        return self._plain(tiles, number, self._round(tiles, bit, tensors, 2, mirrored=True))
+
+    def _plain_stage(self, tiles: _Tiles, steps: int, shared: Sequence[SSAValue]) -> list[SSAValue]:
+        """So many steps, none of them mirrored."""
+        b = self.frame.e.b
+        if steps % 2:
+            shared = self._round(tiles, b.integer(steps - 1), shared, 1, mirrored=False)
+        return self._plain(tiles, b.integer(steps // 2), shared)
+
+    def _plain(self, tiles: _Tiles, rounds: SSAValue, tensors: Sequence[SSAValue]) -> list[SSAValue]:
         """The last 2 * rounds steps of a stage."""
+        b = self.frame.e.b
 
         def two(count: SSAValue, carried: Sequence[SSAValue]) -> list[SSAValue]:
             left = b.op(arith.SubiOp, rounds, count)
             bit = b.op(arith.SubiOp, b.op(arith.AddiOp, left, left), b.integer(1))
-            return round_of(bit, carried, 2, mirrored=False)
+            return self._round(tiles, bit, carried, 2, mirrored=False)
 
-        return for_(frame, b.integer(0), rounds, tensors, two)
+        return for_(self.frame, b.integer(0), rounds, tensors, two)
 
-    def stages(number: SSAValue, tensors: Sequence[SSAValue], both: bool = True) -> list[SSAValue]:
-        """Stage 2 * number, and the one after."""
-        even = b.op(arith.AddiOp, number, number)
-        tensors = plain(number, round_of(even, tensors, 1, mirrored=True))
-        if both:
-            odd = b.op(arith.AddiOp, even, b.integer(1))
-            tensors = plain(number, round_of(odd, tensors, 2, mirrored=True))
-        return list(tensors)
+    def _round(
+        self, tiles: _Tiles, bit: SSAValue, tensors: Sequence[SSAValue], steps: int, mirrored: bool
+    ) -> list[SSAValue]:
+        """The steps with positions differing in `bit` and, of two, in the bit below."""
+        e, groups = self.frame.e, max(1, tiles.slots >> steps)
 
-    if whole:
-        shared = for_(frame, b.integer(0), b.integer(tiles.bits // 2), shared, stages)
-        if tiles.bits % 2:
-            shared = stages(b.integer(tiles.bits // 2), shared, both=False)
-    else:
-        if tiles.bits % 2:
-            shared = round_of(b.integer(tiles.bits - 1), shared, 1, mirrored=False)
-        shared = plain(b.integer(tiles.bits // 2), shared)
-    return list(b.add(SyncThreadsOp(shared)).results)
+        def group(variables: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
+            number = e.index_value(e.simplify((variables[0] * self.block + self.thread,))[0])
+            return _tile_step(self.frame, tiles, carried, number, bit, steps, mirrored)
+
+        ready = e.b.add(SyncThreadsOp(tensors)).results
+        return e.loop(
+            [-(-groups // self.block)], ready, group, lambda v: [(v[0] * self.block + self.thread, 0, groups - 1)]
+        )
+
+    def _halve(self, tiles: _Tiles, shared: Sequence[SSAValue]) -> list[SSAValue]:
+        """Of two neighbouring sorted runs the half that comes first, in an order of which a merge makes a sorted one;
+        halves move together, after all were read."""
+        e, b, frame = self.frame.e, self.frame.e.b, self.frame
+        run, count = 1 << tiles.run, tiles.slots // 2
+        numbers = [k * self.block + self.thread for k in range(-(-count // self.block))]
+        ready = b.add(SyncThreadsOp(shared)).results
+        kept: list[list[Value]] = []
+        for number in numbers:
+            (inside,) = e.simplify((at_most(e, number, count - 1),))
+            one = inside // run * (2 * run) + inside % run
+            two = inside // run * (2 * run) + (2 * run - 1) - inside % run
+            exists = e.holds(tiles.exists(frame, two))
+            # where there is none the block's first element stands in, and nothing is exchanged
+            places = [self._or_first(tiles, e.holds(tiles.exists(frame, one)), one), self._or_first(tiles, exists, two)]
+            first, second = ([e.extract(t, (s,)) for t in ready] for s in places)
+            swap = tiles.sort.before(frame, second, first)
+            if exists is not None:
+                swap = b.op(arith.AndIOp, swap, exists)
+            kept.append([select(e, swap, y, x) for x, y in zip(first, second, strict=True)])
+        shared = list(b.add(SyncThreadsOp(ready)).results)
+        for number, values in zip(numbers, kept, strict=True):
+
+            def store(_: Index, tensors: Sequence[SSAValue], number=number, values=values) -> list[SSAValue]:  # type: ignore[no-untyped-def]
+                return [e.insert(v, t, e.simplify((number,))) for v, t in zip(values, tensors, strict=True)]
+
+            shared = e.loop([], shared, store, lambda _, n=number: [(n, 0, count - 1)])
+        return shared
+
+    def _or_first(self, tiles: _Tiles, exists: SSAValue | None, slot: Expr) -> Expr:
+        e = self.frame.e
+        (slot,) = e.simplify((slot,))
+        if exists is None:
+            return slot
+        return e.variable(e.b.select(exists, e.index_value(slot), e.b.integer(0)), 0, tiles.slots - 1)
 
 
 def _tile_step(

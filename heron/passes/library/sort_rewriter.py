@@ -70,6 +70,9 @@ class SortRewriter(Pass):
         if ctx.target is None or self.always:
             return plan
         network = Network(plan.rows, plan.length, (*plan.sizes, *[4] * needs_positions(i)))
+        if network.kernels == 1 and _is_cut(i):
+            ctx.decide(False, "one kernel keeps only what is read of it", subject=i.name, object="radix sort")
+            return None
         before, after = network.seconds(ctx.target), plan.seconds(ctx.target)
         pays = ctx.decide(
             after < before,
@@ -81,6 +84,12 @@ class SortRewriter(Pass):
             cost_after=after * 1e6,
         )
         return plan if pays else None
+
+
+def _is_cut(i: Instruction) -> bool:
+    """Whether only slices of the results are read."""
+    parts = [u for u in i.users if u.opcode == "get-tuple-element"] if i.shape.is_tuple else [i]
+    return not i.is_root and all(u.opcode == "slice" for p in parts for u in p.users)
 
 
 def _plan(i: Instruction) -> tuple[RadixPlan | None, str]:

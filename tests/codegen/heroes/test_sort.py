@@ -238,3 +238,27 @@ def test_ptx() -> None:
     for kernel in emit_sort(root_fusion(program((5000,), 0)), "k", targets.get("sm_90"))[:2]:
         text = to_ptx(lower(kernel, "sm_90"))
         assert "bar.sync" in text or "tiles" not in kernel.notes["form"]
+
+
+@pytest.mark.parametrize(
+    ("shape", "start", "k"),
+    [((2, 1024), 0, 8), ((3, 700), 0, 5), ((300, 100), 0, 2), ((5, 130), 3, 20), ((500, 33), 1, 3), ((2, 65), 0, 40)],
+)
+def test_gpu_first_of_rows(shape: tuple[int, ...], start: int, k: int) -> None:
+    """Of a row only some of its first elements: of each two short runs the half that comes first is kept."""
+    rows, n = shape
+    source = f"""HloModule m
+less {{ a = f32[] parameter(0) b = f32[] parameter(1) i = s32[] parameter(2) j = s32[] parameter(3)
+  before = pred[] compare(a, b), direction=LT same = pred[] compare(a, b), direction=EQ
+  first = pred[] compare(i, j), direction=LT ROOT r = pred[] select(same, first, before) }}
+fused {{ x = f32[{rows},{n}] parameter(0) i = s32[{rows},{n}] parameter(1)
+  s = (f32[{rows},{n}], s32[{rows},{n}]) sort(x, i), dimensions={{1}}, to_apply=less
+  v = f32[{rows},{n}] get-tuple-element(s), index=0
+  p = s32[{rows},{n}] get-tuple-element(s), index=1
+  c = f32[{rows},{k}] slice(v), slice={{[0:{rows}], [{start}:{start + k}]}}
+  d = s32[{rows},{k}] slice(p), slice={{[0:{rows}], [{start}:{start + k}]}}
+  ROOT t = (f32[{rows},{k}], s32[{rows},{k}]) tuple(c, d) }}
+ENTRY e {{ x = f32[{rows},{n}] parameter(0) i = s32[{rows},{n}] parameter(1)
+  ROOT f = (f32[{rows},{k}], s32[{rows},{k}]) fusion(x, i), kind=kInput, calls=fused }}"""
+    keys = RNG.integers(0, 40, shape).astype(np.float32)
+    check(source, [keys, np.ascontiguousarray(positions(shape, 1))], "sim:sm_90")
