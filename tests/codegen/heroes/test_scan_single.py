@@ -124,6 +124,22 @@ def test_same_bits_whoever_is_first() -> None:
         assert before[FIRST_FLAG + last] == 1 and (partial[own : own + 2] == known[own : own + 2]).all()
 
 
+@pytest.mark.parametrize("states", [[2, 2, 2], [2, 1, 1], [2, 2, 1], [2, 1, 2]])
+def test_groups_are_joined_from_the_left(states: list[int]) -> None:
+    """Totals whose sum depends on the order: 1 + half an ulp is 1, but not after more than half of one."""
+    kernel, plan = kernel_and_plan()
+    last, groups = plan.tiles - 1, FIRST_FLAG + plan.tiles
+    totals = np.array([1.0, 2.0**-53, 1.5 * 2.0**-53])
+    assert (totals[0] + totals[1]) + totals[2] != (totals[0] + totals[2]) + totals[1]
+    flags, known = np.zeros(plan.flags, np.uint32), np.zeros(plan.results, np.float64)
+    flags[0], flags[FIRST_FLAG : FIRST_FLAG + last], flags[groups : groups + 3] = last, 1, states
+    known[plan.tiles : plan.tiles + 3] = totals
+    known[plan.tiles + plan.groups :][:3] = np.cumsum(totals)
+    out = np.full(N, -1.0)
+    run(kernel, [np.zeros(N), out, flags, known.view(np.uint32)], blocks=1)
+    assert (out[last * plan.tile :] == np.cumsum(totals)[-1]).all()
+
+
 def test_code() -> None:
     """A flag is released after its words, and acquired before them; neighbours are read and written at once."""
     body = parse(program((1 << 20,), "f32", "add", "0")).entry
