@@ -9,7 +9,8 @@ from typing import Literal
 
 from heron.hlo.instruction import Instruction
 
-KIND = "__triton_gemm"
+#: kinds of fusions in backend configs: with products, and without
+GEMM, ROWS = "__triton_gemm", "__triton"
 #: a sum of at most so many elements is done at once, not in steps
 WHOLE = 128
 #: products of f32: as they are, or as three products of parts that matrix units take, 21 bits together
@@ -50,7 +51,7 @@ class BlockConfig:
         sizes = (*tiles, config.block_k, config.warps, row or 1)
         return config if all(n and n & (n - 1) == 0 for n in sizes) else None
 
-    def text(self) -> str:
+    def text(self, kind: str = GEMM) -> str:
         """The backend config of a fusion, as XLA writes it."""
         block = {
             "num_warps": str(self.warps),
@@ -65,25 +66,28 @@ class BlockConfig:
             block["dot_precision"] = self.precision
         if self.row:
             block |= {"row_step": str(self.row), "is_online_softmax": self.online}
+        if kind != GEMM:
+            fusion: dict[str, object] = {"kind": kind, "block_level_fusion_config": block}
+            return json.dumps({"fusion_backend_config": fusion}, separators=(",", ":"))
         cut = [t for t in self.tiles if t > 1] or [1]
         sizes = {"block_m": cut[0], "block_n": cut[-1], "block_k": self.block_k, "split_k": 1}
         launch = {"num_stages": self.stages, "num_warps": self.warps, "num_ctas": 1}
         gemm = {name: str(n) for name, n in (sizes | launch).items()}
-        fusion = {"kind": KIND, "triton_gemm_config": gemm, "block_level_fusion_config": block}
+        fusion = {"kind": kind, "triton_gemm_config": gemm, "block_level_fusion_config": block}
         return json.dumps({"fusion_backend_config": fusion}, separators=(",", ":"))
 
 
 def config_of(fusion: Instruction) -> BlockConfig | None:
     """The config of a fusion that is to be a block kernel; None for any other instruction."""
     text = fusion.extras.get("backend_config", "") if fusion.opcode == "fusion" and fusion.kind == "kCustom" else ""
-    if KIND not in text:
+    if f'"kind":"{ROWS}' not in text:
         return None
     config = json.loads(text)["fusion_backend_config"]
     block = config["block_level_fusion_config"]
     tiles = tuple(int(n) for n in block["output_tiles"][0]["sizes"])
     return BlockConfig(
         tiles,
-        int(config["triton_gemm_config"]["block_k"]),
+        int(config.get("triton_gemm_config", {}).get("block_k", 64)),
         int(block["num_warps"]),
         int(block["num_stages"]),
         int(block.get("row_step", 0)),

@@ -44,10 +44,14 @@ class Side(NamedTuple):
 
 @dataclass
 class Tiling:
-    """Every value that `root` is computed from, as far as ``inside`` goes, with the indices it is needed at."""
+    """Every value that `root` is computed from, as far as ``inside`` goes, with the indices it is needed at.
+
+    ``whole``: dimensions of the result that a tile holds whole: rows that are reduced may lie along them.
+    """
 
     root: Instruction
     inside: Container[Instruction]
+    whole: frozenset[int] = frozenset()
     variables: list[Variable] = field(default_factory=list)
     values: dict[Instruction, list[Index]] = field(default_factory=dict)
     refusals: list[Refusal] = field(default_factory=list)
@@ -81,6 +85,17 @@ class Tiling:
             size = sizes[tiled[0].index] if tiled and isinstance(tiled[0], Dim) else 1
             sides.append(Side(e, size, terms[tiled[0]] if tiled else 1))
         return tuple(sides)
+
+    def place_of(self, i: Instruction) -> Index | None:
+        """Where a value that is a result, too, is in a tile: each of its elements in one tile alone. None when it is
+        nowhere so."""
+        rest = {d for d, n in enumerate(self.root.shape.dims) if n != 1} - self.whole
+        for way in self.values.get(i, ()):
+            plain = all(isinstance(e, Dim) and e.index < self.root.shape.rank or e == Const(0) for e in way)
+            full = all(e != Const(0) or n == 1 for e, n in zip(way, i.shape.dims, strict=True))
+            if plain and full and rest <= used(way):
+                return way
+        return None
 
     # -- walking -------------------------------------------------------------------------------------------------------
     def _new(self, size: int, kind: Literal["result", "sum", "row"]) -> Expr:
@@ -129,7 +144,7 @@ class Tiling:
         taken = used(beside)
         for n in reversed(range(len(self.variables))):
             v = self.variables[n]
-            if v.size == size and v.kind == "row" and n not in taken:
+            if v.size == size and (v.kind == "row" or n in self.whole) and n not in taken:
                 return Dim(n)
         return self._new(size, "row")
 

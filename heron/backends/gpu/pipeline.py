@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from heron.backends.memory import bytes_on_gpu
 from heron.backends.sharing import computes_in_place
+from heron.passes.fusion.tiled import ROW_BYTES
 from heron.passes.pipeline import Fixpoint, Pipeline
 from heron.passes.pipelines import simplification
 from heron.passes.registry import get, named_pipeline
@@ -139,6 +140,8 @@ def fuse() -> Pipeline:
         "fused",
         [
             get("variadic-op-splitter"),
+            # rows that lie across memory: the emitters of loops would read them again for each reduction
+            get("softmax-rewriter-triton"),
             # what a sort computes itself need not be there for others
             get("sort-fusion"),
             # what it reads is computed in its kernel, as far as nobody else reads it
@@ -150,11 +153,13 @@ def fuse() -> Pipeline:
             get("multi-output-fusion"),
             get("dce"),
             # as on the CPU, of kernels that are already whole: what they compute of a row twice is then one
-            get("normalization-fusion", least=2, rows=1, most_bytes=256 << 10),
+            get("normalization-fusion", least=2, rows=1, most_bytes=ROW_BYTES),
             get("cse"),
             get("dce"),
             get("horizontal-fusion"),
             get("fusion-wrapper"),
+            # which emitter does a fusion: what tiles are quicker for
+            get("fusion-block-level-rewriter"),
             get("dce"),
         ],
     )

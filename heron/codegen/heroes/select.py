@@ -42,8 +42,9 @@ class Choice(NamedTuple):
 def choose(fusion: Fusion, in_place: bool = True) -> Choice:
     """The emitter for `fusion`. Without `in_place`, outputs have buffers of their own."""
     if fusion.blocks is not None:
-        product = next(i for i in fusion.computation.instructions if i.opcode == "dot")
-        return Choice("block", product, f"'{product.name}' is computed tile by tile with what is around it")
+        inside = fusion.computation.instructions
+        hero = min(inside, key=lambda i: ("dot", "reduce").index(i.opcode) if i.opcode in ("dot", "reduce") else 2)
+        return Choice("block", hero, f"'{hero.name}' is computed tile by tile with what is around it")
     known = load()
     rows = rows_of(fusion)
     if rows is not None:

@@ -81,23 +81,35 @@ class BlockEmitter:
         self._simplifier: Simplifier = simplifier(())
         self._values: dict[object, Tile] = {}
         self._inside = frozenset(fusion.computation.instructions)
-        self._tiling = Tiling(fusion.outputs[0].instruction, self._inside)
+        # the result that tiles are of: the largest, for others are what is reduced for it
+        self.main = max((o.instruction for o in fusion.outputs), key=lambda i: i.shape.num_elements)
+        sizes = zip(config.tiles, self.main.shape.dims, strict=True)
+        self._tiling = Tiling(self.main, self._inside, frozenset(d for d, (t, n) in enumerate(sizes) if t >= n))
 
     def emit(self) -> tuple[ModuleOp, int]:
         """The module of the kernel, and how many programs run it."""
         index, programs = self._root_index()
         outputs = self.block.args[len(self.fusion.inputs) :]
         for output, pointer in zip(self.fusion.outputs, outputs, strict=True):
-            value = self.value(output.instruction, index)
-            self._store(value, pointer, output.instruction, index)
+            place = self._place_of(output.instruction, index)
+            self._store(self.value(output.instruction, place), pointer, output.instruction, place)
         self.b.add(ReturnOp.create())
         _drop_unused(self.block)
         return ModuleOp([FuncOp(self.name, Region(self.block))]), programs
 
+    def _place_of(self, i: Instruction, index: Index) -> Index:
+        """Where an output is when the main one is at `index`."""
+        if i.shape.dims == self.main.shape.dims:
+            return index
+        found = self._tiling.place_of(i)
+        if found is None:
+            raise no_form(i, "its elements do not follow the tiles of the fusion's largest result")
+        return found
+
     # -- positions -----------------------------------------------------------------------------------------------------
     def _root_index(self) -> tuple[Index, int]:
         """The index of the result that a program computes, from which program it is."""
-        dims = self.fusion.outputs[0].shape.dims
+        dims = self.main.shape.dims
         tiles = self.config.tiles
         counts = [-(-n // t) for n, t in zip(dims, tiles, strict=True)]
         places = self._places(counts)

@@ -14,17 +14,20 @@ from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
 from heron.passes.base import Constraint, Pass
-from heron.passes.building import combiner
 from heron.passes.context import PassContext
 from heron.passes.fusion.apart import rest, seconds_apart
 from heron.passes.fusion.build import fuse
 from heron.passes.fusion.softmax import softmax_of
-from heron.passes.fusion.tiled import PRODUCTS, absent, exits, has_form, locked, needed, programs, unfit
+from heron.passes.fusion.tiled import PRODUCTS, absent, exits, has_form, is_row_reduce, locked, needed, programs, unfit
 from heron.passes.registry import register
 from heron.targets import Target
 
 #: the rows' products are also of types that matrix units would round: these are done by plain arithmetic
 _PRODUCTS = PRODUCTS | {types.F32: (types.F32,)}
+
+#: what attention has before its second product, and what else may stand there beside elementwise ops
+_MARKS = frozenset({"dot", "reduce", "exponential"})
+_BETWEEN = frozenset({"reduce", "broadcast", "reshape", "bitcast", "transpose", "slice"})
 
 
 @register
@@ -157,8 +160,8 @@ class AttentionFusion(Pass):
     def _rows(self, dot: Instruction) -> _Rows | None:
         """What the rows of a product's operand are computed from, up to the operands of the first product; None when
         no product is reduced there."""
-        members, stack = {dot}, [o for o in dot.operands if _leads_to_reduce(o, self.max_instructions)]
-        why_not = unfit(dot, _PRODUCTS)
+        members, stack = {dot}, [o for o in dot.operands if _attends(o, self.max_instructions)]
+        why_not = unfit(dot, _PRODUCTS) if stack else ""
         while stack:
             o = stack.pop()
             if o in members or not _is_part(o):
@@ -171,10 +174,10 @@ class AttentionFusion(Pass):
             else:
                 stack += o.operands
         opcodes = [i.opcode for i in members]
-        if opcodes.count("dot") < 2 or "reduce" not in opcodes or "exponential" not in opcodes:
+        if opcodes.count("dot") < 2 or not _MARKS.issubset(opcodes):
             return None
         if not why_not:
-            others = (i for i in members if i is not dot and not _is_of_places(i) and not _serves(i, members))
+            others = (i for i in members if i is not dot and not _serves(i, members) and not _is_of_places(i))
             read = min(others, key=lambda i: i.name, default=None)
             why_not = f"'{read.name}' is read elsewhere, too" if read is not None else ""
         return _Rows(members, why_not)
@@ -204,19 +207,18 @@ def _is_part(i: Instruction) -> bool:
     """Whether an op may stand between the products."""
     if i.opcode == "constant":
         return i.shape.is_scalar
-    if i.opcode == "reduce":
-        return len(i.operands) == 2 and i.shape.is_array and combiner(i.to_apply) is not None
-    return i.opcode == "dot" or has_form(i) and i.opcode != "concatenate"
+    return i.opcode == "dot" or is_row_reduce(i) or has_form(i) and i.opcode != "concatenate"
 
 
-def _leads_to_reduce(operand: Instruction, most: int) -> bool:
-    """Whether an operand is computed from reduced rows by ops that tiles have."""
-    seen, stack = {operand}, [operand]
+def _attends(operand: Instruction, most: int) -> bool:
+    """Whether an operand may be computed from another product by way of a softmax. Only opcodes are looked at."""
+    found, seen, stack = set[str](), {operand}, [operand]
     while stack and len(seen) < most:
         i = stack.pop()
-        if i.opcode == "reduce":
+        found.add(i.opcode)
+        if found >= _MARKS:
             return True
-        if i.opcode == "dot" or not _is_part(i):
+        if i.opcode in ("dot", "parameter", "constant") or not (i.op.is_elementwise or i.opcode in _BETWEEN):
             continue
         for o in i.operands:
             if o not in seen:

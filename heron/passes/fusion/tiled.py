@@ -12,7 +12,7 @@ from heron.hlo import types
 from heron.hlo.fingerprint import fingerprint
 from heron.hlo.instruction import Instruction
 from heron.hlo.types import ElementType
-from heron.passes.building import is_static
+from heron.passes.building import combiner, is_static
 from heron.passes.context import PassContext
 from heron.passes.fusion.hints import stays_alone
 from heron.targets import Target
@@ -38,6 +38,8 @@ _SCALAR_ONLY = frozenset({
     "complex", "real", "imag", "count-leading-zeros", "popcnt", "mulhi", "stochastic-convert", "bitcast-convert",
 })  # fmt: skip
 MOVES = frozenset({"bitcast", "reshape", "transpose", "slice"})
+#: bytes of a row that emitters keep at hand at most
+ROW_BYTES = 256 << 10
 #: what costs nothing to compute where it is read
 FREE = frozenset({"broadcast", "iota", "bitcast", "reshape"})
 
@@ -123,6 +125,19 @@ def has_form(i: Instruction) -> bool:
     if i.opcode == "power" and i.shape.element_type.is_integer:
         return False
     return i.op.is_elementwise and i.opcode not in _SCALAR_ONLY
+
+
+def is_row_reduce(i: Instruction) -> bool:
+    """Whether a reduction can be done on tiles: of one array, by one operation."""
+    return i.opcode == "reduce" and len(i.operands) == 2 and i.shape.is_array and combiner(i.to_apply) is not None
+
+
+def keeps_rows(reduce: Instruction) -> bool:
+    """Whether the emitter of rows keeps what is reduced in registers: the last dimensions, no more than
+    `normalization-fusion` takes."""
+    shape, gone = reduce.operands[0].shape, sorted(reduce.dimensions)
+    last = list(range(shape.rank - len(gone), shape.rank))
+    return gone == last and prod(shape.dims[d] for d in gone) * shape.element_type.byte_size <= ROW_BYTES
 
 
 def goes_behind(i: Instruction) -> bool:
