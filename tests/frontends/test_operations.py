@@ -251,3 +251,19 @@ def test_functions_without_arguments(results: str) -> None:
     }}"""
     (value,) = evaluate(parse(source, verify=True))
     assert value.tolist() == [1, 2]
+
+
+def test_clamp_of_predicates_and_complex_numbers() -> None:
+    """HLO's clamp takes neither: the smaller of the larger; of complex numbers by their real parts, as XLA has it."""
+    module = parse("""
+func.func @main(%p: tensor<2xi1>, %no: tensor<i1>, %z: tensor<3xcomplex<f32>>, %a: tensor<complex<f32>>,
+                %b: tensor<complex<f32>>) -> (tensor<2xi1>, tensor<3xcomplex<f32>>) {
+  %0 = stablehlo.clamp %no, %p, %no : (tensor<i1>, tensor<2xi1>, tensor<i1>) -> tensor<2xi1>
+  %1 = stablehlo.clamp %a, %z, %b : (tensor<complex<f32>>, tensor<3xcomplex<f32>>, tensor<complex<f32>>) -> tensor<3xcomplex<f32>>
+  return %0, %1 : tensor<2xi1>, tensor<3xcomplex<f32>>
+}""")
+    z = np.array([-2 + 3j, 0.5 + 9j, 3 - 3j], np.complex64)
+    low, high = np.array(-1j, np.complex64), np.array(1 + 1j, np.complex64)
+    flags, numbers = evaluate(module, np.array([True, False]), np.array(False), z, low, high)
+    np.testing.assert_array_equal(flags, [False, False])
+    np.testing.assert_array_equal(numbers, np.array([-1j, 0.5 + 9j, 1 + 1j], np.complex64))

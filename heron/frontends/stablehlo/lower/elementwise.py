@@ -9,7 +9,7 @@ from heron.frontends.stablehlo.syntax import Operation
 from heron.hlo import op as hlo_ops
 from heron.hlo.instruction import Instruction
 from heron.hlo.shape import Shape
-from heron.hlo.types import ElementType
+from heron.hlo.types import PRED, ElementType
 
 #: operations that are named as in HLO, but for ``_``
 _SAME_UNARY = (
@@ -127,7 +127,10 @@ def _select(b: Block, op: Operation, operands: list[Instruction]) -> Instruction
 @rule("clamp")
 def _clamp(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
     low, x, high = operands
-    return b.add("clamp", (_spread(b, low, x.shape), x, _spread(b, high, x.shape)))
+    low, high = _spread(b, low, x.shape), _spread(b, high, x.shape)
+    if x.shape.element_type.is_complex or x.shape.element_type is PRED:  # HLO's clamp takes neither
+        return b.add("minimum", (high, b.add("maximum", (low, x))))
+    return b.add("clamp", (low, x, high))
 
 
 def _spread(b: Block, x: Instruction, like: Shape) -> Instruction:
