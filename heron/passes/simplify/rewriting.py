@@ -107,6 +107,8 @@ def rewrite(
             fired[r] += 1
             left -= 1
             _replace(c, i, new, r)
+            if i.parent is c and i.has_side_effect and new in builder.created:
+                c.remove(i)  # what stands for it now has the effects
             touched = [*builder.created, new, *new.users]
             builder.created.clear()
             work.extend(t for t in touched if t.opcode in rules and t.parent is c)
