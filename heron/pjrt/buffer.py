@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,8 +17,15 @@ if TYPE_CHECKING:
 _new, _DONE = object.__new__, Event.done()
 
 
+@cache
+def row_major(rank: int) -> tuple[int, ...]:
+    """Dimensions of a row-major array, the last one first."""
+    return tuple(reversed(range(rank)))
+
+
 class Buffer:
-    """An array in a memory. Its elements lie row-major; sub-byte types take a byte each, as in NumPy.
+    """An array in a memory. Its elements lie row-major unless ``minor_to_major`` says otherwise; sub-byte types take a
+    byte each, as in NumPy.
 
     ``ready`` is the event of what computes it; the array is there once it is. On a GPU it is there, as a `DeviceArray`,
     when the work that computes it is enqueued. Deleted or donated, a buffer keeps its type and dimensions only.
@@ -42,14 +50,22 @@ class Buffer:
         "element_type",
         "handle",
         "memory",
+        "minor_to_major",
         "owned",
         "ready",
     )
 
     def __init__(
-        self, memory: Memory, element_type: ElementType, dims: tuple[int, ...], array: Any, owned: bool
+        self,
+        memory: Memory,
+        element_type: ElementType,
+        dims: tuple[int, ...],
+        array: Any,
+        owned: bool,
+        minor_to_major: tuple[int, ...] | None = None,
     ) -> None:
         self.memory, self.element_type, self.dims = memory, element_type, dims
+        self.minor_to_major = row_major(len(dims)) if minor_to_major is None else minor_to_major
         self._array = memory.hold(array)
         self.owned = owned  # the memory is not somebody else's
         self.ready = Event() if array is None else Event.done()
@@ -66,6 +82,7 @@ class Buffer:
         self = _new(Buffer)
         self.memory, self.element_type, self.dims, self._array = memory, element_type, dims, array
         self.owned, self.ready, self.deleted = True, _DONE, False
+        self.minor_to_major = row_major(len(dims))
         self.handle = handle
         memory.device.memory_stats.add(size)
         return self
@@ -146,11 +163,11 @@ class Buffer:
 
     def copy_to(self, memory: Memory) -> Buffer:
         """A copy in another memory, made when this one is ready."""
-        copy = Buffer(memory, self.element_type, self.dims, None, owned=True)
+        copy = Buffer(memory, self.element_type, self.dims, None, owned=True, minor_to_major=self.minor_to_major)
 
         def fill(error: BaseException | None) -> None:
             try:
-                copy.fulfil(self.array().copy())
+                copy.fulfil(self.array().copy(order="K"))
             except Exception as e:
                 copy.fail(e)
 

@@ -13,7 +13,7 @@ import numpy as np
 from heron.errors import HeronError
 from heron.hlo.module import Module
 from heron.hlo.shape import Shape
-from heron.pjrt.buffer import Buffer
+from heron.pjrt.buffer import Buffer, row_major
 from heron.pjrt.compile_options import CompileOptions
 from heron.pjrt.event import Event, all_of
 
@@ -82,9 +82,11 @@ class LoadedExecutable:
         self.donated = about.donated
         self._is_small = not about.calls_python and about.seconds < _SMALL_SECONDS
         only_arrays = all(s.is_array for s in (*self.parameters, *self.outputs))
-        #: whether nothing but arrays goes in and out, none is donated, and the caller itself runs it
+        #: whether nothing but arrays goes in and row-major ones out, none is donated, and the caller itself runs it
         on_host = self.devices[0].gpu is None
         self.runs_at_once = on_host and self._is_small and only_arrays and not self.donated and len(self.devices) == 1
+        if any(minor_to_major(s) != row_major(s.rank) for s in self.outputs if s.is_array):
+            self.runs_at_once = False
         self.is_deleted = False
 
     # -- running -----------------------------------------------------------------------------------------------------
@@ -115,7 +117,7 @@ class LoadedExecutable:
 
             return on_gpu.run(self, device, arguments, options)
         memory = device.default_memory
-        outputs = [Buffer(memory, s.element_type, s.dims, None, owned=True) for s in self.outputs]
+        outputs = [Buffer(memory, s.element_type, s.dims, None, True, minor_to_major(s)) for s in self.outputs]
         arrays_out = [b for b, s in zip(outputs, self.outputs, strict=True) if s.is_array]
         tokens_out = [b for b, s in zip(outputs, self.outputs, strict=True) if not s.is_array]
         is_ready = all(b.ready.is_ready for b in arguments)
@@ -143,7 +145,7 @@ class LoadedExecutable:
             for b in tokens_out:
                 b.fulfil(_NOTHING)
             for b, result in zip(arrays_out, results, strict=True):
-                b.fulfil(result if result.flags.c_contiguous else np.ascontiguousarray(result))
+                b.fulfil(_laid(result, b.minor_to_major))
             done.set()
 
         if (is_ready and self._is_small) or device.worker.is_here:
@@ -219,6 +221,19 @@ class LoadedExecutable:
         from heron.pjrt import serialized
 
         return self._data or serialized.pack(self)
+
+
+def minor_to_major(shape: Shape) -> tuple[int, ...]:
+    """The order in which dimensions of a parameter or result lie in memory; a token has none."""
+    if not shape.is_array or shape.layout is None:
+        return row_major(shape.rank if shape.is_array else 1)
+    return shape.layout.minor_to_major
+
+
+def _laid(array: np.ndarray, order: tuple[int, ...]) -> np.ndarray:
+    """The array, its dimensions lying in that order with no gaps."""
+    turned = array.transpose(order[::-1])
+    return array if turned.flags.c_contiguous else np.ascontiguousarray(turned).transpose(np.argsort(order[::-1]))
 
 
 def _value(given: Any, may_write: bool) -> np.ndarray:

@@ -174,6 +174,12 @@ seen.clear()
 assert h(4) == 6
 jax.effects_barrier()
 assert seen == [0, 1, 2, 3]
+seen.clear()
+say = lambda what: lambda: jax.debug.callback(lambda: seen.append(what), ordered=True)
+k = jax.jit(lambda p: lax.cond(p, say("yes"), say("no")))
+k(True), k(False)
+jax.effects_barrier()
+assert seen == ["yes", "no"]
 jax.debug.print("{}", 1)
 from jax.experimental import checkify
 err, _ = jax.jit(checkify.checkify(lambda a: checkify.check(a > 0, "must be positive") or a))(-1.0)
@@ -184,7 +190,37 @@ np.testing.assert_allclose(jax.vmap(lambda v: jax.pure_callback(np.cos, v, v, vm
 y = jnp.arange(6).reshape(2, 3)
 np.testing.assert_array_equal(np.from_dlpack(y), np.arange(6).reshape(2, 3))
 z = jnp.from_dlpack(np.arange(4.0, dtype=np.float32))
+for kind in ("bfloat16", "float8_e4m3fn", "bool", "complex64"):
+    w = jnp.arange(6).reshape(2, 3).astype(kind)
+    assert jnp.from_dlpack(w).dtype == w.dtype and jnp.from_dlpack(w).tolist() == w.tolist()
 np.testing.assert_array_equal(jax.device_put(z, jax.devices()[0]) + 1, np.arange(4) + 1)
+""",
+    "layouts asked for": """
+from jax.experimental.layout import Format, Layout
+turned = Format(Layout((1, 0)), jax.sharding.SingleDeviceSharding(jax.devices()[0]))
+y = jax.jit(lambda x: x + 1, out_shardings=turned)(x)
+assert y.format.layout.major_to_minor == (1, 0) and np.asarray(y).flags.f_contiguous
+z = jax.device_put(x, turned)
+for v in (z, z.copy(), jax.device_put(z, jax.devices()[0]), np.from_dlpack(z)):
+    np.testing.assert_array_equal(np.asarray(v), x)
+np.testing.assert_array_equal(y, x + 1)
+np.testing.assert_array_equal(jax.jit(lambda v: v * 2, donate_argnums=0)(z.copy()), x * 2)
+np.testing.assert_allclose(jax.jit(lambda v: v @ v.T)(z), x @ x.T, rtol=1e-6)
+""",
+    "collectives on one device": """
+from jax.sharding import Mesh, PartitionSpec as P
+mesh = Mesh(np.array(jax.devices()), "i")
+v = np.arange(8, dtype=np.float32)
+for f, want in (
+    (lambda q: lax.psum(q, "i"), v),
+    (lambda q: lax.pmean(q, "i") + lax.pmax(q, "i"), 2 * v),
+    (lambda q: lax.all_gather(q, "i", tiled=True), v),
+    (lambda q: lax.psum_scatter(q, "i", tiled=True), v),
+    (lambda q: lax.ppermute(q, "i", [(0, 0)]) + lax.axis_index("i"), v),
+    (lambda q: lax.ppermute(q, "i", []), 0 * v),
+):
+    g = jax.shard_map(f, mesh=mesh, in_specs=P("i"), out_specs=P("i"), check_vma=False)
+    np.testing.assert_array_equal(jax.jit(g)(v), want)
 """,
     "ahead of time": """
 f = jax.jit(lambda x: jnp.sin(x) @ x.T)

@@ -73,7 +73,7 @@ def communicates(i: Instruction) -> Instruction | None:
 def link_seconds(i: Instruction, module: Module, target: Target) -> float:
     """Seconds that op `i`, one of `WAYS` (or its -start), takes among the devices of `module`."""
     way = WAYS[i.opcode.removesuffix("-start")]
-    n = _group_size(i, module)
+    n = group_size(i, module)
     if n < 2:
         return 0.0
     payload = max(sum(_bytes(o.shape) for o in i.operands), _result_bytes(i))
@@ -89,7 +89,7 @@ def copy_seconds(i: Instruction, target: Target) -> float:
     return 2 * size / target.memory_bandwidth
 
 
-def _group_size(i: Instruction, module: Module) -> int:
+def group_size(i: Instruction, module: Module) -> int:
     """Devices in the largest group; two for ops that talk to one other device."""
     if "replica_groups" not in i.op.attributes:
         return 2

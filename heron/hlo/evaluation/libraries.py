@@ -15,6 +15,7 @@ from heron.hlo import size_checks
 from heron.hlo.custom_calls import PIVOTS, is_lower, letter, options
 from heron.hlo.evaluation import dynamic, linalg, sorting
 from heron.hlo.evaluation.scipy_part import scipy_part
+from heron.hlo.library.markers import MARKERS
 
 if TYPE_CHECKING:
     from heron.hlo.instruction import Instruction
@@ -192,11 +193,7 @@ def check_sizes(i: Instruction, failed: np.ndarray, left: np.ndarray, right: np.
     return ()
 
 
-@target(
-    "Sharding", "LayoutConstraint", "MoveToHost", "MoveToDevice", "PinToDevice", "PinToDeviceSram", "Pin", "Unpin",
-    "annotate_device_placement", "AssumeGatherIndicesInBound", "xla.sdy.FuncResultSharding",
-    "xla.sdy.ShardingConstraint", "xla.sdy.PropagationBarrier",
-)  # fmt: skip
+@target("LayoutConstraint", *MARKERS)
 def marker(i: Instruction, x: Any) -> Any:
     """An annotation: where or how to keep the operand; the value is the operand itself."""
     return x

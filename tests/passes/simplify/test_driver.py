@@ -46,6 +46,32 @@ def test_dynamic_dimensions_are_left_alone() -> None:
     assert module.entry.root.opcode == "multiply" and not ctx.rules
 
 
+def test_what_has_effects_is_replaced_not_doubled() -> None:
+    module, _ = _simplified(
+        """HloModule m
+
+yes {
+  t = token[] parameter(0)
+  ROOT c = token[] custom-call(t), custom_call_target="say_yes", custom_call_has_side_effect=true
+}
+
+no {
+  t = token[] parameter(0)
+  ROOT c = token[] custom-call(t), custom_call_target="say_no", custom_call_has_side_effect=true
+}
+
+ENTRY main {
+  p = pred[] parameter(0)
+  t = token[] parameter(1)
+  n = s32[] convert(p)
+  ROOT c = token[] conditional(n, t, t), branch_computations={no, yes}
+}
+"""
+    )
+    (conditional,) = [i for i in module.entry.instructions if i.opcode == "conditional"]
+    assert [o.opcode for o in conditional.operands] == ["parameter"] * 3
+
+
 def test_fired_rules_are_in_the_trace() -> None:
     _, ctx = _simplified(PRODUCT.replace("LAYOUT", "1,0").replace("EDGE", ""))
     (record,) = ctx.trace.passes

@@ -18,7 +18,7 @@ from heron.pjrt.c_api.handles import BufferCell
 from heron.pjrt.c_api.slots import hot_slot, slot
 from heron.pjrt.c_api.slots.clients import place
 from heron.pjrt.c_api.slots.events import give as give_event
-from heron.pjrt.c_api.slots.layouts import of_rank
+from heron.pjrt.c_api.slots.layouts import of_order
 from heron.pjrt.client import ALIGNMENT
 from heron.pjrt.event import Event
 
@@ -37,7 +37,7 @@ def give(buffer: Buffer) -> int:
     cell = BufferCell(
         *(memory.device.handle, memory.handle, element_types.number(buffer.element_type)),
         *(buffer.deleted, memory.gpu is None, ctypes.addressof(dims), len(buffer.dims), buffer.size_in_bytes),
-        of_rank(len(buffer.dims)),
+        of_order(buffer.minor_to_major),
     )
     handle = handles.new(buffer, cell, dims)
     buffer.handle = cell
@@ -165,7 +165,7 @@ def delete(args: Any) -> None:
 def memory_layout(args: Any) -> None:
     handle = handles.handle(args.buffer)
     rank = len(handle.object.dims)
-    order, order_at = handles.array(_I64, reversed(range(rank)))
+    order, order_at = handles.array(_I64, handle.object.minor_to_major)
     handle.keep = (*handle.keep, order)
     args.layout.type = _TILED
     tiled = args.layout._u0.tiled

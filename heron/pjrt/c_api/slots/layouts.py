@@ -1,5 +1,5 @@
-"""The extension for layouts: all buffers lie row-major, so there is one layout a rank. Its serialised form is its text,
-``{1,0}``. Asking a buffer and serialising are native."""
+"""The extension for layouts: buffers lie row-major unless a program was asked for results that lie otherwise. The
+serialised form of a layout is its text, ``{1,0}``. Asking a buffer and serialising are native."""
 
 from __future__ import annotations
 
@@ -10,13 +10,9 @@ from typing import Any
 from heron.pjrt.c_api import handles, native
 from heron.pjrt.c_api.handles import LayoutCell
 from heron.pjrt.c_api.slots import slot
+from heron.pjrt.loaded import minor_to_major
 
 _PREFIX = "PJRT_Layouts"
-
-
-def row_major(rank: int) -> str:
-    """The text of the layout of an array of that rank."""
-    return "{" + ",".join(map(str, reversed(range(rank)))) + "}"
 
 
 @slot(f"{_PREFIX}_PJRT_Client_GetDefaultLayout")
@@ -42,20 +38,25 @@ def of_parameters(args: Any) -> None:
 
 
 def _of_shapes(executable: int, shapes: Any) -> int:
-    array, address = handles.pointers(of_rank(s.rank) for s in shapes)
+    array, address = handles.pointers(of_order(minor_to_major(s)) for s in shapes)
     handle = handles.handle(executable)
     handle.keep = (*handle.keep, array)
     return address
 
 
 @cache
-def _layout(rank: int) -> tuple[LayoutCell, Any]:
-    buffer, address, size = handles.text(row_major(rank))
+def _layout(order: tuple[int, ...]) -> tuple[LayoutCell, Any]:
+    buffer, address, size = handles.text("{" + ",".join(map(str, order)) + "}")
     cell = LayoutCell(address, size, 0, native.entry("heron_nothing"))
     cell.self = ctypes.addressof(cell)
     return cell, buffer
 
 
 def of_rank(rank: int) -> int:
-    """The handle of the layout of arrays of that rank, the same one every time; it is never destroyed."""
-    return ctypes.addressof(_layout(rank)[0])
+    """The handle of the row-major layout of arrays of that rank."""
+    return of_order(tuple(reversed(range(rank))))
+
+
+def of_order(order: tuple[int, ...]) -> int:
+    """The handle of the layout with these dimensions from minor to major, always the same; it is never destroyed."""
+    return ctypes.addressof(_layout(order)[0])

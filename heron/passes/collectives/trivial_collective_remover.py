@@ -1,0 +1,81 @@
+"""trivial-collective-remover: collectives of devices that are alone in their group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from heron.analysis.cost.communication import WAYS, group_size
+from heron.hlo.instruction import Instruction
+from heron.hlo.module import Module
+from heron.passes.base import Constraint, Pass
+from heron.passes.building import splat
+from heron.passes.context import PassContext
+from heron.passes.registry import register
+
+#: what a device alone in its group gets of them is what it gave
+_HANDING_BACK = frozenset(WAYS) - {"collective-permute", "ragged-all-to-all", "send", "recv"}
+_NUMBERS = frozenset({"partition-id", "replica-id"})
+
+
+@register
+@dataclass(frozen=True)
+class TrivialCollectiveRemover(Pass):
+    """Replaces collectives in groups of one device by their operands, and the number of the only device by zero.
+
+    A permute on one device hands its operand on to the device itself, or zeros where nobody sends to it. Programs
+    written for any number of devices run on one without a network.
+
+    sum {
+      a = f32[] parameter(0)
+      b = f32[] parameter(1)
+      ROOT s = f32[] add(a, b)
+    }
+
+    r = f32[8] all-reduce(f32[8] x), replica_groups={{0}}, to_apply=sum
+    ROOT g = f32[8] all-gather(r), replica_groups={{0}}, dimensions={0}
+    ->
+    ROOT x
+    """
+
+    name = "trivial-collective-remover"
+    constraints = (
+        Constraint("trivial-collective-remover", "async-collective-creator", "nothing is begun early for nobody"),
+    )
+
+    def run(self, module: Module, ctx: PassContext) -> bool:
+        computations = module.non_fusion_computations()
+        found = [i for c in computations for i in c.instructions if i.opcode in WAYS or i.opcode in _NUMBERS]
+        if not found:
+            return False
+        begun = {i.calls for c in computations for i in c.instructions if i.opcode == "async-start"}
+        changed = False
+        for i in found:
+            if i.parent in begun or i.control_predecessors or i.control_successors:
+                continue
+            value = _alone(i, module)
+            if value is None:
+                continue
+            ctx.decide(True, "no other device takes part", subject=i.name)
+            home = i.parent
+            assert home is not None
+            home.replace(i, value)
+            if i.parent is home:  # it counts as an effect, but there is nobody to see it
+                home.remove(i)
+            changed = True
+        return changed
+
+
+def _alone(i: Instruction, module: Module) -> Instruction | None:
+    """What `i` gives where no other device takes part; None where others do."""
+    home = i.parent
+    assert home is not None
+    is_alone = module.replica_count * module.num_partitions == 1
+    if i.opcode in _NUMBERS:
+        return splat(home, i.shape, 0) if is_alone else None
+    if i.opcode == "collective-permute":
+        if not is_alone or len(i.operands) != 1:
+            return None
+        return i.operands[0] if i.attrs.get("source_target_pairs") else splat(home, i.shape, 0)
+    if i.opcode not in _HANDING_BACK or group_size(i, module) != 1:
+        return None
+    return home.add("tuple", i.operands, i.shape, like=i) if i.shape.is_tuple else i.operands[0]
