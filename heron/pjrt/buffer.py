@@ -39,7 +39,7 @@ class Buffer:
     >>> b.to_host()
     Traceback (most recent call last):
     ...
-    heron.errors.HeronError: error[PJRT004]: the buffer s8[2,3] has been deleted or donated
+    heron.errors.HeronError: error[PJRT004]: Buffer has been deleted or donated: s8[2,3]
     """
 
     __slots__ = (
@@ -142,7 +142,7 @@ class Buffer:
 
     def gone(self) -> HeronError:
         """The error of using a buffer that is no more."""
-        return HeronError("PJRT004", f"the buffer {self} has been deleted or donated")
+        return HeronError("PJRT004", f"Buffer has been deleted or donated: {self}")
 
     # -- to the host and elsewhere -----------------------------------------------------------------------------------
     def to_host(self) -> np.ndarray:

@@ -12,6 +12,8 @@ from heron.runtime.library.callbacks import Filed
 #: JAX modules whose rules emit calls of Python functions, and refuse a platform they do not know by name
 _CALLING = frozenset({"jax._src.callback", "jax._src.checkify", "jax._src.debugging"})
 
+#: the primitive of a call of a program made by `jax.export`
+_CALL_EXPORTED = "call_exported"
 #: primitives of `lax.platform_dependent`, and the parameter that names the platforms
 _CHOOSING = {"platform_index": "platforms", "cond": "branches_platforms"}
 
@@ -49,6 +51,8 @@ class _LikeCpu(dict):
             return default
         if getattr(_plain(entry.rule), "__module__", "") in _CALLING:
             return dataclasses.replace(entry, rule=_calling_python(entry.rule))
+        if primitive.name == _CALL_EXPORTED:
+            return dataclasses.replace(entry, rule=_calling_exported(entry.rule))
         if primitive.name in _CHOOSING:
             return dataclasses.replace(entry, rule=_choosing(entry.rule, _CHOOSING[primitive.name]))
         return entry if primitive in mlir._platform_specific_lowerings["cpu"] else default
@@ -71,6 +75,22 @@ def _calling_python(rule: Any) -> Any:
         )
         inner = ctx.replace(module_context=like_cpu)
         result = rule(inner, *args, **params)
+        if inner.tokens_out is not None:
+            ctx.set_tokens_out(inner.tokens_out)
+        return result
+
+    return lower
+
+
+def _calling_exported(rule: Any) -> Any:
+    """Programs exported for the CPU run here too, unless they were exported for heron itself."""
+
+    def lower(ctx: Any, *args: Any, exported: Any) -> Any:
+        module = ctx.module_context
+        if tuple(module.platforms) != (PLATFORM,) or PLATFORM in exported.platforms or "cpu" not in exported.platforms:
+            return rule(ctx, *args, exported=exported)
+        inner = ctx.replace(module_context=module.replace(platforms=("cpu",)))
+        result = rule(inner, *args, exported=exported)
         if inner.tokens_out is not None:
             ctx.set_tokens_out(inner.tokens_out)
         return result

@@ -112,6 +112,8 @@ class LoadedExecutable:
         if self.is_deleted:
             raise HeronError("PJRT008", f"the program '{self.name}' has been deleted")
         self._check(arguments)
+        if self.donated:
+            _need_given_once(arguments, set(self.donated) - options.non_donatable)
         if device.gpu is not None:
             from heron.pjrt import on_gpu
 
@@ -221,6 +223,19 @@ class LoadedExecutable:
         from heron.pjrt import serialized
 
         return self._data or serialized.pack(self)
+
+
+def _need_given_once(arguments: Sequence[Buffer], donated: set[int]) -> None:
+    """Raise PJRT024 for a buffer that is donated and an argument a second time."""
+    places: dict[int, int] = {}
+    for n, b in enumerate(arguments):
+        first = places.setdefault(id(b), n)
+        if first == n or not (n in donated or first in donated):
+            continue
+        twice = n in donated and first in donated
+        what = "donate the same buffer twice" if twice else "use a buffer that was previously donated"
+        why = f"arguments {first} and {n} are one buffer, {b}"
+        raise HeronError("PJRT024", f"Attempt to {what} in Execute()", why=why, hint="give the program a copy")
 
 
 def minor_to_major(shape: Shape) -> tuple[int, ...]:
