@@ -82,6 +82,8 @@ def test_prepared_programs_are_not_compiled_again(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(prepare, "compiled", None)
     found = prepare.find(tmp_path, "row_sum", True)
     assert set(found.kernels) == set(found.executable.program.kernels) and found.compile_seconds > 0
+    assert found.executable.program.graphs
+    assert not prepare.find(tmp_path, "row_sum", True, graphs=False).executable.program.graphs
 
 
 def test_what_a_bundle_holds(tmp_path: Path) -> None:

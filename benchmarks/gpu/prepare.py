@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,10 @@ from benchmarks.gpu import expected
 from heron import files
 from heron.analysis.cost.estimate import estimate
 from heron.analysis.cost.kernel import kernel_cost
+from heron.archive.loading import SavedGpu
 from heron.errors import HeronError
 from heron.hlo.text import parse
+from heron.options import Options
 from heron.runtime.cuda.executable import CudaExecutable
 from heron.runtime.thunks import KernelThunk, walk
 from heron.targets import get
@@ -67,13 +69,13 @@ def facts_of(executable: CudaExecutable) -> dict[str, KernelFacts]:
     return found
 
 
-def compiled(name: str, small: bool, target: str) -> Prepared:
+def compiled(name: str, small: bool, target: str, graphs: bool = True) -> Prepared:
     """The program, compiled now."""
     from heron.backends import compiler
 
     module = parse(programs.path(name, small, "cuda").read_text())
     start = time.perf_counter()
-    made = compiler.compile(module, target)
+    made = compiler.compile(module, target, Options(graphs=graphs))
     assert isinstance(made, CudaExecutable)
     facts = facts_of(made)
     return Prepared(made, facts, time.perf_counter() - start)
@@ -98,16 +100,19 @@ def write(folder: Path, name: str, small: bool, target: str) -> None:
     files.write_text(base + ".json", json.dumps(facts) + "\n")  # last: it says that all is there
 
 
-def find(folder: str | Path | None, name: str, small: bool, target: str = "cuda") -> Prepared:
-    """The program from a folder that was prepared, else compiled now."""
+def find(
+    folder: str | Path | None, name: str, small: bool, target: str = "cuda", graphs: bool = True
+) -> Prepared:
+    """The program from a folder that was prepared, else compiled now; with graphs or without."""
     base = Path(folder) / stem(name, small) if folder else None
     if base is None or not Path(f"{base}.json").exists():
-        return compiled(name, small, target)
+        return compiled(name, small, target, graphs)
     from heron import archive
 
     facts = json.loads(Path(f"{base}.json").read_text())
     made = archive.load_program(f"{base}.heron")
-    assert isinstance(made, CudaExecutable)
+    assert isinstance(made, SavedGpu)
+    made.program = replace(made.program, graphs=graphs)
     return Prepared(made, {k: KernelFacts(**f) for k, f in facts["kernels"].items()}, facts["compile_seconds"])
 
 

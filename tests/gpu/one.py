@@ -54,18 +54,12 @@ class Run:
         if self.recorder is not None:
             from tests.rehearsal.compiling import compile, learn
 
-            if not (self.graphs and self.prepared):
+            if not self.prepared:
                 return compile(module, self.recorder, options=options)
-            made = prepare.find(self.prepared, self.name, self.small).executable
+            made = prepare.find(self.prepared, self.name, self.small, graphs=self.graphs).executable
             learn(made, module, self.recorder, options)
             return made
-        if self.graphs:
-            return prepare.find(self.prepared, self.name, self.small).executable
-        from heron.backends import compiler  # not needed for programs that were prepared
-
-        made = compiler.compile(module, "cuda", options)
-        assert isinstance(made, CudaExecutable)
-        return made
+        return prepare.find(self.prepared, self.name, self.small, graphs=self.graphs).executable
 
     def inputs_and_check(self) -> tuple[list[np.ndarray], Check]:
         """Arguments, and what says how far outputs are from what they should be."""

@@ -199,11 +199,12 @@ def device_for(target: str, sm: str) -> Device:
         if runs(found.capability, sm, machine_code=False):
             return found
         raise _misfit(sm, [found])
-    all_of_them = [device(n) for n in range(driver().devices)]
-    fitting = [d for d in all_of_them if runs(d.capability, sm, machine_code=False)]
-    if not fitting:
-        raise _misfit(sm, all_of_them)
-    return fitting[0]
+    numbers = range(driver().devices)
+    fitting = (n for n in numbers if runs(cuda.capability(n) or (0, 0), sm, machine_code=False))
+    found = next(fitting, None)  # the others stay as they are: a context takes memory
+    if found is None:
+        raise _misfit(sm, [device(n) for n in numbers])
+    return device(found)
 
 
 def runs(has: tuple[int, int], sm: str, machine_code: bool) -> bool:
