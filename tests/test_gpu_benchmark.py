@@ -74,6 +74,7 @@ def test_what_is_expected_of_full_programs(tmp_path: Path) -> None:
     first, second = expected.read(path)
     assert first.values.size <= expected.PLACES and not first.error(whole) and not second.error(few)
     assert "values differ by up to" in first.error(whole * 1.001) and not first.error(whole * 1.000001)
+    assert not first.error(whole * 1.001, close=2e-3)
     assert "1 of 3 values" in second.error(few + (few == 1)) and "instead of" in second.error(few[:2])
 
 

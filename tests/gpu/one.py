@@ -68,6 +68,7 @@ class Run:
         if not self.small:
             arrays = expected.inputs(self.name)
             wanted = self.timed("expected", lambda: prepare.wanted(self.prepared, self.name, arrays))
+            given["close"] = expected.CLOSE.get(self.name)
             return arrays, lambda got: _errors(got, wanted, given)
         module = heron.parse(program(self.name, platform="cuda").read_text())
         held = values.read(str(golden_values(self.name)))
@@ -82,7 +83,7 @@ class Run:
 def _errors(got: Sequence[np.ndarray], wanted: Sequence[expected.Output], given: dict[str, Any]) -> list[str]:
     if len(got) != len(wanted):
         return [f"{len(got)} outputs instead of {len(wanted)}"]
-    found = [w.error(g, given.get("rtol"), given.get("atol")) for g, w in zip(got, wanted, strict=True)]
+    found = [w.error(g, **given) for g, w in zip(got, wanted, strict=True)]
     return [f"output {n}: {e}" for n, e in enumerate(found) if e]
 
 
