@@ -122,20 +122,21 @@ less {
 
 
 def measure(op: str, sizes: Sequence[int] = SIZES, seconds: float = 0.25) -> Growth:
-    """Times of one op with none of its data in a cache, each the best within some seconds."""
-    found = []
-    other = np.zeros(_OTHER * get("cpu").l3_bytes // 8)
+    """Times of one op with none of its data in a cache, each the best of runs in turn within some seconds a size."""
     sizes = [n for n in sizes if n <= _SLOW.get(op, n)]
+    other = np.zeros(_OTHER * get("cpu").l3_bytes // 8)
+    runs = []
     for n in sizes:
         module = heron.parse(f"{_HEAD}\nENTRY e {{\n  {OPS[op](n)}\n}}\n")
         arrays = values.random(module, 0)
         program = heron.compile(module, target="cpu")
         program(*arrays), program(*arrays)
-        best, end = float("inf"), time.perf_counter() + seconds
-        while best == float("inf") or time.perf_counter() < end:
+        runs.append((program, arrays))
+    best, end = [math.inf] * len(sizes), time.perf_counter() + seconds * len(sizes)
+    while math.inf in best or time.perf_counter() < end:
+        for n, (program, arrays) in enumerate(runs):
             other += 1
             start = time.perf_counter()
             program(*arrays)
-            best = min(best, time.perf_counter() - start)
-        found.append(best)
-    return Growth(op, tuple(sizes), tuple(found))
+            best[n] = min(best[n], time.perf_counter() - start)
+    return Growth(op, tuple(sizes), tuple(best))
