@@ -98,10 +98,16 @@ class RadixPlan:
             return f"a row of {self.length} elements is more than {self.count_bits} bits count"
         return ""
 
+    def waiting(self, target: Target) -> float:
+        """Seconds of launches, and of what passes wait for whatever they move."""
+        return self.kernels * target.launch_seconds + (1 + self.digits) * _PASS_SECONDS
+
+    def moving(self, target: Target) -> float:
+        """Seconds that reading and writing takes."""
+        return self.moved / (_PASS_RATE * target.memory_bandwidth)
+
     def seconds(self, target: Target) -> float:
-        """What it takes by launches, what passes wait for, and memory."""
-        waiting = self.kernels * target.launch_seconds + (1 + self.digits) * _PASS_SECONDS
-        return waiting + self.moved / (_PASS_RATE * target.memory_bandwidth)
+        return self.waiting(target) + self.moving(target)
 
 
 @dataclass(frozen=True, slots=True)

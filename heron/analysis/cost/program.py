@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from heron.analysis import radix_plan
 from heron.analysis.cost.communication import DONE, communicates, link_seconds
 from heron.analysis.cost.estimate import Estimate, estimate
 from heron.analysis.cost.kernel import KernelCost, kernel_cost
 from heron.analysis.trip_count import counter_of, noted_trips
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
+from heron.hlo.library import radix_sort
 from heron.hlo.module import Module
 from heron.targets import Target
 
@@ -99,6 +101,9 @@ def _each(
             if communicates(i) is not None:
                 link = link_seconds(i, module, target)
                 time = Estimate(target.launch_seconds, 0.0, link, link)
+            if i.opcode == "custom-call" and i.attrs["custom_call_target"] == radix_sort.TARGET:
+                plan = radix_plan.called(i)
+                time = Estimate(plan.waiting(target), 0.0, plan.moving(target), time.ideal)
             yield Step(i, cost, time, runs, known)
 
 

@@ -10,6 +10,7 @@ import pytest
 import heron
 from heron import Options, targets
 from heron.analysis.cost.kernel import kernel_cost
+from heron.analysis.cost.program import program_cost
 from heron.analysis.radix_plan import FIRST_BIN, RADIX, THREADS, RadixPlan, plan_of
 from heron.analysis.sort_keys import keys_of
 from heron.codegen.heroes import sort_radix_gpu as hero
@@ -183,4 +184,7 @@ def test_whole_program_and_its_cost() -> None:
     assert decision.ok and decision.cost_after < decision.cost_before
     registry.get("sort-rewriter").run(module, PassContext(Options(), target=targets.get("sm_90")))
     call = next(i for i in module.instructions() if i.opcode == "custom-call")
-    assert kernel_cost(call).moved == sort_of(program((1, 1 << 20), "f32")).plan.moved
+    plan, target = sort_of(program((1, 1 << 20), "f32")).plan, targets.get("sm_90")
+    assert kernel_cost(call).moved == plan.moved
+    (step,) = program_cost(module, target).steps
+    assert step.seconds == plan.seconds(target)
