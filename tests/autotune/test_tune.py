@@ -123,7 +123,7 @@ def test_what_is_not_in_the_lock_file(tmp_path: Path) -> None:
         ("version = 7", "its version is 7"),
         ("version = 1\nchoice = 3", "no list"),
         ('version = 1\n[[choice]]\ndevice = "sm_90"', "lacks a field"),
-        ("version = 1\n[[choice]]\ndevice = 90", "another type"),
+        ('version = 1\n[[choice]]\ndevice = 90', "another type"),
     ],
 )
 def test_damaged_lock_files(text: str, why: str) -> None:

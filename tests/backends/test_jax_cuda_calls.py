@@ -34,6 +34,10 @@ TARGETS = {
     "cu_cholesky_update_ffi": HOST,
     "cu_threefry2x32_ffi": HOST,
     "cu_lu_pivots_to_permutation": KERNEL,
+    "__cudnn$fmhaSoftmax": LIBRARY,
+    "__cudnn$fmhaScaleBiasSoftmax": LIBRARY,
+    "__cudnn$fmhaSoftmaxBackward": KERNEL,
+    "__cudnn$fmhaScaleBiasSoftmaxBackward": KERNEL,
     "cusparse_csr_todense_ffi": REFUSED,
     "cusparse_csr_matvec_ffi": REFUSED,
     "cusparse_csr_matmat_ffi": REFUSED,
@@ -109,7 +113,8 @@ def arrays(module: heron.Module) -> list[np.ndarray]:
 
 def test_every_call_is_tried() -> None:
     computed = {t for t, how in TARGETS.items() if how != REFUSED}
-    assert computed - {"cusolver_csrlsvqr_ffi"} == {c[0] for c in CALLS}
+    attention = {t for t in computed if t.startswith("__cudnn$fmha")}  # tests/passes/library/test_attention.py
+    assert computed - attention - {"cusolver_csrlsvqr_ffi"} == {c[0] for c in CALLS}
 
 
 @pytest.mark.parametrize("case", CALLS, ids=lambda c: f"{c[0]} {c[2]}")
@@ -122,6 +127,14 @@ def test_values(case: tuple[str, str, str, str]) -> None:
         np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=2e-5)
     kinds = {LIBRARY: LibraryThunk, KERNEL: KernelThunk, HOST: HostThunk}
     assert any(isinstance(t, kinds[TARGETS[case[0]]]) for t in walk(executable.sequence))  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("form", ["Softmax", "ScaleBiasSoftmax"])
+@pytest.mark.parametrize("end", ["", "Backward"])
+def test_attention_with_dropout_is_refused(form: str, end: str) -> None:
+    text = program(f"__cudnn$fmha{form}Dropout{end}", "", "bf16[2,4,16,8]", "bf16[2,4,16,8]")
+    with pytest.raises(HeronError, match="HLO171"):
+        compile(heron.parse(text.replace("backend_config={}", 'backend_config={"fmha_scale":1}')), "sim:sm_90")
 
 
 @pytest.mark.parametrize("target", [t for t, how in TARGETS.items() if how == REFUSED])

@@ -51,6 +51,7 @@ def optimise() -> Pipeline:
             get("qr-expander", lapack=False),
             get("eigh-expander", lapack=False),
             get("cusolver-rewriter"),
+            get("attention-expander", kept=True),
             get("topk-decomposer", tiles=True),
             get("permutation-sort-expander"),
             get("sort-rewriter"),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from heron.backends.library.attention_call import attention_call
 from heron.backends.library.convolution_call import convolution_call
 from heron.backends.library.host import Routine, call, is_by_columns, library_call
 from heron.backends.library.matmul import matmul
@@ -16,7 +17,7 @@ from heron.errors import HeronError
 from heron.hlo import custom_calls
 from heron.hlo.custom_calls import is_lower, letter
 from heron.hlo.instruction import Instruction
-from heron.hlo.library import conv, gemm, norm, triangular
+from heron.hlo.library import attention, conv, gemm, norm, triangular
 from heron.runtime.cuda.libraries.cublas import TriangularSolve
 from heron.runtime.cuda.libraries.cusolver import Factorization
 from heron.runtime.library import lapack
@@ -54,6 +55,8 @@ def custom_call(lowering: Lowering, i: Instruction) -> list[Thunk]:
         return matmul(lowering, i)
     if i.custom_call_target in conv.TARGETS:
         return convolution_call(lowering, i)
+    if i.custom_call_target in attention.TARGETS:
+        return attention_call(lowering, i)
     if i.custom_call_target == norm.TARGET:
         return norm_call(lowering, i)
     if i.custom_call_target == triangular.TARGET:
@@ -134,7 +137,7 @@ def _jacobi(o: dict[str, Any]) -> Routine:
 
 
 #: XLA:GPU's own calls of libraries
-_CALLS = frozenset((*gemm.TARGETS, *conv.TARGETS, norm.TARGET, triangular.TARGET))
+_CALLS = frozenset((*gemm.TARGETS, *conv.TARGETS, *attention.TARGETS, norm.TARGET, triangular.TARGET))
 
 _ROUTINES: dict[str, Callable[[dict[str, Any]], Routine]] = {
     "potrf": lambda o: lapack.Potrf(is_lower(o)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import heron.hlo.evaluation.attention_calls
 import heron.hlo.evaluation.conv_calls
 import heron.hlo.evaluation.gemm_calls
 import heron.hlo.evaluation.jax_cuda_calls

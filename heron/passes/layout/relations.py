@@ -12,11 +12,14 @@ from dataclasses import dataclass
 from heron.hlo import custom_calls
 from heron.hlo.evaluation import libraries
 from heron.hlo.instruction import Instruction
-from heron.hlo.library import conv, norm, radix_sort, scan
+from heron.hlo.library import attention, conv, norm, radix_sort, scan
 from heron.hlo.shape import Shape
 from heron.passes.layout.orders import Order, in_order, order, same_place
 from heron.passes.layout.preferences import Preferences
 from heron.passes.layout.reshape_decomposer import view_of
+
+#: calls of libraries that want their arrays in one order: convolutions have features innermost, others rows
+_ORDERED = frozenset((*conv.TARGETS, *attention.TARGETS, norm.TARGET, radix_sort.TARGET, scan.TARGET))
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,9 +190,7 @@ def _library(i: Instruction, n: int, likes: Preferences) -> Relation | None:
 def is_known(i: Instruction) -> bool:
     """Whether a custom call is to a routine whose arrays may lie in any order; cuDNN's want one, sorts their rows."""
     target = i.attrs["custom_call_target"]
-    if target in (*conv.TARGETS, norm.TARGET, radix_sort.TARGET, scan.TARGET):
-        return False
-    if custom_calls.routine(target) in custom_calls.BY_HANDLER:
+    if target in _ORDERED or custom_calls.routine(target) in custom_calls.BY_HANDLER:
         return False
     return libraries.find(target) is not None
 

@@ -18,6 +18,7 @@ from heron.passes.context import PassContext
 from heron.passes.expand.expander import home
 from heron.passes.library.choice import absent
 from heron.passes.library.layer_norm import LayerNorm, find_layer_norm
+from heron.passes.library.layer_norm_derivative import Derivative, find_derivative
 from heron.passes.registry import register
 
 
@@ -26,8 +27,9 @@ from heron.passes.registry import register
 class CudnnNormRewriter(Pass):
     """Rewrites layer norms along the last dimensions to the calls of cuDNN that XLA:GPU prints.
 
-    Where a derivative wants them, the call gives means and factors too. No pipeline has it: it sums in another order,
-    and one kernel of heron's own moves as many bytes and does what is before and after the norm on the way.
+    Where a derivative wants them, the call gives means and factors too; the derivatives of x, scale and bias are a call
+    as well where the program computes them, in whatever form (`row_algebra` sees through that). No pipeline has it: it
+    sums in another order, and one kernel of heron's own moves as many bytes and does what is around the norm too.
 
     add {
       a = f32[] parameter(0)
@@ -76,8 +78,10 @@ class CudnnNormRewriter(Pass):
                     return changed
                 ctx.fired("layer-norm", _HERE)
                 kind = norm.TRAINING if found.is_used_elsewhere else norm.INFERENCE
-                ctx.decide(True, kind, subject=i.name, object="cudnn")
-                _rewrite(found, kind)
+                derivative = find_derivative(found) if kind == norm.TRAINING else None
+                why = kind if derivative is None else f"{kind} and {norm.BACKWARD} for '{derivative.dx.name}'"
+                ctx.decide(True, why, subject=i.name, object="cudnn")
+                _rewrite(found, kind, derivative)
                 changed = True
         return changed
 
@@ -95,7 +99,7 @@ def _refusal(n: LayerNorm) -> str:
     return ""
 
 
-def _rewrite(n: LayerNorm, kind: str) -> None:
+def _rewrite(n: LayerNorm, kind: str, derivative: Derivative | None) -> None:
     """The call on rows, in the place of the norm and, in training, of means and factors."""
     c, x, y = home(n.root), n.x, n.root
     row = [x.shape.dims[d] for d in n.columns]
@@ -118,8 +122,24 @@ def _rewrite(n: LayerNorm, kind: str) -> None:
     )
     made.extras["backend_config"] = str(NormConfig(kind, n.epsilon))
     parts = [c.add("get-tuple-element", [made], s, like=y, index=k) for k, s in enumerate(arrays)]
+    if derivative is not None:
+        _derive(derivative, n, [reshape(n.x, one.dims), operands[1], *parts[1:]])
     for old, new in zip((result, n.mean, n.factor), parts, strict=False):
         _replace(old, reshape(new, old.shape.dims))
+
+
+def _derive(d: Derivative, n: LayerNorm, given: list[Instruction]) -> None:
+    """The call of the derivative, from rows, scale, means and factors, in the place of what it gives."""
+    c, (x, scale, mean, factor) = home(d.dx), given
+    operands = [x, scale, reshape(d.dy, x.shape.dims), mean, factor]
+    arrays = [x.shape, scale.shape, scale.shape]
+    result = shapes.tuple_([*arrays, array(U8, (0,))])
+    made = c.add("custom-call", operands, result, like=d.dx, custom_call_target=norm.TARGET)
+    made.extras["backend_config"] = str(NormConfig(norm.BACKWARD, n.epsilon))
+    for k, (old, s) in enumerate(zip((d.dx, d.dscale, d.dbias), arrays, strict=True)):
+        if old is not None:
+            part = c.add("get-tuple-element", [made], s, like=old, index=k)
+            _replace(old, reshape(part, old.shape.dims))
 
 
 def _replace(old: Instruction, new: Instruction) -> None:

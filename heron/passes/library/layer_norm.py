@@ -14,14 +14,17 @@ _NEAR = 1e-6
 
 @dataclass(slots=True)
 class LayerNorm:
-    """``(x - mean) * factor * scale + bias`` with ``factor = rsqrt(variance + epsilon)``; ``columns``: dimensions of x
-    that are a row. ``inside``: what computes it and nothing else, if only that uses it."""
+    """``(x - mean) * factor * scale + bias`` with ``factor = rsqrt(variance + epsilon)``.
+
+    ``columns``: dimensions of x that are a row; ``centred``: x less its means; ``inside``: what computes the norm.
+    """
 
     x: Instruction
     mean: Instruction
     factor: Instruction
     scale: Instruction
     bias: Instruction
+    centred: Instruction
     root: Instruction
     epsilon: float
     columns: tuple[int, ...]
@@ -69,7 +72,7 @@ def _scaled_and_shifted(root: Instruction, product: Instruction, shift: Instruct
     epsilon = _epsilon(factor, x, mean, centred, columns, inside)
     if epsilon is None or not _is_mean(mean, x, columns, inside):
         return None
-    return LayerNorm(x, mean, factor, scale, bias, root, epsilon, columns, inside)
+    return LayerNorm(x, mean, factor, scale, bias, centred, root, epsilon, columns, inside)
 
 
 def _others(x: Instruction, columns: tuple[int, ...]) -> tuple[int, ...]:

@@ -93,9 +93,7 @@ def test_any_attention(
     inputs = inputs_of(text, seed)
     (got,), (wanted,) = run(text, config, inputs), expected(text, inputs)
     largest = float(np.max(np.abs(inputs[2].astype(np.float32))))
-    score = (
-        float(np.max(np.abs(inputs[0].astype(np.float32)))) * 16 * float(np.max(np.abs(inputs[1].astype(np.float32))))
-    )
+    score = float(np.max(np.abs(inputs[0].astype(np.float32)))) * 16 * float(np.max(np.abs(inputs[1].astype(np.float32))))
     scores = (16 if parts and t == "f32" else 2) * EPS["f32"] * 16 * score  # of an exponent, so of a probability
     atol = largest * (2 * EPS[t] + 4 * keys * EPS["f32"] + scores + (16 * EPS["f32"] if parts else 0))
     np.testing.assert_allclose(got, wanted, rtol=0, atol=atol)

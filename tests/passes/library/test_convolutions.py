@@ -222,3 +222,12 @@ def test_a_padded_epilogue_has_its_bias_and_side_input_padded() -> None:
         before.after(name, module)
     (call,) = [i for i in module.instructions() if i.opcode == "custom-call"]
     assert call.custom_call_target == conv.FUSED and [o.shape.dims[-1] for o in call.operands] == [16] * 4
+
+
+def test_the_algorithm_that_takes_all_is_noted() -> None:
+    body = f"x = f32[2,5,5,6] parameter(0)\nw = f32[7,3,3,6] parameter(1)\nROOT r = f32[2,3,3,7] convolution(x, w), {WINDOW}"
+    module = rewritten(body)
+    ctx = PassContext(Options(), target=targets.get("sm_90"))
+    assert registry.get("conv-algorithm-picker").run(module, ctx)
+    (call,) = [i for i in module.instructions() if i.opcode == "custom-call"]
+    assert conv.read(call).algorithm == 1 and ctx.trace.decisions[-1].object == "1"

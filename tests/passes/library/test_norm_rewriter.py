@@ -103,6 +103,75 @@ def test_narrow_arrays_are_read_and_written_as_they_are() -> None:
     assert "convert" not in [i.opcode for i in module.instructions()]
 
 
+DERIVATIVE = """  dy = f32[6,2,4] parameter(3)
+  y = f32[6,2,4] add(scaled, b)
+  dbias = f32[2,4] reduce(dy, zero), dimensions={0}, to_apply=add
+  dn = f32[6,2,4] multiply(dy, normal)
+  dscale = f32[2,4] reduce(dn, zero), dimensions={0}, to_apply=add
+"""
+#: as a textbook has it
+SHORT = """  t = f32[6,2,4] multiply(dy, g)
+  st = f32[6] reduce(t, zero), dimensions={1,2}, to_apply=add
+  tn = f32[6,2,4] multiply(t, normal)
+  stn = f32[6] reduce(tn, zero), dimensions={1,2}, to_apply=add
+  mt = f32[6] divide(st, ns)
+  mtn = f32[6] divide(stn, ns)
+  mts = f32[6,2,4] broadcast(mt), dimensions={0}
+  mtns = f32[6,2,4] broadcast(mtn), dimensions={0}
+  second = f32[6,2,4] multiply(normal, mtns)
+  one = f32[6,2,4] subtract(t, mts)
+  two = f32[6,2,4] subtract(one, second)
+  dx = f32[6,2,4] multiply(two, factors)
+"""
+#: as reverse mode writes it, step by step
+LONG = """  t = f32[6,2,4] multiply(g, dy)
+  a = f32[6,2,4] multiply(t, factors)
+  tc = f32[6,2,4] multiply(t, centred)
+  s = f32[6] reduce(tc, zero), dimensions={1,2}, to_apply=add
+  slope = f32[6] divide(factor, more)
+  minus = f32[] constant(-0.5)
+  minuses = f32[6] broadcast(minus), dimensions={}
+  dv = f32[6] multiply(slope, minuses)
+  dfactor = f32[6] multiply(s, dv)
+  each = f32[6] divide(dfactor, ns)
+  eachs = f32[6,2,4] broadcast(each), dimensions={0}
+  two = f32[] constant(2)
+  twos = f32[6,2,4] broadcast(two), dimensions={}
+  twice = f32[6,2,4] multiply(centred, twos)
+  sq = f32[6,2,4] multiply(eachs, twice)
+  dc = f32[6,2,4] add(a, sq)
+  less = f32[6,2,4] negate(dc)
+  dm = f32[6] reduce(less, zero), dimensions={1,2}, to_apply=add
+  dmean = f32[6] divide(dm, ns)
+  dmeans = f32[6,2,4] broadcast(dmean), dimensions={0}
+  dx = f32[6,2,4] add(dc, dmeans)
+"""
+GRADIENTS = "  ROOT r = (f32[6,2,4], f32[6,2,4], f32[2,4], f32[2,4]) tuple(y, dx, dscale, dbias)\n}\n"
+
+
+@pytest.mark.parametrize("form", [SHORT, LONG], ids=["short", "long"])
+def test_a_derivative_is_a_call_however_it_is_written(form: str) -> None:
+    module, ctx = rewritten(HEAD + CENTRED + TAIL + PLAIN + DERIVATIVE + form + GRADIENTS)
+    assert kinds(module) == [norm.TRAINING, norm.BACKWARD]
+    assert not any(i.opcode in ("reduce", "multiply", "rsqrt") for i in module.entry.instructions)
+    assert norm.BACKWARD in ctx.trace.decisions[0].reason
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("constant(-0.5)", "constant(-0.4)"),
+        ("negate(dc)", "copy(dc)"),
+        ("add(a, sq)", "subtract(a, sq)"),
+        ("multiply(g, dy)", "add(g, dy)"),
+    ],
+)
+def test_what_is_no_derivative_stays(old: str, new: str) -> None:
+    assert old in LONG
+    module, _ = rewritten(HEAD + CENTRED + TAIL + PLAIN + DERIVATIVE + LONG.replace(old, new) + GRADIENTS)
+    assert kinds(module) == [norm.TRAINING]
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [

@@ -21,11 +21,11 @@ from heron.runtime.cuda.libraries.base import Array, Descriptor
 from heron.runtime.cuda.libraries.native import Functions
 
 #: cudnnDataType_t
-DATA_TYPES: dict[ElementType, int] = {t.F32: 0, t.F64: 1, t.F16: 2, t.S8: 3, t.S32: 4, t.BF16: 9, t.S64: 10}
+DATA_TYPES: dict[ElementType, int] = {t.F32: 0, t.F64: 1, t.F16: 2, t.S8: 3, t.S32: 4, t.BF16: 9, t.S64: 10, t.PRED: 11}
 #: cudnnBackendDescriptorType_t
 _CONFIG, _HEURISTIC, _PLAN, _GRAPH, _PACK, _TENSOR = 3, 4, 5, 15, 16, 17
 #: cudnnBackendAttributeType_t
-_HANDLE, DATA_TYPE, _BOOLEAN, _INT64, _POINTER, _HEUR_MODE, DESCRIPTOR = 0, 1, 2, 3, 6, 8, 15
+_HANDLE, DATA_TYPE, _BOOLEAN, INT64, _POINTER, _HEUR_MODE, DESCRIPTOR = 0, 1, 2, 3, 6, 8, 15
 #: cudnnBackendAttributeName_t: of heuristics, plans, graphs, tensors and variant packs
 _HEUR_MODE_IS, _HEUR_GRAPH, _HEUR_RESULTS = 200, 201, 202
 _PLAN_HANDLE, _PLAN_CONFIG, _PLAN_WORKSPACE = 400, 401, 402
@@ -95,10 +95,10 @@ class Graph:
         alignment = 4 if n in self.values else 16
         given = [
             (_TYPE, DATA_TYPE, c_int(DATA_TYPES[element_type])),
-            (_DIMS, _INT64, (c_int64 * len(dims))(*dims)),
-            (_STRIDES, _INT64, (c_int64 * len(dims))(*steps)),
-            (_ID, _INT64, c_int64(n)),
-            (_ALIGNMENT, _INT64, c_int64(alignment)),
+            (_DIMS, INT64, (c_int64 * len(dims))(*dims)),
+            (_STRIDES, INT64, (c_int64 * len(dims))(*steps)),
+            (_ID, INT64, c_int64(n)),
+            (_ALIGNMENT, INT64, c_int64(alignment)),
         ]
         return self.make(_TENSOR, *given, *more)
 
@@ -142,7 +142,7 @@ class Graph:
                 size, count = c_int64(), c_int64()
                 self.functions.call(
                     "cudnnBackendGetAttribute",
-                    made, c_int(_PLAN_WORKSPACE), c_int(_INT64), c_int64(1), byref(count), byref(size),
+                    made, c_int(_PLAN_WORKSPACE), c_int(INT64), c_int64(1), byref(count), byref(size),
                 )  # fmt: skip
                 return Plan(made, size.value, tuple(self.ids), self.values, self._made)
         raise HeronError("RUN091", "cudnn has no engine for this graph", why=refused.why if refused else None)
@@ -174,7 +174,7 @@ def execute(functions: Functions, handle: c_void_p, plan: Plan, buffers: Sequenc
     pack = c_void_p()
     functions.call("cudnnBackendCreateDescriptor", c_int(_PACK), byref(pack))
     for attribute, of, value in (
-        (_PACK_IDS, _INT64, (c_int64 * len(ids))(*ids)),
+        (_PACK_IDS, INT64, (c_int64 * len(ids))(*ids)),
         (_PACK_POINTERS, _POINTER, (c_void_p * len(ids))(*pointers)),
         (_PACK_WORKSPACE, _POINTER, (c_void_p * 1)(scratch)),
     ):

@@ -11,6 +11,18 @@ from heron.hlo.library import norm
 from heron.hlo.types import BF16, F32, U8
 from heron.runtime.cuda.libraries.base import Array
 from heron.runtime.cuda.libraries.cudnn import CuDnn
+from heron.runtime.cuda.libraries.cudnn_attention import (
+    ADD,
+    DIV,
+    EXP,
+    INDEX,
+    LOG,
+    MUL,
+    NOT_BELOW,
+    SELECT,
+    SUB,
+    Attention,
+)
 from heron.runtime.cuda.libraries.cudnn_graph import row_major
 from heron.runtime.cuda.libraries.cudnn_norm import Norm
 from heron.runtime.cuda.libraries.recording import Recording
@@ -135,3 +147,45 @@ def test_engines_are_tried_in_turn(refusals: int) -> None:
     with pytest.raises(HeronError, match="RUN091") as refused:
         lib.prepare(FORWARD)
     assert "3000" in (refused.value.why or "") and created(functions).count(5) == 4
+
+
+Q, KV, Y = Array(BF16, (2, 16, 4, 8)), Array(BF16, (2, 24, 2, 8)), Array(BF16, (2, 4, 16, 8))
+BIAS, ROWS_OF_ALL = Array(BF16, (1, 4, 16, 24)), Array(F32, (2, 4, 16))
+
+
+def modes(functions: Recording) -> list[int]:
+    """Of elementwise operations what they are, in order."""
+    return [int(c.rsplit("&", 1)[1][:-1]) for c in functions.calls if ", 0, 14, 1, " in c]
+
+
+def test_attention_is_two_products_and_a_softmax() -> None:
+    lib, functions = library()
+    d = Attention((Q, KV, KV, Y, NONE), 0.5, heads_first=False)
+    assert str(d).endswith("u8[0]; scale=0.5, heads_first=False)")
+    assert lib.prepare(d) == 256
+    assert modes(functions) == [MUL, SUB, EXP, DIV]
+    kinds = created(functions)
+    assert (kinds.count(19), kinds.count(22), kinds.count(13)) == (2, 2, 4)
+    sizes = [c.split(", ", 4)[4][:-1] for c in functions.calls if ", 902, " in c or ", 903, " in c]
+    # queries, keys turned round, values: sizes and strides of what lies with the sequence first
+    assert sizes[:6] == [
+        "[2, 4, 16, 8]", "[512, 8, 32, 1]", "[2, 2, 8, 24]", "[384, 8, 1, 16]", "[2, 2, 24, 8]", "[384, 8, 16, 1]",
+    ]  # fmt: skip
+    lib.call(3, [10, 20, 30, 40, 0], d)
+    pointers = next(c for c in functions.calls if ", 1001, 6, " in c)
+    assert "[10, 20, 30, 40, " in pointers
+
+
+def test_masks_biases_and_statistics() -> None:
+    lib, functions = library()
+    lib.prepare(Attention((Q, KV, KV, BIAS, Y, ROWS_OF_ALL, NONE), 0.5, False, True, True, True, True))
+    assert modes(functions) == [MUL, ADD, INDEX, INDEX, NOT_BELOW, SELECT, SUB, EXP, LOG, ADD, DIV]
+    assert sum(", 9, 3, 1, &2)" in c or ", 9, 3, 1, &3)" in c for c in functions.calls) == 2  # rows and keys
+    assert sum(", 908, " in c for c in functions.calls) == 2  # the scale, and what is not seen
+    lib.call(
+        3,
+        [10, 20, 30, 40, 50, 60, 0],
+        Attention((Q, KV, KV, BIAS, Y, ROWS_OF_ALL, NONE), 0.5, False, True, True, True, True),
+    )
+    ids = next(c for c in functions.calls if ", 1000, 3, " in c)
+    assert "[0, 1, 2, 3, 5, 4, " in ids

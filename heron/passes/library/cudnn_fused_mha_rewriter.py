@@ -1,0 +1,168 @@
+"""cudnn-fused-mha-rewriter: attention becomes a call of cuDNN."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from heron.hlo import shape as shapes
+from heron.hlo.instruction import Instruction
+from heron.hlo.library.attention import AttentionConfig
+from heron.hlo.module import Module
+from heron.hlo.types import BF16, F16, U8
+from heron.passes.base import Constraint, Pass
+from heron.passes.building import array, convert, is_static, reshape, transpose
+from heron.passes.context import PassContext
+from heron.passes.expand.expander import home
+from heron.passes.library.attention import Attention, find_attention, spread_of
+from heron.passes.library.choice import absent
+from heron.passes.registry import register
+
+#: cuDNN's heads: multiples of that, so many elements at most
+_MULTIPLE, _MOST = 8, 256
+
+
+@register
+@dataclass(frozen=True)
+class CudnnFusedMhaRewriter(Pass):
+    """Rewrites attention, a softmax between two products of bf16 or f16, to the call of cuDNN that JAX makes.
+
+    It takes in a scale, a bias and a causal mask. Attention with dropout stays, as the library draws numbers of its
+    own, and one whose weights a derivative reads. No pipeline has it: it rounds where the program does not and the
+    other way round, and `gemm-fusion` makes a kernel of heron's own of the same.
+
+    add {
+      a = f32[] parameter(0)
+      b = f32[] parameter(1)
+      ROOT s = f32[] add(a, b)
+    }
+
+    largest {
+      a = f32[] parameter(0)
+      b = f32[] parameter(1)
+      ROOT s = f32[] maximum(a, b)
+    }
+
+    s = f32[2,4,16,16] dot(bf16[2,4,16,8] q, bf16[2,4,16,8] k), lhs_batch_dims={0,1}, lhs_contracting_dims={3},
+      rhs_batch_dims={0,1}, rhs_contracting_dims={3}
+    low = f32[] constant(-inf)
+    m = f32[2,4,16] reduce(s, low), dimensions={3}, to_apply=largest
+    ms = f32[2,4,16,16] broadcast(m), dimensions={0,1,2}
+    c = f32[2,4,16,16] subtract(s, ms)
+    e = f32[2,4,16,16] exponential(c)
+    zero = f32[] constant(0)
+    t = f32[2,4,16] reduce(e, zero), dimensions={3}, to_apply=add
+    ts = f32[2,4,16,16] broadcast(t), dimensions={0,1,2}
+    p = f32[2,4,16,16] divide(e, ts)
+    w = bf16[2,4,16,16] convert(p)
+    ROOT y = bf16[2,4,16,8] dot(w, bf16[2,4,16,8] v), lhs_batch_dims={0,1}, lhs_contracting_dims={3},
+      rhs_batch_dims={0,1}, rhs_contracting_dims={2}
+    ->
+    ...
+    """
+
+    name = "cudnn-fused-mha-rewriter"
+    constraints = (
+        Constraint("cudnn-fused-mha-rewriter", "attention-expander", "that would write its calls out again"),
+    )
+
+    def run(self, module: Module, ctx: PassContext) -> bool:
+        missing = absent("cudnn", ctx)
+        changed = False
+        for c in module.computations_to_rewrite():
+            for i in [i for i in c.instructions if i.opcode == "dot" and len(i.operands) == 2]:
+                found = find_attention(i) if i.parent is c else None
+                if found is None:
+                    continue
+                if why := missing or _refusal(found):
+                    ctx.decide(False, why, subject=i.name, object="cudnn")
+                    continue
+                if not ctx.may_fire("attention", _HERE, i):
+                    return changed
+                ctx.fired("attention", _HERE)
+                with_ = [word for word, there in (("bias", found.bias), ("a causal mask", found.causal)) if there]
+                ctx.decide(True, "with " + " and ".join(with_) if with_ else "as it is", subject=i.name, object="cudnn")
+                c.replace(i, _call(found))
+                changed = True
+        return changed
+
+
+def _refusal(a: Attention) -> str:
+    """Why the library does not compute it; empty when it does."""
+    if a.between is not None:
+        return f"'{a.between.name}' stands between weights and their product, as dropout does"
+    if a.is_used_elsewhere:
+        return "its scores or weights are read by others, as by a derivative"
+    if not is_static(a.first) or not is_static(a.second):
+        return "its sizes are known only when it runs"
+    q, k, v = *a.first.operands, a.second.operands[1]
+    if {o.shape.element_type for o in (q, k, v)} not in ({BF16}, {F16}):
+        return "cuDNN's attention is one of bf16 or of f16"
+    if a.second.shape.element_type is not q.shape.element_type:
+        return f"its result is {a.second.shape.element_type}"
+    if not 3 <= a.first.shape.rank <= 4 or any(_order(*side) is None for side in _sides(a)):
+        return "its products are not one matrix a batch and head"
+    if _is_turned(a):
+        return "its weights are not rows for queries"
+    head = q.shape.dims[a.first.lhs_contracting_dims[0]]
+    values = a.second.shape.dims[-1]
+    if head != values or head % _MULTIPLE or head > _MOST:
+        return f"heads of {head} and {values} elements: cuDNN has multiples of {_MULTIPLE} up to {_MOST}, all alike"
+    if a.bias is not None and spread_of(a.bias, a.first) is None:
+        return "its bias is not one for every query and key"
+    return ""
+
+
+def _sides(a: Attention) -> list[tuple[Instruction, tuple[int, ...], tuple[int, ...]]]:
+    """q, k and v with their batch dimensions and those that are summed."""
+    first, second = a.first, a.second
+    return [
+        (first.operands[0], first.lhs_batch_dims, first.lhs_contracting_dims),
+        (first.operands[1], first.rhs_batch_dims, first.rhs_contracting_dims),
+        (second.operands[1], second.rhs_batch_dims, second.rhs_contracting_dims),
+    ]
+
+
+def _order(x: Instruction, batch: tuple[int, ...], summed: tuple[int, ...]) -> list[int] | None:
+    """Batch, what stays, what is summed; None where that is no matrix a batch."""
+    free = [d for d in range(x.shape.rank) if d not in (*batch, *summed)]
+    return [*batch, *free, *summed] if len(free) == len(summed) == 1 else None
+
+
+def _is_turned(a: Attention) -> bool:
+    """Whether the second product sums over anything but keys, or has batches in another order than the first."""
+    rank = a.first.shape.rank
+    batch = tuple(range(rank - 2))
+    return tuple(a.second.lhs_batch_dims) != batch or tuple(a.second.lhs_contracting_dims) != (rank - 1,)
+
+
+def _call(a: Attention) -> Instruction:
+    """The output of the call, in the shape of the second product."""
+    c, second = home(a.second), a.second
+    operands = []
+    for n, (x, batch, summed) in enumerate(_sides(a)):
+        order = _order(x, batch, summed)
+        assert order is not None
+        operands.append(_with_heads(transpose(x, order if n < 2 else [*order[:-2], order[-1], order[-2]])))
+    t = second.shape.element_type
+    if a.bias is not None:
+        spread = spread_of(a.bias, a.first)
+        assert spread is not None
+        source, dims = spread
+        sizes = [n if d in dims else 1 for d, n in enumerate(a.first.shape.dims)]
+        operands.append(_with_heads(reshape(convert(source, t), sizes)))
+    config = AttentionConfig(a.scale, a.causal, has_bias=a.bias is not None)
+    whole = array(t, (*operands[0].shape.dims[:3], second.shape.dims[-1]))
+    result = shapes.tuple_([whole, array(U8, (0,))])
+    made = c.add("custom-call", operands, result, like=second, custom_call_target=config.target)
+    made.extras["backend_config"] = str(config)
+    return reshape(c.add("get-tuple-element", [made], whole, like=second, index=0), second.shape.dims)
+
+
+def _with_heads(x: Instruction) -> Instruction:
+    """One head where there is none."""
+    dims = x.shape.dims
+    return x if len(dims) == 4 else reshape(x, (dims[0], 1, *dims[1:]))
+
+
+_HERE = f"{PurePath(__file__).name}:{CudnnFusedMhaRewriter.run.__code__.co_firstlineno}"
