@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -53,6 +54,7 @@ class Buffer:
         "minor_to_major",
         "owned",
         "ready",
+        "size_in_bytes",
     )
 
     def __init__(
@@ -72,41 +74,36 @@ class Buffer:
         self.deleted = False
         #: what C code knows it by, and counts in who refers to its memory
         self.handle: Any = None
+        #: bytes it takes in its memory
+        self.size_in_bytes = element_type.byte_size * prod(dims)
         memory.device.memory_stats.add(self.size_in_bytes)
 
     @staticmethod
     def of_array(
         memory: Memory, element_type: ElementType, dims: tuple[int, ...], array: np.ndarray, size: int, handle: Any
     ) -> Buffer:
-        """A buffer of an array it owns, of `size` bytes: what `Buffer(...)` makes, in less time."""
+        """What `Buffer(...)` makes of an array it owns, of `size` bytes, in less time; the caller counts its memory."""
         self = _new(Buffer)
         self.memory, self.element_type, self.dims, self._array = memory, element_type, dims, array
         self.owned, self.ready, self.deleted = True, _DONE, False
         self.minor_to_major = row_major(len(dims))
-        self.handle = handle
-        memory.device.memory_stats.add(size)
+        self.handle, self.size_in_bytes = handle, size
         return self
 
     def __del__(self) -> None:
         if not self.deleted:
-            self._leave()
+            self.memory.device.memory_stats.add(-self.size_in_bytes)
 
     @property
     def device(self) -> Device:
         return self.memory.device
 
-    @property
-    def size_in_bytes(self) -> int:
-        """Bytes it takes in its memory."""
-        size = self.element_type.byte_size
-        for d in self.dims:
-            size *= d
-        return size
-
     # -- being computed ----------------------------------------------------------------------------------------------
     def fulfil(self, array: Any) -> None:
         """The array is there."""
-        self._array = self.memory.hold(array)
+        self._array = found = self.memory.hold(array)
+        if self.handle is not None and isinstance(found, np.ndarray):
+            self.handle.array = id(found)
         self.ready.set()
 
     def enqueued(self, array: Any) -> None:
@@ -185,8 +182,10 @@ class Buffer:
         """Let the memory go, when nothing that is under way reads it any more."""
         if not self.deleted:
             self.deleted = True
-            self._leave()
+            self.memory.device.memory_stats.add(-self.size_in_bytes)
             if self.ready.is_ready and not self._is_seen:
+                if self.handle is not None:
+                    self.handle.array = 0
                 self._array = None
 
     @property
@@ -198,9 +197,6 @@ class Buffer:
     def _is_seen(self) -> bool:
         """Whether somebody outside looks at the memory: it stays until the handle goes."""
         return self.handle is not None and self.handle.external > 0
-
-    def _leave(self) -> None:
-        self.memory.device.memory_stats.add(-self.size_in_bytes)
 
     def __str__(self) -> str:
         return f"{self.element_type}[{','.join(map(str, self.dims))}]"

@@ -86,6 +86,14 @@ class MemoryStats:
                 self.peak_bytes_in_use = max(self.peak_bytes_in_use, self.bytes_in_use)
                 self.largest_alloc_size = max(self.largest_alloc_size, size)
 
+    def add_all(self, sizes: tuple[int, ...]) -> None:
+        """Buffers of those sizes came together."""
+        with self._lock:
+            self.bytes_in_use += sum(sizes)
+            self.num_allocs += len(sizes)
+            self.peak_bytes_in_use = max(self.peak_bytes_in_use, self.bytes_in_use)
+            self.largest_alloc_size = max(self.largest_alloc_size, *sizes, 0)
+
     def clear(self) -> None:
         """Begin anew with what is in use now."""
         with self._lock:

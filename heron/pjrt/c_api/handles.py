@@ -34,12 +34,13 @@ class LayoutCell(Cell):
 
 
 class BufferCell(Cell):
-    """``external``: how many outside refer to the memory."""
+    """``external``: how many outside refer to the memory. ``array``: the NumPy array that lies there (its address as a
+    Python object), 0 where Python has to be asked for it."""
 
     _fields_ = [
         *(("device", _PTR), ("memory", _PTR), ("type", _I32), ("is_deleted", _U8), ("is_on_cpu", _U8)),
         *(("dims", _PTR), ("num_dims", _I64), ("size", _I64), ("layout", _PTR)),
-        *(("external", _I64), ("zero", _I64), ("null", _PTR)),
+        *(("external", _I64), ("zero", _I64), ("null", _PTR), ("array", _PTR)),
     ]
 
 

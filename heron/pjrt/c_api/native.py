@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any
 
 from heron.pjrt.c_api import abi, handles
+from heron.runtime import numpy_api
 
 #: Python's own functions that entry points call, as LLVM declares them
 _PYTHON = {
@@ -236,8 +237,17 @@ def _entry_point(name: str, n: int) -> str:
 }}"""
 
 
+#: slots that give the address of a buffer's elements
+_POINTERS = {
+    "PJRT_Buffer_OpaqueDeviceMemoryDataPointer": "device_memory_ptr",
+    "PJRT_Buffer_UnsafePointer": "buffer_pointer",
+}
+
+
 def _shortcut(name: str) -> str:
-    """The way round Python that an event that is done allows."""
+    """The way round Python: for an event that is done, and for the address of an array that is there."""
+    if name in _POINTERS:
+        return _pointer(name, _POINTERS[name])
     if name not in _DONE and name != "PJRT_Event_Destroy":
         return ""
     wanted = f"icmp eq i64 %state, {ALWAYS_DONE}" if name == "PJRT_Event_Destroy" else "trunc i64 %state to i1"
@@ -251,6 +261,28 @@ done:
   ret ptr null
 python:
 """
+
+
+def _pointer(name: str, field: str) -> str:
+    """The address of the elements of a buffer's array, unless it was deleted: NumPy's own field of it."""
+    if not numpy_api.known_layout():
+        return ""
+    args: Any = abi.struct(f"{name}_Args")
+    lines = [
+        *_load("buffer", "ptr", "args", args.buffer.offset),
+        *_load("array", "ptr", "buffer", handles.BufferCell.array.offset),  # type: ignore[attr-defined]
+        *_load("deleted", "i8", "buffer", handles.BufferCell.is_deleted.offset),  # type: ignore[attr-defined]
+        "  %is.there = icmp ne ptr %array, null",
+        "  %is.kept = icmp eq i8 %deleted, 0",
+        "  %short = and i1 %is.there, %is.kept",
+        "  br i1 %short, label %known, label %python",
+        "known:",
+        *_load("data", "ptr", "array", numpy_api.DATA),
+        *_store("data", "ptr", "args", getattr(args, field).offset),
+        "  ret ptr null",
+        "python:",
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def _getter(name: str, owner: str, cell: type[handles.Cell], fields: tuple[tuple[str, str], ...]) -> str:

@@ -41,6 +41,8 @@ def give(buffer: Buffer) -> int:
     )
     handle = handles.new(buffer, cell, dims)
     buffer.handle = cell
+    if isinstance(array := buffer.array_now(), np.ndarray):
+        cell.array = id(array)
     return handle.address
 
 

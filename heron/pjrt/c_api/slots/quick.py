@@ -28,13 +28,16 @@ def quick(executable: LoadedExecutable) -> Quick | None:
     if not executable.runs_at_once:
         return None
     device = executable.devices[0]
-    memory, here = device.default_memory, (0, device.handle)
+    memory, here, stats = device.default_memory, (0, device.handle), device.memory_stats
     run = executable.program.run
     count, places = len(executable.parameters), _PTR * len(executable.parameters)
     outputs = [_template(executable, n) for n in range(len(executable.outputs))]
     out_places, one = _PTR * len(outputs), _PTR * 1
+    all_cells, template = BufferCell * len(outputs), b"".join(cell for *_, cell, _ in outputs)
+    sizes = tuple(size for _, _, size, _, _ in outputs)
     find, file = handles.table().get, handles.table()
-    make, copy = Buffer.of_array, BufferCell.from_buffer_copy
+    make, new, copy = Buffer.of_array, object.__new__, all_cells.from_buffer_copy
+    cell_size = ctypes.sizeof(BufferCell)
 
     def go(words: Any) -> bool:
         if words[_DEVICES] != 1 or words[_ARGUMENTS] != count or words[_DEVICE] not in here or executable.is_deleted:
@@ -52,12 +55,21 @@ def quick(executable: LoadedExecutable) -> Quick | None:
         except HeronError:
             return False  # the long way says what is wrong
         if outputs:
+            cells = copy(template)
+            at = ctypes.addressof(cells)
             to = out_places.from_address(one.from_address(words[_OUTPUTS])[0])
-            for n, (result, (element_type, dims, size, cell, keep)) in enumerate(zip(results, outputs, strict=True)):
-                own = copy(cell)
-                handle = Handle(make(memory, element_type, dims, result, size, own), own, keep)
-                file[handle.address] = handle
-                to[n] = handle.address
+            n = 0
+            for result, (element_type, dims, size, _, keep) in zip(results, outputs, strict=True):
+                own = cells[n]
+                own.array = id(result)
+                handle = new(Handle)
+                handle.object = make(memory, element_type, dims, result, size, own)
+                handle.cell, handle.keep, handle.address, handle.references, handle.quick = own, keep, at, 1, None
+                file[at] = handle
+                to[n] = at
+                at += cell_size
+                n += 1
+            stats.add_all(sizes)
         if words[_EVENTS]:
             one.from_address(words[_EVENTS])[0] = DONE
         return True
