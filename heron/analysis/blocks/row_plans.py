@@ -9,7 +9,7 @@ from math import prod
 from heron.analysis.blocks.config import BlockConfig, power_of_two
 from heron.analysis.blocks.cost import FUNCTION, PLAIN, Plan
 from heron.analysis.blocks.tiling import Refusal, Tiling, used
-from heron.analysis.cost.estimate import clock_of
+from heron.analysis.cost.estimate import BLOCK, clock_of
 from heron.analysis.indexing.expr import Dim
 from heron.analysis.indexing.hlo_maps import Index
 from heron.analysis.indexing.simplify import linear_terms
@@ -21,6 +21,8 @@ from heron.targets import Target
 TRANSACTION = 32
 #: 32-bit words of values of a tile that a thread may hold at once, and values of a tile that are alive at once
 _WORDS, _ALIVE = 96, 3
+#: ops times elements of a thread at most: all are written out
+_WORK = 768
 _SIDE_BY_SIDE = (1, 2, 4, 8, 16, 32, 64, 128)
 _WARPS = (1, 2, 4, 8, 16, 32)
 
@@ -83,7 +85,9 @@ def _plan(tiling: Tiling, tiles: tuple[int, ...], warps: int, target: Target) ->
     widest = max(i.shape.element_type.byte_size for i in tiling.values)
     if elements * max(1, widest // 4) * _ALIVE > _WORDS * 32 * warps or elements < 32 * warps and warps > 1:
         return None
-    most = clock.most(float(programs * elements))
+    if elements * len(tiling.values) > _WORK * 32 * warps:
+        return None
+    most = clock.most(float(programs * min(elements, BLOCK)))  # a program is on one core
     memory, flops = clock.write(tiling.root.shape.byte_size, most), 0.0
     for i, ways in tiling.values.items():
         if i.opcode == "parameter" or i not in tiling.inside:

@@ -135,8 +135,10 @@ class Tiling:
 
     def _need_rows(self, i: Instruction, index: Index) -> None:
         source, kept = i.operands[0], iter(index)
-        full = tuple(self._row(n, index) if d in i.dimensions else next(kept) for d, n in enumerate(source.shape.dims))
-        self._need(source, full)
+        full: list[Expr] = []
+        for d, n in enumerate(source.shape.dims):  # two rows of one size are two variables
+            full.append(self._row(n, (*index, *full)) if d in i.dimensions else next(kept))
+        self._need(source, tuple(full))
         self._need(i.operands[1], ())
 
     def _row(self, size: int, beside: Index) -> Expr:

@@ -54,3 +54,15 @@ def test_a_program_with_a_block_kernel_runs(monkeypatch: pytest.MonkeyPatch, tmp
         got = executable(*arrays)
     (wanted,) = evaluate(module, *arrays)
     np.testing.assert_array_equal(np.asarray(got, np.float32), np.asarray(wanted, np.float32))
+
+
+@needs_triton
+@pytest.mark.parametrize("name", ["flax_transformer", "matmul_bf16_gelu"])
+def test_whole_programs_have_machine_code(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
+    """A sample of what `python -m benchmarks.cubins` does with every program."""
+    pytest.importorskip("click")
+    from benchmarks import cubins
+
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    row = cubins.build(name, targets.get("sm_90"))
+    assert not row.error and row.blocks and row.size and row.launches >= row.kernels

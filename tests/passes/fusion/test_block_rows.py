@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from heron import targets
 from heron.analysis.blocks.config import config_of
 from heron.analysis.blocks.row_plans import row_plans, row_tiling
+from heron.analysis.blocks.tiling import Tiling
 from heron.backends.compiler import compile
 from heron.hlo.evaluator import evaluate
 from heron.hlo.text import parse
@@ -114,3 +115,19 @@ def test_rows_across_memory_are_chosen() -> None:
 def test_rows_too_long() -> None:
     _, (reason,) = _decided(norm((16, 1 << 20), 1, "f32", False), "softmax-rewriter-triton")
     assert "a row does not fit into registers" in reason
+
+
+def test_rows_of_equal_sizes_are_apart() -> None:
+    """What is summed over two dimensions of one size is the square, not its diagonal."""
+    body = """
+      x = f32[8,28,28,64] parameter(0)
+      zero = f32[] constant(0)
+      s = f32[64] reduce(x, zero), dimensions={0,1,2}, to_apply=add
+      sb = f32[8,28,28,64] broadcast(s), dimensions={3}
+      ROOT d = f32[8,28,28,64] subtract(x, sb)
+    """
+    module = parse(program(body))
+    tiling = row_tiling(module.entry.root, frozenset(module.entry.instructions))
+    assert isinstance(tiling, Tiling) and len({len(set(w)) for w in tiling.values[module.entry.parameters[0]]}) == 1
+    made, (reason,) = _decided(body, "softmax-rewriter-triton")
+    assert not made and "as slow" in reason
