@@ -27,7 +27,7 @@ def initialize() -> None:
     if asked and PLATFORM not in asked.split(","):
         return
     try:
-        _register(asked)
+        _register()
     except (ImportError, AttributeError, TypeError) as error:
         _refuse(
             HeronError(
@@ -53,14 +53,11 @@ def _refuse(error: HeronError) -> None:
         raise error from None
 
 
-def _register(asked: str | None) -> None:
-    import jax
+def _register() -> None:
     from jax._src import xla_bridge
 
     if PLATFORM in xla_bridge._backend_factories:
         return
-    if asked == PLATFORM:  # callbacks hand their arguments over as arrays of the platform "cpu"
-        jax.config.update("jax_platforms", f"{PLATFORM},cpu")
     from heron.pjrt import jax_arrays, jax_cache, jax_ffi, jax_lowering
 
     jax_lowering.install()
@@ -112,7 +109,18 @@ def _client() -> Any:
     options: dict[str, Any] = {}
     if distributed.global_state.client is not None:
         options = {"node_id": distributed.global_state.process_id, "num_nodes": distributed.global_state.num_processes}
-    return xla_client.make_c_api_client(PLATFORM, options, distributed.global_state.client)
+    client = xla_client.make_c_api_client(PLATFORM, options, distributed.global_state.client)
+    _have_cpu_too()
+    return client
+
+
+def _have_cpu_too() -> None:
+    """Bring JAX's CPU up where heron alone was asked for: callbacks get their arguments as arrays there."""
+    import jax
+    from jax._src import xla_bridge
+
+    if jax.config.jax_platforms == PLATFORM and "cpu" not in xla_bridge._backends:  # type: ignore[attr-defined]
+        xla_bridge._backends["cpu"] = xla_bridge._init_backend("cpu")
 
 
 def _topology(name: str = "", **options: Any) -> Any:

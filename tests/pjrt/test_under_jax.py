@@ -34,6 +34,7 @@ PROGRAMS = {
     "devices": """
 assert [d.platform for d in jax.devices()] == ["heron"] and jax.default_backend() == "heron"
 assert "heron" in jax.devices()[0].client.platform_version
+assert jax.config.jax_platforms == "heron"  # what the user set stays, though JAX's CPU is there too
 y = jax.device_put(x)
 assert y.devices() == {jax.devices()[0]}
 np.testing.assert_array_equal(jax.device_get(y), x)
@@ -117,6 +118,13 @@ except RuntimeError as e:
     assert "deleted" in str(e)
 else:
     raise AssertionError
+for donated in ((0,), (0, 1)):
+    try:
+        jax.jit(lambda a, b: (a + b, a * b), donate_argnums=donated)(b, b).block_until_ready()
+    except jax.errors.JaxRuntimeError as e:
+        assert "donate" in str(e) and not b.is_deleted()
+    else:
+        raise AssertionError("one buffer was given away and read")
 host = np.ones(1000, np.float32)
 d = jax.device_put(host)
 f(d, b).block_until_ready()
@@ -230,6 +238,8 @@ assert "HloModule" in compiled.as_text()
 assert compiled.cost_analysis()["flops"] > 0
 assert compiled.memory_analysis().argument_size_in_bytes == x.nbytes
 from jax import export
+for platforms in (("cpu",), ("tpu", "cpu")):  # what was exported for the CPU runs
+    np.testing.assert_allclose(export.export(f, platforms=platforms)(x).call(x), np.sin(x) @ x.T, rtol=1e-5)
 again = export.export(f)(x)
 try:
     import flatbuffers
