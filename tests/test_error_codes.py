@@ -46,12 +46,12 @@ def test_a_code_belongs_to_one_part() -> None:
 
 
 def test_a_code_is_explained_once() -> None:
-    pages = defaultdict(set)
+    rows = defaultdict(list)
     for page in sorted((ROOT / "docs").rglob("*.md")):
         for row in re.findall(r"^\|([^|]*)\|", page.read_text(), re.M):
             words = [w.strip(" `") for w in row.split(",")]
             if words and all(CODE.fullmatch(w) for w in words):
                 for word in words:
-                    pages[word].add(page.name)
-    assert len(pages) > 100
-    assert {code: sorted(where) for code, where in pages.items() if len(where) > 1} == {}
+                    rows[word].append(page.name)
+    assert len(rows) > 100
+    assert {code: pages for code, pages in rows.items() if len(pages) > 1} == {}

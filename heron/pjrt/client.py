@@ -133,12 +133,12 @@ class Client:
     ) -> Buffer:
         """A buffer of memory somebody else has; `on_delete` is called when nothing here uses it any more.
 
-        Raises PJRT024 for memory of a GPU.
+        Raises PJRT017 for memory of a GPU.
         """
         memory = self.memory(to)
         if memory.gpu is not None:
             hint = "copy it through the host: jax.device_put(numpy.asarray(array))"
-            raise HeronError("PJRT024", "arrays another library has on a GPU cannot be shared yet", hint=hint)
+            raise HeronError("PJRT017", "arrays another library has on a GPU cannot be shared yet", hint=hint)
         from heron.runtime.cpu.executable import View
 
         array = View.of(element_type.dtype, tuple(dims)).at(address)

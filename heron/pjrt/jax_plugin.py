@@ -105,11 +105,16 @@ def _client() -> Any:
     from jax._src import distributed
     from jaxlib import xla_client
 
+    processes = distributed.global_state.num_processes or 1
+    if processes > 1:
+        raise HeronError(
+            "PJRT025",
+            f"heron runs in one process, and jax.distributed has {processes}",
+            why="work that several processes share needs a partitioner, which heron has not yet",
+            hint="HERON_DEVICES gives one process several devices",
+        )
     _loaded()
-    options: dict[str, Any] = {}
-    if distributed.global_state.client is not None:
-        options = {"node_id": distributed.global_state.process_id, "num_nodes": distributed.global_state.num_processes}
-    client = xla_client.make_c_api_client(PLATFORM, options, distributed.global_state.client)
+    client = xla_client.make_c_api_client(PLATFORM, {}, distributed.global_state.client)
     _have_cpu_too()
     return client
 

@@ -86,6 +86,23 @@ assert (jax.numpy.ones(3) + 1).sum() == 6
     )
 
 
+def test_processes_of_jax_distributed() -> None:
+    run(
+        """
+import socket
+import jax
+with socket.socket() as s:
+    s.bind(("localhost", 0))
+    port = s.getsockname()[1]
+jax.distributed.initialize(f"localhost:{port}", 1, 0)
+assert (jax.process_count(), jax.process_index()) == (1, 0) and jax.jit(lambda x: x + 1)(1) == 2
+jax.distributed.shutdown()
+"""
+    )
+    several = "from jax._src import distributed\ndistributed.global_state.num_processes = 2\n"
+    assert "error[PJRT025]: heron runs in one process, and jax.distributed has 2" in run(several + _TELL).stdout
+
+
 # -- the C interface itself ---------------------------------------------------------------------------------------------
 
 

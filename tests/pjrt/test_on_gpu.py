@@ -106,7 +106,7 @@ def test_an_executable_is_serialised_with_its_machine_code(client: pjrt.Client, 
 
 
 def test_memory_of_another_library_is_refused(client: pjrt.Client) -> None:
-    with pytest.raises(HeronError, match="PJRT024"):
+    with pytest.raises(HeronError, match="PJRT017"):
         client.view(4096, types.F32, (4,))
 
 
