@@ -107,7 +107,8 @@ class CopyFusion(Pass):
         height = heights(order)
         levels: dict[int, list[Instruction]] = {}
         for i in order:
-            if i.shape.is_array and i.shape.num_elements and (i.opcode == "copy" or _fills(i)):
+            is_read = bool(i.users) or i is c.root
+            if is_read and i.shape.is_array and i.shape.num_elements and (i.opcode == "copy" or _fills(i)):
                 levels.setdefault(height[i], []).append(i)
         changed = False
         for level in levels.values():

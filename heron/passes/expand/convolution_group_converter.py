@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from heron.hlo.instruction import Instruction
-from heron.hlo.types import S32
+from heron.hlo.types import F8E8M0FNU, S32
 from heron.hlo.window import ConvDims
 from heron.passes.building import array, reshape, splat, transpose
 from heron.passes.expand.expander import Expander, home
@@ -50,6 +50,8 @@ class ConvolutionGroupConverter(Expander):
     batch_only: bool = False
 
     def matches(self, i: Instruction) -> bool:
+        if not self.batch_only and i.operands[1].shape.element_type is F8E8M0FNU:
+            return False  # it has no zero
         return i.batch_group_count > 1 or (i.feature_group_count > 1 and not self.batch_only)
 
     def expand(self, i: Instruction) -> Instruction:

@@ -40,7 +40,8 @@ class SliceSinker(Pass):
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
         for c in module.computations_to_rewrite():
-            changed |= _sink(c, ctx)
+            while _sink(c, ctx):  # what is sliced now may meet another op
+                changed = True
         return changed
 
 
