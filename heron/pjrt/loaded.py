@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from heron.analysis.cost.communication import HOST_SPACE
 from heron.errors import HeronError
 from heron.hlo.module import Module
 from heron.hlo.shape import Shape
@@ -19,7 +20,7 @@ from heron.pjrt.event import Event, all_of
 
 if TYPE_CHECKING:
     from heron.pjrt.client import Client
-    from heron.pjrt.device import Device
+    from heron.pjrt.device import Device, Memory
     from heron.runtime.executable import Executable
 
 #: a run estimated to take less is done by the calling thread: handing it to another one takes as long
@@ -34,6 +35,8 @@ class ExecuteOptions:
 
 
 _USUAL = ExecuteOptions()
+#: the kind of memory results asked for in the host's memory get
+_HOST = "pinned_host"
 #: what a token's buffer holds
 _NOTHING = np.empty(0, np.uint8)
 
@@ -44,13 +47,14 @@ class About:
 
     ``donated``: parameters whose buffers are the program's after a call. ``seconds``: how long a run is estimated to
     take. ``calls_python``: whether a run may call a function of the user's, which may take its time or wait for another
-    run.
+    run. ``on_host``: results asked for in the host's memory.
     """
 
     name: str
     donated: tuple[int, ...]
     seconds: float
     calls_python: bool
+    on_host: tuple[int, ...] = ()
 
 
 class LoadedExecutable:
@@ -85,7 +89,7 @@ class LoadedExecutable:
         #: whether nothing but arrays goes in and row-major ones out, none is donated, and the caller itself runs it
         on_host = self.devices[0].gpu is None
         self.runs_at_once = on_host and self._is_small and only_arrays and not self.donated and len(self.devices) == 1
-        if any(minor_to_major(s) != row_major(s.rank) for s in self.outputs if s.is_array):
+        if any(minor_to_major(s) != row_major(s.rank) for s in self.outputs if s.is_array) or about.on_host:
             self.runs_at_once = False
         self.is_deleted = False
 
@@ -118,8 +122,10 @@ class LoadedExecutable:
             from heron.pjrt import on_gpu
 
             return on_gpu.run(self, device, arguments, options)
-        memory = device.default_memory
-        outputs = [Buffer(memory, s.element_type, s.dims, None, True, minor_to_major(s)) for s in self.outputs]
+        outputs = [
+            Buffer(m, s.element_type, s.dims, None, True, minor_to_major(s))
+            for m, s in zip(self.output_memories(device), self.outputs, strict=True)
+        ]
         arrays_out = [b for b, s in zip(outputs, self.outputs, strict=True) if s.is_array]
         tokens_out = [b for b, s in zip(outputs, self.outputs, strict=True) if not s.is_array]
         is_ready = all(b.ready.is_ready for b in arguments)
@@ -158,6 +164,12 @@ class LoadedExecutable:
             waiting = [b.ready for b in arguments if not b.ready.is_ready]
             all_of(waiting).on_ready(lambda _: device.worker.submit(run))
         return outputs, done
+
+    def output_memories(self, device: Device) -> list[Memory]:
+        """Where the results lie: the device's own memory, or the host's where the program was asked for that."""
+        own = device.default_memory
+        of_host = next((m for m in device.memories if m.kind == _HOST), own) if device.gpu is None else own
+        return [of_host if n in self.about.on_host else own for n in range(len(self.outputs))]
 
     def _check(self, arguments: Sequence[Buffer]) -> None:
         if len(arguments) != len(self.parameters):
@@ -245,6 +257,10 @@ def minor_to_major(shape: Shape) -> tuple[int, ...]:
     return shape.layout.minor_to_major
 
 
+def _is_on_host(shape: Shape) -> bool:
+    return shape.layout is not None and shape.layout.memory_space == HOST_SPACE
+
+
 def _laid(array: np.ndarray, order: tuple[int, ...]) -> np.ndarray:
     """The array, its dimensions lying in that order with no gaps."""
     turned = array.transpose(order[::-1])
@@ -270,4 +286,6 @@ def about(source: Module, scheduled: Module, seconds: float) -> About:
     aliased = {entry[1] for entry in source.header.get("input_output_alias", ())}
     donated = tuple(sorted(aliased | {number for number, _ in source.header.get("buffer_donor", ())}))
     calls = any("callback" in i.custom_call_target for i in scheduled.instructions() if i.opcode == "custom-call")
-    return About(source.name, donated, seconds, calls)
+    gives = source.entry_layout[1] if source.entry_layout is not None else source.entry.root.shape
+    on_host = tuple(n for n, (_, s) in enumerate(gives.leaves()) if s.is_array and _is_on_host(s))
+    return About(source.name, donated, seconds, calls, on_host)

@@ -56,7 +56,7 @@ def load(client: Client, data: bytes, options: CompileOptions | None) -> LoadedE
 
 
 def _about(plain: dict[str, Any]) -> About:
-    return About(**{**plain, "donated": tuple(plain["donated"])})
+    return About(**{**plain, "donated": tuple(plain["donated"]), "on_host": tuple(plain["on_host"])})
 
 
 def _options(plain: dict[str, Any]) -> CompileOptions:

@@ -215,6 +215,15 @@ np.testing.assert_array_equal(y, x + 1)
 np.testing.assert_array_equal(jax.jit(lambda v: v * 2, donate_argnums=0)(z.copy()), x * 2)
 np.testing.assert_allclose(jax.jit(lambda v: v @ v.T)(z), x @ x.T, rtol=1e-6)
 """,
+    "memory of the host": """
+there = jax.sharding.SingleDeviceSharding(jax.devices()[0], memory_kind="pinned_host")
+y = jax.jit(lambda x: x + 1, out_shardings=there)(x)
+assert y.sharding.memory_kind == "pinned_host"
+np.testing.assert_array_equal(y, x + 1)
+z = jax.device_put(y, there.with_memory_kind("device")) * 2
+assert z.sharding.memory_kind == "device"
+np.testing.assert_array_equal(z, (x + 1) * 2)
+""",
     "collectives on one device": """
 from jax.sharding import Mesh, PartitionSpec as P
 mesh = Mesh(np.array(jax.devices()), "i")

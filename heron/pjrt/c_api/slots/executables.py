@@ -29,13 +29,16 @@ def give(executable: LoadedExecutable) -> int:
     """A handle of an executable, which the caller destroys."""
     name, name_at, name_size = handles.text(executable.name)
     kind, kind_at, kind_size = handles.text("device")
+    of_outputs = [handles.text(m.kind) for m in executable.output_memories(executable.devices[0])]
     outputs, count = executable.outputs, len(executable.outputs)
     types, types_at = handles.array(ctypes.c_int32, [element_types.number(s.element_type) for s in outputs])
     dims, dims_at = handles.array(_I64, [d for s in outputs for d in s.dims])
     ranks, ranks_at = handles.array(_PTR, [s.rank for s in outputs])
-    many = max(count, len(executable.parameters))
+    many = len(executable.parameters)
     kinds, kinds_at = handles.pointers([kind_at] * many)
     kind_sizes, kind_sizes_at = handles.array(_PTR, [kind_size] * many)
+    out_kinds, out_kinds_at = handles.pointers([at for _, at, _ in of_outputs])
+    out_sizes, out_sizes_at = handles.array(_PTR, [size for *_, size in of_outputs])
     devices, devices_at = handles.pointers(d.handle for d in executable.devices)
     partitions = executable.num_partitions
     logical, logical_at = handles.array(
@@ -43,10 +46,10 @@ def give(executable: LoadedExecutable) -> int:
     )
     cell = ExecutableCell(
         *(name_at, name_size, executable.num_replicas, partitions, count, 0, 0),
-        *(types_at, dims_at, ranks_at, kinds_at, kind_sizes_at),
+        *(types_at, dims_at, ranks_at, out_kinds_at, out_sizes_at),
         *(len(executable.parameters), kinds_at, kind_sizes_at, devices_at, len(executable.devices), logical_at),
     )
-    keep = (name, kind, types, dims, ranks, kinds, kind_sizes, devices, logical)
+    keep = (name, kind, types, dims, ranks, kinds, kind_sizes, out_kinds, out_sizes, of_outputs, devices, logical)
     handle = handles.new(executable, cell, *keep)
     handle.quick = quick(executable)
     return handle.address
