@@ -15,7 +15,7 @@ NOT_ELEMENTAL = """
 add-dependency after-all all-gather all-gather-done all-gather-start all-reduce all-reduce-done all-reduce-start
 all-to-all async-done async-start async-update batch-norm-grad batch-norm-inference batch-norm-training call cholesky
 collective-broadcast collective-permute collective-permute-done collective-permute-start conditional copy-done
-copy-start custom-call domain dynamic-reshape fft fusion get-dimension-size infeed opt-barrier outfeed
+copy-start domain dynamic-reshape fft fusion get-dimension-size infeed opt-barrier outfeed
 ragged-all-to-all ragged-dot recv recv-done reduce-scatter rng rng-bit-generator rng-get-and-update-state
 scaled-dot scan scatter send send-done set-dimension-size sort topk triangular-solve while
 """.split()

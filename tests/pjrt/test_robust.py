@@ -95,3 +95,34 @@ threads = [threading.Thread(target=work, args=(n,)) for n in range(6)]
 assert not failures, failures[0]
 """
     )
+
+
+def test_only_the_thread_that_ends_python_comes_in_at_the_end() -> None:
+    """Python would end other threads by unwinding them, through frames of C++ that do not allow it."""
+    run(
+        """
+import atexit, ctypes, threading
+import jax
+from heron.pjrt.c_api import abi, api, native
+
+jax.devices()
+args = abi.struct("PJRT_Client_LookupDevice_Args")()  # of no client: an error, if it is looked at
+ask = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(native.entry("PJRT_Client_LookupDevice"))
+answers = {}
+
+def look(who):
+    answers[who] = ask(ctypes.addressof(args)) is not None
+
+def looks(who):
+    thread = threading.Thread(target=look, args=(who,))
+    thread.start()
+    thread.join()
+    return answers[who]
+
+look("before")
+assert answers["before"] and looks("a thread before")
+atexit._run_exitfuncs()
+look("after")
+assert answers["after"] and not looks("a thread after")
+"""
+    )

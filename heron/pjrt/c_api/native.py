@@ -1,9 +1,9 @@
 """The native side of the C interface, as LLVM text: entry points, and getters that need no Python.
 
 C++ may call from any thread, with or without Python's lock, while an exception is being raised, and after Python has
-ended. An entry point therefore returns at once when Python is going, takes the lock, puts a pending exception aside
-and calls the slot's Python function with the address of the arguments; that gives 0 or the address of an error. A
-getter copies fields from the handle's cell (`handles.py`) to the arguments.
+ended. An entry point therefore returns at once when Python is going (`ending.py`), takes the lock, puts a pending
+exception aside and calls the slot's Python function with the address of the arguments; that gives 0 or the address of
+an error. A getter copies fields from the handle's cell (`handles.py`) to the arguments.
 """
 
 from __future__ import annotations
@@ -169,6 +169,7 @@ def code() -> dict[str, int]:
     symbols = {name: ctypes.cast(getattr(python, name), ctypes.c_void_p).value or 0 for name in _PYTHON}
     is_ending = getattr(python, "Py_IsFinalizing", None) or python._Py_IsFinalizing
     symbols["heron_is_ending"] = ctypes.cast(is_ending, ctypes.c_void_p).value or 0
+    symbols["pthread_self"] = ctypes.cast(ctypes.CDLL(None).pthread_self, ctypes.c_void_p).value or 0
     jit = Jit(level=1, symbols=symbols)
     linked = jit.add(_text(), "pjrt")
     for lasting in (jit, linked):
@@ -206,7 +207,7 @@ def slots() -> tuple[str, ...]:
 def _text() -> str:
     names = slots()
     parts = [f"declare {declaration}" for declaration in _PYTHON.values()]
-    parts += ["declare i32 @heron_is_ending()", "declare void @free(ptr)"]
+    parts += ["declare i32 @heron_is_ending()", "declare i64 @pthread_self()", "declare void @free(ptr)"]
     parts += [f"@functions = internal global [{len(names)} x ptr] zeroinitializer", _COMMON]
     parts += [_entry_point(name, n) for n, name in enumerate(names)]
     parts += [_getter(name, *facts) for name, facts in GETTERS.items()]
@@ -313,8 +314,20 @@ def _store(name: str, kind: str, base: str, offset: int) -> list[str]:
 
 
 _COMMON = """
+; the only thread that may still come in, once Python begins to end; and how many threads are inside
+@heron_last = global i64 0
+@heron_inside = global i64 0
+
 define ptr @heron_functions() {
   ret ptr @functions
+}
+
+define ptr @heron_ending() {
+  ret ptr @heron_last
+}
+
+define ptr @heron_counting() {
+  ret ptr @heron_inside
 }
 
 define internal ptr @heron_call(ptr %function, ptr %args) noinline {
@@ -322,9 +335,16 @@ entry:
   %type = alloca ptr
   %value = alloca ptr
   %trace = alloca ptr
+  %self = call i64 @pthread_self()
+  %before = atomicrmw add ptr @heron_inside, i64 1 seq_cst
+  %last = load atomic i64, ptr @heron_last seq_cst, align 8
+  %usual = icmp eq i64 %last, 0
+  %mine = icmp eq i64 %last, %self
+  %may = or i1 %usual, %mine
   %ending = call i32 @heron_is_ending()
-  %going = icmp ne i32 %ending, 0
-  br i1 %going, label %nothing, label %run
+  %alive = icmp eq i32 %ending, 0
+  %on = and i1 %may, %alive
+  br i1 %on, label %run, label %nothing
 run:
   %lock = call i32 @PyGILState_Ensure()
   call void @PyErr_Fetch(ptr %type, ptr %value, ptr %trace)
@@ -347,8 +367,10 @@ done:
   %b = load ptr, ptr %trace
   call void @PyErr_Restore(ptr %t, ptr %v, ptr %b)
   call void @PyGILState_Release(i32 %lock)
+  %after = atomicrmw sub ptr @heron_inside, i64 1 seq_cst
   ret ptr %error
 nothing:
+  %out = atomicrmw sub ptr @heron_inside, i64 1 seq_cst
   ret ptr null
 }
 """

@@ -103,8 +103,9 @@ def test_plans() -> None:
             "single row",
         ),
         (
-            "a = bf16[64,64] parameter(0)\nd = bf16[64,64] dot(a, a), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
-            "t = bf16[64,64] transpose(d), dimensions={1,0}\nROOT r = bf16[64,64] add(d, t)",
+            "a = bf16[64,64,64] parameter(0)\nd = bf16[64,64,64] dot(a, a), lhs_batch_dims={0}, rhs_batch_dims={0},"
+            " lhs_contracting_dims={2}, rhs_contracting_dims={1}\n"
+            "t = bf16[64,64,64] transpose(d), dimensions={1,0,2}\nROOT r = bf16[64,64,64] add(d, t)",
             "two parts",
         ),
     ],

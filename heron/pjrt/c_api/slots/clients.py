@@ -8,7 +8,7 @@ import os
 from functools import cache
 from typing import Any
 
-from heron.pjrt.c_api import abi, handles, native
+from heron.pjrt.c_api import abi, ending, handles, native
 from heron.pjrt.c_api.handles import ClientCell, DeviceCell, MemoryCell
 from heron.pjrt.c_api.slots import FREE, give_bytes, named_values, read_named_values, slot
 from heron.pjrt.c_api.slots.topologies import asked, describe
@@ -54,6 +54,7 @@ def _stablehlo_versions() -> dict[str, tuple[int, ...]]:
 def create(args: Any) -> None:
     target, count = asked(read_named_values(args.create_options, args.num_options))
     client = Client(target, count)
+    ending.watch()
     atexit.register(client.close)
     args.client = _give(client).address
 
