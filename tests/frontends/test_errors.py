@@ -41,6 +41,15 @@ CASES = [
         "'permutation' is missing",
         2,
     ),
+    (
+        "SHLO006",
+        body(
+            "%0 = stablehlo.custom_call @lapack_sgetrf_ffi(%a) {operand_layouts = [dense<[1, 0]> : tensor<2xindex>],"
+            " result_layouts = [dense<[1, 0]> : tensor<2xindex>]} : (tensor<4x6xf32>) -> tensor<4x6xf32>"
+        ),
+        "matrices whose columns lie in one piece",
+        2,
+    ),
     ("SHLO008", body("%0 = call @mian(%a) : (tensor<4x6xf32>) -> tensor<4x6xf32>"), "did you mean '@main'?", 2),
     ("SHLO008", body("%0 = call @main(%a, %i) : (tensor<4x6xf32>, tensor<i32>) -> tensor<4x6xf32>"), "circle", 2),
     ("SHLO009", body("%0 = stablehlo.constant dense<[1, 2]> : tensor<3xi32>"), "2 values given, 3 needed", 2),

@@ -53,7 +53,10 @@ def _custom_call(b: Block, op: Operation, operands: list[Instruction]) -> list[I
     results = laid_out(op, "result_layouts", list(op.types))
     attrs: dict[str, Any] = {"custom_call_target": target}
     if op.find("operand_layouts") is not None:
-        attrs["operand_layout_constraints"] = tuple(laid_out(op, "operand_layouts", [o.shape for o in operands]))
+        laid = tuple(laid_out(op, "operand_layouts", [o.shape for o in operands]))
+        if target.startswith("lapack_") and "gtsv" not in target and laid and _rows_first(laid[0]):
+            op.wrong("operand_layouts", "matrices whose columns lie in one piece, which LAPACK reads,")
+        attrs["operand_layout_constraints"] = laid
     if op.flag("has_side_effect"):
         attrs["custom_call_has_side_effect"] = True
     if aliases := _aliases(op):
@@ -69,6 +72,13 @@ def _custom_call(b: Block, op: Operation, operands: list[Instruction]) -> list[I
     if config:
         i.extras["backend_config"] = config
     return b.unpacked(i, len(results))
+
+
+def _rows_first(matrix: Shape) -> bool:
+    """Whether rows of a matrix, or of the last two dimensions, lie in one piece, and columns do not."""
+    if not matrix.is_array or matrix.rank < 2 or matrix.layout is None:
+        return False
+    return min(matrix.dims[-2:]) > 1 and matrix.layout.minor_to_major[0] == matrix.rank - 1
 
 
 def _config(op: Operation) -> str:
