@@ -144,6 +144,14 @@ def test_refusals(target: str) -> None:
     assert target in refused.value.what and refused.value.why
 
 
+@pytest.mark.parametrize("machine", ["cpu", "sim:sm_90"])
+@pytest.mark.parametrize("target", ["SliceToDynamic", "PadToStatic", "CheckSizes", "LuPivotsToPermutation", "TopK"])
+def test_what_the_evaluator_alone_knows_is_refused(target: str, machine: str) -> None:
+    """Code never goes to the evaluator because it happens to know a call: only what is listed does."""
+    with pytest.raises(HeronError, match="GEN011"):
+        compile(heron.parse(program(target, "", "s32[4]", "s32[4]")), machine)
+
+
 def test_a_sparse_system() -> None:
     text = program(
         "cusolver_csrlsvqr_ffi", "reorder = 1 : i32, tol = 0.0 : f64", "f32[5] s32[5] s32[4] f32[3]", "f32[3]"

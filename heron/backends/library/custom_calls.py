@@ -11,7 +11,6 @@ from heron.backends.library.single_scan import single_scan
 from heron.errors import HeronError
 from heron.hlo import custom_calls
 from heron.hlo.computation import Computation
-from heron.hlo.evaluation import libraries
 from heron.hlo.ffi_attributes import read_attributes
 from heron.hlo.instruction import Instruction
 from heron.hlo.library import radix_sort, scan
@@ -27,6 +26,16 @@ if TYPE_CHECKING:
 #: targets JAX names for calls of Python functions
 _CALLBACKS = frozenset(
     f"xla_ffi_{kind}python_{machine}_callback" for kind in ("", "partitioned_") for machine in ("cpu", "gpu")
+)
+#: routines that the evaluator's own code, LAPACK's and NumPy's, computes on the host: no library here has them, and a
+#: call takes long beside the way there. Nothing else goes to the evaluator
+_BY_MEANING = frozenset(
+    (
+        *("csrlsvqr", "gees", "geev", "gehrd", "geqp3", "gtsv", "hetrd", "ormqr", "syrk", "sytrd", "unmqr"),
+        *("cuhybrid_eig_comp", "cuhybrid_eig_real", "cuhybrid_geqp3", "cusparse_gtsv2_ffi"),
+        *("cu_cholesky_update_ffi", "cu_threefry2x32_ffi"),
+        *("cu_tridiagonal_solve_perturbed", "tridiagonal_solve_perturbed_ffi"),
+    )
 )
 _SPARSE = "sizes and transposes are in cuSPARSE's descriptor; jax_bcoo_cusparse_lowering=False writes it as HLO"
 #: what JAX's programs for CUDA may call and nobody here computes, by how the target begins
@@ -60,7 +69,7 @@ def custom_call(lowering: Lowering, i: Instruction) -> list[Thunk]:
     for begin, why in _REFUSED.items():
         if target.startswith(begin):
             raise HeronError("GEN011", f"nobody here computes the custom call '{target}'", where=str(i), why=why)
-    if libraries.find(target) is not None:
+    if custom_calls.routine(target) in _BY_MEANING:
         return _evaluated(lowering, i)
     return linalg.custom_call(lowering, i)
 
