@@ -6,6 +6,7 @@ Ratios are heron over XLA of the medians: below 1 heron is better.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import math
@@ -57,7 +58,7 @@ class Worker:
             self.process.stdin.write(json.dumps(request) + "\n")
             self.process.stdin.flush()
         except BrokenPipeError:
-            raise Refused("the process has ended") from None
+            raise Refused(f"the process ended with {self.process.wait()}") from None
         line = self.process.stdout.readline()
         if not line:
             raise Refused(f"the process ended with {self.process.wait()}")
@@ -69,7 +70,8 @@ class Worker:
     def close(self) -> None:
         """End the process."""
         if self.process.stdin:
-            self.process.stdin.close()
+            with contextlib.suppress(BrokenPipeError):  # what was not read by a process that has ended
+                self.process.stdin.close()
         try:
             self.process.wait(timeout=10)
         except subprocess.TimeoutExpired:
