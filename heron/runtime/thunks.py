@@ -15,7 +15,11 @@ import numpy as np
 from heron.buffers.assignment import Slice
 from heron.hlo.types import ElementType
 from heron.runtime.cuda.libraries.base import Descriptor
+from heron.runtime.fortran import Call, Steps
 from heron.runtime.strided import StridedProducts, Tiling
+
+#: the library of thunks that do linear algebra on the CPU
+LAPACK = "scipy.linalg.lapack"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,18 @@ class FftThunk:
     element_type: ElementType
     source: str
     scratch: Slice | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LapackThunk:
+    """Do the steps to each matrix of a batch. ``strides``: the bytes from a matrix of an array to the next."""
+
+    steps: Steps
+    args: tuple[Slice, ...]
+    strides: tuple[int, ...]
+    batch: int
+    library: str
+    source: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +178,7 @@ Thunk = (
     | GemmThunk
     | ConvolutionThunk
     | FftThunk
+    | LapackThunk
     | CopyThunk
     | WhileThunk
     | ConditionalThunk
@@ -175,7 +192,7 @@ Sequence = tuple[Thunk, ...]
 def kind_of(t: Thunk) -> str:
     """What a summary counts a thunk as: kernel, gemm, copy, while, …, or the library's name."""
     match t:
-        case HostThunk():
+        case HostThunk() | LapackThunk():
             return t.library
         case LibraryThunk():
             return t.call.library
@@ -222,6 +239,9 @@ def show(sequence: Sequence, indent: str = "") -> str:
                 places = f"{place(t.out)} = {place(t.operand)}"
                 places += "" if t.scratch is None else f", scratch {place(t.scratch)}"
                 lines.append(f"{indent}{t.kind} {lengths} {t.element_type} {places}  // {t.source}")
+            case LapackThunk():
+                calls = ", ".join(step.routine for step in t.steps.steps if isinstance(step, Call))
+                lines.append(f"{indent}{calls} x{t.batch} on {', '.join(map(place, t.args))}  // {t.source}")
             case CopyThunk():
                 lines.append(f"{indent}copy {place(t.target)} = {place(t.origin)}  // {t.source}")
             case WhileThunk():

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from heron.backends.library import lapack_steps
 from heron.backends.library.attention_call import attention_call
 from heron.backends.library.convolution_call import convolution_call
 from heron.backends.library.host import Routine, call, is_by_columns, library_call
@@ -21,16 +22,13 @@ from heron.hlo.library import attention, conv, gemm, norm, triangular
 from heron.runtime.cuda.libraries.cublas import TriangularSolve
 from heron.runtime.cuda.libraries.cusolver import Factorization
 from heron.runtime.library import lapack
-from heron.runtime.thunks import Thunk
+from heron.runtime.thunks import LAPACK, LapackThunk, Thunk
+from heron.trace import Decision
 
 if TYPE_CHECKING:
     from heron.backends.lower import Lowering
 
 _TRANSPOSES = {None: "N", "NO_TRANSPOSE": "N", "TRANSPOSE": "T", "ADJOINT": "C"}
-
-
-#: what computes on the CPU, and, with no GPU there, in the place of routines that only kernels have
-_LAPACK = "scipy.linalg.lapack"
 
 
 def cholesky(lowering: Lowering, i: Instruction) -> list[Thunk]:
@@ -87,7 +85,7 @@ class Scratched:
 def _call(lowering: Lowering, i: Instruction, routine: Any, name: str) -> list[Thunk]:
     """By LAPACK on the CPU, by cuBLAS or cuSOLVER on a GPU, where they have the routine."""
     if lowering.target.kind == "cpu":
-        return call(lowering, i, routine, _LAPACK)
+        return _native(lowering, i, routine)
     columns = is_by_columns(i.operands[0].shape)
     match routine.routine if isinstance(routine, Scratched) else routine:
         case lapack.TriangularSolve() as solve:
@@ -107,6 +105,20 @@ def _call(lowering: Lowering, i: Instruction, routine: Any, name: str) -> list[T
     return library_call(
         lowering, i, lambda arrays: Factorization(arrays, kind, operands, columns=columns, **facts), routine
     )
+
+
+def _native(lowering: Lowering, i: Instruction, routine: Any) -> list[Thunk]:
+    """By calls of LAPACK from the program where its routines take the arrays as they lie, or else through Python."""
+    leaves = [(o, index, leaf) for o in (*i.operands, i) for index, leaf in o.shape.leaves() if leaf.is_array]
+    slices = tuple(lowering.slice(o, index) for o, index, _ in leaves)
+    shapes = [leaf for *_, leaf in leaves]
+    try:
+        steps = lapack_steps.steps_for(routine, shapes, slices[0] == slices[-1])
+    except lapack_steps.Refused as why:
+        lowering.trace.decide(Decision(False, str(why), "lapack", i.name, "native call"))
+        return call(lowering, i, routine, LAPACK)
+    batch = lapack_steps.batch_of(shapes[0])
+    return [LapackThunk(steps, slices, tuple(s.byte_size // batch for s in shapes), batch, LAPACK, i.name)]
 
 
 #: what cuSOLVER calls what others call otherwise

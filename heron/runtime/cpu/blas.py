@@ -1,7 +1,7 @@
-"""Matrix products by the BLAS that SciPy ships (OpenBLAS), as native function addresses.
+"""The BLAS and LAPACK that SciPy ships (OpenBLAS), as native function addresses.
 
-`scipy.linalg.cython_blas` publishes its Fortran-ABI entry points as PyCapsules; the address inside can be called from
-compiled code with no Python in between. All arguments are pointers, integers are 32 bits wide.
+`scipy.linalg.cython_blas` and `cython_lapack` publish their Fortran-ABI entry points as PyCapsules; the address inside
+can be called from compiled code with no Python in between. All arguments are pointers, integers are 32 bits wide.
 Source: https://docs.scipy.org/doc/scipy/reference/linalg.cython_blas.html
 """
 
@@ -54,9 +54,20 @@ def why_not() -> str:
 @cache
 def address(routine: str) -> int:
     """The address of a BLAS routine, e.g. ``"sgemm"``. Raises RUN020 when SciPy has no such routine."""
-    capsule = _routines().get(routine)
+    return _inside(_routines().get(routine), "BLAS", routine)
+
+
+@cache
+def lapack_address(routine: str) -> int:
+    """The address of a LAPACK routine, or of one of BLAS. Raises RUN020 when SciPy has no such routine."""
+    of_blas = _routines().get(routine)  # first: it says how long threads stay awake
+    found = of_blas or scipy_part("linalg.cython_lapack").__pyx_capi__.get(routine)
+    return _inside(found, "LAPACK", routine)
+
+
+def _inside(capsule: Any, library: str, routine: str) -> int:
     if capsule is None:
-        raise HeronError("RUN020", f"SciPy's BLAS has no '{routine}'", hint="upgrade scipy")
+        raise HeronError("RUN020", f"SciPy's {library} has no '{routine}'", hint="upgrade scipy")
     api = ctypes.pythonapi
     api.PyCapsule_GetName.restype = ctypes.c_char_p
     api.PyCapsule_GetName.argtypes = [ctypes.py_object]

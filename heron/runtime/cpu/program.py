@@ -17,12 +17,15 @@ from heron.errors import HeronError
 from heron.hlo.evaluation.draws import FIRST_STATE
 from heron.hlo.types import ElementType
 from heron.runtime.cpu import blas, float_gemm, int_gemm
+from heron.runtime.cpu.blas_threads import one_blas_thread
 from heron.runtime.cpu.convolution import write_convolution
 from heron.runtime.cpu.fft import write_fft
+from heron.runtime.cpu.lapack import write_lapack
 from heron.runtime.cpu.pool import Pool
 from heron.runtime.cpu.profile import TABLE, Profile, is_step
 from heron.runtime.cpu.share import COPY_BLOCK, COPY_BLOCKS, kernel_range, write_copy, write_kernel
 from heron.runtime.thunks import (
+    LAPACK,
     ConditionalThunk,
     ConvolutionThunk,
     CopyThunk,
@@ -30,6 +33,7 @@ from heron.runtime.thunks import (
     GemmThunk,
     HostThunk,
     KernelThunk,
+    LapackThunk,
     RandomStateThunk,
     Sequence,
     Thunk,
@@ -191,6 +195,8 @@ class ProgramWriter:
                 write_convolution(self, t)
             case FftThunk():
                 write_fft(self, t)
+            case LapackThunk():
+                write_lapack(self, t)
             case CopyThunk():
                 self.copy(t)
             case WhileThunk():
@@ -199,6 +205,9 @@ class ProgramWriter:
                 self.conditional(t)
             case RandomStateThunk():
                 self.random_state(t)
+            case HostThunk() if t.library == LAPACK:
+                with one_blas_thread(self):
+                    self.host(t)
             case HostThunk():
                 self.host(t)
 
@@ -271,12 +280,17 @@ class ProgramWriter:
         self.line(f"store i128 {now}, ptr {self.pointer(t.out)}, align 8")
 
     def host(self, t: HostThunk) -> None:
+        symbol = self.host_symbol(t)
+        args = ", ".join(f"ptr {self.pointer(s)}" for s in t.args)
+        self.line(f"call void @{symbol}({args})")
+
+    def host_symbol(self, t: HostThunk) -> str:
+        """The function that calls a thunk's."""
         symbol = f"heron_host_{self.hosts}"
         self.hosts += 1
         pointers = ", ".join(["ptr"] * len(t.args))
         self.declare(symbol, f"void @{symbol}({pointers})", self.host_address(t))
-        args = ", ".join(f"ptr {self.pointer(s)}" for s in t.args)
-        self.line(f"call void @{symbol}({args})")
+        return symbol
 
     def gemm(self, t: GemmThunk) -> None:
         """Row-major C = A·B is column-major Cᵀ = Bᵀ·Aᵀ: operands swap, stored shapes stay."""

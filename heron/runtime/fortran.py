@@ -1,0 +1,78 @@
+"""What a native program does to one matrix of a batch with routines of BLAS and LAPACK, as plain data.
+
+Routines have Fortran's calling convention: all arguments are addresses, matrices lie column after column.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from heron.hlo.types import ElementType
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The matrix at hand in an array of the thunk, or bytes of scratch memory (``array`` is -1)."""
+
+    array: int
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class One:
+    """The number one."""
+
+    element: ElementType
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Call a routine; a string stands for its first letter, an integer for 32 bits."""
+
+    routine: str
+    arguments: tuple[str | int | One | Place, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Copy bytes from one place to another, unless that is the same one; with no origin fill the target with zeros."""
+
+    origin: Place | None
+    target: Place
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Copy a matrix of ``down`` by ``across`` elements as its transpose; the two places are apart."""
+
+    origin: Place
+    target: Place
+    down: int
+    across: int
+    element: ElementType
+
+
+@dataclass(frozen=True, slots=True)
+class Factored:
+    """Zero in the triangle of an ``n`` by ``n`` matrix above its diagonal, as columns lie, or below it; where the
+    integer at ``info`` is not 0, NaN in the whole matrix.
+    """
+
+    matrix: Place
+    n: int
+    above: bool
+    element: ElementType
+    info: Place
+
+
+Step = Call | Move | Turn | Factored
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Steps in order, the bytes of scratch memory they need, and about how many multiplications they are."""
+
+    steps: tuple[Step, ...]
+    scratch: int
+    work: int

@@ -1,0 +1,260 @@
+"""LAPACK's routines called from the program do what those called through Python do, however matrices lie."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from heron.backends.library import lapack_steps
+from heron.buffers.assignment import Slice
+from heron.codegen.llvm.jit import Jit
+from heron.errors import HeronError
+from heron.hlo.layout import layout
+from heron.hlo.shape import Shape, array
+from heron.hlo.types import BF16, C64, C128, F32, F64, S32, ElementType
+from heron.runtime.cpu import blas_threads
+from heron.runtime.cpu.executable import HostCalls
+from heron.runtime.cpu.pool import pool
+from heron.runtime.cpu.program import ENTRY, ProgramWriter
+from heron.runtime.library import lapack
+from heron.runtime.thunks import LAPACK, LapackThunk
+
+TYPES = [F32, F64, C64, C128]
+CLOSE = {F32: 1e-4, C64: 1e-4, F64: 1e-11, C128: 1e-11}
+
+
+def run(routine: object, shapes: Sequence[Shape], memory: list[np.ndarray], threads: int = 1) -> HostCalls:
+    """The steps of a routine as a program; `memory`: each array as it lies, equal ones in one allocation."""
+    apart = {m.ctypes.data: n for n, m in enumerate(memory)}
+    slices = tuple(Slice(apart[m.ctypes.data], 0, m.nbytes) for m in memory)
+    steps = lapack_steps.steps_for(routine, shapes, slices[0] == slices[-1])
+    batch = lapack_steps.batch_of(shapes[0])
+    strides = tuple(s.byte_size // batch for s in shapes)
+    return run_thunk(LapackThunk(steps, slices, strides, batch, LAPACK, "call"), memory, threads)
+
+
+def run_thunk(thunk: LapackThunk, memory: list[np.ndarray], threads: int = 1) -> HostCalls:
+    hosts, workers = HostCalls(), pool(threads)
+    if workers is not None:
+        workers.start()
+    writer = ProgramWriter({}, hosts.address, workers)
+    jit = Jit()
+    text = writer.write((thunk,))
+    jit.symbols |= writer.externals | {name: make(None) for name, make in writer.unmade.items()}
+    jit.add(text, "lapack", exports=[ENTRY])
+    table = (ctypes.c_void_p * len(memory))(*(m.ctypes.data for m in memory))
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(jit.address(ENTRY))(ctypes.addressof(table))
+    return hosts
+
+
+def by_columns(dims: tuple[int, ...]) -> tuple[int, ...]:
+    """Minor to major, where matrices lie column after column."""
+    rank = len(dims)
+    return (rank - 2, rank - 1, *range(rank - 3, -1, -1))
+
+
+def stored(x: np.ndarray, columns: bool) -> np.ndarray:
+    """The bytes of an array as they lie, and so shaped."""
+    return np.ascontiguousarray(x.swapaxes(-1, -2) if columns and x.ndim > 1 else x).copy()
+
+
+def random(rng: np.random.Generator, t: ElementType, *dims: int) -> np.ndarray:
+    real = rng.standard_normal(dims)
+    return (real + 1j * rng.standard_normal(dims) if t.is_complex else real).astype(t.dtype)
+
+
+#: routine, dimensions of the arrays (n: real, i: integers), and how many of them are operands
+CASES: dict[str, tuple[Callable[..., None], list[tuple[str, tuple[int, ...]]], int]] = {
+    "potrf lower": (lapack.Potrf(True), [("m", (5, 5)), ("m", (5, 5)), ("i", ())], 1),
+    "potrf upper": (lapack.Potrf(False), [("m", (5, 5)), ("m", (5, 5)), ("i", ())], 1),
+    "cholesky lower": (lapack.Cholesky(True), [("m", (5, 5)), ("m", (5, 5))], 1),
+    "cholesky upper": (lapack.Cholesky(False), [("m", (5, 5)), ("m", (5, 5))], 1),
+    "getrf": (lapack.Getrf(), [("m", (5, 3)), ("m", (5, 3)), ("i", (3,)), ("i", ())], 1),
+    "geqrf": (lapack.Geqrf(), [("m", (5, 3)), ("m", (5, 3)), ("v", (3,))], 1),
+    "geqrf wide": (lapack.Geqrf(), [("m", (3, 5)), ("m", (3, 5)), ("v", (3,))], 1),
+    "syevd": (lapack.Syevd(True, True), [("m", (6, 6)), ("m", (6, 6)), ("r", (6,)), ("i", ())], 1),
+    "syevd upper": (lapack.Syevd(False, True), [("m", (6, 6)), ("m", (6, 6)), ("r", (6,)), ("i", ())], 1),
+    "syevd values": (lapack.Syevd(True, False), [("m", (6, 6)), ("m", (6, 6)), ("r", (6,)), ("i", ())], 1),
+}
+for full, (m, n) in itertools.product((True, False), ((5, 3), (3, 5), (20, 2))):
+    small = min(m, n)
+    for vectors in (True, False):
+        u, v = ((m, m), (n, n)) if full else ((m, small), (small, n))
+        CASES[f"svd {m}x{n}{' full' * full}{' vectors' * vectors}"] = (
+            lapack.Svd(vectors, full),
+            [("m", (m, n)), ("m", (m, n)), ("r", (small,)), ("m", u), ("m", v), ("i", ())],
+            1,
+        )
+
+
+def shape_of(kind: str, dims: tuple[int, ...], t: ElementType, columns: bool, batch: tuple[int, ...]) -> Shape:
+    element = {"m": t, "v": t, "r": t.component, "i": S32}[kind]
+    whole = (*batch, *dims)
+    order = by_columns(whole) if kind == "m" and columns else tuple(range(len(whole) - 1, -1, -1))
+    return array(element, whole, layout(order))
+
+
+@pytest.mark.parametrize("t", TYPES, ids=lambda t: t.name)
+@pytest.mark.parametrize("case", CASES)
+def test_factorisations(case: str, t: ElementType) -> None:
+    routine, arrays, operands = CASES[case]
+    rng = np.random.default_rng(4)
+    batch = (2, 2)
+    n = arrays[0][1]
+    a = random(rng, t, *batch, *n)
+    if n[0] == n[1]:
+        a = (a @ a.swapaxes(-1, -2).conj() + 5 * np.eye(n[0])).astype(t.dtype)
+    full = [
+        a,
+        *(np.zeros((*batch, *dims), shape_of(k, dims, t, False, ()).element_type.dtype) for k, dims in arrays[1:]),
+    ]
+    routine(*full)
+    same = [name for name, (_, dims) in enumerate(arrays[1:], 1) if dims == n and case[:3] != "svd"]
+    for columns, columns_out, in_place in itertools.product((True, False), repeat=3):
+        if in_place and (columns != columns_out or not same):
+            continue
+        orders = [columns if k == 0 else columns_out for k in range(len(arrays))]
+        shapes = [shape_of(kind, dims, t, by, batch) for (kind, dims), by in zip(arrays, orders, strict=True)]
+        memory = [stored(a, columns)]
+        for (kind, _), out, by in zip(arrays[1:], full[1:], orders[1:], strict=True):
+            memory.append(np.full_like(stored(out, by and kind == "m"), 77))
+        if in_place:
+            memory[1] = memory[0]
+        try:
+            run(routine, shapes, memory)
+        except lapack_steps.Refused:
+            assert columns != columns_out and case[:3] in ("pot", "cho")
+            continue
+        for (kind, _), wanted, found, by in list(zip(arrays, full, memory, orders, strict=True))[operands:]:
+            found = found.swapaxes(-1, -2) if by and kind == "m" else found
+            scale = max(1.0, float(np.abs(wanted).max()))
+            np.testing.assert_allclose(found, wanted, rtol=0, atol=CLOSE[t] * scale, err_msg=f"{orders}")
+
+
+@pytest.mark.parametrize("t", TYPES, ids=lambda t: t.name)
+@pytest.mark.parametrize("how", "NTC")
+def test_triangular_solve(how: str, t: ElementType) -> None:
+    rng = np.random.default_rng(1)
+    a = (random(rng, t, 2, 4, 4) + 4 * np.eye(4)).astype(t.dtype)
+    for left, lower, unit in itertools.product((True, False), repeat=3):
+        routine = lapack.TriangularSolve(left, lower, how, unit)
+        b = random(rng, t, 2, *((4, 3) if left else (3, 4)))
+        wanted = np.empty_like(b)
+        routine(a, b, wanted)
+        for columns, columns_x, in_place in itertools.product((True, False), repeat=3):
+            memory = [stored(a, columns), stored(b, columns_x)]
+            memory.append(memory[1] if in_place else np.empty_like(memory[1]))
+            shapes = [
+                shape_of("m", x.shape[1:], t, by, (2,)) for x, by in ((a, columns), (b, columns_x), (b, columns_x))
+            ]
+            try:
+                run(routine, shapes, memory)
+            except lapack_steps.Refused:
+                assert how == "C" and t.is_complex and columns != columns_x
+                continue
+            found = memory[2].swapaxes(1, 2) if columns_x else memory[2]
+            np.testing.assert_allclose(found, wanted, rtol=0, atol=CLOSE[t] * max(1.0, np.abs(wanted).max()))
+
+
+def test_a_solution_where_the_triangle_lay() -> None:
+    rng = np.random.default_rng(3)
+    a, b = random(rng, F64, 2, 4, 4) + 4 * np.eye(4), random(rng, F64, 2, 4, 4)
+    shape = shape_of("m", (4, 4), F64, True, (2,))
+    memory = [stored(a, True), stored(b, True)]
+    run(lapack.TriangularSolve(True, True, "N", False), [shape] * 3, [*memory, memory[0]])
+    np.testing.assert_allclose(np.tril(a) @ memory[0].swapaxes(1, 2), b, atol=1e-9)
+
+
+@pytest.mark.parametrize("columns", [True, False])
+def test_q(columns: bool) -> None:
+    a = np.random.default_rng(2).standard_normal((2, 5, 3)).astype(np.float32)
+    r, tau, q = np.empty_like(a), np.empty((2, 3), np.float32), np.empty_like(a)
+    lapack.Geqrf()(a, r, tau)
+    lapack.Orgqr()(r, tau, q)
+    matrix, vector = (shape_of(k, d, F32, columns, (2,)) for k, d in (("m", (5, 3)), ("v", (3,))))
+    memory = [stored(r, columns), tau, stored(np.zeros_like(q), columns)]
+    run(lapack.Orgqr(), [matrix, vector, matrix], memory)
+    found = memory[2].swapaxes(1, 2) if columns else memory[2]
+    np.testing.assert_allclose(found, q, atol=1e-6)
+
+
+def test_what_has_no_factor_is_nan_and_says_so() -> None:
+    a = np.stack([np.eye(3), -np.eye(3), np.eye(3)]).astype(np.float32)
+    shape = shape_of("m", (3, 3), F32, False, (3,))
+    out, info = np.empty_like(a), np.full(3, 9, np.int32)
+    run(lapack.Cholesky(True), [shape, shape], [a, out])
+    assert np.isnan(out[1]).all() and np.array_equal(out[::2], a[::2])
+    run(lapack.Potrf(True), [shape, shape, array(S32, (3,), layout((0,)))], [a, out, info])
+    assert info.tolist() == [0, 1, 0]
+
+
+def test_a_batch_has_the_same_bits_with_any_number_of_threads() -> None:
+    rng = np.random.default_rng(6)
+    a = rng.standard_normal((24, 70, 70)).astype(np.float32)
+    a = a @ a.swapaxes(1, 2) + 70 * np.eye(70, dtype=np.float32)
+    shape = shape_of("m", (70, 70), F32, False, (24,))
+    results = []
+    for threads in (1, 2, 5):
+        memory = [a.copy(), np.empty_like(a)]
+        run(lapack.Cholesky(True), [shape, shape], memory, threads)
+        results.append(memory[1].tobytes())
+    assert len(set(results)) == 1
+
+
+@pytest.mark.parametrize(
+    ("routine", "shapes", "why"),
+    [
+        (lapack.PivotsToPermutation(), [array(S32, (3,)), array(S32, (5,))], "not a single routine"),
+        (lapack.Cholesky(True), [array(BF16, (3, 3))] * 2, "no bf16"),
+        (lapack.Cholesky(True), [array(F32, (2, 0, 0))] * 2, "empty"),
+        (lapack.Cholesky(True), [array(F32, (2, 3, 3), layout((0, 2, 1)))] * 2, "one after another"),
+        (lapack.Svd(True, True, "v"), [], "it"),
+        (lapack.Geqrf(), [array(F32, (1, 2**26)), array(F32, (1, 2**26)), array(F32, (1,))], "integers do not hold"),
+    ],
+)
+def test_refusals_say_why(routine: Any, shapes: list[Shape], why: str) -> None:
+    if not shapes:
+        shapes = [array(F32, d) for d in ((3, 3), (3, 3), (3,), (3, 3), (3, 3))] + [array(S32, ())]
+        why = r"V\^H"
+    with pytest.raises(lapack_steps.Refused, match=why):
+        lapack_steps.steps_for(routine, shapes, False)
+
+
+def test_scratch_that_is_not_there_is_an_error_with_its_size() -> None:
+    shapes = [shape_of(kind, dims, F32, True, ()) for kind, dims in CASES["syevd"][1]]
+    memory = [np.zeros(s.dims, s.element_type.dtype) for s in shapes]
+    steps = dataclasses.replace(lapack_steps.steps_for(lapack.Syevd(True, True), shapes, False), scratch=1 << 60)
+    slices = tuple(Slice(n, 0, m.nbytes) for n, m in enumerate(memory))
+    hosts = run_thunk(LapackThunk(steps, slices, (0,) * 4, 1, LAPACK, "eigh.0"), memory)
+    with pytest.raises(HeronError, match=r"scratch of 'eigh.0': 1,152,921,504,606,846,976 bytes") as caught:
+        hosts.check()
+    assert caught.value.code == "RUN010"
+
+
+def test_openblas_has_its_threads_again_after_a_call() -> None:
+    functions = blas_threads._functions()
+    if functions is None:
+        pytest.skip("SciPy's BLAS is not OpenBLAS")
+    get, put = functions
+    before = get()
+    address = blas_threads._make(None)
+    step = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, ctypes.c_int32)(address)
+    state = ctypes.addressof(blas_threads._STATE)
+    names = [blas_threads._address(f) for f in functions]
+    try:
+        put(2)
+        usual = get()  # fewer, where the library was built for one
+        for more, now in ((1, 1), (1, 1), (-1, 1), (-1, usual), (1, 1), (-1, usual)):
+            step(state, *names, more)
+            assert get() == now
+        step(state, *names, 1)
+        blas_threads._after_fork()  # in a child that was forked meanwhile
+        assert get() == usual and list(blas_threads._STATE) == [0, 0, 0]
+    finally:
+        put(before)
