@@ -118,6 +118,8 @@ def assign_layouts() -> Pipeline:
             # kernel where that is quicker, else a library's
             get("attention-fusion"),
             get("gemm-fusion"),
+            # few tiles and long sums; what a library multiplies, it splits itself
+            get("splitk-rewriter", blocks=True),
             get("cublas-pad-for-gemms"),
             get("gemm-rewriter"),
             get("gemm-broadcast-folding"),

@@ -23,7 +23,7 @@ def fuse(roots: Sequence[Instruction], members: Collection[Instruction], prefix:
     body = Computation(
         f"fused_{main.opcode.replace('-', '_')}" if not prefix else f"{prefix}{main.opcode.replace('-', '_')}"
     )
-    order = _inside_order(roots, members)
+    order = inside_order(roots, members)
     clones: dict[Instruction, Instruction] = {}
     operands: dict[Instruction, None] = {}
     for i in order:
@@ -65,7 +65,7 @@ def _whole(i: Instruction) -> Instruction:
     return i.operands[0] if i.opcode == "get-tuple-element" else i
 
 
-def _inside_order(roots: Sequence[Instruction], members: Collection[Instruction]) -> list[Instruction]:
+def inside_order(roots: Sequence[Instruction], members: Collection[Instruction]) -> list[Instruction]:
     """The members the roots need, operands first."""
     done: dict[Instruction, None] = {}
     stack = list(reversed(roots))

@@ -13,8 +13,9 @@ from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
 from heron.passes.base import Constraint, Pass
 from heron.passes.context import PassContext
-from heron.passes.fusion.apart import rest, seconds_apart
+from heron.passes.fusion.apart import kernel, rest, seconds_apart
 from heron.passes.fusion.build import fuse
+from heron.passes.fusion.split import LEAD, extra_bytes, plans_in_parts
 from heron.passes.fusion.tiled import FREE, MOVES, absent, exits, has_form, locked, needed, programs, unfit
 from heron.passes.library.choice import CUBLASLT, TRITON, Way
 from heron.passes.library.choice import best as choose
@@ -32,7 +33,8 @@ class GemmFusion(Pass):
     together when only that one value is wanted. A tile of the result is computed by one program of the grid, from tiles
     of all the rest, which `analysis.blocks` finds; what cannot be cut into tiles stays outside. The sizes of tiles come
     from a model of the machine. A fusion is made when the model says that it is quicker than a library's product with
-    kernels around it; the decision has both times in microseconds.
+    kernels around it; the decision has both times in microseconds. Where few tiles have a long sum, and two kernels are
+    clearly quicker than one, the config says in how many parts: `splitk-rewriter` does it.
 
     xc = bf16[64,128] convert(s8[64,128] x)
     d = bf16[64,64] dot(xc, bf16[128,64] w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
@@ -84,6 +86,14 @@ class GemmFusion(Pass):
             return False
         apart = found[-1].apart
         best, seconds = min(((x, _total(x, found[-1], target)) for x in found), key=lambda pair: pair[1])
+        parts, in_parts = _in_parts(dot, found[0], found[-1], target)
+        if parts is not None:
+            clearly = in_parts * LEAD < min(seconds, apart)
+            why = f"its sum in {parts.plan.config.split} parts, and a kernel that adds them"
+            why += "" if clearly else f", are not {LEAD} x quicker"
+            costs = min(seconds, apart) * 1e6, in_parts * 1e6
+            ctx.decide(clearly, why, rule="split-k", subject=dot.name, cost_before=costs[0], cost_after=costs[1])
+            best, seconds = (parts, in_parts) if clearly else (best, seconds)
         if choose([Way(CUBLASLT, apart), Way(TRITON, seconds)], ctx, dot.name).kind != TRITON:
             return False
         if not ctx.may_fire("gemm-fusion", "gemm_fusion.py", dot):
@@ -93,7 +103,8 @@ class GemmFusion(Pass):
         config = locked(made, ctx, target) or best.plan.config
         made.extras["backend_config"] = config.text()
         ctx.trace.became[dot.name] = made.name
-        why = f"tiles of {config}, {programs(made.shape.dims, config)} programs"
+        count = best.plan.programs if config.split > 1 else programs(made.shape.dims, config)
+        why = f"tiles of {config}, {count} programs"
         ctx.decide(True, why, subject=dot.name, object=made.name, cost_before=apart * 1e6, cost_after=seconds * 1e6)
         return True
 
@@ -164,6 +175,22 @@ class _Candidate:
 def _total(x: _Candidate, last: _Candidate, target: Target) -> float:
     """Seconds of a fusion, and of what the last one has that it has not, until the last one's root is read."""
     return x.plan.seconds + rest(last.root, last.members - x.members, clock_of(target))
+
+
+def _in_parts(dot: Instruction, first: _Candidate, last: _Candidate, target: Target) -> tuple[_Candidate | None, float]:
+    """A product whose operands are computed as it needs them, its sum in parts, and the seconds until the readers of
+    the last candidate's root have that. Plain products are left to libraries, which cut sums themselves."""
+    if first.root is not dot or all(o not in first.members or o.opcode in FREE for o in dot.operands):
+        return None, 0.0
+    ways = plans_in_parts(dot, first.members, target)
+    if not ways:
+        return None, 0.0
+    clock, behind = clock_of(target), last.members - first.members
+    done = kernel(last.root, behind, clock) if behind else clock.launch + 2 * dot.shape.byte_size / clock.bandwidth
+    done += len(last.root.users) * last.root.shape.byte_size / clock.bandwidth
+    timed = ((w.seconds + extra_bytes(dot, w.config.split) / clock.bandwidth, w) for w in ways)
+    seconds, plan = min(timed, key=lambda pair: pair[0])
+    return _Candidate(dot, first.members, plan, first.apart), seconds + done
 
 
 def _weigh(root: Instruction, members: set[Instruction], target: Target) -> _Candidate | Refusal:

@@ -77,11 +77,25 @@ def locked(fusion: Instruction, ctx: PassContext, target: Target) -> BlockConfig
         ctx.decide(False, why, subject=fusion.name)
         return None
     config = BlockConfig.parse(found.choice)
-    if config is None or len(config.tiles) != fusion.shape.rank:
+    if config is None or not _fits(config, fusion):
         why = f"'{found.choice}' are no tiles of {fusion.shape}"
         raise HeronError("TUNE003", f"the lock file's choice for '{fusion.name}' cannot be made", why=why)
     ctx.decide(True, f"measured: {found.microseconds} us", subject=fusion.name, object=found.choice)
     return config
+
+
+def _fits(config: BlockConfig, fusion: Instruction) -> bool:
+    """Whether a fusion can be cut so: of a product in parts, the tiles are of the parts."""
+    if config.split == 1:
+        return len(config.tiles) == fusion.shape.rank
+    dots = [i for i in fusion.calls.instructions if i.opcode == "dot"]
+    return len(dots) == 1 and len(config.tiles) == dots[0].shape.rank + 1 and not why_whole(dots[0], config.split)
+
+
+def why_whole(dot: Instruction, parts: int) -> str:
+    """Why a block kernel does not do the sum of a product in so many parts; empty when it may."""
+    k = dot.operands[0].shape.dims[dot.lhs_contracting_dims[0]]
+    return f"its sum of {k} has no {parts} equal parts" if k % parts else ""
 
 
 def programs(dims: tuple[int, ...], config: BlockConfig) -> int:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import prod
 
+from heron.analysis.blocks.config import BlockConfig, config_of
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
-from heron.hlo.types import F32, F64, ElementType
-from heron.passes.building import applied, array, convert, reshape, scalar
+from heron.passes.base import Constraint
+from heron.passes.building import copy_body
 from heron.passes.context import PassContext
 from heron.passes.expand.expander import Expander, home
+from heron.passes.fusion.build import fuse
+from heron.passes.fusion.split import added, in_parts
+from heron.passes.fusion.tiled import needed, why_whole
 from heron.passes.registry import register
-
-_SIDES = ("lhs", "rhs")
 
 
 @register
@@ -25,7 +27,9 @@ class SplitkRewriter(Expander):
     ``tile`` results; there are ``cores`` of them (0: as many as the target has); a part keeps at least ``least``
     products, and what is missing in the last one is zeros. HLO leaves the order of a dot's sum open.
 
-    No pipeline has it: matrix libraries split such sums themselves and know better when, and XLA leaves it off too.
+    Matrix libraries split such sums themselves and know better when. So with ``blocks`` only fusions are split in whose
+    config `gemm-fusion`, whose model knows what the one more kernel costs, wrote in how many parts: a block kernel
+    computes these, and what was behind the product in the fusion is done where they are added.
 
     ROOT r = f32[8,16] dot(f32[8,1020] x, f32[1020,16] y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
     ->
@@ -52,8 +56,19 @@ class SplitkRewriter(Expander):
     cores: int = 0
     tile: int = 64
     least: int = 128
+    blocks: bool = False
+    constraints = (
+        Constraint("gemm-fusion", "splitk-rewriter", "that says which sums of its products are done in parts"),
+        Constraint("splitk-rewriter", "priority-fusion", "what follows a product joins the sum of its parts"),
+    )
 
     def run(self, module: Module, ctx: PassContext) -> bool:
+        if self.blocks:
+            found = [(i, x) for i in module.instructions() if (x := config_of(i)) is not None and x.split > 1]
+            changed = [_in_parts(i, config, ctx) for i, config in found]
+            if any(changed):
+                module.remove_unused_computations()
+            return any(changed)
         if self.cores:
             return super().run(module, ctx)
         return replace(self, cores=getattr(ctx.target, "cores", 132)).run(module, ctx)
@@ -77,34 +92,29 @@ class SplitkRewriter(Expander):
         return parts
 
     def expand(self, i: Instruction) -> Instruction:
-        c, parts, wide = home(i), self._parts(i), _summed_in(i)
-        attrs, operands = dict(i.attrs), []
-        for side, x in zip(_SIDES, i.operands, strict=True):
-            (d,) = i.attrs[f"{side}_contracting_dims"]
-            operands.append(_in_parts(x, d, parts))
-            batch = i.attrs.get(f"{side}_batch_dims", ())
-            attrs[f"{side}_batch_dims"] = (d, *(n + (n > d) for n in batch))
-            attrs[f"{side}_contracting_dims"] = (d + 1,)
-        partial = c.add("dot", operands, array(wide, (parts, *i.shape.dims)), like=i, **attrs)
-        assert c.module is not None
-        zero, add = scalar(c, wide, 0), applied(c.module, "add", wide)
-        shape = i.shape.with_type(wide)
-        total = c.add("reduce", [partial, zero], shape, like=i, dimensions=(0,), to_apply=add)
-        return convert(total, i.shape.element_type)
+        return added(in_parts(i, self._parts(i)), i)
 
 
-def _summed_in(i: Instruction) -> ElementType:
-    return F64 if F64 in (i.shape.element_type, *(o.shape.element_type for o in i.operands)) else F32
-
-
-def _in_parts(x: Instruction, d: int, parts: int) -> Instruction:
-    """`x` with dimension `d` cut into parts of equal size, filled up by zeros."""
-    c, sizes = home(x), list(x.shape.dims)
-    size = -(-sizes[d] // parts)
-    missing = parts * size - sizes[d]
-    if missing:
-        padding = tuple([(0, missing if n == d else 0, 0) for n in range(len(sizes))])
-        sizes[d] += missing
-        shape = array(x.shape.element_type, sizes)
-        x = c.add("pad", [x, scalar(c, x.shape.element_type, 0)], shape, like=x, padding=padding)
-    return reshape(x, (*sizes[:d], parts, size, *sizes[d + 1 :]))
+def _in_parts(fusion: Instruction, config: BlockConfig, ctx: PassContext) -> bool:
+    """What `gemm-fusion` wants in parts: one fusion of the product in parts, and behind their sum the rest."""
+    dots = [i for i in fusion.calls.instructions if i.opcode == "dot"]
+    if len(dots) != 1 or len(config.tiles) != dots[0].shape.rank + 1:
+        return False  # read from a text that has parts among the dimensions already
+    why = why_whole(dots[0], config.split)
+    if why or not ctx.may_fire("splitk-rewriter", "splitk_rewriter.py", fusion):
+        ctx.decide(False, why, subject=fusion.name)
+        return False
+    c = home(fusion)
+    copies = copy_body(c, fusion.calls, list(fusion.operands))
+    c.replace(fusion, copies[fusion.calls.root])
+    dot = copies[dots[0]]
+    product = in_parts(dot, config.split)
+    inside = {copy for i, copy in copies.items() if i.opcode != "parameter"} | {product, *product.operands}
+    c.replace(dot, added(product, dot))
+    made = fuse([product], needed(product, inside), prefix="gemm_fusion_")
+    made.attrs["kind"] = "kCustom"
+    made.extras["backend_config"] = replace(config, split=1).text()
+    ctx.trace.became[fusion.name] = made.name
+    why = f"its sum in {config.split} parts, which are added"
+    ctx.decide(True, why, subject=fusion.name, object=made.name)
+    return True
