@@ -13,7 +13,8 @@ from tests.support import heron
 
 ROOT = Path(__file__).parent.parent
 PAGES = [
-    ROOT / "docs" / name for name in ("buffers.md", "fusion.md", "layouts.md", "memory.md", "scheduling.md", "why.md")
+    ROOT / "docs" / name
+    for name in ("buffers.md", "fusion.md", "layouts.md", "memory.md", "scheduling.md", "triton.md", "why.md")
 ]
 
 

@@ -1,86 +1,116 @@
-"""What can be tuned in a program: its block kernels, each with the tiles that are worth measuring."""
+"""What can be tuned in a program, and each way to do it as a program of its own.
+
+A compile asks for what it leaves to measurement (`heron.passes.measured`): who computes a product, which of a library's
+algorithms, the tiles of other block kernels.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import dataclasses
+import json
+from typing import ClassVar
 
-from heron import lockfile
-from heron.analysis.blocks.config import BlockConfig, config_of
+from heron.analysis.blocks.config import GEMM, BlockConfig, config_of
 from heron.analysis.blocks.cost import Freedom, plans
 from heron.analysis.blocks.tiling import Refusal, Tiling
 from heron.backends.compiler import Compilation
-from heron.hlo.cloning import CloneContext
-from heron.hlo.computation import Computation
-from heron.hlo.fingerprint import fingerprint
 from heron.hlo.instruction import Instruction
+from heron.hlo.library import conv, gemm
 from heron.hlo.module import Module
-from heron.options import Options
+from heron.options import LIBRARIES, Libraries, Options
+from heron.passes.base import Pass
 from heron.passes.context import PassContext
+from heron.passes.fusion.build import fuse
+from heron.passes.fusion.product_choice import WORSE
+from heron.passes.measured import CUBLASLT, OWN, Fragment, alone, key_of
+from heron.passes.registry import get
 from heron.runtime.executable import Executable
 from heron.targets import Target
 from heron.trace import Trace
 
-#: tiles that the model finds so much slower than the best are not measured
-WORSE = 3.0
-
-
-@dataclass(frozen=True, slots=True)
-class Fragment:
-    """A block-level fusion: its name in the lock file, its fusion, the tiles to try, the model's choice first."""
-
-    key: str
-    fusion: Instruction
-    candidates: tuple[BlockConfig, ...]
-
-    @property
-    def module(self) -> Module:
-        """The fusion as a program of its own."""
-        module = Module(self.fusion.name)
-        module.entry = module.add_computation(Computation("main"))
-        body = CloneContext(module).computation(self.fusion.calls)
-        parameters = [module.entry.add_parameter(n, o.shape) for n, o in enumerate(self.fusion.operands)]
-        module.entry.root = module.entry.add(
-            "fusion", parameters, self.fusion.shape, self.fusion.name, kind="kCustom", calls=body
-        )
-        return module
-
 
 def fragments(module: Module, target: Target, options: Options, most: int = 12) -> list[Fragment]:
-    """The different block kernels of a program, each with at most so many candidates."""
-    fresh = options.replace(lock="", frozen=False)
-    compiled = Compilation(module, target, fresh, Trace()).passes("fused")
+    """The different parts of a program that can be done in several ways, each with at most so many ways.
+
+    What `Options.lock` has is chosen by it; fragments of what that leads to are among those found.
+    """
     found: dict[str, Fragment] = {}
+    compilation = Compilation(module, target, options.replace(frozen=False), Trace())
+
+    def ask(fragment: Fragment) -> None:
+        found.setdefault(fragment.key, dataclasses.replace(fragment, ways=fragment.ways[:most]))
+
+    compilation.asks = ask
+    compiled = compilation.passes("fused")
     for i in compiled.instructions():
         config = config_of(i)
-        if config is None:
-            continue
-        key = lockfile.digest(fingerprint(i.calls))
-        if key not in found:
-            found[key] = Fragment(key, i, (config, *_others(i, config, target)[: most - 1]))
-    return list(found.values())
+        asked = found.get(key_of(i.calls)) if config is not None else None
+        if config is not None and asked is not None and asked.kind == "tiles":
+            model = {str(c): seconds for c, seconds in _tiles(i, config, target)}
+            found[asked.key] = Fragment("tiles", asked.key, i.name, alone(i), tuple(model)[:most], model)
+    return [f for f in found.values() if f.ways]
 
 
-def _others(fusion: Instruction, chosen: BlockConfig, target: Target) -> tuple[BlockConfig, ...]:
-    """Other tiles, the quickest by the model first, without those it finds far worse."""
+def _tiles(fusion: Instruction, chosen: BlockConfig, target: Target) -> list[tuple[BlockConfig, float]]:
+    """The tiles there are, what was chosen first, then the quickest by the model, without those it finds far worse."""
     free = Freedom(steps=True, online=chosen.online, parts=chosen.precision != "ieee")
     ways = plans(Tiling(fusion.calls.root, frozenset(fusion.calls.instructions)), target, free)
     if isinstance(ways, Refusal):
-        return ()
-    return tuple(w.config for w in ways if w.config != chosen and w.seconds <= WORSE * ways[0].seconds)
+        return [(chosen, 0.0)]
+    worth = {w.config: w.seconds for w in ways if w.seconds <= WORSE * ways[0].seconds or w.config == chosen}
+    return [(chosen, worth.get(chosen, 0.0)), *((c, s) for c, s in worth.items() if c != chosen)]
 
 
 class AsFused(Compilation):
     """A program whose kernels are chosen already: it is only scheduled."""
 
+    before: ClassVar[tuple[Pass, ...]] = ()
+    stages: ClassVar[tuple[str, ...]] = ("scheduled",)
+
     def passes(self, until: str = "scheduled") -> Module:
         module = self.source.clone()
         ctx = PassContext(options=self.options, trace=self.trace, target=self.target)
-        self.machine.pipelines()["scheduled"].run(module, ctx)
+        for step in (*self.before, *(self.machine.pipelines()[stage] for stage in self.stages)):
+            ctx.run_pass(step, module)
         return module
 
 
-def executable_of(fragment: Fragment, config: BlockConfig, target: Target, options: Options) -> Executable:
-    """The fragment alone with these tiles, ready to call. Raises what its compile raises."""
-    module = fragment.module
-    module.entry.root.extras["backend_config"] = config.text()
-    return AsFused(module, target, options, Trace()).executable()
+class InParts(AsFused):
+    """A program of a product whose sum is done in parts, with kernels around it."""
+
+    before = (get("splitk-rewriter", blocks=True),)
+    stages = ("fused", "scheduled")
+
+
+def program_of(fragment: Fragment, way: str, options: Options) -> tuple[Module, Options, type[Compilation]]:
+    """The fragment alone, done in that way: a program, and how it is compiled."""
+    module, plain = fragment.module.clone(), options.replace(lock="", frozen=False)
+    if fragment.kind == "product" and way in (CUBLASLT, OWN):
+        allowed = Libraries.parse(options.libraries or "none")
+        names = allowed.names if allowed is not None else frozenset[str]()
+        kept = [n for n in LIBRARIES if n in names and (n != CUBLASLT or way == CUBLASLT)]
+        return module, plain.replace(triton="off", libraries=",".join(kept) or "none"), Compilation
+    root = module.entry.root
+    if fragment.kind == "algorithm":
+        number = int(way.split(" ")[1])
+        is_product = root.custom_call_target in gemm.TARGETS
+        config = gemm.read(root) if is_product else conv.read(root)
+        change = {"selected" if is_product else "algorithm": number}
+        root.extras["backend_config"] = str(dataclasses.replace(config, **change))
+        return module, plain, AsFused
+    config = BlockConfig.parse(way)
+    assert config is not None, way
+    if fragment.kind == "product":
+        root = fuse([root], [i for i in module.entry.instructions if i.opcode != "parameter"], prefix="gemm_fusion_")
+        root.attrs["kind"] = "kCustom"
+        kind = GEMM
+    else:
+        kind = json.loads(root.extras["backend_config"])["fusion_backend_config"]["kind"]
+    root.extras["backend_config"] = config.text(kind)
+    return module, plain, InParts if config.split > 1 else AsFused
+
+
+def executable_of(fragment: Fragment, way: str, target: Target, options: Options) -> Executable:
+    """The fragment alone done in that way, ready to call. Raises what its compile raises."""
+    module, options, compiled_as = program_of(fragment, way, options)
+    return compiled_as(module, target, options, Trace()).executable()

@@ -7,31 +7,65 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from heron.analysis.blocks.config import BlockConfig
-from heron.autotune.fragments import Fragment
 from heron.errors import HeronError
 from heron.lockfile import Choice
+from heron.passes.measured import Fragment, who
 
 
 class Measure(Protocol):
     """What measures a candidate."""
 
-    def __call__(self, fragment: Fragment, config: BlockConfig) -> float:
+    def __call__(self, fragment: Fragment, way: str) -> float:
         """Seconds of one run. Raises HeronError when the candidate cannot be built, cannot run, or is wrong."""
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One way to do a fragment: who computes it, seconds by the model and as measured; ``refused``: why it is out."""
+
+    way: str
+    who: str
+    model: float | None
+    seconds: float | None = None
+    refused: str = ""
+
+
+@dataclass
+class Decision:
+    """All that was tried of a fragment, and what was chosen; no choice where nothing could be measured."""
+
+    fragment: Fragment
+    candidates: list[Candidate] = field(default_factory=list)
+    choice: Choice | None = None
+
+
 @dataclass
 class Result:
-    """``choices`` to keep, ``refused`` candidates with reasons, fragments ``skipped`` because no time was left.
+    """``decisions`` in order, fragments ``skipped`` because no time was left.
 
     ``stopped``: why it ended before all was measured: by the user, or because the device was lost.
     """
 
-    choices: list[Choice] = field(default_factory=list)
-    refused: list[tuple[str, str, str]] = field(default_factory=list)
+    decisions: list[Decision] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     stopped: str = ""
+
+    @property
+    def choices(self) -> list[Choice]:
+        """What is to be kept."""
+        return [d.choice for d in self.decisions if d.choice is not None]
+
+    @property
+    def refused(self) -> list[tuple[str, str, str]]:
+        """Candidates that are out: fragment, way, why."""
+        return [(d.fragment.name, c.way, c.refused) for d in self.decisions for c in d.candidates if c.refused]
+
+    def add(self, other: Result) -> None:
+        """Take in what came after."""
+        self.decisions += other.decisions
+        self.skipped += other.skipped
+        self.stopped = other.stopped
 
 
 def tune(
@@ -40,6 +74,7 @@ def tune(
     measure: Measure,
     *,
     budget: float = 600.0,
+    ways: Callable[[Fragment], tuple[str, ...]] = lambda f: f.ways,
     progress: Callable[[str], None] = lambda _: None,
     keep: Callable[[Choice], None] = lambda _: None,
     clock: Callable[[], float] = time.monotonic,
@@ -49,6 +84,7 @@ def tune(
     Args:
         device: the name choices are kept under.
         budget: seconds; what is not begun by then is skipped.
+        ways: the candidates of a fragment; a device's libraries know more of them.
         progress: told of each candidate as a line.
         keep: told of each choice as soon as it is made.
 
@@ -57,39 +93,60 @@ def tune(
     end, result = clock() + budget, Result()
     for fragment in fragments:
         if clock() >= end or result.stopped:
-            result.skipped.append(fragment.fusion.name)
+            result.skipped.append(fragment.name)
             continue
-        times: list[tuple[float, BlockConfig]] = []
+        decision = Decision(fragment)
+        result.decisions.append(decision)
         try:
-            for n, config in enumerate(fragment.candidates, 1):
-                if (times and clock() >= end) or result.stopped:
+            candidates = _ways(fragment, ways, decision, result)
+            for n, way in enumerate(candidates, 1):
+                if (decision.candidates and clock() >= end) or result.stopped:
                     break
-                progress(f"{fragment.fusion.name}: {config} ({n} of {len(fragment.candidates)})")
-                _try(fragment, config, measure, times, result)
+                progress(f"{fragment.name}: {way} ({n} of {len(candidates)})")
+                _try(fragment, way, measure, decision, result)
         except KeyboardInterrupt:
             result.stopped = "interrupted"
-        if times:
-            result.choices.append(_choice(fragment, device, times))
-            keep(result.choices[-1])
+        decision.choice = _choice(decision, device)
+        if decision.choice is not None:
+            keep(decision.choice)
     return result
 
 
-def _try(
-    fragment: Fragment, config: BlockConfig, measure: Measure, times: list[tuple[float, BlockConfig]], result: Result
-) -> None:
+def _ways(
+    fragment: Fragment, ways: Callable[[Fragment], tuple[str, ...]], decision: Decision, result: Result
+) -> tuple[str, ...]:
+    """The candidates; none, with the reason kept, where the device cannot say."""
+    try:
+        return ways(fragment)
+    except HeronError as error:
+        _refuse(fragment, fragment.ways[0], error, decision, result)
+        return ()
+
+
+def _try(fragment: Fragment, way: str, measure: Measure, decision: Decision, result: Result) -> None:
     """Measure a candidate; a refusal is kept with its reason, and the last one when the device is lost."""
     try:
-        times.append((measure(fragment, config), config))
+        seconds = measure(fragment, way)
     except HeronError as error:
-        if error.code == "RUN054":
-            result.stopped = error.what
-        else:
-            why = f"{error.what}: {error.why}" if error.why else error.what
-            result.refused.append((fragment.fusion.name, str(config), why))
+        _refuse(fragment, way, error, decision, result)
+    else:
+        decision.candidates.append(Candidate(way, who(way), fragment.model.get(way), seconds))
 
 
-def _choice(fragment: Fragment, device: str, times: list[tuple[float, BlockConfig]]) -> Choice:
+def _refuse(fragment: Fragment, way: str, error: HeronError, decision: Decision, result: Result) -> None:
+    if error.code == "RUN054":
+        result.stopped = error.what
+        return
+    why = f"{error.what}: {error.why}" if error.why else error.what
+    decision.candidates.append(Candidate(way, who(way), fragment.model.get(way), None, why))
+
+
+def _choice(decision: Decision, device: str) -> Choice | None:
     """The quickest; of equals the one the model likes better."""
-    (best, config), *others = sorted(times, key=lambda pair: pair[0])
-    second, runner_up = (others[0][0], str(others[0][1])) if others else (0.0, "")
-    return Choice(device, fragment.key, fragment.fusion.name, str(config), best * 1e6, runner_up, second * 1e6)
+    times = [(c.seconds, c.way) for c in decision.candidates if c.seconds is not None]
+    if not times:
+        return None
+    (best, way), *others = sorted(times, key=lambda pair: pair[0])
+    second, runner_up = others[0] if others else (0.0, "")
+    fragment = decision.fragment
+    return Choice(device, fragment.key, fragment.name, way, best * 1e6, runner_up, second * 1e6)

@@ -6,6 +6,7 @@ module → hlo → fused → scheduled → buffers → thunks → mlir → llvm 
 from __future__ import annotations
 
 import difflib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from heron.buffers.assignment import BufferAssignment
     from heron.codegen.llvm.code_cache import Key
     from heron.hlo.size_checks import SizeCheck
+    from heron.passes.measured import Fragment
 
 STAGES = ("hlo", "fused", "scheduled", "buffers", "thunks", "graph", "mlir", "llvm", "ptx", "sass", "asm")
 
@@ -41,6 +43,8 @@ class Compilation:
     machine: Machine = field(init=False)
     #: conditions on sizes that the program looks at when it runs
     size_checks: tuple[SizeCheck, ...] = field(init=False, default=())
+    #: told of what could be done in several ways (`heron.passes.measured`)
+    asks: Callable[[Fragment], None] | None = None
 
     def __post_init__(self) -> None:
         from heron.backends.machine import machine_for
@@ -56,6 +60,7 @@ class Compilation:
         if any(s.dynamic for i in module.instructions() for _, s in i.shape.leaves()):
             self._fix_sizes(module)
         ctx = PassContext(options=self.options, trace=self.trace, target=self.target)
+        ctx.asks = self.asks
         for stage, pipeline in self.machine.pipelines().items():
             with self.trace.stage(stage):
                 pipeline.run(module, ctx)

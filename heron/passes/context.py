@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from heron.hlo.module import Module
     from heron.passes.base import Pass
     from heron.passes.checks import ValueCheck
+    from heron.passes.measured import Fragment
     from heron.passes.pipeline import Unsettled
 
 
@@ -57,6 +58,8 @@ class PassContext:
         self.clock = time.perf_counter
         #: loops that were stopped before they settled
         self.unsettled: list[Unsettled] = []
+        #: told of every part of the program that can be done in several ways; `heron tune` listens
+        self.asks: Callable[[Fragment], None] | None = None
         #: called with a pass's name after each run that changed the module
         self.on_changed: Callable[[str, Module], None] | None = None
         #: whether passes may leave alone what has not changed since they looked at it last

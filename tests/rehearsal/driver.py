@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
+from heron.runtime.cuda.libraries.base import Proposal
 from heron.targets import libcuda
 from tests.rehearsal.code import Function, Known, functions, helpers
 from tests.rehearsal.libraries import perform
@@ -41,7 +42,8 @@ class Recorder:
 
     ``calls`` has the name of every call; ``fail`` says what to answer instead of doing something: function → (result,
     how many calls before that are fine). ``faults``: kernels that fault when they run; ``durations``: seconds that
-    kernels with such names take by the device's ``clock``. ``problems``: what went wrong in
+    kernels with such names, and libraries' calls with such texts, take by the device's ``clock``. ``proposals``: the
+    algorithms its libraries have for any call. ``problems``: what went wrong in
     ways a driver need not notice (freed memory used, handles mixed up): a test ends with it empty.
     """
 
@@ -65,6 +67,7 @@ class Recorder:
         self.launched: list[str] = []
         self.clock = 0.0
         self.durations: dict[str, float] = {}
+        self.proposals: list[Proposal] = []
         self.known = Known()
         self.conditions: dict[int, int] = {}
         self._helpers = helpers(self.memory, self.conditions)
@@ -89,6 +92,11 @@ class Recorder:
         """A library's call enqueued on a stream."""
         self.calls.append("library")
         self._enqueue(stream, GraphNode("library", (thunk, tuple(addresses)), ()))
+
+    def library_proposals(self, thunk: Any, most: int) -> list[Proposal]:
+        """What a library proposes for a call."""
+        self.calls.append("proposals")
+        return self.proposals[:most]
 
     # -- every call --------------------------------------------------------------------------------------------------
     def _entry(self, name: str) -> Callable[..., int]:
@@ -449,6 +457,7 @@ class Recorder:
                 self.memory.view(target, size, "copy")[:] = self.memory.view(origin, size, "copy")  # type: ignore[arg-type]
             case "library":
                 self.launched.append("library")
+                self.clock += self._duration(str(node.data[0].call))  # type: ignore[attr-defined]
                 perform(self.memory, *node.data)  # type: ignore[arg-type]
             case "child":
                 assert node.inner is not None
@@ -461,9 +470,12 @@ class Recorder:
                     if node.kind == "if":
                         break
 
+    def _duration(self, name: str) -> float:
+        return next((t for part, t in self.durations.items() if part in name), _LAUNCH)
+
     def _launch(self, f: Function, values: list[int], grid: tuple[int, ...], block: tuple[int, ...]) -> None:
         self.launched.append(f.name)
-        self.clock += next((t for part, t in self.durations.items() if part in f.name), _LAUNCH)
+        self.clock += self._duration(f.name)
         if f.name in self.faults:
             raise Fault(700, f"{f.name} faults, as asked for")
         if f.run is not None:

@@ -166,6 +166,9 @@ def fuse() -> Pipeline:
             # which emitter does a fusion: what tiles are quicker for
             get("fusion-block-level-rewriter"),
             get("dce"),
+            # which of a library's algorithms computes what is left to it, now that calls are as they stay
+            get("gemm-algorithm-picker"),
+            get("conv-algorithm-picker"),
         ],
     )
 

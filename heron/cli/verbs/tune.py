@@ -1,8 +1,10 @@
-"""``heron tune``: measure the ways to compute a program's products on a device, and keep the best in a lock file."""
+"""``heron tune``: measure the ways to compute parts of a program on a device, and keep the best in a lock file."""
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,11 +15,19 @@ from heron.cli.common import (
     load_module,
     make_options,
     print_json,
+    print_table,
     print_text,
     settings_option,
     target_option,
 )
 from heron.errors import HeronError
+
+if TYPE_CHECKING:
+    from heron.autotune.tune import Decision, Result
+    from heron.hlo.module import Module
+    from heron.lockfile import Choice, Lock
+    from heron.options import Options
+    from heron.targets import Target
 
 
 @click.command(
@@ -33,6 +43,7 @@ from heron.errors import HeronError
 @click.option("--lock", metavar="FILE", default="heron.lock", show_default=True, help="Where choices are kept.")
 @click.option("--budget", metavar="SECONDS", type=click.FloatRange(0), default=600.0, show_default=True)
 @click.option("--most", metavar="N", type=click.IntRange(1), default=12, show_default=True, help="Candidates of each.")
+@click.option("--again", is_flag=True, help="Measure also what the lock file has already.")
 @click.option("--list", "only_list", is_flag=True, help="Show what would be measured; needs no device.")
 @settings_option
 @json_option
@@ -42,48 +53,133 @@ def command(
     lock: str,
     budget: float,
     most: int,
+    again: bool,
     only_list: bool,
     settings: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Measure the tiles that a model finds promising for every block kernel of FILE, each checked against the
-    evaluator, and write the quickest into the lock file, beside what it has already."""
+    """Measure who computes each product of FILE best (a block kernel and its tiles, cuBLASLt, heron's own kernels),
+    which of a library's algorithms, and the tiles of other block kernels. Each candidate is checked against the
+    evaluator first; the quickest go into the lock file, beside what it has already."""
     from heron import targets
-    from heron.autotune.device import OnDevice
-    from heron.autotune.fragments import fragments
-    from heron.autotune.tune import tune
-    from heron.lockfile import Choice, Lock, read
+    from heron.lockfile import Lock, read
 
     machine, options = targets.get(target), make_options(settings)
     if machine.kind != "gpu":
         raise HeronError("TUNE011", f"there is nothing to measure on {target}", hint="--target cuda, or --list")
-    found = fragments(load_module(file, target), machine, options, most)
+    module = load_module(file, target)
     if only_list:
-        shown = {f.fusion.name: [str(c) for c in f.candidates] for f in found}
-        if as_json:
-            return print_json(shown)
-        return print_text("\n".join(f"{name}: {', '.join(c)}" for name, c in shown.items()) or "nothing to measure")
+        return _show(_listed(module, machine, options.replace(lock=""), most), as_json)
     if machine.sim:
         raise HeronError("TUNE011", "times on a simulated GPU say nothing", hint="--target cuda, or --list")
     kept = read(lock) if Path(lock).exists() else Lock()
+    kept.write(lock)  # what cannot be written later is known before anything is measured
+    result = _rounds(module, machine, options, kept, Path(lock), budget, most, again)
+    if not result.choices and result.refused:
+        name, way, why = result.refused[0]
+        raise HeronError("TUNE012", f"no candidate of '{name}' could be measured", why=f"{way}: {why}")
+    _show(result, as_json)
+    if not as_json:
+        lines = [f"{name}: {result.stopped or 'no time was left'}" for name in result.skipped]
+        lines += [f"stopped: {result.stopped}; run it again for what is missing"] if result.stopped else []
+        print_text("\n".join([*lines, f"{len(result.choices)} choices in {lock}"]))
 
-    def tell(line: str) -> None:
-        click.echo(line, err=True)
+
+def _rounds(
+    module: Module, machine: Target, options: Options, kept: Lock, lock: Path, budget: float, most: int, again: bool
+) -> Result:
+    """Measure until a compile by the lock file asks for nothing new: what is chosen for a product decides which calls
+    of libraries there are."""
+    from heron.autotune.device import OnDevice
+    from heron.autotune.fragments import fragments
+    from heron.autotune.tune import Result, tune
+
+    measure, end = OnDevice(machine, options), time.monotonic() + budget
+    result, seen = Result(), set[str]()
 
     def keep(choice: Choice) -> None:
         kept.add(choice)
-        kept.write(lock)
+        try:
+            kept.write(lock)
+        except HeronError:
+            click.echo(f"not kept: {choice.what}: {choice.choice}, {choice.microseconds:.2f} us", err=True)
+            raise
 
-    result = tune(found, machine.machine, OnDevice(machine, options), budget=budget, progress=tell, keep=keep)
-    if found and not result.choices and result.refused:
-        name, config, why = result.refused[0]
-        raise HeronError("TUNE012", f"no candidate of '{name}' could be measured", why=f"{config}: {why}")
-    kept.write(lock)
+    while not result.stopped:
+        asked = fragments(module, machine, options.replace(lock="" if again and not seen else str(lock)), most)
+        known = {key for device, key in kept.choices if device == machine.machine} if not again else set[str]()
+        new = [f for f in asked if f.key not in seen | known]
+        if not new:
+            break
+        seen |= {f.key for f in new}
+        left = max(0.0, end - time.monotonic())
+        result.add(
+            tune(
+                new,
+                machine.machine,
+                measure,
+                budget=left,
+                ways=lambda f: measure.ways(f, most),
+                progress=lambda line: click.echo(line, err=True),
+                keep=keep,
+            )
+        )
+    return result
+
+
+def _listed(module: Module, machine: Target, options: Options, most: int) -> Result:
+    """What would be measured, with nothing measured."""
+    from heron.autotune.fragments import fragments
+    from heron.autotune.tune import Candidate, Decision, Result
+    from heron.passes.measured import who
+
+    return Result(
+        [
+            Decision(f, [Candidate(way, who(way), f.model.get(way)) for way in f.ways])
+            for f in fragments(module, machine, options, most)
+        ]
+    )
+
+
+def _show(result: Result, as_json: bool) -> None:
+    """One table of each decision: everybody who could do it, by the model and as measured."""
     if as_json:
-        facts = {"refused": result.refused, "skipped": result.skipped, "stopped": result.stopped}
-        return print_json({"choices": len(result.choices), **facts})
-    lines = [f"{c.what}: {c.choice}, {c.microseconds:.2f} us" for c in result.choices]
-    lines += [f"{name}: {config} refused: {why}" for name, config, why in result.refused]
-    lines += [f"{name}: {result.stopped or 'no time was left'}" for name in result.skipped]
-    lines += [f"stopped: {result.stopped}; run it again with what is missing"] if result.stopped else []
-    print_text("\n".join([*lines, f"{len(result.choices)} choices in {lock}"]))
+        document = {
+            "choices": len(result.choices),
+            "fragments": [_row(d) for d in result.decisions],
+            "refused": result.refused,
+            "skipped": result.skipped,
+            "stopped": result.stopped,
+        }
+        return print_json(document)
+    from heron.trace.summary import table
+
+    if not result.decisions:
+        print_text("nothing to measure")
+    for d in result.decisions:
+        chosen = d.choice.choice if d.choice is not None else ""
+        shown = table("way", "by", "model us>", "measured us>", "", title=f"{d.fragment.name} ({d.fragment.key})")
+        for c in d.candidates:
+            note = "chosen" if c.way == chosen else c.refused and f"refused: {c.refused}"
+            shown.add_row(c.way, c.who, _us(c.model), _us(c.seconds), note)
+        if d.fragment.kind == "algorithm" and d.choice is None:
+            library = d.candidates[0].who if d.candidates else ""
+            shown.add_row("…", library, "", "", "others by the library, on the device")
+        print_table(shown)
+
+
+def _row(d: Decision) -> dict[str, Any]:
+    rows = [
+        {"way": c.way, "by": c.who, "model_us": _number(c.model), "us": _number(c.seconds), "refused": c.refused}
+        for c in d.candidates
+    ]
+    chosen = d.choice.choice if d.choice is not None else ""
+    return {"name": d.fragment.name, "key": d.fragment.key, "kind": d.fragment.kind, "choice": chosen, "ways": rows}
+
+
+def _number(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds * 1e6, 3)
+
+
+def _us(seconds: float | None) -> str:
+    return "" if seconds is None else f"{seconds * 1e6:.2f}"

@@ -20,9 +20,27 @@ def fuse(roots: Sequence[Instruction], members: Collection[Instruction], prefix:
     home = roots[0].parent
     assert home is not None and home.module is not None
     main = hero_of(roots)
-    body = Computation(
-        f"fused_{main.opcode.replace('-', '_')}" if not prefix else f"{prefix}{main.opcode.replace('-', '_')}"
-    )
+    name = f"fused_{main.opcode.replace('-', '_')}" if not prefix else f"{prefix}{main.opcode.replace('-', '_')}"
+    body, operands = outlined(roots, members, name)
+    home.module.add_computation(body)
+    kind = "kInput" if main.opcode in _BY_INPUT else "kLoop"
+    name = prefix + main.opcode if prefix else f"{'input' if kind == 'kInput' else 'loop'}_{main.opcode}_fusion"
+    fusion = home.add("fusion", operands, body.root.shape, name.replace("-", "_"), kind=kind, calls=body)
+    fusion.metadata = main.metadata
+    for n, root in enumerate(roots):
+        new = fusion if len(roots) == 1 else home.add("get-tuple-element", [fusion], root.shape, index=n)
+        new.metadata = root.metadata
+        root.replace_uses_with(new)
+    for root in roots:
+        home.remove_dead_from(root)
+    return fusion
+
+
+def outlined(
+    roots: Sequence[Instruction], members: Collection[Instruction], name: str
+) -> tuple[Computation, list[Instruction]]:
+    """What `members` compute of `roots` as a computation that no module has yet, and what is given to it."""
+    body = Computation(name)
     order = inside_order(roots, members)
     clones: dict[Instruction, Instruction] = {}
     operands: dict[Instruction, None] = {}
@@ -35,18 +53,7 @@ def fuse(roots: Sequence[Instruction], members: Collection[Instruction], prefix:
         clones[i] = body.attach(i.clone([clones[o] for o in i.operands]))
     outputs = [clones[r] for r in roots]
     body.root = outputs[0] if len(roots) == 1 else body.add("tuple", outputs, tuple_([r.shape for r in roots]))
-    home.module.add_computation(body)
-    kind = "kInput" if main.opcode in _BY_INPUT else "kLoop"
-    name = prefix + main.opcode if prefix else f"{'input' if kind == 'kInput' else 'loop'}_{main.opcode}_fusion"
-    fusion = home.add("fusion", list(operands), body.root.shape, name.replace("-", "_"), kind=kind, calls=body)
-    fusion.metadata = main.metadata
-    for n, root in enumerate(roots):
-        new = fusion if len(roots) == 1 else home.add("get-tuple-element", [fusion], root.shape, index=n)
-        new.metadata = root.metadata
-        root.replace_uses_with(new)
-    for root in roots:
-        home.remove_dead_from(root)
-    return fusion
+    return body, list(operands)
 
 
 def hero_of(roots: Sequence[Instruction]) -> Instruction:

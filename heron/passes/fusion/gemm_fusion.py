@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from heron import targets
 from heron.analysis.blocks.cost import Plan, plans
@@ -15,10 +15,11 @@ from heron.passes.base import Constraint, Pass
 from heron.passes.context import PassContext
 from heron.passes.fusion.apart import kernel, rest, seconds_apart
 from heron.passes.fusion.build import fuse
+from heron.passes.fusion.hints import compute_by, computed_by
+from heron.passes.fusion.product_choice import who_computes
 from heron.passes.fusion.split import LEAD, extra_bytes, plans_in_parts
-from heron.passes.fusion.tiled import FREE, MOVES, absent, exits, has_form, locked, needed, programs, unfit
-from heron.passes.library.choice import CUBLASLT, TRITON, Way
-from heron.passes.library.choice import best as choose
+from heron.passes.fusion.tiled import FREE, MOVES, absent, exits, has_form, needed, programs, unfit
+from heron.passes.measured import OWN, is_asked
 from heron.passes.registry import register
 from heron.targets import Target
 
@@ -76,11 +77,11 @@ class GemmFusion(Pass):
         return changed
 
     def _fuse(self, dot: Instruction, c: Computation, target: Target, ctx: PassContext) -> bool:
-        why_not = unfit(dot)
+        why_not = unfit(dot) or (f"it is to be computed by {who}" if (who := computed_by(dot)) else "")
         if why_not:
             ctx.decide(False, why_not, subject=dot.name)
             return False
-        found, refused = self._candidates(dot, c, target)
+        found, refused = self._candidates(dot, c, target, even_alone=is_asked(ctx))
         if not found:
             ctx.decide(False, refused or "nothing around it can be taken in", subject=dot.name)
             return False
@@ -94,13 +95,15 @@ class GemmFusion(Pass):
             costs = min(seconds, apart) * 1e6, in_parts * 1e6
             ctx.decide(clearly, why, rule="split-k", subject=dot.name, cost_before=costs[0], cost_after=costs[1])
             best, seconds = (parts, in_parts) if clearly else (best, seconds)
-        if choose([Way(CUBLASLT, apart), Way(TRITON, seconds)], ctx, dot.name).kind != TRITON:
-            return False
+        config = who_computes(best.root, best.members, replace(best.plan, seconds=seconds), apart, dot, ctx, target)
+        if config == OWN:
+            compute_by(dot, OWN)
+        if isinstance(config, str):
+            return config == OWN
         if not ctx.may_fire("gemm-fusion", "gemm_fusion.py", dot):
             return False
         made = fuse([best.root], best.members, prefix="gemm_fusion_")
         made.attrs["kind"] = "kCustom"
-        config = locked(made, ctx, target) or best.plan.config
         made.extras["backend_config"] = config.text()
         ctx.trace.became[dot.name] = made.name
         count = best.plan.programs if config.split > 1 else programs(made.shape.dims, config)
@@ -108,14 +111,17 @@ class GemmFusion(Pass):
         ctx.decide(True, why, subject=dot.name, object=made.name, cost_before=apart * 1e6, cost_after=seconds * 1e6)
         return True
 
-    def _candidates(self, dot: Instruction, c: Computation, target: Target) -> tuple[list[_Candidate], str]:
-        """The fusions there could be, by growing root, or why there is none."""
+    def _candidates(
+        self, dot: Instruction, c: Computation, target: Target, even_alone: bool
+    ) -> tuple[list[_Candidate], str]:
+        """The fusions there could be, by growing root, or why there is none. ``even_alone``: of the product by itself,
+        too, at which the model finds the library quicker."""
         found: list[_Candidate] = []
         refused = ""
         order = {i: n for n, i in enumerate(c.post_order())}
         for root, behind in exits(dot, order, self.max_instructions):
             members = self._with_operands(root, behind)
-            if len(members) == 1:
+            if len(members) == 1 and not even_alone:
                 continue
             weighed = _weigh(root, members, target)
             if isinstance(weighed, Refusal):

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Collection, Container, Iterator, Mapping
 from math import prod
 
-from heron import lockfile
 from heron.analysis.blocks.config import BlockConfig
-from heron.errors import HeronError
 from heron.hlo import types
-from heron.hlo.fingerprint import fingerprint
 from heron.hlo.instruction import Instruction
+from heron.hlo.shape import Shape
 from heron.hlo.types import ElementType
+from heron.lockfile import Choice
 from heron.passes.building import combiner, is_static
 from heron.passes.context import PassContext
 from heron.passes.fusion.hints import stays_alone
+from heron.passes.measured import Fragment, alone, find, is_asked, key_of, misfit, taken
 from heron.targets import Target
 from heron.targets.triton import missing
 
@@ -61,34 +61,32 @@ def locked(fusion: Instruction, ctx: PassContext, target: Target) -> BlockConfig
 
     Raises TUNE002 when it must have some and has not, TUNE003 for what is no choice for this fusion.
     """
-    options = ctx.options
-    if not options.lock:
-        if options.frozen:
-            raise HeronError("TUNE002", "the option frozen needs a lock file", hint="-O lock=heron.lock")
+    if not is_asked(ctx):
         return None
-    lock, key = lockfile.read(options.lock), lockfile.digest(fingerprint(fusion.calls))
-    found = lock.find(target.machine, key)
+    key = key_of(fusion.calls)
+    if ctx.asks:
+        ctx.asks(Fragment("tiles", key, fusion.name, alone(fusion), (), {}))
+    found = find(ctx, target, key, fusion.name)
     if found is None:
-        others = ", ".join(lock.devices) or "no device"
-        why = f"'{options.lock}' has no choice for fragment {key} on {target.machine}; it is for {others}"
-        if options.frozen:
-            hint = f"heron tune FILE --target {target.name} --lock {options.lock}"
-            raise HeronError("TUNE002", f"'{fusion.name}' has to be in the lock file", why=why, hint=hint)
-        ctx.decide(False, why, subject=fusion.name)
         return None
-    config = BlockConfig.parse(found.choice)
-    if config is None or not _fits(config, fusion):
-        why = f"'{found.choice}' are no tiles of {fusion.shape}"
-        raise HeronError("TUNE003", f"the lock file's choice for '{fusion.name}' cannot be made", why=why)
-    ctx.decide(True, f"measured: {found.microseconds} us", subject=fusion.name, object=found.choice)
+    config = fitting(found, fusion.shape, fusion.calls.instructions, fusion.name)
+    taken(ctx, found, fusion.name)
     return config
 
 
-def _fits(config: BlockConfig, fusion: Instruction) -> bool:
+def fitting(found: Choice, shape: Shape, members: Collection[Instruction], name: str) -> BlockConfig:
+    """The tiles that a choice names, for a fusion of `members` with a result of that shape. Raises TUNE003."""
+    config = BlockConfig.parse(found.choice)
+    if config is None or not _fits(config, shape, members):
+        raise misfit(found, name, f"are no tiles of {shape}")
+    return config
+
+
+def _fits(config: BlockConfig, shape: Shape, members: Collection[Instruction]) -> bool:
     """Whether a fusion can be cut so: of a product in parts, the tiles are of the parts."""
     if config.split == 1:
-        return len(config.tiles) == fusion.shape.rank
-    dots = [i for i in fusion.calls.instructions if i.opcode == "dot"]
+        return len(config.tiles) == shape.rank
+    dots = [i for i in members if i.opcode == "dot"]
     return len(dots) == 1 and len(config.tiles) == dots[0].shape.rank + 1 and not why_whole(dots[0], config.split)
 
 

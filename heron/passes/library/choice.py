@@ -9,20 +9,26 @@ from heron.analysis.cost.estimate import estimate
 from heron.analysis.cost.kernel import kernel_cost
 from heron.hlo.instruction import Instruction
 from heron.options import Libraries
+from heron.passes.measured import CUBLASLT, OWN, TRITON
 
 if TYPE_CHECKING:
     from heron.passes.context import PassContext
 
-#: ways to compute a product, as decisions name them
-CUBLASLT, TRITON = "cublaslt", "triton"
+__all__ = ["CUBLASLT", "OWN", "TRITON", "Way", "absent", "best", "own_seconds", "weigh_convolution"]
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One way to compute an instruction: who does it, and the seconds a model says it takes."""
+    """One way to compute an instruction: who does it, and the seconds a model says it takes. ``lead``: how many times
+    quicker than others it has to be, where the model is less sure of it."""
 
     kind: str
     seconds: float
+    lead: float = 1.0
+
+    @property
+    def weighed(self) -> float:
+        return self.seconds * self.lead
 
 
 def absent(library: str, ctx: PassContext) -> str:
@@ -45,8 +51,8 @@ def absent(library: str, ctx: PassContext) -> str:
     return ""
 
 
-#: of the rate of plain arithmetic, what a kernel reaches that sums window by window, each element by itself
-_WINDOWS = 0.1
+#: of the rate of plain arithmetic, what a kernel reaches that sums each element of a result by itself
+_SINGLE = 0.1
 
 
 def weigh_convolution(i: Instruction, ctx: PassContext) -> bool:
@@ -55,7 +61,7 @@ def weigh_convolution(i: Instruction, ctx: PassContext) -> bool:
     if target is None:
         return True
     cost = kernel_cost(i)
-    rate = target.flops_of("f32") * _WINDOWS
+    rate = target.flops_of("f32") * _SINGLE
     moved = cost.moved / target.memory_bandwidth
     own = target.launch_seconds + max(cost.flops / rate if rate else 0.0, moved)
     filter_bytes = 2 * i.operands[1].shape.byte_size / target.memory_bandwidth
@@ -68,9 +74,16 @@ def weigh_convolution(i: Instruction, ctx: PassContext) -> bool:
     )
 
 
+def own_seconds(dot: Instruction, target: Any) -> float:
+    """Seconds of a product by a kernel of our own, that sums element by element."""
+    moved = (dot.shape.byte_size + sum(o.shape.byte_size for o in dot.operands)) / target.memory_bandwidth
+    flops, rate = kernel_cost(dot).flops, target.flops_of("f32") * _SINGLE
+    return target.launch_seconds + max(flops / rate if rate else 0.0, moved)
+
+
 def best(ways: list[Way], ctx: PassContext, subject: str) -> Way:
     """The quickest; the first of equals. The choice is kept with the time of the runner-up."""
-    order = sorted(ways, key=lambda w: w.seconds)
+    order = sorted(ways, key=lambda w: w.weighed)
     first, others = order[0], order[1:]
     second = others[0] if others else None
     told = ", ".join(f"{w.kind} {w.seconds * 1e6:.2f} us" for w in order)

@@ -9,6 +9,7 @@ from heron.hlo.library import conv
 from heron.hlo.module import Module
 from heron.passes.base import Constraint, Pass
 from heron.passes.context import PassContext
+from heron.passes.measured import CUDNN, algorithm
 from heron.passes.registry import register
 
 #: implicit products with indices computed ahead, and derivatives by such: they take every convolution, and give the
@@ -19,9 +20,9 @@ _EVERY = 1
 @register
 @dataclass(frozen=True)
 class ConvAlgorithmPicker(Pass):
-    """Notes on convolutions which of cuDNN's algorithms is taken: with nothing measured, the one that takes all.
+    """Notes on convolutions which of cuDNN's algorithms is taken: what the lock file has, else the one that takes all.
 
-    No pipeline has it: a convolution that notes none gets the same.
+    `heron tune` asks cuDNN on the device which ones there are and measures those that give the same bits each time.
 
     c = (f32[8,26,26,16], u8[0]) custom-call(f32[8,28,28,4] x, f32[16,3,3,4] w), window={size=3x3},
       dim_labels=b01f_o01i->b01f, custom_call_target="__cudnn$convForward"
@@ -47,8 +48,8 @@ class ConvAlgorithmPicker(Pass):
             config = conv.read(i)
             if config.algorithm >= 0:
                 continue
-            i.extras["backend_config"] = str(dataclasses.replace(config, algorithm=_EVERY))
+            chosen = algorithm(i, CUDNN, _EVERY, ctx)
+            i.extras["backend_config"] = str(dataclasses.replace(config, algorithm=chosen))
             i.touch()
-            ctx.decide(True, "the one that takes all: nothing was measured", subject=i.name, object=str(_EVERY))
             changed = True
         return changed

@@ -9,15 +9,17 @@ from heron.hlo.library import gemm
 from heron.hlo.module import Module
 from heron.passes.base import Constraint, Pass
 from heron.passes.context import PassContext
+from heron.passes.measured import CUBLASLT, algorithm
 from heron.passes.registry import register
 
 
 @register
 @dataclass(frozen=True)
 class GemmAlgorithmPicker(Pass):
-    """Notes on products which of cuBLASLt's proposals for them is taken: with nothing measured, its first.
+    """Notes on products which of cuBLASLt's proposals for them is taken: what the lock file has, else its first.
 
-    No pipeline has it: a product that notes none gets the first as well.
+    The library is asked for its proposals on the device alone, by `heron tune`, which measures them. A number counts
+    them from its best guess on; those that want more scratch memory than the call may have are none.
 
     ROOT r = f32[8,2] custom-call(f32[8,4] x, f32[4,2] y), custom_call_target="__cublas$lt$matmul",
       backend_config={"gemm_backend_config":{"dot_dimension_numbers":{"lhs_contracting_dimensions":["1"],"rhs_contracting_dimensions":["0"]}}}
@@ -27,7 +29,10 @@ class GemmAlgorithmPicker(Pass):
     """  # noqa: E501
 
     name = "gemm-algorithm-picker"
-    constraints = (Constraint("gemm-rewriter", "gemm-algorithm-picker", "it goes on from the calls made there"),)
+    constraints = (
+        Constraint("gemm-rewriter", "gemm-algorithm-picker", "it goes on from the calls made there"),
+        Constraint("gemm-broadcast-folding", "gemm-algorithm-picker", "strides of operands are part of the question"),
+    )
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
@@ -37,8 +42,8 @@ class GemmAlgorithmPicker(Pass):
             config = gemm.read(i)
             if config.selected >= 0:
                 continue
-            i.extras["backend_config"] = str(dataclasses.replace(config, selected=0))
+            chosen = algorithm(i, CUBLASLT, 0, ctx)
+            i.extras["backend_config"] = str(dataclasses.replace(config, selected=chosen))
             i.touch()
-            ctx.decide(True, "the library's first proposal: nothing was measured", subject=i.name, object="0")
             changed = True
         return changed

@@ -13,8 +13,9 @@ from heron.hlo.module import Module
 from heron.passes.base import Constraint, Pass
 from heron.passes.building import is_static
 from heron.passes.context import PassContext
+from heron.passes.fusion.hints import computed_by
 from heron.passes.library import gemm_f8
-from heron.passes.library.choice import CUBLASLT, absent
+from heron.passes.library.choice import CUBLASLT, OWN, absent
 from heron.passes.library.gemm_call import ALGORITHMS, PRODUCTS, call, config_of
 from heron.passes.library.gemm_epilogues import RULES, Fused, apply, product_of
 from heron.passes.registry import register
@@ -99,6 +100,8 @@ def _take_in(made: Instruction, ctx: PassContext) -> None:
 
 def refusal(dot: Instruction) -> str:
     """Why the library does not compute that dot; empty when it does."""
+    if computed_by(dot) == OWN:
+        return "it is to be computed by a kernel of our own"
     if not is_static(dot) or len(dot.operands) != 2:
         return "its sizes are known only when it runs"
     a, b = (o.shape.element_type for o in dot.operands)

@@ -11,7 +11,7 @@ from heron.runtime.thunks import LibraryThunk, kind_of
 
 if TYPE_CHECKING:
     from heron.runtime.cuda.device import Device
-    from heron.runtime.cuda.libraries.base import Library
+    from heron.runtime.cuda.libraries.base import Library, Proposal
 
 Call = Callable[[int, Sequence[int]], None]
 
@@ -48,6 +48,13 @@ class Calls:
         library, descriptor = self._library(thunk.call.library), thunk.call
         self._need(library.prepare(descriptor))  # ahead of captures, in which nothing may be allocated
         return thunk.args, lambda stream, addresses: library.call(stream, addresses, descriptor)
+
+    def proposals(self, thunk: LibraryThunk, most: int) -> list[Proposal]:
+        """The library's algorithms for a call; raises what opening a library raises."""
+        rehearse = getattr(self.device.driver.library, "library_proposals", None)
+        if rehearse is not None:
+            return rehearse(thunk, most)
+        return self._library(thunk.call.library).proposals(thunk.call, most)
 
     def _library(self, name: str) -> Library:
         from heron.runtime.cuda.libraries.registry import open_library

@@ -230,4 +230,4 @@ def test_the_algorithm_that_takes_all_is_noted() -> None:
     ctx = PassContext(Options(), target=targets.get("sm_90"))
     assert registry.get("conv-algorithm-picker").run(module, ctx)
     (call,) = [i for i in module.instructions() if i.opcode == "custom-call"]
-    assert conv.read(call).algorithm == 1 and ctx.trace.decisions[-1].object == "1"
+    assert conv.read(call).algorithm == 1 and ctx.trace.decisions[-1].object == "cudnn 1"

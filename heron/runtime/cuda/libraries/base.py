@@ -56,6 +56,14 @@ def _text(value: object) -> str:
     return "[" + ",".join(map(_text, value)) + "]" if isinstance(value, tuple) else str(value)
 
 
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """One of a library's algorithms for a call: its number there, and the bytes of scratch memory it wants."""
+
+    number: int
+    workspace: int
+
+
 class Library(ABC):
     """An open library, for one device. Its calls are enqueued on a stream and return at once.
 
@@ -81,6 +89,11 @@ class Library(ABC):
 
         Raises RUN091 with the library's own status when it refuses.
         """
+
+    def proposals(self, descriptor: Descriptor, most: int) -> list[Proposal]:
+        """At most so many algorithms for a call that keep to its limit of scratch memory and give the same bits each
+        time, those the library thinks best first; none where there is nothing to choose."""
+        return []
 
     @abstractmethod
     def close(self) -> None:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from heron.errors import HeronError
 from heron.hlo.library.gemm_shape import GemmShape
 from heron.hlo.types import C64, C128, F32, F64, S32, ElementType
-from heron.runtime.cuda.libraries.base import Descriptor, Library, Workspace
+from heron.runtime.cuda.libraries.base import Descriptor, Library, Proposal, Workspace
 from heron.runtime.cuda.libraries.native import Functions, Native
 from heron.runtime.cuda.libraries.types import DATA_TYPES
 
@@ -165,6 +165,12 @@ class CublasLt(Library):
                 c_void_p(stream),
             )
 
+    def proposals(self, descriptor: Descriptor, most: int) -> list[Proposal]:
+        plan = self._plan(descriptor)
+        assert isinstance(descriptor, Matmul)
+        found = self._query(descriptor, plan.operation, plan.layouts, most)
+        return [Proposal(n, int(h.workspace)) for n, h in enumerate(found) if not h.status]
+
     def close(self) -> None:
         for plan in self._plans.values():
             for layout in plan.layouts:
@@ -234,13 +240,22 @@ class CublasLt(Library):
         return made
 
     def _propose(self, d: Matmul, operation: c_void_p, layouts: tuple[c_void_p, c_void_p, c_void_p]) -> Heuristic:
-        """The library's proposal of that number. Raises RUN091 when it has none."""
+        """The library's proposal of that number, the last where it has fewer. Raises RUN091 when it has none."""
+        found = self._query(d, operation, layouts, d.candidate + 1)
+        if not found:
+            raise HeronError("RUN091", f"{self.name} has no kernel for this product", where=str(d))
+        return found[-1]
+
+    def _query(
+        self, d: Matmul, operation: c_void_p, layouts: tuple[c_void_p, c_void_p, c_void_p], count: int
+    ) -> list[Heuristic]:
+        """At most so many of the library's proposals, best first."""
         preference = c_void_p()
         self._functions.call("cublasLtMatmulPreferenceCreate", byref(preference))
         limit, size = c_uint64(d.workspace), c_size_t(8)
         name = "cublasLtMatmulPreferenceSetAttribute"
         self._functions.call(name, preference, c_int(_MAX_WORKSPACE), byref(limit), size)
-        count, found = d.candidate + 1, c_int()
+        found = c_int()
         proposals = (Heuristic * count)()
         self._functions.call(
             "cublasLtMatmulAlgoGetHeuristic",
@@ -256,9 +271,7 @@ class CublasLt(Library):
             byref(found),
         )
         self._functions.call("cublasLtMatmulPreferenceDestroy", preference)
-        if found.value < 1:
-            raise HeronError("RUN091", f"{self.name} has no kernel for this product", where=str(d))
-        return proposals[min(found.value, count) - 1]
+        return list(proposals[: min(found.value, count)])
 
 
 def _pointers(d: Matmul) -> list[tuple[int, int]]:

@@ -8,7 +8,7 @@ Source: https://docs.nvidia.com/deeplearning/cudnn and cudnn_cnn.h of cuDNN 9.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from ctypes import byref, c_double, c_float, c_int, c_size_t, c_void_p
+from ctypes import Structure, byref, c_double, c_float, c_int, c_size_t, c_void_p
 from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
@@ -16,7 +16,7 @@ from typing import ClassVar
 from heron.hlo import types as t
 from heron.hlo.types import ElementType
 from heron.runtime.cuda.libraries import cudnn_graph
-from heron.runtime.cuda.libraries.base import Array, Descriptor, Workspace
+from heron.runtime.cuda.libraries.base import Array, Descriptor, Proposal, Workspace
 from heron.runtime.cuda.libraries.bound import Bound, ints
 from heron.runtime.cuda.libraries.cudnn_graph import DATA_TYPES, Graph, Graphed
 from heron.runtime.cuda.libraries.native import Functions
@@ -28,6 +28,8 @@ _NHWC, _CROSS_CORRELATION, _PROPAGATE_NAN = 1, 1, 1
 _TENSOR_OP_MATH, _FMA_MATH = 1, 3
 #: algorithms that take every convolution and give the same bits each time
 _PRECOMPUTED_GEMM, _BACKWARD = 1, 1
+#: bytes of scratch memory that an algorithm may want: some transform whole arrays
+WORKSPACE = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,20 @@ class _Plan:
     activation: c_void_p | None = None
 
 
+class Performance(Structure):
+    """cudnnConvolutionFwdAlgoPerf_t; those of derivatives are laid out alike."""
+
+    _fields_ = [
+        ("algorithm", c_int),
+        ("status", c_int),
+        ("milliseconds", c_float),
+        ("workspace", c_size_t),
+        ("is_deterministic", c_int),
+        ("math", c_int),
+        ("reserved", c_int * 3),
+    ]
+
+
 class CuDnn(Bound[_Plan | cudnn_graph.Plan]):
     """The library, with descriptors of its own for each call it has seen."""
 
@@ -105,13 +121,30 @@ class CuDnn(Bound[_Plan | cudnn_graph.Plan]):
         window = self._window(d, x.element_type)
         algorithm = c_int(d.algorithm if d.algorithm >= 0 else self._default(d))
         size = c_size_t()
-        order = {"backward input": (1, 2, 0), "backward filter": (0, 2, 1)}.get(d.kind, (0, 1, 2))
-        first, second, third = (parts[n] for n in order)
+        first, second, third = (parts[n] for n in _order(d))
         name = f"cudnnGetConvolution{_NAMES[d.kind]}WorkspaceSize"
         self.functions.call(name, self._handle, first, second, window, third, algorithm, byref(size))
         if d.kind != "fused":
             return _Plan(*parts, window, algorithm, size.value)
         return _Plan(*parts, window, algorithm, size.value, self._bias(d), self._activation(d))
+
+    def proposals(self, descriptor: Descriptor, most: int) -> list[Proposal]:
+        d, plan = descriptor, self.plan(descriptor)
+        if not isinstance(d, Convolution) or isinstance(plan, cudnn_graph.Plan):
+            return []
+        if d.kind == "fused" and d.activation == "kNone":  # the library has one algorithm for that
+            return [Proposal(_PRECOMPUTED_GEMM, plan.workspace)]
+        found, count = (Performance * most)(), c_int()
+        parts = plan.input, plan.filter, plan.output
+        first, second, third = (parts[n] for n in _order(d))
+        name = f"cudnnGetConvolution{_NAMES[d.kind]}Algorithm_v7"
+        with self._lock:
+            self.functions.call(
+                name, self._handle, first, second, plan.window, third, c_int(most), byref(count), found
+            )
+        fit = [p for p in found[: count.value] if not p.status and p.is_deterministic and p.workspace <= WORKSPACE]
+        once = {p.algorithm: p for p in reversed(fit)}  # an algorithm is listed for each kind of arithmetic
+        return [Proposal(p.algorithm, int(p.workspace)) for p in fit if once[p.algorithm] is p]
 
     def call(self, stream: int, buffers: Sequence[int], descriptor: Descriptor) -> None:
         plan, d = self.plan(descriptor), descriptor
@@ -220,6 +253,11 @@ class CuDnn(Bound[_Plan | cudnn_graph.Plan]):
 _NAMES = {
     "forward": "Forward", "fused": "Forward", "backward input": "BackwardData", "backward filter": "BackwardFilter",
 }  # fmt: skip
+
+
+def _order(d: Convolution) -> tuple[int, int, int]:
+    """Input, filter and output in the order of the arguments: what is read, then what is computed."""
+    return {"backward input": (1, 2, 0), "backward filter": (0, 2, 1)}.get(d.kind, (0, 1, 2))
 
 
 def _sizes(a: Array) -> tuple[int, ...]:

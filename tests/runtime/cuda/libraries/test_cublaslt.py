@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from heron import HeronError
 from heron.hlo.library.gemm_shape import GemmShape
 from heron.hlo.types import BF16, F32, S8, S32
-from heron.runtime.cuda.libraries.base import Array
+from heron.runtime.cuda.libraries.base import Array, Proposal
 from heron.runtime.cuda.libraries.cublaslt import CublasLt, Matmul, stored
 from heron.runtime.cuda.libraries.recording import Recording
 
@@ -122,3 +123,22 @@ def test_scratch_memory_is_asked_for() -> None:
     with pytest.raises(HeronError) as error:
         CublasLt(None, functions).call(0, [1, 2, 3], PLAIN)
     assert error.value.code == "RUN092"
+
+
+def test_proposals_keep_to_the_limit_that_the_library_is_told() -> None:
+    """In its order; one that it says it cannot do is none."""
+
+    def several(*arguments: Any) -> None:
+        proposals, found = arguments[8], arguments[9]
+        found._obj.value = min(4, arguments[7].value)
+        for n in range(found._obj.value):
+            proposals[n].workspace = 1024 * n
+            proposals[n].status = 15 if n == 2 else 0
+
+    functions = Recording("cublaslt", answers={"cublasLtMatmulAlgoGetHeuristic": several})
+    lib = CublasLt(None, functions)
+    assert lib.proposals(PLAIN, 8) == [Proposal(0, 0), Proposal(1, 1024), Proposal(3, 3072)]
+    assert lib.proposals(PLAIN, 2) == [Proposal(0, 0), Proposal(1, 1024)]
+    limits = [c for c in functions.calls if c.startswith("cublasLtMatmulPreferenceSetAttribute")]
+    assert limits and all(f"&{32 << 20}" in c for c in limits)
+    assert lib.prepare(dataclasses.replace(PLAIN, candidate=1)) == 1024

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from heron import HeronError
 from heron.hlo.types import F32, S8, U8
-from heron.runtime.cuda.libraries.base import Array
+from heron.runtime.cuda.libraries.base import Array, Proposal
 from heron.runtime.cuda.libraries.cudnn import Convolution, CuDnn
 from heron.runtime.cuda.libraries.recording import Recording
 
@@ -94,3 +96,36 @@ def test_what_it_does_not_do_is_an_error(d: Convolution) -> None:
     with pytest.raises(HeronError) as error:
         library()[0].prepare(d)
     assert error.value.code == "RUN091"
+
+
+@pytest.mark.parametrize("kind", ["forward", "backward input", "backward filter"])
+def test_proposals(kind: str) -> None:
+    """Each algorithm once, in the library's order; none that fails, gives other bits each time, or wants too much."""
+    rows = [(6, 0, 64, 1), (1, 0, 0, 1), (6, 0, 32, 1), (0, 3, 0, 1), (3, 0, 8, 0), (4, 0, 2 << 30, 1)]
+    asked = []
+
+    def answer(*arguments: Any) -> None:
+        asked.append(tuple(a.value for a in arguments[:5]))
+        found = arguments[7]
+        for row, (algorithm, status, workspace, is_deterministic) in zip(found, rows, strict=False):
+            row.algorithm, row.status, row.workspace, row.is_deterministic = (
+                algorithm,
+                status,
+                workspace,
+                is_deterministic,
+            )
+        arguments[6]._obj.value = min(len(rows), arguments[5].value)
+
+    name = {"forward": "Forward", "backward input": "BackwardData", "backward filter": "BackwardFilter"}[kind]
+    functions = Recording("cudnn", answers={f"cudnnGetConvolution{name}Algorithm_v7": answer})
+    arrays = {"forward": (X, W, Y), "backward input": (Y, W, X), "backward filter": (X, Y, W)}[kind]
+    lib = CuDnn(None, functions)
+    assert lib.proposals(Convolution((*arrays, NONE), kind, *WINDOW), 8) == [Proposal(6, 64), Proposal(1, 0)]
+    x, w, y, window = 2, 3, 4, 5
+    order = {"forward": (x, w, window, y), "backward input": (w, y, window, x), "backward filter": (x, y, window, w)}
+    assert asked == [(1, *order[kind])]
+
+
+def test_without_an_activation_there_is_one_algorithm() -> None:
+    d = Convolution((X, W, Array(F32, (4,)), Y, NONE), "fused", *WINDOW, 3)
+    assert [p.number for p in library()[0].proposals(d, 8)] == [1]

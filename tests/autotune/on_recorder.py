@@ -1,0 +1,32 @@
+"""Measuring on a rehearsed device."""
+
+from __future__ import annotations
+
+from heron import targets
+from heron.autotune.device import OnDevice
+from heron.autotune.fragments import program_of
+from heron.options import Options
+from heron.passes.measured import Fragment
+from heron.runtime.cuda.executable import CudaExecutable
+from heron.runtime.executable import Executable
+from heron.targets import Target
+from heron.trace import Trace
+from tests.rehearsal.compiling import learn
+from tests.rehearsal.driver import Recorder
+
+ON = Options(triton="on")
+
+
+class OnRecorder(OnDevice):
+    """Measures on a rehearsed device."""
+
+    def __init__(self, recorder: Recorder, options: Options = ON) -> None:
+        super().__init__(targets.get("sm_90"), options, self._build, sweep=1 << 20)
+        self.recorder = recorder
+
+    def _build(self, fragment: Fragment, way: str, target: Target, options: Options) -> Executable:
+        module, options, compiled_as = program_of(fragment, way, options)
+        made = compiled_as(module, self.target, options, Trace()).executable()
+        assert isinstance(made, CudaExecutable)
+        learn(made, module, self.recorder, options, compiled_as)
+        return made
