@@ -54,7 +54,11 @@ def fragments(module: Module, target: Target, options: Options, most: int = 12) 
 def _tiles(fusion: Instruction, chosen: BlockConfig, target: Target) -> list[tuple[BlockConfig, float]]:
     """The tiles there are, what was chosen first, then the quickest by the model, without those it finds far worse."""
     free = Freedom(steps=True, online=chosen.online, parts=chosen.precision != "ieee")
-    ways = plans(Tiling(fusion.calls.root, frozenset(fusion.calls.instructions)), target, free)
+    root = fusion.calls.root
+    results = root.operands if root.opcode == "tuple" else [root]
+    main = max(results, key=lambda i: i.shape.num_elements)
+    beside = [i for i in results if i is not main]
+    ways = plans(Tiling(main, frozenset(fusion.calls.instructions)), target, free, beside)
     if isinstance(ways, Refusal):
         return [(chosen, 0.0)]
     worth = {w.config: w.seconds for w in ways if w.seconds <= WORSE * ways[0].seconds or w.config == chosen}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
 from heron.analysis.blocks.config import WHOLE, BlockConfig, Precision, power_of_two
-from heron.analysis.blocks.tiling import Refusal, Tiling, holds_rows, split, used
+from heron.analysis.blocks.tiling import Refusal, Tiling, holds_rows, split, used, whole_dims
 from heron.analysis.cost.estimate import clock_of
 from heron.analysis.indexing.hlo_maps import Index
 from heron.hlo.instruction import Instruction
@@ -55,8 +55,11 @@ class Freedom:
     parts: bool = False
 
 
-def plans(tiling: Tiling, target: Target, free: Freedom | None = None) -> list[Plan] | Refusal:
-    """All ways to cut a tiled fusion that the machine can hold, the quickest first."""
+def plans(
+    tiling: Tiling, target: Target, free: Freedom | None = None, beside: Sequence[Instruction] = ()
+) -> list[Plan] | Refusal:
+    """All ways to cut a tiled fusion that the machine can hold, the quickest first. ``beside``: what is a result, too,
+    so that each tile has to have its own part of it."""
     free = free or Freedom()
     roles = _roles(tiling)
     if isinstance(roles, Refusal):
@@ -66,16 +69,28 @@ def plans(tiling: Tiling, target: Target, free: Freedom | None = None) -> list[P
         return refusal
     steps = [0, *ROWS] if free.steps and _goes_in_steps(tiling) else [0]
     precision: Precision = "tf32x3" if free.parts else "ieee"
+    passes = _passes(tiling) if len(steps) > 1 else {}
     found: list[Plan] = []
     for sizes in _sizes(tiling, *roles):
         for row in steps:
-            plan = _plan(
-                tiling, BlockConfig(sizes, row=row, online=free.online and row > 0, precision=precision), target
-            )
+            config = BlockConfig(sizes, row=row, online=free.online and row > 0, precision=precision)
+            plan = _plan(tiling, config, target, passes)
             found += [plan] if plan is not None else []
+    if found and beside:
+        found = _with_places(tiling, found, beside)
+        if not found:
+            return Refusal(beside[0], f"its elements do not follow the tiles of '{tiling.root.name}'")
     if not found:
         return Refusal(tiling.root, "no tiles of it fit into registers and shared memory")
     return sorted(found, key=lambda p: p.seconds)
+
+
+def _with_places(tiling: Tiling, found: list[Plan], beside: Sequence[Instruction]) -> list[Plan]:
+    """The plans by which each tile of the result has its own part of other results."""
+    held = [whole_dims(tiling.root.shape.dims, p.config.tiles) for p in found]
+    tilings = {whole: Tiling(tiling.root, tiling.inside, whole) for whole in held}
+    places = {whole: all(t.place_of(i) is not None for i in beside) for whole, t in tilings.items()}
+    return [p for p, whole in zip(found, held, strict=True) if places[whole]]
 
 
 def _goes_in_steps(tiling: Tiling) -> bool:
@@ -153,14 +168,14 @@ def _up_to(size: int) -> list[int]:
 # -- what a cut costs --------------------------------------------------------------------------------------------------
 
 
-def _plan(tiling: Tiling, config: BlockConfig, target: Target) -> Plan | None:
+def _plan(tiling: Tiling, config: BlockConfig, target: Target, passes: Mapping[Instruction, int]) -> Plan | None:
     """The config with the rest filled in, and its seconds; None when a program of it has no room."""
     dims, tiles, row = tiling.root.shape.dims, config.tiles, config.row
     programs = prod(-(-n // t) for n, t in zip(dims, tiles, strict=True))
     warps = 8 if prod(tiles) >= 128 * 128 or row and prod(tiles) >= 128 * 64 else 4
     config = replace(config, block_k=32 if prod(tiles) > 128 * 128 else _step(tiling), warps=warps, stages=4)
     sizes = _all_sizes(tiling, config)
-    passes = _passes(tiling, sizes) if row and not config.online else 1
+    again = passes if row and not config.online else {}
     turns = -(-programs // target.cores)
     held, shared, matrix = 0.0, 0.0, 0.0
     for dot, index in tiling.products:
@@ -174,9 +189,8 @@ def _plan(tiling: Tiling, config: BlockConfig, target: Target) -> Plan | None:
         at_once = k if k <= WHOLE else min(step, k)
         if not _has_matrix_units(dot, config.precision) and area * at_once > UNROLLED * 32 * warps:
             return None
-        again = passes if _is_stepped(index, tiling, sizes) else 1
         matrix += (
-            again
+            _times(dot, index, tiling, sizes, again)
             * 2.0
             * _steps_of(index, tiling, sizes)
             * area
@@ -192,9 +206,9 @@ def _plan(tiling: Tiling, config: BlockConfig, target: Target) -> Plan | None:
         stages -= 1
     if shared * stages > target.shared_bytes_per_block * 0.9:
         return None
-    seconds = turns * (matrix + _elementwise(tiling, sizes, target, passes) / min(turns, BESIDE))
+    seconds = turns * (matrix + _elementwise(tiling, sizes, target, again) / min(turns, BESIDE))
     clock = clock_of(target)
-    seconds = clock.launch + max(seconds, _memory(tiling, sizes, programs, target, passes))
+    seconds = clock.launch + max(seconds, _memory(tiling, sizes, programs, target, again))
     return Plan(replace(config, stages=stages), programs, seconds)
 
 
@@ -211,12 +225,32 @@ def _has_matrix_units(dot: Instruction, precision: Precision = "ieee") -> bool:
     return dot.operands[0].shape.element_type.byte_size < 4 or precision == "tf32x3" and _unit(dot) == "f32"
 
 
-def _passes(tiling: Tiling, sizes: tuple[int, ...]) -> int:
-    """How often rows that are gone through in steps are: once for each reduction and each product of them."""
-    stepped = {n for n, v in enumerate(tiling.variables) if v.kind == "row" and sizes[n] < v.size}
-    reduced = sum(i.opcode == "reduce" and i in tiling.inside for i in tiling.values)
-    summed = sum(any(holds_rows(o, tiling.inside) for o in dot.operands) for dot, _ in tiling.products)
-    return max(1, reduced + summed) if stepped else 1
+def _passes(tiling: Tiling) -> dict[Instruction, int]:
+    """How many loops need a value, where rows are gone through in steps: each reduction and each product of them is
+    one, in which all is computed again but what other reductions give."""
+    found: dict[Instruction, int] = {}
+    for i in tiling.values:
+        if i not in tiling.inside or i.opcode not in ("reduce", "dot"):
+            continue
+        if i.opcode == "dot" and not any(holds_rows(o, tiling.inside) for o in i.operands):
+            continue
+        seen, stack = set[Instruction](), list(i.operands)
+        while stack:
+            o = stack.pop()
+            if o in seen:
+                continue
+            seen.add(o)
+            found[o] = found.get(o, 0) + 1
+            if o in tiling.inside and o.opcode != "reduce":
+                stack += o.operands
+    return found
+
+
+def _times(
+    i: Instruction, index: Index, tiling: Tiling, sizes: tuple[int, ...], passes: Mapping[Instruction, int]
+) -> int:
+    """How often each element of a value is computed at an index."""
+    return passes.get(i, 1) if _is_stepped(index, tiling, sizes) else 1
 
 
 def _is_stepped(index: Index, tiling: Tiling, sizes: tuple[int, ...]) -> bool:
@@ -271,25 +305,27 @@ def _whole(index: Index, tiling: Tiling, sizes: tuple[int, ...]) -> float:
     return float(prod(sizes[v] if v < results else tiling.variables[v].size for v in used(index)))
 
 
-def _elementwise(tiling: Tiling, sizes: tuple[int, ...], target: Target, passes: int) -> float:
+def _elementwise(tiling: Tiling, sizes: tuple[int, ...], target: Target, passes: Mapping[Instruction, int]) -> float:
     """Seconds a core needs for a program's ops outside matrix units."""
     flops = 0.0
     for i, ways in tiling.values.items():
         if i.op.is_elementwise and i in tiling.inside:
             each = FUNCTION if i.has(Trait.TRANSCENDENTAL) or i.opcode == "divide" else PLAIN
-            again = (passes if _is_stepped(way, tiling, sizes) else 1 for way in ways)
+            again = (_times(i, way, tiling, sizes, passes) for way in ways)
             flops += each * sum(_whole(way, tiling, sizes) * n for way, n in zip(ways, again, strict=True))
     return flops / (target.flops_of("f32") / target.cores)
 
 
-def _memory(tiling: Tiling, sizes: tuple[int, ...], programs: int, target: Target, passes: int) -> float:
+def _memory(
+    tiling: Tiling, sizes: tuple[int, ...], programs: int, target: Target, passes: Mapping[Instruction, int]
+) -> float:
     clock = clock_of(target)
     seconds = tiling.root.shape.byte_size / clock.bandwidth
     for i, ways in tiling.values.items():
         if i in tiling.inside and i.opcode != "parameter":
             continue
         width, size = i.shape.element_type.byte_size, float(i.shape.byte_size)
-        again = (passes if _is_stepped(way, tiling, sizes) else 1 for way in ways)
+        again = (_times(i, way, tiling, sizes, passes) for way in ways)
         total = programs * sum(_whole(way, tiling, sizes) * n for way, n in zip(ways, again, strict=True)) * width
         distinct = min(size, total)
         seconds += (distinct + (total - distinct) / SHARED_CACHE) / clock.bandwidth

@@ -160,6 +160,11 @@ class Tiling:
                 self._need(o, (*index[:d], here, *index[d + 1 :]))
 
 
+def whole_dims(dims: Sequence[int], tiles: Sequence[int]) -> frozenset[int]:
+    """The dimensions that tiles hold whole."""
+    return frozenset(d for d, (n, t) in enumerate(zip(dims, tiles, strict=True)) if t >= n)
+
+
 def holds_rows(i: Instruction, inside: Container[Instruction]) -> bool:
     """Whether a value is computed from whole rows: by a reduction or another product."""
     seen: set[Instruction] = set()

@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType, ModuleOp,
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from heron.analysis.blocks.config import WHOLE, BlockConfig, power_of_two
-from heron.analysis.blocks.tiling import Tiling, factor_index, holds_rows, split, used
+from heron.analysis.blocks.tiling import Tiling, factor_index, holds_rows, split, used, whole_dims
 from heron.analysis.indexing.expr import Add, Const, Dim, Expr, FloorDiv, Mod, Mul
 from heron.analysis.indexing.hlo_maps import Index, linearize, memory_sizes, moves_elements, operand_index, to_memory
 from heron.analysis.indexing.map import Constraint
@@ -83,8 +83,7 @@ class BlockEmitter:
         self._inside = frozenset(fusion.computation.instructions)
         # the result that tiles are of: the largest, for others are what is reduced for it
         self.main = max((o.instruction for o in fusion.outputs), key=lambda i: i.shape.num_elements)
-        sizes = zip(config.tiles, self.main.shape.dims, strict=True)
-        self._tiling = Tiling(self.main, self._inside, frozenset(d for d, (t, n) in enumerate(sizes) if t >= n))
+        self._tiling = Tiling(self.main, self._inside, whole_dims(self.main.shape.dims, config.tiles))
 
     def emit(self) -> tuple[ModuleOp, int]:
         """The module of the kernel, and how many programs run it."""

@@ -31,13 +31,15 @@ from heron.passes.fusion.softmax import Softmax, softmax_of
 
 @dataclass
 class _Pass:
-    """One pass over the rows of a softmax: where it is, the largest element before and now, the terms of this step."""
+    """One pass over the rows of a softmax: where it is, the largest element before and now, the terms of this step,
+    and which rows these are."""
 
     softmax: Softmax
     row: Expr
     before: Tile
     now: Tile | None = None
     terms: Tile | None = None
+    index: Index = ()
 
 
 class RowEmitter(BlockEmitter):
@@ -121,14 +123,20 @@ class RowEmitter(BlockEmitter):
             product = self._product(i, index, row, (), b.each(arith.MulfOp, product, scale))
             b.add(scf.YieldOp(*(b.spread(t, s.axes) for t, s in zip((now.now, sums, product), starts, strict=True))))
         self._pass = None
-        _, sums, product = self._loop(body, size, step, starts)
+        largest, sums, product = self._loop(body, size, step, starts)
+        self._keep(now, largest, sums)
         return self._result(b.each(PreciseDivOp, product, sums), i)
+
+    def _keep(self, done: _Pass, largest: Tile, sums: Tile) -> None:
+        """What the rows came to is there for whoever else reads it."""
+        for i, total in ((done.softmax.largest, largest), (done.softmax.total, sums)):
+            self._values[i, done.index, ()] = self._narrow(total, i.shape.element_type, i)
 
     def _largest(self, i: Instruction, index: Index, guard: Guard, now: _Pass) -> Tile:
         """The largest element so far, to take off: 0 while there is none but -inf."""
         t = compute_type(i.shape.element_type)
         part = self._reduced(self._of_row(i, index, now.row, guard), now.row, "maximum", t)
-        now.now = self._combined(now.before, part, "maximum", t, i)
+        now.now, now.index = self._combined(now.before, part, "maximum", t, i), index
         return self._narrow(self._finite(now.now), i.shape.element_type, i)
 
     def _finite(self, x: Tile) -> Tile:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from heron.analysis.blocks.cost import library_seconds
 from heron.analysis.cost.estimate import Clock, clock_of
 from heron.hlo.instruction import Instruction
@@ -12,14 +14,24 @@ from heron.targets import Target
 
 def seconds_apart(root: Instruction, members: set[Instruction], target: Target) -> float:
     """Seconds of the same work by a library and kernels: one for each operand that is computed, one for the rest."""
+    return several_apart([root], members, target)
+
+
+def several_apart(roots: Sequence[Instruction], members: set[Instruction], target: Target) -> float:
+    """The same of what leads to several results: what they share is done once."""
     clock, dots = clock_of(target), [i for i in members if i.opcode == "dot"]
     seconds = sum(library_seconds(dot, target) for dot in dots)
     around = members - set(dots)
-    for dot in dots:
-        for o in dict.fromkeys(dot.operands):
-            if o in around and o.opcode not in FREE:
-                seconds += kernel(o, around, clock)
-    return seconds + rest(root, around, clock)
+    operands = dict.fromkeys(_computed(o, around) for dot in dots for o in dot.operands)
+    seconds += sum(kernel(o, around, clock) for o in operands if o in around and o.opcode not in FREE)
+    return seconds + sum(rest(root, around, clock) for root in roots)
+
+
+def _computed(operand: Instruction, around: set[Instruction]) -> Instruction:
+    """What a kernel has to write for an operand, which may be a view of it."""
+    while operand.opcode in ("bitcast", "reshape") and operand in around:
+        operand = operand.operands[0]
+    return operand
 
 
 def rest(root: Instruction, members: set[Instruction], clock: Clock) -> float:

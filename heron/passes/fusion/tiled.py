@@ -69,7 +69,8 @@ def locked(fusion: Instruction, ctx: PassContext, target: Target) -> BlockConfig
     found = find(ctx, target, key, fusion.name)
     if found is None:
         return None
-    config = fitting(found, fusion.shape, fusion.calls.instructions, fusion.name)
+    largest = max((shape for _, shape in fusion.shape.leaves()), key=lambda s: s.num_elements)
+    config = fitting(found, largest, fusion.calls.instructions, fusion.name)
     taken(ctx, found, fusion.name)
     return config
 

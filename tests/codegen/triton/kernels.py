@@ -9,6 +9,7 @@ from heron.analysis.blocks.config import BlockConfig
 from heron.codegen.heroes.base import fusion_of
 from heron.codegen.triton.rows import emitter_of
 from heron.codegen.triton.text import to_ttir
+from heron.hlo.computation import Computation
 from heron.hlo.evaluator import evaluate
 from heron.hlo.text import parse
 from heron.runtime.sim.blocks import BlockKernel
@@ -43,7 +44,14 @@ def inputs_of(text: str, seed: int = 0) -> list[np.ndarray]:
 
 def run(text: str, config: BlockConfig, inputs: list[np.ndarray], checks: str = "all") -> list[np.ndarray]:
     """The outputs of the program as one block kernel."""
-    fusion = fusion_of(parse(text).entry)
+    return run_computation(parse(text).entry, config, inputs, checks)
+
+
+def run_computation(
+    body: Computation, config: BlockConfig, inputs: list[np.ndarray], checks: str = "all"
+) -> list[np.ndarray]:
+    """The outputs of a fusion's computation as one block kernel."""
+    fusion = fusion_of(body)
     module, programs = emitter_of(fusion, config, "k").emit()
     outputs = [np.zeros(o.shape.dims, o.shape.element_type.dtype) for o in fusion.outputs]
     arrays = [*map(np.ascontiguousarray, inputs), *outputs]

@@ -1,0 +1,198 @@
+"""Where attention is: products of rows that were reduced, and how several of them share the matrix they came from.
+
+Queries times keys is a matrix with a row for each query. Values are weighed with its softmax; the gradients of queries,
+keys and values are weighed with it, too, and with its gradient. A kernel for each of these products computes as much of
+the matrix as it needs anew, a tile at a time. What a row is reduced to is small: the first kernel that computes it
+gives it as a further result, and the others read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import NamedTuple
+
+from heron.analysis.blocks.tiling import Tiling
+from heron.hlo import types
+from heron.hlo.computation import Computation
+from heron.hlo.instruction import Instruction
+from heron.passes.fusion.tiled import PRODUCTS, has_form, is_row_reduce, needed, unfit
+
+#: the rows' products are also of types that matrix units would round: these are done by plain arithmetic
+_PRODUCTS = PRODUCTS | {types.F32: (types.F32,)}
+#: what attention has before its second product, and what else may stand there beside elementwise ops
+_MARKS = frozenset({"dot", "reduce", "exponential"})
+_BETWEEN = frozenset({"reduce", "broadcast", "reshape", "bitcast", "transpose", "slice"})
+
+
+class Rows(NamedTuple):
+    """A product of rows that were reduced, what these are computed from, up to the products of the matrix, and why no
+    block kernel does it."""
+
+    dot: Instruction
+    members: set[Instruction]
+    why_not: str
+
+    @property
+    def sources(self) -> list[Instruction]:
+        """The products that the matrix is computed from."""
+        return [i for i in self.members if i.opcode == "dot" and i is not self.dot]
+
+
+class Part(NamedTuple):
+    """What one kernel does: the product, all it needs that no other kernel gives, and what it gives beside."""
+
+    dot: Instruction
+    members: set[Instruction]
+    gives: tuple[Instruction, ...]
+
+
+def matrices(c: Computation, most: int) -> list[list[Rows]]:
+    """The products of rows in a computation, those that share a matrix together. ``most``: members of each."""
+    opcodes = [i.opcode for i in c.instructions if i.opcode in ("dot", "reduce")]
+    if opcodes.count("dot") < 2 or "reduce" not in opcodes:
+        return []
+    group_of: dict[Instruction, list[Rows]] = {}
+    groups: dict[int, list[Rows]] = {}
+    order = {i: n for n, i in enumerate(c.post_order()) if i.opcode == "dot"}
+    for i in order:
+        if (found := _rows(i, most)) is None:
+            continue
+        group = [found]
+        for other in {id(g): g for s in found.sources if (g := group_of.get(s)) is not None}.values():
+            group = groups.pop(id(other)) + group
+        groups[id(group)] = group
+        group_of.update((s, group) for rows in group for s in rows.sources)
+    return [sorted(group, key=lambda rows: order[rows.dot]) for group in groups.values()]
+
+
+def _rows(dot: Instruction, most: int) -> Rows | None:
+    """What the rows of a product's operand are computed from; None when no product is reduced there."""
+    members, stack = {dot}, [o for o in dot.operands if _attends(o, most)]
+    why_not = unfit(dot, _PRODUCTS) if stack else ""
+    while stack:
+        o = stack.pop()
+        if o in members or not _is_part(o):
+            continue
+        members.add(o)
+        if len(members) > most:
+            return None
+        if o.opcode == "dot":
+            why_not = why_not or unfit(o, _PRODUCTS)
+        else:
+            stack += o.operands
+    opcodes = [i.opcode for i in members]
+    if opcodes.count("dot") < 2 or not _MARKS.issubset(opcodes):
+        return None
+    return Rows(dot, members, why_not)
+
+
+def parts(group: list[Rows], order: Mapping[Instruction, int]) -> list[Part] | str:
+    """The kernels of products that share a matrix, those first that others read from; why there are none. ``order``:
+    the numbers of instructions, operands first."""
+    why_not = next((rows.why_not for rows in group if rows.why_not), "")
+    if why_not:
+        return why_not
+    union, dots = set[Instruction]().union(*(rows.members for rows in group)), {rows.dot for rows in group}
+    matrix, numbers = _kinds(sorted(union - dots, key=order.__getitem__))
+    read = min((i.name for i in matrix if not _serves(i, union)), default="")
+    if read:
+        return f"'{read}' is read elsewhere, too"
+    # what is there for others anyway is read; but what rows are reduced to is for a kernel of ours to give
+    given = {i for i in union - matrix - numbers if not _serves(i, union) and not is_of_places(i)} - dots
+    found: list[Part] = []
+    waiting = list(group)
+    while waiting:
+        ready = ((rows, needed(rows.dot, rows.members - given)) for rows in waiting)
+        rows, members = next((x for x in ready if len(group) == 1 or _is_of_one_row(*x)), (None, set[Instruction]()))
+        if rows is None:
+            return "no kernel of its rows gives what they are reduced to"
+        waiting.remove(rows)
+        found.append(Part(rows.dot, members, ()))
+        given |= {i for i in members if i.opcode == "reduce"} | {rows.dot}
+    return [part._replace(gives=tuple(sorted(_gives(part, found, union), key=order.__getitem__))) for part in found]
+
+
+def _kinds(order: list[Instruction]) -> tuple[set[Instruction], set[Instruction]]:
+    """What depends on a product not by way of a reduction: the matrix. And what does so by way of one: its rows'
+    numbers."""
+    matrix, numbers = set[Instruction](), set[Instruction]()
+    for i in order:
+        if i.opcode == "dot" or i.opcode != "reduce" and not matrix.isdisjoint(i.operands):
+            matrix.add(i)
+        elif i.opcode == "reduce" or not numbers.isdisjoint(i.operands):
+            numbers.add(i)
+    return matrix, numbers
+
+
+def _is_of_one_row(rows: Rows, members: set[Instruction]) -> bool:
+    """Whether all reductions are of the rows that the product sums over: it needs no others whole."""
+    if not any(i.opcode == "reduce" for i in members):
+        return True
+    return sum(v.kind == "row" for v in Tiling(rows.dot, members).variables) == 1
+
+
+def _gives(part: Part, all_parts: list[Part], union: set[Instruction]) -> Iterator[Instruction]:
+    """The reductions of a kernel that others read."""
+    others = [p.members for p in all_parts if p is not part]
+    for i in part.members:
+        if i.opcode == "reduce" and any(u not in union or any(u in m and i not in m for m in others) for u in i.users):
+            yield i
+
+
+def depends(inputs: Collection[Instruction], on: Collection[Instruction], order: Mapping[Instruction, int]) -> bool:
+    """Whether any of some instructions depends on any of others."""
+    first = min((order[i] for i in on), default=len(order))
+    seen, stack = set[Instruction](), list(inputs)
+    while stack:
+        i = stack.pop()
+        if i in on:
+            return True
+        if i not in seen and order[i] > first:
+            seen.add(i)
+            stack += i.operands
+            stack += i.control_predecessors
+    return False
+
+
+def is_of_places(i: Instruction) -> bool:
+    """Whether a value depends on places alone, as masks do: it costs nothing to compute anew."""
+    seen, stack = {i}, [i]
+    while stack:
+        at = stack.pop()
+        if at.opcode not in ("iota", "constant") and not (at.operands and has_form(at)):
+            return False
+        if at.opcode == "constant" and not at.shape.is_scalar:
+            return False
+        for o in at.operands:
+            if o not in seen:
+                seen.add(o)
+                stack.append(o)
+    return True
+
+
+def _is_part(i: Instruction) -> bool:
+    """Whether an op may stand between the products."""
+    if i.opcode == "constant":
+        return i.shape.is_scalar
+    return i.opcode == "dot" or is_row_reduce(i) or has_form(i) and i.opcode != "concatenate"
+
+
+def _attends(operand: Instruction, most: int) -> bool:
+    """Whether an operand may be computed from another product by way of a softmax. Only opcodes are looked at."""
+    found, seen, stack = set[str](), {operand}, [operand]
+    while stack and len(seen) < most:
+        i = stack.pop()
+        found.add(i.opcode)
+        if found >= _MARKS:
+            return True
+        if i.opcode in ("dot", "parameter", "constant") or not (i.op.is_elementwise or i.opcode in _BETWEEN):
+            continue
+        for o in i.operands:
+            if o not in seen:
+                seen.add(o)
+                stack.append(o)
+    return False
+
+
+def _serves(i: Instruction, members: set[Instruction]) -> bool:
+    return not i.is_root and all(u in members for u in i.users)
