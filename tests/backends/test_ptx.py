@@ -19,7 +19,7 @@ from tests.support import NAMES, program
 SMALL = [name for name in NAMES if name != "gpt2_12l_train_step"]
 FULL = ["transformer_block", "gelu_bf16", "softmax", "transpose_chain", "reductions", "attention_bf16_grad"]
 #: programs that need no kernel of heron's own: a library's products, or block kernels alone
-LIBRARY_OR_BLOCKS = ("attention_f32", "matmul_f32", "matmul_bf16_gelu", "seed_int8xbf16")
+LIBRARY_OR_BLOCKS = ("attention_bf16_grad", "attention_f32", "matmul_f32", "matmul_bf16_gelu", "seed_int8xbf16")
 #: what a kernel gets without asking for more
 _SHARED_LIMIT = 48 * 1024
 
