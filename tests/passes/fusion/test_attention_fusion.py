@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from heron import targets
 from heron.analysis.blocks.config import BlockConfig, config_of
-from heron.autotune.fragments import Fragment
+from heron.passes.measured heron.backends.lower.py import alone
 from heron.backends.compiler import compile
 from heron.hlo.evaluator import evaluate
 from heron.hlo.shape import tuple_
@@ -166,7 +166,7 @@ def test_any_gradient(queries: int, keys: int, t: str, mask: str, row: int, rows
         fusion = result.operands[0] if result.opcode == "get-tuple-element" else result
         module.entry.root = module.entry.add("tuple", list(fusion.operands), tuple_([o.shape for o in fusion.operands]))
         inputs = list(evaluate(module, *given))
-        found = evaluate(Fragment("", fusion, ()).module, *inputs)
+        found = evaluate(alone(fusion), *inputs)
         config = BlockConfig((1, rows, 16), 32, row=row)
         got = run_computation(fusion.calls, config, inputs)
         for a, b in zip(got, found if isinstance(found, (list, tuple)) else [found], strict=True):
