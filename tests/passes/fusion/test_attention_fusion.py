@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from heron import targets
 from heron.analysis.blocks.config import BlockConfig, config_of
-from heron.passes.measured heron.backends.lower.py import alone
 from heron.backends.compiler import compile
 from heron.hlo.evaluator import evaluate
 from heron.hlo.shape import tuple_
 from heron.hlo.text import parse
 from heron.options import Options
 from heron.passes.context import PassContext
+from heron.passes.measured import alone
 from heron.passes.registry import get
 from heron.trace import Trace
 from tests.codegen.triton.kernels import expected, program, run, run_computation
