@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 from pathlib import Path
 
@@ -58,10 +59,12 @@ def test_a_side_that_ends_is_begun_again(monkeypatch: pytest.MonkeyPatch) -> Non
     heron = Side("heron", "--rehearse")
     path = str(programs.path("row_sum", small=True, platform="cuda"))
     heron.ask(do="parse", path=path)
+    assert heron._worker is not None
+    heron._worker.process.send_signal(signal.SIGSTOP)  # it never answers
     monkeypatch.setattr(side, "LIMIT", 0.0)
     with pytest.raises(Refused, match="ended with -9"):
         heron.ask(do="compile")
-    monkeypatch.setattr(side, "LIMIT", 180.0)
+    monkeypatch.setattr(side, "LIMIT", 1800.0)
     heron.ask(do="parse", path=path)
     heron.close()
 

@@ -35,22 +35,30 @@ def _resident() -> float:
     return int(line.split()[1]) / 1024
 
 
-def _growth(step: Callable[[], object]) -> float:
-    for _ in range(40):  # caches, and memory the allocator takes in large pieces
+def _growth(step: Callable[[], object], enough: float) -> float:
+    """Mebibytes the process grows by in `_TIMES` steps: the least of a few rounds, the first one below `enough`.
+
+    What steps leave makes every round grow. Caches, pages the system joins to large ones, and pieces the allocator takes
+    at once do not.
+    """
+    for _ in range(40):
         step()
-    gc.collect()
-    before = _resident()
-    for _ in range(_TIMES):
-        step()
-    gc.collect()
-    return _resident() - before
+    rounds = list[float]()
+    while len(rounds) < 4 and not any(grown < enough for grown in rounds):
+        gc.collect()
+        before = _resident()
+        for _ in range(_TIMES):
+            step()
+        gc.collect()
+        rounds.append(_resident() - before)
+    return min(rounds)
 
 
 @pytest.mark.skipif(platform.system() != "Linux", reason="reads /proc")
 def test_programs_leave_nothing_in_memory() -> None:
     module = parse(TEXT)
 
-    assert _growth(lambda: Compilation(module, targets.get("cpu"), Options(), Trace()).lowered) < _MOST
+    assert _growth(lambda: Compilation(module, targets.get("cpu"), Options(), Trace()).lowered, _MOST) < _MOST
 
 
 @pytest.mark.skipif(platform.system() != "Linux", reason="reads /proc")
@@ -62,4 +70,4 @@ def test_machine_code_is_unloaded() -> None:
     def link() -> None:
         Jit().link(Object("f", code, Timing()), ["f"])
 
-    assert len(code) > 15_000 and _growth(link) < _MOST / 2
+    assert len(code) > 15_000 and _growth(link, _MOST / 2) < _MOST / 2

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import array
+import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
+import termios
 import time
 import zipfile
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import pytest
@@ -211,7 +215,7 @@ def test_mutated_text_succeeds_or_is_refused(change: tuple[str, int, str, int]) 
 
 # -- the process -----------------------------------------------------------------------------------------------------
 def test_closed_pipe_is_quiet() -> None:
-    script = f"{sys.executable} -m heron fmt {program('adam_200', small=False)} | head -1"
+    script = f"'{sys.executable}' -m heron fmt '{program('adam_200', small=False)}' | head -1"
     done = subprocess.run(script, shell=True, capture_output=True, text=True)
     assert done.stdout.startswith("HloModule")
     assert done.stderr == ""
@@ -237,20 +241,30 @@ def test_reader_gone_before_anything_was_written() -> None:
 
 
 def test_closed_standard_output() -> None:
-    done = subprocess.run(f"{sys.executable} -m heron targets >&-", shell=True, stderr=subprocess.PIPE, text=True)
+    done = subprocess.run(f"'{sys.executable}' -m heron targets >&-", shell=True, stderr=subprocess.PIPE, text=True)
     assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_interrupt_stops_cleanly() -> None:
     command = [sys.executable, "-m", "heron", "fmt", "-"]
     with interruptible():
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    time.sleep(1.5)  # it waits for text by now
-    process.send_signal(signal.SIGINT)
-    process.stdin.close()  # type: ignore[union-attr]
-    message = process.stderr.read()  # type: ignore[union-attr]
-    assert process.wait(timeout=20) == 130
-    assert "interrupted" in message and "Traceback" not in message
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdin is not None
+    process.stdin.write(b"HloModule")
+    process.stdin.flush()
+    while _unread(process.stdin) and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)  # it waits for more text now
+    _, message = process.communicate()
+    assert process.returncode == 130
+    assert b"interrupted" in message and b"Traceback" not in message
+
+
+def _unread(pipe: IO[bytes]) -> int:
+    """Bytes in a pipe that its reader has not taken."""
+    count = array.array("i", [0])
+    fcntl.ioctl(pipe, termios.FIONREAD, count)
+    return count[0]
 
 
 def test_bugs_are_told_as_bugs(monkeypatch: pytest.MonkeyPatch) -> None:

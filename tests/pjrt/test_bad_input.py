@@ -91,10 +91,17 @@ def test_processes_of_jax_distributed() -> None:
         """
 import socket
 import jax
-with socket.socket() as s:
-    s.bind(("localhost", 0))
-    port = s.getsockname()[1]
-jax.distributed.initialize(f"localhost:{port}", 1, 0)
+for _ in range(9):
+    with socket.socket() as s:
+        s.bind(("localhost", 0))
+        port = s.getsockname()[1]
+    try:
+        jax.distributed.initialize(f"localhost:{port}", 1, 0)
+        break
+    except jax.errors.JaxRuntimeError as error:  # somebody else was given that port meanwhile
+        assert "start RPC server" in str(error), error
+else:
+    raise AssertionError("no port")
 assert (jax.process_count(), jax.process_index()) == (1, 0) and jax.jit(lambda x: x + 1)(1) == 2
 jax.distributed.shutdown()
 """

@@ -107,11 +107,19 @@ x = np.ones((1000, 1000), np.float32)
 alone = heron.compile(module, target="cpu", options=Options(threads=1))(x)
 many = heron.compile(module, target="cpu", options=Options(threads=3))(x)
 assert alone.tobytes() == many.tobytes()
-assert all(os.sched_getaffinity(int(t)) == {cpu} for t in set(os.listdir("/proc/self/task")) - tasks)
+new = set(os.listdir("/proc/self/task")) - tasks
+seen = 0
+for task in new:
+    try:
+        assert os.sched_getaffinity(int(task)) == {cpu}
+        seen += 1
+    except ProcessLookupError:  # one that compiled, and is over
+        pass
+assert seen >= 2
 """
     if not hasattr(os, "sched_setaffinity"):
         pytest.skip("this system has no CPU affinity")
-    subprocess.run([sys.executable, "-c", text], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", text], check=True)
 
 
 @pytest.mark.parametrize("bad", [-1, 1.5, "2", True, None])

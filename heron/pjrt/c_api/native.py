@@ -2,8 +2,9 @@
 
 C++ may call from any thread, with or without Python's lock, while an exception is being raised, and after Python has
 ended. An entry point therefore returns at once when Python is going (`ending.py`), takes the lock, puts a pending
-exception aside and calls the slot's Python function with the address of the arguments; that gives 0 or the address of
-an error. A getter copies fields from the handle's cell (`handles.py`) to the arguments.
+exception aside and calls the slot's Python function with the address of the arguments. That gives 0 or the address of
+an error, as a negative number where it was Ctrl-C: Python is told again when it is back, whatever C++ made of the
+error. A getter copies fields from the handle's cell (`handles.py`) to the arguments.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ from heron.runtime import numpy_api
 _PYTHON = {
     "Py_DecRef": "void @Py_DecRef(ptr)",
     "PyErr_Clear": "void @PyErr_Clear()",
+    "PyErr_ExceptionMatches": "i32 @PyErr_ExceptionMatches(ptr)",
     "PyErr_Fetch": "void @PyErr_Fetch(ptr, ptr, ptr)",
     "PyErr_Restore": "void @PyErr_Restore(ptr, ptr, ptr)",
+    "PyErr_SetInterrupt": "void @PyErr_SetInterrupt()",
     "PyGILState_Ensure": "i32 @PyGILState_Ensure()",
     "PyGILState_Release": "void @PyGILState_Release(i32)",
     "PyLong_AsVoidPtr": "ptr @PyLong_AsVoidPtr(ptr)",
@@ -169,6 +172,7 @@ def code() -> dict[str, int]:
     symbols = {name: ctypes.cast(getattr(python, name), ctypes.c_void_p).value or 0 for name in _PYTHON}
     is_ending = getattr(python, "Py_IsFinalizing", None) or python._Py_IsFinalizing
     symbols["heron_is_ending"] = ctypes.cast(is_ending, ctypes.c_void_p).value or 0
+    symbols["heron_interrupt"] = id(KeyboardInterrupt)
     symbols["pthread_self"] = ctypes.cast(ctypes.CDLL(None).pthread_self, ctypes.c_void_p).value or 0
     jit = Jit(level=1, symbols=symbols)
     linked = jit.add(_text(), "pjrt")
@@ -208,6 +212,7 @@ def _text() -> str:
     names = slots()
     parts = [f"declare {declaration}" for declaration in _PYTHON.values()]
     parts += ["declare i32 @heron_is_ending()", "declare i64 @pthread_self()", "declare void @free(ptr)"]
+    parts += ["@heron_interrupt = external global i8"]
     parts += [f"@functions = internal global [{len(names)} x ptr] zeroinitializer", _COMMON]
     parts += [_entry_point(name, n) for n, name in enumerate(names)]
     parts += [_getter(name, *facts) for name, facts in GETTERS.items()]
@@ -348,29 +353,48 @@ entry:
 run:
   %lock = call i32 @PyGILState_Ensure()
   call void @PyErr_Fetch(ptr %type, ptr %value, ptr %trace)
+  br label %ask
+ask:
+  %again = phi i1 [ false, %run ], [ %first, %clear ]
   %number = call ptr @PyLong_FromVoidPtr(ptr %args)
   %result = call ptr @PyObject_CallOneArg(ptr %function, ptr %number)
   call void @Py_DecRef(ptr %number)
   %raised = icmp eq ptr %result, null
   br i1 %raised, label %clear, label %read
-clear:
+clear: ; only Ctrl-C can come before the function's own `try`: nothing was done yet
+  %matches = call i32 @PyErr_ExceptionMatches(ptr @heron_interrupt)
   call void @PyErr_Clear()
-  br label %done
-read:
-  %address = call ptr @PyLong_AsVoidPtr(ptr %result)
+  %is.interrupt = icmp ne i32 %matches, 0
+  %not.again = xor i1 %again, true
+  %first = and i1 %is.interrupt, %not.again
+  br i1 %first, label %ask, label %done
+read: ; the address of an error, less than 0 where it was Ctrl-C
+  %answer = call ptr @PyLong_AsVoidPtr(ptr %result)
   call void @Py_DecRef(ptr %result)
+  %bits = ptrtoint ptr %answer to i64
+  %stopped = icmp slt i64 %bits, 0
+  %minus = sub i64 0, %bits
+  %positive = select i1 %stopped, i64 %minus, i64 %bits
+  %address = inttoptr i64 %positive to ptr
+  %interrupted = or i1 %again, %stopped
   br label %done
 done:
   %error = phi ptr [ null, %clear ], [ %address, %read ]
+  %tell = phi i1 [ %again, %clear ], [ %interrupted, %read ]
   %t = load ptr, ptr %type
   %v = load ptr, ptr %value
   %b = load ptr, ptr %trace
   call void @PyErr_Restore(ptr %t, ptr %v, ptr %b)
+  br i1 %tell, label %interrupt, label %out
+interrupt:
+  call void @PyErr_SetInterrupt()
+  br label %out
+out:
   call void @PyGILState_Release(i32 %lock)
   %after = atomicrmw sub ptr @heron_inside, i64 1 seq_cst
   ret ptr %error
 nothing:
-  %out = atomicrmw sub ptr @heron_inside, i64 1 seq_cst
+  %left = atomicrmw sub ptr @heron_inside, i64 1 seq_cst
   ret ptr null
 }
 """

@@ -135,7 +135,7 @@ def test_sleeping_workers_wake(pool: Pool, code: Jit) -> None:
     counts = np.zeros(1 << 20, np.int32)
     for _ in range(20):
         pool.run(code.address("count"), counts.ctypes.data, counts.size)
-        time.sleep(0.001)
+        time.sleep(0.001)  # long enough that some fall asleep; whether they do, or not, the items are done
     assert (counts == 20).all()
 
 
@@ -154,30 +154,40 @@ def test_several_python_threads_at_once(pool: Pool, code: Jit) -> None:
     for c in callers:
         c.start()
     for c in callers:
-        c.join(60)
-        assert not c.is_alive()
+        c.join()
     assert all((a == 500).all() for a in arrays)
 
 
 def test_stop_and_start_again(pool: Pool, code: Jit) -> None:
     counts = np.zeros(100, np.int32)
     for n in range(1, 4):
+        before = _tasks()
+        pool.start()
+        workers = _tasks() - before
+        assert len(workers) == pool.threads - 1
         pool.run(code.address("count"), counts.ctypes.data, 100)
-        threads = len(os.listdir("/proc/self/task"))
         pool.stop()
-        assert len(os.listdir("/proc/self/task")) == threads - (pool.threads - 1)
+        while workers & _tasks():  # the system takes a moment to clear away a thread that has ended
+            time.sleep(0.001)
         _often(code, pool, counts, 1)  # without workers
         assert (counts == 2 * n).all()
 
 
-def test_a_stopped_pool_is_not_waited_for(pool: Pool) -> None:
+def _tasks() -> set[str]:
+    """Numbers of the process's threads."""
+    return set(os.listdir("/proc/self/task"))
+
+
+def test_a_pool_is_started_and_stopped_once(pool: Pool, code: Jit) -> None:
     pool.stop()
+    before = _tasks()
     pool.start()
+    workers = _tasks() - before
     pool.start()
-    start = time.perf_counter()
+    assert _tasks() - before == workers and pool.started
     pool.stop()
     pool.stop()
-    assert time.perf_counter() - start < 0.9
+    assert not pool.started
 
 
 def test_signals_stay_with_python(pool: Pool) -> None:
@@ -226,21 +236,21 @@ ENTRY e {
 x = np.linspace(-3, 3, 1024 * 256, dtype=np.float32).reshape(1024, 256)
 
 def threads():
-    return len(os.listdir("/proc/self/task"))
+    return set(os.listdir("/proc/self/task"))
 
 def check():
     assert abs(program(x) - np.tanh(x)).max() < 1e-6
 
-before = threads()
+before = threads()  # some that compiled may still be about to go
 check()
-assert threads() == before + 2, threads()
+assert len(threads() - before) == 2, (before, threads())
 """
 
 
 def _python(text: str) -> str:
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", _PROGRAM + text],
-        cwd=ROOT, capture_output=True, text=True, timeout=60,
+        cwd=ROOT, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert not done.stderr
@@ -255,9 +265,9 @@ def test_a_forked_child_has_workers_of_its_own() -> None:
     out = _python("""
 child = os.fork()
 if not child:
-    assert threads() == 1
+    assert len(threads()) == 1
     check()
-    assert threads() == 3
+    assert len(threads()) == 3
     print("child", flush=True)
     os._exit(0)
 check()

@@ -313,8 +313,20 @@ def test_a_grid_that_is_all_wrong_ends_early(checks: str) -> None:
 
 
 def test_ctrl_c_ends_a_long_launch() -> None:
-    timer = threading.Timer(0.3, _thread.interrupt_main)
-    timer.start()
+    out, over = np.zeros(32, np.int32), threading.Event()
+    kernel = SimKernel(kernel_text(at("%p", "%t") + "  store i32 1, ptr %p"), "k", MANY, (32, 1, 1))
+
+    def interrupt() -> None:
+        while not out.all() and not over.wait(0.01):
+            pass
+        if out.all():  # a block has run
+            _thread.interrupt_main()
+
+    other = threading.Thread(target=interrupt)
     with interruptible(), pytest.raises(KeyboardInterrupt):
-        launch(kernel_text(at("%p", "%t") + "  store i32 1, ptr %p"), np.zeros(32, np.int32), grid=MANY)
-    timer.join()
+        try:
+            other.start()
+            kernel(buffers(out))
+        finally:
+            over.set()
+    other.join()

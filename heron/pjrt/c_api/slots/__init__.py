@@ -35,7 +35,8 @@ def hot_slot(name: str) -> Callable[[Callable[[int], None]], Callable[[int], Non
 
 
 def callable_of(name: str) -> Callable[[int], int]:
-    """What native code calls for a slot: the address of the arguments in, 0 or the address of an error out."""
+    """What native code calls for a slot: the address of the arguments in, 0 or the address of an error out, as a
+    negative number after Ctrl-C."""
     from heron.pjrt.c_api.slots import (  # noqa: F401  (they file their slots)
         buffers,
         clients,
@@ -59,6 +60,8 @@ def callable_of(name: str) -> Callable[[int], int]:
     def call(address: int) -> int:
         try:
             function(read(address))
+        except KeyboardInterrupt as error:
+            return -new_error(error)
         except BaseException as error:  # nothing may cross into native code
             return new_error(error)
         return 0
