@@ -267,3 +267,20 @@ func.func @main(%p: tensor<2xi1>, %no: tensor<i1>, %z: tensor<3xcomplex<f32>>, %
     flags, numbers = evaluate(module, np.array([True, False]), np.array(False), z, low, high)
     np.testing.assert_array_equal(flags, [False, False])
     np.testing.assert_array_equal(numbers, np.array([-1j, 0.5 + 9j, 1 + 1j], np.complex64))
+
+
+def test_a_scatter_into_a_scalar_has_empty_dimension_numbers() -> None:
+    source = f"""
+    func.func @main(%x: tensor<f32>, %at: tensor<3x0xi32>, %updates: tensor<3xf32>) -> (tensor<f32>, tensor<3xf32>) {{
+      %0 = "stablehlo.scatter"(%x, %at, %updates) <{{scatter_dimension_numbers = #stablehlo.scatter<index_vector_dim = 1>}}>
+        {ADD} : (tensor<f32>, tensor<3x0xi32>, tensor<3xf32>) -> tensor<f32>
+      %one = stablehlo.constant dense<0> : tensor<0xi32>
+      %1 = "stablehlo.scatter"(%0, %one, %0) <{{scatter_dimension_numbers = #stablehlo.scatter<>}}>
+        {ADD} : (tensor<f32>, tensor<0xi32>, tensor<f32>) -> tensor<f32>
+      %2 = "stablehlo.gather"(%1, %at) <{{dimension_numbers = #stablehlo.gather<index_vector_dim = 1>, slice_sizes = array<i64>}}>
+        : (tensor<f32>, tensor<3x0xi32>) -> tensor<3xf32>
+      return %1, %2 : tensor<f32>, tensor<3xf32>
+    }}"""
+    at, updates = np.zeros((3, 0), np.int32), np.arange(3, dtype=np.float32)
+    total, copies = evaluate(parse(source, verify=True), np.float32(2), at, updates)
+    assert total == 10 and copies.tolist() == [10] * 3

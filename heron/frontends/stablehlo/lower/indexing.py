@@ -13,7 +13,7 @@ from heron.hlo.instruction import Instruction
 def _numbers(op: Operation, names: dict[str, str], attribute: str) -> dict[str, Any]:
     """Dimension numbers under HLO's names; batching dimensions only where there are any."""
     given = op.fields(attribute)
-    if not given:
+    if op.find(attribute) is None:  # an empty one is a scalar's
         op.wrong(attribute, "dimension numbers")
     found: dict[str, Any] = {}
     for ours, theirs in names.items():
