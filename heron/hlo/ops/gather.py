@@ -72,7 +72,7 @@ class Gather(Op):
             starts, i.index_vector_dim, i.start_index_map, i.operand_batching_dims, i.start_indices_batching_dims
         )
         index = spec.index(x.shape, i.slice_sizes, [d for d in range(x.ndim) if d not in gone], clamp=True)
-        value = x[index]
+        value = x[index] if x.ndim else np.full(spec.starts.shape[:-1], x)  # no index of a scalar brings its copies
         return value.transpose(indices.order(i.offset_dims, value.ndim)[1])
 
 
