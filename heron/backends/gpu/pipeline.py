@@ -26,8 +26,9 @@ def partition() -> Pipeline:
             # everything below sees one computation a loop body or branch
             get("call-inliner"),
             get("conditional-canonicalizer"),
-            # what only other devices would be for
+            # what only other devices or other memories would be for
             get("trivial-collective-remover"),
+            get("marker-remover"),
             get("dce"),
             get("cse"),
             # every reduction came with a combiner of its own: fewer for all that follows to look at
