@@ -54,6 +54,18 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
+class Pivots:
+    """Where a factorisation found nothing wrong, the integer at ``info`` becomes the order of the first minor whose
+    pivot is NaN, if there is one: OpenBLAS takes a NaN for a pivot, LAPACK's own code does not.
+    """
+
+    matrix: Place
+    n: int
+    element: ElementType
+    info: Place
+
+
+@dataclass(frozen=True, slots=True)
 class Factored:
     """Zero in the triangle of an ``n`` by ``n`` matrix above its diagonal, as columns lie, or below it; where the
     integer at ``info`` is not 0, NaN in the whole matrix.
@@ -66,7 +78,7 @@ class Factored:
     info: Place
 
 
-Step = Call | Move | Turn | Factored
+Step = Call | Move | Turn | Pivots | Factored
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,6 +63,28 @@ def test_cholesky_of_what_has_none() -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("t", ["f32", "bf16", "c128"])
+def test_cholesky_of_a_matrix_with_a_nan(t: str, target: str) -> None:
+    module = program([f"{t}[2,5,5]"], f"{t}[2,5,5]", "cholesky(p0), lower=true")
+    (shape,) = (p.shape for p in module.entry.parameters)
+    a = np.stack([np.eye(5), np.eye(5)]).astype(shape.element_type.dtype)
+    a[0, 3, 1] = np.nan
+    assert_agrees(module, target, [a])
+
+
+@pytest.mark.parametrize("letter", "sdcz")
+def test_the_minor_with_a_nan_is_told(letter: str) -> None:
+    t = FLOATS[letter]
+    config = "uplo = 76 : ui8"
+    module = program([f"{t}[2,5,5]"], f"({t}[2,5,5], s32[2])", custom(f"lapack_{letter}potrf_ffi", config))
+    a = np.stack([np.eye(5), np.eye(5)]).astype(module.entry.parameters[0].shape.element_type.dtype)
+    a[0, 3, 1] = np.nan
+    _, info = compile(module).run([a])
+    assert info.tolist() == [4, 0]
+    np.testing.assert_array_equal(info, heron.evaluate(module, a)[1])
+
+
+@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("left", ["true", "false"])
 @pytest.mark.parametrize("transpose", ["NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"])
 @pytest.mark.parametrize("unit", ["true", "false"])

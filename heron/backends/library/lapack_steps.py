@@ -16,7 +16,7 @@ from heron.backends.library.host import memory_order
 from heron.hlo.shape import Shape
 from heron.hlo.types import ElementType
 from heron.runtime.cpu.blas import LIMIT, PREFIX
-from heron.runtime.fortran import Call, Factored, Move, One, Place, Step, Steps, Turn
+from heron.runtime.fortran import Call, Factored, Move, One, Pivots, Place, Step, Steps, Turn
 from heron.runtime.library import lapack
 
 #: columns that LAPACK's blocked algorithms take at a time, at most
@@ -133,7 +133,8 @@ def _factor(m: Matrix, out: Matrix, lower: bool, info: Place) -> list[Step]:
     if m.by_columns != out.by_columns:
         raise Refused("operand and result lie in different orders")
     call = (_uplo(lower == m.by_columns), m.rows, Place(1), m.rows, info)
-    return [Move(Place(0), Place(1), m.size), Call(PREFIX[m.element] + "potrf", call)]
+    factor = Call(PREFIX[m.element] + "potrf", call)
+    return [Move(Place(0), Place(1), m.size), factor, Pivots(Place(1), m.rows, m.element, info)]
 
 
 def _potrf(routine: lapack.Potrf, shapes: Sequence[Shape], in_place: bool) -> Steps:

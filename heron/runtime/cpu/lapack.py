@@ -10,7 +10,7 @@ from heron.runtime.cpu import blas
 from heron.runtime.cpu.blas_threads import one_blas_thread
 from heron.runtime.cpu.loops import Loops
 from heron.runtime.cpu.share import write_range
-from heron.runtime.fortran import Call, Factored, Move, One, Place, Turn
+from heron.runtime.fortran import Call, Factored, Move, One, Pivots, Place, Turn
 from heron.runtime.thunks import HostThunk, LapackThunk
 
 if TYPE_CHECKING:
@@ -85,6 +85,8 @@ class _Range(Loops):
                         self.move(step)
                     case Turn():
                         self.turn(step)
+                    case Pivots():
+                        self.pivots(step)
                     case Factored():
                         self.factored(step)
 
@@ -135,6 +137,24 @@ class _Range(Loops):
     def fill(self, place: str, size: str | int) -> None:
         self.w.declare("llvm.memset", "void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
         self.line(f"call void @llvm.memset.p0.i64(ptr {place}, i8 0, i64 {size}, i1 false)")
+
+    def pivots(self, step: Pivots) -> None:
+        kind, size = ("float", 4) if step.element.component.bits == 32 else ("double", 8)
+        parts = step.element.byte_size // size
+        matrix, info = self.place(step.matrix), self.place(step.info)
+
+        def is_nan(k: str | int) -> str:
+            at = self.at(matrix, self.integer("mul", k, (step.n + 1) * parts), kind)
+            pivot = self.value(f"load {kind}, ptr {at}")
+            return self.value(f"fcmp uno {kind} {pivot}, {pivot}")
+
+        # what a NaN gets into ends in the last pivot
+        found = self.value(f"icmp eq i32 {self.value(f'load i32, ptr {info}')}, 0")
+        with self.when(self.value(f"and i1 {found}, {is_nan(step.n - 1)}")), self.loop(0, step.n) as n:
+            k = self.integer("sub", step.n - 1, n)
+            with self.when(is_nan(k)):
+                order = self.value(f"trunc i64 {self.integer('add', k, 1)} to i32")
+                self.line(f"store i32 {order}, ptr {info}")
 
     def factored(self, step: Factored) -> None:
         size, matrix = step.element.byte_size, self.place(step.matrix)

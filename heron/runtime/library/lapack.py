@@ -70,6 +70,8 @@ def factor(a: np.ndarray, lower: bool, clean: bool) -> int:
     result, info = lapack("potrf", a)(stored, lower=lower != flipped, clean=clean, overwrite_a=True)
     if result.ctypes.data != stored.ctypes.data:
         stored[...] = result
+    if info == 0 and np.isnan(a[-1, -1]):  # OpenBLAS takes a NaN for a pivot, LAPACK's own code does not
+        return int(np.isnan(np.diagonal(a)).argmax()) + 1
     return info
 
 
