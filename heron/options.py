@@ -27,6 +27,8 @@ _MATH_CLASSES = {
 SHAPE_CHECKS = ("runtime", "compile-time", "ignore")
 #: when block kernels are made
 TRITON = ("auto", "on", "off")
+#: when a GPU's copy engine fetches operands
+TMA = ("auto", "on", "off", "specialized")
 #: what the simulated GPU can look for
 SIM_CHECKS = ("races", "bounds", "uninit", "divergence")
 
@@ -106,6 +108,11 @@ class Options:
     graphs: bool = _field(True, "GPU programs run as CUDA graphs; off: every kernel by a call of its own")
     triton: str = _field(
         "auto", "products as block kernels with what is around them: where Triton is, always, never", TRITON
+    )
+    tma: str = _field(
+        "auto",
+        "operands of block kernels by a GPU's copy engine (sm_90 on): by model, wherever it can, never, with own warps",
+        TMA,
     )
     lock: str = _field("", "a file of choices measured on a device, by `heron tune` (docs/triton.md)")
     frozen: bool = _field(False, "what has to be chosen for a device and the lock file lacks is an error")

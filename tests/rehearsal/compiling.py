@@ -59,7 +59,7 @@ def learn(
         entry = program.kernels[name]
         kernel, count = _kernel(simulation, machine, name, use)
         assert (use.kernel.launch.grid, use.kernel.launch.block) == (entry.grid, entry.block)
-        image, run = program.images[entry.image], _runner(kernel, count, recorder)
+        image, run = program.images[entry.image], _runner(kernel, count, recorder, entry.scratch)
         for code in filter(None, (image.code, image.ptx)):
             recorder.known.learn(code, entry.symbol or name, count + entry.zeros, run)
 
@@ -72,9 +72,11 @@ def _kernel(simulation: Simulation, machine: GpuMachine, name: str, use: KernelU
     return kernel, len(kernel.arguments)
 
 
-def _runner(kernel: Runner, count: int, recorder: Recorder) -> Any:
+def _runner(kernel: Runner, count: int, recorder: Recorder, scratch: int) -> Any:
     def run(values: list[int]) -> None:
-        assert not any(values[count:]), "a kernel's scratch memory is null"
+        if scratch:
+            assert recorder.memory.room(values[count]) >= scratch, "a kernel's scratch memory is too small"
+        assert not any(values[count + bool(scratch) :]), "scratch memory that is not wanted is null"
         kernel([(address, recorder.memory.room(address)) for address in values[:count]])
 
     return run

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from heron.analysis.blocks.config import WHOLE, BlockConfig, Precision, power_of_two
+from heron.analysis.blocks.engine import ALIGNED, address_of, descriptor_of, has_engine
 from heron.analysis.blocks.tiling import Refusal, Tiling, holds_rows, split, used, whole_dims
 from heron.analysis.cost.estimate import clock_of
 from heron.analysis.indexing.hlo_maps import Index
@@ -29,6 +30,9 @@ SHARED_CACHE = 1.5
 BESIDE = 2
 #: flops of a function, and of other ops, on an element
 FUNCTION, PLAIN = 20.0, 1.0
+#: instructions of a thread for the address and the load of 16 bytes, which the copy engine saves, and seconds until a
+#: program has written a descriptor for it: both estimates
+ADDRESSES, DESCRIPTOR = 6.0, 5e-7
 #: elements a thread may hold of sums and rows: half its registers
 _HELD = 128
 #: rows of a matrix unit's smallest product
@@ -38,21 +42,26 @@ _TILES = (16, 32, 64, 128, 256)
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The config of a block kernel, the programs of its grid, and what the model says of it."""
+    """The config of a block kernel, the programs of its grid, and what the model says of it: ``seconds`` in all, and
+    those of its ``memory`` alone."""
 
     config: BlockConfig
     programs: int
     seconds: float
+    memory: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Freedom:
     """What a kernel may do beside the plain thing. ``steps``: go through rows in steps, ``online``: and that once;
-    ``parts``: multiply f32 as sums of parts that matrix units take."""
+    ``parts``: multiply f32 as sums of parts that matrix units take. ``engine``: let the copy engine fetch operands
+    where that is quicker (``auto``), wherever it can (``on``), also with warps of their own (``specialized``), or never
+    (``off``)."""
 
     steps: bool = False
     online: bool = False
     parts: bool = False
+    engine: str = "off"
 
 
 def plans(
@@ -82,6 +91,8 @@ def plans(
             return Refusal(beside[0], f"its elements do not follow the tiles of '{tiling.root.name}'")
     if not found:
         return Refusal(tiling.root, "no tiles of it fit into registers and shared memory")
+    if free.engine != "off" and has_engine(target):
+        found = [_with_engine(p, tiling, free.engine, target) for p in found]
     return sorted(found, key=lambda p: p.seconds)
 
 
@@ -208,8 +219,36 @@ def _plan(tiling: Tiling, config: BlockConfig, target: Target, passes: Mapping[I
         return None
     seconds = turns * (matrix + _elementwise(tiling, sizes, target, again) / min(turns, BESIDE))
     clock = clock_of(target)
-    seconds = clock.launch + max(seconds, _memory(tiling, sizes, programs, target, again))
-    return Plan(replace(config, stages=stages), programs, seconds)
+    memory = _memory(tiling, sizes, programs, target, again)
+    return Plan(replace(config, stages=stages), programs, clock.launch + max(seconds, memory), memory)
+
+
+def _with_engine(plan: Plan, tiling: Tiling, engine: str, target: Target) -> Plan:
+    """The plan with operands fetched by the copy engine; as it is where none can be, or where that is no quicker."""
+    sizes = _all_sizes(tiling, plan.config)
+    fetched = [_whole(way, tiling, sizes) * i.shape.element_type.byte_size for i, way in _fetched(tiling, sizes)]
+    turns = -(-plan.programs // target.cores)
+    addresses = sum(fetched) / ALIGNED * ADDRESSES / (target.flops_of("f32") / target.cores)
+    saved = turns * (addresses - len(fetched) * DESCRIPTOR) / min(turns, BESIDE)
+    least = clock_of(target).launch + plan.memory
+    seconds = max(least, plan.seconds - saved)
+    if not fetched or engine == "auto" and seconds >= plan.seconds:
+        return plan
+    config = replace(plan.config, tma=True)
+    if engine == "specialized" and prod(config.tiles) <= 128 * 128:
+        config = replace(config, warps=4, specialized=True)  # Triton 3.6 does it for no others on sm_90
+    return replace(plan, config=config, seconds=min(seconds, plan.seconds))  # being told to costs no fusion
+
+
+def _fetched(tiling: Tiling, sizes: tuple[int, ...]) -> Iterator[tuple[Instruction, Index]]:
+    """The operands of loops that the copy engine can fetch."""
+    for i, ways in tiling.values.items():
+        for way in ways if i.opcode == "parameter" or i not in tiling.inside else ():
+            stepped = any(tiling.variables[v].kind == "sum" and sizes[v] < tiling.variables[v].size for v in used(way))
+            if stepped:
+                (address,) = tiling.simplify((address_of(i, way),))
+                if not isinstance(descriptor_of(i, address, sizes.__getitem__), str):
+                    yield i, way
 
 
 def _rate(dot: Instruction, rows: int, columns: int, turns: int, target: Target, config: BlockConfig) -> float:

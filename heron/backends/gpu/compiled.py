@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from heron.backends.gpu.simulate import story
@@ -71,7 +72,15 @@ class CompiledGpu(CudaExecutable):
         images = [Image(code, self.sm, self.ptx.encode())] if self.ptx else []
         table = dict(self._table)
         for name, block in self.blocks.items():
-            table[name] = replace(table[name], image=len(images), shared=block.shared, zeros=block.scratch_pointers)
+            entry = table[name]
+            table[name] = replace(
+                entry,
+                image=len(images),
+                block=(32 * block.warps, 1, 1),
+                shared=block.shared,
+                zeros=block.scratch_pointers,
+                scratch=block.scratch * prod(entry.grid),
+            )
             images.append(Image(block.cubin, made_for(block.ptx), block.ptx.encode()))
         return GpuProgram(self._thunks, table, tuple(images), self.sm, self._graphs)
 

@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     TensorType,
     i32,
+    i64,
 )
 from xdsl.ir import Attribute, Dialect, Operation, ParametrizedAttribute, Region, SSAValue, TypeAttribute
 from xdsl.irdl import (
@@ -48,6 +49,14 @@ class PtrType(ParametrizedAttribute, TypeAttribute):
 
     name = "tt.ptr"
     pointee: Attribute
+
+
+@irdl_attr_definition
+class TensorDescType(ParametrizedAttribute, TypeAttribute):
+    """How a tile of a matrix is fetched by the machine's copy engine: `!tt.tensordesc<tensor<128x64xbf16>>`."""
+
+    name = "tt.tensordesc"
+    tile: TensorType
 
 
 def pointee(type_: Attribute) -> Attribute:
@@ -359,6 +368,91 @@ class StoreOp(IRDLOperation):
 
 
 @irdl_op_definition
+class MakeTensorDescriptorOp(IRDLOperation):
+    """A descriptor of the matrix at a pointer: rows and columns, and how many elements these are apart. What a tile has
+    outside is zeros."""
+
+    name = "tt.make_tensor_descriptor"
+    base = operand_def(PtrType)
+    sizes = var_operand_def()
+    strides = var_operand_def()
+    result = result_def(TensorDescType)
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(Pure())
+
+    def __init__(
+        self, base: SSAValue, sizes: Sequence[SSAValue], strides: Sequence[SSAValue], tile: TensorType
+    ) -> None:
+        super().__init__(operands=[[base], sizes, strides], result_types=[TensorDescType(tile)])
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.base)
+        for values in (self.sizes, self.strides):
+            printer.print_string(", [")
+            printer.print_list(values, printer.print_ssa_value)
+            printer.print_string("]")
+        assert isinstance(self.base.type, PtrType) and isinstance(self.result.type, TensorDescType)
+        printer.print_string(" : <")
+        printer.print_attribute(self.base.type.pointee)
+        printer.print_string(">, <")
+        printer.print_attribute(self.result.type.tile)
+        printer.print_string(">")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> MakeTensorDescriptorOp:
+        base = parser.parse_unresolved_operand()
+        lists = []
+        for _ in range(2):
+            parser.parse_punctuation(",")
+            lists.append(parser.parse_comma_separated_list(Parser.Delimiter.SQUARE, parser.parse_unresolved_operand))
+        parser.parse_punctuation(":")
+        with parser.in_angle_brackets():
+            element = parser.parse_type()
+        parser.parse_punctuation(",")
+        with parser.in_angle_brackets():
+            tile = parser.parse_type()
+        assert isinstance(tile, TensorType)
+        sizes, strides = ([parser.resolve_operand(n, t) for n in x] for x, t in zip(lists, (i32, i64), strict=True))
+        return cls(parser.resolve_operand(base, PtrType(element)), sizes, strides, tile)
+
+
+@irdl_op_definition
+class DescriptorLoadOp(IRDLOperation):
+    """The tile of a descriptor's matrix that begins at a row and a column."""
+
+    name = "tt.descriptor_load"
+    descriptor = operand_def(TensorDescType)
+    places = var_operand_def()
+    result = result_def(TensorType)
+    traits = traits_def(Pure())
+
+    def __init__(self, descriptor: SSAValue, places: Sequence[SSAValue]) -> None:
+        assert isinstance(descriptor.type, TensorDescType)
+        super().__init__(operands=[descriptor, places], result_types=[descriptor.type.tile])
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.descriptor)
+        printer.print_string("[")
+        printer.print_list(self.places, printer.print_ssa_value)
+        printer.print_string("] : ")
+        printer.print_attribute(self.descriptor.type)
+        printer.print_string(" -> ")
+        printer.print_attribute(self.result.type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> DescriptorLoadOp:
+        name = parser.parse_unresolved_operand()
+        places = parser.parse_comma_separated_list(Parser.Delimiter.SQUARE, parser.parse_unresolved_operand)
+        parser.parse_punctuation(":")
+        descriptor = parser.resolve_operand(name, parser.parse_type())
+        parser.parse_punctuation("->")
+        parser.parse_type()
+        return cls(descriptor, [parser.resolve_operand(n, i32) for n in places])
+
+
+@irdl_op_definition
 class DotOp(IRDLOperation):
     """`a @ b + c`, in the types as they are, or with f32 as sums of parts that matrix units take."""
 
@@ -465,10 +559,12 @@ Triton = Dialect(
         AddPtrOp,
         LoadOp,
         StoreOp,
+        MakeTensorDescriptorOp,
+        DescriptorLoadOp,
         DotOp,
         ReduceOp,
         ReduceReturnOp,
         ExternElementwiseOp,
     ],
-    [PtrType],
+    [PtrType, TensorDescType],
 )

@@ -16,8 +16,9 @@ from heron.targets.triton import missing
 class BlockCode:
     """A block kernel as machine code, and how it is launched.
 
-    ``shared``: bytes of dynamic shared memory. Behind the kernel's own arguments come ``scratch_pointers`` more, which
-    are null: the kernel uses no scratch memory.
+    ``warps``: of 32 threads, those that only give the copy engine work included. ``shared``: bytes of dynamic shared
+    memory. Behind the kernel's own arguments come ``scratch_pointers`` more: the first is memory for the descriptors of
+    the copy engine, ``scratch`` bytes for each program of the grid, null when that is 0; others are null.
     """
 
     name: str
@@ -26,6 +27,7 @@ class BlockCode:
     warps: int
     shared: int
     scratch_pointers: int = 2
+    scratch: int = 0
 
 
 def compile_block(text: str, name: str, config: BlockConfig, sm: str) -> BlockCode:
@@ -53,9 +55,10 @@ def compile_block(text: str, name: str, config: BlockConfig, sm: str) -> BlockCo
             why = str(error).strip() or type(error).__name__
             raise HeronError("GEN016", f"Triton refuses block kernel '{name}'", why=why) from error
     facts = made.metadata
-    if facts.global_scratch_size or facts.profile_scratch_size:
-        raise HeronError("GEN016", f"block kernel '{name}' wants scratch memory", why="heron gives it none")
-    return BlockCode(name, made.asm["ptx"], made.asm["cubin"], facts.num_warps, facts.shared)
+    scratch = facts.global_scratch_size
+    if facts.profile_scratch_size or scratch and not config.tma:
+        raise HeronError("GEN016", f"block kernel '{name}' wants scratch memory", why="only descriptors are given it")
+    return BlockCode(name, made.asm["ptx"], made.asm["cubin"], facts.num_warps, facts.shared, scratch=scratch)
 
 
 def versions() -> str:

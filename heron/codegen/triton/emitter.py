@@ -12,13 +12,25 @@ from dataclasses import dataclass
 from math import prod
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType, ModuleOp, f32, i1, i8, i32, i64
+from xdsl.dialects.builtin import (
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    ModuleOp,
+    UnitAttr,
+    f32,
+    i1,
+    i8,
+    i32,
+    i64,
+)
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from heron.analysis.blocks.config import WHOLE, BlockConfig, power_of_two
+from heron.analysis.blocks.engine import address_of, descriptor_of
 from heron.analysis.blocks.tiling import Tiling, factor_index, holds_rows, split, used, whole_dims
 from heron.analysis.indexing.expr import Add, Const, Dim, Expr, FloorDiv, Mod, Mul
-from heron.analysis.indexing.hlo_maps import Index, linearize, memory_sizes, moves_elements, operand_index, to_memory
+from heron.analysis.indexing.hlo_maps import Index, moves_elements, operand_index
 from heron.analysis.indexing.map import Constraint
 from heron.analysis.indexing.simplify import Simplifier, linear_terms, simplifier
 from heron.codegen.dialects.triton import (
@@ -39,6 +51,7 @@ from heron.codegen.elemental.convert import convert
 from heron.codegen.elemental.floats import narrow, widen
 from heron.codegen.heroes.base import Fusion
 from heron.codegen.mlir_types import compute_type, scalar_type
+from heron.codegen.triton.engine import fetch
 from heron.codegen.triton.lift import Scalars, lift, no_form, replay
 from heron.codegen.triton.tiles import Axis, Tile, TileBuilder
 from heron.hlo import types
@@ -57,13 +70,15 @@ SHORTEST = 32
 class Position:
     """Where along a dimension of ``size`` elements a program is: a scalar, or a tile on the axis of the same number.
 
-    ``whole``: the tile holds the dimension. ``exact``: no element of a tile lies outside.
+    ``whole``: the tile holds the dimension. ``exact``: no element of a tile lies outside. ``start``: the first element,
+    when that is not 0.
     """
 
     size: int
     tile: Tile
     whole: bool = False
     exact: bool = True
+    start: SSAValue | None = None
 
 
 class BlockEmitter:
@@ -80,6 +95,8 @@ class BlockEmitter:
         self.positions: list[Position] = []
         self._simplifier: Simplifier = simplifier(())
         self._values: dict[object, Tile] = {}
+        #: operands of loops that the copy engine was to fetch, and why it does not, empty where it does
+        self.engine: dict[Instruction, str] = {}
         self._inside = frozenset(fusion.computation.instructions)
         # the result that tiles are of: the largest, for others are what is reduced for it
         self.main = max((o.instruction for o in fusion.outputs), key=lambda i: i.shape.num_elements)
@@ -162,7 +179,7 @@ class BlockEmitter:
             value = Tile(b.op(MakeRangeOp, (), b.type_of((n,), i32), bounds), (n,))
             if base is not None:
                 value = b.each(arith.AddiOp, value, Tile(base))
-        self.positions.append(Position(size, value, tile >= size and tile > 1, size % tile == 0))
+        self.positions.append(Position(size, value, tile >= size and tile > 1, size % tile == 0, base))
         # a tile stays one, even if only its first place is wanted
         self._simplifier = simplifier(tuple((0, max(p.size - 1, len(p.tile.axes))) for p in self.positions))
         return Dim(n) if size > 1 or tile > 1 else Const(0)
@@ -220,8 +237,7 @@ class BlockEmitter:
 
     # -- memory --------------------------------------------------------------------------------------------------------
     def _address(self, pointer: SSAValue, i: Instruction, index: Index) -> Tile:
-        e = self._simplifier.simplify(linearize(to_memory(i.shape, index), memory_sizes(i.shape)))
-        terms, constant = linear_terms(e)
+        terms, constant = linear_terms(self._simplifier.simplify(address_of(i, index)))
         scalars = [a for a in terms if not self._axes([a])]
         fixed: Expr = Const(constant)
         for atom in scalars:
@@ -262,6 +278,8 @@ class BlockEmitter:
         return self.b.each(arith.CmpiOp, a, other, element=i1, properties=properties)
 
     def _load(self, i: Instruction, index: Index, guard: Guard) -> Tile:
+        if self.config.tma and len(self.b.blocks) > 1 and (tile := self._fetched(i, index, guard)) is not None:
+            return tile
         b, address, mask = self.b, self._address(self.pointers[i], i, index), self._mask(index, guard)
         stored = _stored(i.shape.element_type)
         axes = b.ordered([*address.axes, *(mask.axes if mask else ())])
@@ -278,6 +296,23 @@ class BlockEmitter:
             found = b.known[level][key] = op.result
         value = Tile(found, axes)
         return self._compare("ne", value, 0) if i.shape.element_type is PRED else value
+
+    def _fetched(self, i: Instruction, index: Index, guard: Guard) -> Tile | None:
+        """A tile of a loop by the copy engine; None, with the reason kept, where it has no descriptor."""
+        found = descriptor_of(i, self._simplifier.simplify(address_of(i, index)), lambda n: self.b.axes[n].size)
+        if guard:
+            found = "an edge of a concatenation lies inside its tile"
+        elif not isinstance(found, str) and self._level((found.base,)) > 0:
+            found = "where it begins changes in the loop"
+        self.engine[i] = found if isinstance(found, str) else ""
+        if isinstance(found, str):
+            return None
+        pointer = self.pointers[i]
+        if found.base != Const(0):
+            pointer = self.b.op(AddPtrOp, (pointer, self.place(found.base).value))
+        sides = [(n, self.positions[n].size, self.positions[n].start) for n in (found.rows, found.columns)]
+        tile = fetch(self.b, pointer, _stored(i.shape.element_type), found.stride, sides)
+        return self._compare("ne", tile, 0) if i.shape.element_type is PRED else tile
 
     def _store(self, value: Tile, pointer: SSAValue, i: Instruction, index: Index) -> None:
         b = self.b
@@ -463,6 +498,8 @@ class BlockEmitter:
         """A loop over a dimension of `size` in steps; what it carries at its end."""
         low, high, by = (self.b.integer(v) for v in (0, -(-size // step) * step, step))
         loop = scf.ForOp(low, high, by, [s.value for s in starts], Region(body))
+        if self.config.specialized:
+            loop.attributes["tt.warp_specialize"] = UnitAttr()
         self.b.add(loop)
         return [Tile(v, s.axes) for v, s in zip(loop.results, starts, strict=True)]
 

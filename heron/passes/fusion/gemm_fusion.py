@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from heron import targets
-from heron.analysis.blocks.cost import Plan, plans
+from heron.analysis.blocks.cost import Freedom, Plan, plans
 from heron.analysis.blocks.tiling import Refusal, Tiling
 from heron.analysis.cost.estimate import clock_of
 from heron.hlo.computation import Computation
@@ -81,13 +81,14 @@ class GemmFusion(Pass):
         if why_not:
             ctx.decide(False, why_not, subject=dot.name)
             return False
-        found, refused = self._candidates(dot, c, target, even_alone=is_asked(ctx))
+        free = Freedom(engine=ctx.options.tma)
+        found, refused = self._candidates(dot, c, target, free, even_alone=is_asked(ctx))
         if not found:
             ctx.decide(False, refused or "nothing around it can be taken in", subject=dot.name)
             return False
         apart = found[-1].apart
         best, seconds = min(((x, _total(x, found[-1], target)) for x in found), key=lambda pair: pair[1])
-        parts, in_parts = _in_parts(dot, found[0], found[-1], target)
+        parts, in_parts = _in_parts(dot, found[0], found[-1], target, free)
         if parts is not None:
             clearly = in_parts * LEAD < min(seconds, apart)
             why = f"its sum in {parts.plan.config.split} parts, and a kernel that adds them"
@@ -112,7 +113,7 @@ class GemmFusion(Pass):
         return True
 
     def _candidates(
-        self, dot: Instruction, c: Computation, target: Target, even_alone: bool
+        self, dot: Instruction, c: Computation, target: Target, free: Freedom, even_alone: bool
     ) -> tuple[list[_Candidate], str]:
         """The fusions there could be, by growing root, or why there is none. ``even_alone``: of the product by itself,
         too, at which the model finds the library quicker."""
@@ -123,7 +124,7 @@ class GemmFusion(Pass):
             members = self._with_operands(root, behind)
             if len(members) == 1 and not even_alone:
                 continue
-            weighed = _weigh(root, members, target)
+            weighed = _weigh(root, members, target, free)
             if isinstance(weighed, Refusal):
                 refused = f"'{weighed.instruction.name}': {weighed.why}"
             else:
@@ -183,12 +184,14 @@ def _total(x: _Candidate, last: _Candidate, target: Target) -> float:
     return x.plan.seconds + rest(last.root, last.members - x.members, clock_of(target))
 
 
-def _in_parts(dot: Instruction, first: _Candidate, last: _Candidate, target: Target) -> tuple[_Candidate | None, float]:
+def _in_parts(
+    dot: Instruction, first: _Candidate, last: _Candidate, target: Target, free: Freedom
+) -> tuple[_Candidate | None, float]:
     """A product whose operands are computed as it needs them, its sum in parts, and the seconds until the readers of
     the last candidate's root have that. Plain products are left to libraries, which cut sums themselves."""
     if first.root is not dot or all(o not in first.members or o.opcode in FREE for o in dot.operands):
         return None, 0.0
-    ways = plans_in_parts(dot, first.members, target)
+    ways = plans_in_parts(dot, first.members, target, free)
     if not ways:
         return None, 0.0
     clock, behind = clock_of(target), last.members - first.members
@@ -199,11 +202,11 @@ def _in_parts(dot: Instruction, first: _Candidate, last: _Candidate, target: Tar
     return _Candidate(dot, first.members, plan, first.apart), seconds + done
 
 
-def _weigh(root: Instruction, members: set[Instruction], target: Target) -> _Candidate | Refusal:
+def _weigh(root: Instruction, members: set[Instruction], target: Target, free: Freedom) -> _Candidate | Refusal:
     tiling = Tiling(root, members)
     if tiling.refusals:
         return tiling.refusals[0]
-    found = plans(tiling, target)
+    found = plans(tiling, target, free)
     if isinstance(found, Refusal):
         return found
     return _Candidate(root, members, found[0], seconds_apart(root, members, target))

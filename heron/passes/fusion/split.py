@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from heron.analysis.blocks.cost import Plan, plans
+from heron.analysis.blocks.cost import Freedom, Plan, plans
 from heron.analysis.blocks.tiling import Refusal, Tiling
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
@@ -75,7 +75,9 @@ def added(product: Instruction, dot: Instruction) -> Instruction:
 # -- what it costs -----------------------------------------------------------------------------------------------------
 
 
-def plans_in_parts(dot: Instruction, members: set[Instruction], target: Target, most: int = 1) -> list[Plan]:
+def plans_in_parts(
+    dot: Instruction, members: set[Instruction], target: Target, free: Freedom | None = None, most: int = 1
+) -> list[Plan]:
     """The quickest ways to compute a product in parts, with what is before it: `most` for each number of parts. Their
     seconds are without the sum of the parts; empty when whole sums keep the cores busy."""
     found: list[Plan] = []
@@ -84,7 +86,7 @@ def plans_in_parts(dot: Instruction, members: set[Instruction], target: Target, 
         product = in_parts(_alone(dot, before), parts)
         assert product.parent is not None
         tiling = Tiling(product, frozenset(product.parent.instructions))
-        ways = [] if tiling.refusals else plans(tiling, target)
+        ways = [] if tiling.refusals else plans(tiling, target, free)
         if not isinstance(ways, Refusal):
             found += [replace(w, config=replace(w.config, split=parts)) for w in ways[:most]]
     return found

@@ -353,6 +353,8 @@ class Loaded:
             case KernelThunk():
                 k = self.program.kernels[thunk.kernel]
                 function, zeros = self._functions[thunk.kernel], [0] * k.zeros
+                if k.scratch:  # launches of one kernel may run side by side
+                    zeros[0] = self._held.keep(k.scratch)
                 return Kernel(self.driver, function, k.grid, k.block, thunk.args, zeros, k.shared)
             case CopyThunk():
                 return Copy(self.driver, thunk.origin, thunk.target, self.device.context)

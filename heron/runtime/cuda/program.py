@@ -16,8 +16,8 @@ class KernelEntry:
     """How one kernel is launched.
 
     ``image``: which of the program's images has it, under ``symbol``. ``outputs``: the arguments it writes. ``shared``:
-    bytes of shared memory asked for at launch. ``zeros``: pointers it takes after its arguments and does not use.
-    ``story``: its HLO, for messages.
+    bytes of shared memory asked for at launch. ``zeros``: pointers it takes after its arguments and does not use;
+    the first is to ``scratch`` bytes, if any, of the launch's own. ``story``: its HLO, for messages.
     """
 
     name: str
@@ -28,6 +28,7 @@ class KernelEntry:
     symbol: str = ""
     shared: int = 0
     zeros: int = 0
+    scratch: int = 0
     story: str = ""
 
 

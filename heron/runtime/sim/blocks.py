@@ -35,6 +35,15 @@ class Pointers:
     offsets: np.ndarray
 
 
+@dataclass(frozen=True, slots=True)
+class Descriptor:
+    """A matrix in an argument: where it begins, its rows and columns, and elements from one to the next."""
+
+    base: Pointers
+    sizes: tuple[np.ndarray, np.ndarray]
+    strides: tuple[np.ndarray, np.ndarray]
+
+
 class BlockKernel:
     """A block kernel, ready to launch on ``programs`` programs."""
 
@@ -91,6 +100,8 @@ class _Run:
                     results = [self.numbers]
                 case "tt.load":
                     results = [self.load(op, *given)]
+                case "tt.descriptor_load":
+                    results = [self.fetch(op, *given)]
                 case "tt.store":
                     results = []
                     self.store(op, *given)
@@ -125,6 +136,16 @@ class _Run:
         offsets, mask = self._inside(op, at, mask)
         found = self.arrays[at.argument][offsets]
         return found if mask is None else np.where(mask, found, other)
+
+    def fetch(self, op: Op, d: Descriptor, row: np.ndarray, column: np.ndarray) -> np.ndarray:
+        """A tile of a matrix by its descriptor: what lies outside the matrix is 0."""
+        offsets, mask = d.base.offsets.reshape(-1, 1, 1), np.ones((1, 1, 1), bool)
+        for n, first in enumerate((row, column)):
+            places = first.reshape(-1, 1) + np.arange(op.shape[n])
+            places = places[:, :, None] if n == 0 else places[:, None, :]
+            offsets = offsets + places * d.strides[n].reshape(-1, 1, 1)
+            mask = mask & (places >= 0) & (places < d.sizes[n].reshape(-1, 1, 1))
+        return self.load(op, Pointers(d.base.argument, offsets), mask, self.arrays[d.base.argument].dtype.type(0))
 
     def store(self, op: Op, at: Pointers, value: np.ndarray, mask: np.ndarray | None = None) -> None:
         offsets, mask = self._inside(op, at, mask)
@@ -341,6 +362,7 @@ _OPS: dict[str, Callable[..., Any]] = {
     "tt.expand_dims": _move(lambda op, x: np.expand_dims(x, op.number("axis") + 1)),
     "tt.broadcast": _move(lambda op, x: np.broadcast_to(x, (len(x), *op.shape))),
     "tt.trans": _move(lambda op, x: x.transpose(0, *[int(n) + 1 for n in op.attributes["order"].split(",")])),
+    "tt.make_tensor_descriptor": lambda _, p, m, n, by_row, by_column: Descriptor(p, (m, n), (by_row, by_column)),
     "tt.addptr": lambda _, p, x: Pointers(p.argument, p.offsets + x),
     "tt.dot": _dot,
     "tt.bitcast": _bitcast,
@@ -391,4 +413,4 @@ _OPS: dict[str, Callable[..., Any]] = {
     "arith.fptoui": _to_unsigned,
 }
 #: ops that a run does itself
-_OF_RUN = frozenset({"tt.get_program_id", "tt.load", "tt.store", "scf.for", "tt.reduce"})
+_OF_RUN = frozenset({"tt.get_program_id", "tt.load", "tt.store", "tt.descriptor_load", "scf.for", "tt.reduce"})

@@ -82,7 +82,7 @@ def read(text: str) -> Text:
         elif line.startswith("})"):  # the types of a combination stand behind it
             stack.pop()
             stack[-1].ops[-1].element, stack[-1].ops[-1].shape = type_of(line)
-        elif line == "}" and stack:
+        elif line.startswith("}") and not line.startswith("})") and stack:  # what a loop is told stands behind it
             stack.pop()
         elif line and line not in ("}", "builtin.module {", "module {"):
             _read_op(line, number, stack)
@@ -119,6 +119,8 @@ def _loop(rest: str) -> tuple[list[str], Body]:
 def type_of(text: str) -> tuple[str, tuple[int, ...]]:
     """Element type and shape of the last type in a text: of pointers, what they point to."""
     last = re.split(r" -> | to |, | \* |: ", text)[-1].strip("() {")
+    if last.startswith("<tensor<"):  # of a descriptor, its tile
+        last = last[1:-1]
     if last.startswith("tensor<"):
         last = last[len("tensor<") : -1]
     *dims, element = last.split("x") if last[:1].isdigit() else [last]

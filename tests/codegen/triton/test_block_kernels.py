@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -95,10 +97,11 @@ CASES = {
 }
 
 
+@pytest.mark.parametrize("tma", [False, True])
 @pytest.mark.parametrize("name", CASES)
-def test_values(name: str) -> None:
+def test_values(name: str, tma: bool) -> None:
     body, config = CASES[name]
-    check_equal(program(body), config)
+    check_equal(program(body), replace(config, tma=tma))
 
 
 ATTENTION = """
@@ -145,13 +148,15 @@ TILES = st.sampled_from([16, 32, 64])
 @given(
     m=SIZES, n=SIZES, k=st.integers(1, 300), tiles=st.tuples(TILES, TILES), step=st.sampled_from([32, 64]),
     lhs_k_first=st.booleans(), rhs_k_last=st.booleans(), scaled=st.booleans(), turned=st.booleans(),
-    seed=st.integers(0, 9),
+    tma=st.booleans(), even=st.booleans(), seed=st.integers(0, 9),
 )  # fmt: skip
 def test_any_sizes(
     m: int, n: int, k: int, tiles: tuple[int, int], step: int, lhs_k_first: bool, rhs_k_last: bool, scaled: bool,
-    turned: bool, seed: int,
+    turned: bool, tma: bool, even: bool, seed: int,
 ) -> None:  # fmt: skip
-    """Sizes that no tile divides, operands either way round, with ops before and behind."""
+    """Sizes that no tile divides, operands either way round, with ops before and behind, by the copy engine or not."""
+    if even:  # rows are as far apart as the engine wants them
+        m, n, k = 16 * m, 16 * n, -(-k // 16) * 16
     lhs, rhs = (f"{k},{m}" if lhs_k_first else f"{m},{k}"), (f"{n},{k}" if rhs_k_last else f"{k},{n}")
     lines = [f"x = s8[{lhs}] parameter(0)", f"a = bf16[{lhs}] convert(x)", f"y = bf16[{rhs}] parameter(1)"]
     b = "y"
@@ -164,7 +169,7 @@ def test_any_sizes(
     lines.append(
         f"ROOT r = f32[{n},{m}] transpose(d), dimensions={{1,0}}" if turned else f"ROOT r = f32[{m},{n}] negate(d)"
     )
-    check_equal(program("\n".join(lines)), BlockConfig(tiles, step), seed)
+    check_equal(program("\n".join(lines)), BlockConfig(tiles, step, tma=tma), seed)
 
 
 def test_what_has_no_form() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -28,6 +30,13 @@ PRODUCT = """
   s = bf16[512,512] add(d, bb)
   ROOT t = bf16[512,512] tanh(s)
 """
+
+
+SMALL = PRODUCT.replace("1024", "160").replace("512", "48")
+
+TEXTS = {
+    "descriptors": (SMALL, BlockConfig((32, 32), 32, warps=4, stages=2, tma=True)),
+}
 
 
 def text_of(body: str, config: BlockConfig) -> str:
@@ -74,8 +83,37 @@ def test_without_triton(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_text(golden: object) -> None:
     """The whole kernel of a small product, as Triton reads it."""
-    from pathlib import Path
-
     config = BlockConfig((32, 32), 32, warps=4, stages=2)
-    body = PRODUCT.replace("1024", "160").replace("512", "48")
-    golden(Path(__file__).parent / "product.ttir", text_of(body, config))  # type: ignore[operator]
+    golden(Path(__file__).parent / "product.ttir", text_of(SMALL, config))  # type: ignore[operator]
+
+
+@needs_triton
+@pytest.mark.parametrize(("warps", "specialized"), [(8, False), (4, True)])
+def test_copy_engine(warps: int, specialized: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Operands by descriptors, which lie in memory of the program's own; warps that do nothing else when asked for."""
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    config = BlockConfig((128, 128), 64, warps=warps, stages=3, tma=True, specialized=specialized)
+    code = compile_block(text_of(PRODUCT, config), "k", config, "sm_90")
+    assert "cp.async.bulk.tensor.2d.shared::cluster.global" in code.ptx and "wgmma.mma_async" in code.ptx
+    assert code.scratch == 2 * 128  # a descriptor has 128 bytes
+    assert ("setmaxnreg" in code.ptx) == specialized == (code.warps > warps)
+    if (disassembler := _tool("nvdisasm")) is not None:
+        (tmp_path / "k.cubin").write_bytes(code.cubin)
+        done = subprocess.run([disassembler, tmp_path / "k.cubin"], capture_output=True, text=True, check=True)
+        assert "UTMALDG.2D" in done.stdout and "HGMMA" in done.stdout
+
+
+def _tool(name: str) -> Path | None:
+    """A program that comes with Triton."""
+    from importlib.util import find_spec
+
+    found = find_spec("triton")
+    path = Path(found.origin).parent / "backends" / "nvidia" / "bin" / name if found and found.origin else Path()
+    return path if path.is_file() else None
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_texts(name: str, golden: object) -> None:
+    """Kernels of other operands and other ways, as Triton reads them."""
+    body, config = TEXTS[name]
+    golden(Path(__file__).parent / "texts" / f"{name}.ttir", text_of(body, config))  # type: ignore[operator]

@@ -57,6 +57,38 @@ def test_a_program_with_a_block_kernel_runs(monkeypatch: pytest.MonkeyPatch, tmp
 
 
 @needs_triton
+def test_the_copy_engines_descriptors_have_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
+    """128 bytes for each of two, in each program of the grid, for every launch of the kernel its own."""
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    text = """
+HloModule m
+ENTRY e {
+  x = s8[64,256] parameter(0)
+  y = s8[64,256] parameter(1)
+  w = bf16[256,64] parameter(2)
+  v = bf16[256,64] parameter(3)
+  c = bf16[64,256] convert(x)
+  d = bf16[64,64] dot(c, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  m = bf16[64,64] negate(d)
+  f = bf16[64,256] convert(y)
+  e = bf16[64,64] dot(f, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  n = bf16[64,64] negate(e)
+  ROOT t = (bf16[64,64], bf16[64,64]) tuple(m, n)
+}
+"""
+    module = parse(text)
+    rng = np.random.default_rng(0)
+    arrays = [rng.integers(-4, 5, p.shape.dims).astype(p.shape.element_type.dtype) for p in module.entry.parameters]
+    with rehearsed() as recorder:
+        executable = compile(module, recorder, options=Options(triton="on", tma="on"))
+        (entry,) = executable.program.kernels.values()
+        assert entry.scratch == 256 * entry.grid[0] and b"cp.async.bulk.tensor" in executable.program.images[-1].ptx
+        got = executable(*arrays)
+    for g, w in zip(got, evaluate(module, *arrays), strict=True):
+        np.testing.assert_array_equal(np.asarray(g, np.float32), np.asarray(w, np.float32))
+
+
+@needs_triton
 @pytest.mark.parametrize("name", ["flax_transformer", "matmul_bf16_gelu"])
 def test_whole_programs_have_machine_code(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
     """A sample of what `python -m benchmarks.cubins` does with every program."""
