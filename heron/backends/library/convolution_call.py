@@ -41,19 +41,28 @@ def convolution_call(lowering: Lowering, i: Instruction) -> list[Thunk]:
 
     def describe(arrays: tuple) -> Descriptor:
         given = config.activation, config.scale, config.side_scale, config.leak, max(config.algorithm, -1)
-        return Descriptor(arrays, *facts, operands, i.feature_group_count, *given)
+        side_by_side = arrays[0].dims[-1] if conv.in_groups(i) else 1
+        return Descriptor(arrays, *facts, operands, i.feature_group_count, *given, side_by_side)
 
     return library_call(lowering, i, describe, routine)
 
 
 def _need_order(i: Instruction) -> None:
-    """Raise GEN013 unless arrays lie as batch, space, features, and filters as output, space, input features."""
+    """Raise GEN013 unless arrays lie as batch, space, features, and filters as output, space, input features; or with
+    features in groups as batch, groups, space, features of a group."""
     d = i.dim_labels
     orders = {
         "input": (d.input_batch, *d.input_spatial, d.input_feature),
         "kernel": (d.kernel_output, *d.kernel_spatial, d.kernel_input),
         "output": (d.output_batch, *d.output_spatial, d.output_feature),
     }
+    if conv.in_groups(i):
+        last = i.operands[0].shape.rank - 1
+        orders = {
+            "input": (d.input_batch, d.input_feature, *d.input_spatial, last),
+            "kernel": (d.kernel_output, d.kernel_input, *d.kernel_spatial, last),
+            "output": (d.output_batch, d.output_feature, *d.output_spatial, last),
+        }
     result = (i.shape.tuple_shapes or (i.shape,))[0]
     x, w = (o.shape for o in i.operands[:2])
     found = {

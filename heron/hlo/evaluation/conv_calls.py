@@ -42,7 +42,12 @@ def compute(
     shape: Shape,
     operands: tuple[np.ndarray, ...],
 ) -> np.ndarray:
-    """The result of a call, of that shape: computed wide, rounded once; integers saturate."""
+    """The result of a call, of that shape: computed wide, rounded once; integers saturate.
+
+    Arrays with one dimension more than ``dims`` names have the features of a group there, the last.
+    """
+    if len(shape.dims) > 2 + len(dims.output_spatial):
+        return _of_groups(call, given, window, dims, shape, operands)
     x, w, *more = operands
     t = shape.element_type
     is_integer = x.dtype.kind in "iu" or x.dtype.name in ("int4", "uint4")
@@ -63,6 +68,24 @@ def compute(
             value = value + given.side_scale * more[1].astype(np.float64)
         value = value + more[0].astype(np.float64).reshape(sizes)
     return _settled(activated(value, given), t)
+
+
+def _of_groups(
+    call: str, given: ConvConfig, window: Window, dims: ConvDims, shape: Shape, operands: tuple[np.ndarray, ...]
+) -> np.ndarray:
+    """Of arrays whose features are in groups: the same of arrays that have them together."""
+    features = dims.input_feature, dims.kernel_input, -1, dims.output_feature
+    whole = [x if at < 0 else _together(x, at) for x, at in zip(operands, features, strict=False)]
+    at, width = dims.output_feature, shape.dims[-1]
+    sizes = [n * width if d == at else n for d, n in enumerate(shape.dims[:-1])]
+    found = compute(call, given, window, dims, 1, shape.with_dims(tuple(sizes)), tuple(whole))
+    return np.moveaxis(found.reshape(*sizes[:at], sizes[at] // width, width, *sizes[at + 1 :]), at + 1, -1)
+
+
+def _together(x: np.ndarray, at: int) -> np.ndarray:
+    """Features of groups, in the last dimension, behind their groups in dimension `at`."""
+    moved = np.moveaxis(x, -1, at + 1)
+    return moved.reshape(*x.shape[:at], -1, *x.shape[at + 1 : -1])
 
 
 def activated(x: np.ndarray, given: ConvConfig) -> np.ndarray:

@@ -2,7 +2,8 @@
 
 ``window`` and ``dim_labels`` are those of the convolution forward, also of calls for its derivatives. Operands:
 forward (input, filter); with epilogue (input, filter, bias, and where its scale is not 0 a side input); the input's
-derivative (result's, filter); the filter's derivative (input, result's). Results: the array, workspace.
+derivative (result's, filter); the filter's derivative (input, result's). Results: the array, workspace. Features may
+be in groups (cuDNN's NCHW_VECT_C): then the last dimension, which ``dim_labels`` do not name, is those of a group.
 """
 
 from __future__ import annotations
@@ -46,6 +47,11 @@ class ConvConfig:
             "leakyrelu_alpha": config.plain(self.leak),
         }
         return config.write(_MEMBER, given)
+
+
+def in_groups(i: Instruction) -> bool:
+    """Whether arrays have one dimension more than ``dim_labels`` names: features side by side, the others outside."""
+    return i.operands[0].shape.rank > 2 + len(i.dim_labels.input_spatial)
 
 
 def read(i: Instruction) -> ConvConfig:

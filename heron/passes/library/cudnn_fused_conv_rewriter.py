@@ -103,7 +103,7 @@ class CudnnFusedConvRewriter(Pass):
         changed = False
         for c in module.computations_to_rewrite():
             for i in [i for i in c.instructions if i.opcode == "custom-call"]:
-                if i.custom_call_target not in (conv.FORWARD, conv.FUSED) or i.parent is not c:
+                if i.custom_call_target not in (conv.FORWARD, conv.FUSED) or i.parent is not c or conv.in_groups(i):
                     continue
                 if not ctx.may_fire("follow", _HERE, i):
                     return changed

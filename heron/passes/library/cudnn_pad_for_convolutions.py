@@ -58,7 +58,7 @@ class CudnnPadForConvolutions(Pass):
         for c in module.computations_to_rewrite():
             for i in [i for i in c.instructions if i.opcode == "custom-call" and i.custom_call_target in conv.TARGETS]:
                 multiple = _MULTIPLES.get(i.operands[0].shape.element_type)
-                if multiple is None or i.feature_group_count > 1:
+                if multiple is None or i.feature_group_count > 1 or conv.in_groups(i):
                     continue
                 wanted = _wanted(i, multiple)
                 if wanted == [x.dims for x in _arrays(i)] or not _is_worth_it(i, wanted, multiple, ctx):

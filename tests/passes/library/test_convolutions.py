@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+
+import numpy as np
 import pytest
 
 from heron import Options, targets
+from heron.backends import compile
+from heron.hlo.evaluator import evaluate
 from heron.hlo.library import conv
 from heron.hlo.module import Module
 from heron.hlo.text import parse
@@ -231,3 +236,38 @@ def test_the_algorithm_that_takes_all_is_noted() -> None:
     assert registry.get("conv-algorithm-picker").run(module, ctx)
     (call,) = [i for i in module.instructions() if i.opcode == "custom-call"]
     assert conv.read(call).algorithm == 1 and ctx.trace.decisions[-1].object == "cudnn 1"
+
+
+@pytest.mark.parametrize("machine", ["sm_60", "sm_70", "sm_90"])
+def test_features_side_by_side(machine: str) -> None:
+    """Values stay, also of a bias and a side input; the program runs as it is."""
+    text = """
+HloModule m
+
+ENTRY main {
+  x = s8[2,5,5,32] parameter(0)
+  w = s8[32,3,3,32] parameter(1)
+  bias = f32[32] parameter(2)
+  side = s8[2,3,3,32] parameter(3)
+  c = (s8[2,3,3,32], u8[0]) custom-call(x, w, bias, side), window={size=3x3}, dim_labels=b01f_o01i->b01f,
+    custom_call_target="__cudnn$convBiasActivationForward", backend_config={"cudnn_conv_backend_config":{"activation_mode":"kRelu","conv_result_scale":0.01,"side_input_scale":0.5}}
+  ROOT r = s8[2,3,3,32] get-tuple-element(c), index=0
+}
+"""  # noqa: E501
+    module = parse(text, verify=True)
+    before = ValueCheck(module)
+    ctx = PassContext(target=dataclasses.replace(targets.get("sm_90"), machine=machine))
+    changed = registry.get("cudnn-vectorize-convolutions").run(module, ctx)
+    verify(module)
+    before.after("cudnn-vectorize-convolutions", module)
+    assert changed == (machine != "sm_60")
+    assert not registry.get("cudnn-vectorize-convolutions").run(module, ctx)
+    if not changed:
+        assert "no multiples of 4 on sm_60" in ctx.trace.decisions[-1].reason
+        return
+    assert ctx.trace.decisions[-1].reason == "its features are side by side already"
+    executable = compile(module, "sim:sm_90")
+    inputs = [np.random.default_rng(2).integers(-9, 9, p.shape.dims) for p in module.entry.parameters]
+    arrays = [x.astype(p.shape.element_type.dtype) for x, p in zip(inputs, module.entry.parameters, strict=True)]
+    np.testing.assert_array_equal(executable(*arrays), evaluate(parse(text), *arrays)[0])
+    assert f"side_by_side={4 if machine == 'sm_70' else 32}" in executable.stage("thunks")

@@ -24,6 +24,8 @@ from heron.runtime.cuda.libraries.native import Functions
 #: cudnnActivationMode_t
 _ACTIVATIONS = {"kNone": 5, "kRelu": 1}
 _NHWC, _CROSS_CORRELATION, _PROPAGATE_NAN = 1, 1, 1
+#: a format with features in groups, and the types of groups of so many 8-bit integers
+_NCHW_VECT_C, _GROUPS = 2, {4: 5, 32: 8}
 #: cudnnMathType_t: f32 is computed in f32; other types on tensor cores
 _TENSOR_OP_MATH, _FMA_MATH = 1, 3
 #: algorithms that take every convolution and give the same bits each time
@@ -36,6 +38,7 @@ WORKSPACE = 1 << 30
 class Convolution(Descriptor):
     """A convolution; strides and the like are those of the forward one. Arrays: operands, the result, workspace.
 
+    Features are innermost, or in groups of 4 or 32 that are outside of the space, each group innermost.
     ``kind``: forward (x, w), fused (x, w, bias, maybe side), backward input (dy, w), backward filter (x, dy).
     """
 
@@ -53,6 +56,7 @@ class Convolution(Descriptor):
     side_scale: float = 0.0
     leak: float = 0.0
     algorithm: int = -1
+    side_by_side: int = 1  # features of a group, which are the last dimension; 1: all features are
 
     @property
     def roles(self) -> tuple[int, int, int]:
@@ -117,7 +121,12 @@ class CuDnn(Bound[_Plan | cudnn_graph.Plan]):
         x, w, y = (d.arrays[n] for n in d.roles)
         if any(a.element_type not in DATA_TYPES for a in (x, w, y)):
             raise self.refuse(d, "it does not know the element type")
-        parts = self._tensor(x), self._filter(w), self._tensor(y)
+        if d.side_by_side > 1:
+            if d.side_by_side not in _GROUPS or any(a.element_type is not t.S8 for a in (x, w, y)):
+                raise self.refuse(d, "features side by side are 4 or 32 of type s8")
+            parts = self._in_groups(x, "Tensor"), self._in_groups(w, "Filter"), self._in_groups(y, "Tensor")
+        else:
+            parts = self._tensor(x), self._filter(w), self._tensor(y)
         window = self._window(d, x.element_type)
         algorithm = c_int(d.algorithm if d.algorithm >= 0 else self._default(d))
         size = c_size_t()
@@ -139,9 +148,7 @@ class CuDnn(Bound[_Plan | cudnn_graph.Plan]):
         first, second, third = (parts[n] for n in _order(d))
         name = f"cudnnGetConvolution{_NAMES[d.kind]}Algorithm_v7"
         with self._lock:
-            self.functions.call(
-                name, self._handle, first, second, plan.window, third, c_int(most), byref(count), found
-            )
+            self.functions.call(name, self._handle, first, second, plan.window, third, c_int(most), byref(count), found)
         fit = [p for p in found[: count.value] if not p.status and p.is_deterministic and p.workspace <= WORKSPACE]
         once = {p.algorithm: p for p in reversed(fit)}  # an algorithm is listed for each kind of arithmetic
         return [Proposal(p.algorithm, int(p.workspace)) for p in fit if once[p.algorithm] is p]
@@ -220,6 +227,19 @@ class CuDnn(Bound[_Plan | cudnn_graph.Plan]):
         self.functions.call("cudnnSetFilterNdDescriptor", made, number, c_int(_NHWC), rank, ints(sizes))
         return made
 
+    def _in_groups(self, a: Array, kind: str) -> c_void_p:
+        """A tensor or filter whose features are in groups; its sizes count all features."""
+        made, (batch, groups, *space, width) = self._new(kind), a.dims
+        sizes = batch, groups * width, *(1,) * (2 - len(space)), *space
+        number, order = c_int(_GROUPS[width]), c_int(_NCHW_VECT_C)
+        if kind == "Filter":
+            given = number, order, c_int(len(sizes)), ints(sizes)
+            self.functions.call("cudnnSetFilterNdDescriptor", made, *given)
+        else:
+            given = order, number, c_int(len(sizes)), ints(sizes)
+            self.functions.call("cudnnSetTensorNdDescriptorEx", made, *given)
+        return made
+
     def _window(self, d: Convolution, x: ElementType) -> c_void_p:
         made = self._new("Convolution")
         wide = {t.F64: t.F64, t.S8: t.S32}.get(x, t.F32)
@@ -237,7 +257,7 @@ class CuDnn(Bound[_Plan | cudnn_graph.Plan]):
 
     def _bias(self, d: Convolution) -> c_void_p:
         bias = d.arrays[2]
-        rank = len(_sizes(d.arrays[0]))
+        rank = max(4, len(d.arrays[0].dims) - (d.side_by_side > 1))
         return self._tensor(Array(bias.element_type, (*(1,) * (rank - 1), prod(bias.dims))))
 
     def _activation(self, d: Convolution) -> c_void_p:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -129,3 +130,21 @@ def test_proposals(kind: str) -> None:
 def test_without_an_activation_there_is_one_algorithm() -> None:
     d = Convolution((X, W, Array(F32, (4,)), Y, NONE), "fused", *WINDOW, 3)
     assert [p.number for p in library()[0].proposals(d, 8)] == [1]
+
+
+@pytest.mark.parametrize(("width", "number"), [(4, 5), (32, 8)])
+def test_features_side_by_side(width: int, number: int) -> None:
+    """Sizes count all features; the type says how many there are of a group."""
+    lib, functions = library()
+    x, w, y = (Array(S8, (n, 2, *space, width)) for n, space in ((2, (6, 6)), (2 * width, (3, 3)), (2, (4, 4))))
+    d = Convolution((x, w, y, NONE), "forward", *WINDOW, side_by_side=width)
+    assert str(d).endswith(f"dilations=[1,1], side_by_side={width})")
+    lib.call(5, [10, 20, 30, 0], d)
+    made = [c for c in functions.calls if c.startswith(("cudnnSetTensorNd", "cudnnSetFilterNd"))]
+    assert made == [
+        f"cudnnSetTensorNdDescriptorEx(2, 2, {number}, 4, [2, {2 * width}, 6, 6])",
+        f"cudnnSetFilterNdDescriptor(3, {number}, 2, 4, [{2 * width}, {2 * width}, 3, 3])",
+        f"cudnnSetTensorNdDescriptorEx(4, 2, {number}, 4, [2, {2 * width}, 4, 4])",
+    ]
+    with pytest.raises(HeronError, match="RUN091(.|\n)*4 or 32"):
+        lib.prepare(dataclasses.replace(d, side_by_side=8))
