@@ -13,8 +13,10 @@ from functools import partial
 from time import perf_counter, process_time
 from typing import TYPE_CHECKING
 
+from heron.analysis.row_blocks import row_blocks_of
 from heron.analysis.trip_count import noted_trips
 from heron.backends import library
+from heron.backends.row_blocks import row_blocks
 from heron.buffers.assignment import Slice
 from heron.codegen.emit import emit_kernels
 from heron.codegen.kernel import Kernel
@@ -177,6 +179,9 @@ class Lowering:
 
     # -- rules -------------------------------------------------------------------------------------------------------
     def fusion(self, i: Instruction) -> list[Thunk]:
+        cut = row_blocks_of(i)
+        if cut is not None:
+            return row_blocks(self, i, cut)
         args = (*(self.slice(o) for o in i.operands), *self._leaves(i))
         key = (fingerprint(i.calls), i.kind, i.extras.get("backend_config"), alias_pattern(args))
         return self.run(i, key, lambda name: emit_kernels(i, name, self.target), args)
@@ -197,23 +202,13 @@ class Lowering:
         t = lhs.shape.element_type
         if rhs.shape.element_type is not t or not self.has_gemm(t, i.shape.element_type):
             return self.alone(i)
-        g = gemm_shape(i)
-        return [
-            GemmThunk(
-                self.slice(lhs),
-                self.slice(rhs),
-                self.slice(i),
-                g.batch,
-                g.m,
-                g.n,
-                g.k,
-                g.lhs_transposed,
-                g.rhs_transposed,
-                t,
-                i.shape.element_type,
-                i.name,
-            )
-        ]
+        return [self.product(i, self.slice(lhs), self.slice(rhs), self.slice(i))]
+
+    def product(self, i: Instruction, lhs: Slice, rhs: Slice, out: Slice) -> GemmThunk:
+        """The product of a dot whose operands and result are at those places."""
+        g, t = gemm_shape(i), i.operands[0].shape.element_type
+        flags = g.lhs_transposed, g.rhs_transposed
+        return GemmThunk(lhs, rhs, out, g.batch, g.m, g.n, g.k, *flags, t, i.shape.element_type, i.name)
 
     def added_product(self, i: Instruction, before: list[Thunk]) -> GemmThunk | None:
         """The product that was computed last as a sum in the place of `i`, where `i` adds it to what lies there."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+from heron.analysis.row_blocks import row_blocks_of
 from heron.analysis.sharing import reads_in_step, remembered, same_steps, used_in_step
 from heron.hlo.computation import Computation
 from heron.hlo.fingerprint import digest
@@ -23,7 +24,9 @@ def computes_in_place(i: Instruction, operand: int, output_index: ShapeIndex) ->
     if reads_in_step(i, operand, output_index):
         return True
     if i.attrs.get("kind") == "kCustom":
-        return False
+        from heron.backends import row_blocks
+
+        return row_blocks_of(i) is not None and row_blocks.shares(i, operand, output_index)
     if output_index and _feeds_numbers(i, operand, output_index):
         return _walk(i) == "to one"
     if not _feeds_reduces_of_its_size(i, operand, output_index):

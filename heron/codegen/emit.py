@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from heron.codegen.heroes import select
 from heron.codegen.heroes.base import as_fusion
 from heron.codegen.heroes.products import as_reduction
@@ -19,7 +21,7 @@ def emit_kernels(i: Instruction, name: str, target: Target) -> list[Kernel]:
     return [emit_fusion(i, name, target)]
 
 
-def emit_fusion(i: Instruction, name: str, target: Target, *, in_place: bool = True) -> Kernel:
+def emit_fusion(i: Instruction, name: str, target: Target, *, in_place: bool = True, parts: int = 0) -> Kernel:
     """The kernel of a fusion, or of any other instruction by itself.
 
     Args:
@@ -27,16 +29,18 @@ def emit_fusion(i: Instruction, name: str, target: Target, *, in_place: bool = T
         name: of the entry function.
         target: `kind` decides between work items and threads; the machine's facts decide sizes.
         in_place: whether outputs may share buffers with inputs (`KernelArg.alias`, see `heroes.dus`).
+        parts: see `Fusion`.
 
     Raises:
         HeronError: GEN001 when an op in it has no rule, GEN002 for a type without a machine type, GEN003 for tuple
             inputs.
     """
-    fusion = as_fusion(i)
+    fusion = replace(as_fusion(i), parts=parts)
     if i.opcode == "dot" and target.kind == "cpu":
         fusion = as_reduction(fusion)
     choice = select.choose(fusion, in_place)
     kernel = select.emitter(choice).emit(fusion, name, target)
+    kernel.parts = parts
     reason = kernel.notes.setdefault("reason", choice.reason)
     hero = choice.hero.name if choice.hero is not None else ""
     kernel.decision = Decision(

@@ -50,7 +50,7 @@ class Kernel:
     """An emitted kernel; its entry function has its name.
 
     ``notes`` are facts worth telling: vector width, tile, form. ``decision``: why this emitter, and whether it is the
-    one its hero asked for.
+    one its hero asked for. ``parts``: it is called on some of as many parts of its work items at a time.
     """
 
     name: str
@@ -60,3 +60,4 @@ class Kernel:
     emitter: str
     notes: dict[str, str] = field(default_factory=dict)
     decision: Decision | None = None
+    parts: int = 0

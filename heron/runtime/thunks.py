@@ -7,11 +7,13 @@ sequence becomes one native function (`runtime/cpu/program.py`), on the simulate
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
+from heron.analysis.row_blocks import RowBlocks
 from heron.buffers.assignment import Slice
 from heron.hlo.types import ElementType
 from heron.runtime.cuda.libraries.base import Descriptor
@@ -52,6 +54,41 @@ class GemmThunk:
     element_type: ElementType
     source: str
     adds: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RowBlocksThunk:
+    """Products and kernels done one after the other for a block of rows, then for the next one (`RowBlocks`).
+
+    ``steps`` are as they would be for all rows. Of a slice whose allocation is below 0 a thread has only a block, in
+    its part of ``scratch``, whose first `COUNTER` bytes count the blocks that are begun. ``columns``: of the first
+    product's result. ``turned``: numbers of the products whose right operand has the rows, as columns: what is computed
+    is a block of columns.
+    """
+
+    steps: tuple[GemmThunk | KernelThunk, ...]
+    cut: RowBlocks
+    columns: int
+    turned: frozenset[int]
+    scratch: Slice
+    source: str
+
+    #: bytes ahead of the threads' parts
+    COUNTER: ClassVar[int] = 64
+
+    @property
+    def block_bytes(self) -> dict[int, int]:
+        """Bytes of a thread's block of each array, by the number of its allocation."""
+        slices = [s for t in self.steps for s in (t.args if isinstance(t, KernelThunk) else (t.lhs, t.rhs, t.out))]
+        return self.bytes_of(slices, self.cut, self.columns)
+
+    @staticmethod
+    def bytes_of(slices: Iterable[Slice], cut: RowBlocks, columns: int) -> dict[int, int]:
+        """As `block_bytes`, in whole cache lines."""
+        part, whole = (cut.width, columns) if cut.width else (1, 1)
+        rows = cut.batch * cut.rows
+        sizes = {s.allocation: s.size // rows * cut.block * part // whole for s in slices if s.allocation < 0}
+        return {allocation: -(-size // 64) * 64 for allocation, size in sizes.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +213,7 @@ class LibraryThunk:
 Thunk = (
     KernelThunk
     | GemmThunk
+    | RowBlocksThunk
     | ConvolutionThunk
     | FftThunk
     | LapackThunk
@@ -198,6 +236,8 @@ def kind_of(t: Thunk) -> str:
             return t.call.library
         case RandomStateThunk():
             return "random state"
+        case RowBlocksThunk():
+            return "row blocks"
         case _:
             return type(t).__name__.removesuffix("Thunk").lower()
 
@@ -231,6 +271,9 @@ def show(sequence: Sequence, indent: str = "") -> str:
                 flags = " lhs^T" * t.lhs_transposed + " rhs^T" * t.rhs_transposed
                 product = f"{place(t.out)} {'+=' if t.adds else '='} {place(t.lhs)} @ {place(t.rhs)}"
                 lines.append(f"{indent}gemm {shape}{flags} {product}  // {t.source}")
+            case RowBlocksThunk():
+                lines.append(f"{indent}{t.cut}:  // {t.source}")
+                lines.append(show(t.steps, indent + "    "))
             case ConvolutionThunk():
                 places = f"{place(t.out)} = {place(t.lhs)} * {place(t.rhs)}"
                 lines.append(f"{indent}convolution {t.products.summary} {t.element_type} {places}  // {t.source}")

@@ -9,6 +9,7 @@ from heron.analysis import radix_plan
 from heron.analysis.cost.reuse import evaluations, in_place, reads
 from heron.analysis.cost.traffic import bytes_written
 from heron.analysis.cost.work import OP_FLOPS, element_flops, first_array, flops
+from heron.analysis.row_blocks import row_blocks_of
 from heron.hlo.instruction import Instruction
 from heron.hlo.library import conv, gemm, radix_sort
 from heron.hlo.shape import Shape
@@ -65,6 +66,8 @@ class KernelCost:
 
 def kernel_cost(i: Instruction, keeps: bool = False) -> KernelCost:
     """The cost of `i` (a fusion, or any op that runs as a step of its own). ``keeps``: as in `evaluations`."""
+    if row_blocks_of(i) is not None:
+        return _row_blocks(i)
     if i.opcode == "fusion":
         return _fusion(i, keeps)
     total = sum(_size(o.shape) for o in dict.fromkeys(i.operands))
@@ -81,6 +84,16 @@ def kernel_cost(i: Instruction, keeps: bool = False) -> KernelCost:
     calls = size if i.opcode in TRANSCENDENTAL else 0.0
     items = items_of(i) if i.opcode == "reduce" else size
     return KernelCost(i.name, i.opcode, work, calls, reading, written, items, _unit([i]))
+
+
+def _row_blocks(i: Instruction) -> KernelCost:
+    """The steps of a fusion that is done in blocks of rows: what is between them stays in caches."""
+    steps = [inner for inner in i.attrs["calls"].instructions if inner.opcode in ("dot", "fusion")]
+    costs = [kernel_cost(step) for step in steps]
+    work, calls = sum(c.flops for c in costs), sum(c.transcendentals for c in costs)
+    reading = tuple(_read(o, i, n) for n, o in enumerate(i.operands) if o.shape.is_array)
+    items, unit = max(c.work_items for c in costs), _unit([s for s in steps if s.opcode == "dot"])
+    return KernelCost(i.name, "dot", work, calls, reading, float(bytes_written(i)), items, unit)
 
 
 def _fusion(i: Instruction, keeps: bool) -> KernelCost:

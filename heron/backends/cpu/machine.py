@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
+from heron.backends import row_blocks
 from heron.backends.cpu.compilers import Compilers
 from heron.backends.cpu.portions import portions
 from heron.backends.library.fft import scratch_bytes
@@ -45,7 +46,7 @@ class CpuMachine(Machine):
         return computes_in_place(i, operand, output_index)
 
     def scratch_bytes(self, i: Instruction) -> int:
-        return scratch_bytes(i)
+        return scratch_bytes(i) or row_blocks.scratch_bytes(i, self.threads(self.options))
 
     def pipelines(self) -> dict[str, Pipeline]:
         from heron.backends.cpu import pipeline

@@ -65,6 +65,8 @@ def decide(kernel: Kernel, i: Instruction) -> tuple[Decision, int]:
 def assign(kernels: Iterable[tuple[Kernel, Instruction]], trace: Trace) -> None:
     """Decide for every kernel; the answer goes into its launch, its notes and the trace."""
     for kernel, i in kernels:
+        if kernel.parts:  # whoever calls it on parts shares them out
+            continue
         decision, portion = decide(kernel, i)
         trace.decide(decision)
         kernel.notes["threads"] = decision.reason if decision else f"one: {decision.reason}"

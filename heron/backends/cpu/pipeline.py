@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from heron.backends.memory import bytes_on_cpu
+from heron.backends.row_blocks import goes_by_rows
 from heron.backends.sharing import computes_in_place
 from heron.passes.pipeline import Pipeline
 from heron.passes.pipelines import simplification
 from heron.passes.registry import get, named_pipeline
+from heron.runtime.cpu.row_blocks import multiplies_blocks
 
 
 @named_pipeline("cpu-partition")
@@ -117,6 +119,9 @@ def fuse() -> Pipeline:
             get("normalization-fusion"),
             get("dce"),
             get("fusion-wrapper"),
+            get("dce"),
+            # a product with what is around it, now that this is one kernel
+            get("row-block-fusion", multiplies=multiplies_blocks, by_rows=goes_by_rows),
             get("dce"),
         ],
     )

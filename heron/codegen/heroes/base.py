@@ -47,13 +47,18 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Fusion:
-    """A computation to make one kernel of. ``inputs`` are its parameters in order."""
+    """A computation to make one kernel of. ``inputs`` are its parameters in order.
+
+    ``parts``: of as many equal parts of its outputs, in memory order, each is some work items of its own, one part's
+    before the next one's (on a CPU; 0: as the emitter likes).
+    """
 
     computation: Computation
     inputs: tuple[Instruction, ...]
     outputs: tuple[Output, ...]
     #: how it is cut into tiles, when it is a block-level fusion
     blocks: BlockConfig | None = None
+    parts: int = 0
 
     @property
     def roots(self) -> list[Instruction]:
@@ -235,6 +240,8 @@ class Entry:
             facts["xla_gpu.alias"] = IntegerAttr(arg.alias, I64)
         if arg.shape.element_type.is_unsigned and arg.shape.element_type.bits < 8:
             facts["xla_gpu.unsigned"] = UnitAttr()
+        if self.fusion.parts:
+            facts["xla_gpu.part"] = UnitAttr()
         return DictionaryAttr(facts)
 
 

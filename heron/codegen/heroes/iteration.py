@@ -40,28 +40,45 @@ WARPS_PER_BLOCK = 4
 
 @dataclass(frozen=True, slots=True)
 class CpuPlan:
-    """``runs`` of dimensions, one loop each; the work items walk the first, or (``split``) parts of the next as well.
-
-    ``items``: how many there are. ``chunk``: length of the parts of run 1 a work item takes; 0: run 0 only.
+    """``runs`` of dimensions, one loop each; the work items walk the first ``whole`` of them, and parts of ``chunk``
+    of the next one unless that is 0. ``items``: how many there are.
     """
 
     sizes: tuple[int, ...]
     runs: tuple[tuple[int, ...], ...]
     items: int
     chunk: int = 0
+    whole: int = 1
 
 
-def plan_cpu(sizes: Sequence[int], runs: Sequence[Sequence[int]]) -> CpuPlan:
-    """Enough work items to share out, with inner loops as long as may be."""
+def plan_cpu(sizes: Sequence[int], runs: Sequence[Sequence[int]], parts: int = 0) -> CpuPlan:
+    """Enough work items to share out, with inner loops as long as may be; ``parts`` see `Fusion`."""
     lengths = [prod(sizes[d] for d in run) for run in runs]
     items = lengths[0] if lengths else 1
     shape, kept = tuple(sizes), tuple(tuple(run) for run in runs)
+    if parts:
+        return _plan_parts(shape, kept, lengths, parts)
     if len(lengths) < 2 or items >= _WANTED_ITEMS or prod(lengths) < _LARGE:
         return CpuPlan(shape, kept, items)
     if len(lengths) > 2:
-        return CpuPlan(shape, kept, items * lengths[1], 1)
+        return CpuPlan(shape, kept, items * lengths[1], whole=2)
     chunk = _chunk(lengths[1], -(-_WANTED_ITEMS // items))
     return CpuPlan(shape, kept, items * (lengths[1] // chunk), chunk if chunk < lengths[1] else 0)
+
+
+def _plan_parts(
+    sizes: tuple[int, ...], runs: tuple[tuple[int, ...], ...], lengths: Sequence[int], parts: int
+) -> CpuPlan:
+    """A work item for each of as many equal parts; for each element where no loop ends with a part."""
+    done = 1
+    for n, length in enumerate(lengths):
+        if done == parts:
+            return CpuPlan(sizes, runs, parts, whole=n)
+        left, rest = divmod(parts, done)
+        if not rest and left < length and length % left == 0:
+            return CpuPlan(sizes, runs, parts, length // left, n)
+        done *= length
+    return CpuPlan(sizes, runs, done, whole=len(lengths))
 
 
 def _chunk(length: int, parts: int) -> int:
@@ -79,20 +96,20 @@ def cpu_loops(
     e = entry.e
     lengths = [prod(plan.sizes[d] for d in run) for run in plan.runs]
 
+    chunk, whole = plan.chunk, plan.whole
+    heads = lengths[:whole] + ([lengths[whole] // chunk] if chunk else [])
+    inner = ([chunk] if chunk > 1 else []) + lengths[whole + bool(chunk) :]
+
     def work(item: Expr, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        outer: list[Expr] = []
-        if plan.chunk:
-            parts = lengths[1] // plan.chunk
-            outer = [item // parts, item % parts * plan.chunk]
-            inner = ([plan.chunk] if plan.chunk > 1 else []) + lengths[2:]
-        else:
-            outer, inner = [item], lengths[1:]
+        outer = list(delinearize(item, heads)) if len(heads) > 1 else [item] if heads else []
+        if chunk:
+            outer[-1] = outer[-1] * chunk
 
         def at(variables: Index, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
             rest = list(variables)
             run_index = list(outer)
-            if plan.chunk > 1:
-                run_index[1] = run_index[1] + rest.pop(0)
+            if chunk > 1:
+                run_index[-1] = run_index[-1] + rest.pop(0)
             return body(dimension_index(plan.sizes, plan.runs, e.simplify((*run_index, *rest))), carried)
 
         return e.loop(inner, carried, at) if inner else at((), carried)

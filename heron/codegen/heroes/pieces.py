@@ -99,7 +99,7 @@ def plan_piece(frame: Entry, piece: Piece) -> tuple[Space, CpuPlan]:
     """The loops of a piece on the CPU."""
     outputs = [frame.fusion.outputs[n] for n in piece.members]
     space = output_space(outputs, piece.shape, frame.kernel.partition, piece.start)
-    return space, plan_cpu(space.sizes, space.runs)
+    return space, plan_cpu(space.sizes, space.runs, frame.fusion.parts)
 
 
 def cpu_pieces(

@@ -50,6 +50,8 @@ def choose(fusion: Fusion, in_place: bool = True) -> Choice:
     if rows is not None:
         names = ", ".join(f"'{i.name}'" for i in rows.reduces)
         return Choice("rows", rows.reduces[-1], f"a row is stored after {names}, which reduce it")
+    if fusion.parts:
+        return Choice("loop", None, f"it is done in {fusion.parts} parts")
     for output in fusion.outputs:
         found = find_hero(output.instruction)
         if found is not None:

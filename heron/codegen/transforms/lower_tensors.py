@@ -13,7 +13,8 @@ A tensor value must not be read after an `insert` into it has been made: in memo
 
 Entry arguments get `llvm.align`, `llvm.dereferenceable`, and `llvm.noalias`; inputs `llvm.readonly`, which makes their
 loads invariant (`merge-pointers-to-same-slice` corrects arguments that share a buffer). Those of private functions get
-the same where `propagate-slice-indices` has said which slice they are.
+the same where `propagate-slice-indices` has said which slice they are. Of an argument with `xla_gpu.part` only some
+parts may be there: it is not dereferenceable, and aligned like an element.
 """
 
 from __future__ import annotations
@@ -137,9 +138,14 @@ class _Function:
             pointer = Rewriter.replace_value_with_new_type(old, POINTER)
             alignment = attrs.get("llvm.align")
             align = alignment.value.data if isinstance(alignment, IntegerAttr) else self.options.alignment
+            is_part = "xla_gpu.part" in attrs
+            if is_part:  # it is where the whole array would begin
+                align = byte_size(type_.element_type)
             self.buffers[pointer] = Buffer(pointer, type_, align)
             if is_entry:
                 attributes[index] = attrs | _argument_attributes(type_, align, is_output)
+                if is_part:
+                    attributes[index].pop("llvm.dereferenceable", None)
             elif "xla_gpu.slice_index" in attrs:
                 alone = sum(a.get("xla_gpu.slice_index") == attrs["xla_gpu.slice_index"] for a in attributes) == 1
                 found = _argument_attributes(type_, align, "xla_gpu.invariant" not in attrs)

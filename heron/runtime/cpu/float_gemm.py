@@ -149,8 +149,13 @@ def multiplies(operands: ElementType, result: ElementType) -> bool:
 
 def form_for(t: GemmThunk) -> Form | None:
     """How a product of a program is multiplied; None where a library should: narrow ones only read memory."""
-    found = form(t.operand_type)
-    is_ours = t.operand_type is BF16 or min(t.m, t.n) >= _NARROW
+    return form_of(t.operand_type, t.m, t.n)
+
+
+def form_of(operands: ElementType, m: int, n: int) -> Form | None:
+    """As `form_for`, for a product of so many rows and columns."""
+    found = form(operands)
+    is_ours = operands is BF16 or min(m, n) >= _NARROW
     return found if is_ours or found is None or blas.why_not() else None
 
 
@@ -164,10 +169,23 @@ def write_float_gemm(w: ProgramWriter, t: GemmThunk, f: Form) -> None:
     """Call the product of a thunk, shared by the threads where it is large."""
     w.declare(f.name, f"void @{f.name}(ptr, i64, i64)", partial(address, f))
     sizes = Sizes.of(t, f)
-    symbol = w.label("@heron_product_")
-    listed = ", ".join(f"i64 {n}" for n in sizes.values)
-    w.declarations[symbol] = f"{symbol} = private unnamed_addr constant [{len(FIELDS)} x i64] [{listed}]"
+    symbol = _write_fields(w, sizes.values)
     write_range(w, f.name, [*map(w.pointer, (t.lhs, t.rhs, t.out)), symbol], sizes.items, sizes.grain)
+
+
+def write_sizes(w: ProgramWriter, t: GemmThunk, f: Form, m: int, n: int, out_row: int) -> str:
+    """The symbol of the `FIELDS` of a part of a thunk's product, m by n, in one block; results lie in rows that are
+    `out_row` elements apart."""
+    values = dict(zip(FIELDS, Sizes.of(t, f).values, strict=True))
+    values |= {"m": m, "n": n, "out.row": out_row, "block": m}
+    return _write_fields(w, tuple(values.values()))
+
+
+def _write_fields(w: ProgramWriter, values: tuple[int, ...]) -> str:
+    symbol = w.label("@heron_product_")
+    listed = ", ".join(f"i64 {n}" for n in values)
+    w.declarations[symbol] = f"{symbol} = private unnamed_addr constant [{len(FIELDS)} x i64] [{listed}]"
+    return symbol
 
 
 def address(f: Form, cache: CodeCache | None) -> int:

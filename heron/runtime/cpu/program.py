@@ -23,6 +23,7 @@ from heron.runtime.cpu.fft import write_fft
 from heron.runtime.cpu.lapack import write_lapack
 from heron.runtime.cpu.pool import Pool
 from heron.runtime.cpu.profile import TABLE, Profile, is_step
+from heron.runtime.cpu.row_blocks import write_row_blocks
 from heron.runtime.cpu.share import COPY_BLOCK, COPY_BLOCKS, kernel_range, write_copy, write_kernel
 from heron.runtime.thunks import (
     LAPACK,
@@ -35,6 +36,7 @@ from heron.runtime.thunks import (
     KernelThunk,
     LapackThunk,
     RandomStateThunk,
+    RowBlocksThunk,
     Sequence,
     Thunk,
     WhileThunk,
@@ -62,7 +64,7 @@ def entry(kernel: Kernel, pool: Pool | None) -> str:
 
     The numbers of the latter are here, so that LLVM can use them in the kernel.
     """
-    if is_shared(kernel, pool):
+    if is_shared(kernel, pool) or kernel.parts:
         return kernel_range(kernel.name, len(kernel.args), linkage="")
     pointers = ", ".join(f"ptr %a{n}" for n in range(len(kernel.args)))
     call = f"call void @{kernel.name}({pointers}, i64 0, i64 {kernel.launch.work_items}) noinline"
@@ -191,6 +193,8 @@ class ProgramWriter:
                 self.kernel(t)
             case GemmThunk():
                 self.gemm(t)
+            case RowBlocksThunk():
+                write_row_blocks(self, t)
             case ConvolutionThunk():
                 write_convolution(self, t)
             case FftThunk():

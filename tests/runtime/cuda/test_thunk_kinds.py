@@ -30,6 +30,7 @@ from heron.runtime.thunks import (
     KernelThunk,
     LibraryThunk,
     RandomStateThunk,
+    RowBlocksThunk,
     Thunk,
     WhileThunk,
     walk,
@@ -47,6 +48,7 @@ SUPPORT = {
     ConditionalThunk: "conditional nodes, or driven by the host",
     HostThunk: "a step of the host's between graphs",
     GemmThunk: "",
+    RowBlocksThunk: "",
     ConvolutionThunk: "",
     FftThunk: "",
 }

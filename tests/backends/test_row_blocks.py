@@ -1,0 +1,196 @@
+"""Products and the kernels around them, done a block of rows at a time: the values of one step after the other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import heron
+from heron import Options
+from heron.analysis.row_blocks import RowBlocks, row_blocks_of
+from heron.backends import compile
+from heron.backends.compiler import Compilation
+from heron.backends.cpu import pipeline
+from heron.hlo.types import BF16, F32
+from heron.passes.fusion import row_block_fusion
+from heron.passes.registry import get
+from heron.runtime.cpu import float_gemm
+from heron.runtime.cpu.executable import CpuExecutable
+from heron.runtime.thunks import RowBlocksThunk, walk
+from heron.targets import get as target
+from heron.trace import Trace
+
+pytestmark = pytest.mark.skipif(float_gemm.form(F32) is None, reason="products here are a library's")
+
+REDUCERS = """
+largest {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = f32[] maximum(a, b)
+}
+
+total {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = f32[] add(a, b)
+}
+"""
+
+ACTIVATION = """HloModule m
+
+ENTRY e {
+  x = f32[70,40] parameter(0)
+  w = f32[40,192] parameter(1)
+  b = f32[192] parameter(2)
+  r = f32[70,192] parameter(3)
+  d = f32[70,192] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  bb = f32[70,192] broadcast(b), dimensions={1}
+  s = f32[70,192] add(d, bb)
+  t = f32[70,192] tanh(s)
+  u = f32[70,192] multiply(t, s)
+  ROOT o = f32[70,192] add(u, r)
+}
+"""
+
+#: the residual's buffer is free when the fusion runs: the output is in its place
+IN_PLACE = ACTIVATION.replace("r = f32[70,192] parameter(3)", "p = f32[70,192] parameter(3)\n  r = f32[70,192] sine(p)")
+
+GATED = """HloModule m
+
+ENTRY e {
+  x = f32[2,50,40] parameter(0)
+  w = f32[2,40,64] parameter(1)
+  v = f32[2,64,40] parameter(2)
+  d = f32[2,50,64] dot(x, w), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}
+  g = f32[2,50,64] dot(x, v), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={2}
+  t = f32[2,50,64] logistic(d)
+  ROOT o = f32[2,50,64] multiply(t, g)
+}
+"""
+
+SOFTMAX = f"""HloModule m
+{REDUCERS}
+ENTRY e {{
+  q = f32[3,50,16] parameter(0)
+  k = f32[3,70,16] parameter(1)
+  v = f32[3,70,24] parameter(2)
+  d = f32[3,50,70] dot(q, k), lhs_batch_dims={{0}}, rhs_batch_dims={{0}}, lhs_contracting_dims={{2}}, rhs_contracting_dims={{2}}
+  low = f32[] constant(-inf)
+  m = f32[3,50] reduce(d, low), dimensions={{2}}, to_apply=largest
+  mb = f32[3,50,70] broadcast(m), dimensions={{0,1}}
+  c = f32[3,50,70] subtract(d, mb)
+  e = f32[3,50,70] exponential(c)
+  zero = f32[] constant(0)
+  s = f32[3,50] reduce(e, zero), dimensions={{2}}, to_apply=total
+  sb = f32[3,50,70] broadcast(s), dimensions={{0,1}}
+  p = f32[3,50,70] divide(e, sb)
+"""
+LAST = "dot(p, v), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}"
+ATTENTION = SOFTMAX + f"  ROOT o = f32[3,50,24] {LAST}\n}}\n"
+SAVED = (
+    SOFTMAX
+    + f"  o = f32[3,50,24] {LAST}\n  t = f32[3,50,24] tanh(o)\n  ROOT r = (f32[3,50,70], f32[3,50,24]) tuple(p, t)\n}}\n"
+)
+TURNED = (
+    SOFTMAX
+    + "  ROOT o = f32[3,24,50] dot(v, p), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={1}, "
+    + "rhs_contracting_dims={2}\n}\n"
+)
+NARROW = ATTENTION.replace("f32[3,50,16]", "bf16[3,50,16]").replace("f32[3,70,16]", "bf16[3,70,16]")
+PROGRAMS = {
+    "activation": ACTIVATION,
+    "in place": IN_PLACE,
+    "gated": GATED,
+    "attention": ATTENTION,
+    "saved": SAVED,
+    "turned": TURNED,
+    "bf16": NARROW,
+}
+
+
+@pytest.fixture
+def always(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Fusions of arrays of any size, whatever they cost, in blocks of so many rows and columns."""
+
+    def set_(block: int, width: int) -> None:
+        def pass_(name: str, **options: Any) -> Any:
+            return get(name, **options, **({"least": 1} if name == "row-block-fusion" else {}))
+
+        whole = row_block_fusion._Group.blocks
+
+        def blocks(group: Any, p: Any) -> RowBlocks:
+            cut = whole(group, replace(p, columns=width or 64))
+            return replace(cut, block=min(block, cut.rows), width=cut.width if width else 0)
+
+        monkeypatch.setattr(pipeline, "get", pass_)
+        monkeypatch.setattr(row_block_fusion._Group, "blocks", blocks)
+        monkeypatch.setattr(row_block_fusion._Group, "again", lambda group, cut: 0)
+        monkeypatch.setattr(row_block_fusion._Group, "beside", lambda group, cut: 0)
+
+    return set_
+
+
+def _arguments(module: heron.Module) -> list[np.ndarray]:
+    rng = np.random.default_rng(5)
+    shapes = [p.shape for p in module.entry.parameters]
+    return [rng.standard_normal(s.dims).astype(s.element_type.dtype) for s in shapes]
+
+
+def _run(text: str, threads: int = 2) -> tuple[list[np.ndarray], CpuExecutable]:
+    module = heron.parse(text)
+    made = compile(module, "cpu", Options(threads=threads))
+    assert isinstance(made, CpuExecutable)
+    return made.run(_arguments(module)), made
+
+
+def _thunks(text: str) -> list[RowBlocksThunk]:
+    compilation = Compilation(heron.parse(text), target("cpu"), Options(), Trace())
+    return [t for t in walk(compilation.lowered[0]) if isinstance(t, RowBlocksThunk)]
+
+
+@pytest.mark.parametrize("block, width", [(7, 64), (24, 0), (1, 32)])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_values_are_those_of_the_steps(name: str, block: int, width: int, always: Any) -> None:
+    if name == "bf16" and float_gemm.form(BF16) is None:
+        pytest.skip("no instruction for products of bf16")
+    apart, _ = _run(PROGRAMS[name], threads=1)
+    always(block, width)
+    thunks = _thunks(PROGRAMS[name])
+    assert len(thunks) == 1 and thunks[0].cut.block == min(block, thunks[0].cut.rows)
+    together, _ = _run(PROGRAMS[name], threads=3)
+    assert [a.tobytes() for a in together] == [a.tobytes() for a in apart]
+
+
+def test_scores_never_become_a_matrix(always: Any) -> None:
+    _, apart = _run(ATTENTION)
+    always(10, 0)
+    _, made = _run(ATTENTION)
+    assert apart.memory["temp"] >= 3 * 50 * 70 * 4
+    assert made.memory["temp"] == 64 + 2 * 2816  # a block of 10 rows for each thread, in whole cache lines
+    (decision,) = [d for d in made.trace.decisions if d.rule == "row-block-fusion" and d]
+    assert "stay in caches" in decision.reason and decision.cost_before == 4 * 3 * 50 * 70 * 4
+
+
+def test_an_output_takes_the_place_of_what_is_read_in_step(always: Any) -> None:
+    always(7, 64)
+    _, made = _run(IN_PLACE)
+    (thunk,) = _thunks(IN_PLACE)
+    assert thunk.block_bytes  # the product is elsewhere than the output, where the residual still is
+    assert made.memory["temp"] == 64 + 2 * sum(thunk.block_bytes.values())
+
+
+def test_a_large_product_is_fused_as_it_is() -> None:
+    text = ACTIVATION.replace("70", "512").replace("192", "512")
+    (thunk,) = _thunks(text)
+    assert thunk.cut.width == 64 and str(thunk.cut) in compile(heron.parse(text), "cpu").stage("thunks")
+
+
+def test_the_config_is_read_as_it_was_written() -> None:
+    module = heron.parse(ACTIVATION.replace("70", "512").replace("192", "512"))
+    fused = Compilation(module, target("cpu"), Options(), Trace()).passes("fused")
+    again = heron.parse(str(fused))
+    found = [[c for i in m.entry.instructions if (c := row_blocks_of(i))] for m in (fused, again)]
+    assert found[0] == found[1] and len(found[0]) == 1
