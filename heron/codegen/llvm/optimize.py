@@ -85,12 +85,16 @@ def _bad_ir(message: str, text: str) -> HeronError:
 
 def run_pipeline(module: ModuleRef, machine: TargetMachine, level: int, **tuning: Any) -> None:
     """LLVM's default pipeline for that optimisation level (0 to 3), aware of the target."""
-    manager, builder = pipeline(machine, level, **tuning)
-    manager.run(module, builder)
+    builder = pass_builder(machine, level, **tuning)
+    manager = builder.getModulePassManager()
+    try:
+        manager.run(module, builder)
+    finally:
+        free_manager(manager)
 
 
-def pipeline(machine: TargetMachine, level: int, **tuning: Any) -> tuple[Any, Any]:
-    """The pass manager of that pipeline and its builder; they serve one module."""
+def pass_builder(machine: TargetMachine, level: int, **tuning: Any) -> Any:
+    """What makes the passes of that level for a machine."""
     llvm = binding()
     options = llvm.create_pipeline_tuning_options(speed_level=level)
     options.loop_vectorization = level >= 2
@@ -98,16 +102,13 @@ def pipeline(machine: TargetMachine, level: int, **tuning: Any) -> tuple[Any, An
     options.loop_interleaving = options.loop_unrolling = level >= 2
     for key, value in tuning.items():
         setattr(options, key, value)
-    builder = llvm.create_pass_builder(machine, options)
-    return builder.getModulePassManager(), builder
+    return llvm.create_pass_builder(machine, options)
 
 
-def slots_to_registers(machine: TargetMachine) -> tuple[Any, Any]:
-    """As `pipeline`, with one pass: stack slots become registers. A tenth of the time."""
-    llvm = binding()
-    manager = llvm.create_new_module_pass_manager()
-    manager.add_sroa_pass()
-    return manager, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1))
+def free_manager(manager: Any) -> None:
+    """Free a manager of passes over modules: in llvmlite 0.50 its `close` does nothing."""
+    binding().ffi.lib.LLVMPY_DisposeNewModulePassManger(manager)
+    manager.detach()
 
 
 class Clock:
