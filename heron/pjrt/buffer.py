@@ -15,8 +15,6 @@ from heron.pjrt.event import Event
 if TYPE_CHECKING:
     from heron.pjrt.device import Device, Memory
 
-_new, _DONE = object.__new__, Event.done()
-
 
 @cache
 def row_major(rank: int) -> tuple[int, ...]:
@@ -77,18 +75,6 @@ class Buffer:
         #: bytes it takes in its memory
         self.size_in_bytes = element_type.byte_size * prod(dims)
         memory.device.memory_stats.add(self.size_in_bytes)
-
-    @staticmethod
-    def of_array(
-        memory: Memory, element_type: ElementType, dims: tuple[int, ...], array: np.ndarray, size: int, handle: Any
-    ) -> Buffer:
-        """What `Buffer(...)` makes of an array it owns, of `size` bytes, in less time; the caller counts its memory."""
-        self = _new(Buffer)
-        self.memory, self.element_type, self.dims, self._array = memory, element_type, dims, array
-        self.owned, self.ready, self.deleted = True, _DONE, False
-        self.minor_to_major = row_major(len(dims))
-        self.handle, self.size_in_bytes = handle, size
-        return self
 
     def __del__(self) -> None:
         if not self.deleted:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -67,37 +68,54 @@ class Memory:
         return f"HeronMemory(id={self.id}, kind={self.kind})"
 
 
-@dataclass(slots=True)
-class MemoryStats:
-    """Bytes that buffers of a device take now, and took at most."""
+class Counters(ctypes.Structure):
+    """What native code counts of buffers it makes itself, in bytes; ``others``: bytes of all other buffers."""
 
-    bytes_in_use: int = 0
-    peak_bytes_in_use: int = 0
-    num_allocs: int = 0
-    largest_alloc_size: int = 0
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _fields_ = [(name, ctypes.c_int64) for name in ("in_use", "others", "peak", "allocs", "largest")]
+
+
+class MemoryStats:
+    """Bytes that buffers of a device take now, and took at most. Safe to use from several threads.
+
+    ``counters``: the part native code writes, and nothing here but ``others``.
+    """
+
+    def __init__(self) -> None:
+        self.counters = Counters()
+        self._in_use = self._peak = self._allocs = self._largest = 0
+        self._lock = threading.RLock()  # a buffer may die while another is counted
+
+    @property
+    def bytes_in_use(self) -> int:
+        return self._in_use + self.counters.in_use
+
+    @property
+    def peak_bytes_in_use(self) -> int:
+        return max(self._peak, self.counters.peak)
+
+    @property
+    def num_allocs(self) -> int:
+        return self._allocs + self.counters.allocs
+
+    @property
+    def largest_alloc_size(self) -> int:
+        return max(self._largest, self.counters.largest)
 
     def add(self, size: int) -> None:
         """A buffer came (or, negative, went)."""
         with self._lock:
-            self.bytes_in_use += size
+            self._in_use += size
+            self.counters.others = self._in_use
             if size > 0:
-                self.num_allocs += 1
-                self.peak_bytes_in_use = max(self.peak_bytes_in_use, self.bytes_in_use)
-                self.largest_alloc_size = max(self.largest_alloc_size, size)
-
-    def add_all(self, sizes: tuple[int, ...]) -> None:
-        """Buffers of those sizes came together."""
-        with self._lock:
-            self.bytes_in_use += sum(sizes)
-            self.num_allocs += len(sizes)
-            self.peak_bytes_in_use = max(self.peak_bytes_in_use, self.bytes_in_use)
-            self.largest_alloc_size = max(self.largest_alloc_size, *sizes, 0)
+                self._allocs += 1
+                self._peak = max(self._peak, self.bytes_in_use)
+                self._largest = max(self._largest, size)
 
     def clear(self) -> None:
         """Begin anew with what is in use now."""
         with self._lock:
-            self.peak_bytes_in_use, self.num_allocs, self.largest_alloc_size = self.bytes_in_use, 0, 0
+            self._peak, self._allocs, self._largest = self.bytes_in_use, -self.counters.allocs, 0
+            self.counters.peak = self.counters.largest = 0
 
 
 class Device:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from heron.errors import HeronError
 from heron.hlo import types
 from heron.hlo.types import ElementType
@@ -13,6 +15,11 @@ _NAMES = (
 )
 _TYPES = tuple(types.by_name(n) if n else None for n in _NAMES)
 _NUMBERS = {t: n for n, t in enumerate(_TYPES) if t is not None}
+
+
+def numbered() -> Iterator[tuple[int, ElementType]]:
+    """Element types of arrays with their numbers."""
+    return ((n, t) for t, n in _NUMBERS.items() if t.name != "token")
 
 
 def number(element_type: ElementType) -> int:

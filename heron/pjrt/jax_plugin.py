@@ -105,6 +105,8 @@ def _client() -> Any:
     from jax._src import distributed
     from jaxlib import xla_client
 
+    from heron.pjrt.c_api.api import layouts_hidden
+
     processes = distributed.global_state.num_processes or 1
     if processes > 1:
         raise HeronError(
@@ -114,7 +116,8 @@ def _client() -> Any:
             hint="HERON_DEVICES gives one process several devices",
         )
     _loaded()
-    client = xla_client.make_c_api_client(PLATFORM, {}, distributed.global_state.client)
+    with layouts_hidden():
+        client = xla_client.make_c_api_client(PLATFORM, {}, distributed.global_state.client)
     _have_cpu_too()
     return client
 

@@ -16,6 +16,7 @@ from heron.hlo.shape import Shape, ShapeIndex
 
 if TYPE_CHECKING:
     from heron.buffers.assignment import BufferAssignment
+    from heron.runtime.cpu.call import Entry
     from heron.trace import Trace
 
 
@@ -176,6 +177,10 @@ class Executable(ABC):
     @abstractmethod
     def execute(self, arrays: list[np.ndarray], donate: bool = False) -> list[np.ndarray]:
         """Run on checked flat arguments, C-contiguous and aligned, their dimensions as they lie in memory."""
+
+    def native_entry(self) -> Entry | None:
+        """How native code runs the program on exact arrays without Python; None where that is not possible yet."""
+        return None
 
     @property
     def memory(self) -> Memory:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
 from heron.pjrt.c_api import abi, native
-from heron.pjrt.c_api.slots import callable_of
+from heron.pjrt.c_api.slots import callable_of, quick
 
 #: the name PJRT gives the capsule its structure travels in
 _CAPSULE = b"pjrt_c_api"
@@ -18,6 +20,7 @@ def address() -> int:
     """The address of heron's `PJRT_Api`, which lives as long as the process."""
     names = native.slots()
     native.bind({name: callable_of(name) for name in names}, names)
+    quick.set_up()
     api: Any = abi.struct("PJRT_Api")()
     api.struct_size = ctypes.sizeof(api)
     version = api.pjrt_api_version
@@ -30,6 +33,21 @@ def address() -> int:
     for lasting in (api, extension):
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(lasting))
     return ctypes.addressof(api)
+
+
+@contextmanager
+def layouts_hidden() -> Iterator[None]:
+    """For a client that is made meanwhile, buffers lie row-major: it does not ask each of them for its layout, and
+    parse the text of the answer, before NumPy gets at it. What lies otherwise is copied out (`slots/buffers.py`).
+
+    Programs are asked as ever: whoever asks them looks the extension up then.
+    """
+    api: Any = abi.struct("PJRT_Api").from_address(address())
+    shown, api.extension_start = api.extension_start, 0
+    try:
+        yield
+    finally:
+        api.extension_start = shown
 
 
 def capsule() -> Any:

@@ -6,6 +6,7 @@ A Python object stays alive as long as its handle: `new` files it, `free` lets i
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from typing import Any
 
 from heron.errors import HeronError
@@ -13,6 +14,8 @@ from heron.errors import HeronError
 _PTR, _I64, _I32, _U8 = ctypes.c_uint64, ctypes.c_int64, ctypes.c_int32, ctypes.c_uint8
 #: how many frameworks' notes a memory has room for
 USER_DATA = 16
+#: dimensions a cell of native code has room for
+MOST_DIMS = 8
 
 
 class Cell(ctypes.Structure):
@@ -35,12 +38,33 @@ class LayoutCell(Cell):
 
 class BufferCell(Cell):
     """``external``: how many outside refer to the memory. ``array``: the NumPy array that lies there (its address as a
-    Python object), 0 where Python has to be asked for it."""
+    Python object), 0 where Python has to be asked for it. ``own_dims``: room for the dimensions of most. What is asked
+    together lies together.
+
+    ``born``: whose the cell is. One of `PYTHONS` belongs to a `Buffer`. One of native code (`quick_code.py`) has no
+    `Buffer`, a reference to its array, and `counters` to count it in; `adopted` it has a `Buffer` as well, which has
+    the rest. ``next``: the next `FREE` one.
+    """
 
     _fields_ = [
         *(("device", _PTR), ("memory", _PTR), ("type", _I32), ("is_deleted", _U8), ("is_on_cpu", _U8)),
-        *(("dims", _PTR), ("num_dims", _I64), ("size", _I64), ("layout", _PTR)),
-        *(("external", _I64), ("zero", _I64), ("null", _PTR), ("array", _PTR)),
+        *(("dims", _PTR), ("num_dims", _I64), ("size", _I64), ("external", _I64), ("array", _PTR)),
+        *(("own_dims", _I64 * MOST_DIMS), ("layout", _PTR), ("zero", _I64), ("null", _PTR)),
+        *(("born", _I64), ("counters", _PTR), ("next", _PTR)),
+    ]
+
+
+#: values of `BufferCell.born`
+PYTHONS, NATIVE, ADOPTED, FREE = range(4)
+
+
+class PlanCell(Cell):
+    """How native code runs a program: a C function ``call(self, arguments, count)`` that gives a tuple of arrays, the
+    device it is for, and beginnings of the cells of its outputs, which take `bytes`, the largest of them `largest`."""
+
+    _fields_ = [
+        *(("call", _PTR), ("self", _PTR), ("arguments", _I64), ("device", _PTR), ("outputs", _I64)),
+        *(("cells", _PTR), ("counters", _PTR), ("bytes", _I64), ("largest", _I64)),
     ]
 
 
@@ -59,12 +83,13 @@ class DeviceCell(Cell):
 
 
 class MemoryCell(Cell):
-    """``vtable`` comes first: C++ calls through it. ``user_data``: key, value and destructor of each note."""
+    """``vtable`` comes first: C++ calls through it. ``user_data``: key, value and destructor of each note.
+    ``counters``: where native code counts buffers it makes there; 0: it makes none."""
 
     _fields_ = [
         *(("vtable", _PTR), ("user_data", _PTR * (3 * USER_DATA)), ("id", _I32), ("kind_id", _I32)),
         *(("kind", _PTR), ("kind_size", _I64), ("text", _PTR), ("text_size", _I64)),
-        *(("devices", _PTR), ("num_devices", _I64)),
+        *(("devices", _PTR), ("num_devices", _I64), ("counters", _PTR)),
     ]
 
 
@@ -83,7 +108,7 @@ class TopologyCell(Cell):
 
 
 class ExecutableCell(Cell):
-    """A loaded executable, and the same seen as an executable."""
+    """A loaded executable, and the same seen as an executable. ``plan``: a `PlanCell`, 0 where there is none."""
 
     _fields_ = [
         *(("name", _PTR), ("name_size", _I64), ("num_replicas", _I64), ("num_partitions", _I64)),
@@ -92,20 +117,19 @@ class ExecutableCell(Cell):
         *(("output_kinds", _PTR), ("output_kind_sizes", _PTR)),
         *(("num_parameters", _I64), ("parameter_kinds", _PTR), ("parameter_kind_sizes", _PTR)),
         *(("devices", _PTR), ("num_devices", _I64), ("logical_ids", _PTR)),
-        *(("fingerprint", _PTR), ("fingerprint_size", _I64)),
+        *(("fingerprint", _PTR), ("fingerprint_size", _I64), ("plan", _PTR)),
     ]
 
 
 class Handle:
     """An object with its cell, and whatever else the cell points to (`keep`)."""
 
-    __slots__ = ("address", "cell", "keep", "object", "quick", "references")
+    __slots__ = ("address", "cell", "keep", "object", "references")
 
     def __init__(self, thing: Any, cell: Any, keep: tuple[Any, ...] = ()) -> None:
         self.object, self.cell, self.keep = thing, cell, keep
         self.address = ctypes.addressof(cell)
         self.references = 1
-        self.quick: Any = None  # a shorter way to do what is asked of it most
 
 
 _HANDLES: dict[int, Handle] = {}
@@ -120,7 +144,7 @@ def new(thing: Any, cell: Any, *keep: Any) -> Handle:
 
 def handle(address: int) -> Handle:
     """The handle at an address. Raises PJRT014 for an address that is none."""
-    found = _HANDLES.get(address)
+    found = _HANDLES.get(address) or _adopt(address)
     if found is None:
         raise HeronError("PJRT014", f"{address:#x} is no handle of heron's, or one that was destroyed")
     return found
@@ -141,14 +165,18 @@ def free(address: int) -> Handle | None:
     return _HANDLES.pop(address, None) if found.references == 0 else None
 
 
-def table() -> dict[int, Handle]:
-    """All handles by address, for code that has no time."""
-    return _HANDLES
-
-
 def count() -> int:
-    """How many handles there are."""
+    """How many handles there are, those of native code not counted."""
     return len(_HANDLES)
+
+
+def adopt_with(adopt: Callable[[int], Handle | None]) -> None:
+    """Say what makes a handle of a cell of native code; it gives None for an address that is none."""
+    global _adopt
+    _adopt = adopt
+
+
+_adopt: Callable[[int], Handle | None] = lambda _: None  # noqa: E731
 
 
 # -- memory C code reads -----------------------------------------------------------------------------------------------

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
-from heron.pjrt.c_api import abi, handles
+from heron.pjrt.c_api import abi, handles, quick_code
+from heron.pjrt.c_api.words import load, store
 from heron.runtime import numpy_api
 
 #: Python's own functions that entry points call, as LLVM declares them
@@ -30,6 +31,7 @@ _PYTHON = {
     "PyLong_AsVoidPtr": "ptr @PyLong_AsVoidPtr(ptr)",
     "PyLong_FromVoidPtr": "ptr @PyLong_FromVoidPtr(ptr)",
     "PyObject_CallOneArg": "ptr @PyObject_CallOneArg(ptr, ptr)",
+    **quick_code.PYTHON,
 }
 
 #: getters: the argument that is the handle, its cell, and (field of the cell, argument) of what is copied
@@ -173,6 +175,7 @@ def code() -> dict[str, int]:
     is_ending = getattr(python, "Py_IsFinalizing", None) or python._Py_IsFinalizing
     symbols["heron_is_ending"] = ctypes.cast(is_ending, ctypes.c_void_p).value or 0
     symbols["heron_interrupt"] = id(KeyboardInterrupt)
+    symbols[quick_code.EMPTY] = numpy_api.function(numpy_api.EMPTY) or 0
     symbols["pthread_self"] = ctypes.cast(ctypes.CDLL(None).pthread_self, ctypes.c_void_p).value or 0
     jit = Jit(level=1, symbols=symbols)
     linked = jit.add(_text(), "pjrt")
@@ -216,7 +219,7 @@ def _text() -> str:
     parts += [f"@functions = internal global [{len(names)} x ptr] zeroinitializer", _COMMON]
     parts += [_entry_point(name, n) for n, name in enumerate(names)]
     parts += [_getter(name, *facts) for name, facts in GETTERS.items()]
-    return "\n".join([*parts, _ERRORS, _USER_DATA, _BUFFERS])
+    return "\n".join([*parts, _ERRORS, _USER_DATA, _BUFFERS, quick_code.text()])
 
 
 #: what slots of events do for one that is done (its state is odd), without Python; its handle is the first argument
@@ -237,7 +240,8 @@ ALWAYS_DONE = 3
 
 def _entry_point(name: str, n: int) -> str:
     return f"""define ptr @{name}(ptr %args) {{
-{_shortcut(name)}  %function = load ptr, ptr getelementptr ([1 x ptr], ptr @functions, i64 0, i64 {n})
+  %function = load ptr, ptr getelementptr ([1 x ptr], ptr @functions, i64 0, i64 {n})
+{_shortcut(name)}
   %error = call ptr @heron_call(ptr %function, ptr %args)
   ret ptr %error
 }}"""
@@ -255,7 +259,7 @@ def _shortcut(name: str) -> str:
     if name in _POINTERS:
         return _pointer(name, _POINTERS[name])
     if name not in _DONE and name != "PJRT_Event_Destroy":
-        return ""
+        return quick_code.shortcut(name)
     wanted = f"icmp eq i64 %state, {ALWAYS_DONE}" if name == "PJRT_Event_Destroy" else "trunc i64 %state to i1"
     return f"""  %event.at = getelementptr i8, ptr %args, i64 16
   %event = load ptr, ptr %event.at
@@ -274,48 +278,32 @@ def _pointer(name: str, field: str) -> str:
     if not numpy_api.known_layout():
         return ""
     args: Any = abi.struct(f"{name}_Args")
-    lines = [
-        *_load("buffer", "ptr", "args", args.buffer.offset),
-        *_load("array", "ptr", "buffer", handles.BufferCell.array.offset),  # type: ignore[attr-defined]
-        *_load("deleted", "i8", "buffer", handles.BufferCell.is_deleted.offset),  # type: ignore[attr-defined]
-        "  %is.there = icmp ne ptr %array, null",
-        "  %is.kept = icmp eq i8 %deleted, 0",
-        "  %short = and i1 %is.there, %is.kept",
-        "  br i1 %short, label %known, label %python",
-        "known:",
-        *_load("data", "ptr", "array", numpy_api.DATA),
-        *_store("data", "ptr", "args", getattr(args, field).offset),
-        "  ret ptr null",
-        "python:",
-    ]
-    return "\n".join(lines) + "\n"
+    cell: Any = handles.BufferCell
+    return f"""
+{load("buffer", "ptr", "args", args.buffer.offset)}
+{load("array", "ptr", "buffer", cell.array.offset)}
+{load("deleted", "i8", "buffer", cell.is_deleted.offset)}
+  %is.there = icmp ne ptr %array, null
+  %is.kept = icmp eq i8 %deleted, 0
+  %short = and i1 %is.there, %is.kept
+  br i1 %short, label %known, label %python
+known:
+{load("data", "ptr", "array", numpy_api.DATA)}
+{store("%data", "ptr", "args", getattr(args, field).offset)}
+  ret ptr null
+python:
+"""
 
 
 def _getter(name: str, owner: str, cell: type[handles.Cell], fields: tuple[tuple[str, str], ...]) -> str:
     args = abi.struct(f"{name}_Args")
-    lines = [f"define ptr @{name}(ptr %args) {{", *_load("handle", "ptr", "args", getattr(args, owner).offset)]
+    lines = [f"define ptr @{name}(ptr %args) {{", load("handle", "ptr", "args", getattr(args, owner).offset)]
     for n, (source, target) in enumerate(fields):
         size = getattr(cell, source).size
         assert size == getattr(args, target).size, (name, source, target)
-        lines += _load(f"value{n}", f"i{8 * size}", "handle", getattr(cell, source).offset)
-        lines += _store(f"value{n}", f"i{8 * size}", "args", getattr(args, target).offset)
+        lines.append(load(f"value{n}", f"i{8 * size}", "handle", getattr(cell, source).offset))
+        lines.append(store(f"%value{n}", f"i{8 * size}", "args", getattr(args, target).offset))
     return "\n".join([*lines, "  ret ptr null", "}"])
-
-
-def _load(name: str, kind: str, base: str, offset: int) -> list[str]:
-    place = f"{name}.at"
-    return [
-        f"  %{place} = getelementptr i8, ptr %{base}, i64 {offset}",
-        f"  %{name} = load {kind}, ptr %{place}",
-    ]
-
-
-def _store(name: str, kind: str, base: str, offset: int) -> list[str]:
-    place = f"{name}.to"
-    return [
-        f"  %{place} = getelementptr i8, ptr %{base}, i64 {offset}",
-        f"  store {kind} %{name}, ptr %{place}",
-    ]
 
 
 _COMMON = """
@@ -335,11 +323,9 @@ define ptr @heron_counting() {
   ret ptr @heron_inside
 }
 
-define internal ptr @heron_call(ptr %function, ptr %args) noinline {
+; take Python's lock and put a pending exception aside: the lock's state, or -1 when Python is going
+define internal i32 @heron_enter(ptr %saved) noinline {
 entry:
-  %type = alloca ptr
-  %value = alloca ptr
-  %trace = alloca ptr
   %self = call i64 @pthread_self()
   %before = atomicrmw add ptr @heron_inside, i64 1 seq_cst
   %last = load atomic i64, ptr @heron_last seq_cst, align 8
@@ -349,13 +335,36 @@ entry:
   %ending = call i32 @heron_is_ending()
   %alive = icmp eq i32 %ending, 0
   %on = and i1 %may, %alive
-  br i1 %on, label %run, label %nothing
-run:
+  br i1 %on, label %take, label %nothing
+take:
   %lock = call i32 @PyGILState_Ensure()
-  call void @PyErr_Fetch(ptr %type, ptr %value, ptr %trace)
+  %value = getelementptr i8, ptr %saved, i64 8
+  %trace = getelementptr i8, ptr %saved, i64 16
+  call void @PyErr_Fetch(ptr %saved, ptr %value, ptr %trace)
+  ret i32 %lock
+nothing:
+  %out = atomicrmw sub ptr @heron_inside, i64 1 seq_cst
+  ret i32 -1
+}
+
+define internal void @heron_leave(i32 %lock, ptr %saved) noinline {
+  %value = getelementptr i8, ptr %saved, i64 8
+  %trace = getelementptr i8, ptr %saved, i64 16
+  %t = load ptr, ptr %saved
+  %v = load ptr, ptr %value
+  %b = load ptr, ptr %trace
+  call void @PyErr_Restore(ptr %t, ptr %v, ptr %b)
+  call void @PyGILState_Release(i32 %lock)
+  %after = atomicrmw sub ptr @heron_inside, i64 1 seq_cst
+  ret void
+}
+
+; what a slot's Python function gives; the caller has the lock
+define internal ptr @heron_ask(ptr %function, ptr %args) noinline {
+entry:
   br label %ask
 ask:
-  %again = phi i1 [ false, %run ], [ %first, %clear ]
+  %again = phi i1 [ false, %entry ], [ %first, %clear ]
   %number = call ptr @PyLong_FromVoidPtr(ptr %args)
   %result = call ptr @PyObject_CallOneArg(ptr %function, ptr %number)
   call void @Py_DecRef(ptr %number)
@@ -381,20 +390,24 @@ read: ; the address of an error, less than 0 where it was Ctrl-C
 done:
   %error = phi ptr [ null, %clear ], [ %address, %read ]
   %tell = phi i1 [ %again, %clear ], [ %interrupted, %read ]
-  %t = load ptr, ptr %type
-  %v = load ptr, ptr %value
-  %b = load ptr, ptr %trace
-  call void @PyErr_Restore(ptr %t, ptr %v, ptr %b)
   br i1 %tell, label %interrupt, label %out
 interrupt:
   call void @PyErr_SetInterrupt()
   br label %out
 out:
-  call void @PyGILState_Release(i32 %lock)
-  %after = atomicrmw sub ptr @heron_inside, i64 1 seq_cst
+  ret ptr %error
+}
+
+define internal ptr @heron_call(ptr %function, ptr %args) noinline {
+  %saved = alloca [3 x ptr]
+  %lock = call i32 @heron_enter(ptr %saved)
+  %ending = icmp slt i32 %lock, 0
+  br i1 %ending, label %nothing, label %ask
+ask:
+  %error = call ptr @heron_ask(ptr %function, ptr %args)
+  call void @heron_leave(i32 %lock, ptr %saved)
   ret ptr %error
 nothing:
-  %left = atomicrmw sub ptr @heron_inside, i64 1 seq_cst
   ret ptr null
 }
 """

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from heron.codegen.llvm.jit import Object
-from heron.runtime.cpu.call import Call, load, quick_call
+from heron.runtime.cpu.call import Call, Entry, entry, load, quick_call
 from heron.runtime.cpu.pool import Pool
 from heron.runtime.cpu.profile import Profile
 from heron.runtime.executable import Executable, Signature, array_facts
@@ -135,6 +135,13 @@ class CpuExecutable(Executable):
         if self._hosts.keep:
             self._hosts.check()
         return list(found)
+
+    def native_entry(self) -> Entry | None:
+        """The quick way for native code, from the third call on; None where a call has work for Python.
+
+        Threads that share work are not started by it: without them the caller does all of it.
+        """
+        return None if self._hosts.keep else entry(self._quick)
 
     def execute(self, arrays: list[np.ndarray], donate: bool = False) -> list[np.ndarray]:
         if self._pool is not None and not self._pool.started:

@@ -12,13 +12,14 @@ import numpy as np
 from heron.errors import HeronError
 from heron.hlo.types import ElementType
 from heron.pjrt import element_types
-from heron.pjrt.buffer import Buffer
-from heron.pjrt.c_api import errors, handles
+from heron.pjrt.buffer import Buffer, row_major
+from heron.pjrt.c_api import errors, handles, quick_code
 from heron.pjrt.c_api.handles import BufferCell
 from heron.pjrt.c_api.slots import hot_slot, slot
 from heron.pjrt.c_api.slots.clients import place
 from heron.pjrt.c_api.slots.events import give as give_event
 from heron.pjrt.c_api.slots.layouts import of_order
+from heron.pjrt.c_api.slots.quick import have_cells
 from heron.pjrt.client import ALIGNMENT
 from heron.pjrt.event import Event
 
@@ -26,24 +27,28 @@ _I64 = ctypes.c_int64
 #: what the host promises of its memory: unchanged while the call lasts, until the copy is made, as long as the buffer
 _ZERO_COPY = 2
 _TILED = 0
-#: smaller arrays are copied, which takes less time than to tell their owner when they are no longer needed
-_WORTH_SHARING = 1 << 14
 
 
 def give(buffer: Buffer) -> int:
     """A handle of a buffer, which the caller destroys."""
-    dims = (_I64 * max(1, len(buffer.dims)))(*buffer.dims)
-    memory = buffer.memory
+    memory, rank = buffer.memory, len(buffer.dims)
     cell = BufferCell(
         *(memory.device.handle, memory.handle, element_types.number(buffer.element_type)),
-        *(buffer.deleted, memory.gpu is None, ctypes.addressof(dims), len(buffer.dims), buffer.size_in_bytes),
-        of_order(buffer.minor_to_major),
+        *(buffer.deleted, _can_be_looked_at(buffer), 0, rank, buffer.size_in_bytes),
     )
+    dims = cell.own_dims if rank <= handles.MOST_DIMS else (_I64 * rank)()
+    dims[:rank] = buffer.dims
+    cell.dims, cell.layout = ctypes.addressof(dims), of_order(buffer.minor_to_major)
     handle = handles.new(buffer, cell, dims)
     buffer.handle = cell
     if isinstance(array := buffer.array_now(), np.ndarray):
         cell.array = id(array)
     return handle.address
+
+
+def _can_be_looked_at(buffer: Buffer) -> bool:
+    """Whether who has the address may read the elements there, as a row-major array."""
+    return buffer.memory.gpu is None and buffer.minor_to_major == row_major(len(buffer.dims))
 
 
 def shape(args: Any, prefix: str = "") -> tuple[ElementType, tuple[int, ...]]:
@@ -69,12 +74,13 @@ def from_host(args: Any) -> None:
         buffer = Buffer(memory, element_type, dims, own, owned=True)
     args.done_with_host_buffer = give_event(done)
     args.buffer = give(buffer)
+    have_cells()
 
 
 def _may_share(args: Any, element_type: ElementType, dims: tuple[int, ...], strides: tuple[int, ...] | None) -> bool:
     if args.host_buffer_semantics < _ZERO_COPY or args.data % ALIGNMENT or not args.data:
         return False
-    if prod(dims) * element_type.byte_size < _WORTH_SHARING:
+    if prod(dims) * element_type.byte_size < quick_code.SMALL:
         return False
     return strides is None or strides == _row_major(element_type.byte_size, dims)
 
@@ -153,7 +159,9 @@ def fulfil_alias(args: Any) -> None:
 
 @hot_slot("PJRT_Buffer_Destroy")
 def destroy(at: int) -> None:
-    handles.table().pop(_I64.from_address(at + 16).value, None)
+    handle = handles.free(_I64.from_address(at + 16).value)
+    if handle is not None:
+        handle.object.handle = None  # the cell may become another buffer's
 
 
 @slot("PJRT_Buffer_Delete")

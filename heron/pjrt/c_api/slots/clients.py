@@ -96,7 +96,9 @@ def _give_memory(memory: Memory, device: int) -> int:
     cell.id, cell.kind_id = memory.id, memory.kind_id
     cell.kind, cell.kind_size, cell.text, cell.text_size = kind_at, kind_size, text_at, text_size
     cell.devices, cell.num_devices = devices_at, 1
-    return handles.new(memory, cell, kind, text, devices).address
+    if memory.gpu is None:
+        cell.counters = ctypes.addressof(memory.device.memory_stats.counters)
+    return handles.new(memory, cell, kind, text, devices, memory.device.memory_stats).address
 
 
 @cache

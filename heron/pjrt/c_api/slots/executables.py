@@ -11,10 +11,10 @@ from heron.errors import HeronError
 from heron.pjrt import element_types, float_environment
 from heron.pjrt.c_api import abi, handles
 from heron.pjrt.c_api.handles import ExecutableCell, Handle
-from heron.pjrt.c_api.slots import FREE, give_bytes, hot_slot, named_values, slot
+from heron.pjrt.c_api.slots import FREE, give_bytes, named_values, slot
 from heron.pjrt.c_api.slots.buffers import give as give_buffer
 from heron.pjrt.c_api.slots.events import give as give_event
-from heron.pjrt.c_api.slots.quick import quick
+from heron.pjrt.c_api.slots.quick import have_cells, plan
 from heron.pjrt.client import Client
 from heron.pjrt.compile_options import CompileOptions
 from heron.pjrt.loaded import ExecuteOptions, LoadedExecutable
@@ -50,9 +50,7 @@ def give(executable: LoadedExecutable) -> int:
         *(len(executable.parameters), kinds_at, kind_sizes_at, devices_at, len(executable.devices), logical_at),
     )
     keep = (name, kind, types, dims, ranks, kinds, kind_sizes, out_kinds, out_sizes, of_outputs, devices, logical)
-    handle = handles.new(executable, cell, *keep)
-    handle.quick = quick(executable)
-    return handle.address
+    return handles.new(executable, cell, *keep).address
 
 
 def on_large_stack(work: Callable[[], _T]) -> _T:
@@ -130,7 +128,7 @@ def destroy_loaded(args: Any) -> None:
 def delete(args: Any) -> None:
     handle = handles.handle(args.executable)
     handle.object.delete()
-    handle.cell.is_deleted = 1
+    handle.cell.is_deleted, handle.cell.plan = 1, 0
 
 
 # -- questions ---------------------------------------------------------------------------------------------------------
@@ -225,18 +223,10 @@ def destroy_context(args: Any) -> None:
     handles.free(args.context)
 
 
-@hot_slot("PJRT_LoadedExecutable_Execute")
-def execute(at: int) -> None:
-    words = _WORDS.from_address(at)
-    handle = handles.handle(words[2])
-    if handle.quick is None or not handle.quick(words):
-        _execute(handle.object, _EXECUTE.from_address(at))
-
-
-_WORDS, _EXECUTE = _PTR * 10, abi.struct("PJRT_LoadedExecutable_Execute_Args")
-
-
-def _execute(executable: LoadedExecutable, args: Any) -> None:
+@slot("PJRT_LoadedExecutable_Execute")
+def execute(args: Any) -> None:
+    handle = handles.handle(args.executable)
+    executable: LoadedExecutable = handle.object
     rows, columns = args.num_devices, args.num_args
     lists = (_PTR * rows).from_address(args.argument_lists) if rows else ()
     given = [[handles.handle(a) for a in ((_PTR * columns).from_address(at) if columns else ())] for at in lists]
@@ -249,6 +239,17 @@ def _execute(executable: LoadedExecutable, args: Any) -> None:
             if h.object.deleted:
                 h.cell.is_deleted = 1
     _write(args, outputs, events)
+    have_cells()
+    if executable.runs_at_once and not handle.cell.plan:
+        _give_plan(handle)
+
+
+def _give_plan(handle: Handle) -> None:
+    """From now on native code runs the program."""
+    found = plan(handle.object)
+    if found is not None:
+        handle.keep = (*handle.keep, found)
+        handle.cell.plan = ctypes.addressof(found)
 
 
 def _options(address: int) -> ExecuteOptions:

@@ -1,91 +1,135 @@
-"""The quick way through Execute: programs so short that the calling thread runs them, on buffers that are all there."""
+"""What native code needs to run small programs and copy small arrays itself (`quick_code.py`): free cells, a plan for
+each program, and a handle for a buffer of its own that is asked more than it knows."""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from functools import cache
 from typing import Any
 
-from heron.errors import HeronError
 from heron.pjrt import element_types
 from heron.pjrt.buffer import Buffer
-from heron.pjrt.c_api import handles
-from heron.pjrt.c_api.handles import BufferCell, Handle
+from heron.pjrt.c_api import handles, native, quick_code
+from heron.pjrt.c_api.handles import BufferCell, Handle, PlanCell
 from heron.pjrt.c_api.slots.events import DONE
 from heron.pjrt.c_api.slots.layouts import of_rank
 from heron.pjrt.loaded import LoadedExecutable
+from heron.runtime import numpy_api
 
-_PTR = ctypes.c_uint64
-#: places of arguments of Execute, in words
-_LISTS, _DEVICES, _ARGUMENTS, _OUTPUTS, _EVENTS, _DEVICE = 4, 5, 6, 7, 8, 9
+_I64, _PTR = ctypes.c_int64, ctypes.c_void_p
+_CELL = ctypes.sizeof(BufferCell)
+#: from one cell to the next: each begins on a cache line
+_STEP = -(-_CELL // 64) * 64
+#: bytes of memory for cells, which begins at a multiple of that, and how many cells it has
+_SLAB = 1 << 16
+_IN_SLAB = _SLAB // _STEP
+#: beginnings of slabs; they stay as long as the process
+_SLABS: set[int] = set()
 
-#: runs with the words of Execute's arguments; False where it has to go the long way
-Quick = Callable[[Any], bool]
+
+def _native(name: str, result: Any, *kinds: Any) -> Any:
+    """A native function that is called with Python's lock held."""
+    return ctypes.PYFUNCTYPE(result, *kinds)(native.entry(name))
 
 
-def quick(executable: LoadedExecutable) -> Quick | None:
-    """The quick way of a program; None where it has none."""
-    if not executable.runs_at_once:
+def set_up() -> None:
+    """Give native code what it needs; nothing where it cannot know how arrays lie in memory."""
+    if not numpy_api.known_layout():
+        return
+    ranks = (_PTR * (handles.MOST_DIMS + 1))(*map(of_rank, range(handles.MOST_DIMS + 1)))
+    _native("heron_set_up", None, _PTR, _PTR, _PTR)(ctypes.addressof(ranks), DONE, id(NotImplemented))
+    table = (_I64 * (2 * quick_code.KINDS)).from_address(_native("heron_table_of_kinds", _PTR)())
+    for n, element_type in element_types.numbered():
+        dtype = element_type.dtype
+        if element_type.byte_size == dtype.itemsize:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(dtype))
+            table[2 * n], table[2 * n + 1] = id(dtype), dtype.itemsize
+    handles.adopt_with(_adopt)
+    _refill(1)
+
+
+# -- cells -------------------------------------------------------------------------------------------------------------
+
+
+@cache
+def _free_cells() -> Any:
+    return _native("heron_free_cells", _I64)
+
+
+def live_cells() -> int:
+    """How many buffers only native code has."""
+    return _native("heron_live_cells", _I64)() if numpy_api.known_layout() else 0
+
+
+def _refill(wanted: int) -> None:
+    """See that there are free cells, twice as many as are wanted."""
+    push = _native("heron_push", None, _PTR)
+    while _free_cells()() < 2 * wanted:
+        memory = ctypes.create_string_buffer(2 * _SLAB)
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(memory))
+        slab = -(-ctypes.addressof(memory) // _SLAB) * _SLAB
+        _SLABS.add(slab)
+        for n in range(_IN_SLAB):
+            push(slab + n * _STEP)
+
+
+def have_cells() -> None:
+    """See that there are free cells again, where native code had none."""
+    if _SLABS and _free_cells()() == 0:
+        _refill(1)
+
+
+def _adopt(address: int) -> Handle | None:
+    """A handle of a cell that only native code has; None for other addresses."""
+    if address & -_SLAB not in _SLABS or address % _SLAB % _STEP:
+        return None
+    cell = BufferCell.from_address(address)
+    if cell.born != handles.NATIVE:
+        return None
+    array = ctypes.cast(cell.array, ctypes.py_object).value
+    _native("heron_adopt", None, _PTR)(address)
+    dims = handles.read_integers(_I64, cell.dims, cell.num_dims)
+    memory = handles.get(cell.memory)
+    buffer = Buffer(memory, element_types.of_number(cell.type), dims, array, owned=True)
+    buffer.handle = cell
+    return handles.new(buffer, cell)
+
+
+# -- programs ----------------------------------------------------------------------------------------------------------
+
+
+def plan(executable: LoadedExecutable) -> PlanCell | None:
+    """How native code runs a program; None when it cannot, or not yet."""
+    entry = executable.program.native_entry() if executable.runs_at_once else None
+    if entry is None or not _fits(executable):
         return None
     device = executable.devices[0]
-    memory, here, stats = device.default_memory, (0, device.handle), device.memory_stats
-    run = executable.program.run
-    count, places = len(executable.parameters), _PTR * len(executable.parameters)
-    outputs = [_template(executable, n) for n in range(len(executable.outputs))]
-    out_places, one = _PTR * len(outputs), _PTR * 1
-    all_cells, template = BufferCell * len(outputs), b"".join(cell for *_, cell, _ in outputs)
-    sizes = tuple(size for _, _, size, _, _ in outputs)
-    find, file = handles.table().get, handles.table()
-    make, new, copy = Buffer.of_array, object.__new__, all_cells.from_buffer_copy
-    cell_size = ctypes.sizeof(BufferCell)
-
-    def go(words: Any) -> bool:
-        if words[_DEVICES] != 1 or words[_ARGUMENTS] != count or words[_DEVICE] not in here or executable.is_deleted:
-            return False
-        arrays = []
-        if count:
-            for at in places.from_address(one.from_address(words[_LISTS])[0]):
-                found = find(at)
-                array = found and found.object.array_now()
-                if array is None:
-                    return False
-                arrays.append(array)
-        try:
-            results = run(arrays)
-        except HeronError:
-            return False  # the long way says what is wrong
-        if outputs:
-            cells = copy(template)
-            at = ctypes.addressof(cells)
-            to = out_places.from_address(one.from_address(words[_OUTPUTS])[0])
-            n = 0
-            for result, (element_type, dims, size, _, keep) in zip(results, outputs, strict=True):
-                own = cells[n]
-                own.array = id(result)
-                handle = new(Handle)
-                handle.object = make(memory, element_type, dims, result, size, own)
-                handle.cell, handle.keep, handle.address, handle.references, handle.quick = own, keep, at, 1, None
-                file[at] = handle
-                to[n] = at
-                at += cell_size
-                n += 1
-            stats.add_all(sizes)
-        if words[_EVENTS]:
-            one.from_address(words[_EVENTS])[0] = DONE
-        return True
-
-    return go
+    cells = [_model(executable, n) for n in range(len(executable.outputs))]
+    sizes = [s.byte_size for s in executable.outputs]
+    text = ctypes.create_string_buffer(b"".join(cells))
+    counters = device.memory_stats.counters
+    made = PlanCell(entry.function, entry.object, len(executable.parameters), device.handle, len(cells))
+    made.cells, made.counters = ctypes.addressof(text), ctypes.addressof(counters)
+    made.bytes, made.largest = sum(sizes), max(sizes, default=0)
+    made.keep = entry, text, counters
+    _refill(len(cells))
+    return made
 
 
-def _template(executable: LoadedExecutable, n: int) -> Any:
-    """What every buffer of an output has in common."""
-    shape = executable.outputs[n]
-    device = executable.devices[0]
-    dims = (ctypes.c_int64 * max(1, shape.rank))(*shape.dims)
-    kind = element_types.number(shape.element_type)
-    size = shape.byte_size
-    cell = BufferCell(
-        *(device.handle, device.default_memory.handle, kind, 0, 1),
-        *(ctypes.addressof(dims), shape.rank, size, of_rank(shape.rank)),
+def _fits(executable: LoadedExecutable) -> bool:
+    ranks = [s.rank for s in executable.outputs]
+    return (
+        numpy_api.known_layout()
+        and max(ranks, default=0) <= handles.MOST_DIMS
+        and len(executable.parameters) <= quick_code.MOST_ARGUMENTS
     )
-    return shape.element_type, shape.dims, size, bytes(cell), (dims,)
+
+
+def _model(executable: LoadedExecutable, n: int) -> bytes:
+    """What cells of an output have in common."""
+    shape, device = executable.outputs[n], executable.devices[0]
+    cell = BufferCell(device.handle, device.default_memory.handle, element_types.number(shape.element_type), 0, 1)
+    cell.num_dims, cell.size, cell.layout = shape.rank, shape.byte_size, of_rank(shape.rank)
+    cell.born, cell.counters = handles.NATIVE, ctypes.addressof(device.memory_stats.counters)
+    cell.own_dims[: shape.rank] = shape.dims
+    return bytes(cell)
