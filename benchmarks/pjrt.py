@@ -1,7 +1,7 @@
 """What a call costs under JAX on heron, beside JAX's own CPU in the same process: ``python -m benchmarks.pjrt``.
 
 Medians in microseconds: dispatch of ``x + 1``, a program of 20 inputs and outputs, small arrays to the device, and 4 MB
-from the device to NumPy (which shares the memory).
+from the device to NumPy (which shares the memory), of arrays NumPy has not seen.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def main() -> None:
     """Print the table, or JSON."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.pjrt", description=__doc__)
     parser.add_argument("--json", action="store_true", help="one JSON document instead of a table")
-    parser.add_argument("--repeats", type=int, default=2000, help="calls measured for each row")
+    parser.add_argument("--rounds", type=int, default=40, help="turns of each device")
     arguments = parser.parse_args()
     os.environ["JAX_PLATFORMS"] = "heron"
     from heron.pjrt import jax_plugin
@@ -27,7 +27,8 @@ def main() -> None:
     jax_plugin.initialize()
     import jax
 
-    heron, cpu = (measure(d, arguments.repeats) for d in (jax.devices()[0], jax.devices("cpu")[0]))
+    devices = {"heron": jax.devices()[0], "cpu": jax.devices("cpu")[0]}
+    heron, cpu = measure(devices, arguments.rounds).values()
     if arguments.json:
         print(json.dumps({"heron_us": heron, "cpu_us": cpu}, indent=2))
         return
@@ -36,37 +37,54 @@ def main() -> None:
         print(f"{name:24}{ours:10.1f}{cpu[name]:12.1f}{ours / cpu[name]:8.2f}")
 
 
-def measure(device: Any, repeats: int) -> dict[str, float]:
-    """Medians by name, in microseconds."""
+def measure(devices: dict[str, Any], rounds: int) -> dict[str, dict[str, float]]:
+    """Medians in microseconds by device and row. Devices take turns, so that what else the machine does hits all."""
     import jax
     import numpy as np
 
-    one = jax.device_put(np.array([1, 2, 3], np.float32), device)
-    many = [jax.device_put(np.array([n], np.float32), device) for n in range(20)]
-    large = jax.device_put(np.ones(1 << 20, np.float32), device)
-    host = np.ones(6, np.float32)
     add = jax.jit(lambda x: x + 1)
     add_all = jax.jit(lambda *xs: tuple(x + 1 for x in xs))
-    results = [add(large) for _ in range(50)]
-    jax.block_until_ready(results)
-    rest = iter(results)
-    return {
-        "x + 1": _median(lambda: add(one), repeats),
-        "20 in, 20 out": _median(lambda: add_all(*many), repeats // 4),
-        "device_put of 24 bytes": _median(lambda: jax.device_put(host, device), repeats // 4),
-        "NumPy from 4 MB": _median(lambda: np.asarray(next(rest)), 40, warm=5),
-    }
+    host = np.ones(6, np.float32)
+
+    def rows(device: Any) -> dict[str, tuple[Callable[[], Callable[[], Any]], int]]:
+        """By name: what prepares a round and gives the call that is timed, and how often it is called."""
+        one = jax.device_put(np.array([1, 2, 3], np.float32), device)
+        many = [jax.device_put(np.array([n], np.float32), device) for n in range(20)]
+        large = jax.device_put(np.ones(1 << 20, np.float32), device)
+
+        def fresh() -> Callable[[], Any]:
+            results = iter(jax.block_until_ready([add(large) for _ in range(20 + _WARM)]))
+            return lambda: np.asarray(next(results))
+
+        return {
+            "x + 1": (lambda: lambda: add(one), 100),
+            "20 in, 20 out": (lambda: lambda: add_all(*many), 25),
+            "device_put of 24 bytes": (lambda: lambda: jax.device_put(host, device), 25),
+            "NumPy from 4 MB": (fresh, 20),
+        }
+
+    found: dict[str, dict[str, list[float]]] = {name: {} for name in devices}
+    by_device = {name: rows(device) for name, device in devices.items()}
+    for n in range(rounds):
+        for name in sorted(devices, reverse=n % 2 == 1):
+            for row, (prepare, times) in by_device[name].items():
+                found[name].setdefault(row, []).extend(_times(prepare(), times))
+    return {name: {row: statistics.median(t) * 1e6 for row, t in table.items()} for name, table in found.items()}
 
 
-def _median(call: Callable[[], Any], repeats: int, warm: int = 50) -> float:
-    for _ in range(warm):
+#: calls before those that are timed
+_WARM = 3
+
+
+def _times(call: Callable[[], Any], count: int) -> list[float]:
+    for _ in range(_WARM):
         call()
     times = []
-    for _ in range(max(1, repeats)):
+    for _ in range(count):
         began = time.perf_counter()
         call()
         times.append(time.perf_counter() - began)
-    return statistics.median(times) * 1e6
+    return times
 
 
 if __name__ == "__main__":

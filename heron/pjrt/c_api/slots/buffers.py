@@ -74,7 +74,7 @@ def from_host(args: Any) -> None:
         buffer = Buffer(memory, element_type, dims, own, owned=True)
     args.done_with_host_buffer = give_event(done)
     args.buffer = give(buffer)
-    have_cells()
+    have_cells(1)
 
 
 def _may_share(args: Any, element_type: ElementType, dims: tuple[int, ...], strides: tuple[int, ...] | None) -> bool:

@@ -239,9 +239,10 @@ def execute(args: Any) -> None:
             if h.object.deleted:
                 h.cell.is_deleted = 1
     _write(args, outputs, events)
-    have_cells()
-    if executable.runs_at_once and not handle.cell.plan:
-        _give_plan(handle)
+    if executable.runs_at_once:
+        have_cells(len(executable.outputs))
+        if not handle.cell.plan:
+            _give_plan(handle)
 
 
 def _give_plan(handle: Handle) -> None:

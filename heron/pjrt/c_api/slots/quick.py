@@ -45,7 +45,7 @@ def set_up() -> None:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(dtype))
             table[2 * n], table[2 * n + 1] = id(dtype), dtype.itemsize
     handles.adopt_with(_adopt)
-    _refill(1)
+    have_cells(1)
 
 
 # -- cells -------------------------------------------------------------------------------------------------------------
@@ -61,22 +61,18 @@ def live_cells() -> int:
     return _native("heron_live_cells", _I64)() if numpy_api.known_layout() else 0
 
 
-def _refill(wanted: int) -> None:
-    """See that there are free cells, twice as many as are wanted."""
+def have_cells(wanted: int) -> None:
+    """See that so many cells are free, where native code uses them."""
+    if not numpy_api.known_layout():
+        return
     push = _native("heron_push", None, _PTR)
-    while _free_cells()() < 2 * wanted:
+    while _free_cells()() < wanted:
         memory = ctypes.create_string_buffer(2 * _SLAB)
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(memory))
         slab = -(-ctypes.addressof(memory) // _SLAB) * _SLAB
         _SLABS.add(slab)
         for n in range(_IN_SLAB):
             push(slab + n * _STEP)
-
-
-def have_cells() -> None:
-    """See that there are free cells again, where native code had none."""
-    if _SLABS and _free_cells()() == 0:
-        _refill(1)
 
 
 def _adopt(address: int) -> Handle | None:
@@ -112,7 +108,6 @@ def plan(executable: LoadedExecutable) -> PlanCell | None:
     made.cells, made.counters = ctypes.addressof(text), ctypes.addressof(counters)
     made.bytes, made.largest = sum(sizes), max(sizes, default=0)
     made.keep = entry, text, counters
-    _refill(len(cells))
     return made
 
 
