@@ -6,6 +6,7 @@ back to a module it has seen, and to compare the examples in docstrings.
 
 from __future__ import annotations
 
+from collections.abc import Container, Sequence
 from typing import Any
 
 from heron.hlo.computation import Computation
@@ -54,6 +55,24 @@ class Forms:
         if len(key) > 1:
             key.sort(key=lambda item: item[0])
         return tuple(key)
+
+    def of_part(self, order: Sequence[Instruction], read: Container[Instruction]) -> int:
+        """The number of the form of a part of a computation, given operands first. What it reads counts by shape and by
+        being the same thing; readers outside, of those in ``read``, by opcode."""
+        number: dict[Instruction, int] = {}
+        lines: list[tuple[Any, ...]] = []
+        inside = set(order)
+        for i in order:
+            inputs = [o for o in i.operands if o not in number]
+            for o in inputs:
+                number[o] = len(number)
+            number[i] = len(number)
+            readers = sorted([u.opcode for u in i.users if u not in inside]) if i in read else ()
+            operands = tuple([number[o] for o in i.operands])
+            outside = tuple([o.shape for o in inputs])
+            alone = i.is_root or bool(i.control_predecessors or i.control_successors)
+            lines.append((i.opcode, i.shape, operands, outside, self.attributes(i), tuple(readers), alone))
+        return self._numbers.setdefault(tuple(lines), len(self._numbers))
 
     def _form(self, c: Computation) -> tuple[Any, ...]:
         number: dict[Instruction, int] = {}

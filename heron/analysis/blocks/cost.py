@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
 from heron.analysis.blocks.config import WHOLE, BlockConfig, Precision, power_of_two
 from heron.analysis.blocks.engine import ALIGNED, address_of, descriptor_of, has_engine
-from heron.analysis.blocks.tiling import Refusal, Tiling, holds_rows, split, used, whole_dims
-from heron.analysis.cost.estimate import clock_of
+from heron.analysis.blocks.tiling import Refusal, Tiling, split, used, whole_dims
+from heron.analysis.blocks.work import Cut, Work, passes_of, way_of, work_of
+from heron.analysis.cost.estimate import Clock, clock_of
 from heron.analysis.indexing.hlo_maps import Index
 from heron.hlo.instruction import Instruction
-from heron.hlo.op import Trait
 from heron.targets import Target
 
 #: the part of the matrix units' peak that a block of so many results keeps busy; libraries' kernels reach a little more
@@ -28,8 +28,6 @@ ROWS = (32, 64, 128)
 SHARED_CACHE = 1.5
 #: programs that a core runs side by side: one's products fill the other's gaps
 BESIDE = 2
-#: flops of a function, and of other ops, on an element
-FUNCTION, PLAIN = 20.0, 1.0
 #: instructions of a thread for the address and the load of 16 bytes, which the copy engine saves, and seconds until a
 #: program has written a descriptor for it: both estimates
 ADDRESSES, DESCRIPTOR = 6.0, 5e-7
@@ -76,14 +74,15 @@ def plans(
     first = next(_sizes(tiling, *roles))
     if refusal := _refused(tiling, _all_sizes(tiling, BlockConfig(first, LEAST))):  # sizes above 1 are all the same
         return refusal
-    steps = [0, *ROWS] if free.steps and _goes_in_steps(tiling) else [0]
+    longest = max((v.size for v in tiling.variables if v.kind == "row"), default=0)
+    steps = [0, *(n for n in ROWS if n < longest)] if free.steps and _goes_in_steps(tiling) else [0]
     precision: Precision = "tf32x3" if free.parts else "ieee"
-    passes = _passes(tiling) if len(steps) > 1 else {}
+    work = work_of(tiling, passes_of(tiling) if len(steps) > 1 else {})
     found: list[Plan] = []
     for sizes in _sizes(tiling, *roles):
         for row in steps:
             config = BlockConfig(sizes, row=row, online=free.online and row > 0, precision=precision)
-            plan = _plan(tiling, config, target, passes)
+            plan = _plan(tiling, work, config, target)
             found += [plan] if plan is not None else []
     if found and beside:
         found = _with_places(tiling, found, beside)
@@ -98,9 +97,9 @@ def plans(
 
 def _with_places(tiling: Tiling, found: list[Plan], beside: Sequence[Instruction]) -> list[Plan]:
     """The plans by which each tile of the result has its own part of other results."""
-    held = [whole_dims(tiling.root.shape.dims, p.config.tiles) for p in found]
-    tilings = {whole: Tiling(tiling.root, tiling.inside, whole) for whole in held}
-    places = {whole: all(t.place_of(i) is not None for i in beside) for whole, t in tilings.items()}
+    dims = tiling.root.shape.dims
+    held = [whole_dims(dims, p.config.tiles) for p in found]
+    places = {whole: all(tiling.place_of(i, whole) is not None for i in beside) for whole in set(held)}
     return [p for p, whole in zip(found, held, strict=True) if places[whole]]
 
 
@@ -179,37 +178,30 @@ def _up_to(size: int) -> list[int]:
 # -- what a cut costs --------------------------------------------------------------------------------------------------
 
 
-def _plan(tiling: Tiling, config: BlockConfig, target: Target, passes: Mapping[Instruction, int]) -> Plan | None:
+def _plan(tiling: Tiling, work: Work, config: BlockConfig, target: Target) -> Plan | None:
     """The config with the rest filled in, and its seconds; None when a program of it has no room."""
-    dims, tiles, row = tiling.root.shape.dims, config.tiles, config.row
-    programs = prod(-(-n // t) for n, t in zip(dims, tiles, strict=True))
+    tiles, row = config.tiles, config.row
+    programs = prod(-(-n // t) for n, t in zip(tiling.root.shape.dims, tiles, strict=True))
     warps = 8 if prod(tiles) >= 128 * 128 or row and prod(tiles) >= 128 * 64 else 4
     config = replace(config, block_k=32 if prod(tiles) > 128 * 128 else _step(tiling), warps=warps, stages=4)
-    sizes = _all_sizes(tiling, config)
-    again = passes if row and not config.online else {}
+    cut = Cut(
+        _all_sizes(tiling, config), tuple(v.size for v in tiling.variables), len(tiles), bool(row and not config.online)
+    )
     turns = -(-programs // target.cores)
     held, shared, matrix = 0.0, 0.0, 0.0
-    for dot, index in tiling.products:
-        _, m, n = split(dot, index)
-        rows, columns = _extent(m, sizes), _extent(n, sizes)
-        area, k = rows * columns, dot.operands[0].shape.dims[dot.lhs_contracting_dims[0]]
-        step = config.block_k if not row else max(config.block_k, row)
+    for product in work.products:
+        dot, k = product.dot, product.k
+        rows, columns = cut.extent(product.rows), cut.extent(product.columns)
+        area, step = rows * columns, config.block_k if not row else max(config.block_k, row)
         held += area
         here = (rows + columns) * min(step, k) * _width(dot)
         shared = shared + here if row else max(shared, here)
         at_once = k if k <= WHOLE else min(step, k)
         if not _has_matrix_units(dot, config.precision) and area * at_once > UNROLLED * 32 * warps:
             return None
-        matrix += (
-            _times(dot, index, tiling, sizes, again)
-            * 2.0
-            * _steps_of(index, tiling, sizes)
-            * area
-            * -(-k // step)
-            * step
-            / _rate(dot, rows, columns, turns, target, config)
-        )
-    held += max((_elements(ways, sizes) for i, ways in tiling.values.items() if i.opcode == "reduce"), default=0)
+        steps = cut.times(product.way) * cut.steps(product.way) * -(-k // step)
+        matrix += 2.0 * steps * step * area / _rate(dot, rows, columns, turns, target, config)
+    held += max(map(cut.extent, work.reduced), default=0)
     if held > _HELD * 32 * warps:
         return None
     stages = config.stages
@@ -217,16 +209,18 @@ def _plan(tiling: Tiling, config: BlockConfig, target: Target, passes: Mapping[I
         stages -= 1
     if shared * stages > target.shared_bytes_per_block * 0.9:
         return None
-    seconds = turns * (matrix + _elementwise(tiling, sizes, target, again) / min(turns, BESIDE))
+    flops = sum(each * cut.whole(way) * cut.times(way) for way, each in work.flops.items())
+    seconds = turns * (matrix + flops / (target.flops_of("f32") / target.cores) / min(turns, BESIDE))
     clock = clock_of(target)
-    memory = _memory(tiling, sizes, programs, target, again)
+    memory = _memory(tiling.root, work, cut, programs, clock)
     return Plan(replace(config, stages=stages), programs, clock.launch + max(seconds, memory), memory)
 
 
 def _with_engine(plan: Plan, tiling: Tiling, engine: str, target: Target) -> Plan:
     """The plan with operands fetched by the copy engine; as it is where none can be, or where that is no quicker."""
-    sizes = _all_sizes(tiling, plan.config)
-    fetched = [_whole(way, tiling, sizes) * i.shape.element_type.byte_size for i, way in _fetched(tiling, sizes)]
+    cut = _cut(tiling, plan.config)
+    ways = ((i, way_of(way, tiling)) for i, way in _fetched(tiling, cut.sizes))
+    fetched = [cut.whole(way) * i.shape.element_type.byte_size for i, way in ways]
     turns = -(-plan.programs // target.cores)
     addresses = sum(fetched) / ALIGNED * ADDRESSES / (target.flops_of("f32") / target.cores)
     saved = turns * (addresses - len(fetched) * DESCRIPTOR) / min(turns, BESIDE)
@@ -251,6 +245,21 @@ def _fetched(tiling: Tiling, sizes: tuple[int, ...]) -> Iterator[tuple[Instructi
                     yield i, way
 
 
+def _memory(root: Instruction, work: Work, cut: Cut, programs: int, clock: Clock) -> float:
+    """Seconds of what is read and written; what another program has read comes from the cache."""
+    moved = float(root.shape.byte_size)
+    for read in work.reads:
+        total = programs * sum(cut.whole(way) * cut.times(way) for way in read.ways) * read.width
+        distinct = min(read.size, total)
+        moved += distinct + (total - distinct) / SHARED_CACHE
+    return moved / clock.bandwidth
+
+
+def _cut(tiling: Tiling, config: BlockConfig) -> Cut:
+    again = config.row > 0 and not config.online
+    return Cut(_all_sizes(tiling, config), tuple([v.size for v in tiling.variables]), len(config.tiles), again)
+
+
 def _rate(dot: Instruction, rows: int, columns: int, turns: int, target: Target, config: BlockConfig) -> float:
     """Flops a second of a core's product of a tile."""
     if not _has_matrix_units(dot, config.precision):
@@ -262,45 +271,6 @@ def _rate(dot: Instruction, rows: int, columns: int, turns: int, target: Target,
 
 def _has_matrix_units(dot: Instruction, precision: Precision = "ieee") -> bool:
     return dot.operands[0].shape.element_type.byte_size < 4 or precision == "tf32x3" and _unit(dot) == "f32"
-
-
-def _passes(tiling: Tiling) -> dict[Instruction, int]:
-    """How many loops need a value, where rows are gone through in steps: each reduction and each product of them is
-    one, in which all is computed again but what other reductions give."""
-    found: dict[Instruction, int] = {}
-    for i in tiling.values:
-        if i not in tiling.inside or i.opcode not in ("reduce", "dot"):
-            continue
-        if i.opcode == "dot" and not any(holds_rows(o, tiling.inside) for o in i.operands):
-            continue
-        seen, stack = set[Instruction](), list(i.operands)
-        while stack:
-            o = stack.pop()
-            if o in seen:
-                continue
-            seen.add(o)
-            found[o] = found.get(o, 0) + 1
-            if o in tiling.inside and o.opcode != "reduce":
-                stack += o.operands
-    return found
-
-
-def _times(
-    i: Instruction, index: Index, tiling: Tiling, sizes: tuple[int, ...], passes: Mapping[Instruction, int]
-) -> int:
-    """How often each element of a value is computed at an index."""
-    return passes.get(i, 1) if _is_stepped(index, tiling, sizes) else 1
-
-
-def _is_stepped(index: Index, tiling: Tiling, sizes: tuple[int, ...]) -> bool:
-    """Whether a value goes along a row that is gone through in steps."""
-    return any(tiling.variables[v].kind == "row" and sizes[v] < tiling.variables[v].size for v in used(index))
-
-
-def _steps_of(index: Index, tiling: Tiling, sizes: tuple[int, ...]) -> int:
-    """In how many steps of rows a value is computed."""
-    rows = [v for v in used(index) if tiling.variables[v].kind == "row"]
-    return prod(-(-tiling.variables[v].size // sizes[v]) for v in rows)
 
 
 def _busy(rows: int, columns: int) -> float:
@@ -328,47 +298,6 @@ def _all_sizes(tiling: Tiling, config: BlockConfig) -> tuple[int, ...]:
 def _refused(tiling: Tiling, sizes: tuple[int, ...]) -> Refusal | None:
     tiles = (tiling.tile(i, way, sizes) for i, ways in tiling.values.items() for way in ways)
     return next((t for t in tiles if isinstance(t, Refusal)), None)
-
-
-def _extent(index: Index, sizes: tuple[int, ...]) -> int:
-    return prod(sizes[v] for v in used(index))
-
-
-def _elements(ways: list[Index], sizes: tuple[int, ...]) -> int:
-    return max(_extent(way, sizes) for way in ways)
-
-
-def _whole(index: Index, tiling: Tiling, sizes: tuple[int, ...]) -> float:
-    """Elements of a value that a program needs at one of its indices, over all steps of its sums."""
-    results = tiling.root.shape.rank
-    return float(prod(sizes[v] if v < results else tiling.variables[v].size for v in used(index)))
-
-
-def _elementwise(tiling: Tiling, sizes: tuple[int, ...], target: Target, passes: Mapping[Instruction, int]) -> float:
-    """Seconds a core needs for a program's ops outside matrix units."""
-    flops = 0.0
-    for i, ways in tiling.values.items():
-        if i.op.is_elementwise and i in tiling.inside:
-            each = FUNCTION if i.has(Trait.TRANSCENDENTAL) or i.opcode == "divide" else PLAIN
-            again = (_times(i, way, tiling, sizes, passes) for way in ways)
-            flops += each * sum(_whole(way, tiling, sizes) * n for way, n in zip(ways, again, strict=True))
-    return flops / (target.flops_of("f32") / target.cores)
-
-
-def _memory(
-    tiling: Tiling, sizes: tuple[int, ...], programs: int, target: Target, passes: Mapping[Instruction, int]
-) -> float:
-    clock = clock_of(target)
-    seconds = tiling.root.shape.byte_size / clock.bandwidth
-    for i, ways in tiling.values.items():
-        if i in tiling.inside and i.opcode != "parameter":
-            continue
-        width, size = i.shape.element_type.byte_size, float(i.shape.byte_size)
-        again = (_times(i, way, tiling, sizes, passes) for way in ways)
-        total = programs * sum(_whole(way, tiling, sizes) * n for way, n in zip(ways, again, strict=True)) * width
-        distinct = min(size, total)
-        seconds += (distinct + (total - distinct) / SHARED_CACHE) / clock.bandwidth
-    return seconds
 
 
 def _width(dot: Instruction) -> int:

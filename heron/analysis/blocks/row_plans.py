@@ -7,8 +7,9 @@ from itertools import combinations
 from math import prod
 
 from heron.analysis.blocks.config import BlockConfig, power_of_two
-from heron.analysis.blocks.cost import FUNCTION, PLAIN, Plan
+from heron.analysis.blocks.cost import Plan
 from heron.analysis.blocks.tiling import Refusal, Tiling, used
+from heron.analysis.blocks.work import FUNCTION, PLAIN
 from heron.analysis.cost.estimate import BLOCK, clock_of
 from heron.analysis.indexing.expr import Dim
 from heron.analysis.indexing.hlo_maps import Index

@@ -86,10 +86,11 @@ class Tiling:
             sides.append(Side(e, size, terms[tiled[0]] if tiled else 1))
         return tuple(sides)
 
-    def place_of(self, i: Instruction) -> Index | None:
+    def place_of(self, i: Instruction, whole: frozenset[int] | None = None) -> Index | None:
         """Where a value that is a result, too, is in a tile: each of its elements in one tile alone. None when it is
-        nowhere so."""
-        rest = {d for d, n in enumerate(self.root.shape.dims) if n != 1} - self.whole
+        nowhere so. ``whole``: the dimensions that tiles hold whole, if not those of the tiling."""
+        held = self.whole if whole is None else whole
+        rest = {d for d, n in enumerate(self.root.shape.dims) if n != 1} - held
         for way in self.values.get(i, ()):
             plain = all(isinstance(e, Dim) and e.index < self.root.shape.rank or e == Const(0) for e in way)
             full = all(e != Const(0) or n == 1 for e, n in zip(way, i.shape.dims, strict=True))

@@ -8,7 +8,9 @@ gives it as a further result, and the others read it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
 
 from heron.analysis.blocks.tiling import Tiling
@@ -19,8 +21,9 @@ from heron.passes.fusion.tiled import PRODUCTS, has_form, is_row_reduce, needed,
 
 #: the rows' products are also of types that matrix units would round: these are done by plain arithmetic
 _PRODUCTS = PRODUCTS | {types.F32: (types.F32,)}
-#: what attention has before its second product, and what else may stand there beside elementwise ops
-_MARKS = frozenset({"dot", "reduce", "exponential"})
+#: what attention has before its second product, a bit for each, and what may stand there beside elementwise ops
+_MARKS = {"dot": 1, "reduce": 2, "exponential": 4}
+_ALL = sum(_MARKS.values())
 _BETWEEN = frozenset({"reduce", "broadcast", "reshape", "bitcast", "transpose", "slice"})
 
 
@@ -46,16 +49,25 @@ class Part(NamedTuple):
     gives: tuple[Instruction, ...]
 
 
-def matrices(c: Computation, most: int) -> list[list[Rows]]:
-    """The products of rows in a computation, those that share a matrix together. ``most``: members of each."""
+def may_attend(c: Computation) -> bool:
+    """Whether there are two products and a reduction, without which no time is spent."""
     opcodes = [i.opcode for i in c.instructions if i.opcode in ("dot", "reduce")]
-    if opcodes.count("dot") < 2 or "reduce" not in opcodes:
-        return []
+    return opcodes.count("dot") > 1 and "reduce" in opcodes
+
+
+def matrices(order: Mapping[Instruction, int], most: int) -> list[list[Rows]]:
+    """The products of rows among instructions, those that share a matrix together. ``most``: members of each."""
     group_of: dict[Instruction, list[Rows]] = {}
     groups: dict[int, list[Rows]] = {}
-    order = {i: n for n, i in enumerate(c.post_order()) if i.opcode == "dot"}
+    marks: dict[Instruction, int] = {}
     for i in order:
-        if (found := _rows(i, most)) is None:
+        mark, is_dot = _MARKS.get(i.opcode, 0), i.opcode == "dot"
+        if i.opcode in _BETWEEN or i.op.is_elementwise:
+            for o in i.operands:
+                mark |= marks.get(o, 0)
+        marks[i] = mark
+        sources = [o for o in i.operands if marks.get(o) == _ALL] if is_dot else []
+        if not sources or (found := _rows(i, sources, most)) is None:
             continue
         group = [found]
         for other in {id(g): g for s in found.sources if (g := group_of.get(s)) is not None}.values():
@@ -65,10 +77,10 @@ def matrices(c: Computation, most: int) -> list[list[Rows]]:
     return [sorted(group, key=lambda rows: order[rows.dot]) for group in groups.values()]
 
 
-def _rows(dot: Instruction, most: int) -> Rows | None:
-    """What the rows of a product's operand are computed from; None when no product is reduced there."""
-    members, stack = {dot}, [o for o in dot.operands if _attends(o, most)]
-    why_not = unfit(dot, _PRODUCTS) if stack else ""
+def _rows(dot: Instruction, operands: list[Instruction], most: int) -> Rows | None:
+    """What the rows of a product's operands are computed from; None when no product is reduced there."""
+    members, stack = {dot}, list(operands)
+    why_not = unfit(dot, _PRODUCTS)
     while stack:
         o = stack.pop()
         if o in members or not _is_part(o):
@@ -81,22 +93,70 @@ def _rows(dot: Instruction, most: int) -> Rows | None:
         else:
             stack += o.operands
     opcodes = [i.opcode for i in members]
-    if opcodes.count("dot") < 2 or not _MARKS.issubset(opcodes):
+    if opcodes.count("dot") < 2 or not _MARKS.keys() <= set(opcodes):
         return None
     return Rows(dot, members, why_not)
 
 
+@dataclass
+class Order:
+    """The instructions of a computation with numbers that rise from operands to users.
+
+    A fusion of several results keeps the numbers these had. Numbers then fall from what it reads to what it gives
+    beside its root; which is as good as long as no two fusions fall in the same span (`falls`): no path leads back.
+    """
+
+    c: Computation
+    numbers: dict[Instruction, int] = field(default_factory=dict)
+    spans: list[tuple[int, int]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.renew()
+
+    def renew(self) -> None:
+        """Number all instructions as they are now."""
+        self.numbers, self.spans = {i: n for n, i in enumerate(self.c.post_order())}, []
+
+    def falls(self, gives: Collection[Instruction], inputs: Collection[Instruction]) -> list[tuple[int, int]]:
+        """From the first result to the last input, if that is behind it."""
+        first = min((self.numbers[i] for i in gives), default=len(self.numbers))
+        last = max((self.numbers[i] for i in inputs), default=-1)
+        return [(first, last)] if first < last else []
+
+    def takes(self, spans: Sequence[tuple[int, int]]) -> bool:
+        """Whether no two fusions would have numbers that fall in the same place."""
+        found = sorted([*self.spans, *spans])
+        return all(last < first for (_, last), (first, _) in pairwise(found))
+
+    def add(self, fusion: Instruction, results: Sequence[Instruction]) -> None:
+        """Number a fusion that gives what `results` gave, root first."""
+        self.spans += self.falls(results[1:], fusion.operands)
+        self.numbers[fusion] = self.numbers[results[0]]
+        if fusion.shape.is_tuple:
+            self.numbers.update((u, self.numbers[results[u.index]]) for u in fusion.users)
+
+
+def why_not(group: list[Rows], order: Mapping[Instruction, int]) -> str:
+    """Why products that share a matrix cannot be block kernels; empty when they may."""
+    found = next((rows.why_not for rows in group if rows.why_not), "")
+    if found:
+        return found
+    union, dots = _all_of(group)
+    matrix, _ = _kinds(sorted(union - dots, key=order.__getitem__))
+    read = min((i.name for i in matrix if not _serves(i, union)), default="")
+    return f"'{read}' is read elsewhere, too" if read else ""
+
+
+def _all_of(group: list[Rows]) -> tuple[set[Instruction], set[Instruction]]:
+    """The members of a group, and its products."""
+    return set[Instruction]().union(*(rows.members for rows in group)), {rows.dot for rows in group}
+
+
 def parts(group: list[Rows], order: Mapping[Instruction, int]) -> list[Part] | str:
     """The kernels of products that share a matrix, those first that others read from; why there are none. ``order``:
-    the numbers of instructions, operands first."""
-    why_not = next((rows.why_not for rows in group if rows.why_not), "")
-    if why_not:
-        return why_not
-    union, dots = set[Instruction]().union(*(rows.members for rows in group)), {rows.dot for rows in group}
+    numbers that rise from operands to users."""
+    union, dots = _all_of(group)
     matrix, numbers = _kinds(sorted(union - dots, key=order.__getitem__))
-    read = min((i.name for i in matrix if not _serves(i, union)), default="")
-    if read:
-        return f"'{read}' is read elsewhere, too"
     # what is there for others anyway is read; but what rows are reduced to is for a kernel of ours to give
     given = {i for i in union - matrix - numbers if not _serves(i, union) and not is_of_places(i)} - dots
     found: list[Part] = []
@@ -175,23 +235,6 @@ def _is_part(i: Instruction) -> bool:
     if i.opcode == "constant":
         return i.shape.is_scalar
     return i.opcode == "dot" or is_row_reduce(i) or has_form(i) and i.opcode != "concatenate"
-
-
-def _attends(operand: Instruction, most: int) -> bool:
-    """Whether an operand may be computed from another product by way of a softmax. Only opcodes are looked at."""
-    found, seen, stack = set[str](), {operand}, [operand]
-    while stack and len(seen) < most:
-        i = stack.pop()
-        found.add(i.opcode)
-        if found >= _MARKS:
-            return True
-        if i.opcode in ("dot", "parameter", "constant") or not (i.op.is_elementwise or i.opcode in _BETWEEN):
-            continue
-        for o in i.operands:
-            if o not in seen:
-                seen.add(o)
-                stack.append(o)
-    return False
 
 
 def _serves(i: Instruction, members: set[Instruction]) -> bool:

@@ -9,14 +9,24 @@ from heron import targets
 from heron.analysis.blocks.cost import Freedom, Plan, plans
 from heron.analysis.blocks.tiling import Refusal, Tiling
 from heron.analysis.cost.estimate import clock_of
-from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
 from heron.passes.base import Constraint, Pass
+from heron.passes.canonical import Forms
 from heron.passes.context import PassContext
 from heron.passes.fusion.apart import rest, several_apart
-from heron.passes.fusion.attention import Part, Rows, depends, is_of_places, matrices, parts
-from heron.passes.fusion.build import fuse
+from heron.passes.fusion.attention import (
+    Order,
+    Part,
+    Rows,
+    depends,
+    is_of_places,
+    matrices,
+    may_attend,
+    parts,
+    why_not,
+)
+from heron.passes.fusion.build import fuse, inside_order
 from heron.passes.fusion.softmax import softmax_of
 from heron.passes.fusion.tiled import absent, exits, locked, needed, programs
 from heron.passes.registry import register
@@ -78,22 +88,28 @@ class AttentionFusion(Pass):
     )
 
     def run(self, module: Module, ctx: PassContext) -> bool:
-        changed = False
+        changed, known = False, _Known(Forms(), {})
         for c in module.computations_to_rewrite():
-            for group in reversed(matrices(c, self.max_instructions)):
+            if not may_attend(c):
+                continue
+            order = Order(c)
+            for group in reversed(matrices(order.numbers, self.max_instructions)):
                 if all(rows.dot.parent is c for rows in group):
-                    changed |= self._fuse(group, c, ctx)
+                    changed |= self._fuse(group, order, known, ctx)
         return changed
 
-    def _fuse(self, group: list[Rows], c: Computation, ctx: PassContext) -> bool:
-        target, order = ctx.target or targets.get("sm_90"), {i: n for n, i in enumerate(c.post_order())}
-        found = absent(ctx) or parts(group, order)
-        choices = found if isinstance(found, str) else self._choices(found, order, target, ctx)
-        if isinstance(choices, str):
+    def _fuse(self, group: list[Rows], order: Order, known: _Known, ctx: PassContext) -> bool:
+        target = ctx.target or targets.get("sm_90")
+        found = absent(ctx) or why_not(group, order.numbers) or self._choices(group, order, known, target, ctx)
+        if isinstance(found, str):
             for rows in group:
-                ctx.decide(False, choices, subject=rows.dot.name)
+                ctx.decide(False, found, subject=rows.dot.name)
             return False
-        before, after = self._microseconds(choices, target)
+        choices, before, after = found
+        if not _are_in_order(choices, order):
+            for choice in choices:
+                ctx.decide(False, "kernels would have to wait for one another", subject=choice.dot.name)
+            return False
         if self.weigh and after >= before:
             for choice in choices:
                 why = f"by model it is slower: {choice}"
@@ -104,38 +120,53 @@ class AttentionFusion(Pass):
         saved = sum(2 * i.shape.byte_size for i in set().union(*(rows.sources for rows in group)))
         shares = f"one of {len(choices)} that compute the same matrix"
         for n, choice in enumerate(choices):
-            more = shares if n else f"{saved} bytes less written and read"
-            made = fuse([choice.root, *choice.gives], choice.members, prefix="attention_")
+            results = [choice.root, *choice.gives]
+            made = fuse(results, choice.members, prefix="attention_")
+            order.add(made, results)
             made.attrs["kind"] = "kCustom"
             made.extras["backend_config"] = (locked(made, ctx, target) or choice.plan.config).text()
             ctx.trace.became[choice.dot.name] = made.name
-            why = f"{choice}; {more}"
             costs = (None, None) if n else (before, after)  # of all of them
+            why = f"{choice}; {shares if n else f'{saved} bytes less written and read'}"
             ctx.decide(True, why, subject=choice.dot.name, object=made.name, cost_before=costs[0], cost_after=costs[1])
         return True
 
     def _choices(
-        self, found: list[Part], order: dict[Instruction, int], target: Target, ctx: PassContext
-    ) -> list[_Choice] | str:
-        """The quickest fusion for each product; why there is none for one."""
+        self, group: list[Rows], order: Order, known: _Known, target: Target, ctx: PassContext
+    ) -> _Found | str:
+        """The quickest fusion for each product, with microseconds; why there is none for one. What was found for a
+        group of the same form holds for this one: layers of a model are alike."""
+        behind = [list(exits(rows.dot, order.numbers, self.max_instructions))[-1] for rows in group]
+        around = set[Instruction]().union(*(rows.members for rows in group), *(between for _, between in behind))
+        part = inside_order([root for root, _ in behind], _with_places(around))
+        form = known.forms.of_part(part, {i for i in around if not is_of_places(i)})
+        if (before := known.found.get(form)) is not None:
+            return before.moved_to(part)
+        split = parts(group, order.numbers)
+        if isinstance(split, str):
+            return split
         choices: list[_Choice] = []
-        for part in found:
-            best = self._best(part, order, target, ctx)
+        for one in split:
+            best = self._best(one, order, target, ctx)
             if isinstance(best, str):
                 return best
             choices.append(best)
-        return choices
+        found = _Found(choices, *_microseconds(choices, target))
+        known.found[form] = _form_of(found, part)
+        return found
 
-    def _best(self, part: Part, order: dict[Instruction, int], target: Target, ctx: PassContext) -> _Choice | str:
+    def _best(self, part: Part, order: Order, target: Target, ctx: PassContext) -> _Choice | str:
         """The quickest fusion that ends in the product, or in what follows it; why there is none."""
         online = ctx.options.allows("reassociating") and softmax_of(part.dot, part.members) is not None
         free = Freedom(steps=True, online=online, parts=ctx.options.allows("finite-only"))
         found: list[tuple[Instruction, set[Instruction], Plan]] = []
         refused = ""
-        for root, behind in exits(part.dot, order, self.max_instructions):
-            members = needed(root, self._also(behind, part.members))
-            inputs = _inputs(members)
-            if len(inputs) > self.max_inputs or part.gives and depends(inputs, part.gives, order):
+        for root, behind in reversed(list(exits(part.dot, order.numbers, self.max_instructions))):
+            if found and found[-1][0].opcode in ("bitcast", "reshape") and found[-1][0].operands[0] is root:
+                continue  # the same work
+            members = needed(root, _with_places(behind | part.members))
+            inputs = inputs_of(members)
+            if len(inputs) > self.max_inputs or depends(inputs, part.gives, order.numbers):
                 continue
             ways = plans(tiling := Tiling(root, members), target, free, part.gives)
             if tiling.refusals or isinstance(ways, Refusal):
@@ -145,7 +176,7 @@ class AttentionFusion(Pass):
                 found.append((root, members, ways[0]))
         if not found:
             return refused or "it would have too many inputs"
-        (last, most, _), clock = found[-1], clock_of(target)
+        (last, most, _), clock = found[0], clock_of(target)
 
         def total(x: tuple[Instruction, set[Instruction], Plan]) -> float:
             return x[2].seconds + rest(last, most - x[1], clock)
@@ -153,26 +184,10 @@ class AttentionFusion(Pass):
         root, members, plan = min(found, key=total)
         return _Choice(part.dot, root, members, plan, part.gives)
 
-    def _also(self, behind: set[Instruction], rows: set[Instruction]) -> set[Instruction]:
-        """The members, with what costs nothing to compute where it is read."""
-        members = behind | rows
-        stack = [o for i in members for o in i.operands]
-        while stack:
-            o = stack.pop()
-            if o not in members and is_of_places(o):
-                members.add(o)
-                stack += o.operands
-        return members
-
-    def _microseconds(self, choices: list[_Choice], target: Target) -> tuple[float, float]:
-        """Of libraries with kernels around them, and of block kernels; until what they give is read."""
-        clock, union = clock_of(target), set[Instruction]().union(*(x.members for x in choices))
-        reading = sum(rest(x.root, set(), clock) for x in choices)
-        before = several_apart([x.root for x in choices], union, target)
-        return before * 1e6, (sum(x.plan.seconds for x in choices) + reading) * 1e6
-
 
 class _Choice(NamedTuple):
+    """How a product is fused. In a form that was found, instructions are numbers."""
+
     dot: Instruction
     root: Instruction
     members: set[Instruction]
@@ -186,5 +201,75 @@ class _Choice(NamedTuple):
         return f"rows {way}, tiles of {config}, {programs(self.root.shape.dims, config)} programs{numbers}"
 
 
-def _inputs(members: set[Instruction]) -> set[Instruction]:
+class _Found(NamedTuple):
+    """The choices for a group, and microseconds of libraries with kernels around them and of block kernels."""
+
+    choices: list[_Choice]
+    before: float
+    after: float
+
+
+class _Form(NamedTuple):
+    """The same, with the places of instructions in the group for the instructions."""
+
+    choices: list[tuple[int, int, list[int], Plan, list[int]]]
+    before: float
+    after: float
+
+    def moved_to(self, part: list[Instruction]) -> _Found:
+        """The same choices for a group of the same form."""
+        choices = [
+            _Choice(part[dot], part[root], {part[n] for n in members}, plan, tuple(part[n] for n in gives))
+            for dot, root, members, plan, gives in self.choices
+        ]
+        return _Found(choices, self.before, self.after)
+
+
+class _Known(NamedTuple):
+    """What was found for groups, by their forms."""
+
+    forms: Forms
+    found: dict[int, _Form]
+
+
+def _form_of(found: _Found, part: list[Instruction]) -> _Form:
+    place = {i: n for n, i in enumerate(part)}
+    choices = [
+        (place[c.dot], place[c.root], [place[i] for i in c.members], c.plan, [place[i] for i in c.gives])
+        for c in found.choices
+    ]
+    return _Form(choices, found.before, found.after)
+
+
+def _with_places(members: set[Instruction]) -> set[Instruction]:
+    """Some instructions, with what costs nothing to compute where they read it."""
+    found, stack = set(members), [o for i in members for o in i.operands]
+    while stack:
+        o = stack.pop()
+        if o not in found and is_of_places(o):
+            found.add(o)
+            stack += o.operands
+    return found
+
+
+def _microseconds(choices: list[_Choice], target: Target) -> tuple[float, float]:
+    """Of libraries with kernels around them, and of block kernels; until what they give is read."""
+    clock, union = clock_of(target), set[Instruction]().union(*(x.members for x in choices))
+    reading = sum(rest(x.root, set(), clock) for x in choices)
+    before = several_apart([x.root for x in choices], union, target)
+    return before * 1e6, (sum(x.plan.seconds for x in choices) + reading) * 1e6
+
+
+def _are_in_order(choices: list[_Choice], order: Order) -> bool:
+    """Whether no fusion would have to wait for what it gives beside its root."""
+    inputs = [inputs_of(c.members) for c in choices]
+    for _ in range(2):
+        if order.takes([s for c, read in zip(choices, inputs, strict=True) for s in order.falls(c.gives, read)]):
+            return not any(depends(read, c.gives, order.numbers) for c, read in zip(choices, inputs, strict=True))
+        order.renew()
+    return False
+
+
+def inputs_of(members: set[Instruction]) -> set[Instruction]:
+    """What a fusion reads."""
     return {o for i in members for o in i.operands} - members

@@ -158,7 +158,9 @@ def goes_behind(i: Instruction) -> bool:
     return has_form(i) and (i.op.is_elementwise or i.opcode in MOVES)
 
 
-def exits(dot: Instruction, order: dict[Instruction, int], most: int) -> Iterator[tuple[Instruction, set[Instruction]]]:
+def exits(
+    dot: Instruction, order: Mapping[Instruction, int], most: int
+) -> Iterator[tuple[Instruction, set[Instruction]]]:
     """Values that all uses of a product lead to, nearest first, each with all that lies between."""
     between = {dot}
     yield dot, set(between)
