@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+import heron
 from benchmarks import programs
 from benchmarks.compare import Refused
 from benchmarks.gpu import bundle, expected, prepare, side
@@ -18,6 +19,8 @@ from benchmarks.gpu.__main__ import main
 from benchmarks.gpu.kernels import KernelRow
 from benchmarks.gpu.report import kernel_figures, page, plain, unplain
 from benchmarks.gpu.side import Side
+from heron.cli import values
+from tests.support import program
 
 
 def test_rehearsal(tmp_path: Path) -> None:
@@ -69,6 +72,24 @@ def test_a_side_that_ends_is_begun_again(monkeypatch: pytest.MonkeyPatch) -> Non
     heron.close()
 
 
+@pytest.mark.parametrize("name", sorted(expected.CLOSE))
+def test_values_near_those_in_f64(name: str) -> None:
+    """The CPU's are within the bounds, also of a small program; others and those of another scale are not."""
+    text = program(name, platform="cuda").read_text()
+    module = heron.parse(text)
+    arrays = values.random(module, 0)
+    wide, more = expected.in_f64(text, arrays)
+    exact = [expected.Output.of(a) for a in heron.compile(heron.parse(wide)).run(more)]
+    got, bound = heron.compile(module).run(arrays), expected.CLOSE[name]
+    assert all(e.values.dtype == np.float64 for e in exact)
+    assert [e.error(g, close=bound) for e, g in zip(exact, got, strict=True)] == [""] * len(exact)
+    wrong = [
+        e.error(np.asarray(g, np.float64) * (1 + 3 * bound.most), close=bound) for e, g in zip(exact, got, strict=True)
+    ]
+    assert all("of the largest" in w for w in wrong)
+    assert "nan" in exact[-1].error(np.full_like(got[-1], np.nan), close=bound)
+
+
 def test_what_is_expected_of_full_programs(tmp_path: Path) -> None:
     whole = np.arange(100_000, dtype=np.float32).reshape(1000, 100)
     few = np.arange(3, dtype=np.int32)
@@ -77,7 +98,7 @@ def test_what_is_expected_of_full_programs(tmp_path: Path) -> None:
     first, second = expected.read(path)
     assert first.values.size <= expected.PLACES and not first.error(whole) and not second.error(few)
     assert "values differ by up to" in first.error(whole * 1.001) and not first.error(whole * 1.000001)
-    assert not first.error(whole * 1.001, close=2e-3)
+    assert not first.error(whole * 1.001, close=expected.Bound(2e-3, 2e-3))
     assert "1 of 3 values" in second.error(few + (few == 1)) and "instead of" in second.error(few[:2])
 
 
