@@ -86,8 +86,8 @@ def _optimizer(level: int, shaped: bool) -> lent.Optimizer:
     machine = _target_machine(level)
     layout = str(machine.target_data)
     if shaped:
-        return lent.Optimizer(machine, pass_builder(machine, 1), lent.slots_to_registers, layout)
-    return lent.Optimizer(machine, pass_builder(machine, level, **_TUNING), lent.all_passes, layout)
+        return lent.Optimizer(machine, lambda: pass_builder(machine, 1), lent.slots_to_registers, layout)
+    return lent.Optimizer(machine, lambda: pass_builder(machine, level, **_TUNING), lent.all_passes, layout)
 
 
 def _compile(text: str, level: int, shaped: bool) -> tuple[bytes, Timing]:

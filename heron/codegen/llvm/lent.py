@@ -1,9 +1,7 @@
-"""Target machines with their pass builders, lent to one module at a time and taken back.
+"""Target machines lent to one module at a time and taken back: to make one takes as long as to optimise a small module.
 
-To make the two takes as long as to optimise a small module, and llvmlite 0.50 frees neither the callbacks of a pass
-builder (75 KiB) nor a pass manager (55 KiB): so builders are kept, and managers freed here. Each run leaves a callback
-in its builder that all later runs ask before every pass, whether a function is not to be optimised (none of ours is
-marked so); a builder therefore serves a limited number of modules.
+A pass builder serves one module: a run leaves callbacks in it that point into that run's stack. llvmlite 0.50 never
+frees them (75 KiB); the pass manager it never frees either (55 KiB) is freed here.
 """
 
 from __future__ import annotations
@@ -19,25 +17,22 @@ from heron.codegen.llvm.optimize import binding, free_manager
 if TYPE_CHECKING:
     from llvmlite.binding import ModuleRef, TargetMachine
 
-#: modules a pass builder serves
-_USES = 32
-
 
 @dataclass(slots=True, eq=False)
 class Optimizer:
-    """A target machine, a builder of passes for it, and what makes the passes one module is to go through."""
+    """A target machine, and what makes a pass builder for it and the passes one module is to go through."""
 
     machine: TargetMachine
-    builder: Any
+    builder: Callable[[], Any]
     manager: Callable[[Any], Any]
     layout: str
-    uses: int = 0
 
     def run(self, module: ModuleRef) -> None:
         """Optimise a module that is in a context of its own."""
-        manager = self.manager(self.builder)
+        builder = self.builder()
+        manager = self.manager(builder)
         try:
-            apart.run(manager, module, self.builder)
+            apart.run(manager, module, builder)
         finally:
             free_manager(manager)
 
@@ -54,9 +49,7 @@ def lent(key: Hashable, make: Callable[[], Optimizer]) -> Iterator[Optimizer]:
     except IndexError:
         optimizer = make()
     yield optimizer
-    optimizer.uses += 1
-    if optimizer.uses < _USES:
-        idle.append(optimizer)
+    idle.append(optimizer)
 
 
 def all_passes(builder: Any) -> Any:
