@@ -57,6 +57,7 @@ def optimise() -> Pipeline:
             get("permutation-sort-expander"),
             get("sort-rewriter"),
             get("stable-sort-expander"),
+            get("dot-algorithm-rewriter"),
             get("operand-upcaster", one_type=False),
             get("batchnorm-expander"),
             # the computations of maps and reductions stand inside kernels, which have no branches

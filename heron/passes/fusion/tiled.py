@@ -26,6 +26,8 @@ PRODUCTS = {
     types.F8E4M3FN: (types.BF16, types.F16, types.F32),
     types.F8E5M2: (types.BF16, types.F16, types.F32),
 }
+#: algorithms that say what is done in any case
+_ALGORITHMS = {types.BF16: "dot_bf16_bf16_f32", types.F16: "dot_f16_f16_f32"}
 #: the first GPUs with matrix units for bf16
 OLDEST = 80
 #: element types a tile may have
@@ -109,8 +111,9 @@ def unfit(dot: Instruction, products: Mapping[ElementType, Container[ElementType
         return f"matrix units have no product of {a} and {b} to {dot.shape.element_type}"
     if len(dot.operands) != 2 or not is_static(dot) or dot.control_predecessors or dot.control_successors:
         return "it is sparse, of sizes not known, or has an order to keep"
-    if dot.attrs.get("algorithm"):
-        return "it names its algorithm"
+    algorithm = dot.attrs.get("algorithm")
+    if algorithm and algorithm != _ALGORITHMS.get(a):
+        return f"it names its algorithm, {algorithm}"
     if len(dot.lhs_contracting_dims) != 1 or len(dot.rhs_contracting_dims) != 1:
         return "it sums over several dimensions"
     if not dot.shape.num_elements or not dot.operands[0].shape.num_elements:
