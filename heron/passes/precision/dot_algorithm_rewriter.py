@@ -41,7 +41,7 @@ class DotAlgorithmRewriter(Pass):
         changed = False
         for c in module.computations_to_rewrite():
             for dot in [i for i in c.instructions if i.opcode == "dot"]:
-                narrow = _READS.get(dot.attrs.get("algorithm"))
+                narrow = _READS.get(dot.attrs.get("algorithm") or "")
                 if narrow is None or dot.shape.element_type is not types.F32 or len(dot.operands) != 2:
                     continue
                 if any(o.shape.element_type not in (narrow, types.F32) for o in dot.operands):
