@@ -6,6 +6,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from heron.runtime.cpu import blas
+from heron.runtime.cpu.blas_threads import one_blas_thread
 from heron.runtime.cpu.tiles import write_tiles
 from heron.runtime.strided import Matrix, StridedProducts, Tiling, Walk
 from heron.runtime.thunks import ConvolutionThunk
@@ -26,7 +27,8 @@ def write_convolution(w: ProgramWriter, t: ConvolutionThunk) -> None:
     w.line(f"call void @llvm.memset.p0.i64(ptr {out}, i8 0, i64 {t.out.size}, i1 false)")
     if not prod(map(len, t.products.walks)):
         return
-    _Nest(w, t, t.products).run(0, [out, lhs, rhs], {})
+    with one_blas_thread(w):
+        _Nest(w, t, t.products).run(0, [out, lhs, rhs], {})
 
 
 class _Nest:

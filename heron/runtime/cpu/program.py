@@ -17,6 +17,7 @@ from heron.errors import HeronError
 from heron.hlo.evaluation.draws import FIRST_STATE
 from heron.hlo.types import ElementType
 from heron.runtime.cpu import blas, float_gemm, int_gemm
+from heron.runtime.cpu.blas_gemm import write_blas_gemm
 from heron.runtime.cpu.blas_threads import one_blas_thread
 from heron.runtime.cpu.convolution import write_convolution
 from heron.runtime.cpu.fft import write_fft
@@ -297,7 +298,7 @@ class ProgramWriter:
         return symbol
 
     def gemm(self, t: GemmThunk) -> None:
-        """Row-major C = A·B is column-major Cᵀ = Bᵀ·Aᵀ: operands swap, stored shapes stay."""
+        """By code of our own, or BLAS."""
         if max(t.m, t.n, t.k) > blas.LIMIT:
             raise HeronError("RUN021", f"matrix product too large for BLAS: {t.m}x{t.n}x{t.k}", where=t.source)
         if prod((t.batch, t.m, t.n)) == 0:
@@ -309,48 +310,7 @@ class ProgramWriter:
         if form is not None:
             float_gemm.write_float_gemm(self, t, form)
             return
-        name = blas.PREFIX[t.element_type] + "gemm"
-        symbol = f"heron_{name}"
-        self.declare(symbol, f"void @{symbol}({', '.join(['ptr'] * 13)})", blas.address(name))
-        one, zero = self.scalar(t.element_type, 1.0), self.scalar(t.element_type, 0.0)
-        lhs, rhs, out = self.pointer(t.lhs), self.pointer(t.rhs), self.pointer(t.out)
-        size = t.element_type.byte_size
-
-        def call(a: str, b: str, c: str) -> None:
-            args = [
-                self.flag("T" if t.rhs_transposed else "N"),
-                self.flag("T" if t.lhs_transposed else "N"),
-                *map(self.int_constant, (t.n, t.m, t.k)),
-                one,
-                b,
-                self.int_constant(max(1, t.k if t.rhs_transposed else t.n)),
-                a,
-                self.int_constant(max(1, t.m if t.lhs_transposed else t.k)),
-                zero,
-                c,
-                self.int_constant(max(1, t.n)),
-            ]
-            self.line(f"call void @{symbol}({', '.join('ptr ' + a for a in args)})")
-
-        if t.batch == 1:
-            call(lhs, rhs, out)
-            return
-        before, head, done = self.label("batch"), self.label("product"), self.label("done")
-        self.line(f"br label %{before}")
-        self.start(before)
-        self.line(f"br label %{head}")
-        self.start(head)
-        n = self.label("%n")
-        self.line(f"{n} = phi i64 [ 0, %{before} ], [ {n}.next, %{head} ]")
-        places = []
-        for base, count in ((lhs, t.m * t.k), (rhs, t.k * t.n), (out, t.m * t.n)):
-            offset = self.value(f"mul i64 {n}, {count * size}")
-            places.append(self.value(f"getelementptr inbounds i8, ptr {base}, i64 {offset}"))
-        call(*places)
-        self.line(f"{n}.next = add i64 {n}, 1")
-        self.line(f"{n}.more = icmp ult i64 {n}.next, {t.batch}")
-        self.line(f"br i1 {n}.more, label %{head}, label %{done}")
-        self.start(done)
+        write_blas_gemm(self, t)
 
     def flag(self, letter: str) -> str:
         symbol = f"@heron_flag_{letter}"
