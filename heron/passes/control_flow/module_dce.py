@@ -21,7 +21,8 @@ class ModuleDce(Pass):
     """Removes dead code of the whole module: an element of a loop's state that no result depends on is only handed on.
 
     Dependence is followed part by part through tuples, loops, branches and calls, so it does not matter where in the
-    module a value turns out to be of no use. `while-loop-simplifier` then drops what is only handed on.
+    module a value turns out to be of no use. `while-loop-simplifier` then drops what is only handed on. No pipeline has
+    it: `while-loop-simplifier` finds what only keeps itself going, loop by loop.
 
     body {
       s = (s32[], f32[4]) parameter(0)

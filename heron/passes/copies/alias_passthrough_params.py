@@ -16,7 +16,8 @@ class AliasPassthroughParams(Pass):
     """Lets an output that is a parameter as it came live in that parameter's memory.
 
     Of a parameter handed out twice only the first output can. Outputs and parameters that are aliased already stay as
-    they are.
+    they are. No pipeline has it, as XLA's only on request: the caller would find an output in memory it takes for its
+    own.
 
     HloModule example
 

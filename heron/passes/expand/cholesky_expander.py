@@ -19,7 +19,8 @@ class CholeskyExpander(Expander):
     """Factors by a loop over columns, all matrices at once; a matrix with a pivot that is not positive gives NaN.
 
     Column k of L is that of `a` less what the columns before it account for, divided by the root of its diagonal
-    element. The upper factor is the lower one's adjoint. Types narrower than f32 are computed in f32.
+    element. The upper factor is the lower one's adjoint. Types narrower than f32 are computed in f32. No pipeline has
+    it: LAPACK and cuSOLVER factor in blocks.
 
     ROOT r = f32[3,3] cholesky(f32[3,3] a), lower=true
     ->

@@ -17,7 +17,8 @@ from heron.passes.registry import register
 class GatherExpander(Expander):
     """Takes one slice after the other, each moved until it lies inside as dynamic-slice does.
 
-    ``mode`` says which: ``all``, or ``simple``, those of a single slice, which need no loop.
+    ``mode`` says which: ``all``, or ``simple``, those of a single slice, which need no loop. No pipeline has it: a
+    kernel reads each element of a gather where it is, with no loop.
 
     ROOT r = f32[2] gather(f32[4,2] x, s32[1] at), offset_dims={0}, collapsed_slice_dims={0},
       start_index_map={0}, index_vector_dim=0, slice_sizes={1,2}

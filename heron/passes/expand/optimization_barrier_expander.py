@@ -14,6 +14,8 @@ from heron.passes.registry import register
 class OptimizationBarrierExpander(Expander):
     """Puts a barrier's operand in its place. It must run after the passes the barrier is to hold back.
 
+    No pipeline has it: a barrier makes no code, and what would pass by it is held back to the end.
+
     a = f32[4] negate(f32[4] x)
     b = f32[4] opt-barrier(a)
     ROOT r = f32[4] negate(b)

@@ -23,7 +23,8 @@ class ScatterExpander(Expander):
 
     ``mode`` says which: ``all``; ``simple``, those of a single update, which need no loop; ``indeterminate``, those
     whose result depends on the order of updates: indices that may be equal, and sums or products of floats or a
-    combiner of another kind. Combiners must consist of elementwise ops.
+    combiner of another kind. Combiners must consist of elementwise ops. No pipeline has it: kernels combine updates
+    where they meet, and `scatter-determinism-expander` is for those whose order counts.
 
     add {
       a = s32[] parameter(0)

@@ -18,7 +18,8 @@ class TriangularSolveExpander(Expander):
     """Solves by a loop over rows, all right-hand sides and matrices at once.
 
     Every form is brought to ``a x = b``; the rows of x that are not known yet are zero, so one product with a whole row
-    of `a` sums over the known ones. Types narrower than f32 are computed in f32.
+    of `a` sums over the known ones. Types narrower than f32 are computed in f32. No pipeline has it: LAPACK and cuBLAS
+    solve in blocks.
 
     ROOT r = f32[3,2] triangular-solve(f32[3,3] a, f32[3,2] b), left_side=true, lower=true, transpose_a=NO_TRANSPOSE
     ->

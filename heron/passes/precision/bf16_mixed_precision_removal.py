@@ -16,7 +16,8 @@ from heron.passes.registry import register
 class Bf16MixedPrecisionRemoval(Expander):
     """Does products of which some operands or the result are bf16 and others f32 wholly in f32.
 
-    So passes and targets that want one type for all of an op find that.
+    So passes and targets that want one type for all of an op find that. No pipeline has it: products take operands of
+    two types.
 
     ROOT r = f32[4,2] dot(bf16[4,8] x, f32[8,2] y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
     ->

@@ -13,6 +13,8 @@ from heron.passes.registry import register
 class Bf16Normalization(FloatNormalization):
     """Computes in f32 what the target does not compute in bf16 itself, and rounds each result.
 
+    No pipeline has it: `float-normalization` is the same for all narrow types.
+
     ROOT r = pred[4] compare(bf16[4] x, bf16[4] y), direction=LT
     ->
     a = f32[4] convert(x)

@@ -16,6 +16,8 @@ from heron.passes.registry import register
 class ResultCaster(Expander):
     """Gives a product stated in a narrower type than its operands the operands' type, and converts the result.
 
+    No pipeline has it: kernels round a product's sums to the type it states.
+
     ROOT r = bf16[4,2] dot(f32[4,8] x, f32[8,2] y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
     ->
     wide = f32[4,2] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}

@@ -18,7 +18,8 @@ class RootInstructionSinker(Pass):
     """Moves the root of every scheduled computation to the end of its order.
 
     Who reads a schedule can then take the last instruction for the result: what is live at the end is live there. A
-    root that others use gets a bitcast behind it, a tuple its elements in a new tuple.
+    root that others use gets a bitcast behind it, a tuple its elements in a new tuple. No pipeline has it: liveness
+    goes by the root, wherever it stands.
 
     HloModule example, is_scheduled=true
 
