@@ -10,9 +10,15 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-# no property test may fail because the machine is busy
+# no property test may fail because the machine is busy, or today but not tomorrow: the examples of a test stay the same
+# until it is changed. `python -m tests.fuzz`, `tests.passes.search` and `tests.conformance` look further
 hypothesis.settings.register_profile(
-    "heron", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], print_blob=False
+    "heron",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    print_blob=False,
 )
 hypothesis.settings.load_profile("heron")
 

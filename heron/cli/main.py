@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import io
 import json
 import os
 import pkgutil
@@ -65,14 +66,15 @@ def cli() -> None:
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run a command line and exit with its code."""
+    _buffer_standard_output()
     code = invoke(sys.argv[1:] if argv is None else argv)
     sys.exit(code)
 
 
 def invoke(argv: Sequence[str]) -> int:
     """Run a command line; gives its exit code and never raises."""
-    if sys.stdout is None:  # closed by the caller
-        sys.stdout = open(os.devnull, "w")
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # None: closed by the caller
+    sys.stderr = sys.stderr or open(os.devnull, "w")
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a terminal that lacks a character gets '?', not a crash
             stream.reconfigure(errors="replace")  # type: ignore[union-attr]
@@ -81,11 +83,24 @@ def invoke(argv: Sequence[str]) -> int:
         sys.stdout.flush()
         return code
     except BrokenPipeError:  # the reader (head, less) has seen enough
-        with contextlib.suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _forget_output()
         return PIPE_CLOSED
     except OSError as error:  # what is left is writing to standard output: a full disk behind a redirection
+        _forget_output()
         return _fail(files.os_error("CLI012", "cannot write to standard output", error), [])
+
+
+def _forget_output() -> None:
+    """What could not be written must not fail again when Python ends."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _buffer_standard_output() -> None:
+    """PYTHONUNBUFFERED makes Python pass over it when the system takes only a part of the text: the disk is full."""
+    old, raw = sys.stdout, getattr(sys.stdout, "buffer", None)
+    if isinstance(raw, io.RawIOBase):
+        sys.stdout = io.TextIOWrapper(io.BufferedWriter(raw), old.encoding, old.errors, line_buffering=True)
 
 
 def _run(argv: list[str]) -> int:

@@ -240,6 +240,20 @@ def test_reader_gone_before_anything_was_written() -> None:
     assert (done.returncode, done.stderr) == (141, "")
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_full_disk_after_a_part_of_the_text(tmp_path: Path, unbuffered: str) -> None:
+    script = f"ulimit -f 1; '{sys.executable}' -m heron compile '{SOFTMAX}' --to mlir > '{tmp_path}/out'"
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered, "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(["bash", "-c", script], env=environment, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2 and "cannot write to standard output" in done.stderr
+
+
+def test_closed_standard_error() -> None:
+    command = f"'{sys.executable}' -m heron run '{SOFTMAX}' --random 0 2>&-"
+    done = subprocess.run(command, shell=True, stdout=subprocess.PIPE, text=True)
+    assert done.returncode == 0 and "32x100" in done.stdout
+
+
 def test_closed_standard_output() -> None:
     done = subprocess.run(f"'{sys.executable}' -m heron targets >&-", shell=True, stderr=subprocess.PIPE, text=True)
     assert (done.returncode, done.stderr) == (0, "")

@@ -9,6 +9,7 @@ import pytest
 from heron import HeronError
 from heron.pjrt.conformance import runner
 from heron.pjrt.conformance.runner import FileReport, Outcome
+from tests.support import heron
 
 SAMPLE = """
 import os
@@ -45,7 +46,7 @@ def test_is_skipped():
 def test_a_file_on_both_platforms(tmp_path: Path) -> None:
     file = tmp_path / "sample_test.py"
     file.write_text(SAMPLE)
-    [report] = runner.compare(runner.files_of(tmp_path), "", 1, 300, lambda _: None)
+    [report] = runner.compare(runner.files_of(tmp_path), "", 1, 3600, lambda _: None)
     assert {o: report.count(o) for o in ("passed", "failed", "skipped", "crashed")} == {
         "passed": 1,
         "failed": 3,
@@ -67,3 +68,25 @@ def test_what_is_missed_is_what_the_cpu_passes() -> None:
 def test_a_folder_without_tests(tmp_path: Path) -> None:
     with pytest.raises(HeronError, match="PJRT023"):
         runner.files_of(tmp_path)
+    no_python = tmp_path / "notes.txt"
+    no_python.write_text("")
+    assert "error[PJRT023]" in heron("jax-tests", no_python).err
+
+
+def test_no_test_of_that_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "run_file", lambda *_: {})
+    result = heron("jax-tests", tmp_path / "some_test.py", "-k", "other")
+    assert result.code == 2  # there is no such file
+    (tmp_path / "some_test.py").write_text("")
+    result = heron("jax-tests", tmp_path / "some_test.py", "-k", "other")
+    assert result.code == 2 and "none whose name fits 'other'" in result.err
+
+
+@pytest.mark.parametrize(("on_heron", "code"), [("passed", 0), ("failed", 1)])
+def test_what_is_missed_is_told_by_the_exit_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_heron: str, code: int
+) -> None:
+    (tmp_path / "some_test.py").write_text("")
+    outcomes = {"heron,cpu": {"a": Outcome(on_heron)}, "cpu": {"a": Outcome("passed")}}
+    monkeypatch.setattr(runner, "run_file", lambda file, platforms, *_: outcomes[platforms])
+    assert heron("jax-tests", tmp_path).code == code

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from heron.cli.common import examples, json_option, print_json, print_table
+from heron.cli.main import DIFFERENT, OK
 
 if TYPE_CHECKING:
     from heron.pjrt.conformance.runner import FileReport
@@ -25,10 +26,17 @@ _SHOWN = 20
 )
 @click.argument("path", type=click.Path(path_type=Path, exists=True))
 @click.option("-k", "select", default="", metavar="EXPRESSION", help="Only tests whose names fit, as for pytest.")
-@click.option("--jobs", default=1, show_default=True, metavar="N", help="Files at a time.")
-@click.option("--timeout", default=3600.0, show_default=True, metavar="SECONDS", help="For a file on one platform.")
+@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Files at a time.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=3600.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="For a file on one platform.",
+)
 @json_option
-def command(path: Path, select: str, jobs: int, timeout: float, as_json: bool) -> None:
+def command(path: Path, select: str, jobs: int, timeout: float, as_json: bool) -> int:
     """Run the tests in PATH, a file or folder of a JAX checkout whose version fits the installed JAX.
 
     Each file runs on heron and on JAX's CPU, in processes of their own. The table counts tests; `of CPU's` is the part
@@ -46,8 +54,7 @@ def command(path: Path, select: str, jobs: int, timeout: float, as_json: bool) -
         print_json({"files": files, "clusters": [{"error": e, "tests": t} for e, t in groups]})
     else:
         _show(reports, groups)
-    if groups:
-        raise SystemExit(1)
+    return DIFFERENT if groups else OK
 
 
 def _show(reports: list[FileReport], groups: list[tuple[str, list[str]]]) -> None:

@@ -56,15 +56,14 @@ class FileReport:
 
 def files_of(path: Path) -> list[Path]:
     """The test files in a folder, or the one file. Raises PJRT023 when there are none."""
-    found = [path] if path.is_file() else sorted(path.rglob("*_test.py"))
+    found = [path] if path.suffix == ".py" else sorted(path.rglob("*_test.py"))
     if not found:
-        raise HeronError(
-            "PJRT023",
-            f"there are no tests in '{path}'",
-            why="files named *_test.py",
-            hint="a checkout's folder `tests`",
-        )
+        raise _no_tests(f"in '{path}'", "files named *_test.py")
     return found
+
+
+def _no_tests(where: str, why: str) -> HeronError:
+    return HeronError("PJRT023", f"there are no tests {where}", why=why, hint="a checkout's folder `tests`")
 
 
 def run_file(file: Path, platforms: str, select: str, seconds: float) -> dict[str, Outcome]:
@@ -105,7 +104,10 @@ def _run_once(file: Path, platforms: str, select: str, seconds: float, found: di
 def compare(
     files: Sequence[Path], select: str, jobs: int, seconds: float, told: Callable[[FileReport], None]
 ) -> list[FileReport]:
-    """Run all files on both platforms, `jobs` at a time; `told` hears of each as it is over."""
+    """Run all files on both platforms, `jobs` at a time; `told` hears of each as it is over.
+
+    Raises PJRT023 when no test was found, or `select` fits none.
+    """
 
     def one(file: Path) -> FileReport:
         heron = run_file(file, f"{PLATFORM},cpu", select, seconds)
@@ -114,7 +116,11 @@ def compare(
         return report
 
     with ThreadPoolExecutor(jobs) as pool:
-        return list(pool.map(one, files))
+        reports = list(pool.map(one, files))
+    if not any(r.cpu or r.heron for r in reports):
+        names = ", ".join(f.name for f in files)
+        raise _no_tests(f"in {names}", f"none whose name fits '{select}'" if select else "pytest finds none")
+    return reports
 
 
 def clusters(reports: Sequence[FileReport]) -> list[tuple[str, list[str]]]:
