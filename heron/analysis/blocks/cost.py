@@ -296,7 +296,7 @@ def _all_sizes(tiling: Tiling, config: BlockConfig) -> tuple[int, ...]:
 
 
 def _refused(tiling: Tiling, sizes: tuple[int, ...]) -> Refusal | None:
-    tiles = (tiling.tile(i, way, sizes) for i, ways in tiling.values.items() for way in ways)
+    tiles = (tiling.tile(i, way, sizes, packed=True) for i, ways in tiling.values.items() for way in ways)
     return next((t for t in tiles if isinstance(t, Refusal)), None)
 
 

@@ -14,10 +14,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from heron.analysis.indexing.expr import Const, Dim, Expr
+from heron.analysis.indexing.expr import Const, Dim, Expr, FloorDiv, Mod
 from heron.analysis.indexing.hlo_maps import Index, moves_elements, operand_index
 from heron.analysis.indexing.simplify import Simplifier, linear_terms, simplifier
 from heron.hlo.instruction import Instruction
+
+#: numbers that one element may hold
+PACKED = 8
 
 
 class Variable(NamedTuple):
@@ -69,10 +72,13 @@ class Tiling:
     def simplify(self, index: Sequence[Expr]) -> Index:
         return tuple(self._simplifier.simplify(e) for e in index)
 
-    def tile(self, i: Instruction, index: Index, sizes: Sequence[int]) -> tuple[Side, ...] | Refusal:
+    def tile(
+        self, i: Instruction, index: Index, sizes: Sequence[int], packed: bool = False
+    ) -> tuple[Side, ...] | Refusal:
         """The tile of `i` at one of its indices, when tiles have `sizes` along the variables (1: a single place).
 
-        The offset is that of the tile whose places along the variables begin where the variables are.
+        The offset is that of the tile whose places along the variables begin where the variables are. ``packed``: also
+        where several elements of the result come from one, as of a byte with two numbers, and begin with it.
         """
         sides: list[Side] = []
         for d, e in enumerate(index):
@@ -80,6 +86,9 @@ class Tiling:
             tiled = [a for a in terms if any(sizes[v] > 1 for v in used((a,)))]
             if len(tiled) > 1:
                 return Refusal(i, f"dimension {d} goes along {len(tiled)} dimensions of the tile: {e}")
+            if tiled and packed and (size := _packed(tiled[0], sizes)):
+                sides.append(Side(e, size, terms[tiled[0]]))
+                continue
             if tiled and not isinstance(tiled[0], Dim):
                 return Refusal(i, f"dimension {d} does not go in equal steps: {e}")
             size = sizes[tiled[0].index] if tiled and isinstance(tiled[0], Dim) else 1
@@ -164,6 +173,17 @@ class Tiling:
 def whole_dims(dims: Sequence[int], tiles: Sequence[int]) -> frozenset[int]:
     """The dimensions that tiles hold whole."""
     return frozenset(d for d, (n, t) in enumerate(zip(dims, tiles, strict=True)) if t >= n)
+
+
+def _packed(e: Expr, sizes: Sequence[int]) -> int:
+    """How many places ``d // n`` or ``d % n`` has in a tile along d, for a small n that divides the tile; 0 for another
+    expression."""
+    if not isinstance(e, (FloorDiv, Mod)) or not isinstance(e.lhs, Dim) or not isinstance(e.rhs, Const):
+        return 0
+    n, size = e.rhs.value, sizes[e.lhs.index]
+    if n > PACKED or size % n:
+        return 0
+    return size // n if isinstance(e, FloorDiv) else n
 
 
 def holds_rows(i: Instruction, inside: Container[Instruction]) -> bool:

@@ -454,24 +454,28 @@ class DescriptorLoadOp(IRDLOperation):
 
 @irdl_op_definition
 class DotOp(IRDLOperation):
-    """`a @ b + c`, in the types as they are, or with f32 as sums of parts that matrix units take."""
+    """`a @ b + c`, in the types as they are, or with f32 as sums of parts that matrix units take. ``imprecise``: of
+    floats of 8 bits, whose sums matrix units round to 14 bits, so many are added before that is added in f32."""
 
     name = "tt.dot"
     precision = prop_def(StringAttr)
+    imprecise = prop_def(IntegerAttr)
     a = operand_def(TensorType)
     b = operand_def(TensorType)
     c = operand_def(TensorType)
     result = result_def(TensorType)
     traits = traits_def(Pure())
 
-    def __init__(self, a: SSAValue, b: SSAValue, c: SSAValue, precision: str = "ieee") -> None:
-        properties = {"precision": StringAttr(precision)}
+    def __init__(self, a: SSAValue, b: SSAValue, c: SSAValue, precision: str = "ieee", imprecise: int = 0) -> None:
+        properties = {"precision": StringAttr(precision), "imprecise": IntegerAttr(imprecise, i32)}
         Operation.__init__(self, operands=[a, b, c], result_types=[c.type], properties=properties)
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
         printer.print_list(self.operands, printer.print_ssa_value)
-        printer.print_string(f", inputPrecision = {self.precision.data} : ")
+        most = self.imprecise.value.data
+        sums = f" {{maxNumImpreciseAcc = {most} : i32}}" if most else ""
+        printer.print_string(f", inputPrecision = {self.precision.data}{sums} : ")
         printer.print_attribute(self.a.type)
         printer.print_string(" * ")
         printer.print_attribute(self.b.type)
@@ -488,12 +492,14 @@ class DotOp(IRDLOperation):
             parse = parser.parse_keyword if punctuation.isalpha() else parser.parse_punctuation
             parse(punctuation)  # type: ignore[arg-type]
         precision = parser.parse_identifier()
+        sums = parser.parse_optional_attr_dict().get("maxNumImpreciseAcc")
         parser.parse_punctuation(":")
         a = parser.resolve_operand(names[0], parser.parse_type())
         parser.parse_characters("*")
         b = parser.resolve_operand(names[1], parser.parse_type())
         parser.parse_punctuation("->")
-        return cls(a, b, parser.resolve_operand(names[2], parser.parse_type()), precision)
+        c = parser.resolve_operand(names[2], parser.parse_type())
+        return cls(a, b, c, precision, sums.value.data if isinstance(sums, IntegerAttr) else 0)
 
     def verify_(self) -> None:
         a, b, c = (v.type for v in self.operands)

@@ -64,6 +64,8 @@ Guard = tuple[Constraint, ...]
 GROUP = 8
 #: elements a matrix unit sums at least, of bytes
 SHORTEST = 32
+#: elements of 8-bit floats that are added up as matrix units do it, in 14 bits, before they go to a sum in f32
+IMPRECISE = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -520,7 +522,9 @@ class BlockEmitter:
             m_axis, n_axis = n_axis, m_axis
         a = b.spread(parts[0], (m_axis, k_axis))
         c = b.spread(parts[1], (k_axis, n_axis))
-        op = DotOp(a, c, start.value, self.config.precision if parts[0].element == f32 else "ieee")
+        t, precision = i.operands[0].shape.element_type, self.config.precision if parts[0].element == f32 else "ieee"
+        most = min(IMPRECISE, b.axes[k_axis].size) if t.is_float and t.bits == 8 else 0
+        op = DotOp(a, c, start.value, precision, most)
         b.blocks[max(map(b.level, op.operands))].add_op(op)
         return Tile(op.result, start.axes)
 
@@ -560,7 +564,7 @@ def _combine(block: Block, opcode: str, t: ElementType) -> SSAValue:
 
 def _stored(t: ElementType) -> Attribute:
     """The type of an element in memory."""
-    return i8 if t is PRED else scalar_type(t)
+    return i8 if t is PRED or t.is_integer and t.bits < 8 else scalar_type(t)
 
 
 def _sum_type(dot: Instruction) -> Attribute:

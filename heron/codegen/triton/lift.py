@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from xdsl.dialects import arith, llvm, math
-from xdsl.dialects.builtin import BoolAttr, Float32Type, Float64Type, FloatAttr, StringAttr, i1
+from xdsl.dialects.builtin import BoolAttr, Float32Type, Float64Type, FloatAttr, IntegerType, StringAttr, i1, i8
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from heron.analysis.indexing.hlo_maps import Index
@@ -42,6 +42,13 @@ _KEPT = frozenset({
     arith.AndIOp, arith.OrIOp, arith.XOrIOp, arith.ShLIOp, arith.ShRSIOp, arith.ShRUIOp, arith.CmpiOp, arith.SelectOp,
     arith.ExtSIOp, arith.ExtUIOp, arith.TruncIOp, arith.ExtFOp, arith.TruncFOp, arith.SIToFPOp, arith.UIToFPOp,
     arith.FPToSIOp, arith.FPToUIOp, math.AbsFOp, math.FloorOp, math.CeilOp, math.FmaOp,
+})  # fmt: skip
+
+
+#: elements of 4 bits, each in a byte, and what is done on them
+_NIBBLE = IntegerType(4)
+_OF_NIBBLES = frozenset({
+    arith.ExtSIOp, arith.ExtUIOp, arith.SIToFPOp, arith.UIToFPOp, arith.TruncIOp, arith.BitcastOp,
 })  # fmt: skip
 
 
@@ -85,6 +92,15 @@ def replay(b: TileBuilder, block: Block, tiles: Sequence[Tile], result: SSAValue
 
 def _each(b: TileBuilder, op: Operation, tiles: Sequence[Tile], i: Instruction) -> Tile:
     kind, element = type(op), op.results[0].type
+    if _NIBBLE in (element, *(o.type for o in op.operands)):
+        if kind not in _OF_NIBBLES:
+            raise no_form(i, f"'{op.name}' is not done on elements of 4 bits")
+        if element == _NIBBLE:  # the lower half of a byte; what the upper one has is nobody's
+            element = i8
+        else:
+            tiles = [_unpacked(b, tiles[0], kind in (arith.ExtSIOp, arith.SIToFPOp))]
+    if kind in (arith.ExtSIOp, arith.ExtUIOp, arith.TruncIOp, arith.BitcastOp) and element == tiles[0].element:
+        return tiles[0]
     if kind is arith.BitcastOp:
         return b.each(BitcastOp, *tiles, element=element)
     if kind in (arith.ExtFOp, arith.TruncFOp) and 8 in (_bits(element), _bits(tiles[0].element)):
@@ -102,6 +118,14 @@ def _each(b: TileBuilder, op: Operation, tiles: Sequence[Tile], i: Instruction) 
         raise no_form(i, f"there is no '{op.name}' on tiles")
     kept = {name: p for name, p in op.properties.items() if name == "predicate"}
     return b.each(kind, *tiles, element=i1 if kind in (arith.CmpfOp, arith.CmpiOp) else element, properties=kept)
+
+
+def _unpacked(b: TileBuilder, x: Tile, signed: bool) -> Tile:
+    """Elements of 4 bits as bytes of the same value."""
+    if not signed:
+        return b.each(arith.AndIOp, x, Tile(b.integer(15, i8)))
+    four = Tile(b.integer(4, i8))
+    return b.each(arith.ShRSIOp, b.each(arith.ShLIOp, x, four), four)
 
 
 def function_of(name: str, element: Attribute) -> dict[str, Attribute]:

@@ -18,7 +18,18 @@ from heron.passes.fusion.build import fuse
 from heron.passes.fusion.hints import compute_by, computed_by
 from heron.passes.fusion.product_choice import who_computes
 from heron.passes.fusion.split import LEAD, extra_bytes, plans_in_parts
-from heron.passes.fusion.tiled import FREE, MOVES, absent, exits, has_form, needed, programs, unfit
+from heron.passes.fusion.tiled import (
+    FREE,
+    MOVES,
+    absent,
+    exits,
+    has_form,
+    needed,
+    programs,
+    unfit,
+    unknown_floats,
+    unpacks,
+)
 from heron.passes.measured import OWN, is_asked
 from heron.passes.registry import register
 from heron.targets import Target
@@ -77,7 +88,7 @@ class GemmFusion(Pass):
         return changed
 
     def _fuse(self, dot: Instruction, c: Computation, target: Target, ctx: PassContext) -> bool:
-        why_not = unfit(dot) or (f"it is to be computed by {who}" if (who := computed_by(dot)) else "")
+        why_not = unfit(dot, target=target) or (f"it is to be computed by {who}" if (who := computed_by(dot)) else "")
         if why_not:
             ctx.decide(False, why_not, subject=dot.name)
             return False
@@ -121,7 +132,7 @@ class GemmFusion(Pass):
         refused = ""
         order = {i: n for n, i in enumerate(c.post_order())}
         for root, behind in exits(dot, order, self.max_instructions):
-            members = self._with_operands(root, behind)
+            members = self._with_operands(root, behind, target)
             if len(members) == 1 and not even_alone:
                 continue
             weighed = _weigh(root, members, target, free)
@@ -132,13 +143,13 @@ class GemmFusion(Pass):
         return found, refused
 
     # -- what is taken in ----------------------------------------------------------------------------------------------
-    def _with_operands(self, root: Instruction, behind: set[Instruction]) -> set[Instruction]:
+    def _with_operands(self, root: Instruction, behind: set[Instruction], target: Target) -> set[Instruction]:
         """Also what the members are computed from, as far as it serves them alone or costs nothing."""
         members = set(behind)
         stack = [o for i in behind for o in i.operands]
         while stack and len(members) < self.max_instructions:
             o = stack.pop()
-            if o in members or not self._goes_before(o, members):
+            if o in members or unknown_floats(o, target) or not self._goes_before(o, members):
                 continue
             members.add(o)
             stack += o.operands
@@ -149,7 +160,7 @@ class GemmFusion(Pass):
     def _goes_before(self, o: Instruction, members: set[Instruction]) -> bool:
         if o.opcode == "constant":
             return o.shape.is_scalar
-        if not has_form(o):
+        if not has_form(o) and not unpacks(o):
             return False
         serves = not o.is_root and all(u in members for u in o.users)
         if o.opcode in FREE or o.opcode == "convert":

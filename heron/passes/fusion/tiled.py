@@ -28,6 +28,12 @@ PRODUCTS = {
 }
 #: algorithms that say what is done in any case
 _ALGORITHMS = {types.BF16: "dot_bf16_bf16_f32", types.F16: "dot_f16_f16_f32"}
+#: floats of 8 bits, which may be multiplied with each other
+_FLOATS_8 = frozenset({types.F8E4M3FN, types.F8E5M2})
+#: integers of 4 bits: what operands of products are computed from may be such
+_NIBBLES = frozenset({types.S4, types.U4})
+#: products of bytes that a sum in s32 has room for; matrix units ahead of sm_90 stop at its bounds
+_SATURATED = 1 << 17
 #: the first GPUs with matrix units for bf16
 OLDEST = 80
 #: element types a tile may have
@@ -53,7 +59,7 @@ def absent(ctx: PassContext) -> str:
     target = ctx.target
     if target is None or target.sim:
         return ""
-    if target.kind != "gpu" or int(target.machine.removeprefix("sm_")) < OLDEST:
+    if target.kind != "gpu" or _generation(target) < OLDEST:
         return f"block kernels are for GPUs from sm_{OLDEST} on"
     return missing() if ctx.options.triton == "auto" else ""
 
@@ -104,11 +110,16 @@ def programs(dims: tuple[int, ...], config: BlockConfig) -> int:
     return prod(-(-n // t) for n, t in zip(dims, config.tiles, strict=True))
 
 
-def unfit(dot: Instruction, products: Mapping[ElementType, Container[ElementType]] = PRODUCTS) -> str:
+def unfit(
+    dot: Instruction, products: Mapping[ElementType, Container[ElementType]] = PRODUCTS, target: Target | None = None
+) -> str:
     """Why no block kernel computes a product; empty when one may. ``products``: types, each with its results'."""
     a, b = (o.shape.element_type for o in dot.operands[:2])
-    if a is not b or dot.shape.element_type not in products.get(a, ()):
+    together = a is b or {a, b} <= _FLOATS_8
+    if not together or dot.shape.element_type not in products.get(a, ()):
         return f"matrix units have no product of {a} and {b} to {dot.shape.element_type}"
+    if target is not None and (why := _lacks(dot, target)):
+        return why
     if len(dot.operands) != 2 or not is_static(dot) or dot.control_predecessors or dot.control_successors:
         return "it is sparse, of sizes not known, or has an order to keep"
     algorithm = dot.attrs.get("algorithm")
@@ -121,6 +132,42 @@ def unfit(dot: Instruction, products: Mapping[ElementType, Container[ElementType
     if stays_alone(dot):
         return "it is to have a kernel of its own"
     return "" if all(_is_row_major(i) for i in (dot, *dot.operands)) else "its operands do not lie row by row"
+
+
+def _lacks(dot: Instruction, target: Target) -> str:
+    """Why the matrix units of a machine do not compute a product that others do."""
+    if unknown_floats(dot, target):
+        return f"{target.machine} has no floats of 8 bits"
+    k = prod(dot.operands[0].shape.dims[d] for d in dot.lhs_contracting_dims)
+    saturates = dot.operands[0].shape.element_type is types.S8 and _generation(target) < 90
+    if saturates and k >= _SATURATED:
+        return f"a sum of {k} products of bytes may leave s32, at whose bounds {target.machine} stops"
+    return ""
+
+
+def _generation(target: Target) -> int:
+    return int(target.machine.removeprefix("sm_"))
+
+
+def unknown_floats(i: Instruction, target: Target) -> bool:
+    """Whether an op reads floats of 8 bits, and the machine knows none."""
+    return not target.flops_of("f8") and any(o.shape.element_type in _FLOATS_8 for o in i.operands)
+
+
+def unpacks(i: Instruction) -> bool:
+    """Whether an op takes integers of 4 bits out of bytes, moves them, or makes wider numbers of them."""
+    if not {x.shape.element_type for x in (i, *i.operands) if x.shape.is_array} & _NIBBLES:
+        return False
+    if not i.shape.is_array or i.control_predecessors or i.control_successors or not is_static(i):
+        return False
+    if not all(_is_row_major(x) for x in (i, *i.operands)) or i.extras and stays_alone(i):
+        return False
+    if i.opcode == "bitcast-convert":
+        return i.operands[0].shape.element_type in _NIBBLES and i.shape.element_type in _NIBBLES
+    if i.opcode == "convert":
+        source, to = i.operands[0].shape.element_type, i.shape.element_type
+        return source in _NIBBLES and to in _TYPES or to in _NIBBLES and source.is_integer and source in _TYPES
+    return i.opcode in MOVES or i.opcode == "broadcast"
 
 
 def _is_row_major(i: Instruction) -> bool:
@@ -140,7 +187,13 @@ def has_form(i: Instruction) -> bool:
         return all(_is_row_major(o) for o in i.operands)
     if i.opcode == "power" and i.shape.element_type.is_integer:
         return False
-    return i.op.is_elementwise and i.opcode not in _SCALAR_ONLY
+    return i.op.is_elementwise and (i.opcode not in _SCALAR_ONLY or _renames(i))
+
+
+def _renames(i: Instruction) -> bool:
+    """Whether bits of an integer are read as the other kind of integer."""
+    source, to = i.operands[0].shape.element_type, i.shape.element_type
+    return i.opcode == "bitcast-convert" and source.is_integer and to.is_integer and source.bits == to.bits
 
 
 def is_row_reduce(i: Instruction) -> bool:

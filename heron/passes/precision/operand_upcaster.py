@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
-from heron.hlo.types import C64, C128, F32, F64, ElementType
+from heron.hlo.types import C64, C128, F8E4M3FN, F8E5M2, F32, F64, ElementType
 from heron.passes.base import Pass
 from heron.passes.building import convert
 from heron.passes.context import PassContext
@@ -22,7 +22,7 @@ class OperandUpcaster(Pass):
     Which narrow types it multiplies is data of the target; f32, f64 and complex ones it always does. With ``one_type``
     it gives results of no other type than the operands', else also wider ones up to f32, and without ``rounds`` those
     only. Products of small floats are exact in f32 and sums are kept in f32, so nothing is lost. Integer products are
-    left alone.
+    left alone, and without ``one_type`` those of the two kinds of floats of 8 bits that matrix units multiply.
 
     ROOT r = bf16[4,2] dot(bf16[4,8] x, bf16[8,2] y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
     ->
@@ -52,6 +52,8 @@ class OperandUpcaster(Pass):
         types = {*operands, result}
         if not all(t.is_float or t.is_complex for t in types):
             return None
+        if not self.one_type and _of_8_bits(i, operands, ctx):
+            return None
         if len(operands) == 1:
             (t,) = operands
             has = t.bits >= 32 or (ctx.target is not None and ctx.target.computes_in(i.opcode, t.name))
@@ -65,6 +67,14 @@ class OperandUpcaster(Pass):
         if any(t.is_complex for t in types):
             return (C128, C128) if wide else (C64, C64)
         return (F64, F64) if wide else (F32, F32)
+
+
+def _of_8_bits(i: Instruction, operands: set[ElementType], ctx: PassContext) -> bool:
+    """Whether matrix units multiply the two kinds of floats of 8 bits, in sizes that libraries and kernels take."""
+    if operands != {F8E4M3FN, F8E5M2} or i.opcode != "dot" or i.shape.element_type.bits > 32:
+        return False
+    known = ctx.target is not None and all(ctx.target.computes_in("dot", t.name) for t in operands)
+    return known and all(n % 16 == 0 for o in i.operands[:2] for n in o.shape.dims[-2:])
 
 
 def _retype(i: Instruction, operand: ElementType, result: ElementType) -> None:

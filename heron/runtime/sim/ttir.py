@@ -21,7 +21,7 @@ _FLOATS = {
 }
 _OP = re.compile(r'(?:(?P<results>%\w+(?:, %\w+)*) = )?"?(?P<name>[a-z_]+\.[\w.]+)"?(?P<rest>.*)')
 _VALUE = re.compile(r"%\w+")
-_ATTRIBUTE = re.compile(r'(\w+) = (?:array<i32: ([^>]*)>|"([^"]*)"|([^,}>]+))')
+_ATTRIBUTE = re.compile(r'(\w+) = (?:array<i32: ([^>]*)>|"([^"]*)"|([^,{}>]+))')
 _KERNEL = re.compile(r"tt\.func public @([\w.$-]+)\((.*)\) \{")
 _ARGUMENT = re.compile(r"(%\w+): !tt\.ptr<(\w+)>")
 
@@ -104,7 +104,7 @@ def _read_op(line: str, number: int, stack: list[Body]) -> None:
     if match["name"] == "tt.reduce":
         operands = _VALUE.findall(rest)
     element, shape = type_of(types) if not opens else ("", ())
-    attributes = {m[0]: next((x for x in m[1:] if x), "").partition(" : ")[0] for m in _ATTRIBUTE.findall(rest)}
+    attributes = {m[0]: next((x for x in m[1:] if x), "").partition(" : ")[0].strip() for m in _ATTRIBUTE.findall(rest)}
     stack[-1].ops.append(Op(match["name"], operands, results, element, shape, text.strip(), attributes, body))
     if body is not None:
         stack.append(body)

@@ -30,6 +30,23 @@ MOVES = {
 }
 
 
+def test_two_numbers_of_one_byte() -> None:
+    """A tile of what is unpacked begins with a byte, and comes from half as many; not where the tile may not."""
+    tiling = tiling_of("""
+      p = u8[4,8] parameter(0)
+      w = u8[4,8,2] broadcast(p), dimensions={0,1}
+      i = u8[4,8,2] iota(), iota_dimension=2
+      s = u8[4,8,2] shift-right-logical(w, i)
+      ROOT r = u8[4,16] reshape(s)
+    """)
+    found = {i.opcode: tiling.tile(i, ways[0], (4, 8), packed=True) for i, ways in tiling.values.items()}
+    assert [s.size for s in found["parameter"]] == [4, 4] and [s.size for s in found["iota"]] == [4, 4, 2]
+    parameter = next(i for i in tiling.values if i.opcode == "parameter")
+    (index,) = tiling.values[parameter]
+    assert isinstance(tiling.tile(parameter, index, (4, 7), packed=True), Refusal)
+    assert isinstance(tiling.tile(parameter, index, (4, 8)), Refusal)
+
+
 @settings(max_examples=30, deadline=None)
 @given(name=st.sampled_from(sorted(MOVES)), data=st.data())
 def test_tiles_of_what_only_moves(name: str, data: st.DataObject) -> None:

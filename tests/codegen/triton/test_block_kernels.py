@@ -77,6 +77,61 @@ CASES = {
         """,
         BlockConfig((1, 1, 16, 64), 32),
     ),
+    "floats of 8 bits of both kinds": (
+        """
+        a = f8e4m3fn[40,272] parameter(0)
+        b = f8e5m2[48,272] parameter(1)
+        d = bf16[40,48] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+        ROOT n = bf16[40,48] negate(d)
+        """,
+        BlockConfig((32, 32), 128),
+    ),
+    "integers of 4 bits, a byte each": (
+        """
+        q = s4[160,48] parameter(0)
+        t = s4[48,160] transpose(q), dimensions={1,0}
+        a = bf16[48,160] convert(t)
+        u = u4[160,80] parameter(1)
+        b = bf16[160,80] convert(u)
+        ROOT d = f32[48,80] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+        """,
+        BlockConfig((16, 32), 32),
+    ),
+    "integers of 4 bits, two a byte, along columns": (
+        """
+        x = bf16[32,160] parameter(0)
+        p = u8[160,24] parameter(1)
+        w = u8[160,24,2] broadcast(p), dimensions={0,1}
+        i = u8[160,24,2] iota(), iota_dimension=2
+        four = u8[] constant(4)
+        fours = u8[160,24,2] broadcast(four), dimensions={}
+        by = u8[160,24,2] multiply(i, fours)
+        moved = u8[160,24,2] shift-right-logical(w, by)
+        low = u4[160,24,2] convert(moved)
+        q = s4[160,24,2] bitcast-convert(low)
+        c = bf16[160,24,2] convert(q)
+        r = bf16[160,48] reshape(c)
+        ROOT d = f32[32,48] dot(x, r), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+        """,
+        BlockConfig((16, 32), 32),
+    ),
+    "integers of 4 bits, two a byte, along the sum": (
+        """
+        x = bf16[32,160] parameter(0)
+        p = u8[80,48] parameter(1)
+        w = u8[80,2,48] broadcast(p), dimensions={0,2}
+        i = u8[80,2,48] iota(), iota_dimension=1
+        four = u8[] constant(4)
+        fours = u8[80,2,48] broadcast(four), dimensions={}
+        by = u8[80,2,48] multiply(i, fours)
+        moved = u8[80,2,48] shift-right-logical(w, by)
+        low = u4[80,2,48] convert(moved)
+        c = bf16[80,2,48] convert(low)
+        r = bf16[160,48] reshape(c)
+        ROOT d = f32[32,48] dot(x, r), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+        """,
+        BlockConfig((16, 32), 32),
+    ),
     "a mask by places": (
         """
         a = bf16[48,200] parameter(0)

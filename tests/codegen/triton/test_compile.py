@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,39 @@ SMALL = PRODUCT.replace("1024", "160").replace("512", "48")
 
 TEXTS = {
     "descriptors": (SMALL, BlockConfig((32, 32), 32, warps=4, stages=2, tma=True)),
+    "bytes": (
+        """
+        a = s8[48,160] parameter(0)
+        b = s8[160,32] parameter(1)
+        ROOT d = s32[48,32] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+        """,
+        BlockConfig((16, 32), 64),
+    ),
+    "floats_of_8_bits": (
+        """
+        a = f8e4m3fn[48,160] parameter(0)
+        b = f8e5m2[160,32] parameter(1)
+        ROOT d = f32[48,32] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+        """,
+        BlockConfig((16, 32), 128),
+    ),
+    "nibbles": (
+        """
+        x = bf16[48,160] parameter(0)
+        q = s4[160,32] parameter(1)
+        c = bf16[160,32] convert(q)
+        ROOT d = f32[48,32] dot(x, c), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+        """,
+        BlockConfig((16, 32), 64),
+    ),
+    "batched_and_transposed": (
+        """
+        a = bf16[4,160,48] parameter(0)
+        b = bf16[4,32,160] parameter(1)
+        ROOT d = f32[4,48,32] dot(a, b), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={1}, rhs_contracting_dims={2}
+        """,
+        BlockConfig((1, 16, 32), 64),
+    ),
 }
 
 
@@ -85,6 +119,25 @@ def test_text(golden: object) -> None:
     """The whole kernel of a small product, as Triton reads it."""
     config = BlockConfig((32, 32), 32, warps=4, stages=2)
     golden(Path(__file__).parent / "product.ttir", text_of(SMALL, config))  # type: ignore[operator]
+
+
+UNITS = {
+    "bytes": "wgmma.mma_async.sync.aligned.m64n64k32.s32.s8.s8",
+    "floats_of_8_bits": "wgmma.mma_async.sync.aligned.m64n64k32.f32.e4m3.e5m2",
+    "nibbles": "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16",
+    "batched_and_transposed": "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16",
+}
+
+
+@needs_triton
+@pytest.mark.parametrize("name", UNITS)
+def test_operands(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Every kind of operand goes to the matrix units of a warp group."""
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    body, config = TEXTS[name]
+    config = replace(config, tiles=(*config.tiles[:-2], 64, 64), block_k=64)
+    body = body.replace("48", "128").replace("32]", "128]").replace(",32,", ",128,")
+    assert UNITS[name] in compile_block(text_of(body, config), "k", config, "sm_90").ptx
 
 
 @needs_triton
