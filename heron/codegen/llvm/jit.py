@@ -15,9 +15,9 @@ from functools import cache, lru_cache
 from itertools import count
 from typing import Any
 
-from heron.codegen.llvm import apart, lent
+from heron.codegen.llvm import apart, optimize
 from heron.codegen.llvm.code_cache import CodeCache, Key, key
-from heron.codegen.llvm.optimize import LOCK, Clock, Timing, binding, parse, pass_builder, run_pipeline
+from heron.codegen.llvm.optimize import LOCK, Clock, Timing, binding, parse, pipeline, run_pipeline, slots_to_registers
 from heron.errors import HeronError
 
 
@@ -82,23 +82,19 @@ def _linker(_generation: int) -> Any:
     return binding().create_lljit_compiler(_target_machine(0), use_jit_link=True, suppress_errors=True)
 
 
-def _optimizer(level: int, shaped: bool) -> lent.Optimizer:
-    machine = _target_machine(level)
-    layout = str(machine.target_data)
-    if shaped:
-        return lent.Optimizer(machine, lambda: pass_builder(machine, 1), lent.slots_to_registers, layout)
-    return lent.Optimizer(machine, lambda: pass_builder(machine, level, **_TUNING), lent.all_passes, layout)
-
-
 def _compile(text: str, level: int, shaped: bool) -> tuple[bytes, Timing]:
     """Object code of LLVM text."""
     clock = Clock()
-    with lent.lent((host(), level, shaped), lambda: _optimizer(level, shaped)) as optimizer:
-        module = parse(text, host().triple, optimizer.layout, apart=True)
-        parse_s = clock.lap()
-        optimizer.run(module)
-        opt_s = clock.lap()
-        code = apart.emit_object(optimizer.machine, module)
+    machine = _target_machine(level)
+    module = parse(text, machine.triple, str(machine.target_data), apart=True)
+    manager, builder = slots_to_registers(machine) if shaped else pipeline(machine, level, **_TUNING)
+    parse_s = clock.lap()
+    try:
+        apart.run(manager, module, builder)
+    finally:
+        optimize.free(manager)
+    opt_s = clock.lap()
+    code = apart.emit_object(machine, module)
     return code, Timing(parse_s, opt_s, clock.lap())
 
 

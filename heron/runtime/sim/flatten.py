@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from heron.codegen.llvm.jit import host
-from heron.codegen.llvm.optimize import LOCK, binding, parse
+from heron.codegen.llvm.optimize import LOCK, binding, free, parse
 from heron.errors import HeronError
 from heron.runtime.sim.math import complete
 
@@ -53,6 +53,7 @@ def flatten(text: str, name: str) -> Flat:
         manager.add_simplify_cfg_pass()
         manager.add_instruction_namer_pass()
         manager.run(module, builder)
+        free(manager)
         text = str(module)
     return _split(text, name, shared)
 

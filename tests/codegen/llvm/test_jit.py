@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -88,3 +90,30 @@ def test_shaped_text_has_its_slots_in_registers_and_is_else_as_written() -> None
     code = shaped.add(text, "f")
     assert ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(code.addresses["f"])(41) == 42
     assert plain.key(text) != shaped.key(text)
+
+
+_MANY = """
+from heron.codegen.llvm.jit import Jit
+
+TEXT = '''define float @f(float %x) {
+  %y = fadd float %x, SUMMAND
+  ret float %y
+}'''
+
+def compile(count):
+    # kilobytes of this process behind so many compiles
+    for n in range(count):
+        for jit in (Jit(), Jit(shaped=True)):
+            jit.compile(TEXT.replace("SUMMAND", f"{n}.0"))
+    with open("/proc/self/statm") as counts:
+        return int(counts.read().split()[1]) * 4
+
+before = compile(50)
+print(compile(300) - before)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="no /proc says how much memory a process has")
+def test_a_compile_leaves_little_memory_behind() -> None:
+    done = subprocess.run([sys.executable, "-c", _MANY], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 8000  # pass managers that stay are 16,000 and more
