@@ -2,7 +2,10 @@
 
 A comparator gives for two elements whether the first comes before the second. It is taken for an order by keys where it
 compares a number computed from the one with the same computed from the other: alone, or where they are equal by a
-further key. Any other comparator, and one of floats in the partial order that NaNs have no place in, has no keys here.
+further key. Any other comparator has no keys here.
+
+Floats compared in the partial order, where both zeros are equal and NaNs have no place, have keys only where that is
+asked for: rows with NaNs must be sorted by asking the comparator.
 """
 
 from __future__ import annotations
@@ -11,17 +14,23 @@ from dataclasses import dataclass
 
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
-from heron.hlo.types import PRED
+from heron.hlo.types import F32, F64, PRED
 
 _WIDTHS = (8, 16, 32, 64)
+#: floats that may be keys in the partial order
+_PARTIAL = (F32, F64)
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """``value``: what the comparator computes of one of its two elements; ``descending``: the largest comes first."""
+    """``value``: what the comparator computes of one of its two elements; ``descending``: the largest comes first.
+
+    ``partial``: both zeros are equal, and no element may be NaN.
+    """
 
     value: Instruction
     descending: bool
+    partial: bool = False
 
     @property
     def bits(self) -> int:
@@ -30,14 +39,19 @@ class Key:
         return 8 if t is PRED else t.bits
 
 
-def keys_of(comparator: Computation) -> tuple[Key, ...] | None:
-    """The keys of a comparator, the most significant first; None where it is no order by keys."""
+def keys_of(comparator: Computation, partial: bool = False) -> tuple[Key, ...] | None:
+    """The keys of a comparator, the most significant first; None where it is no order by keys.
+
+    ``partial``: whether keys may be partial.
+    """
     found: list[Key] = []
     at: Instruction | None = comparator.root
     while at is not None:
         before, equal, at = _parts(at)
         key = _key(before)
-        if key is None or (equal is not None and not _tells_equal(equal, before)):
+        if key is None or (key.partial and not partial):
+            return None
+        if equal is not None and not _tells_equal(equal, before, key.partial):
             return None
         found.append(key)
     return tuple(found)
@@ -63,12 +77,15 @@ def _key(i: Instruction) -> Key | None:
         return None
     a, b = i.operands
     t = a.shape.element_type
-    if t is not PRED and (t.is_complex or t.bits not in _WIDTHS or (t.is_float and i.type != "TOTALORDER")):
+    if t is not PRED and (t.is_complex or t.bits not in _WIDTHS):
+        return None
+    is_partial = t.is_float and i.type != "TOTALORDER"
+    if is_partial and t not in _PARTIAL:
         return None
     side = _side(a, b, {})
     if side is None:
         return None
-    return Key(a, (i.direction == "GT") != (side == 1))
+    return Key(a, (i.direction == "GT") != (side == 1), is_partial)
 
 
 def _side(a: Instruction, b: Instruction, known: dict[tuple[Instruction, Instruction], int | None]) -> int | None:
@@ -97,11 +114,11 @@ def _compute_side(
     return None if len(told) > 1 else told.pop() if told else -1
 
 
-def _tells_equal(equal: Instruction, before: Instruction) -> bool:
+def _tells_equal(equal: Instruction, before: Instruction, partial: bool) -> bool:
     """Whether `equal` compares the numbers that `before` does, in the same order of values."""
     (a, b), given = equal.operands, before.operands
-    total = not a.shape.element_type.is_float or equal.type == "TOTALORDER"
-    return total and any(_same(a, x) and _same(b, y) for x, y in (given, given[::-1]))
+    is_partial = a.shape.element_type.is_float and equal.type != "TOTALORDER"
+    return is_partial == partial and any(_same(a, x) and _same(b, y) for x, y in (given, given[::-1]))
 
 
 def _same(a: Instruction, b: Instruction) -> bool:

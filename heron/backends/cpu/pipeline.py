@@ -118,6 +118,8 @@ def fuse() -> Pipeline:
             get("dce"),
             get("normalization-fusion"),
             get("dce"),
+            # what kernels that were joined both compute
+            get("cse"),
             get("fusion-wrapper"),
             get("dce"),
             # a product with what is around it, now that this is one kernel

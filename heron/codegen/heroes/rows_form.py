@@ -6,7 +6,7 @@ the stages of the kernel. A later stage needs elements that an earlier one has c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -123,9 +123,10 @@ class Stage:
     saved: tuple[Instruction, ...]
 
 
-def stages_of(fusion: Fusion, rows: Rows) -> list[Stage]:
+def stages_of(fusion: Fusion, rows: Rows, is_kept: Callable[[Instruction], bool] = lambda _: True) -> list[Stage]:
     """The stages of a kernel by rows, in order: each reduction as early as what it needs allows, but outputs along the
-    row in the last, since they may overwrite what is read."""
+    row in the last, since they may overwrite what is read. ``is_kept``: whether to save an instruction's elements that
+    are needed again; others are computed again."""
     order = fusion.computation.post_order()
     level, trivial = _levels(order), _trivial(order)
     wide = [fusion.outputs[n].instruction for n in rows.wide]
@@ -136,7 +137,7 @@ def stages_of(fusion: Fusion, rows: Rows) -> list[Stage]:
     for number in range(last + 1):
         roots = [a for i in rows.reduces if level[i] - 1 == number for a in reducer_of(i).arrays]
         again, computed = _walk([*roots, *(wide if number == last else ())], rows.dims, first)
-        first |= {i: number for i in computed if i not in trivial}
+        first |= {i: number for i in computed if i not in trivial and is_kept(i)}
         given.append(again)
         spread.append([i for i in computed if _spreads_row(i, rows)])
     return [

@@ -1,9 +1,9 @@
 """Sorting: the kernels of a `sort`, or of a fusion around one, to be run one after another.
 
 One on the CPU, in the output buffers, which hold the operands beforehand: a radix sort of long rows where the
-comparator orders by keys, else a merge sort, both stable. On the GPU a bitonic network, not stable (a stable sort
-carries positions there, see the stable-sort-expander pass): its first kernel reads, or computes, the operands and
-leaves sorted tiles in the outputs, further ones work there.
+comparator orders by keys (of floats in the partial order for rows without NaNs), else a merge sort, both stable. On the
+GPU a bitonic network, not stable (a stable sort carries positions there, see the stable-sort-expander pass): its first
+kernel reads, or computes, the operands and leaves sorted tiles in the outputs, further ones work there.
 """
 
 from __future__ import annotations
@@ -121,13 +121,14 @@ def emit_sort(i: Instruction, name: str, target: Target) -> list[Kernel]:
     Those whose arguments are the outputs only find there what the one before left; on the CPU, the operands. Raises
     GEN133 for a fusion with other outputs, GEN134 for one that drops results of a sort of several kernels.
     """
-    from heron.codegen.heroes import sort_cpu, sort_gpu, sort_radix_cpu
+    from heron.codegen.heroes import sort_cpu, sort_gpu, sort_partial_cpu, sort_radix_cpu
 
     sort = Sort.of(as_fusion(i))
     assert sort is not None
     if target.kind == "cpu":
-        keys = keys_of(sort.i.to_apply)
+        keys = keys_of(sort.i.to_apply, partial=True)
         if keys is not None and sort_radix_cpu.is_worth(sort, keys):
-            return [sort_radix_cpu.emit(sort, keys, name, target)]
+            by_keys = sort_partial_cpu if any(k.partial for k in keys) else sort_radix_cpu
+            return [by_keys.emit(sort, keys, name, target)]
         return [sort_cpu.emit(sort, name, target)]
     return sort_gpu.emit(sort, name, target)

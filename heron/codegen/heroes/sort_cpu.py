@@ -28,14 +28,22 @@ def emit(sort: Sort, name: str, target: Target) -> Kernel:
     frame = sort.frame_in_place(name, target)
     if sort.rows and sort.length > 1:
         rows = sort.rows
-        frame.outputs = item_loop(frame, rows, 0, rows, frame.outputs, lambda row, t: _Row(sort, frame, row).sort(t))
+        frame.outputs = item_loop(
+            frame, rows, 0, rows, frame.outputs, lambda row, t: MergedRow(sort, frame, row).sort(t)
+        )
     return frame.finish(Launch(work_items=max(sort.rows, 1)), "sort", {"form": f"merge sort of {sort.length}"})
 
 
-class _Row:
-    """Sorts one row. Scratch tensors are [2, length], one an operand."""
+def scratch_of(sort: Sort, frame: Entry, halves: int) -> list[SSAValue]:
+    """Arrays for the elements of so many rows, one an operand."""
+    return [frame.scratch(scalar_type(o.shape.element_type), halves, sort.length) for o in sort.i.operands]
 
-    def __init__(self, sort: Sort, frame: Entry, row: Expr) -> None:
+
+class MergedRow:
+    """Sorts one row. Scratch tensors are [2, length], one an operand; made unless given."""
+
+    def __init__(self, sort: Sort, frame: Entry, row: Expr, scratch: Sequence[SSAValue] | None = None) -> None:
+        self.scratch = scratch
         self.s, self.frame, self.e = sort, frame, frame.e
         self.n = sort.length
         self.row = row
@@ -46,8 +54,7 @@ class _Row:
     def sort(self, tensors: Sequence[SSAValue]) -> list[SSAValue]:
         """The tensors with the row in order."""
         b = self.e.b
-        halves = 2 if self.passes else 1
-        scratch = [self.frame.scratch(scalar_type(o.shape.element_type), halves, self.n) for o in self.s.i.operands]
+        scratch = self.scratch or scratch_of(self.s, self.frame, 2 if self.passes else 1)
         zero, length = b.integer(0), b.integer(self.n)
         scratch = for_(self.frame, zero, length, scratch, lambda start, t: self._run(tensors, start, t), b.integer(RUN))
         if self.passes:

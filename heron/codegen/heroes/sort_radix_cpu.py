@@ -38,7 +38,9 @@ def emit(sort: Sort, keys: Sequence[Key], name: str, target: Target) -> Kernel:
     """The kernel."""
     frame = sort.frame_in_place(name, target)
     rows = sort.rows
-    frame.outputs = item_loop(frame, rows, 0, rows, frame.outputs, lambda row, t: _Row(sort, keys, frame, row).sort(t))
+    frame.outputs = item_loop(
+        frame, rows, 0, rows, frame.outputs, lambda row, t: RadixRow(sort, keys, frame, row).sort(t)
+    )
     bits = " and ".join(str(k.bits) for k in keys)
     return frame.finish(
         Launch(work_items=max(rows, 1)), "sort", {"form": f"radix sort of {sort.length} by {bits} bits"}
@@ -57,10 +59,18 @@ class _Digits:
         return self.key.bits // 8
 
 
-class _Row:
-    """Sorts one row. The counts are [digits, 256]: how many elements have which value of which byte."""
+class RadixRow:
+    """Sorts one row. The counts are [digits, 256]: how many elements have which value of which byte.
 
-    def __init__(self, sort: Sort, keys: Sequence[Key], frame: Entry, row: Expr) -> None:
+    ``scratch``: arrays for the row's elements, of whose first dimension one place is used; arrays of its own unless
+    given.
+    """
+
+    def __init__(
+        self, sort: Sort, keys: Sequence[Key], frame: Entry, row: Expr, scratch: Sequence[SSAValue] | None = None
+    ) -> None:
+        types = [scalar_type(o.shape.element_type) for o in sort.i.operands]
+        self.scratch = [frame.scratch(t, 1, sort.length) for t in types] if scratch is None else scratch
         self.s, self.frame, self.e, self.row = sort, frame, frame.e, row
         self.n = sort.length
         self.keys: list[_Digits] = []
@@ -71,9 +81,8 @@ class _Row:
 
     def sort(self, tensors: Sequence[SSAValue]) -> list[SSAValue]:
         """The tensors with the row in order."""
-        scratch = [self.frame.scratch(scalar_type(o.shape.element_type), self.n) for o in self.s.i.operands]
         counts = self._count(tensors, self._clear(self.frame.scratch(I64, self.digits, _BUCKETS)))
-        carried = [counts, *tensors, *scratch]
+        carried = [counts, *tensors, *self.scratch]
         for digits in self.keys:
             carried = self._sort_by(digits, carried)
         return carried[1 : 1 + len(tensors)]
@@ -143,14 +152,16 @@ class _Row:
             place = self.e.extract(counts, at)
             counts = self.e.insert(b.op(arith.AddiOp, place, b.integer(1, I64)), counts, at)
             free = self._position(b.op(arith.IndexCastOp, place, type=INDEX))
-            return [counts, *(self.e.insert(v, s, (free,)) for v, s in zip(element, scratch, strict=True))]
+            return [counts, *(self.e.insert(v, s, (Const(0), free)) for v, s in zip(element, scratch, strict=True))]
 
         counts, *scratch = for_(self.frame, zero, length, [counts, *scratch], out)
 
         def back(position: SSAValue, carried: Sequence[SSAValue]) -> list[SSAValue]:
             p = self._position(position)
             index = self.s.index(self.frame, self.row, p)
-            return [self.e.insert(self.e.extract(s, (p,)), t, index) for t, s in zip(carried, scratch, strict=True)]
+            return [
+                self.e.insert(self.e.extract(s, (Const(0), p)), t, index) for t, s in zip(carried, scratch, strict=True)
+            ]
 
         return [counts, *for_(self.frame, zero, length, tensors, back), *scratch]
 
