@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import heron
 from heron import Options
@@ -17,13 +20,16 @@ from heron.backends.cpu import pipeline
 from heron.hlo.types import BF16, F32
 from heron.passes.fusion import row_block_fusion
 from heron.passes.registry import get
-from heron.runtime.cpu import float_gemm
+from heron.runtime.cpu import float_gemm, pool_code
 from heron.runtime.cpu.executable import CpuExecutable
 from heron.runtime.thunks import RowBlocksThunk, walk
 from heron.targets import get as target
 from heron.trace import Trace
 
-pytestmark = pytest.mark.skipif(float_gemm.form(F32) is None, reason="products here are a library's")
+pytestmark = [
+    pytest.mark.skipif(float_gemm.form(F32) is None, reason="products here are a library's"),
+    pytest.mark.skipif(not pool_code.supported(), reason="the pool needs Linux on x86-64 or AArch64"),
+]
 
 REDUCERS = """
 largest {
@@ -111,26 +117,28 @@ PROGRAMS = {
 }
 
 
+def _always(patch: pytest.MonkeyPatch, block: int, width: int) -> None:
+    """Fusions of arrays of any size, whatever they cost, in blocks of so many rows and columns (0: whole rows)."""
+
+    def pass_(name: str, **options: Any) -> Any:
+        return get(name, **options, **({"least": 1} if name == "row-block-fusion" else {}))
+
+    whole = row_block_fusion._Group.blocks
+
+    def blocks(group: Any, p: Any) -> RowBlocks:
+        cut = whole(group, replace(p, columns=width or 64))
+        return replace(cut, block=min(block, cut.rows), width=cut.width if width else 0)
+
+    patch.setattr(pipeline, "get", pass_)
+    patch.setattr(row_block_fusion._Group, "blocks", blocks)
+    patch.setattr(row_block_fusion._Group, "again", lambda group, cut: 0)
+    patch.setattr(row_block_fusion._Group, "beside", lambda group, cut: 0)
+
+
 @pytest.fixture
 def always(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Fusions of arrays of any size, whatever they cost, in blocks of so many rows and columns."""
-
-    def set_(block: int, width: int) -> None:
-        def pass_(name: str, **options: Any) -> Any:
-            return get(name, **options, **({"least": 1} if name == "row-block-fusion" else {}))
-
-        whole = row_block_fusion._Group.blocks
-
-        def blocks(group: Any, p: Any) -> RowBlocks:
-            cut = whole(group, replace(p, columns=width or 64))
-            return replace(cut, block=min(block, cut.rows), width=cut.width if width else 0)
-
-        monkeypatch.setattr(pipeline, "get", pass_)
-        monkeypatch.setattr(row_block_fusion._Group, "blocks", blocks)
-        monkeypatch.setattr(row_block_fusion._Group, "again", lambda group, cut: 0)
-        monkeypatch.setattr(row_block_fusion._Group, "beside", lambda group, cut: 0)
-
-    return set_
+    """`_always` for a test."""
+    return partial(_always, monkeypatch)
 
 
 def _arguments(module: heron.Module) -> list[np.ndarray]:
@@ -194,3 +202,83 @@ def test_the_config_is_read_as_it_was_written() -> None:
     again = heron.parse(str(fused))
     found = [[c for i in m.entry.instructions if (c := row_blocks_of(i))] for m in (fused, again)]
     assert found[0] == found[1] and len(found[0]) == 1
+
+
+@st.composite
+def chains(draw: st.DrawFn) -> str:
+    """A product, elementwise ops and reductions of its rows, perhaps another product, results of any of them."""
+    batch = draw(st.sampled_from([(), (2,), (2, 3)]))
+    m, n, k, p = (draw(st.integers(least, most)) for least, most in ((4, 40), (4, 70), (1, 20), (4, 9)))
+    b = ",".join(map(str, range(len(batch))))
+    left, right = draw(st.booleans()), draw(st.booleans())
+    rank = len(batch)
+
+    def shape(*dims: int) -> str:
+        return f"f32[{','.join(map(str, (*batch, *dims)))}]"
+
+    def product(x: str, y: str, first: int, second: int) -> str:
+        dims = f"lhs_contracting_dims={{{rank + first}}}, rhs_contracting_dims={{{rank + second}}}"
+        return f"dot({x}, {y}), lhs_batch_dims={{{b}}}, rhs_batch_dims={{{b}}}, {dims}"
+
+    rows, full = shape(m), shape(m, n)
+    spread = ",".join(map(str, range(rank + 1)))
+    lines = [
+        f"x = {shape(k, m) if left else shape(m, k)} parameter(0)",
+        f"y = {shape(n, k) if right else shape(k, n)} parameter(1)",
+        f"c = f32[{n}] parameter(2)",
+        f"z = {full} parameter(3)",
+        f"w = {shape(n, p)} parameter(4)",
+        "zero = f32[] constant(0)",
+        f"s0 = {full} {product('x', 'y', int(not left), int(right))}",
+    ]
+    last = "s0"
+    for step in range(1, draw(st.integers(1, 4)) + 1):
+        kind = draw(st.sampled_from(["bias", "add", "tanh", "select", "center", "largest", "narrow"]))
+        at = f"s{step}"
+        if kind == "bias":
+            lines += [
+                f"b{step} = {full} broadcast(c), dimensions={{{rank + 1}}}",
+                f"{at} = {full} add({last}, b{step})",
+            ]
+        elif kind == "add":
+            lines.append(f"{at} = {full} multiply(z, {last})")
+        elif kind == "tanh":
+            lines.append(f"{at} = {full} tanh({last})")
+        elif kind == "select":
+            lines += [
+                f"i{step} = s32[{m},{n}] iota(), iota_dimension=0",
+                f"j{step} = s32[{m},{n}] iota(), iota_dimension=1",
+                f"q{step} = pred[{m},{n}] compare(i{step}, j{step}), direction=GE",
+                f"p{step} = {full.replace('f32', 'pred')} broadcast(q{step}), dimensions={{{rank},{rank + 1}}}",
+                f"{at} = {full} select(p{step}, {last}, z)",
+            ]
+        elif kind == "narrow":
+            lines += [f"n{step} = {full.replace('f32', 'bf16')} convert({last})", f"{at} = {full} convert(n{step})"]
+        else:
+            reducer = "total" if kind == "center" else "largest"
+            lines += [
+                f"r{step} = {rows} reduce({last}, zero), dimensions={{{rank + 1}}}, to_apply={reducer}",
+                f"b{step} = {full} broadcast(r{step}), dimensions={{{spread}}}",
+                f"{at} = {full} subtract({last}, b{step})",
+            ]
+        last = at
+    results = [(full, last)]
+    if draw(st.booleans()):
+        lines.append(f"o = {shape(m, p)} {product(last, 'w', 1, 0)}")
+        results = [*results[: draw(st.integers(0, 1))], (shape(m, p), "o")]
+    if draw(st.booleans()):
+        results.append((full, "s0"))
+    types, names = zip(*results, strict=True)
+    lines.append(f"ROOT result = ({', '.join(types)}) tuple({', '.join(names)})")
+    body = "\n  ".join(lines).replace("lhs_batch_dims={}, rhs_batch_dims={}, ", "")
+    return f"HloModule m\n{REDUCERS}\nENTRY e {{\n  {body}\n}}\n"
+
+
+@settings(max_examples=6)
+@given(chains(), st.integers(1, 50), st.sampled_from([0, 4, 8]))
+def test_any_chain(text: str, block: int, width: int) -> None:
+    apart, _ = _run(text, threads=1)
+    with pytest.MonkeyPatch.context() as patch:
+        _always(patch, block, width)
+        together, _ = _run(text, threads=2)
+    assert [a.tobytes() for a in together] == [a.tobytes() for a in apart]
