@@ -15,7 +15,7 @@ from math import prod
 from heron.analysis.sort_keys import keys_of
 from heron.analysis.sort_tiles import TILE_BYTES, steps_together, tile_for
 from heron.hlo.instruction import Instruction
-from heron.hlo.library.radix_sort import comparator_of
+from heron.hlo.library.radix_sort import arrays, comparator_of, positions
 from heron.targets import Target
 
 #: threads of a block, values of a digit: a thread for each value
@@ -36,12 +36,14 @@ _SHARED_BYTES, _SHARED_RATE = 128, 0.5
 
 @dataclass(frozen=True, slots=True)
 class RadixPlan:
-    """``rows`` of ``length`` elements; ``sizes``: bytes of an element of each operand; ``digits``: bytes of a key."""
+    """``rows`` of ``length`` elements; ``sizes``: bytes of an element of each array; ``digits``: bytes of a key.
+    ``made``: bytes of an element that are positions, which the first pass makes instead of reading them."""
 
     rows: int
     length: int
     sizes: tuple[int, ...]
     digits: int
+    made: int = 0
 
     @property
     def items(self) -> int:
@@ -77,8 +79,13 @@ class RadixPlan:
 
     @property
     def bytes_(self) -> int:
-        """Bytes of all operands."""
+        """Bytes of all arrays."""
         return self.rows * self.length * sum(self.sizes)
+
+    @property
+    def given(self) -> int:
+        """Bytes of the operands: all but positions."""
+        return self.bytes_ - self.rows * self.length * self.made
 
     @property
     def kernels(self) -> int:
@@ -88,7 +95,8 @@ class RadixPlan:
     def moved(self) -> int:
         """Bytes read and written: control words are cleared, read and written, keys counted, elements moved."""
         keys = self.rows * self.length * min(sum(self.sizes), self.digits)
-        return keys + 2 * self.digits * self.bytes_ + 4 * self.words * (1 + 2 * self.digits)
+        passes = self.given + (2 * self.digits - 1) * self.bytes_
+        return keys + passes + 4 * self.words * (1 + 2 * self.digits)
 
     def refusal(self) -> str:
         """Why no kernel sorts so; empty where one does."""
@@ -144,13 +152,14 @@ class Network:
         return self.kernels * target.launch_seconds + self.moved / target.memory_bandwidth + moved / rate
 
 
-def plan_of(dims: Sequence[int], sizes: Sequence[int], digits: int) -> RadixPlan:
-    """The plan for operands of `dims`, sorted along the last one."""
-    return RadixPlan(prod(dims[:-1]), dims[-1], tuple(sizes), digits)
+def plan_of(dims: Sequence[int], sizes: Sequence[int], digits: int, made: int = 0) -> RadixPlan:
+    """The plan for arrays of `dims`, sorted along the last one; ``made``: as in `RadixPlan`."""
+    return RadixPlan(prod(dims[:-1]), dims[-1], tuple(sizes), digits, made)
 
 
 def called(i: Instruction) -> RadixPlan:
     """The plan of a custom call (see `hlo.library.radix_sort`)."""
-    shapes = [o.shape for o in i.operands]
+    sizes = [s.element_type.byte_size for s in arrays(i)]
     keys = keys_of(comparator_of(i)) or ()
-    return plan_of(shapes[0].dims, [s.element_type.byte_size for s in shapes], sum(k.bits // 8 for k in keys))
+    made = sum(sizes[n] for n in positions(i))
+    return plan_of(arrays(i)[0].dims, sizes, sum(k.bits // 8 for k in keys), made)

@@ -76,7 +76,7 @@ def kernel_cost(i: Instruction, keeps: bool = False) -> KernelCost:
         work, written = _sorting(i)
     if i.opcode == "custom-call" and i.attrs["custom_call_target"] == radix_sort.TARGET:
         plan = radix_plan.called(i)
-        work, written = float(plan.digits * plan.rows * plan.length), float(plan.moved - plan.bytes_)
+        work, written = float(plan.digits * plan.rows * plan.length), float(plan.moved - plan.given)
     if i.opcode in ("copy", "copy-start"):
         work = 0.0
     reading = tuple(_read(o, i, n) for n, o in enumerate(i.operands) if o.shape.is_array and i.operands.index(o) == n)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from heron.analysis.radix_plan import called
@@ -9,11 +10,12 @@ from heron.analysis.sort_keys import keys_of
 from heron.errors import HeronError
 from heron.hlo.fingerprint import fingerprint
 from heron.hlo.instruction import Instruction
-from heron.hlo.library.radix_sort import comparator_of
+from heron.hlo.library.radix_sort import arrays, comparator_of, positions
 from heron.runtime.thunks import Thunk
 
 if TYPE_CHECKING:
     from heron.backends.lower import Lowering
+    from heron.codegen.kernel import Kernel
 
 
 def radix_sort(lowering: Lowering, i: Instruction) -> list[Thunk]:
@@ -28,15 +30,15 @@ def radix_sort(lowering: Lowering, i: Instruction) -> list[Thunk]:
     if keys is None or target.kind != "gpu":
         why = "the target is no GPU" if keys is not None else "its comparator does not order by keys"
         raise HeronError("GEN017", f"no kernel does the radix sort '{i.name}'", where=str(i), why=why)
-    shapes = tuple(o.shape for o in i.operands)
-    plan = called(i)
-    sort = hero.RadixSort(shapes, comparator, keys, plan)
+    shapes, plan = arrays(i), called(i)
+    whole = hero.RadixSort(shapes, comparator, keys, plan)
+    first = replace(whole, made=positions(i))
     places = [lowering.slice(i, (n,)) for n in range(len(i.shape.tuple_shapes or ()))]
     given, control, count = tuple(lowering.slice(o) for o in i.operands), places[-1], len(shapes)
     result, spare = tuple(places[:count]), tuple(places[count:-1])
 
-    def key(step: str) -> tuple[object, ...]:
-        return ("radix sort", step, shapes, fingerprint(comparator))
+    def key(step: str, sort: hero.RadixSort) -> tuple[object, ...]:
+        return ("radix sort", step, shapes, fingerprint(comparator), sort.made)
 
     thunks = lowering.run(
         i,
@@ -45,11 +47,17 @@ def radix_sort(lowering: Lowering, i: Instruction) -> list[Thunk]:
         (control,),
     )
     counting = (*given, control)
-    thunks += lowering.run(i, key("count"), lambda name: [hero.emit_count(sort, f"{name}_count", target)], counting)
+    thunks += lowering.run(
+        i, key("count", first), lambda name: [hero.emit_count(first, f"{name}_count", target)], counting
+    )
     origin = given
     for n in range(plan.digits):
         goal = result if (plan.digits - n) % 2 else spare
-        moving = (*origin, *goal, control)
-        thunks += lowering.run(i, key("pass"), lambda name: [hero.emit_pass(sort, f"{name}_pass", target)], moving)
+        moving, sort = (*origin, *goal, control), whole if n else first
+
+        def emit(name: str, sort: hero.RadixSort = sort) -> list[Kernel]:
+            return [hero.emit_pass(sort, f"{name}_{'first' if sort.made else 'pass'}", target)]
+
+        thunks += lowering.run(i, key("pass", sort), emit, moving)
         origin = goal
     return thunks

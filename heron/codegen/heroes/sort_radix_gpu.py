@@ -7,10 +7,10 @@ many elements with value `d` the tiles before have: it reads what they made know
 says it knows of all before itself. Then the tile's elements go from shared memory to the result, those of one value
 side by side.
 
-Blocks take tiles in the order in which they start (a ticket, which also says which pass it is: all passes are the same
-kernel), so that a block waits only for blocks that run. What a
-tile makes known for a value is one word, a flag and a count, read and written at once: no order of other memory
-depends on it. Every element's place follows from the keys alone, so that results never depend on timing.
+Blocks take tiles in the order in which they start (a ticket, which also says which pass it is: passes are the same
+kernel, but for a first one that makes positions instead of reading them), so that a block waits only for blocks that
+run. What a tile makes known for a value is one word, a flag and a count, read and written at once: no order of other
+memory depends on it. Every element's place follows from the keys alone, so that results never depend on timing.
 
 Sources: Merrill and Garland, "Single-pass parallel prefix scan with decoupled look-back" (2016); Adinets and Merrill,
 "Onesweep: a faster least significant digit radix sort for GPUs" (2022).
@@ -40,6 +40,7 @@ from heron.codegen.dialects.xla_gpu import (
     SyncThreadsOp,
 )
 from heron.codegen.elemental import FunctionEmitter, Value
+from heron.codegen.elemental.movement import index_to_scalar
 from heron.codegen.heroes.base import Entry, Fusion, Output, entry
 from heron.codegen.heroes.control_words import add, control_shape
 from heron.codegen.heroes.iteration import at_most
@@ -57,12 +58,27 @@ _COUNTED_AT_ONCE, _COUNTING_BLOCKS = 8, 4
 
 @dataclass(frozen=True, slots=True)
 class RadixSort:
-    """Rows of `shapes`, equal but for their element types, sorted along the last dimension by `keys`."""
+    """Rows of `shapes`, equal but for their element types, sorted along the last dimension by `keys`. ``made``: the
+    numbers of those that are not read, because they are positions along the rows."""
 
     shapes: tuple[Shape, ...]
     comparator: Computation
     keys: tuple[Key, ...]
     plan: RadixPlan
+    made: tuple[int, ...] = ()
+
+    @property
+    def given(self) -> tuple[Shape, ...]:
+        """What is read."""
+        return tuple(s for n, s in enumerate(self.shapes) if n not in self.made)
+
+    def element(self, frame: Entry, index: Index) -> list[Value]:
+        """What stands at an index: read from the first arguments, or the position itself."""
+        e, tensors = frame.e, iter(frame.block.args)
+        return [
+            index_to_scalar(e, index[-1], s.element_type) if n in self.made else e.extract(next(tensors), index)
+            for n, s in enumerate(self.shapes)
+        ]
 
     @property
     def control(self) -> Shape:
@@ -109,7 +125,7 @@ def _lowest_byte(e: FunctionEmitter, word: SSAValue, shift: SSAValue) -> SSAValu
 
 def emit_count(sort: RadixSort, name: str, target: Target) -> Kernel:
     """Arguments: the operands, and the control words, to which it adds how often each byte has each value."""
-    frame, plan = sort.frame(name, target, sort.shapes, (sort.control,)), sort.plan
+    frame, plan = sort.frame(name, target, sort.given, (sort.control,)), sort.plan
     e, b = frame.e, frame.e.b
     step = THREADS * _COUNTED_AT_ONCE
     parts = max(1, min(-(-plan.length // step), _COUNTING_BLOCKS * target.cores // plan.rows))
@@ -122,7 +138,6 @@ def emit_count(sort: RadixSort, name: str, target: Target) -> Kernel:
     for n in range(plan.digits):
         counts = e.insert(b.integer(0, I32), counts, (Const(n), thread))
     (counts,) = b.add(SyncThreadsOp([counts])).results
-    tensors = frame.block.args[: len(sort.shapes)]
 
     def count(variables: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
         first = (part * rounds + variables[0]) * step + thread
@@ -130,7 +145,7 @@ def emit_count(sort: RadixSort, name: str, target: Target) -> Kernel:
         elements = []
         for place in places:
             index = sort.index(frame, row, at_most(e, place, plan.length - 1))
-            elements.append([e.extract(t, index) for t in tensors])
+            elements.append(sort.element(frame, index))
         (counts,) = carried
         for place, element in zip(places, elements, strict=True):
             (counts,) = e.loop([], [counts], _Counted(sort, frame, element).add, _below(place, plan.length))
@@ -175,7 +190,7 @@ class _Counted:
 
 def emit_pass(sort: RadixSort, name: str, target: Target) -> Kernel:
     """Arguments: where elements are, where they go, and the control words, which say by which byte."""
-    frame = sort.frame(name, target, sort.shapes, (*sort.shapes, sort.control))
+    frame = sort.frame(name, target, sort.given, (*sort.shapes, sort.control))
     _Pass(sort, frame).emit()
     plan = sort.plan
     shared = 4 * (RADIX * (WARPS + 1) + 2 * WARPS + 1) + plan.tile * sum(plan.sizes)
@@ -232,14 +247,12 @@ class _Pass:
 
         self.control, ticket = e.loop([], [self.control, ticket], take, lambda _: [(self.thread, 0, 0)])
         counts, ticket = self.b.add(SyncThreadsOp([counts, ticket])).results
-        return counts, self._index(
-            e.extract(ticket, (Const(0),)), self.plan.digits * self.plan.rows * self.plan.tiles
-        )
+        return counts, self._index(e.extract(ticket, (Const(0),)), self.plan.digits * self.plan.rows * self.plan.tiles)
 
     def _load(self, place: Expr) -> list[Value]:
         """The element at a place of the row; past the end, the last one again."""
         index = self.sort.index(self.frame, self.row, at_most(self.e, place, self.plan.length - 1))
-        return [self.e.extract(t, index) for t in self.frame.block.args[: len(self.sort.shapes)]]
+        return self.sort.element(self.frame, index)
 
     def _digit(self, element: Sequence[Value], place: Expr) -> SSAValue:
         """The value an element is sorted by; past the end of the row the largest one, so that nothing comes after."""

@@ -13,14 +13,22 @@ from heron.hlo.library import radix_sort, scan
 if TYPE_CHECKING:
     from heron.hlo.evaluator import Evaluator
     from heron.hlo.instruction import Instruction
+    from heron.hlo.shape import Shape
 
 
 @target(radix_sort.TARGET, with_evaluator=True)
 def sort(ev: Evaluator, i: Instruction, *operands: np.ndarray) -> tuple[Any, ...]:
     """Stable, along the last dimension."""
-    permutation = sorting.order(ev, radix_sort.comparator_of(i), operands, operands[0].ndim - 1)
-    results = [np.take_along_axis(x, permutation, -1) for x in operands]
+    made, given = radix_sort.positions(i), iter(operands)
+    arrays = tuple([_positions(s) if n in made else next(given) for n, s in enumerate(radix_sort.arrays(i))])
+    permutation = sorting.order(ev, radix_sort.comparator_of(i), arrays, arrays[0].ndim - 1)
+    results = [np.take_along_axis(x, permutation, -1) for x in arrays]
     return _with_scratch(i, results)
+
+
+def _positions(shape: Shape) -> np.ndarray:
+    """Each element's place in its row."""
+    return np.broadcast_to(np.arange(shape.dims[-1]).astype(shape.element_type.dtype), shape.dims)
 
 
 @target(scan.TARGET, with_evaluator=True)

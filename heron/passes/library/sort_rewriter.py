@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 from heron.analysis.radix_plan import Network, RadixPlan, plan_of
@@ -27,8 +28,9 @@ class SortRewriter(Pass):
     Keys are integers, and floats in total order, as many as there are. A radix sort is stable, so positions that would
     be sorted along to keep the order of equals are not. It reads and writes the operands once for each byte of the
     keys; a bitonic network takes a number of kernels that grows with the square of the rows' logarithm, but just one
-    where a row fits into shared memory. The result has scratch memory: a copy of the operands if keys have two bytes or
-    more, and control words.
+    where a row fits into shared memory. Positions along the rows, as argsort has them sorted along, are no operands:
+    the first pass makes them. The result has scratch memory: a copy of what is sorted if keys have two bytes or more,
+    and control words.
 
     less {
       a = f32[] parameter(0)
@@ -102,19 +104,34 @@ def _plan(i: Instruction) -> tuple[RadixPlan | None, str]:
     keys = keys_of(i.to_apply)
     if keys is None:
         return None, "the comparator does not order by integers, or floats in total order"
-    plan = plan_of(dims, [o.shape.element_type.byte_size for o in i.operands], sum(k.bits // 8 for k in keys))
+    sizes = [o.shape.element_type.byte_size for o in i.operands]
+    plan = plan_of(dims, sizes, sum(k.bits // 8 for k in keys), sum(sizes[n] for n in _positions(i)))
     return plan, plan.refusal()
+
+
+def _positions(i: Instruction) -> list[int]:
+    """The numbers of operands that are positions along the rows; none if all are."""
+    last = i.operands[0].shape.rank - 1
+    found = [n for n, o in enumerate(i.operands) if o.opcode == "iota" and o.iota_dimension == last and _is_whole(o)]
+    return found if len(found) < len(i.operands) else []
+
+
+def _is_whole(o: Instruction) -> bool:
+    return o.shape.element_type.is_integer and o.shape.element_type.bits >= 8
 
 
 def _call(i: Instruction, plan: RadixPlan) -> Instruction:
     """The sort's results out of the custom call."""
-    c = home(i)
+    c, made_there = home(i), _positions(i)
+    given = [n for n in range(len(i.operands)) if n not in made_there]
     arrays = [o.shape.with_default_layout() for o in i.operands]
     spare = arrays if plan.digits > 1 else []
     result = shapes.tuple_([*arrays, *spare, shapes.array(U32, (plan.words,)).with_default_layout()])
     made = c.add(
-        "custom-call", i.operands, result, like=i, custom_call_target=TARGET, called_computations=(i.to_apply,),
-        operand_layout_constraints=tuple(arrays),
+        "custom-call", [i.operands[n] for n in given], result, like=i, custom_call_target=TARGET,
+        called_computations=(i.to_apply,), operand_layout_constraints=tuple([arrays[n] for n in given]),
     )  # fmt: skip
+    if made_there:
+        made.extras["backend_config"] = json.dumps({"positions": [str(n) for n in made_there]})
     parts = [c.add("get-tuple-element", [made], o.shape, like=i, index=n) for n, o in enumerate(i.operands)]
     return c.add("tuple", parts, like=i) if i.shape.is_tuple else parts[0]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 
 import numpy as np
 import pytest
 
 import heron
-from heron import Options, targets
+from heron import HeronError, Options, targets
 from heron.analysis.cost.kernel import kernel_cost
 from heron.analysis.cost.program import program_cost
 from heron.analysis.radix_plan import FIRST_BIN, RADIX, THREADS, RadixPlan, plan_of
@@ -58,19 +59,21 @@ def call(kernel: SimKernel, arrays: list[np.ndarray]) -> None:
     kernel([(a.ctypes.data, a.nbytes) for a in arrays])
 
 
-def check(source: str, inputs: list[np.ndarray], backwards: bool = False) -> None:
+def check(source: str, inputs: list[np.ndarray], backwards: bool = False, made_there: tuple[int, ...] = ()) -> None:
     """All kernels, one after another, against the evaluator: bits, since the sort is stable."""
     sort, name = sort_of(source), f"radix_{next(_names)}"
+    first = dataclasses.replace(sort, made=made_there)
     want = evaluate(root_fusion(source), inputs)
     control = np.full(sort.plan.words, 0xCDCDCDCD, np.uint32)
     call(made(emit_clear(sort.plan.words, "sort", f"{name}_clear", SIM)), [control])
     assert not control.any()
-    now = [np.ascontiguousarray(a) for a in inputs]
-    call(made(hero.emit_count(sort, f"{name}_count", SIM), backwards), [*now, control])
+    now = [np.ascontiguousarray(a) for n, a in enumerate(inputs) if n not in made_there]
+    call(made(hero.emit_count(first, f"{name}_count", SIM), backwards), [*now, control])
     moving = made(hero.emit_pass(sort, f"{name}_pass", SIM), backwards=backwards)
-    for _ in range(sort.plan.digits):
-        moved = [np.full_like(a, 77) for a in now]
-        call(moving, [*now, *moved, control])
+    for n in range(sort.plan.digits):
+        moved = [np.full(a.shape, 77, a.dtype) for a in inputs]
+        kernel = moving if n or not made_there else made(hero.emit_pass(first, f"{name}_first", SIM), backwards)
+        call(kernel, [*now, *moved, control])
         now = moved
     for got, expected in zip(now, want, strict=True):
         assert got.tobytes() == expected.tobytes()
@@ -99,6 +102,66 @@ def keys(shape: tuple[int, ...], type_: str) -> list[np.ndarray]:
 )
 def test_values(shape: tuple[int, ...], type_: str, direction: str) -> None:
     check(program(shape, type_, direction), keys(shape, type_))
+
+
+@pytest.mark.parametrize("type_", ["u8", "f32"])
+def test_positions_are_made(type_: str) -> None:
+    """By the first pass, of one byte or of several; the second row begins again."""
+    check(program((2, 5000), type_), keys((2, 5000), type_), made_there=(1,))
+
+
+def test_argsort_reads_no_positions() -> None:
+    """From a program to values: no kernel writes them before, and its text can be read again."""
+    source = """HloModule m
+before { a = u16[] parameter(0) b = u16[] parameter(1) i = s32[] parameter(2) j = s32[] parameter(3)
+  ROOT r = pred[] compare(a, b), direction=LT }
+ENTRY e { x = u16[2,5000] parameter(0) i = s32[2,5000] iota(), iota_dimension=1
+  s = (u16[2,5000], s32[2,5000]) sort(x, i), dimensions={1}, is_stable=true, to_apply=before
+  ROOT r = s32[2,5000] get-tuple-element(s), index=1 }"""
+    module = parse(source)
+    assert registry.get("sort-rewriter", always=True).run(module, PassContext(target=targets.get("sm_90")))
+    module = parse(str(module))
+    x = RNG.integers(0, 300, (2, 5000)).astype(np.uint16)
+    wanted = np.argsort(x, axis=1, kind="stable")
+    (found,) = heron.evaluate(module, x)
+    np.testing.assert_array_equal(found, wanted)
+    executable = heron.compile(module, target="sim:sm_90")
+    np.testing.assert_array_equal(executable(x), wanted)
+    kernels = [k.name for k in executable.kernels]
+    assert len(kernels) == 4 and not any("iota" in k for k in kernels)  # clear, count, first pass, second pass
+
+
+@pytest.mark.parametrize("bad", ["7", "x", "0,0"])
+def test_a_call_with_other_positions_is_an_error(bad: str) -> None:
+    source = (
+        program((9,), "u8")
+        .replace("s16", "s32")
+        .replace("i = s32[9] parameter(1)", "i = s32[9] iota(), iota_dimension=0")
+    )
+    module = parse(source)
+    registry.get("sort-rewriter", always=True).run(module, PassContext(target=targets.get("sm_90")))
+    (call,) = [i for i in module.instructions() if i.opcode == "custom-call"]
+    numbers = ", ".join(f'"{n}"' for n in bad.split(","))
+    call.extras["backend_config"] = f'{{"positions": [{numbers}]}}'
+    with pytest.raises(HeronError, match="HLO170"):
+        heron.compile(module, target="sim:sm_90")
+
+
+def test_positions_that_are_none() -> None:
+    """Those along another dimension are read; of an array alone there is nothing to sort by but itself."""
+    for text, operands in (
+        ("i = s32[3,4096] iota(), iota_dimension=0", 2),
+        ("i = s32[3,4096] iota(), iota_dimension=1", 1),
+    ):
+        source = f"""HloModule m
+before {{ a = u8[] parameter(0) b = u8[] parameter(1) i = s32[] parameter(2) j = s32[] parameter(3)
+  ROOT r = pred[] compare(a, b), direction=LT }}
+ENTRY e {{ x = u8[3,4096] parameter(0) {text}
+  ROOT s = (u8[3,4096], s32[3,4096]) sort(x, i), dimensions={{1}}, is_stable=true, to_apply=before }}"""
+        module = parse(source)
+        registry.get("sort-rewriter", always=True).run(module, PassContext(target=targets.get("sm_90")))
+        (call,) = [i for i in module.instructions() if i.opcode == "custom-call"]
+        assert len(call.operands) == operands
 
 
 def test_blocks_in_any_order() -> None:
