@@ -80,9 +80,9 @@ class Rows:
     steps: tuple[tuple[int, tuple[int | None, ...]], ...]
 
     @cached_property
-    def spans(self) -> list[tuple[int, int]]:
-        """For each step that adds to a row the first one, and the one behind the last."""
-        found = []
+    def spans(self) -> dict[tuple[int, int], int]:
+        """How many steps add to the rows from one to before another, and to none outside."""
+        found: dict[tuple[int, int], int] = {}
         for _, places in self.steps:
             start, stop = 0, len(places)
             while start < stop and places[start] is None:
@@ -90,7 +90,7 @@ class Rows:
             while start < stop and places[stop - 1] is None:
                 stop -= 1
             if start < stop:
-                found.append((start, stop))
+                found[start, stop] = found.get((start, stop), 0) + 1
         return found
 
     @cached_property

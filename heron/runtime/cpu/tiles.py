@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from heron.hlo.types import ElementType
 from heron.runtime.cpu import tile_code
 from heron.runtime.cpu.share import write_range
-from heron.runtime.cpu.tables import write_table
+from heron.runtime.cpu.tables import write_numbers, write_table
 from heron.runtime.cpu.tile_code import DRIVER, LOOPS, MOST_ROWS, SUMMED, Tile
 from heron.runtime.strided import Rows, Step, Tiling
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 _PORTION = 1 << 18
 #: work items from which on each does all tiles of rows
 _ITEMS = 64
-
-_Step = tuple[int, tuple[int | None, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +53,13 @@ def cycles(t: Tiling, element: ElementType) -> float:
 def _quickest(t: Tiling, element: ElementType) -> Cut:
     lanes = tile_code.lanes(element)
     every = max(1, ceil(t.columns / lanes))
-    found = (_cut(t, lanes, every, n) for n in range(1, 5) if tile_code.rows_for(n))
-    return min(found, key=lambda c: c.cycles)
+    # as even as can be, for up to so many
+    widths = dict.fromkeys(ceil(every / ceil(every / most)) for most in range(1, 5) if tile_code.rows_for(most))
+    return min((_cut(t, lanes, every, vectors) for vectors in widths), key=lambda c: c.cycles)
 
 
-def _cut(t: Tiling, lanes: int, every: int, most: int) -> Cut:
-    """A cut into tiles of up to `most` vectors; its rows are still to be cut."""
-    vectors = ceil(every / ceil(every / most))  # as even as can be
+def _cut(t: Tiling, lanes: int, every: int, vectors: int) -> Cut:
+    """A cut into tiles of so many vectors; its rows are still to be cut."""
     tiles = ceil(every / vectors)
     last = every - (tiles - 1) * vectors
     *outer, inner = t.loops
@@ -74,7 +72,9 @@ def _cut(t: Tiling, lanes: int, every: int, most: int) -> Cut:
         here = ceil(count / tile_code.rows_for(vectors))
         height = count / max(1, here)
         # a step goes by with each tile that has one of the rows it adds to
-        taken = sum([(stop * here - 1) // count - start * here // count + 1 for start, stop in rows.spans])
+        taken = sum(
+            [n * ((stop * here - 1) // count - start * here // count + 1) for (start, stop), n in rows.spans.items()]
+        )
         begin = (10 + 3 * height) * len(inner.walk)
         for width, number in ((vectors, tiles - 1), (last, 1)):
             # sums of one product after the other wait 4 cycles; a load of a vector takes one, of an element half of one
@@ -95,7 +95,7 @@ def _parts(rows: Rows, most: int) -> Iterator[Rows]:
     """Tiles of nearly the same number of rows, without the steps that add to none of them."""
     for start, stop in _ranges(len(rows.outs), most):
         steps = ((rhs, lhs[start:stop]) for rhs, lhs in rows.steps)
-        yield Rows(rows.outs[start:stop], tuple(s for s in steps if any(place is not None for place in s[1])))
+        yield Rows(rows.outs[start:stop], tuple([s for s in steps if s[1].count(None) < stop - start]))
 
 
 def write_tiles(w: ProgramWriter, t: Tiling, element: ElementType, lhs: Slice, rhs: Slice, out: Slice) -> None:
@@ -135,7 +135,7 @@ class _Tables:
         words.append(self.rows())
         assert len(t.loops) == LOOPS
         for loop in t.loops:
-            words += [len(loop.walk), write_table(self.w, "steps", (n for s in loop.walk for n in self.step(s)))]
+            words += [len(loop.walk), write_numbers(self.w, "steps", [n for s in loop.walk for n in self.step(s)])]
         return write_table(self.w, "job", words)
 
     def step(self, s: Step) -> tuple[int, int, int, int]:
@@ -145,15 +145,19 @@ class _Tables:
         words: list[int | str] = []
         for rows in self.cut.rows:
             words += [self.function(rows, last=False), self.function(rows, last=True), len(rows.steps)]
-            start = min((place for _, lhs in rows.steps for place in lhs if place is not None), default=0)
-            words.append(write_table(self.w, "places", chain.from_iterable(self.places(s, start) for s in rows.steps)))
+            start = min([place for _, lhs in rows.steps for place in lhs if place is not None], default=0)
+            words.append(write_numbers(self.w, "places", self.places(rows, start)))
             words.append(start * self.size)
             outs = [out * self.size for out in rows.outs]
             words += outs + [0] * (MOST_ROWS - len(outs))
         return write_table(self.w, "rows", words)
 
-    def places(self, step: _Step, start: int) -> list[int]:
-        return [step[0] * self.size, *(-1 if place is None else (place - start) * self.size for place in step[1])]
+    def places(self, rows: Rows, start: int) -> list[int]:
+        size, found = self.size, []
+        for rhs, lhs in rows.steps:
+            found.append(rhs * size)
+            found += [-1 if place is None else (place - start) * size for place in lhs]
+        return found
 
     def function(self, rows: Rows, last: bool) -> str:
         made = self.cut
