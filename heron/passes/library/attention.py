@@ -16,13 +16,17 @@ _MASKED = -1e4
 @dataclass(slots=True)
 class Attention:
     """``softmax(scale q k^T + bias) v``: the products, and what is between them; ``between``: what stands between
-    weights and their product where something does, which makes it another thing."""
+    weights and their product where something does, which makes it another thing. ``weights``: which operand of the
+    second product they are. ``mask``: where scores are looked at, all others are set to ``low``."""
 
     first: Instruction
     second: Instruction
+    weights: int = 0
     scale: float = 1.0
     bias: Instruction | None = None
     causal: bool = False
+    mask: Instruction | None = None
+    low: float = 0.0
     between: Instruction | None = None
     inside: set[Instruction] = field(default_factory=set)
 
@@ -34,8 +38,16 @@ class Attention:
 
 def find_attention(second: Instruction) -> Attention | None:
     """The attention whose product of weights and values is `second`."""
-    found = Attention(second, second)
-    weights = _bare(second.operands[0], found.inside)
+    for n in (0, 1):
+        found = _with_weights(second, n)
+        if found is not None:
+            return found
+    return None
+
+
+def _with_weights(second: Instruction, operand: int) -> Attention | None:
+    found = Attention(second, second, operand)
+    weights = _bare(second.operands[operand], found.inside)
     if weights.opcode in ("multiply", "select"):
         shares = [o for o in map(lambda o: _bare(o, set()), weights.operands) if o.opcode == "divide"]
         if len(shares) == 1 and _softmax(shares[0], found.inside) is not None:
@@ -97,13 +109,16 @@ def _of_rows(spread: Instruction, opcode: str, inside: set[Instruction]) -> Inst
 
 
 def _scores(i: Instruction, found: Attention) -> bool:
-    """Upwards from the scores: a causal mask, a bias, a scale, the product."""
+    """Upwards from the scores: a mask, a bias, a scale, the product."""
     i = _bare(i, found.inside)
     if i.opcode == "select":
         low = splat_value(i.operands[2])
-        if low is None or float(low) > _MASKED or not _is_causal(i.operands[0]):
+        if low is None or float(low) > _MASKED:
             return False
-        found.causal = True
+        if _is_causal(i.operands[0]):
+            found.causal = True
+        else:
+            found.mask, found.low = i.operands[0], float(low)
         found.inside.add(i)
         i = _bare(i.operands[1], found.inside)
     if i.opcode == "add":
@@ -143,12 +158,11 @@ def _is_causal(seen: Instruction) -> bool:
     return {"GE": (row, key), "LE": (key, row)}.get(seen.direction) == (rank - 2, rank - 1)
 
 
-def spread_of(bias: Instruction, first: Instruction) -> tuple[Instruction, tuple[int, ...]] | None:
-    """The array a bias repeats, and which dimensions of the scores it has; the last two it must have."""
-    rank = first.shape.rank
-    source, dims = bias, tuple(range(rank))
+def spread_of(x: Instruction, first: Instruction) -> tuple[Instruction, tuple[int, ...]] | None:
+    """The array a bias or a mask repeats, and which dimensions of the scores it has; None where in another order."""
+    source, dims = x, tuple(range(first.shape.rank))
     while source.opcode in ("convert", "broadcast"):
         if source.opcode == "broadcast":
             dims = tuple([dims[d] for d in source.attrs["dimensions"]])
         source = source.operands[0]
-    return (source, dims) if dims[-2:] == (rank - 2, rank - 1) else None
+    return (source, dims) if dims == tuple(sorted(dims)) else None

@@ -13,7 +13,7 @@ from heron.hlo.library.norm import NormConfig
 from heron.hlo.module import Module
 from heron.hlo.types import BF16, F16, F32, U8
 from heron.passes.base import Pass
-from heron.passes.building import array, is_static, reshape
+from heron.passes.building import array, is_static, reshape, splat
 from heron.passes.context import PassContext
 from heron.passes.expand.expander import home
 from heron.passes.library.choice import absent
@@ -78,7 +78,7 @@ class CudnnNormRewriter(Pass):
                     return changed
                 ctx.fired("layer-norm", _HERE)
                 kind = norm.TRAINING if found.is_used_elsewhere else norm.INFERENCE
-                derivative = find_derivative(found) if kind == norm.TRAINING else None
+                derivative = find_derivative(found) if kind == norm.TRAINING and not found.divides else None
                 why = kind if derivative is None else f"{kind} and {norm.BACKWARD} for '{derivative.dx.name}'"
                 ctx.decide(True, why, subject=i.name, object="cudnn")
                 _rewrite(found, kind, derivative)
@@ -124,6 +124,9 @@ def _rewrite(n: LayerNorm, kind: str, derivative: Derivative | None) -> None:
     parts = [c.add("get-tuple-element", [made], s, like=y, index=k) for k, s in enumerate(arrays)]
     if derivative is not None:
         _derive(derivative, n, [reshape(n.x, one.dims), operands[1], *parts[1:]])
+    if n.divides and len(parts) > 1:  # others want the root
+        one = splat(c, parts[2].shape, 1)
+        parts[2] = c.add("divide", [one, parts[2]], parts[2].shape, like=n.factor)
     for old, new in zip((result, n.mean, n.factor), parts, strict=False):
         _replace(old, reshape(new, old.shape.dims))
 

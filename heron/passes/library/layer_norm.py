@@ -14,9 +14,10 @@ _NEAR = 1e-6
 
 @dataclass(slots=True)
 class LayerNorm:
-    """``(x - mean) * factor * scale + bias`` with ``factor = rsqrt(variance + epsilon)``.
+    """``(x - mean) * factor * scale + bias`` with ``factor = rsqrt(variance + epsilon)``; or divided by a root.
 
     ``columns``: dimensions of x that are a row; ``centred``: x less its means; ``inside``: what computes the norm.
+    ``divides``: the factor is ``sqrt(variance + epsilon)``, by which is divided.
     """
 
     x: Instruction
@@ -29,6 +30,10 @@ class LayerNorm:
     epsilon: float
     columns: tuple[int, ...]
     inside: set[Instruction] = field(default_factory=set)
+
+    @property
+    def divides(self) -> bool:
+        return self.factor.opcode == "sqrt"
 
     @property
     def is_used_elsewhere(self) -> bool:
@@ -53,15 +58,15 @@ def _scaled_and_shifted(root: Instruction, product: Instruction, shift: Instruct
     factors = _factors(product, inside)
     if bias is None or not columns or columns[-1] != root.shape.rank - 1 or len(factors) != 3:
         return None
-    centred = next((f for f in factors if f.opcode == "subtract"), None)
+    centred = next((f for f, divides in factors if f.opcode == "subtract" and not divides), None)
     if centred is None:
         return None
     scale = factor = None
-    for f in factors:
+    for f, divides in factors:
         source, dims = _spread(f)
-        if source is not None and dims == columns:
+        if source is not None and dims == columns and not divides:
             scale = source
-        elif source is not None and source.opcode == "rsqrt":
+        elif source is not None and source.opcode == ("sqrt" if divides else "rsqrt"):
             factor = source
         inside.add(f)
     x, spread = centred.operands
@@ -84,12 +89,13 @@ def _spread(i: Instruction) -> tuple[Instruction | None, tuple[int, ...]]:
     return (i.operands[0], i.attrs["dimensions"]) if i.opcode == "broadcast" else (None, ())
 
 
-def _factors(i: Instruction, inside: set[Instruction]) -> list[Instruction]:
-    """A product taken apart."""
-    if i.opcode != "multiply":
-        return [i]
+def _factors(i: Instruction, inside: set[Instruction]) -> list[tuple[Instruction, bool]]:
+    """A product taken apart, each part with whether it is divided by."""
+    if i.opcode not in ("multiply", "divide"):
+        return [(i, False)]
     inside.add(i)
-    return [f for o in i.operands for f in _factors(o, inside)]
+    a, b = i.operands
+    return [*_factors(a, inside), *([(b, True)] if i.opcode == "divide" else _factors(b, inside))]
 
 
 def _epsilon(

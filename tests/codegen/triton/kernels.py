@@ -35,6 +35,50 @@ def program(body: str) -> str:
     return f"HloModule m\n{COMBINERS}\nENTRY e {{\n{body}\n}}\n"
 
 
+def attention(queries: int, keys: int, t: str = "bf16", mask: str = "", batch: int = 2, width: int = 16) -> str:
+    """A program's lines: a softmax of scaled products, masked in a way, times values."""
+    s, dims = f"f32[{batch},{queries},{keys}]", "lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}"
+    masks = {
+        "": f"x = {s} add(y, y)",
+        "causal": f"""
+          i = s32[{queries},{keys}] iota(), iota_dimension=0
+          j = s32[{queries},{keys}] iota(), iota_dimension=1
+          ge = pred[{queries},{keys}] compare(i, j), direction=GE
+          gb = pred[{batch},{queries},{keys}] broadcast(ge), dimensions={{1,2}}
+          nb = {s} broadcast(least), dimensions={{}}
+          x = {s} select(gb, y, nb)""",
+        "added": f"""
+          bias = f32[{queries},{keys}] parameter(3)
+          bb = {s} broadcast(bias), dimensions={{1,2}}
+          x = {s} add(y, bb)""",
+        "by key": f"""
+          bias = f32[{keys}] parameter(3)
+          bb = {s} broadcast(bias), dimensions={{2}}
+          x = {s} add(y, bb)""",
+    }
+    return f"""
+      q = {t}[{batch},{queries},{width}] parameter(0)
+      k = {t}[{batch},{keys},{width}] parameter(1)
+      v = {t}[{batch},{keys},{width}] parameter(2)
+      d = f32[{batch},{queries},{keys}] dot(q, k), {dims}, rhs_contracting_dims={{2}}
+      c = f32[] constant(0.25)
+      cb = {s} broadcast(c), dimensions={{}}
+      y = {s} multiply(d, cb)
+      least = f32[] constant(-inf)
+      zero = f32[] constant(0)
+      {masks[mask]}
+      m = f32[{batch},{queries}] reduce(x, least), dimensions={{2}}, to_apply=max
+      mb = {s} broadcast(m), dimensions={{0,1}}
+      below = {s} subtract(x, mb)
+      e = {s} exponential(below)
+      t = f32[{batch},{queries}] reduce(e, zero), dimensions={{2}}, to_apply=add
+      tb = {s} broadcast(t), dimensions={{0,1}}
+      p = {s} divide(e, tb)
+      pb = {t}[{batch},{queries},{keys}] convert(p)
+      ROOT o = f32[{batch},{queries},{width}] dot(pb, v), {dims}, rhs_contracting_dims={{1}}
+    """
+
+
 def inputs_of(text: str, seed: int = 0) -> list[np.ndarray]:
     """Small whole numbers: their products and sums are exact in every type."""
     rng = np.random.default_rng(seed)

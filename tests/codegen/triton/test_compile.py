@@ -12,12 +12,12 @@ import pytest
 from heron.analysis.blocks.config import BlockConfig
 from heron.codegen.heroes.base import fusion_of
 from heron.codegen.triton.compile import compile_block
-from heron.codegen.triton.emitter import BlockEmitter
+from heron.codegen.triton.rows import emitter_of
 from heron.codegen.triton.text import to_ttir
 from heron.errors import HeronError
 from heron.hlo.text import parse
 from heron.targets.triton import missing
-from tests.codegen.triton.kernels import program
+from tests.codegen.triton.kernels import attention, program
 
 needs_triton = pytest.mark.skipif(bool(missing()), reason=missing() or "Triton is here")
 
@@ -74,7 +74,7 @@ TEXTS = {
 
 
 def text_of(body: str, config: BlockConfig) -> str:
-    module, _ = BlockEmitter(fusion_of(parse(program(body)).entry), config, "k").emit()
+    module, _ = emitter_of(fusion_of(parse(program(body)).entry), config, "k").emit()
     return to_ttir(module)
 
 
@@ -138,6 +138,16 @@ def test_operands(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     config = replace(config, tiles=(*config.tiles[:-2], 64, 64), block_k=64)
     body = body.replace("48", "128").replace("32]", "128]").replace(",32,", ",128,")
     assert UNITS[name] in compile_block(text_of(body, config), "k", config, "sm_90").ptx
+
+
+@pytest.mark.parametrize("online", [False, True])
+def test_text_of_attention(online: bool, golden: object) -> None:
+    """Causal attention in steps of 16 keys, which also gives what a gradient reads: three loops, or one."""
+    body = attention(16, 32, mask="causal").replace("ROOT o", "o")
+    body += "ROOT r = (f32[2,16,16], f32[2,16], f32[2,16]) tuple(o, m, t)"
+    config = BlockConfig((1, 16, 16), 16, stages=2, row=16, online=online)
+    name = "attention_online.ttir" if online else "attention.ttir"
+    golden(Path(__file__).parent / name, text_of(body, config))  # type: ignore[operator]
 
 
 @needs_triton

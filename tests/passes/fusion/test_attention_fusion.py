@@ -19,55 +19,11 @@ from heron.passes.context import PassContext
 from heron.passes.measured import alone
 from heron.passes.registry import get
 from heron.trace import Trace
-from tests.codegen.triton.kernels import expected, program, run, run_computation
+from tests.codegen.triton.kernels import attention, expected, program, run, run_computation
 from tests.support import program as workload
 
 EPS = {"f32": 2.0**-24, "bf16": 2.0**-8, "f16": 2.0**-11}
 DTYPES = {"f32": np.float32, "bf16": ml_dtypes.bfloat16, "f16": np.float16}
-
-
-def attention(queries: int, keys: int, t: str = "bf16", mask: str = "", batch: int = 2, width: int = 16) -> str:
-    """A program's lines: a softmax of scaled products, masked in a way, times values."""
-    s, dims = f"f32[{batch},{queries},{keys}]", "lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}"
-    masks = {
-        "": f"x = {s} add(y, y)",
-        "causal": f"""
-          i = s32[{queries},{keys}] iota(), iota_dimension=0
-          j = s32[{queries},{keys}] iota(), iota_dimension=1
-          ge = pred[{queries},{keys}] compare(i, j), direction=GE
-          gb = pred[{batch},{queries},{keys}] broadcast(ge), dimensions={{1,2}}
-          nb = {s} broadcast(least), dimensions={{}}
-          x = {s} select(gb, y, nb)""",
-        "added": f"""
-          bias = f32[{queries},{keys}] parameter(3)
-          bb = {s} broadcast(bias), dimensions={{1,2}}
-          x = {s} add(y, bb)""",
-        "by key": f"""
-          bias = f32[{keys}] parameter(3)
-          bb = {s} broadcast(bias), dimensions={{2}}
-          x = {s} add(y, bb)""",
-    }
-    return f"""
-      q = {t}[{batch},{queries},{width}] parameter(0)
-      k = {t}[{batch},{keys},{width}] parameter(1)
-      v = {t}[{batch},{keys},{width}] parameter(2)
-      d = f32[{batch},{queries},{keys}] dot(q, k), {dims}, rhs_contracting_dims={{2}}
-      c = f32[] constant(0.25)
-      cb = {s} broadcast(c), dimensions={{}}
-      y = {s} multiply(d, cb)
-      least = f32[] constant(-inf)
-      zero = f32[] constant(0)
-      {masks[mask]}
-      m = f32[{batch},{queries}] reduce(x, least), dimensions={{2}}, to_apply=max
-      mb = {s} broadcast(m), dimensions={{0,1}}
-      below = {s} subtract(x, mb)
-      e = {s} exponential(below)
-      t = f32[{batch},{queries}] reduce(e, zero), dimensions={{2}}, to_apply=add
-      tb = {s} broadcast(t), dimensions={{0,1}}
-      p = {s} divide(e, tb)
-      pb = {t}[{batch},{queries},{keys}] convert(p)
-      ROOT o = f32[{batch},{queries},{width}] dot(pb, v), {dims}, rhs_contracting_dims={{1}}
-    """
 
 
 def gradient(queries: int, keys: int, t: str = "bf16", mask: str = "", batch: int = 2, width: int = 16) -> str:

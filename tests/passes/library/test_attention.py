@@ -159,6 +159,14 @@ MASK = """  row = s32[16,16] iota(), iota_dimension=0
   seen = pred[2,4,16,16] broadcast(sees), dimensions={2,3}
   masked = f32[2,4,16,16] select(seen, SCORES, lows)
 """
+SEEN = """  allowed = pred[2,SIZES] parameter(4)
+  low_ = f32[] constant(-2.38197633e+38)
+  lowest = f32[2,4,16,16] broadcast(low_), dimensions={}
+  wide_ = pred[2,4,16,16] broadcast(allowed), dimensions={DIMS}
+  hidden = f32[2,4,16,16] select(wide_, SCORES, lowest)
+"""
+OF_PAIRS = SEEN.replace("SIZES", "16,16").replace("DIMS", "0,2,3")
+OF_KEYS = SEEN.replace("SIZES", "16").replace("DIMS", "0,3")
 TAIL = """  m = f32[2,4,16] reduce(SCORES, low), dimensions={3}, to_apply=largest
   ms = f32[2,4,16,16] broadcast(m), dimensions={0,1,2}
   c = f32[2,4,16,16] subtract(SCORES, ms)
@@ -170,6 +178,11 @@ TAIL = """  m = f32[2,4,16] reduce(SCORES, low), dimensions={3}, to_apply=larges
   w = bf16[2,4,16,16] convert(p)
 """
 ROOT = "  ROOT y = bf16[2,4,16,8] dot(w, v), lhs_batch_dims={0,1}, lhs_contracting_dims={3}, rhs_batch_dims={0,2}, rhs_contracting_dims={1}\n}\n"
+TURNED = (
+    ROOT.replace("[2,4,16,8] dot(w, v)", "[2,4,8,16] dot(v, w)")
+    .replace("lhs_batch_dims={0,1}, lhs_contracting_dims={3}", "lhs_batch_dims={0,2}, lhs_contracting_dims={1}")
+    .replace("rhs_batch_dims={0,2}, rhs_contracting_dims={1}", "rhs_batch_dims={0,1}, rhs_contracting_dims={3}")
+)
 
 
 def rewritten(text: str, libraries: str = "auto") -> tuple[Module, PassContext]:
@@ -195,17 +208,26 @@ def rewritten(text: str, libraries: str = "auto") -> tuple[Module, PassContext]:
             "masked",
             AttentionConfig(0.5, True, has_bias=True),
         ),
+        (OF_PAIRS.replace("SCORES", "scaled"), "hidden", AttentionConfig(0.5, has_bias=True)),
+        (OF_KEYS.replace("SCORES", "d"), "hidden", AttentionConfig(1.0, has_bias=True)),
+        (
+            BIAS.replace("SCORES", "scaled") + OF_KEYS.replace("SCORES", "biased"),
+            "hidden",
+            AttentionConfig(0.5, has_bias=True),
+        ),
     ],
-    ids=["plain", "scaled", "bias", "causal", "all"],
+    ids=["plain", "scaled", "bias", "causal", "all", "mask", "mask of keys", "mask and bias"],
 )
-def test_forms(middle: str, scores: str, wanted: AttentionConfig) -> None:
-    module, _ = rewritten(HEAD + middle + TAIL.replace("SCORES", scores) + ROOT)
+@pytest.mark.parametrize("root", [ROOT, TURNED], ids=["rows", "columns"])
+def test_forms(root: str, middle: str, scores: str, wanted: AttentionConfig) -> None:
+    module, _ = rewritten(HEAD + middle + TAIL.replace("SCORES", scores) + root)
     (call,) = [i for i in module.instructions() if i.opcode == "custom-call"]
     assert (attention.read(call), call.custom_call_target) == (wanted, wanted.target)
     assert not {"dot", "reduce", "exponential"}.intersection(i.opcode for i in module.entry.instructions)
     assert all(o.shape.dims[:3] == (2, 4, 16) for o in call.operands[:3])
     if wanted.has_bias:
-        assert call.operands[3].shape.dims == (1, 4, 16, 16)
+        sizes = (2 if "allowed" in middle else 1, 4 if "bias" in middle else 1, 16, 16)
+        assert call.operands[3].shape.dims == sizes
 
 
 @pytest.mark.parametrize(
@@ -227,6 +249,14 @@ def test_refusals_are_decisions(old: str, new: str, why: str) -> None:
     module, ctx = rewritten(text)
     assert not [i for i in module.instructions() if i.opcode == "custom-call"]
     assert [d.ok for d in ctx.trace.decisions] == [False] and why in ctx.trace.decisions[0].reason
+
+
+def test_masks_of_f16_need_numbers_it_has() -> None:
+    text = HEAD + OF_PAIRS.replace("SCORES", "d") + TAIL.replace("SCORES", "hidden") + ROOT
+    _, ctx = rewritten(text.replace("bf16", "f16"))
+    assert "f16 has no number as low" in ctx.trace.decisions[0].reason
+    _, ctx = rewritten(text.replace("bf16", "f16").replace("-2.38197633e+38", "-inf"))
+    assert ctx.trace.decisions[0].ok
 
 
 def test_without_the_library_it_stays() -> None:

@@ -60,12 +60,19 @@ TAIL = """  more = f32[6] add(variance, tinies)
 PLAIN = "  normal = f32[6,2,4] multiply(centred, factors)\n  scaled = f32[6,2,4] multiply(normal, g)\n"
 #: as flax writes it
 SCALED_FIRST = "  by = f32[6,2,4] multiply(factors, g)\n  scaled = f32[6,2,4] multiply(centred, by)\n"
+#: divided by a root
+ROOTS = """  root = f32[6] sqrt(more)
+  roots = f32[6,2,4] broadcast(root), dimensions={0}
+  normal = f32[6,2,4] divide(centred, roots)
+  scaled = f32[6,2,4] multiply(normal, g)
+"""
 ROOT = "  ROOT y = f32[6,2,4] add(scaled, b)\n}\n"
 
 
 def rewritten(text: str, libraries: str = "auto") -> tuple[Module, PassContext]:
     module = parse(text, verify=True)
     before, ctx = ValueCheck(module), PassContext(Options(libraries=libraries), target=targets.get("sm_90"))
+    registry.get("dce").run(module, ctx)
     registry.get("cudnn-norm-rewriter").run(module, ctx)
     verify(module)
     before.after("cudnn-norm-rewriter", module)
@@ -78,7 +85,7 @@ def kinds(module: Module) -> list[str]:
 
 
 @pytest.mark.parametrize("variance", [CENTRED, OF_SQUARES], ids=["centred", "of squares"])
-@pytest.mark.parametrize("product", [PLAIN, SCALED_FIRST], ids=["plain", "scaled first"])
+@pytest.mark.parametrize("product", [PLAIN, SCALED_FIRST, ROOTS], ids=["plain", "scaled first", "divided"])
 def test_forms(variance: str, product: str) -> None:
     module, _ = rewritten(HEAD + variance + TAIL + product + ROOT)
     assert kinds(module) == [norm.INFERENCE]
@@ -92,6 +99,13 @@ def test_what_a_derivative_reads_is_given_too() -> None:
     module, _ = rewritten(HEAD + CENTRED + TAIL + PLAIN + rest)
     assert kinds(module) == [norm.TRAINING]
     assert not any(i.opcode in ("reduce", "rsqrt") for i in module.instructions())
+
+
+def test_a_root_that_others_read() -> None:
+    rest = "  y = f32[6,2,4] add(scaled, b)\n  ROOT t = (f32[6,2,4], f32[6], f32[6]) tuple(y, mean, root)\n}\n"
+    module, _ = rewritten(HEAD + CENTRED + TAIL + ROOTS + rest)
+    assert kinds(module) == [norm.TRAINING]
+    assert not any(i.opcode in ("reduce", "sqrt") for i in module.instructions())
 
 
 def test_narrow_arrays_are_read_and_written_as_they_are() -> None:
