@@ -1,7 +1,8 @@
 """Scatters on the GPU: a thread for each element of the updates.
 
 What several updates of one element come to must not depend on which thread comes first. Where the combiner's order does
-not matter (sums of integers, minima, bits) updates are atomic. Elsewhere the first update of an element is its leader:
+not matter (sums of integers, minima, bits) updates are atomic; many to few elements meet in shared memory first
+(`scatter_private_gpu`). Elsewhere the first update of an element is its leader:
 the leader's thread does all updates of that element in their order, the other threads nothing. Where indices are
 sorted, updates of one element are neighbours; a few updates are compared with each other. Many unsorted ones are sorted
 before, by the scatter-determinism-expander; left as they are (`Options.deterministic` off) they are atomic.
@@ -23,7 +24,7 @@ from heron.analysis.indexing.expr import Expr
 from heron.analysis.indexing.hlo_maps import Index, linearize
 from heron.codegen.dialects.xla_gpu import AtomicRMWOp, YieldOp
 from heron.codegen.elemental.control import apply
-from heron.codegen.heroes import scatter_whole
+from heron.codegen.heroes import scatter_private_gpu, scatter_whole
 from heron.codegen.heroes.base import Entry
 from heron.codegen.heroes.iteration import gpu_loops, plan_gpu
 from heron.codegen.heroes.scatter_form import Scatter, combine
@@ -44,6 +45,8 @@ def emit(frame: Entry, s: Scatter) -> Kernel:
         return scatter_whole.emit(frame, s)
     if not prod(s.sizes):
         return frame.finish(Launch(), "scatter", {"elements": "0"})
+    if not s.i.unique_indices and scatter_private_gpu.fits(s):
+        return scatter_private_gpu.emit(frame, s)
     form, write = _form(frame, s)
     e = frame.e
     vector_bits = s.updates[0].shape.element_type.bits if form in ("plain", "atomic") else 128

@@ -349,3 +349,29 @@ def test_no_updates() -> None:
     x = RNG.normal(size=(9, 5)).astype(np.float32)
     for gpu in (False, True):
         in_place(source, [x, np.zeros((0, 1), np.int32), np.zeros((0, 5), np.float32)], gpu)
+
+
+@pytest.mark.parametrize(("type_", "elements"), [("s32", (300,)), ("u32", (7, 40)), ("s32", (1,))])
+def test_histograms_have_sums_of_their_own_in_shared_memory(type_: str, elements: tuple[int, ...]) -> None:
+    """Of updates out of bounds nothing is added; what was there stays part of the sum. Blocks end in any order."""
+    count, rank, dims = 5000, len(elements), ",".join(map(str, elements))
+    gone, to = ",".join(map(str, range(rank))), ",".join(map(str, range(rank)))
+    source = f"""HloModule m
+c {{ a = {type_}[] parameter(0) b = {type_}[] parameter(1) ROOT r = {type_}[] add(a, b) }}
+ENTRY e {{ x = {type_}[{dims}] parameter(0) i = s32[{count},{rank}] parameter(1) u = {type_}[{count}] parameter(2)
+  two = {type_}[{count}] add(u, u)
+  ROOT s = {type_}[{dims}] scatter(x, i, two), update_window_dims={{}}, inserted_window_dims={{{gone}}},
+    scatter_dims_to_operand_dims={{{to}}}, index_vector_dim=1, to_apply=c }}"""
+    dtype = np.int32 if type_ == "s32" else np.uint32
+    x = RNG.integers(0, 50, elements).astype(dtype)
+    i = np.stack([RNG.integers(-2, n + 2, count) for n in elements], 1).astype(np.int32)
+    u = RNG.integers(0, 2**31 - 1, count).astype(dtype)
+    kernel = emit_fusion(root_fusion(source), "k", targets.get("sim:sm_90"))
+    assert kernel.notes["updates"] == "atomic in shared memory"
+    check_sim(source, [x, i, u])
+
+
+def test_few_updates_for_each_element_go_to_memory() -> None:
+    for n, updates in ((300, 4000), (9000, 150_000), (5000, 70_000)):
+        kernel = emit_fusion(root_fusion(rows("s32", "add", n=n, width=1, updates=updates)), "k", targets.get("sm_90"))
+        assert kernel.notes["updates"] == "atomic"
