@@ -90,6 +90,17 @@ def test_values_near_those_in_f64(name: str) -> None:
     assert "nan" in exact[-1].error(np.full_like(got[-1], np.nan), close=bound)
 
 
+def test_signs_that_a_library_chooses() -> None:
+    """Any signs of the rows of R are right, and other values are not; other outputs and programs have their own."""
+    r, values_ = np.triu(np.arange(1.0, 10.0, dtype=np.float32).reshape(3, 3)), np.array([-1.0, 2.0], np.float32)
+    signs = np.array([1, -1, -1], np.float32)
+    one, other = (expected.settled("linalg_lapack", [values_, x]) for x in (r, r * signs[:, None]))
+    np.testing.assert_array_equal(one[1], other[1])
+    assert one[1].dtype == np.float32 and (np.diagonal(one[1]) > 0).all()
+    assert one[0] is values_ and expected.settled("matmul_f32", [values_, r * -1])[1][0, 0] == -1
+    assert not np.array_equal(expected.settled("linalg_lapack", [values_, r * signs])[1], one[1])
+
+
 def test_what_is_expected_of_full_programs(tmp_path: Path) -> None:
     whole = np.arange(100_000, dtype=np.float32).reshape(1000, 100)
     few = np.arange(3, dtype=np.int32)

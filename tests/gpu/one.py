@@ -69,12 +69,13 @@ class Run:
             arrays = expected.inputs(self.name)
             wanted = self.timed("expected", lambda: prepare.wanted(self.prepared, self.name, arrays))
             given["close"] = expected.CLOSE.get(self.name)
-            return arrays, lambda got: _errors(got, wanted, given)
+            return arrays, lambda got: _errors(expected.settled(self.name, got), wanted, given)
         module = heron.parse(program(self.name, platform="cuda").read_text())
         held = values.read(str(golden_values(self.name)))
 
         def check(got: list[np.ndarray]) -> list[str]:
-            rows = compare.compare_all(got, held.outputs, given.get("rtol"), given.get("atol"), self.name)
+            same = expected.settled(self.name, got), expected.settled(self.name, held.outputs)
+            rows = compare.compare_all(*same, given.get("rtol"), given.get("atol"), self.name)
             return [str(r) for r in rows if not r.ok]
 
         return values.fit(held.inputs, module, held.name), check
