@@ -11,7 +11,7 @@ import json
 from typing import ClassVar
 
 from heron.analysis.blocks.config import GEMM, BlockConfig, config_of
-from heron.analysis.blocks.cost import Freedom, plans
+from heron.analysis.blocks.cost import Freedom, plans, variants
 from heron.analysis.blocks.tiling import Refusal, Tiling
 from heron.backends.compiler import Compilation
 from heron.hlo.instruction import Instruction
@@ -58,10 +58,12 @@ def _tiles(fusion: Instruction, chosen: BlockConfig, target: Target) -> list[tup
     results = root.operands if root.opcode == "tuple" else [root]
     main = max(results, key=lambda i: i.shape.num_elements)
     beside = [i for i in results if i is not main]
-    ways = plans(Tiling(main, frozenset(fusion.calls.instructions)), target, free, beside)
+    tiling = Tiling(main, frozenset(fusion.calls.instructions))
+    ways = plans(tiling, target, free, beside)
     if isinstance(ways, Refusal):
         return [(chosen, 0.0)]
     worth = {w.config: w.seconds for w in ways if w.seconds <= WORSE * ways[0].seconds or w.config == chosen}
+    worth |= {w.config: w.seconds for w in variants(ways[0], tiling, target)}
     return [(chosen, worth.get(chosen, 0.0)), *((c, s) for c, s in worth.items() if c != chosen)]
 
 

@@ -61,6 +61,7 @@ def test_fragments() -> None:
     found = swiglu()
     assert len(found) == 2 and all(f.kind == "product" and len(tiles(f)) > 1 for f in found)
     assert all({"cublaslt", "own"} <= set(f.ways) <= set(f.model) for f in found)
+    assert any(" tma" in way for f in found for way in f.ways)  # of the one whose sum is a loop
     assert [(f.key, f.ways) for f in found] == [(f.key, f.ways) for f in swiglu()]
 
 

@@ -36,6 +36,8 @@ _HELD = 128
 #: rows of a matrix unit's smallest product
 LEAST = 16
 _TILES = (16, 32, 64, 128, 256)
+#: warps of a program that are worth a look
+_WARPS = (2, 4, 8, 16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,12 +180,13 @@ def _up_to(size: int) -> list[int]:
 # -- what a cut costs --------------------------------------------------------------------------------------------------
 
 
-def _plan(tiling: Tiling, work: Work, config: BlockConfig, target: Target) -> Plan | None:
-    """The config with the rest filled in, and its seconds; None when a program of it has no room."""
+def _plan(tiling: Tiling, work: Work, config: BlockConfig, target: Target, given: bool = False) -> Plan | None:
+    """The config with the rest filled in, unless it is ``given``, and its seconds; None when a program has no room."""
     tiles, row = config.tiles, config.row
     programs = prod(-(-n // t) for n, t in zip(tiling.root.shape.dims, tiles, strict=True))
-    warps = 8 if prod(tiles) >= 128 * 128 or row and prod(tiles) >= 128 * 64 else 4
-    config = replace(config, block_k=32 if prod(tiles) > 128 * 128 else _step(tiling), warps=warps, stages=4)
+    if not given:
+        warps = 8 if prod(tiles) >= 128 * 128 or row and prod(tiles) >= 128 * 64 else 4
+        config = replace(config, block_k=32 if prod(tiles) > 128 * 128 else _step(tiling), warps=warps, stages=4)
     cut = Cut(
         _all_sizes(tiling, config), tuple(v.size for v in tiling.variables), len(tiles), bool(row and not config.online)
     )
@@ -197,15 +200,15 @@ def _plan(tiling: Tiling, work: Work, config: BlockConfig, target: Target) -> Pl
         here = (rows + columns) * min(step, k) * _width(dot)
         shared = shared + here if row else max(shared, here)
         at_once = k if k <= WHOLE else min(step, k)
-        if not _has_matrix_units(dot, config.precision) and area * at_once > UNROLLED * 32 * warps:
+        if not _has_matrix_units(dot, config.precision) and area * at_once > UNROLLED * 32 * config.warps:
             return None
         steps = cut.times(product.way) * cut.steps(product.way) * -(-k // step)
         matrix += 2.0 * steps * step * area / _rate(dot, rows, columns, turns, target, config)
     held += max(map(cut.extent, work.reduced), default=0)
-    if held > _HELD * 32 * warps:
+    if held > _HELD * 32 * config.warps:
         return None
     stages = config.stages
-    while stages > 1 and shared * stages > target.shared_bytes_per_block * 0.9:
+    while not given and stages > 1 and shared * stages > target.shared_bytes_per_block * 0.9:
         stages -= 1
     if shared * stages > target.shared_bytes_per_block * 0.9:
         return None
@@ -214,6 +217,20 @@ def _plan(tiling: Tiling, work: Work, config: BlockConfig, target: Target) -> Pl
     clock = clock_of(target)
     memory = _memory(tiling.root, work, cut, programs, clock)
     return Plan(replace(config, stages=stages), programs, clock.launch + max(seconds, memory), memory)
+
+
+def variants(plan: Plan, tiling: Tiling, target: Target) -> list[Plan]:
+    """Other ways to run the tiles of a plan, which only measurements tell apart: a step more or less loaded ahead,
+    twice or half as many warps, operands by the copy engine or not; as far as registers and shared memory have room."""
+    c = plan.config
+    work = work_of(tiling, passes_of(tiling) if c.row else {})
+    plain = replace(c, tma=False, specialized=False)
+    others = [replace(plain, stages=n) for n in (c.stages, c.stages - 1, c.stages + 1) if n > 0]
+    others += [replace(plain, warps=n) for n in (c.warps * 2, c.warps // 2) if n in _WARPS]
+    found = [made for config in others if (made := _plan(tiling, work, config, target, given=True)) is not None]
+    if has_engine(target):
+        found += [_with_engine(p, tiling, way, target) for p in found[:1] for way in ("on", "specialized")]
+    return list({p.config: p for p in found if p.config != c}.values())
 
 
 def _with_engine(plan: Plan, tiling: Tiling, engine: str, target: Target) -> Plan:
@@ -229,7 +246,7 @@ def _with_engine(plan: Plan, tiling: Tiling, engine: str, target: Target) -> Pla
     if not fetched or engine == "auto" and seconds >= plan.seconds:
         return plan
     config = replace(plan.config, tma=True)
-    if engine == "specialized" and prod(config.tiles) <= 128 * 128:
+    if engine == "specialized" and prod(config.tiles) <= 128 * 128 and min(t for t in config.tiles if t > 1) >= 64:
         config = replace(config, warps=4, specialized=True)  # Triton 3.6 does it for no others on sm_90
     return replace(plan, config=config, seconds=min(seconds, plan.seconds))  # being told to costs no fusion
 

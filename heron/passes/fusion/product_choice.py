@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from heron.analysis.blocks.config import BlockConfig
-from heron.analysis.blocks.cost import Plan, library_seconds, plans
+from heron.analysis.blocks.cost import Plan, library_seconds, plans, variants
 from heron.analysis.blocks.tiling import Tiling
 from heron.hlo.instruction import Instruction
 from heron.passes.context import PassContext
@@ -61,9 +61,11 @@ def _fragment(
     target: Target,
 ) -> Fragment:  # fmt: skip
     """Every way to compute the members, the tiles by the model's order."""
-    tiles = plans(Tiling(root, members), target)
+    tiling = Tiling(root, members)
+    tiles = plans(tiling, target)
     assert isinstance(tiles, list), "it was planned before"
     others = {str(p.config): p.seconds for p in tiles if p.seconds <= WORSE * tiles[0].seconds}
+    others |= {str(p.config): p.seconds for p in variants(tiles[0], tiling, target)}
     others |= {str(p.config): p.seconds + target.launch_seconds for p in _in_parts(members, target)}
     model = {str(plan.config): plan.seconds} | others
     model |= {w.kind: w.seconds for w in ways if w.kind != TRITON}

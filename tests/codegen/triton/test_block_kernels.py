@@ -185,12 +185,13 @@ WAYS = {
 }
 
 
+@pytest.mark.parametrize("tma", [False, True])
 @pytest.mark.parametrize("way", WAYS)
-def test_attention_is_one_kernel(way: str) -> None:
+def test_attention_is_one_kernel(way: str, tma: bool) -> None:
     """Both products and the softmax between them. Only the order of 40 additions differs: 40 roundings at most."""
     text = program(ATTENTION)
     inputs = inputs_of(text)
-    (got,), (wanted,) = run(text, WAYS[way], inputs), expected(text, inputs)
+    (got,), (wanted,) = run(text, replace(WAYS[way], tma=tma), inputs), expected(text, inputs)
     bf16 = 2.0**-8  # a probability may round to its neighbour in bf16 when its sum was rounded otherwise
     np.testing.assert_allclose(got, wanted, rtol=0, atol=3 * bf16 + 40 * 2.0**-24 * 3)
 
