@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +11,9 @@ from heron.options import Options
 
 #: compile options meant for heron begin so; the rest of the name is a field of `heron.Options`
 PREFIX = "heron_"
+
+#: what is wrong with options of XLA, or None; heron itself knows none of them
+XLA_CHECKS: list[Callable[[dict[str, Any]], str | None]] = []
 
 # numbers of fields, from openxla/xla: xla/pjrt/proto/compile_options.proto and xla/xla_data.proto
 _BUILD_OPTIONS, _OVERRIDES = 3, 7
@@ -23,7 +26,8 @@ class CompileOptions:
     """What a program is compiled for.
 
     ``device_assignment[replica][partition]`` is a device's number; empty: the first devices. ``overrides`` are
-    ``heron_threads=1`` and the like; those of XLA (``xla_…``) mean nothing here and are passed over.
+    ``heron_threads=1`` and the like; those of XLA (``xla_…``) mean nothing here and are passed over, unless
+    `XLA_CHECKS` have something against them.
 
     >>> CompileOptions(overrides={"heron_math": "fast"}).options().math
     'fast'
@@ -36,8 +40,12 @@ class CompileOptions:
     overrides: dict[str, Any] = field(default_factory=dict)
 
     def options(self) -> Options:
-        """heron's options: those of the environment, changed by the overrides. Raises PJRT005 for an unknown name."""
+        """heron's options: those of the environment, changed by the overrides. Raises PJRT005 for one that is none."""
         settings = []
+        theirs = {name: value for name, value in self.overrides.items() if name.startswith("xla_")}
+        for check in XLA_CHECKS if theirs else ():
+            if wrong := check(theirs):
+                raise HeronError("PJRT005", wrong, hint="XLA's options do nothing under heron: leave them out")
         for name, value in self.overrides.items():
             if name.startswith(PREFIX):
                 settings.append(f"{name.removeprefix(PREFIX)}={value}")

@@ -58,12 +58,13 @@ def _register() -> None:
 
     if PLATFORM in xla_bridge._backend_factories:
         return
-    from heron.pjrt import jax_arrays, jax_cache, jax_ffi, jax_lowering
+    from heron.pjrt import jax_arrays, jax_cache, jax_ffi, jax_lowering, jax_options
 
     jax_lowering.install()
     jax_arrays.install()
     jax_ffi.install()
     jax_cache.install()
+    jax_options.install()
     xla_bridge.register_backend_factory(
         PLATFORM, _client, priority=_PRIORITY, fail_quietly=True, make_topology=_topology
     )

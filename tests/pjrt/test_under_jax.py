@@ -135,6 +135,20 @@ e = g(b)
 gc.collect()
 assert b.is_deleted() and e[0] == 5 and (seen == 1).all()
 """,
+    "options of XLA": """
+lowered = jax.jit(lambda x: x + 1).lower(x)
+good = {"xla_embed_ir_in_executable": True, "xla_dump_max_hlo_modules": 200, "xla_dump_to": "/nowhere"}
+assert (lowered.compile(compiler_options=good)(x) == x + 1).all()
+for name, value, why in [
+    ("xla_embed_ir_in_executable", "perhaps", "'perhaps' is not a valid bool value"), ("xla_no_such_option", 1, "No such compile option"),
+]:
+    try:
+        lowered.compile(compiler_options={name: value})
+    except jax.errors.JaxRuntimeError as e:
+        assert why in str(e) and name in str(e), e
+    else:
+        raise AssertionError
+""",
     "errors": """
 try:
     jax.jit(lambda x: lax.psum(x, "i") if False else jnp.linalg.eigh(x)).lower(x[:3, :3]).compile(compiler_options={"nonsense": "1"})

@@ -1,0 +1,41 @@
+"""XLA's own compile options under JAX: passed over, but what JAX's CPU refuses of them is refused."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from heron.pjrt import compile_options
+
+#: a folder, which any text may be; the program asked about would be written there
+_FOLDER = "xla_dump_to"
+_NOTHING = "module @nothing { func.func public @main() { return } }"
+
+
+def install() -> None:
+    """Let options of programs be checked."""
+    compile_options.XLA_CHECKS.append(_wrong)
+
+
+def _wrong(overrides: dict[str, Any]) -> str | None:
+    """What JAX's CPU says of the options, where it has something to say."""
+    return _said(tuple(sorted((n, v) for n, v in overrides.items() if n != _FOLDER)))
+
+
+@functools.lru_cache(maxsize=256)
+def _said(overrides: tuple[tuple[str, Any], ...]) -> str | None:
+    try:
+        from jax._src import xla_bridge
+        from jaxlib import xla_client
+
+        cpu = xla_bridge._backends["cpu"]
+        devices = xla_client.DeviceList((cpu.devices()[0],))
+        options = xla_client.CompileOptions()
+        options.env_option_overrides = list(overrides)
+    except (ImportError, AttributeError, KeyError, TypeError):
+        return None  # nobody to ask
+    try:
+        cpu.compile_and_load(_NOTHING, devices, options)
+    except RuntimeError as error:
+        return str(error).removeprefix("INVALID_ARGUMENT: ")
+    return None
