@@ -271,7 +271,7 @@ class _Group:
         given = [n for n, o in enumerate(kernel.operands) if source(o) in sums]
         if any(used_in_step(kernel.attrs["calls"].parameters[n]) is None for n in given):
             return 0
-        return next((w for w in (p.columns, p.columns // 2) if columns > w and columns % w == 0), 0)
+        return p.columns if columns > p.columns and columns % p.columns == 0 else 0
 
 
 def _readers(i: Instruction) -> list[Instruction]:

@@ -97,7 +97,8 @@ class _Writer(Loops):
                     else:
                         self.kernel(step, row, rows, column)
                 self.line(f"store i64 {self.next()}, ptr {place}")
-        return self.function(f"internal void @{name}(ptr %args, i64 %lo, i64 %hi) nounwind")
+        attributes = "nounwind" if self.cut.width else "nounwind noinline optnone"
+        return self.function(f"internal void @{name}(ptr %args, i64 %lo, i64 %hi) {attributes}")
 
     def next(self) -> str:
         """The number of the next block that nobody has begun."""
