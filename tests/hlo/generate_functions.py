@@ -79,6 +79,25 @@ def _complex(s: State) -> Instruction | None:
     return s.add(s.one_of(("real", "imag")), [result], 2 * limit * limit)
 
 
+def _largest(s: State) -> Instruction | None:
+    """The first elements of sorted rows, or where they were."""
+    x = s.pick("float signed unsigned", exact=True, fits=lambda v: v.shape.rank and v.shape.dims[-1] > 0)
+    if x is None:
+        return None
+    both = s.b.topk(x, k=s.integer(1, x.shape.dims[-1]), largest=bool(s.integer(0, 1)))
+    part = s.integer(0, 1)
+    return s.keep(s.b.get_tuple_element(both, index=part), x.shape.dims[-1] if part else s.facts[x].bound)
+
+
+def _barrier(s: State) -> Instruction | None:
+    x = s.pick()
+    y = s.like(x)
+    held = s.b.computation.add("opt-barrier", [s.b.tuple(x, y)])
+    n = s.integer(0, 1)
+    facts = s.facts[(x, y)[n]]
+    return s.keep(s.b.get_tuple_element(held, index=n), facts.bound, facts.error)
+
+
 FUNCTIONS: dict[str, Callable[[State], Instruction | None]] = {
     "from_one": _from_one,
     "atan2": _atan2,
@@ -87,4 +106,6 @@ FUNCTIONS: dict[str, Callable[[State], Instruction | None]] = {
     "other_sign": _other_sign,
     "reduce_precision": _reduce_precision,
     "complex": _complex,
+    "largest": _largest,
+    "barrier": _barrier,
 }
