@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import weakref
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from heron.errors import HeronError
 from heron.hlo import types
 from heron.hlo.module import Module
 from heron.hlo.types import ElementType
-from heron.pjrt.buffer import Buffer
+from heron.pjrt.buffer import Buffer, row_major
 from heron.pjrt.compile_options import CompileOptions
 from heron.pjrt.device import PLATFORM, Device, Memory, Topology, platform_version
 from heron.pjrt.loaded import LoadedExecutable, about
@@ -31,24 +32,31 @@ class Client:
     Args:
         target: ``cpu``, ``cuda`` or ``cuda:1``, or ``sim:sm_90`` and the like (`heron targets` lists them).
         devices: how many; they share the machine, each has a thread of its own.
+        processes: how many each process of a job has, this one among them; none where there is no other.
+        process_index: which of them this one is.
 
-    Raises TGT0xx for a target that does not exist, PJRT010 for one programs cannot run on here.
+    ``devices`` are those of this process. Raises TGT0xx for a target that does not exist, PJRT010 for one programs
+    cannot run on here.
 
     >>> Client("cpu", devices=2)
     Client('cpu', devices=2)
     """
 
     platform_name = PLATFORM
-    process_index = 0
 
-    def __init__(self, target: str = "cpu", devices: int = 1) -> None:
+    def __init__(
+        self, target: str = "cpu", devices: int = 1, *, processes: Sequence[int] = (), process_index: int = 0
+    ) -> None:
         from heron import targets
 
         self.target = targets.get(target)
         gpu = _gpu(target) if self.target.kind == "gpu" and not self.target.sim else None
         if devices < 1:
             raise HeronError("PJRT011", f"a client has one device or more, not {devices}")
-        self.devices = [Device(self, n, self.target.name, gpu) for n in range(devices)]
+        self.processes, self.process_index = tuple(processes), process_index
+        #: the number of this process's first device
+        self.first = sum(self.processes[:process_index])
+        self.devices = [Device(self, self.first + n, self.target.name, gpu) for n in range(devices)]
         self.memories: list[Memory] = [m for d in self.devices for m in d.memories]
 
     @property
@@ -57,14 +65,21 @@ class Client:
 
     @property
     def topology(self) -> Topology:
-        return Topology(self.target.name, len(self.devices))
+        return Topology(self.target.name, sum(self.processes) or len(self.devices), self.processes)
 
     def device(self, number: int) -> Device:
-        """The device of that number. Raises PJRT012 for one that is not there."""
-        if not 0 <= number < len(self.devices):
-            why = f"there are {len(self.devices)}; HERON_DEVICES sets how many"
-            raise HeronError("PJRT012", f"there is no device {number}", why=why)
-        return self.devices[number]
+        """The device of that number. Raises PJRT012 for one that is not there, PJRT025 for one of another process."""
+        if 0 <= number - self.first < len(self.devices):
+            return self.devices[number - self.first]
+        if 0 <= number < self.topology.count:
+            raise HeronError(
+                "PJRT025",
+                f"device {number} belongs to process {self.topology.process_of(number)}, this is {self.process_index}",
+                why="work that several processes share needs a partitioner, which heron has not yet",
+                hint="compute on devices of one process: jax.local_devices()",
+            )
+        why = f"there are {self.topology.count}; HERON_DEVICES sets how many"
+        raise HeronError("PJRT012", f"there is no device {number}", why=why)
 
     # -- programs ----------------------------------------------------------------------------------------------------
     def compile(self, program: str | bytes | Module, options: CompileOptions | None = None) -> LoadedExecutable:
@@ -81,20 +96,29 @@ class Client:
         from heron.backends.compiler import Compilation
         from heron.trace import Trace
 
-        options = options or CompileOptions()
+        options = self._placed(options or CompileOptions())
+        for n in options.devices():
+            self.device(n)
         source = program.clone() if isinstance(program, Module) else _read(program)
         if source.entry_layout is None:  # callers see rows, whatever would suit the program
             parameters, result = (p.shape for p in source.entry.parameters), source.entry.root.shape
             source.entry_layout = tuple(p.with_default_layout() for p in parameters), result.with_default_layout()
         whole = _for_one_device(source, options)
-        for n in options.devices():
-            self.device(n)
         with collector_paused():
             compilation = Compilation(whole, self.target, options.options(), Trace())
             executable = compilation.executable()
         scheduled = compilation.scheduled
         facts = about(source, scheduled, program_cost(scheduled, self.target).seconds)
         return LoadedExecutable(self, executable, options, facts, lambda: scheduled, lambda: str(source))
+
+    def _placed(self, options: CompileOptions) -> CompileOptions:
+        """The options with a device of this process where they name none."""
+        if options.device_assignment or options.device_ordinal >= 0 or self.first == 0:
+            return options
+        numbers = [self.first + n for n in range(options.num_replicas * options.num_partitions)]
+        columns = options.num_partitions
+        rows = tuple(tuple(numbers[r * columns : (r + 1) * columns]) for r in range(options.num_replicas))
+        return replace(options, device_assignment=rows)
 
     def deserialize(self, data: bytes, options: CompileOptions | None = None) -> LoadedExecutable:
         """The executable `LoadedExecutable.serialize` made the bytes of, maybe with other options.
@@ -130,10 +154,12 @@ class Client:
         dims: Sequence[int],
         to: Device | Memory | None = None,
         on_delete: Callable[[], None] | None = None,
+        minor_to_major: tuple[int, ...] | None = None,
     ) -> Buffer:
         """A buffer of memory somebody else has; `on_delete` is called when nothing here uses it any more.
 
-        Raises PJRT017 for memory of a GPU.
+        Its elements lie there row-major, or with the dimensions in the order of ``minor_to_major``. Raises PJRT017 for
+        memory of a GPU.
         """
         memory = self.memory(to)
         if memory.gpu is not None:
@@ -141,10 +167,12 @@ class Client:
             raise HeronError("PJRT017", "arrays another library has on a GPU cannot be shared yet", hint=hint)
         from heron.runtime.cpu.executable import View
 
-        array = View.of(element_type.dtype, tuple(dims)).at(address)
+        order = row_major(len(dims)) if minor_to_major is None else minor_to_major
+        lying = View.of(element_type.dtype, tuple(dims[d] for d in order[::-1])).at(address)
         if on_delete is not None:
-            weakref.finalize(array, on_delete)
-        return Buffer(memory, element_type, tuple(dims), array, owned=False)
+            weakref.finalize(lying, on_delete)
+        array = lying.transpose(np.argsort(order[::-1])) if order != row_major(len(dims)) else lying
+        return Buffer(memory, element_type, tuple(dims), array, owned=False, minor_to_major=order)
 
     def uninitialized(
         self, element_type: ElementType, dims: Sequence[int], to: Device | Memory | None = None

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import re
 import threading
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from heron.errors import HeronError
 from heron.pjrt.worker import Worker
 
 if TYPE_CHECKING:
@@ -119,7 +122,7 @@ class MemoryStats:
 
 
 class Device:
-    """One device of a client, all of them addressable from this process.
+    """One device of a client; ``id`` is its number among those of all processes.
 
     >>> from heron import pjrt
     >>> client = pjrt.Client("cpu", devices=2)
@@ -129,8 +132,8 @@ class Device:
 
     def __init__(self, client: Client, number: int, kind: str, gpu: Gpu | None = None) -> None:
         self.client, self.id, self.kind, self.gpu = client, number, kind, gpu
-        self.local_hardware_id = number
-        self.process_index = 0
+        self.local_hardware_id = number - client.first
+        self.process_index = client.process_index
         first = number * len(MEMORY_KINDS)
         self.memories = [Memory(first + n, k, self) for n, k in enumerate(MEMORY_KINDS)]
         self.memory_stats = MemoryStats()
@@ -153,34 +156,64 @@ class Device:
         return f"HeronDevice(id={self.id})"
 
 
+class FarDevice:
+    """A device of another process: it is known to be there, and has no memory here."""
+
+    def __init__(self, client: Client, number: int) -> None:
+        self.client, self.id, self.process_index = client, number, client.topology.process_of(number)
+
+    @property
+    def attributes(self) -> dict[str, str | int]:
+        """What else is known of it."""
+        return {"target": self.client.target.name}
+
+    @property
+    def default_memory(self) -> Memory:
+        """Raises PJRT025, as does asking for its `memory_stats`."""
+        raise HeronError("PJRT025", f"device {self.id} belongs to process {self.process_index}: it has no memory here")
+
+    @property
+    def memory_stats(self) -> MemoryStats:
+        return self.default_memory.device.memory_stats
+
+
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """What devices there are of which kind: enough to compile for them.
+    """What devices there are of which kind: enough to compile for them. ``processes``: how many each process has, where
+    there are several.
 
     >>> Topology("cpu", 2).device_ids
     (0, 1)
+    >>> [Topology("cpu", 3, (2, 1)).process_of(n) for n in range(3)]
+    [0, 0, 1]
     """
 
     target: str
     count: int
+    processes: tuple[int, ...] = ()
 
     @property
     def device_ids(self) -> tuple[int, ...]:
         return tuple(range(self.count))
 
+    def process_of(self, device: int) -> int:
+        """The process a device belongs to."""
+        ends = accumulate(self.processes)
+        return next((process for process, end in enumerate(ends) if device < end), 0)
+
     def serialize(self) -> bytes:
         """Bytes `deserialize` reads."""
-        return f"{PLATFORM} {self.target} {self.count}".encode()
+        words = [PLATFORM, self.target, str(self.count), ",".join(map(str, self.processes))]
+        return " ".join(words).rstrip().encode()
 
     @staticmethod
     def deserialize(data: bytes) -> Topology:
         """Back from the bytes. Raises PJRT002 for others."""
-        from heron.errors import HeronError
-
-        words = data.decode(errors="replace").split(" ")
-        if len(words) != 3 or words[0] != PLATFORM or not words[2].isdecimal():
+        found = re.fullmatch(rf"{PLATFORM} (\S+) (\d+)(?: (\d+(?:,\d+)*))?", data.decode(errors="replace"))
+        if found is None:
             raise HeronError("PJRT002", "these bytes are no topology of heron's", why=f"{data[:40]!r}")
-        return Topology(words[1], int(words[2]))
+        target, count, processes = found.groups()
+        return Topology(target, int(count), tuple(int(n) for n in (processes or "").split(",") if n))
 
     @property
     def fingerprint(self) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from heron import targets
 from heron.pjrt.device import PLATFORM
 
 #: DLPack's number of a CPU's memory
@@ -21,18 +22,22 @@ _CODE_AT = 20
 
 
 def install() -> None:
-    """Teach arrays of the platform heron `__dlpack__` and `__dlpack_device__`; others keep their own."""
+    """Teach arrays of the platform heron `__dlpack__` and `__dlpack_device__`, and `from_dlpack` that the host's memory
+    is heron's where heron is the default; other arrays keep their own."""
     from jax._src.array import ArrayImpl
 
     to_capsule, device = ArrayImpl.__dlpack__, ArrayImpl.__dlpack_device__
 
     def __dlpack__(self: Any, **options: Any) -> Any:
+        wanted = options.get("dl_device")
+        is_host = wanted is not None and (int(wanted[0]), int(wanted[1])) == _CPU
         if not _is_ours(self):
+            if is_host:
+                return to_capsule(_on_cpu(self), **{**options, "dl_device": None})
             return to_capsule(self, **options)
-        wanted = options.pop("dl_device", None)
-        if wanted is not None and (int(wanted[0]), int(wanted[1])) != _CPU:
+        if wanted is not None and not is_host:
             raise BufferError(f"arrays of {PLATFORM} lie in the host's memory, not on device {wanted}")
-        shared = np.array(self) if options.pop("copy", None) else np.asarray(self)
+        shared = np.array(self) if options.get("copy") else np.asarray(self)
         return _capsule(shared)
 
     def __dlpack_device__(self: Any) -> Any:
@@ -40,6 +45,59 @@ def install() -> None:
 
     ArrayImpl.__dlpack__ = __dlpack__  # type: ignore[method-assign]
     ArrayImpl.__dlpack_device__ = __dlpack_device__  # type: ignore[method-assign]
+    _take_in()
+
+
+def _on_cpu(array: Any) -> Any:
+    """The array on JAX's CPU."""
+    import jax
+
+    return array if array.platform() == "cpu" else jax.device_put(array, jax.devices("cpu")[0])
+
+
+def _take_in() -> None:
+    from jax._src import dlpack as module
+
+    dlpack: Any = module
+    dlpack._DL_DEVICE_TO_PLATFORM = _Platforms(dlpack._DL_DEVICE_TO_PLATFORM)
+    if not isinstance(dlpack._jax, _Jaxlib):
+        dlpack._jax = _Jaxlib(dlpack._jax)
+
+
+class _Platforms(dict):
+    """Platforms by DLPack's device types. The host's memory is that of heron's devices where they are the default."""
+
+    def __getitem__(self, kind: Any) -> str:
+        from jax._src import xla_bridge
+
+        default = xla_bridge.get_backend()
+        if int(kind) != _CPU[0] or default.platform != PLATFORM or _is_gpu(default.local_devices()[0]):
+            return super().__getitem__(kind)
+        return PLATFORM
+
+
+def _is_gpu(device: Any) -> bool:
+    """Whether its memory is a GPU's own."""
+    return targets.get(device.device_kind).kind == "gpu" and not targets.get(device.device_kind).sim
+
+
+class _Jaxlib:
+    """jaxlib for `jax.dlpack`: memory that is to be copied comes to heron by way of JAX's CPU, since the client of
+    PJRT's C interface does not copy."""
+
+    def __init__(self, jaxlib: Any) -> None:
+        self._jaxlib = jaxlib
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._jaxlib, name)
+
+    def dlpack_managed_tensor_to_buffer(self, tensor: Any, device: Any, stream: Any, copy: Any, *more: Any) -> Any:
+        import jax
+
+        make = self._jaxlib.dlpack_managed_tensor_to_buffer
+        if device.platform != PLATFORM or not copy:
+            return make(tensor, device, stream, copy, *more)
+        return jax.device_put(make(tensor, jax.devices("cpu")[0], stream, copy, *more), device)
 
 
 def _is_ours(array: Any) -> bool:

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from typing import Any
 
 from heron.errors import HeronError
@@ -102,24 +103,49 @@ def _misfit(error: Exception) -> HeronError:
     )
 
 
+@functools.cache
+def _watch_forks() -> None:
+    """Let a forked child say that it cannot compile: jaxlib hands programs to threads, which stay in the parent, and
+    would wait for ever."""
+
+    def forked() -> None:
+        from jax._src import compiler
+
+        compile_any = compiler.backend_compile_and_load
+
+        def compile_other(backend: Any, *args: Any, **options: Any) -> Any:
+            if backend.platform != PLATFORM:
+                return compile_any(backend, *args, **options)
+            import jax
+
+            error = HeronError(
+                "PJRT027",
+                "a forked child cannot compile",
+                why="the threads JAX compiles with stayed in the parent; what was compiled before runs",
+                hint="start it with multiprocessing.get_context('spawn')",
+            )
+            raise jax.errors.JaxRuntimeError(f"FAILED_PRECONDITION: {error}")
+
+        compiler.backend_compile_and_load = compile_other
+
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=forked)
+
+
 def _client() -> Any:
     from jax._src import distributed
     from jaxlib import xla_client
 
     from heron.pjrt.c_api.api import layouts_hidden
 
-    processes = distributed.global_state.num_processes or 1
-    if processes > 1:
-        raise HeronError(
-            "PJRT025",
-            f"heron runs in one process, and jax.distributed has {processes}",
-            why="work that several processes share needs a partitioner, which heron has not yet",
-            hint="HERON_DEVICES gives one process several devices",
-        )
+    state, options = distributed.global_state, {}
+    if state.client is not None and (state.num_processes or 1) > 1:
+        options = {"node_id": state.process_id, "num_nodes": state.num_processes}
     _loaded()
     with layouts_hidden():
-        client = xla_client.make_c_api_client(PLATFORM, {}, distributed.global_state.client)
+        client = xla_client.make_c_api_client(PLATFORM, options, state.client)
     _have_cpu_too()
+    _watch_forks()
     return client
 
 

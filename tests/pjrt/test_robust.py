@@ -17,7 +17,7 @@ x, a = jnp.ones(3), jnp.ones((300, 300))
 
 
 def test_a_forked_child_runs_what_is_compiled() -> None:
-    """Work that is under way stays the parent's; to compile a child needs to be spawned, as with JAX's CPU."""
+    """Work that is under way stays the parent's; to compile a child needs to be spawned, and says so."""
     run(
         _HEAD
         + """
@@ -28,6 +28,12 @@ if child == 0:
     signal.alarm(300)
     new = jax.device_put(np.ones(3, np.float32))
     ok = all((np.asarray(small(given)) == 2).all() for given in (x, new)) and float(large(a)) == 90000
+    try:
+        jax.jit(lambda x: x * 3 - 1)(new)
+    except jax.errors.JaxRuntimeError as error:
+        ok = ok and "PJRT027]: a forked child cannot compile" in str(error)
+    else:
+        ok = False
     os._exit(0 if ok else 1)
 assert os.waitpid(child, 0)[1] == 0
 under_way.block_until_ready()

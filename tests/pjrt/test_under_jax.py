@@ -211,7 +211,20 @@ np.testing.assert_allclose(jax.vmap(lambda v: jax.pure_callback(np.cos, v, v, vm
     "dlpack": """
 y = jnp.arange(6).reshape(2, 3)
 np.testing.assert_array_equal(np.from_dlpack(y), np.arange(6).reshape(2, 3))
-z = jnp.from_dlpack(np.arange(4.0, dtype=np.float32))
+given = np.arange(4.0, dtype=np.float32)
+z = jnp.from_dlpack(given)
+heron, cpu = jax.devices()[0], jax.devices("cpu")[0]
+assert z.devices() == {heron} and z.unsafe_buffer_pointer() == given.ctypes.data
+assert jnp.from_dlpack(y, copy=False).devices() == {heron}
+assert jnp.from_dlpack(given, device=heron, copy=False).unsafe_buffer_pointer() == given.ctypes.data
+assert jnp.from_dlpack(given, copy=True).unsafe_buffer_pointer() != given.ctypes.data
+on_cpu = jnp.from_dlpack(given, device=cpu)
+assert on_cpu.devices() == {cpu} and (np.from_dlpack(on_cpu) == given).all()
+turned = np.arange(12, dtype=np.int16).reshape(3, 4).T
+np.testing.assert_array_equal(jnp.from_dlpack(turned), turned)
+np.testing.assert_array_equal(jnp.from_dlpack(turned) @ jnp.from_dlpack(turned.T), turned @ turned.T)
+assert jax.jit(lambda v: v + 1, donate_argnums=0)(z).tolist() == [1, 2, 3, 4] and given.tolist() == [0, 1, 2, 3]
+z = jnp.from_dlpack(given)
 for kind in ("bfloat16", "float8_e4m3fn", "bool", "complex64"):
     w = jnp.arange(6).reshape(2, 3).astype(kind)
     assert jnp.from_dlpack(w).dtype == w.dtype and jnp.from_dlpack(w).tolist() == w.tolist()

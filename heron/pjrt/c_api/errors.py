@@ -14,6 +14,8 @@ from heron.pjrt.c_api import abi, native
 _STATUSES = (
     ("PJRT013", "UNIMPLEMENTED"),
     ("PJRT015", "UNIMPLEMENTED"),
+    ("PJRT018", "UNIMPLEMENTED"),
+    ("PJRT025", "UNIMPLEMENTED"),
     ("PJRT", "INVALID_ARGUMENT"),
     ("SHLO005", "UNIMPLEMENTED"),
     ("GEN", "UNIMPLEMENTED"),

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from heron.errors import HeronError
+from heron.pjrt.c_api import abi
 
 _PTR, _I64, _I32, _U8 = ctypes.c_uint64, ctypes.c_int64, ctypes.c_int32, ctypes.c_uint8
 #: how many frameworks' notes a memory has room for
@@ -97,6 +98,7 @@ class ClientCell(Cell):
     _fields_ = [
         *(("name", _PTR), ("name_size", _I64), ("version", _PTR), ("version_size", _I64), ("process_index", _I32)),
         *(("devices", _PTR), ("num_devices", _I64), ("memories", _PTR), ("num_memories", _I64), ("topology", _PTR)),
+        *(("all_devices", _PTR), ("num_all_devices", _I64)),
     ]
 
 
@@ -209,3 +211,16 @@ def read_text(address: int, size: int) -> bytes:
 def read_integers(kind: Any, address: int, count: int) -> tuple[int, ...]:
     """Integers of a ctypes kind at an address."""
     return tuple((kind * count).from_address(address)) if count else ()
+
+
+#: the type of layouts that name an order of dimensions
+TILED = 0
+
+
+def minor_to_major(layout: int) -> tuple[int, ...] | None:
+    """The order of dimensions that a PJRT_Buffer_MemoryLayout at an address names; None where it names none."""
+    found: Any = abi.struct("PJRT_Buffer_MemoryLayout").from_address(layout) if layout else None
+    if found is None or found.type != TILED:
+        return None
+    tiled = found._u0.tiled
+    return read_integers(_I64, tiled.minor_to_major, tiled.minor_to_major_size)

@@ -47,7 +47,7 @@ GETTERS: dict[str, tuple[str, type[handles.Cell], tuple[tuple[str, str], ...]]] 
         (("version", "platform_version"), ("version_size", "platform_version_size")),
     ),
     "PJRT_Client_ProcessIndex": ("client", _CLIENT, (("process_index", "process_index"),)),
-    "PJRT_Client_Devices": ("client", _CLIENT, (("devices", "devices"), ("num_devices", "num_devices"))),
+    "PJRT_Client_Devices": ("client", _CLIENT, (("all_devices", "devices"), ("num_all_devices", "num_devices"))),
     "PJRT_Client_AddressableDevices": ("client", _CLIENT, _DEVICES),
     "PJRT_Client_AddressableMemories": (
         *("client", _CLIENT),
@@ -82,7 +82,6 @@ GETTERS: dict[str, tuple[str, type[handles.Cell], tuple[tuple[str, str], ...]]] 
         *("device", _DEVICE),
         (("memories", "memories"), ("num_memories", "num_memories")),
     ),
-    "PJRT_Device_DefaultMemory": ("device", _DEVICE, (("default_memory", "memory"),)),
     "PJRT_Memory_Id": ("memory", _MEMORY, (("id", "id"),)),
     "PJRT_Memory_Kind": ("memory", _MEMORY, (("kind", "kind"), ("kind_size", "kind_size"))),
     "PJRT_Memory_Kind_Id": ("memory", _MEMORY, (("kind_id", "kind_id"),)),

@@ -42,6 +42,7 @@ def callable_of(name: str) -> Callable[[int], int]:
         clients,
         events,
         executables,
+        later,
         layouts,
         topologies,
         transfers,

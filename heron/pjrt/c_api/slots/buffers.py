@@ -13,7 +13,7 @@ from heron.errors import HeronError
 from heron.hlo.types import ElementType
 from heron.pjrt import element_types
 from heron.pjrt.buffer import Buffer, row_major
-from heron.pjrt.c_api import errors, handles, quick_code
+from heron.pjrt.c_api import abi, errors, handles, quick_code
 from heron.pjrt.c_api.handles import BufferCell
 from heron.pjrt.c_api.slots import hot_slot, slot
 from heron.pjrt.c_api.slots.clients import place
@@ -26,7 +26,6 @@ from heron.pjrt.event import Event
 _I64 = ctypes.c_int64
 #: what the host promises of its memory: unchanged while the call lasts, until the copy is made, as long as the buffer
 _ZERO_COPY = 2
-_TILED = 0
 
 
 def give(buffer: Buffer) -> int:
@@ -112,7 +111,8 @@ def view(args: Any) -> None:
         function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(args.on_delete_callback)
         on_delete = functools.partial(function, args.device_buffer_ptr, args.on_delete_callback_arg)
     client = handles.get(args.client)
-    args.buffer = give(client.view(args.device_buffer_ptr, element_type, dims, place(args), on_delete))
+    order = handles.minor_to_major(args.layout)
+    args.buffer = give(client.view(args.device_buffer_ptr, element_type, dims, place(args), on_delete, order))
 
 
 @slot("PJRT_Client_CreateUninitializedBuffer")
@@ -177,7 +177,7 @@ def memory_layout(args: Any) -> None:
     rank = len(handle.object.dims)
     order, order_at = handles.array(_I64, handle.object.minor_to_major)
     handle.keep = (*handle.keep, order)
-    args.layout.type = _TILED
+    args.layout.type = handles.TILED
     tiled = args.layout._u0.tiled
     tiled.minor_to_major, tiled.minor_to_major_size = order_at, rank
     tiled.tile_dims = tiled.tile_dim_sizes = tiled.num_tiles = 0
@@ -194,10 +194,10 @@ def to_host(args: Any) -> None:
         why = f"{args.dst_size} bytes given, {buffer.size_in_bytes} needed"
         raise HeronError("PJRT016", f"the destination is too small for {buffer}", why=why)
     target = _host_array(args.dst, buffer.element_type.dtype, buffer.dims, strides)
-    args.event = give_event(_copy(buffer, lambda array: np.copyto(target, array)))
+    args.event = give_event(copy_when_ready(buffer, lambda array: np.copyto(target, array)))
 
 
-def _copy(buffer: Buffer, copy: Any) -> Event:
+def copy_when_ready(buffer: Buffer, copy: Any) -> Event:
     """An event of `copy` of the buffer's array, which is made when the array is there."""
     if buffer.deleted and buffer.ready.is_ready and buffer.ready.error is None:
         raise buffer.gone()
@@ -222,14 +222,10 @@ def _host_strides(layout_at: int, buffer: Buffer) -> tuple[int, ...] | None:
     """Strides in bytes the host asks for; None: row-major."""
     if not layout_at:
         return None
-    from heron.pjrt.c_api import abi
-
-    layout: Any = abi.struct("PJRT_Buffer_MemoryLayout").from_address(layout_at)
-    if layout.type != _TILED:
-        strided = layout._u0.strides
+    order = handles.minor_to_major(layout_at)
+    if order is None:
+        strided = abi.struct("PJRT_Buffer_MemoryLayout").from_address(layout_at)._u0.strides
         return handles.read_integers(_I64, strided.byte_strides, strided.num_byte_strides) or None
-    tiled = layout._u0.tiled
-    order = handles.read_integers(_I64, tiled.minor_to_major, tiled.minor_to_major_size)
     strides, size = [0] * len(order), buffer.element_type.byte_size
     for d in order:
         strides[d] = size
@@ -240,10 +236,11 @@ def _host_strides(layout_at: int, buffer: Buffer) -> tuple[int, ...] | None:
 @slot("PJRT_Buffer_CopyRawToHost")
 def copy_raw(args: Any) -> None:
     buffer = handles.get(args.buffer)
-    args.event = give_event(_copy(buffer, _raw_copy(args.dst, args.offset, args.transfer_size)))
+    args.event = give_event(copy_when_ready(buffer, raw_copy(args.dst, args.offset, args.transfer_size)))
 
 
-def _raw_copy(target: int, offset: int, size: int) -> Any:
+def raw_copy(target: int, offset: int, size: int) -> Any:
+    """What copies bytes of an array, as they lie, to an address."""
     return lambda array: ctypes.memmove(target, array.ctypes.data + offset, size)
 
 

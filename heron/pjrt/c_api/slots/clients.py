@@ -11,10 +11,11 @@ from typing import Any
 from heron.pjrt.c_api import abi, ending, handles, native
 from heron.pjrt.c_api.handles import ClientCell, DeviceCell, MemoryCell
 from heron.pjrt.c_api.slots import FREE, give_bytes, named_values, read_named_values, slot
+from heron.pjrt.c_api.slots.processes import meet
 from heron.pjrt.c_api.slots.topologies import asked, describe
 from heron.pjrt.c_api.slots.topologies import give as give_topology
 from heron.pjrt.client import Client
-from heron.pjrt.device import Device, Memory
+from heron.pjrt.device import Device, FarDevice, Memory
 
 
 def place(args: Any) -> Memory:
@@ -52,8 +53,11 @@ def _stablehlo_versions() -> dict[str, tuple[int, ...]]:
 
 @slot("PJRT_Client_Create")
 def create(args: Any) -> None:
-    target, count = asked(read_named_values(args.create_options, args.num_options))
-    client = Client(target, count)
+    options = read_named_values(args.create_options, args.num_options)
+    target, count = asked(options)
+    index, processes = options.get("node_id", 0), options.get("num_nodes", 1)
+    counts = meet(args, index, processes, count) if processes > 1 else ()
+    client = Client(target, count, processes=counts, process_index=index)
     ending.watch()
     atexit.register(client.close)
     args.client = _give(client).address
@@ -62,7 +66,13 @@ def create(args: Any) -> None:
 def _give(client: Client) -> handles.Handle:
     topology = client.topology
     descriptions = describe(topology)
-    devices = [_give_device(d, about.address) for d, about in zip(client.devices, descriptions, strict=True)]
+    own = {d.id: d for d in client.devices}
+    everywhere = [
+        _give_device(own[n], about.address) if n in own else _give_far_device(FarDevice(client, n), about.address)
+        for n, about in zip(topology.device_ids, descriptions, strict=True)
+    ]
+    devices = [d.handle for d in client.devices]
+    all_array, all_at = handles.pointers(everywhere)
     memories = [m.handle for m in client.memories]
     name, name_at, name_size = handles.text(client.platform_name)
     version, version_at, version_size = handles.text(client.platform_version)
@@ -71,9 +81,13 @@ def _give(client: Client) -> handles.Handle:
     about = give_topology(topology, client.platform_version, descriptions)
     cell = ClientCell(
         *(name_at, name_size, version_at, version_size, client.process_index),
-        *(devices_at, len(devices), memories_at, len(memories), about.address),
+        *(devices_at, len(devices), memories_at, len(memories), about.address, all_at, len(everywhere)),
     )
-    return handles.new(client, cell, name, version, devices_array, memories_array)
+    return handles.new(client, cell, name, version, devices_array, memories_array, all_array, everywhere)
+
+
+def _give_far_device(device: FarDevice, description: int) -> int:
+    return handles.new(device, DeviceCell(description, 0, -1)).address
 
 
 def _give_device(device: Device, description: int) -> int:
@@ -120,25 +134,38 @@ def destroy(args: Any) -> None:
 
 @slot("PJRT_Client_LookupDevice")
 def lookup(args: Any) -> None:
-    args.device = handles.get(args.client).device(args.id).handle
+    handle = handles.handle(args.client)
+    everywhere = handle.keep[-1]
+    if not 0 <= args.id < len(everywhere):
+        handle.object.device(args.id)
+    args.device = everywhere[args.id]
 
 
 @slot("PJRT_Client_LookupAddressableDevice")
 def lookup_addressable(args: Any) -> None:
-    args.addressable_device = handles.get(args.client).device(args.local_hardware_id).handle
+    client: Client = handles.get(args.client)
+    args.addressable_device = client.device(client.first + args.local_hardware_id).handle
+
+
+@slot("PJRT_Device_DefaultMemory")
+def default_memory(args: Any) -> None:
+    args.memory = handles.get(args.device).default_memory.handle
 
 
 @slot("PJRT_Client_DefaultDeviceAssignment")
 def default_assignment(args: Any) -> None:
+    client: Client = handles.get(args.client)
     count = args.num_replicas * args.num_partitions
-    handles.get(args.client).device(count - 1)
+    first = client.first if count <= len(client.devices) else 0
+    if count > client.topology.count:
+        client.device(count - 1)
     assignment = (ctypes.c_int32 * min(count, args.default_assignment_size)).from_address(args.default_assignment)
-    assignment[:] = range(len(assignment))
+    assignment[:] = range(first, first + len(assignment))
 
 
 @slot("PJRT_Client_UpdateGlobalProcessInfo")
 def update_processes(args: Any) -> None:
-    del args  # one process is all there is
+    del args  # how the others are is not of interest: no program runs on their devices
 
 
 @slot("PJRT_Client_DmaMap")

@@ -83,17 +83,31 @@ _STACK_SIZE = threading.Lock()
 
 @slot("PJRT_Client_Compile")
 def compile_program(args: Any) -> None:
-    client: Client = handles.get(args.client)
+    args.executable = _compiled(handles.get(args.client), args)
+
+
+@slot("PJRT_Compile")
+def compile_for_topology(args: Any) -> None:
+    """Without a client: one of the topology's is made, on which the program may be loaded later or not at all."""
+    topology = handles.get(args.topology)
+    client = handles.get(args.client) if args.client else Client(topology.target, topology.count)
+    args.executable = _compiled(client, args)
+
+
+def _compiled(client: Client, args: Any) -> int:
     program: Any = abi.struct("PJRT_Program").from_address(args.program)
     code = handles.read_text(program.code, program.code_size)
     options = CompileOptions.parse(handles.read_text(args.compile_options, args.compile_options_size))
-    executable = on_large_stack(lambda: client.compile(code, options))
-    args.executable = give(executable)
+    return give(on_large_stack(lambda: client.compile(code, options)))
 
 
 @slot("PJRT_Client_Load")
 def load(args: Any) -> None:
-    handle = handles.handle(args.executable)
+    client, handle = handles.get(args.client), handles.handle(args.executable)
+    executable: LoadedExecutable = handle.object
+    if executable.client is not client:
+        args.loaded_executable = give(on_large_stack(lambda: client.deserialize(executable.serialize())))
+        return
     handle.references += 1
     args.loaded_executable = args.executable
 

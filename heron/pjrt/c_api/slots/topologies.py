@@ -7,6 +7,9 @@ import os
 from typing import Any
 
 from heron.errors import HeronError
+from heron.hlo.layout import layout
+from heron.hlo.shape import array, row_major
+from heron.pjrt import element_types
 from heron.pjrt.c_api import handles
 from heron.pjrt.c_api.handles import DescriptionCell, Handle, TopologyCell
 from heron.pjrt.c_api.slots import FREE, give_bytes, named_values, read_named_values, slot
@@ -34,7 +37,7 @@ def describe(topology: Topology) -> list[Handle]:
         kind, kind_at, kind_size = handles.text(topology.target)
         text, text_at, text_size = handles.text(f"{PLATFORM}:{n}")
         keep, attributes, count = named_values({"target": topology.target})
-        cell = DescriptionCell(n, 0, kind_at, kind_size, text_at, text_size, attributes, count)
+        cell = DescriptionCell(n, topology.process_of(n), kind_at, kind_size, text_at, text_size, attributes, count)
         made.append(handles.new(topology, cell, kind, text, keep))
     return made
 
@@ -85,3 +88,20 @@ def memory_kinds(args: Any) -> None:
 
 
 _KIND_IDS = handles.array(ctypes.c_int32, range(len(MEMORY_KINDS)))
+
+
+@slot("PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace")
+def canonical_shape(args: Any) -> None:
+    """The shape as every memory has it: in the layout that is given, else row-major; the bytes of a ShapeProto."""
+    from heron.hlo.proto.schema import MESSAGES
+    from heron.hlo.proto.shapes import ShapeWriter
+
+    dims = handles.read_integers(ctypes.c_int64, args.dims, args.num_dims)
+    order = handles.minor_to_major(args.layout)
+    kind = element_types.of_number(args.element_type)
+    shape = row_major(kind, *dims) if order is None else array(kind, dims, layout(order))
+    proto = MESSAGES["ShapeProto"]()
+    ShapeWriter().write(shape, proto)
+    data = proto.SerializeToString()
+    args.serialized_shape, args.serialized_shape_size = give_bytes(data), len(data)
+    args.serialized_shape_deleter = FREE
