@@ -214,6 +214,26 @@ def depends(inputs: Collection[Instruction], on: Collection[Instruction], order:
     return False
 
 
+def moves_before(group: list[Rows], around: set[Instruction]) -> set[Instruction]:
+    """What only moves whole rows of the products' operands, for nobody else: their kernels may read through it."""
+    dots = {rows.dot for rows in group}.union(*(rows.sources for rows in group))
+    found, stack = set[Instruction](), [o for dot in dots for o in dot.operands]
+    while stack:
+        o = stack.pop()
+        if o in found or o in around or not _moves_rows(o) or not has_form(o) or not _serves(o, around | found):
+            continue
+        found.add(o)
+        stack += o.operands
+    return found
+
+
+def _moves_rows(i: Instruction) -> bool:
+    """Whether an op leaves the elements of the last dimension side by side."""
+    if i.opcode == "transpose":
+        return i.dimensions[-1] == i.shape.rank - 1
+    return i.opcode in ("bitcast", "reshape") and i.shape.dims[-1:] == i.operands[0].shape.dims[-1:]
+
+
 def is_of_places(i: Instruction) -> bool:
     """Whether a value depends on places alone, as masks do: it costs nothing to compute anew."""
     seen, stack = {i}, [i]

@@ -23,6 +23,7 @@ from heron.passes.fusion.attention import (
     is_of_places,
     matrices,
     may_attend,
+    moves_before,
     parts,
     why_not,
 )
@@ -138,6 +139,8 @@ class AttentionFusion(Pass):
         group of the same form holds for this one: layers of a model are alike."""
         behind = [list(exits(rows.dot, order.numbers, self.max_instructions))[-1] for rows in group]
         around = set[Instruction]().union(*(rows.members for rows in group), *(between for _, between in behind))
+        moves = moves_before(group, around)
+        around |= moves
         part = inside_order([root for root, _ in behind], _with_places(around))
         form = known.forms.of_part(part, {i for i in around if not is_of_places(i)})
         if (before := known.found.get(form)) is not None:
@@ -147,7 +150,7 @@ class AttentionFusion(Pass):
             return split
         choices: list[_Choice] = []
         for one in split:
-            best = self._best(one, order, target, ctx)
+            best = self._best(one, moves, order, target, ctx)
             if isinstance(best, str):
                 return best
             choices.append(best)
@@ -155,7 +158,9 @@ class AttentionFusion(Pass):
         known.found[form] = _form_of(found, part)
         return found
 
-    def _best(self, part: Part, order: Order, target: Target, ctx: PassContext) -> _Choice | str:
+    def _best(
+        self, part: Part, moves: set[Instruction], order: Order, target: Target, ctx: PassContext
+    ) -> _Choice | str:
         """The quickest fusion that ends in the product, or in what follows it; why there is none."""
         online = ctx.options.allows("reassociating") and softmax_of(part.dot, part.members) is not None
         free = Freedom(steps=True, online=online, parts=ctx.options.allows("finite-only"))
@@ -164,7 +169,7 @@ class AttentionFusion(Pass):
         for root, behind in reversed(list(exits(part.dot, order.numbers, self.max_instructions))):
             if found and found[-1][0].opcode in ("bitcast", "reshape") and found[-1][0].operands[0] is root:
                 continue  # the same work
-            members = needed(root, _with_places(behind | part.members))
+            members = needed(root, _with_places(behind | part.members | moves))
             inputs = inputs_of(members)
             if len(inputs) > self.max_inputs or depends(inputs, part.gives, order.numbers):
                 continue
@@ -174,6 +179,8 @@ class AttentionFusion(Pass):
                 refused = f"'{refusal.instruction.name}': {refusal.why}"  # type: ignore[union-attr]
             else:
                 found.append((root, members, ways[0]))
+        if not found and moves:  # they may be what has no tiles
+            return self._best(part, set(), order, target, ctx)
         if not found:
             return refused or "it would have too many inputs"
         (last, most, _), clock = found[0], clock_of(target)

@@ -139,6 +139,32 @@ def _largest_error(inputs: list[np.ndarray], result: int | None, t: str) -> floa
     return largest * (4 * EPS[t] + 8 * (keys + queries + 16 * score) * EPS["f32"])
 
 
+def test_transposed_operands_are_read_through() -> None:
+    """Heads behind positions, as JAX has them: no kernel moves them first, in either direction."""
+    lines = gradient(24, 40, "bf16", "causal")
+    for n, (name, rows) in enumerate((("q", 24), ("k", 40), ("v", 40))):
+        given = f"{name} = bf16[2,{rows},16] parameter({n})"
+        assert given in lines
+        there = f"{name}0 = bf16[{rows},2,16] parameter({n})\n{name} = bf16[2,{rows},16] transpose({name}0), dimensions={{1,0,2}}"
+        lines = lines.replace(given, there)
+    module = parse(program(lines))
+    given = inputs_of(str(module), 4)
+    wanted = evaluate(module, *given)
+    ctx = PassContext(Options(triton="on"), targets.get("sm_90"))
+    ctx.run_pass(get("attention-fusion", weigh=False), module)
+    assert not any(i.opcode == "transpose" for i in module.entry.instructions)
+    for a, b in zip(evaluate(module, *given), wanted, strict=True):
+        np.testing.assert_array_equal(a, b)
+    fusion = next(i for i in module.entry.instructions if i.opcode == "fusion")
+    inputs = [given[module.entry.parameters.index(o)] for o in fusion.operands]
+    found = evaluate(alone(fusion), *inputs)
+    for a, b in zip(run_computation(fusion.calls, BlockConfig((1, 16, 16), 32, row=16), inputs), found, strict=True):
+        atol = _largest_error(
+            [np.moveaxis(x, 1, 0) if n < 3 else x for n, x in enumerate(given)], 0 if a.ndim == 3 else None, "bf16"
+        )
+        np.testing.assert_allclose(a.astype(np.float64), b.astype(np.float64), rtol=0, atol=atol)
+
+
 def test_rows_of_nothing() -> None:
     """A row without keys is no number, however it is gone through."""
     text = program(attention(16, 64, "f32", "added"))
