@@ -90,3 +90,31 @@ def test_what_is_missed_is_told_by_the_exit_code(
     outcomes = {"heron,cpu": {"a": Outcome(on_heron)}, "cpu": {"a": Outcome("passed")}}
     monkeypatch.setattr(runner, "run_file", lambda file, platforms, *_: outcomes[platforms])
     assert heron("jax-tests", tmp_path).code == code
+
+
+OF_JAX = """
+import os
+
+import jax
+from jax._src import test_util as jtu
+
+
+class SampleTest(jtu.JaxTestCase):
+    @jtu.run_on_devices("cpu")
+    def test_for_the_cpu(self):
+        [device] = jax.devices(jtu.device_under_test())
+        assert device.platform == os.environ["JAX_PLATFORMS"].split(",")[0]
+
+    @jtu.skip_on_devices("cpu")
+    def test_not_for_the_cpu(self):
+        raise AssertionError
+"""
+
+
+def test_what_is_meant_for_the_cpu_is_asked_of_heron(tmp_path: Path) -> None:
+    pytest.importorskip("absl.testing")
+    file = tmp_path / "of_jax_test.py"
+    file.write_text(OF_JAX)
+    [report] = runner.compare(runner.files_of(tmp_path), "", 1, 600, lambda _: None)
+    outcomes = [sorted(o.outcome for o in found.values()) for found in (report.heron, report.cpu)]
+    assert outcomes == [["passed", "skipped"]] * 2, report
