@@ -18,6 +18,7 @@ import numpy as np
 
 from heron import files
 from heron.errors import HeronError
+from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
 from heron.hlo.shape import Shape
 
@@ -112,10 +113,27 @@ def fit(arrays: Sequence[np.ndarray], module: Module, source: str) -> list[np.nd
 def random(module: Module, seed: int) -> list[np.ndarray]:
     """An array for each parameter: floats from 0 to 1, integers from 0 to 7, fair booleans; the same for the same seed.
 
-    Floats are positive because some parameters are variances or go into logarithms: programs should give numbers.
+    Floats are positive because some parameters are variances or go into logarithms: programs should give numbers. For
+    the same reason square matrices of floats are diagonally dominant in a program that takes a Cholesky factor.
     """
     generator = np.random.default_rng(seed)
-    return [_random(generator, shape) for _, shape in leaves(module)]
+    arrays = [_random(generator, shape) for _, shape in leaves(module)]
+    if any(map(_is_cholesky, module.instructions())):
+        for array in arrays:
+            _dominate(array)
+    return arrays
+
+
+def _is_cholesky(i: Instruction) -> bool:
+    return i.opcode == "cholesky" or "potrf" in i.attrs.get("custom_call_target", "")
+
+
+def _dominate(array: np.ndarray) -> None:
+    """Add twice the number of rows to the diagonals of square matrices: above the sum of any row or column."""
+    if array.ndim < 2 or array.shape[-1] != array.shape[-2] or array.dtype.kind not in "fc":
+        return
+    rows = np.arange(array.shape[-1])
+    array[..., rows, rows] += array.dtype.type(2 * len(rows))
 
 
 def _random(generator: np.random.Generator, shape: Shape) -> np.ndarray:

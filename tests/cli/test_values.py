@@ -168,3 +168,17 @@ def test_missing_number(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", in0=np.zeros(2), in2=np.zeros(2))
     with pytest.raises(HeronError, match="no in1"):
         values.read(str(tmp_path / "x.npz"))
+
+
+def test_random_matrices_of_a_program_with_cholesky_have_factors() -> None:
+    text = """HloModule m
+ENTRY e {
+  x = f32[3,5,5] parameter(0)
+  y = f32[5,2] parameter(1)
+  c = f32[3,5,5] cholesky(x), lower=true
+  ROOT r = (f32[3,5,5], f32[5,2]) tuple(c, y)
+}
+"""
+    x, y = values.random(parse(text), 0)
+    np.linalg.cholesky((x + x.swapaxes(1, 2)) / 2)
+    assert float(y.max()) < 1
