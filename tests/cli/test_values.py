@@ -179,6 +179,6 @@ ENTRY e {
   ROOT r = (f32[3,5,5], f32[5,2]) tuple(c, y)
 }
 """
-    x, y = values.random(parse(text), 0)
+    x, y = values.random(heron.parse(text), 0)
     np.linalg.cholesky((x + x.swapaxes(1, 2)) / 2)
     assert float(y.max()) < 1
