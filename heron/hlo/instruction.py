@@ -129,15 +129,19 @@ class Instruction(Operators):
         """Whether the instruction, or anything it calls, must not be removed."""
         if self.op.has_side_effect or self.attrs.get("custom_call_has_side_effect"):
             return True
+        if not self.op.calling:
+            return False
         work = self.called
         seen = set(work)
         while work:  # no recursion: chains of calls may be long
             for i in work.pop()._instructions:
-                if i.op.has_side_effect or i.attrs.get("custom_call_has_side_effect"):
+                op = i.op
+                if op.has_side_effect or i.attrs.get("custom_call_has_side_effect"):
                     return True
-                fresh = [c for c in i.called if c not in seen]
-                seen.update(fresh)
-                work.extend(fresh)
+                if op.calling:
+                    fresh = [c for c in i.called if c not in seen]
+                    seen.update(fresh)
+                    work.extend(fresh)
         return False
 
     @property
@@ -226,6 +230,8 @@ class Instruction(Operators):
 
     def drop_control_edges(self) -> None:
         """Cut all control edges; orders between the two sides stay."""
+        if not (self.control_predecessors or self.control_successors):
+            return
         for before in self.control_predecessors:
             before.control_successors.remove(self)
             for after in self.control_successors:

@@ -268,8 +268,9 @@ class Module:
         c.name = self._computation_names.take(c.name)
         c.module = self
         self._computations[c] = None
+        take = self._names.take
         for i in c.instructions:
-            i.name = self.unique_name(i.name)
+            i.name = take(i.name)
         if entry:
             self.entry = c
         return c

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from math import prod
 
 from heron.analysis.cost.work import first_array
@@ -29,18 +29,24 @@ def evaluations(c: Computation, keeps: bool = False) -> dict[Instruction, float]
     return counts
 
 
-def evaluations_of(i: Instruction, counts: Mapping[Instruction, float], keeps: bool = False) -> float:
+def evaluations_of(
+    i: Instruction,
+    counts: Mapping[Instruction, float],
+    keeps: bool = False,
+    users: Iterable[Instruction] | None = None,
+) -> float:
     """How many elements of `i` its users compute, given how many elements of each user are computed (`counts`).
 
-    Users that read it at their own index share one computation; each other way of reading adds its own.
+    Users that read it at their own index share one computation; each other way of reading adds its own. ``users``:
+    those of its users that have counts, for who knows them.
     """
     own = other = 0.0
-    for user in i.users:
+    for user in i.users if users is None else users:
         n = counts.get(user)
         if n is None:
             continue
         if in_place(user, i, n, keeps):
-            own = max(own, n * reads(user, user.operands.index(i)))
+            own = max(own, n if user.op.is_elementwise else n * reads(user, user.operands.index(i)))
         else:
             other += n * sum(reads(user, k) for k, o in enumerate(user.operands) if o is i)
     total = own + other

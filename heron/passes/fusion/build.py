@@ -78,13 +78,13 @@ def inside_order(roots: Sequence[Instruction], members: Collection[Instruction])
     stack = list(reversed(roots))
     while stack:
         i = stack[-1]
-        if i in done:
-            stack.pop()
-            continue
-        waiting = [o for o in i.operands if o in members and o not in done]
-        if waiting:
-            stack.extend(reversed(waiting))
-        else:
-            stack.pop()
+        if i not in done:
+            before = len(stack)
+            for o in reversed(i.operands):
+                if o in members and o not in done:
+                    stack.append(o)
+            if len(stack) > before:
+                continue
             done[i] = None
+        stack.pop()
     return list(done)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from heron.analysis.cost.reuse import evaluations_of
@@ -37,6 +38,6 @@ class Group:
             if operand not in self.evaluations:
                 self.inputs[operand] = None
 
-    def evaluations_of(self, i: Instruction) -> float:
-        """How many elements of `i` the members that use it would compute, were it inside."""
-        return evaluations_of(i, self.evaluations)
+    def evaluations_of(self, i: Instruction, users: Iterable[Instruction]) -> float:
+        """How many elements of `i` the members that use it, `users`, would compute, were it inside."""
+        return evaluations_of(i, self.evaluations, users=users)

@@ -41,6 +41,7 @@ class Planner:
         self.machine, self.limits, self.tell = machine, limits, tell
         self.groups: dict[Instruction, Group] = {}
         self._inside: dict[Instruction, list[Group]] = {}
+        self._takes: set[Instruction] = set()  # roots of kernels that may compute their operands
         self._old: dict[Instruction, set[Instruction]] = {}
 
     def plan(self, c: Computation) -> list[Group]:
@@ -54,7 +55,12 @@ class Planner:
         fused_everywhere = False
         if is_producer(i) and (i.users or is_root):
             fused_everywhere = self._try(i, is_root)
-        if not fused_everywhere and (is_emitted(i) or is_consumer(i)):
+        if fused_everywhere:
+            return
+        takes = is_consumer(i)
+        if takes:
+            self._takes.add(i)
+        if takes or is_emitted(i):
             self.groups[i] = Group.of(i)
 
     def _reads_old(self, root: Instruction) -> set[Instruction]:
@@ -65,9 +71,10 @@ class Planner:
             known = self._old[root] = _depending(root, overwritten) if overwritten else set()
         return known
 
-    def _readers(self, i: Instruction) -> tuple[list[Group], Instruction | None]:
-        """The kernels that read `i` and could compute it, and a reader that needs it in memory, if any."""
-        groups: dict[Group, None] = {}
+    def _readers(self, i: Instruction) -> tuple[dict[Group, list[Instruction]], Instruction | None]:
+        """The kernels that could compute `i`, each with its members that read it, and a reader that needs it in
+        memory, if any."""
+        groups: dict[Group, list[Instruction]] = {}
         refused: dict[Group, Instruction] = {}
         in_memory: Instruction | None = None
         for user in i.users:
@@ -76,18 +83,18 @@ class Planner:
             if not inside_of and own is None:
                 in_memory = user
             for group in inside_of:
-                groups[group] = None
+                groups.setdefault(group, []).append(user)
             if own is None:
                 continue
-            takes = all(accepts(user, n) for n, o in enumerate(user.operands) if o is i)
-            if takes and (is_consumer(user) or stays_alone(user) and i.opcode in ("constant", "broadcast", "iota")):
-                groups[own] = None
+            takes = user.op.is_elementwise or all(accepts(user, n) for n, o in enumerate(user.operands) if o is i)
+            if takes and (user in self._takes or stays_alone(user) and i.opcode in ("constant", "broadcast", "iota")):
+                groups.setdefault(own, []).append(user)
             else:
                 refused[own] = user
         for group, user in refused.items():
             groups.pop(group, None)
             in_memory = user
-        return list(groups), in_memory
+        return groups, in_memory
 
     def _try(self, i: Instruction, is_root: bool) -> bool:
         """Fuse `i` where it pays; true when nobody needs it in memory any more."""
@@ -96,39 +103,39 @@ class Planner:
             if in_memory is not None and i.opcode != "constant":
                 self._tell_needed(i, in_memory)
             return False
+        counts = [(g, g.evaluations_of(i, members)) for g, members in groups.items()]
         if is_root or in_memory is not None:
-            self._into_some(i, groups, in_memory)
+            self._into_some(i, counts, in_memory)
             return False
-        counts = [(g, g.evaluations_of(i)) for g in groups]
         for group, count in counts:
             why_not = self._forbidden(i, group, count)
             if why_not:
                 self.tell(False, why_not, i, group.root.name, None, None)
-                self._into_some(i, [g for g in groups if g is not group], group.root)
+                self._into_some(i, [x for x in counts if x[0] is not group], group.root)
                 return False
-        before = separate(self.machine, i, groups)
-        after = sum(inside(self.machine, i, g, n) for g, n in counts)
-        names = ", ".join(g.root.name for g in groups)
+        before = separate(self.machine, i, len(counts))
+        after = sum(inside(self.machine, i, counts))
+        names = ", ".join([g.root.name for g in groups])
         if after > before and not made_of_nothing(i):
             times = sum(n for _, n in counts) / max(1, i.shape.num_elements)
             self.tell(False, f"would be computed {times:.3g} times per element", i, names, before, after)
-            self._into_some(i, groups, None)
+            self._into_some(i, counts, None)
             return False
         for group, count in counts:
             group.add(i, count)
-        self._inside[i] = groups
+        self._inside[i] = list(groups)
         why = "its only reader" if len(groups) == 1 else f"all {len(groups)} readers compute it themselves"
         if after > before:
             why += ": it reads no memory"
         self.tell(True, why, i, names, before, after)
         return True
 
-    def _into_some(self, i: Instruction, groups: list[Group], needs: Instruction | None) -> None:
-        """`i` stays in memory: still compute it anew where that is cheaper than reading it."""
+    def _into_some(self, i: Instruction, counts: list[tuple[Group, float]], needs: Instruction | None) -> None:
+        """`i` stays in memory: still compute it anew where that is cheaper than reading it. ``counts``: how often each
+        kernel would compute it."""
         taken: list[Group] = []
-        for group in groups:
-            count = group.evaluations_of(i)
-            cost, reading = inside(self.machine, i, group, count), float(i.shape.byte_size)
+        reading = float(i.shape.byte_size)
+        for (group, count), cost in zip(counts, inside(self.machine, i, counts), strict=True):
             if cost * 2 <= reading and not self._forbidden(i, group, count) or i.opcode == "constant":
                 group.add(i, count)
                 taken.append(group)
@@ -136,7 +143,7 @@ class Planner:
                     self.tell(True, "cheaper to compute than to read", i, group.root.name, reading, cost)
         if taken:
             self._inside[i] = taken
-        if needs is not None and len(taken) < len(groups):
+        if needs is not None and len(taken) < len(counts):
             self._tell_needed(i, needs)
 
     def _tell_needed(self, i: Instruction, needs: Instruction) -> None:
@@ -146,9 +153,10 @@ class Planner:
         """A reason that rules the pair out whatever it costs, or an empty text."""
         if len(group.evaluations) >= self.limits.instructions:
             return f"the kernel has {len(group.evaluations)} instructions already"
-        new = sum(o not in group and o not in group.inputs for o in dict.fromkeys(i.operands))
-        if len(group.inputs) - 1 + new > self.limits.inputs:
-            return f"the kernel would have more than {self.limits.inputs} inputs"
+        if len(group.inputs) - 1 + len(i.operands) > self.limits.inputs:  # if all of them are new
+            new = sum(o not in group and o not in group.inputs for o in dict.fromkeys(i.operands))
+            if len(group.inputs) - 1 + new > self.limits.inputs:
+                return f"the kernel would have more than {self.limits.inputs} inputs"
         if count > self.limits.recomputation * max(1, i.shape.num_elements) and i.opcode not in ("broadcast", "iota"):
             if i.shape.num_elements > 1 and element_flops(i) > 0:
                 return "most of it would be computed over and over"

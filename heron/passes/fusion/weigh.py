@@ -3,7 +3,7 @@ balance of flops and bandwidth)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from heron.analysis.cost import element_flops
@@ -25,27 +25,39 @@ class Machine:
 MACHINES = {"cpu": Machine(6.0, 49_152.0), "gpu": Machine(12.0, 6_000_000.0, 16 << 20)}
 
 
-def separate(machine: Machine, i: Instruction, groups: Sequence[Group]) -> float:
-    """Cost of `i` as a kernel of its own that all `groups` read."""
+def separate(machine: Machine, i: Instruction, readers: int) -> float:
+    """Cost of `i` as a kernel of its own that so many others read."""
     work = element_flops(i) * i.shape.num_elements / machine.flops_per_byte
-    return machine.launch_bytes + _inputs(i, 1.0, None, machine) + i.shape.byte_size * (1 + len(groups)) + work
+    read = _inputs(i, dict.fromkeys(i.operands), 1.0, machine)
+    return machine.launch_bytes + read + i.shape.byte_size * (1 + readers) + work
 
 
-def inside(machine: Machine, i: Instruction, group: Group, evaluations: float) -> float:
-    """What `group` costs more when it computes `i` itself, `evaluations` times."""
-    again = evaluations / max(1, i.shape.num_elements)
-    return _inputs(i, again, group, machine) + element_flops(i) * evaluations / machine.flops_per_byte
+def inside(machine: Machine, i: Instruction, counts: Iterable[tuple[Group, float]]) -> list[float]:
+    """What each group costs more when it computes `i` itself, as many times as is said with it."""
+    size, flops, operands = max(1, i.shape.num_elements), element_flops(i), dict.fromkeys(i.operands)
+    found: list[float] = []
+    for group, evaluations in counts:
+        again = evaluations / size
+        if again > 1.0:
+            read = _inputs(i, operands, again, machine)
+        else:  # not what the group has anyhow
+            has, reads = group.evaluations, group.inputs
+            new = [o for o in operands if o not in has and o not in reads]
+            read = _inputs(i, new, again, machine) if new else 0.0
+        found.append(read + flops * evaluations / machine.flops_per_byte)
+    return found
 
 
-def _inputs(i: Instruction, again: float, group: Group | None, machine: Machine) -> float:
-    """Bytes of operands to read `again` times, without those the group reads anyhow."""
-    total = 0.0
-    for operand in dict.fromkeys(i.operands):
+def _inputs(i: Instruction, operands: Iterable[Instruction], again: float, machine: Machine) -> float:
+    """Bytes to read for some operands of `i`, when it is computed `again` times."""
+    if i.opcode == "broadcast":
+        return float(sum(o.shape.byte_size for o in operands))
+    total, is_part = 0.0, i.opcode in ("slice", "dynamic-slice", "gather")
+    for operand in operands:
         size = operand.shape.byte_size
-        if group is not None and (operand in group or operand in group.inputs) and again <= 1.0:
-            continue
-        if i.opcode in ("slice", "dynamic-slice", "gather"):
+        if is_part:
             size = min(size, i.shape.byte_size)
-        times = again if size > machine.cache_bytes else min(again, 1.0) + max(0.0, again - 1.0) * 0.1
-        total += size * max(1.0, times) if i.opcode != "broadcast" else size
+        if again > 1.0:
+            size *= again if size > machine.cache_bytes else 1.0 + (again - 1.0) * 0.1
+        total += size
     return total
