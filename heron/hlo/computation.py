@@ -74,6 +74,10 @@ class Computation:
         for start in self._instructions:
             if start in done:
                 continue
+            if not start.control_predecessors and done.issuperset(start.operands):  # as in most orders of insertion
+                done.add(start)
+                order.append(start)
+                continue
             stack = [start]
             active: set[Instruction] = set()
             while stack:

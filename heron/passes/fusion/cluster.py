@@ -12,22 +12,26 @@ from heron.hlo.instruction import Instruction
 
 @dataclass(slots=True, eq=False)
 class Cluster:
-    """Kernels (fusions or single ops) in order of execution."""
+    """Kernels (fusions or single ops) in order of execution, what they read that none of them computes, and the bytes
+    of both."""
 
     nodes: list[Instruction]
     instructions: int
     inputs: dict[Instruction, None] = field(default_factory=dict)
+    bytes: int = 0
 
 
 class Clusters:
-    """All kernels of a computation, each at first a cluster of its own; `join` keeps the graph of clusters acyclic."""
+    """Kernels of a computation, without control edges, each at first a cluster of its own; `join` keeps the graph of
+    clusters acyclic."""
 
     def __init__(self, computation: Computation, nodes: Iterable[Instruction]) -> None:
         self.reach = Reachability(computation)
         self.of: dict[Instruction, Cluster] = {}
         for i in nodes:
             size = len(i.attrs["calls"]) if i.opcode == "fusion" else 1
-            self.of[i] = Cluster([i], size, dict.fromkeys(map(source, i.operands)))
+            inputs = dict.fromkeys(map(source, i.operands))
+            self.of[i] = Cluster([i], size, inputs, bytes_of((i, *inputs)))
 
     def clusters(self) -> list[Cluster]:
         return list(dict.fromkeys(self.of.values()))
@@ -40,12 +44,7 @@ class Clusters:
             one, two, a = two, one, b
         elif not reach.reaches(a, b):
             return False
-        inside = {*one.nodes, *two.nodes}
-        for node in two.nodes:
-            for before in node.walk_operands():
-                if source(before) not in inside and reach.reaches(a, before):
-                    return True
-        return False
+        return any(self.of.get(i) is not one and reach.reaches(a, i) for i in two.inputs)
 
     def join(self, a: Instruction, b: Instruction) -> None:
         """Make one cluster of those of `a` and `b`."""
@@ -58,6 +57,7 @@ class Clusters:
         one.inputs |= two.inputs
         inside = set(one.nodes)
         one.inputs = {i: None for i in one.inputs if i not in inside}
+        one.bytes = bytes_of(one.nodes) + bytes_of(one.inputs)
         for node in two.nodes:
             self.of[node] = one
 
@@ -80,4 +80,8 @@ def uses(i: Instruction) -> list[Instruction]:
 
 def bytes_of(instructions: Iterable[Instruction]) -> int:
     """Bytes of all their arrays."""
-    return sum(s.byte_size for i in instructions for _, s in i.shape.leaves())
+    total = 0
+    for i in instructions:
+        shape = i.shape
+        total += sum(s.byte_size for _, s in shape.leaves()) if shape.is_tuple else shape.byte_size
+    return total

@@ -18,6 +18,7 @@ def join_kernels(nodes: list[Instruction]) -> Instruction:
     home = nodes[0].parent
     assert home is not None and home.module is not None
     body = Computation("fused_outputs")
+    given: list[Instruction] = []
     operands: dict[Instruction, Instruction] = {}
     computed: dict[tuple[Instruction, ShapeIndex], Instruction] = {}
 
@@ -29,7 +30,8 @@ def join_kernels(nodes: list[Instruction]) -> Instruction:
         if o.opcode == "constant" and o.shape.is_scalar and o not in operands:
             operands[o] = body.attach(o.clone())
         if o not in operands:
-            operands[o] = body.add_parameter(sum(x.opcode == "parameter" for x in operands.values()), o.shape)
+            operands[o] = body.add_parameter(len(given), o.shape)
+            given.append(o)
         return operands[o]
 
     for node in nodes:
@@ -45,7 +47,6 @@ def join_kernels(nodes: list[Instruction]) -> Instruction:
     home.module.add_computation(body)
     main = hero_of(roots)
     kind = "kInput" if main.opcode in ("reduce", "scatter") else "kLoop"
-    given = [o for o, inner in operands.items() if inner.opcode == "parameter"]
     name = f"{'input' if kind == 'kInput' else 'loop'}_{main.opcode}_fusion".replace("-", "_")
     fusion = home.add("fusion", given, body.root.shape, name, kind=kind, calls=body)
     fusion.metadata = nodes[0].metadata

@@ -113,23 +113,19 @@ class _Joiner:
         walk = together(self.walk(one), self.walk(two))
         if walk is None:
             return False
-        before = sum(bytes_of(x.inputs) + bytes_of(x.nodes) for x in (one, two))
-        saved = bytes_of(one.inputs.keys() & two.inputs.keys())
+        before = after = one.bytes + two.bytes
         why_not = self._against(a, b, one, two, walk)
         if not why_not:
+            after -= bytes_of(one.inputs.keys() & two.inputs.keys())
             self.clusters.join(a, b)
-        self.ctx.decide(
-            not why_not,
-            why_not or why,
-            subject=a.name,
-            object=b.name,
-            cost_before=before,
-            cost_after=before if why_not else before - saved,
-        )
-        return not why_not
+        ok, why = not why_not, why_not or why
+        self.ctx.decide(ok, why, subject=a.name, object=b.name, cost_before=before, cost_after=after)
+        return ok
 
     def walk(self, cluster: Cluster) -> Walk:
         """The walk of a cluster: that of its reductions if it has any."""
+        if len(cluster.nodes) == 1:
+            return self.walks[cluster.nodes[0]]
         walks = [self.walks[i] for i in cluster.nodes]
         return next((w for w in walks if w.reduced), walks[0])
 
@@ -142,7 +138,9 @@ class _Joiner:
             return "a concatenation has a loop for each operand, a reduction has one"
         if walk.reduced and not self._has_form(one, two, walk):
             return "the reductions and the loops do not fit into one walk"
-        inputs = len(one.inputs.keys() | two.inputs.keys()) + len(one.nodes) + len(two.nodes)
+        inputs = len(one.inputs) + len(two.inputs) + len(one.nodes) + len(two.nodes)
+        if inputs > self.limits.max_inputs:  # unless both read the same
+            inputs -= len(one.inputs.keys() & two.inputs.keys())
         if inputs > self.limits.max_inputs:
             return f"the kernel would have {inputs} inputs and outputs, more than {self.limits.max_inputs}"
         if one.instructions + two.instructions > self.limits.max_instructions:

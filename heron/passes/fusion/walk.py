@@ -86,11 +86,13 @@ def together(one: Walk, two: Walk) -> Walk | None:
 
 def computed_again(one: Cluster, two: Cluster, walks: dict[Instruction, Walk]) -> Instruction | None:
     """A kernel of one cluster that a kernel of the other reads otherwise than each element once, where it is made."""
-    for readers, read in ((one.nodes, two.nodes), (two.nodes, one.nodes)):
-        for reader in readers:
+    for readers, read in ((one, two), (two, one)):
+        if readers.inputs.keys().isdisjoint(read.nodes):
+            continue
+        for reader in readers.nodes:
             for o in reader.operands:
                 made = source(o)
-                if made in read and not _in_step(reader, made, walks):
+                if made in read.nodes and not _in_step(reader, made, walks):
                     return made
     return None
 
@@ -127,8 +129,15 @@ def _same_place(i: Instruction, start: Instruction) -> bool:
     return i.op.is_elementwise and i.shape.num_elements == start.shape.num_elements
 
 
+def _sums(fusion: Instruction) -> bool:
+    """Whether a fusion that may be joined has a reduction among its outputs."""
+    root = fusion.fused_root
+    roots = root.operands if root.opcode == "tuple" else [root]
+    return any(source(r).opcode == "reduce" for r in roots) and any(r.opcode == "reduce" for r in outputs_of(fusion))
+
+
 def _used_in_step(user: Instruction, parameter: Instruction) -> bool:
-    if not any(r.opcode == "reduce" for r in outputs_of(user)):
+    if not _sums(user):
         return used_in_step(parameter) is not None
     work, seen = [parameter], {parameter}
     while work:
