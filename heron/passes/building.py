@@ -130,7 +130,11 @@ def applied(module: Module, opcode: str, element_type: ElementType) -> Computati
 
 def is_static(i: Instruction) -> bool:
     """Whether neither `i` nor an operand has a dynamic dimension."""
-    return not any(d for x in (i, *i.operands) for _, s in x.shape.leaves() for d in s.dynamic)
+    for x in (i, *i.operands):
+        shape = x.shape
+        if shape.dynamic or shape.is_tuple and any(s.dynamic for _, s in shape.leaves()):
+            return False
+    return True
 
 
 def same_type(a: Instruction, b: Instruction) -> bool:

@@ -81,9 +81,10 @@ def plans(
     precision: Precision = "tf32x3" if free.parts else "ieee"
     work = work_of(tiling, passes_of(tiling) if len(steps) > 1 else {})
     found: list[Plan] = []
+    block_k = _step(tiling)
     for sizes in _sizes(tiling, *roles):
         for row in steps:
-            config = BlockConfig(sizes, row=row, online=free.online and row > 0, precision=precision)
+            config = BlockConfig(sizes, block_k, row=row, online=free.online and row > 0, precision=precision)
             plan = _plan(tiling, work, config, target)
             found += [plan] if plan is not None else []
     if found and beside:
@@ -181,12 +182,14 @@ def _up_to(size: int) -> list[int]:
 
 
 def _plan(tiling: Tiling, work: Work, config: BlockConfig, target: Target, given: bool = False) -> Plan | None:
-    """The config with the rest filled in, unless it is ``given``, and its seconds; None when a program has no room."""
+    """The config with warps and stages filled in, unless it is ``given``, and its seconds; None when a program has no
+    room."""
     tiles, row = config.tiles, config.row
     programs = prod(-(-n // t) for n, t in zip(tiling.root.shape.dims, tiles, strict=True))
     if not given:
         warps = 8 if prod(tiles) >= 128 * 128 or row and prod(tiles) >= 128 * 64 else 4
-        config = replace(config, block_k=32 if prod(tiles) > 128 * 128 else _step(tiling), warps=warps, stages=4)
+        block_k = 32 if prod(tiles) > 128 * 128 else config.block_k
+        config = replace(config, block_k=block_k, warps=warps, stages=4)
     cut = Cut(
         _all_sizes(tiling, config), tuple(v.size for v in tiling.variables), len(tiles), bool(row and not config.online)
     )
@@ -216,7 +219,9 @@ def _plan(tiling: Tiling, work: Work, config: BlockConfig, target: Target, given
     seconds = turns * (matrix + flops / (target.flops_of("f32") / target.cores) / min(turns, BESIDE))
     clock = clock_of(target)
     memory = _memory(tiling.root, work, cut, programs, clock)
-    return Plan(replace(config, stages=stages), programs, clock.launch + max(seconds, memory), memory)
+    if stages != config.stages:
+        config = replace(config, stages=stages)
+    return Plan(config, programs, clock.launch + max(seconds, memory), memory)
 
 
 def variants(plan: Plan, tiling: Tiling, target: Target) -> list[Plan]:

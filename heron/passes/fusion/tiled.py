@@ -41,6 +41,8 @@ _TYPES = frozenset({
     types.PRED, types.S8, types.S16, types.S32, types.S64, types.U8, types.U16, types.U32, types.U64, types.F16,
     types.BF16, types.F32, types.F64,
 })  # fmt: skip
+#: and those that ops on tiles may read
+_READ_TYPES = _TYPES | PRODUCTS.keys()
 #: elementwise ops with no form on tiles
 _SCALAR_ONLY = frozenset({
     "complex", "real", "imag", "count-leading-zeros", "popcnt", "mulhi", "stochastic-convert", "bitcast-convert",
@@ -178,11 +180,11 @@ def has_form(i: Instruction) -> bool:
     """Whether an op can be done on tiles."""
     if not i.shape.is_array or i.control_predecessors or i.control_successors or i.extras and stays_alone(i):
         return False
-    if not is_static(i) or not _is_row_major(i) or i.op.has_side_effect:
+    if i.shape.element_type not in _TYPES or not is_static(i) or not _is_row_major(i) or i.op.has_side_effect:
         return False
-    known = all(x.shape.is_array and x.shape.element_type in _TYPES | PRODUCTS.keys() for x in (i, *i.operands))
-    if not known or i.shape.element_type not in _TYPES:
-        return False
+    for o in i.operands:
+        if not o.shape.is_array or o.shape.element_type not in _READ_TYPES:
+            return False
     if i.opcode in MOVES or i.opcode in ("broadcast", "iota", "concatenate"):
         return all(_is_row_major(o) for o in i.operands)
     if i.opcode == "power" and i.shape.element_type.is_integer:
