@@ -17,7 +17,7 @@ from heron.backends import compile
 from heron.cli import values
 from heron.hlo.evaluator import evaluate
 from heron.runtime import memory, recycle
-from heron.runtime.cpu import blas
+from heron.runtime.cpu import blas, blas_threads
 from heron.runtime.library import lapack
 from tests.support import program
 
@@ -42,7 +42,14 @@ def without_scipy(monkeypatch: pytest.MonkeyPatch) -> Any:
         return real(name, *rest)
 
     monkeypatch.setattr(importlib, "import_module", fail)
-    remembered = (blas._routines, blas.why_not, blas.address, lapack._routine)
+    remembered = (
+        blas._routines,
+        blas.why_not,
+        blas.address,
+        blas.lapack_address,
+        blas_threads._functions,
+        lapack._routine,
+    )
     for cached in remembered:
         cached.cache_clear()
     yield

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,7 +49,7 @@ def compile_block(text: str, name: str, config: BlockConfig, sm: str) -> BlockCo
     target = GPUTarget("cuda", int(sm.removeprefix("sm_").rstrip("af")), 32)
     with tempfile.TemporaryDirectory(prefix="heron-") as folder:
         path = Path(folder) / f"{name}.ttir"
-        path.write_text(text)
+        path.write_text(spelled(text, versions()))
         try:
             made: Any = triton.compile(str(path), target=target, options=options)
         except Exception as error:  # MLIR's refusals come as exceptions of many kinds
@@ -59,6 +60,13 @@ def compile_block(text: str, name: str, config: BlockConfig, sm: str) -> BlockCo
     if facts.profile_scratch_size or scratch and not config.tma:
         raise HeronError("GEN016", f"block kernel '{name}' wants scratch memory", why="only descriptors are given it")
     return BlockCode(name, made.asm["ptx"], made.asm["cubin"], facts.num_warps, facts.shared, scratch=scratch)
+
+
+def spelled(text: str, version: str) -> str:
+    """A block kernel's text as a version of Triton reads it: from 3.8 on, descriptors are of sizes, not of a tensor."""
+    if tuple(map(int, version.split(".")[:2])) < (3, 8):
+        return text
+    return re.sub(r"<tensor<([^<>]*)>>", r"<\1>", text)
 
 
 def versions() -> str:
