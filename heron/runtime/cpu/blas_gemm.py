@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _SHARED, _PORTION = 1 << 19, 1 << 18
 #: blocks of a matrix at most, and how many rows or columns they are multiples of: BLAS copies all of the other operand
 #: for each, which is little beside what it multiplies with them
-_BLOCKS, _LINES = 8, 32
+_BLOCKS, _LINES = 4, 32
 
 
 def write_blas_gemm(w: ProgramWriter, t: GemmThunk) -> None:
