@@ -19,11 +19,12 @@ def install() -> None:
 
 def _wrong(overrides: dict[str, Any]) -> str | None:
     """What JAX's CPU says of the options, where it has something to say."""
-    return _said(tuple(sorted((n, v) for n, v in overrides.items() if n != _FOLDER)))
+    return _said(tuple(sorted((n, type(v).__name__, v) for n, v in overrides.items() if n != _FOLDER)))
 
 
 @functools.lru_cache(maxsize=256)
-def _said(overrides: tuple[tuple[str, Any], ...]) -> str | None:
+def _said(overrides: tuple[tuple[str, str, Any], ...]) -> str | None:
+    """By name, type and value: 1 equals True, but is refused where that is right."""
     try:
         from jax._src import xla_bridge
         from jaxlib import xla_client
@@ -31,7 +32,7 @@ def _said(overrides: tuple[tuple[str, Any], ...]) -> str | None:
         cpu = xla_bridge._backends["cpu"]
         devices = xla_client.DeviceList((cpu.devices()[0],))
         options = xla_client.CompileOptions()
-        options.env_option_overrides = list(overrides)
+        options.env_option_overrides = [(name, value) for name, _, value in overrides]
     except (ImportError, AttributeError, KeyError, TypeError):
         return None  # nobody to ask
     try:

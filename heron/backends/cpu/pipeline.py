@@ -119,7 +119,7 @@ def fuse() -> Pipeline:
             get("normalization-fusion"),
             get("dce"),
             # what kernels that were joined both compute
-            get("cse"),
+            get("cse", layout_sensitive=True, inside=True),
             get("fusion-wrapper"),
             get("dce"),
             # a product with what is around it, now that this is one kernel

@@ -23,7 +23,8 @@ class Cse(Pass):
 
     Same op, same operands (in either order where the op commutes), same attributes; constants by their bits, called
     computations by what they do. Layouts are ignored unless ``layout_sensitive``. Instructions with side effects,
-    random ones and those ordered by control edges stay apart.
+    random ones and those ordered by control edges stay apart. With ``inside``, only what kernels compute is merged: no
+    array in memory is needed for longer.
 
     a = f32[4] add(f32[4] x, f32[4] y)
     b = f32[4] add(y, x)
@@ -35,12 +36,15 @@ class Cse(Pass):
 
     name = "cse"
     layout_sensitive: bool = False
+    inside: bool = False
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
         forms = Forms()
+        kernels = module.fusion_computations() if self.inside else set()
         for c in module.computations:
-            changed |= self._merge(c, forms)
+            if not self.inside or c in kernels:
+                changed |= self._merge(c, forms)
         return changed
 
     def _merge(self, c: Computation, forms: Forms) -> bool:

@@ -87,7 +87,7 @@ def donated(name: str, small: bool = True) -> Module:
 
 
 @pytest.mark.parametrize(
-    ("name", "percent"), [("resnet_block_grad", 95), ("flax_cnn_grad", 80), ("gpt2_train_step", 80)]
+    ("name", "percent"), [("resnet_block_grad", 95), ("flax_cnn_grad", 80), ("gpt2_train_step", 70)]
 )
 def test_programs_give_the_same_bits_in_less_memory(name: str, percent: int) -> None:
     module = donated(name)
