@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from functools import cache
 from typing import Any
+
+from heron.once import once
 
 
 def reset() -> None:
@@ -16,7 +17,7 @@ def reset() -> None:
         function(default)
 
 
-@cache
+@once
 def _function() -> tuple[Any, Any]:
     """C's `fesetenv` and its default environment; None where the C library has none by that name."""
     library = ctypes.CDLL(None)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-from functools import cache
 from typing import Any
 
 from heron.errors import HeronError
+from heron.once import once
 from heron.pjrt.device import PLATFORM
 from heron.runtime.library import ffi
 
@@ -45,7 +45,7 @@ def _of_cpu(name: str) -> int | None:
     return _address(found)
 
 
-@cache
+@once
 def _look_lapack_up() -> None:
     """jaxlib's handlers call the LAPACK that SciPy ships."""
     from jaxlib import lapack

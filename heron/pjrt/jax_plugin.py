@@ -6,11 +6,11 @@
 
 from __future__ import annotations
 
-import functools
 import os
 from typing import Any
 
 from heron.errors import HeronError
+from heron.once import once
 from heron.pjrt.device import PLATFORM
 
 #: below JAX's own CPU: whoever wants heron says so
@@ -71,7 +71,7 @@ def _register() -> None:
     )
 
 
-@functools.cache
+@once
 def _loaded() -> Any:
     """The C interface, known to jaxlib. Raises PJRT021 when jaxlib will not have it."""
     from jaxlib import xla_client
@@ -103,7 +103,7 @@ def _misfit(error: Exception) -> HeronError:
     )
 
 
-@functools.cache
+@once
 def _watch_forks() -> None:
     """Let a forked child say that it cannot compile: jaxlib hands programs to threads, which stay in the parent, and
     would wait for ever."""

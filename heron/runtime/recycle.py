@@ -15,13 +15,13 @@ import ctypes
 import os
 import platform
 from collections.abc import Callable
-from functools import cache
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from heron.errors import HeronError
+from heron.once import once
 from heron.runtime import numpy_api
 
 #: bytes from which on an array is worth it
@@ -93,7 +93,7 @@ class _Handler(ctypes.Structure):
     ]
 
 
-@cache
+@once
 def _handler_swap() -> Callable[[Any], Any] | None:
     """``PyDataMem_SetHandler``: sets the allocator of the calling context, gives the one before. None: not here."""
     if platform.system() != "Linux":
@@ -102,7 +102,7 @@ def _handler_swap() -> Callable[[Any], Any] | None:
     return ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(address) if address else None
 
 
-@cache
+@once
 def _handler() -> Any:
     """The allocator as the capsule NumPy wants."""
     from heron.codegen.llvm.jit import Jit
@@ -122,7 +122,7 @@ _CAPSULE = b"mem_handler"
 _FUNCTIONS = ("new", "new_zero", "resize", "free")
 
 
-@cache
+@once
 def _state() -> Any:
     """i64 in use, i64 bytes kept, i64 next place, then (address, size) of the blocks kept."""
     return (ctypes.c_int64 * (3 + 2 * _BLOCKS))()

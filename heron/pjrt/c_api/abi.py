@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import ctypes
 import json
-from functools import cache
 from pathlib import Path
 from typing import Any
+
+from heron.once import once
 
 _SCALARS: dict[str, Any] = {
     "ptr": ctypes.c_uint64,
@@ -22,26 +23,26 @@ _SCALARS: dict[str, Any] = {
 }
 
 
-@cache
+@once
 def table() -> dict[str, Any]:
     """Version, enumerations, functions in order and structures."""
     return json.loads((Path(__file__).parent / "abi_0_112.json").read_text())
 
 
-@cache
+@once
 def version() -> tuple[int, int]:
     """Major and minor version of the interface."""
     major, minor = table()["version"]
     return major, minor
 
 
-@cache
+@once
 def functions() -> tuple[str, ...]:
     """Names of the functions, in the order of `PJRT_Api`."""
     return tuple(table()["functions"])
 
 
-@cache
+@once
 def struct(name: str) -> type[ctypes.Structure]:
     """A structure by its C name. Raises KeyError for one that is not in the table."""
     facts = _facts(name)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from typing import Any
 
+from heron.once import once
 from heron.pjrt.c_api import abi, native
 from heron.pjrt.c_api.slots import callable_of, quick
 
@@ -15,7 +15,7 @@ from heron.pjrt.c_api.slots import callable_of, quick
 _CAPSULE = b"pjrt_c_api"
 
 
-@cache
+@once
 def address() -> int:
     """The address of heron's `PJRT_Api`, which lives as long as the process."""
     names = native.slots()

@@ -11,15 +11,15 @@ import ctypes
 import os
 import threading
 import time
-from functools import cache
 
+from heron.once import once
 from heron.pjrt.c_api import native
 
 #: seconds to wait for threads that are inside: what they wait for may never come
 _PATIENCE = 2.0
 
 
-@cache
+@once
 def watch() -> None:
     """Close the entry points when Python begins to end, after whatever is registered with `atexit` later than this."""
     last, inside = _word("heron_ending"), _word("heron_counting")

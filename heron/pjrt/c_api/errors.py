@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import traceback
-from functools import cache
 from typing import Any
 
 from heron.errors import HeronError
+from heron.once import once
 from heron.pjrt.c_api import abi, native
 
 #: statuses of heron's codes; the first prefix that fits counts
@@ -80,7 +80,7 @@ def take(address: int) -> PjrtError:
     return error
 
 
-@cache
+@once
 def _vtable() -> Any:
     table = abi.struct("PJRT_Error_FunctionTable")()
     table.struct_size, table.instance_size = ctypes.sizeof(table), 32
@@ -89,7 +89,7 @@ def _vtable() -> Any:
     return table
 
 
-@cache
+@once
 def malloc() -> Any:
     malloc = ctypes.CDLL(None).malloc
     malloc.restype, malloc.argtypes = ctypes.c_size_t, [ctypes.c_size_t]

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterable
-from functools import cache
 from typing import Any
 
+from heron.once import once
 from heron.pjrt.c_api import abi, handles, quick_code
 from heron.pjrt.c_api.words import load, store
 from heron.runtime import numpy_api
@@ -164,7 +164,7 @@ GETTERS: dict[str, tuple[str, type[handles.Cell], tuple[tuple[str, str], ...]]] 
 }
 
 
-@cache
+@once
 def code() -> dict[str, int]:
     """Addresses of the native functions by name; they live as long as the process."""
     from heron.codegen.llvm.jit import Jit

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import ctypes
 import os
-from functools import cache
 from typing import Any
 
 from heron.errors import HeronError
 from heron.hlo.evaluation.scipy_part import scipy_part
 from heron.hlo.types import C64, C128, F32, F64, ElementType
+from heron.once import once
 
 #: element type → BLAS prefix
 PREFIX: dict[ElementType, str] = {F32: "s", F64: "d", C64: "c", C128: "z"}
@@ -23,7 +23,7 @@ LIMIT = 2**31 - 1
 _PATIENCE = "OPENBLAS_THREAD_TIMEOUT"
 
 
-@cache
+@once
 def _routines() -> dict[str, Any]:
     """SciPy's table of BLAS routines.
 
@@ -41,7 +41,7 @@ def _routines() -> dict[str, Any]:
     return cython_blas.__pyx_capi__
 
 
-@cache
+@once
 def why_not() -> str:
     """Why there are no routines to call; nothing where there are."""
     try:
@@ -51,13 +51,13 @@ def why_not() -> str:
     return ""
 
 
-@cache
+@once
 def address(routine: str) -> int:
     """The address of a BLAS routine, e.g. ``"sgemm"``. Raises RUN020 when SciPy has no such routine."""
     return _inside(_routines().get(routine), "BLAS", routine)
 
 
-@cache
+@once
 def lapack_address(routine: str) -> int:
     """The address of a LAPACK routine, or of one of BLAS. Raises RUN020 when SciPy has no such routine."""
     of_blas = _routines().get(routine)  # first: it says how long threads stay awake

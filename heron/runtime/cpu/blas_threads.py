@@ -14,11 +14,11 @@ import contextlib
 import ctypes
 import os
 from collections.abc import Iterator
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from heron.codegen.llvm.code_cache import CodeCache
 from heron.hlo.evaluation.scipy_part import scipy_part
+from heron.once import once
 from heron.runtime.cpu import common_code
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def _make(cache: CodeCache | None) -> int:
     return common_code.address_of(_FUNCTION, lambda: _TEXT, cache=cache)
 
 
-@cache
+@once
 def _functions() -> tuple[Any, Any] | None:
     """OpenBLAS's functions that give and set its number of threads; None for another library."""
     library = ctypes.CDLL(scipy_part("linalg.cython_blas").__file__)  # a name in it may be of a library it needs

@@ -6,13 +6,13 @@ import ctypes
 import platform
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from math import prod
 from types import BuiltinFunctionType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from heron.once import once
 from heron.runtime import numpy_api, recycle
 from heron.runtime.cpu import call_code
 from heron.runtime.memory import HostMemory
@@ -41,7 +41,7 @@ class _Method(ctypes.Structure):
 _METH_FASTCALL = 0x80
 
 
-@cache
+@once
 def load() -> Jit | None:
     """The native code, loaded once; None where arrays are not what it knows.
 

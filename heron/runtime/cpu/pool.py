@@ -14,10 +14,10 @@ import os
 import signal
 import threading
 import time
-from functools import cache
 from typing import Any
 
 from heron.errors import HeronError
+from heron.once import once
 from heron.runtime.cpu import pool_code
 
 PARALLEL_FOR = "heron_parallel_for"
@@ -57,7 +57,7 @@ def pool(wanted: int) -> Pool | None:
         return found
 
 
-@cache
+@once
 def _code() -> Any:
     from heron.codegen.llvm.jit import Jit
 
@@ -66,7 +66,7 @@ def _code() -> Any:
     return jit
 
 
-@cache
+@once
 def _libc() -> ctypes.CDLL:
     libc = ctypes.CDLL(None)
     libc.pthread_create.argtypes = [ctypes.c_void_p] * 4

@@ -10,8 +10,9 @@ import itertools
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from typing import Any
+
+from heron.once import once
 
 _WORD = ctypes.c_uint64
 _VERSION = (0, 3)
@@ -183,7 +184,7 @@ def _guarded(function: Callable[[int], int]) -> Callable[[int], int]:
     return call
 
 
-@cache
+@once
 def _table() -> tuple[Any, list[Any]]:
     functions = [_C(_guarded(f)) for f in _FUNCTIONS]
     addresses = [ctypes.cast(f, ctypes.c_void_p).value or 0 for f in functions]

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
 from heron.hlo.evaluation.scipy_part import scipy_part
+from heron.once import once
 
 
 def lapack(name: str, like: np.ndarray) -> Any:
@@ -28,7 +28,7 @@ def blas(name: str, like: np.ndarray) -> Any:
     return _routine("get_blas_funcs", name, like.dtype)
 
 
-@cache
+@once
 def _routine(find: str, name: str, dtype: np.dtype) -> Any:
     return getattr(scipy_part("linalg"), find)(name, dtype=dtype)
 

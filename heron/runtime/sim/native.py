@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from functools import cache
 
 from heron.codegen.llvm.jit import Jit, public_functions
+from heron.once import once
 from heron.runtime.sim import checks, collectives, scheduler
 from heron.runtime.sim.state import expand
 
@@ -32,7 +32,7 @@ def compiler(level: int) -> Jit:
     return Jit(level=level, symbols=symbols(level))
 
 
-@cache
+@once
 def _compiled(level: int) -> Jit:
     jit, source = Jit(level=level), text()
     jit.add(source, "sim.native", exports=public_functions(source))

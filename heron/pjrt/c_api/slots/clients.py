@@ -5,9 +5,9 @@ from __future__ import annotations
 import atexit
 import ctypes
 import os
-from functools import cache
 from typing import Any
 
+from heron.once import once
 from heron.pjrt.c_api import abi, ending, handles, native
 from heron.pjrt.c_api.handles import ClientCell, DeviceCell, MemoryCell
 from heron.pjrt.c_api.slots import FREE, give_bytes, named_values, read_named_values, slot
@@ -35,7 +35,7 @@ def attributes(args: Any) -> None:
     _, args.attributes, args.num_attributes = _attributes()
 
 
-@cache
+@once
 def _attributes() -> tuple[Any, int, int]:
     return named_values({"xla_version": 2, **_stablehlo_versions()})
 
@@ -115,7 +115,7 @@ def _give_memory(memory: Memory, device: int) -> int:
     return handles.new(memory, cell, kind, text, devices, memory.device.memory_stats).address
 
 
-@cache
+@once
 def _memory_table() -> Any:
     table = abi.struct("PJRT_Memory_FunctionTable")()
     table.struct_size = ctypes.sizeof(table)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 from heron.errors import HeronError
+from heron.once import once
 from heron.pjrt.buffer import Buffer
 from heron.pjrt.c_api import abi, errors, handles
 from heron.pjrt.c_api.slots import slot
@@ -25,7 +25,7 @@ def _ask(args: Any, field: str, kind: str, goes: _Goes) -> None:
     setattr(args, field, _callback(kind)[1])
 
 
-@cache
+@once
 def _callback(kind: str) -> tuple[Any, int]:
     """The C function of a kind of arguments: what to keep alive, and its address."""
 

@@ -4,9 +4,9 @@ serialised form of a layout is its text, ``{1,0}``. Asking a buffer and serialis
 from __future__ import annotations
 
 import ctypes
-from functools import cache
 from typing import Any
 
+from heron.once import once
 from heron.pjrt.c_api import handles, native
 from heron.pjrt.c_api.handles import LayoutCell
 from heron.pjrt.c_api.slots import slot
@@ -44,7 +44,7 @@ def _of_shapes(executable: int, shapes: Any) -> int:
     return address
 
 
-@cache
+@once
 def _layout(order: tuple[int, ...]) -> tuple[LayoutCell, Any]:
     buffer, address, size = handles.text("{" + ",".join(map(str, order)) + "}")
     cell = LayoutCell(address, size, 0, native.entry("heron_nothing"))

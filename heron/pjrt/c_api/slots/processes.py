@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-from functools import cache
 from typing import Any
 
 from heron.errors import HeronError
+from heron.once import once
 from heron.pjrt.c_api import abi, errors, handles
 
 _PTR, _SIZE = ctypes.c_void_p, ctypes.c_size_t
@@ -73,7 +73,7 @@ def _call(function: int, asked: Any, user: int) -> None:
         raise errors.take(error)
 
 
-@cache
+@once
 def _make_error() -> tuple[Any, int]:
     """What a callback makes its errors with: a pointer to a function's address, and what to keep alive."""
 

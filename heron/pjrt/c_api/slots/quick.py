@@ -4,9 +4,9 @@ each program, and a handle for a buffer of its own that is asked more than it kn
 from __future__ import annotations
 
 import ctypes
-from functools import cache
 from typing import Any
 
+from heron.once import once
 from heron.pjrt import element_types
 from heron.pjrt.buffer import Buffer
 from heron.pjrt.c_api import handles, native, quick_code
@@ -51,7 +51,7 @@ def set_up() -> None:
 # -- cells -------------------------------------------------------------------------------------------------------------
 
 
-@cache
+@once
 def _free_cells() -> Any:
     return _native("heron_free_cells", _I64)
 
