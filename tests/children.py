@@ -33,15 +33,20 @@ class _Child:
 
 
 def results(
-    function: Callable[[Any], Any], jobs: Sequence[Any], processes: int = 1, seconds: float = 60.0
+    function: Callable[[Any], Any],
+    jobs: Sequence[Any],
+    processes: int = 1,
+    seconds: float = 60.0,
+    fresh: bool = False,
 ) -> Iterator[tuple[int, Any]]:
     """``(number of the job, function(job))`` as jobs end, or a `Lost` in place of the result.
 
     Args:
-        function: what to do with a job, a function of a module; its result is sent back by pickling.
+        function: what to do with a job, a function of a module other than `__main__`; its result is sent back by pickling.
         jobs: what it is called with.
         processes: how many run at a time. Each does one job after the other.
         seconds: how long a job may take.
+        fresh: every job gets a process of its own.
     """
     context = multiprocessing.get_context("spawn")
     waiting = list(range(len(jobs)))[::-1]
@@ -65,8 +70,10 @@ def results(
                 done, result = _outcome(child, child.pipe in ready, seconds)
                 if not done:
                     continue
-                if isinstance(result, Lost):
+                if fresh or isinstance(result, Lost):
                     children.remove(child)
+                    child.process.kill()
+                    child.process.join()
                 yield child.job or 0, result
                 child.job = None
     finally:
@@ -80,7 +87,7 @@ def _outcome(child: _Child, ready: bool, seconds: float) -> tuple[bool, Any]:
     if ready:
         try:
             return True, child.pipe.recv()
-        except EOFError:
+        except (EOFError, ConnectionResetError):
             child.process.join()
             return True, Lost(exit_code=child.process.exitcode)
     if time.monotonic() - child.begun < seconds:

@@ -1,0 +1,1 @@
+"""Whether what a process did before changes what a program computes."""

@@ -1,0 +1,70 @@
+"""``python -m tests.state --count 500``: sequences of compiles, runs, threads and caches; the same bits each time.
+
+Each sequence is a process of its own. It compiles a few programs in some order, again and again, with the cache cold
+and warm, runs them in turn and by several threads, and drops them. Every result has the bits the program gives alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.progress import track
+
+from tests import children
+from tests.state import programs, sequence
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run and print. 1 when a sequence finds other bits, an error, or ends its process."""
+    parser = argparse.ArgumentParser(prog="python -m tests.state", description=__doc__)
+    parser.add_argument("--count", type=int, default=500, metavar="N", help="sequences")
+    parser.add_argument("--start", type=int, default=0, metavar="N", help="number of the first")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes at a time")
+    parser.add_argument("--timeout", type=float, default=300.0, metavar="SECONDS", help="for one sequence")
+    parser.add_argument("--json", action="store_true", help="one JSON document")
+    chosen = parser.parse_args(arguments)
+    found = run(range(chosen.start, chosen.start + chosen.count), chosen.jobs, chosen.timeout)
+    bad = {n: r for n, r in found.items() if isinstance(r, children.Lost) or r.problem}
+    steps = sum(len(r.steps) for r in found.values() if isinstance(r, sequence.Report))
+    if chosen.json:
+        document = {"sequences": len(found), "steps": steps, "problems": {n: _words(r) for n, r in bad.items()}}
+        print(json.dumps(document, indent=1))
+    else:
+        print(f"{len(found)} sequences of {steps} steps, {len(bad)} with a problem")
+    return int(bool(bad))
+
+
+def run(numbers: Sequence[int], jobs: int = 1, seconds: float = 300.0) -> dict[int, Any]:
+    """Reports (or `children.Lost`) of the sequences of these numbers; problems are told as they are found."""
+    used = sorted({name for n in numbers for name in sequence.chosen(n)})
+    alone: dict[str, list[str]] = {}
+    for at, result in _told(children.results(programs.alone, used, jobs, seconds, fresh=True), len(used), "alone"):
+        if isinstance(result, children.Lost):
+            raise SystemExit(f"{used[at]} by itself: {result}")
+        alone[used[at]] = result
+    work = [(n, {name: alone[name] for name in sequence.chosen(n)}) for n in numbers]
+    reports: dict[int, Any] = {}
+    for at, report in _told(children.results(sequence.run, work, jobs, seconds, fresh=True), len(work), "sequences"):
+        reports[numbers[at]] = report
+        if words := _words(report):
+            print(f"sequence {numbers[at]}: {words}", file=sys.stderr, flush=True)
+    return reports
+
+
+def _words(report: Any) -> str:
+    if isinstance(report, children.Lost):
+        return str(report)
+    return f"{report.problem}\n    " + "\n    ".join(report.steps) if report.problem else ""
+
+
+def _told(results: Iterable[tuple[int, Any]], count: int, what: str) -> Iterable[tuple[int, Any]]:
+    return track(results, what, total=count, console=Console(stderr=True), transient=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
