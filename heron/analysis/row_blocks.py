@@ -12,9 +12,12 @@ from dataclasses import dataclass
 from math import prod
 
 from heron.analysis.sharing import loop_groups
+from heron.hlo.backend_config import hints, member, whole
 from heron.hlo.instruction import Instruction
 
 KIND = "__row_blocks"
+#: the numbers of a config, and the least each may be
+_LEAST = {"batch": 1, "rows": 1, "block": 1, "width": 0}
 #: what kernels may do with arrays from outside of the fusion on the way to their rows
 _ANYWHERE = frozenset({"parameter", "constant", "iota", "broadcast", "reshape", "bitcast", "slice", "tuple"})
 
@@ -41,10 +44,11 @@ class RowBlocks:
 
 def row_blocks_of(i: Instruction) -> RowBlocks | None:
     """How a fusion is done in blocks of rows; None for any other instruction."""
-    text = i.extras.get("backend_config", "") if i.opcode == "fusion" and i.attrs["kind"] == "kCustom" else ""
-    if f'"kind":"{KIND}"' not in text:
+    if i.opcode != "fusion" or i.attrs["kind"] != "kCustom" or KIND not in i.extras.get("backend_config", ""):
         return None
-    return RowBlocks(**json.loads(text)["fusion_backend_config"]["row_block_config"])
+    given = member(hints(i), "fusion_backend_config", "row_block_config")
+    sizes = [whole(given.get(name), least, (1 << 63) - 1) for name, least in _LEAST.items()]
+    return RowBlocks(*(n for n in sizes if n is not None)) if None not in sizes else None
 
 
 def source(i: Instruction) -> Instruction:

@@ -6,13 +6,13 @@ Bounds, steps and starts may be constants or elements of the state that no round
 from __future__ import annotations
 
 import operator
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from heron.hlo.backend_config import hints, member, whole
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
 from heron.hlo.op import Trait
@@ -34,10 +34,8 @@ _SWAPPED = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE", "NE": "NE", "EQ": "E
 #: rounds and instructions a loop without a closed form is run for
 _MOST_ROUNDS = 128
 _MOST_INSTRUCTIONS = 32
-
-
-#: what while-loop-trip-count-annotator writes into a loop's backend_config
-_NOTED = re.compile(r'"known_trip_count":\{"n":"(\d+)"\}')
+#: the member of a loop's backend_config that says how often it runs
+_NOTED = "known_trip_count"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +82,7 @@ def trip_count(loop: Instruction, most: int = _MOST_ROUNDS) -> int | None:
 
 def noted_trips(loop: Instruction) -> int | None:
     """How often a `while` runs, as its backend_config says."""
-    noted = _NOTED.search(loop.extras.get("backend_config", ""))
-    return None if noted is None else int(noted[1])
+    return whole(member(hints(loop), _NOTED).get("n"), 0, (1 << 63) - 1)
 
 
 def induction_step(loop: Instruction, index: int) -> int | None:

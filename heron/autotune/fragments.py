@@ -7,10 +7,9 @@ algorithms, the tiles of other block kernels.
 from __future__ import annotations
 
 import dataclasses
-import json
 from typing import ClassVar
 
-from heron.analysis.blocks.config import GEMM, BlockConfig, config_of
+from heron.analysis.blocks.config import GEMM, BlockConfig, config_of, kind_of
 from heron.analysis.blocks.cost import Freedom, plans, variants
 from heron.analysis.blocks.tiling import Refusal, Tiling
 from heron.backends.compiler import Compilation
@@ -111,7 +110,7 @@ def program_of(fragment: Fragment, way: str, options: Options) -> tuple[Module, 
         root.attrs["kind"] = "kCustom"
         kind = GEMM
     else:
-        kind = json.loads(root.extras["backend_config"])["fusion_backend_config"]["kind"]
+        kind = kind_of(root)
     root.extras["backend_config"] = config.text(kind)
     return module, plain, InParts if config.split > 1 else AsFused
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from heron.codegen.heroes import select
-from heron.codegen.heroes.base import as_fusion
+from heron.codegen.heroes.base import Fusion, as_fusion
 from heron.codegen.heroes.products import as_reduction
 from heron.codegen.heroes.sort import emit_sort
 from heron.codegen.kernel import Kernel
+from heron.errors import HeronError
 from heron.hlo.instruction import Instruction
 from heron.targets import Target
 from heron.trace import Decision
@@ -35,15 +36,37 @@ def emit_fusion(i: Instruction, name: str, target: Target, *, in_place: bool = T
         HeronError: GEN001 when an op in it has no rule, GEN002 for a type without a machine type, GEN003 for tuple
             inputs.
     """
-    fusion = replace(as_fusion(i), parts=parts)
+    fusion, why = replace(as_fusion(i), parts=parts), ""
     if i.opcode == "dot" and target.kind == "cpu":
         fusion = as_reduction(fusion)
+    if fusion.blocks is not None:
+        made, why = _tiled(fusion, name, target)
+        if made is not None:
+            return made
+        fusion = replace(fusion, blocks=None)
     choice = select.choose(fusion, in_place)
     kernel = select.emitter(choice).emit(fusion, name, target)
     kernel.parts = parts
-    reason = kernel.notes.setdefault("reason", choice.reason)
+    reason = kernel.notes.setdefault("reason", f"{choice.reason}; {why}" if why else choice.reason)
+    return _decided(kernel, choice, reason)
+
+
+def _tiled(fusion: Fusion, name: str, target: Target) -> tuple[Kernel | None, str]:
+    """The block kernel of a fusion that states tiles; or why there is none, and another emitter does it."""
+    if target.kind != "gpu":
+        return None, "block kernels are for GPUs"
+    choice = select.choose(fusion)
+    try:
+        kernel = select.emitter(choice).emit(fusion, name, target)
+    except HeronError as error:
+        if error.code != "GEN015":
+            raise
+        return None, f"no tiles: {error.why}"
+    return _decided(kernel, choice, kernel.notes.setdefault("reason", choice.reason)), ""
+
+
+def _decided(kernel: Kernel, choice: select.Choice, reason: str) -> Kernel:
     hero = choice.hero.name if choice.hero is not None else ""
-    kernel.decision = Decision(
-        kernel.emitter == choice.wanted, f"{kernel.emitter}: {reason}", "hero-emitter", name, hero
-    )
+    text = f"{kernel.emitter}: {reason}"
+    kernel.decision = Decision(kernel.emitter == choice.wanted, text, "hero-emitter", kernel.name, hero)
     return kernel

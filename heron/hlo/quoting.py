@@ -29,6 +29,20 @@ def _unescape(match: re.Match[str]) -> str:
     return _ESCAPES.get(text, text)
 
 
+def end_of_dictionary(text: str, start: int = 0) -> int:
+    """Where a dictionary ends whose opening brace is at `start`; -1 if it does not.
+
+    As XLA finds it: braces are counted, but those in double quotes; other brackets mean nothing.
+    """
+    depth = 0
+    for found in _BRACE.finditer(text, start):
+        depth += {"{": 1, "}": -1}.get(found[0], 0)
+        if depth == 0:
+            return found.end()
+    return -1
+
+
+_BRACE = re.compile(r'[{}]|"(?:[^"\\]|\\.)*+(?:"|\Z)', re.DOTALL)
 _PRINTED = {"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "'": "\\'", "\\": "\\\\"}
 _SPECIAL = re.compile(r"""[^ -~]|["'\\]""")
 

@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import Literal
+from math import prod
+from typing import Any, Literal
 
+from heron.hlo.backend_config import hints, member, whole
 from heron.hlo.instruction import Instruction
+from heron.hlo.shape import Shape
 
-#: kinds of fusions in backend configs: with products, and without
-GEMM, ROWS = "__triton_gemm", "__triton"
+#: kinds of fusions in backend configs: with products, without, and with products whose operands are fusions
+GEMM, ROWS, NESTED = "__triton_gemm", "__triton", "__triton_nested_gemm_fusion"
+#: elements of a tile, those of a sum or row done at once, warps, and steps loaded ahead: Triton takes no more
+MOST_TILE, MOST_STEP, MOST_WARPS, MOST_STAGES = 1 << 20, 1 << 16, 32, 16
 #: a sum of at most so many elements is done at once, not in steps
 WHOLE = 128
 #: products of f32: as they are, or as three products of parts that matrix units take, 21 bits together
@@ -94,26 +99,77 @@ class BlockConfig:
 
 
 def config_of(fusion: Instruction) -> BlockConfig | None:
-    """The config of a fusion that is to be a block kernel; None for any other instruction."""
-    text = fusion.extras.get("backend_config", "") if fusion.opcode == "fusion" and fusion.kind == "kCustom" else ""
-    if f'"kind":"{ROWS}' not in text:
+    """The config of a fusion that is to be a block kernel; None for any other, and where it states no tiles that its
+    largest result could be cut into.
+
+    Tiles are rounded up to powers of two, as Triton does. What cannot be (a warp and a half) is as if not stated.
+    """
+    given = _stated(fusion)
+    block, gemm = member(given, "block_level_fusion_config"), member(given, "triton_gemm_config")
+    split = whole(gemm.get("split_k"), 1, 1 << 10) or 1
+    tiles = _tiles(fusion, block.get("output_tiles"), split)
+    if tiles is None:
         return None
-    config = json.loads(text)["fusion_backend_config"]
-    block = config["block_level_fusion_config"]
-    gemm = config.get("triton_gemm_config", {})
-    tiles = tuple(int(n) for n in block["output_tiles"][0]["sizes"])
+    precision = block.get("dot_precision")
     return BlockConfig(
         tiles,
-        int(gemm.get("block_k", 64)),
-        int(block["num_warps"]),
-        int(block["num_stages"]),
-        int(block.get("row_step", 0)),
-        bool(block.get("is_online_softmax", False)),
-        block.get("dot_precision", "ieee"),
-        int(gemm.get("split_k", 1)),
-        bool(block.get("is_tma_allowed", False)),
-        bool(block.get("is_warp_specialization_allowed", False)),
+        _power(gemm.get("block_k"), MOST_STEP) or 64,
+        _power(block.get("num_warps"), MOST_WARPS) or 4,
+        whole(block.get("num_stages"), 1, MOST_STAGES) or 1,
+        _power(block.get("row_step"), MOST_STEP),
+        block.get("is_online_softmax") is True,
+        "tf32x3" if precision == "tf32x3" else "ieee",
+        split if len(tiles) > largest(fusion).rank else 1,
+        block.get("is_tma_allowed") is True,
+        block.get("is_warp_specialization_allowed") is True,
     )
+
+
+def kind_of(fusion: Instruction) -> str:
+    """The kind of block kernel that a fusion's config names; empty for any other instruction."""
+    return str(_stated(fusion).get("kind", ""))
+
+
+def largest(fusion: Instruction) -> Shape:
+    """The shape of a fusion's largest result: what tiles are of."""
+    return max((s for _, s in fusion.shape.leaves()), key=lambda s: s.num_elements if s.is_array else -1)
+
+
+def stated_gemm(fusion: Instruction) -> dict[str, int]:
+    """``block_m``, ``block_n``, ``block_k``, ``num_warps`` and ``num_stages`` of a product's tile, those of them that a
+    config states and that can be."""
+    gemm = member(_stated(fusion), "triton_gemm_config")
+    found = {name: _power(gemm.get(name), MOST_STEP) for name in ("block_m", "block_n", "block_k")}
+    found["num_warps"] = _power(gemm.get("num_warps"), MOST_WARPS)
+    found["num_stages"] = whole(gemm.get("num_stages"), 1, MOST_STAGES) or 0
+    return {name: n for name, n in found.items() if n}
+
+
+def _stated(fusion: Instruction) -> dict[str, Any]:
+    """What is said of the block kernel of a fusion; nothing for any other instruction."""
+    if fusion.opcode != "fusion" or fusion.kind != "kCustom" or ROWS not in fusion.extras.get("backend_config", ""):
+        return {}
+    given = member(hints(fusion), "fusion_backend_config")
+    return given if given.get("kind") in (GEMM, ROWS, NESTED) else {}
+
+
+def _tiles(fusion: Instruction, stated: Any, split: int) -> tuple[int, ...] | None:
+    """The tiles of the largest result: the config has a list for each result, or one for that alone."""
+    leaves = [s for _, s in fusion.shape.leaves()]
+    if not isinstance(stated, list) or len(stated) not in (1, len(leaves)):
+        return None
+    main = largest(fusion)
+    sizes = member(stated[next(n for n, s in enumerate(leaves) if s is main) if len(stated) > 1 else 0]).get("sizes")
+    if not isinstance(sizes, list) or not main.is_array or len(sizes) not in (main.rank, main.rank + (split > 1)):
+        return None
+    found = tuple(_power(n, MOST_TILE) for n in sizes)
+    return found if all(found) and prod(found) <= MOST_TILE else None
+
+
+def _power(value: Any, most: int) -> int:
+    """The least power of two that is at least a number; 0 where that is none from 1 to `most`."""
+    found = whole(value, 1, most)
+    return 0 if found is None else power_of_two(found)
 
 
 def power_of_two(n: int) -> int:

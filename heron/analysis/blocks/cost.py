@@ -70,10 +70,10 @@ def plans(
     """All ways to cut a tiled fusion that the machine can hold, the quickest first. ``beside``: what is a result, too,
     so that each tile has to have its own part of it."""
     free = free or Freedom()
-    roles = _roles(tiling)
-    if isinstance(roles, Refusal):
-        return roles
-    first = next(_sizes(tiling, *roles))
+    cut_along = roles(tiling)
+    if isinstance(cut_along, Refusal):
+        return cut_along
+    first = next(_sizes(tiling, *cut_along))
     if refusal := _refused(tiling, _all_sizes(tiling, BlockConfig(first, LEAST))):  # sizes above 1 are all the same
         return refusal
     longest = max((v.size for v in tiling.variables if v.kind == "row"), default=0)
@@ -82,7 +82,7 @@ def plans(
     work = work_of(tiling, passes_of(tiling) if len(steps) > 1 else {})
     found: list[Plan] = []
     block_k = _step(tiling)
-    for sizes in _sizes(tiling, *roles):
+    for sizes in _sizes(tiling, *cut_along):
         for row in steps:
             config = BlockConfig(sizes, block_k, row=row, online=free.online and row > 0, precision=precision)
             plan = _plan(tiling, work, config, target)
@@ -96,6 +96,30 @@ def plans(
     if free.engine != "off" and has_engine(target):
         found = [_with_engine(p, tiling, free.engine, target) for p in found]
     return sorted(found, key=lambda p: p.seconds)
+
+
+def fitted(tiling: Tiling, config: BlockConfig, target: Target) -> BlockConfig | Refusal:
+    """A config for a tiling with products that came with a program: as the machine has room for it, with fewer steps
+    loaded ahead if need be."""
+    found = roles(tiling)
+    if isinstance(found, Refusal):
+        return found
+    if min(config.block_k, *(config.tiles[d] for d in found)) < LEAST:
+        return Refusal(tiling.root, f"a matrix unit multiplies {LEAST} rows and columns at least")
+    if refusal := _refused(tiling, _all_sizes(tiling, config)):
+        return refusal
+    if not has_engine(target) or not may_specialize(config):
+        config = replace(config, specialized=False)
+    work = work_of(tiling, passes_of(tiling) if config.row else {})
+    for stages in range(config.stages, 0, -1):
+        if _plan(tiling, work, made := replace(config, stages=stages), target, given=True) is not None:
+            return made
+    return Refusal(tiling.root, f"a tile of {'x'.join(map(str, config.tiles))} has no room in registers or memory")
+
+
+def may_specialize(config: BlockConfig) -> bool:
+    """Whether warps of their own may fetch operands: Triton 3.6 does it for no other tiles on sm_90."""
+    return prod(config.tiles) <= 128 * 128 and min((t for t in config.tiles if t > 1), default=0) >= 64
 
 
 def _with_places(tiling: Tiling, found: list[Plan], beside: Sequence[Instruction]) -> list[Plan]:
@@ -142,7 +166,7 @@ def _library_seconds(dot: Instruction, target: Target) -> float:
 # -- which dimensions are cut ------------------------------------------------------------------------------------------
 
 
-def _roles(tiling: Tiling) -> tuple[int, int] | Refusal:
+def roles(tiling: Tiling) -> tuple[int, int] | Refusal:
     """The variables of the result that are cut: one along rows, one along columns of its products."""
     roles: dict[int, str] = {}
     for dot, index in tiling.products:
@@ -251,8 +275,8 @@ def _with_engine(plan: Plan, tiling: Tiling, engine: str, target: Target) -> Pla
     if not fetched or engine == "auto" and seconds >= plan.seconds:
         return plan
     config = replace(plan.config, tma=True)
-    if engine == "specialized" and prod(config.tiles) <= 128 * 128 and min(t for t in config.tiles if t > 1) >= 64:
-        config = replace(config, warps=4, specialized=True)  # Triton 3.6 does it for no others on sm_90
+    if engine == "specialized" and may_specialize(config):
+        config = replace(config, warps=4, specialized=True)
     return replace(plan, config=config, seconds=min(seconds, plan.seconds))  # being told to costs no fusion
 
 

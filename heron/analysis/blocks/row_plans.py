@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from itertools import combinations
 from math import prod
 
@@ -58,6 +59,16 @@ def row_plans(tiling: Tiling, target: Target) -> list[Plan] | Refusal:
             continue
         found += [p for w in _WARPS if (p := _plan(tiling, tiles, w, target)) is not None]
     return sorted(found, key=lambda p: p.seconds) or refused
+
+
+def fitted_rows(tiling: Tiling, config: BlockConfig, target: Target) -> BlockConfig | Refusal:
+    """A config for a tiling of rows that came with a program, with as many warps as its tiles need."""
+    if refusal := _refused(tiling, config.tiles):
+        return refusal
+    for warps in sorted(_WARPS, key=lambda w: (w < config.warps, abs(w - config.warps))):
+        if _plan(tiling, config.tiles, warps, target) is not None:
+            return replace(config, warps=warps)
+    return Refusal(tiling.root, f"a tile of {'x'.join(map(str, config.tiles))} has no room in registers")
 
 
 def _refused(tiling: Tiling, tiles: tuple[int, ...]) -> Refusal | None:

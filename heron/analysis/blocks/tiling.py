@@ -136,6 +136,9 @@ class Tiling:
                 self.refusals.append(Refusal(i, f"'{i.opcode}' is not computed tile by tile"))
 
     def _need_factors(self, i: Instruction, index: Index) -> None:
+        if len(i.operands) != 2 or len(i.lhs_contracting_dims) != 1:
+            self.refusals.append(Refusal(i, "a product on tiles is of two arrays, along one dimension each"))
+            return
         lhs, rhs = i.operands[:2]
         batch, m, n = split(i, index)
         rows = any(holds_rows(o, self.inside) for o in (lhs, rhs))
@@ -144,6 +147,9 @@ class Tiling:
         self._need(rhs, self.simplify(factor_index(i, 1, batch, k, n)))
 
     def _need_rows(self, i: Instruction, index: Index) -> None:
+        if len(i.operands) != 2:
+            self.refusals.append(Refusal(i, "a reduction on tiles is of one array"))
+            return
         source, kept = i.operands[0], iter(index)
         full: list[Expr] = []
         for d, n in enumerate(source.shape.dims):  # two rows of one size are two variables

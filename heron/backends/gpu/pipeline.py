@@ -19,7 +19,7 @@ def partition() -> Pipeline:
             # ahead of all passes that know no layouts: what a bitcast gives must not depend on them
             get("bitcast-decomposer"),
             # programs printed by a compiler may hold fusions that no kernel can do
-            get("fusion-legalizer"),
+            get("fusion-legalizer", blocks=True),
             # makes calls, so ahead of the inliner
             get("rng-expander"),
             get("rng-bit-generator-expander"),

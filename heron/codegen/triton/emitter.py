@@ -64,6 +64,8 @@ Guard = tuple[Constraint, ...]
 GROUP = 8
 #: elements a matrix unit sums at least, of bytes
 SHORTEST = 32
+#: types whose sums have more digits
+_WIDE = frozenset({types.F64, types.S64, types.U64, types.U32})
 #: elements of 8-bit floats that are added up as matrix units do it, in 14 bits, before they go to a sum in f32
 IMPRECISE = 128
 
@@ -105,7 +107,9 @@ class BlockEmitter:
         self._tiling = Tiling(self.main, self._inside, whole_dims(self.main.shape.dims, config.tiles))
 
     def emit(self) -> tuple[ModuleOp, int]:
-        """The module of the kernel, and how many programs run it."""
+        """The module of the kernel, and how many programs run it. Raises GEN015 for what has no block form."""
+        for i, why in self._tiling.refusals:
+            raise no_form(i, why)
         index, programs = self._root_index()
         outputs = self.block.args[len(self.fusion.inputs) :]
         for output, pointer in zip(self.fusion.outputs, outputs, strict=True):
@@ -454,6 +458,8 @@ class BlockEmitter:
     # -- products ------------------------------------------------------------------------------------------------------
     def _dot(self, i: Instruction, index: Index, guard: Guard) -> Tile:
         """A product: all of the sum at once where it is short or its operands need rows whole, else in steps."""
+        if any(x.shape.element_type in _WIDE for x in (i, *i.operands)):
+            raise no_form(i, f"sums on tiles are in f32 or s32, it gives {i.shape.element_type}")
         size = i.operands[0].shape.dims[i.lhs_contracting_dims[0]]
         order = self._order_between(i, index)
         if size <= WHOLE or any(holds_rows(o, self._inside) for o in i.operands):

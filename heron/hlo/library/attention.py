@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from heron.hlo import backend_config as config
 from heron.hlo.instruction import Instruction
-from heron.hlo.library import config
 from heron.hlo.library.gemm import unknown
 
 _FORMS = ("Softmax", "ScaleBiasSoftmax", "SoftmaxDropout", "ScaleBiasSoftmaxDropout")

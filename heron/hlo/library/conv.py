@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from heron.hlo import backend_config as config
 from heron.hlo.instruction import Instruction
-from heron.hlo.library import config
 from heron.hlo.library.gemm import unknown
 
 FORWARD, FUSED = "__cudnn$convForward", "__cudnn$convBiasActivationForward"
@@ -70,7 +70,7 @@ def read(i: Instruction) -> ConvConfig:
         config.number(i, given.get("conv_result_scale", 1)),
         config.number(i, given.get("side_input_scale", 0)),
         config.number(i, given.get("leakyrelu_alpha", 0)),
-        int(config.number(i, algorithm.get("algo_id", -1))),
+        config.integer(i, algorithm.get("algo_id", -1)),
     )
     is_fused = i.custom_call_target == FUSED
     wanted = 2 if not is_fused else 4 if found.side_scale else 3

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from heron.errors import HeronError
+from heron.hlo import backend_config as config
 from heron.hlo.instruction import Instruction
-from heron.hlo.library import config
 from heron.hlo.shape import Shape
 
 GEMM, MATMUL, MATMUL_F8 = "__cublas$gemm", "__cublas$lt$matmul", "__cublas$lt$matmul$f8"
@@ -101,7 +101,7 @@ def read(i: Instruction) -> GemmConfig:
         raise unknown(i, f"epilogue {epilogue}", "known: " + ", ".join(EPILOGUES))
     if given.get("grad_x") or given.get("grad_y"):
         raise unknown(i, "a gradient inside a product", "grad_x and grad_y are false")
-    scale_mode = int(config.number(i, given.get("scale_mode", 0)))
+    scale_mode = config.integer(i, given.get("scale_mode", 0))
     if scale_mode:
         raise unknown(i, f"scale_mode {scale_mode}", "scales are one number an operand (0)")
     operand_precision = [*map(str, precision.get("operand_precision", ())), "DEFAULT", "DEFAULT"][:2]
@@ -112,11 +112,11 @@ def read(i: Instruction) -> GemmConfig:
         epilogue=epilogue,
         precision=(operand_precision[0], operand_precision[1]),
         algorithm=str(precision.get("algorithm", "ALG_UNSET")),
-        selected=int(config.number(i, given.get("selected_algorithm", -1))),
-        lhs_stride=int(config.number(i, given.get("lhs_stride", 0))),
-        rhs_stride=int(config.number(i, given.get("rhs_stride", 0))),
+        selected=config.integer(i, given.get("selected_algorithm", -1)),
+        lhs_stride=config.integer(i, given.get("lhs_stride", 0)),
+        rhs_stride=config.integer(i, given.get("rhs_stride", 0)),
         gives_amax=bool(given.get("damax_output", False)),
-        workspace=int(config.number(i, given.get("autotune_workspace_size", 0))),
+        workspace=config.integer(i, given.get("autotune_workspace_size", 0)),
     )
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from heron.hlo import backend_config as config
 from heron.hlo.instruction import Instruction
-from heron.hlo.library import config
 from heron.hlo.library.gemm import unknown
 
 TARGET = "__cudnn$norm"

@@ -7,9 +7,9 @@ control words, which blocks of a launch count and speak by, mean nothing afterwa
 
 from __future__ import annotations
 
+from heron.hlo import backend_config as config
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
-from heron.hlo.library import config
 from heron.hlo.shape import Shape
 
 TARGET = "__heron$radixSort"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from heron.hlo import backend_config as config
 from heron.hlo.instruction import Instruction
-from heron.hlo.library import config
 from heron.hlo.library.gemm import unknown
 
 TARGET = "__cublas$triangularSolve"

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from heron.hlo.instruction import Metadata
-from heron.hlo.quoting import quote
+from heron.hlo.quoting import end_of_dictionary, quote
 from heron.hlo.text.cursor import Cursor
 from heron.hlo.text.nearest import nearest
 
@@ -99,7 +99,7 @@ def read_config(p: Cursor) -> str:
         return p.string()
     if p.tokens[p.n][:1] != "{":
         p.unexpected("a string or a dictionary in braces")
-    return p.raw()
+    return p.dictionary()
 
 
 def print_config(text: str) -> str:
@@ -109,23 +109,7 @@ def print_config(text: str) -> str:
 
 def is_dictionary(text: str) -> bool:
     """Whether a text is one pair of balanced braces, strings inside respected."""
-    if text[:1] != "{" or text[-1:] != "}":
-        return False
-    depth = 0
-    quoted = escaped = False
-    for n, char in enumerate(text):
-        if quoted:
-            quoted = escaped or char != '"'
-            escaped = char == "\\" and not escaped
-        elif char == '"':
-            quoted = True
-        elif char == "{":
-            depth += 1
-        elif char == "}":
-            depth -= 1
-            if depth == 0:
-                return n == len(text) - 1
-    return False
+    return text[:1] == "{" and end_of_dictionary(text) == len(text)
 
 
 def read_frontend_attributes(p: Cursor) -> dict[str, str]:

@@ -7,7 +7,7 @@ from typing import NoReturn, TypeVar
 
 from heron.errors import HeronError
 from heron.hlo import shape as shapes
-from heron.hlo.quoting import unquote
+from heron.hlo.quoting import end_of_dictionary, unquote
 from heron.hlo.shape import Shape
 from heron.hlo.text import carried
 from heron.hlo.text.lexer import END, INTEGER, MAX_DEPTH, WORD, Source
@@ -175,6 +175,16 @@ class Cursor:
         if self.n == first:
             self.unexpected("a value")
         return self.source.slice(first, self.n - 1)
+
+    def dictionary(self) -> str:
+        """A dictionary in braces, kept as text. What is in it need not be tokens of HLO."""
+        start = self.source.start(self.n)
+        end = end_of_dictionary(self.source.text, start)
+        if end < 0:
+            self.fail("TXT002", "expected the end of this dictionary", hint="a brace or a quote in it is not closed")
+        self.source.join(self.n, end)
+        self.n += 1
+        return self.source.text[start:end]
 
     def carried(self, name: str) -> str | None:
         """A value kept as text, as XLA prints it."""

@@ -9,6 +9,7 @@ layout, a list of integers in braces, padding such as ``0_1x2_3``, and ``constan
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from typing import NoReturn
 
 from heron.errors import HeronError, Span
@@ -78,6 +79,19 @@ class Source:
     def slice(self, first: int, last: int) -> str:
         """The text from token `first` up to and including token `last`."""
         return self.text[self.start(first) : self.end(last)]
+
+    def join(self, n: int, end: int) -> None:
+        """Make the text from token `n` up to offset `end` one token, which may end amid another."""
+        first = self.start(n)
+        starts = self._starts
+        assert starts is not None
+        after = bisect_left(starts, end, n)
+        if self.end(after - 1) > end:  # what follows are other tokens, then
+            found = list(_MASTER.finditer(self.text, end))
+            self.tokens[after:] = [m[1] for m in found] + [END] * _LOOKAHEAD
+            starts[after:] = [m.start(1) for m in found] + [len(self.text)] * _LOOKAHEAD
+        self.tokens[n:after] = [self.text[first:end]]
+        starts[n:after] = [first]
 
     def new_line_before(self, n: int) -> bool:
         """Whether token `n` begins a line (the end of the text counts)."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 
-from heron.hlo import shape
+from heron.hlo import backend_config, shape
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
 from heron.passes.tuples import add_leaves, arranged, keep_leaves, part_of, read_from, with_elements
 
 State = dict[int, list[Instruction]]
+#: elements of a state that a configuration may count
+MOST_ELEMENTS = 1 << 31
 
 
 def reads(whole: Instruction) -> State | None:
@@ -177,15 +179,16 @@ def _renumber(whole: Instruction, place: Mapping[int, int]) -> None:
 
 def _renumber_config(loop: Instruction, place: Mapping[int, int]) -> None:
     """Let the backend_config name the same induction variable, or none when that is gone."""
-    text = loop.extras.get("backend_config", "")
-    if "known_induction_variable" not in text:
+    config = backend_config.hints(loop)
+    if "known_induction_variable" not in config:
         return
-    config = json.loads(text)
-    index = place.get(int(config["known_induction_variable"]["tuple_index"]))
+    index = backend_config.member(config, "known_induction_variable").get("tuple_index", 0)
+    noted = backend_config.whole(index, 0, MOST_ELEMENTS)
+    index = None if noted is None else place.get(noted)
     if index is None:
         del config["known_induction_variable"]
     else:
-        config["known_induction_variable"]["tuple_index"] = str(index)
+        config["known_induction_variable"] = {"tuple_index": str(index)}
     loop.extras["backend_config"] = json.dumps(config, sort_keys=True, separators=(",", ":"))
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from heron.analysis.trip_count import counter_of, trip_count
+from heron.hlo.backend_config import hints
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
 from heron.passes.base import Pass
@@ -73,21 +74,9 @@ def _facts(loop: Instruction) -> dict[str, Any] | None:
 
 
 def _annotate(loop: Instruction, facts: dict[str, Any]) -> bool:
-    old = loop.extras.get("backend_config", "")
-    config = _read(old)
-    if config is None:
+    old, config = loop.extras.get("backend_config", ""), hints(loop)
+    if old[:1] not in ("", "{"):  # something else, which is left alone
         return False
     new = json.dumps({**config, **facts}, sort_keys=True, separators=(",", ":"))
     loop.extras["backend_config"] = new
     return new != old
-
-
-def _read(text: str) -> dict[str, Any] | None:
-    """The dictionary a backend_config holds; None for one that is something else, which is left alone."""
-    if not text:
-        return {}
-    try:
-        found = json.loads(text)
-    except json.JSONDecodeError:
-        return None
-    return found if isinstance(found, dict) else None

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
 
 from heron.analysis.cost.program import trips_of
 from heron.analysis.sharing import CanShare, reads_in_step
+from heron.analysis.trip_count import noted_trips
+from heron.hlo.backend_config import hints
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
@@ -114,7 +115,7 @@ class DoubleBufferLoopUnrolling(Pass):
 
     def _refusal(self, loop: Instruction) -> str:
         """Why a loop stays as it is; empty when it need not."""
-        if _UNROLLED in _facts(loop):
+        if _UNROLLED in hints(loop):
             return "it was unrolled before"
         trips = trips_of(loop)
         if trips is not None and trips < 2:
@@ -168,7 +169,7 @@ class _Doubled:
             loop.set_operand(0, _round(loop.parent, self.old_body, self.old_init))
         loop.attrs["body"] = _two_rounds(loop, known=trips is not None)
         loop.touch()
-        loop.extras["backend_config"] = _halved(_facts(loop))
+        loop.extras["backend_config"] = _halved(loop)
         self.how = (
             "two rounds in one, with a look at the condition between them"
             if trips is None
@@ -227,14 +228,11 @@ def _round(c: Computation, callee: Computation, state: Instruction) -> Instructi
     return copies[callee.root]
 
 
-def _facts(loop: Instruction) -> dict[str, Any]:
-    """What the backend_config of a loop says."""
-    return json.loads(loop.extras.get("backend_config") or "{}")
-
-
-def _halved(facts: dict[str, Any]) -> str:
+def _halved(loop: Instruction) -> str:
     """The backend_config of a loop for half as many rounds; what is not known to hold any more goes."""
-    if "known_trip_count" in facts:
-        facts["known_trip_count"] = {"n": str(int(facts["known_trip_count"]["n"]) // 2)}
+    facts, trips = hints(loop), noted_trips(loop)
+    facts.pop("known_trip_count", None)
+    if trips is not None:
+        facts["known_trip_count"] = {"n": str(trips // 2)}
     facts.pop("known_init_step", None)
     return json.dumps({**facts, _UNROLLED: True}, sort_keys=True, separators=(",", ":"))

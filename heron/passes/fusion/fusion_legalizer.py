@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from heron import targets
+from heron.analysis.blocks.config import GEMM, ROWS
 from heron.analysis.in_place import updated_parameter
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
@@ -12,6 +14,8 @@ from heron.passes.base import Constraint, Pass
 from heron.passes.building import inline
 from heron.passes.context import PassContext
 from heron.passes.fusion.kinds import NOT_EMITTED
+from heron.passes.fusion.stated_tiles import stated_tiles
+from heron.passes.fusion.tiled import absent
 from heron.passes.registry import register
 
 #: ops that have no kernel of their own but may stand inside one
@@ -29,6 +33,10 @@ class FusionLegalizer(Pass):
     Programs printed by a compiler hold fusions. One kernel can do most of them; not those with a sort, a loop or a
     library's op inside, and a scatter only if nothing else comes out and what it updates comes in as it is: a kernel
     has no moment when all its threads are done with one array and have not begun the next. The parts are fused anew.
+
+    So are those of a fusion of kind kCustom, which names who is to compute it: kernels of another compiler, a library.
+    With ``blocks`` one stays whose config states tiles that a block kernel of the machine can have; its config is then
+    written as heron writes them.
 
     add {
       a = s32[] parameter(0)
@@ -53,23 +61,50 @@ class FusionLegalizer(Pass):
     """
 
     name = "fusion-legalizer"
+    blocks: bool = False
     constraints = (
         Constraint("fusion-legalizer", "instruction-fusion", "the parts are fused anew"),
         Constraint("fusion-legalizer", "priority-fusion", "the parts are fused anew"),
     )
 
     def run(self, module: Module, ctx: PassContext) -> bool:
-        changed = False
+        changed, outside = False, set(module.non_fusion_computations())
         for c in module.post_order():  # callees first: a fusion in a fusion may make that one impossible
-            for i in [i for i in c.instructions if i.opcode == "fusion"]:
-                why = why_no_kernel(i.calls)
-                if why:
-                    ctx.decide(False, why, subject=i.name)
-                    inline(i, i.calls, list(i.operands))
-                    changed = True
+            seen: set[Instruction] = set()
+            while found := [i for i in c.instructions if i.opcode == "fusion" and i not in seen]:
+                seen.update(found)  # then those that came out of others
+                for i in found:
+                    changed |= self._legalize(i, c in outside, ctx)
         if changed:
             module.remove_unused_computations()
         return changed
+
+    def _legalize(self, i: Instruction, outside: bool, ctx: PassContext) -> bool:
+        why, restated = why_no_kernel(i.calls), False
+        if not why and i.kind == "kCustom" and outside:
+            why, restated = self._why_no_blocks(i, ctx)
+        if why:
+            ctx.decide(False, why, subject=i.name)
+            inline(i, i.calls, list(i.operands))
+        return restated or bool(why)
+
+    def _why_no_blocks(self, fusion: Instruction, ctx: PassContext) -> tuple[str, bool]:
+        """Why a fusion of another kind than loops has no kernel of its own, and whether its config was written anew."""
+        why = "such a fusion is done by its parts here" if not self.blocks else absent(ctx)
+        if why:
+            return why, False
+        config = stated_tiles(fusion, ctx.target or targets.get("sm_90"))
+        if isinstance(config, str):
+            return config, False
+        old, new = fusion.extras["backend_config"], config.text(GEMM if _has_dot(fusion.calls) else ROWS)
+        fusion.extras["backend_config"] = new
+        if old != new:
+            ctx.decide(True, f"tiles of {config}", subject=fusion.name)
+        return "", old != new
+
+
+def _has_dot(c: Computation) -> bool:
+    return any(i.opcode == "dot" for i in c.instructions)
 
 
 def why_no_kernel(body: Computation) -> str:
