@@ -6,37 +6,47 @@ import contextlib
 import os
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from heron import backends
 from heron.errors import HeronError
+from heron.hlo.module import Module
 from heron.options import Options
 from heron.trace import Trace
 
 if TYPE_CHECKING:
     from heron.backends.compiler import Stages
     from heron.codegen.llvm.code_cache import Key
-    from heron.hlo.module import Module
     from heron.runtime.executable import Executable
+    from heron.specializing import Specialized
     from heron.targets import Target
 
 #: options that do not change what a program does
 _SILENT = ("cache",)
 
 
+@overload
 def compile(
-    module: Module,
+    module: Module, target: str | Target = "cpu", options: Options | None = None, trace: Trace | None = None
+) -> Executable: ...
+@overload
+def compile(
+    module: str | bytes | Path, target: str | Target = "cpu", options: Options | None = None, trace: Trace | None = None
+) -> Executable | Specialized: ...
+def compile(
+    module: Module | str | bytes | Path,
     target: str | Target = "cpu",
     options: Options | None = None,
     trace: Trace | None = None,
-) -> Executable:
+) -> Executable | Specialized:
     """Compile a module for a target.
 
     With ``Options.cache`` a program for the CPU that was compiled before is read from a file, passes and all; its trace
     says so and little else. To have the record of a compile give a `trace`, or leave `cache` out.
 
     Args:
-        module: a verified program; it is not changed.
+        module: a verified program, which is not changed; or what `heron.load` takes. Of StableHLO that leaves sizes
+            open (``?``) a `Specialized` is made: it compiles when it is called, for the sizes of the arguments.
         target: a name (`cpu`, `sm_90`, `sim:sm_90`, …; `heron targets` lists them) or a `Target`.
         options: defaults and `HERON_*` variables when None.
         trace: the record to write into; a fresh one when None (found at `executable.trace`).
@@ -47,6 +57,10 @@ def compile(
 
     machine = targets.get(target) if isinstance(target, str) else target
     options = options or Options.from_env()
+    if not isinstance(module, Module):
+        from heron.specializing import compiled
+
+        return compiled(module, machine, options, trace)
     watched = trace is not None or options.check or options.dump_dir or options.profile
     if not options.cache or watched or machine.kind != "cpu":
         return backends.compile(module, target=machine, options=options, trace=trace)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -13,6 +13,7 @@ import click
 from heron import files
 
 if TYPE_CHECKING:
+    import numpy as np
     from rich.table import Table
 
     from heron.hlo.module import Module
@@ -61,24 +62,41 @@ def read_source(file: str) -> tuple[bytes, str]:
     return files.read_stream(sys.stdin.buffer, "<stdin>"), "<stdin>"
 
 
-def load_module(file: str, target: str = "cpu", *, sizes: bool = True) -> Module:
+def load_module(
+    file: str,
+    target: str = "cpu",
+    *,
+    sizes: bool = True,
+    arrays: Callable[[], Sequence[np.ndarray]] = tuple,
+) -> Module:
     """Read and verify FILE, in any form `heron.frontends` knows; a JAX function in a file is lowered for `target`.
+
+    Sizes that StableHLO leaves open are those of the shapes in parentheses behind FILE, or of `arrays`.
 
     Raises a located HeronError for anything wrong; HLO031 for dimensions without a bound, when `sizes` are needed.
     """
-    module = _load(file, target)
+    module = _load(file, target, arrays)
     if sizes:
         module.need_bounds()
     return module
 
 
-def _load(file: str, target: str) -> Module:
+def _load(file: str, target: str, arrays: Callable[[], Sequence[np.ndarray]]) -> Module:
+    from heron.errors import HeronError
     from heron.frontends import from_bytes, load
+    from heron.frontends.arguments import split
 
     if ".py:" in file or file.endswith(".py"):
         return load(file, verify=True, platform="cpu" if target.startswith(("cpu", "x86")) else "cuda")
+    file, shapes = split(file)
     data, name = read_source(file)
-    return from_bytes(data, name, verify=True)
+    try:
+        return from_bytes(data, name, verify=True, arguments=shapes)
+    except HeronError as error:
+        known = arrays() if error.code == "SHLO011" and not shapes else ()
+        if not known:
+            raise
+    return from_bytes(data, name, verify=True, arguments=known)
 
 
 def make_options(settings: tuple[str, ...], memory_limit: str | None = None) -> Options:

@@ -1,7 +1,6 @@
 """JAX functions as modules: traced and lowered by JAX to StableHLO, then imported, lines of the user's Python included.
 
-JAX is imported when a function is lowered. Public parts of it are used, and one that is not: what fills sizes in where
-a function calls a program of `jax.export` with symbolic shapes.
+JAX is imported when a function is lowered, and only its public parts are used.
 """
 
 from __future__ import annotations
@@ -65,20 +64,7 @@ def lower(
     traced = jitted.trace(*args, **kwargs)
     lowered = traced.lower(lowering_platforms=None if platform is None else (platform,))
     name = getattr(function, "__name__", "function")
-    text = lowered.as_text(debug_info=True)
-    if "<?x" in text or "x?x" in text:
-        text = _refined(lowered, text)
-    return Lowering(parse(text, f"<jax {name}>"), lowered.out_tree)
-
-
-def _refined(lowered: Any, text: str) -> str:
-    """The program with every size known, which follow from the arguments'; as it is where this JAX has no such pass."""
-    try:
-        from jax._src.interpreters.mlir import refine_polymorphic_shapes
-    except ImportError:
-        return text
-    module = refine_polymorphic_shapes(lowered.compiler_ir())
-    return str(module.operation.get_asm(enable_debug_info=True))
+    return Lowering(parse(lowered.as_text(debug_info=True), f"<jax {name}>"), lowered.out_tree)
 
 
 def from_jax(

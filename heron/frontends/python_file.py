@@ -23,15 +23,14 @@ from typing import Any, NoReturn
 
 from heron import files
 from heron.errors import HeronError, Span
+from heron.frontends.arguments import SHAPE, listed, one
 from heron.frontends.jax import lower, need_jax
 from heron.frontends.stablehlo.importer import parse
 from heron.hlo.module import Module
 from heron.hlo.shape import Shape
 from heron.hlo.text import parse as parse_hlo
-from heron.hlo.text.shapes import parse_array
 
 _SPEC = re.compile(r"(?P<file>.+\.py)(?::(?P<name>\w[\w.]*)?(?P<shapes>\(.*)?)?", re.DOTALL)
-_SHAPE = re.compile(r"[a-z]\w*\[[^\]]*\](?:\{[^}]*\})?")
 _HINT = "model.py:f(f32[2,3],s32[]), or f_args = (…) in the file, or annotations such as x: 'f32[2,3]'"
 
 
@@ -164,7 +163,7 @@ def _no_function(wanted: PythonFunction, value: Any) -> NoReturn:
 # -- arguments -------------------------------------------------------------------------------------------------------
 def _arguments(wanted: PythonFunction, space: ModuleType, value: Any) -> tuple[Any, ...]:
     if wanted.shapes is not None:
-        return tuple(_struct(shape) for shape in _shapes(wanted))
+        return tuple(_struct(shape) for shape in listed(wanted.shapes, wanted.file))
     given = getattr(space, f"{str(wanted.name).replace('.', '_')}_args", None)
     if given is None:
         return tuple(_argument(wanted, p) for p in _parameters(value))
@@ -184,30 +183,12 @@ def _parameters(value: Any) -> list[inspect.Parameter]:
 
 
 def _argument(wanted: PythonFunction, p: inspect.Parameter) -> Any:
-    if isinstance(p.annotation, str) and _SHAPE.fullmatch(text := p.annotation.strip("\"' ")):
-        return _struct(_shape(wanted, text))
+    if isinstance(p.annotation, str) and SHAPE.fullmatch(text := p.annotation.strip("\"' ")):
+        return _struct(one(text, wanted.file))
     if p.default is not inspect.Parameter.empty:
         return p.default
     what = f"the shape of argument '{p.name}' of '{wanted.name}' is not known"
     raise HeronError("JAX005", what, where=wanted.file, hint=_HINT)
-
-
-def _shapes(wanted: PythonFunction) -> list[Shape]:
-    inner = (wanted.shapes or "()").strip()
-    if inner[-1] != ")":
-        raise HeronError("JAX005", f"'{inner[:60]}' is no list of shapes", hint="such as (f32[2,3],s32[])")
-    inner = inner[1:-1].strip()
-    words = _SHAPE.findall(inner)
-    if re.sub(r"\s", "", inner) != ",".join(re.sub(r"\s", "", w) for w in words):
-        raise HeronError("JAX005", f"'{inner[:60]}' is no list of shapes", hint="such as (f32[2,3],s32[])")
-    return [_shape(wanted, word) for word in words]
-
-
-def _shape(wanted: PythonFunction, text: str) -> Shape:
-    try:
-        return parse_array(text)
-    except HeronError as error:
-        raise HeronError("JAX005", error.what, where=wanted.file, why=error.why, hint=error.hint) from None
 
 
 def _struct(shape: Shape) -> Any:

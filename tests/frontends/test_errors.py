@@ -58,7 +58,7 @@ CASES = [
     (
         "SHLO011",
         "func.func @main(%a: tensor<?x4xf32>) -> tensor<?x4xf32> {\n return %a : tensor<?x4xf32>\n}",
-        "bounds",
+        "dimension 0 of argument 0",
         1,
     ),
     ("HLO010", body("%0 = stablehlo.add %a, %i : (tensor<4x6xf32>, tensor<i32>) -> tensor<4x6xf32>"), "", 2),

@@ -55,7 +55,7 @@ def command(file: str, job: Job, devices: tuple[int | None, int] | None, as_json
     """
     from heron.cli import room
 
-    module = load_module(file)
+    module = load_module(file, arrays=job.at_hand)
     room.require_for_values(module)
     replicas, partitions = _counts(module, devices)
     if replicas * partitions != 1:

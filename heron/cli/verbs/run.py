@@ -29,6 +29,7 @@ from heron.cli.job import Job, job_options
         "heron run model.hlo --target sim:sm_90 --check all --random 0",
         "cat model.hlo | heron run - --random 0 --json",
         "heron run model.heron --random 0",
+        "heron run 'open.mlir(f32[8,4])' --random 0",
     ),
 )
 @file_argument
@@ -75,7 +76,7 @@ def command(
             why="the simulated GPU has them",
             hint=f"--target sim:{target if target.startswith('sm_') else 'sm_90'}",
         )
-    module = load_module(file, target)
+    module = load_module(file, target, arrays=job.at_hand)
     arrays = job.arrays(module)
     from heron import backends
 

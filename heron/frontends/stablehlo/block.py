@@ -6,9 +6,12 @@ import difflib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import numpy as np
+
 from heron.errors import HeronError, Span
 from heron.frontends.stablehlo.carried import carry
 from heron.frontends.stablehlo.constants import dense
+from heron.frontends.stablehlo.sizes import Folding, fits
 from heron.frontends.stablehlo.syntax import Operation, Region, base, plain
 from heron.hlo import literal as literals
 from heron.hlo.computation import Computation
@@ -43,10 +46,18 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
 class Block:
     """Instructions being added to a computation, and which SSA name stands for which."""
 
-    __slots__ = ("importer", "computation", "values", "parent", "metadata", "hint", "_constants", "_spread")
+    __slots__ = ("importer", "computation", "values", "parent", "folding", "metadata", "hint", "_constants", "_spread")
 
-    def __init__(self, importer: Importer, computation: Computation, parent: Block | None = None) -> None:
+    def __init__(
+        self,
+        importer: Importer,
+        computation: Computation,
+        parent: Block | None = None,
+        folding: Folding | None = None,
+    ) -> None:
         self.importer, self.computation, self.parent = importer, computation, parent
+        #: finds integers that are known early; None in functions where no size depends on one
+        self.folding = folding
         self.values: dict[str, Instruction] = {}
         self.metadata, self.hint = None, ""
         self._constants: dict[tuple[object, Shape], Instruction] = {}
@@ -56,8 +67,13 @@ class Block:
     def add(
         self, opcode: str, operands: Sequence[Instruction] = (), shape: Shape | None = None, **attrs: Any
     ) -> Instruction:
-        """A new instruction with the metadata of the operation being imported. Raises HLO010 (shape rule)."""
+        """A new instruction with the metadata of the operation being imported.
+
+        Raises HLO010 (shape rule), SHLO011 (a stated shape leaves sizes open, and the rule does not find them).
+        """
         i = make(opcode, operands, shape, self.hint, **attrs)
+        if i.shape.is_unbounded:
+            i.shape = _inferred(i)
         i.metadata = self.metadata
         return self.computation.attach(i)
 
@@ -65,11 +81,14 @@ class Block:
         """An instruction whose shape is stated, and must satisfy the op's rule, too."""
         i = self.add(opcode, operands, shape, **attrs)
         ruled = i.op.shape(i, *[o.shape for o in operands])
-        if ruled.bare is not shape.bare:
+        if not fits(ruled, shape):
             raise HeronError("SHLO004", f"{opcode} gives {ruled.bare}, but {shape.bare} is stated")
         return i
 
     def parameter(self, number: int, shape: Shape, name: str) -> Instruction:
+        """A parameter. Raises SHLO011 for a shape with open sizes."""
+        if shape.is_unbounded:
+            raise HeronError("SHLO011", f"the sizes of '{name}' are not known: {shape.bare}")
         return self.computation.add_parameter(number, shape, name)
 
     def constant(self, key: object, shape: Shape, make_array: Callable[[], Any]) -> Instruction:
@@ -183,19 +202,27 @@ class Block:
         if len(op.types) != len(op.results):
             op.fail("SHLO004", f"{op.name} has {len(op.results)} results but {len(op.types)} types")
         for n, (name, i, stated) in enumerate(zip(op.results, results, op.types, strict=True)):
-            if i.shape is not stated and i.shape.bare is not stated.bare:
+            if i.shape is not stated and not fits(i.shape, stated):
                 which = f"result {n} of " if len(results) > 1 else ""
                 op.fail("SHLO004", f"{which}{op.name} is {i.shape.bare}", why=f"the text says {stated.bare}")
             if name in self.values:
                 op.fail("SHLO003", f"'{name}' is defined twice")
-            self.values[name] = i
+            self.values[name] = i if self.folding is None else self.folded(i)
         if op.attrs:
             carry(op, results)
+
+    def folded(self, i: Instruction) -> Instruction:
+        """The constant an instruction is known to be, else the instruction."""
+        assert self.folding is not None
+        found = self.folding.value(i)
+        if i.opcode == "constant" or not isinstance(found, (np.ndarray, np.generic)):
+            return i
+        return self.constant(("known", found.tobytes()), i.shape, lambda: np.asarray(found))
 
     # -- regions -----------------------------------------------------------------------------------------------------
     def inner(self, name: str) -> Block:
         """A block for a region of the operation being imported."""
-        return Block(self.importer, self.importer.new_computation(name), self)
+        return Block(self.importer, self.importer.new_computation(name), self, self.folding)
 
     def region(self, op: Operation, n: int, name: str) -> Computation:
         """Region `n` as a computation of its own, one parameter an argument."""
@@ -225,6 +252,17 @@ class Block:
         """A constant from its text; equal text gives the same instruction."""
         token, shape = op.words[0], op.types[0]
         return self.constant(token, shape, lambda: dense(token, shape))
+
+
+def _inferred(i: Instruction) -> Shape:
+    """The shape that follows from the operands where the text leaves sizes open."""
+    found = i.op.shape(i, *[o.shape for o in i.operands])
+    if found.is_unbounded:
+        why = "operands: " + (", ".join(str(o.shape.bare) for o in i.operands) or "none")
+        raise HeronError("SHLO011", f"the sizes of {i.opcode} do not follow from its operands: {found.bare}", why=why)
+    if not fits(found, i.shape):
+        raise HeronError("SHLO004", f"{i.opcode} gives {found.bare}, but {i.shape.bare} is stated")
+    return found
 
 
 def unknown(op: Operation) -> NoReturn:

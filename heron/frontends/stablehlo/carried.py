@@ -25,7 +25,8 @@ def extras(attrs: dict[str, Any]) -> dict[str, Any]:
     frontend: dict[str, str] = {}
     for name, value in attrs.items():
         if name == "mhlo.sharding":
-            found["sharding"] = gspmd(value)
+            if value != "":  # says nothing
+                found["sharding"] = gspmd(value)
         elif name == "mhlo.frontend_attributes" and isinstance(value, dict):
             frontend.update({k: v if isinstance(v, str) else as_text(v) for k, v in value.items()})
         elif name[:4] == "sdy.":

@@ -2,34 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+
 import heron.frontends.stablehlo.lower  # noqa: F401  (fills the table of rules)
 import heron.hlo.ops  # noqa: F401  (fills the registry)
 from heron.errors import HeronError
+from heron.frontends.arguments import Given
+from heron.frontends.stablehlo import sizes
 from heron.frontends.stablehlo.block import Block
 from heron.frontends.stablehlo.carried import extras, gspmd
 from heron.frontends.stablehlo.header import set_header
 from heron.frontends.stablehlo.locations import Locations
 from heron.frontends.stablehlo.reader import read
+from heron.frontends.stablehlo.sizes import Folding, call_key, fits, integers, polymorphic
 from heron.frontends.stablehlo.syntax import Function, Operation, Program, plain
 from heron.hlo import shape as shapes
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
+from heron.hlo.shape import UNBOUNDED, Shape
 from heron.hlo.types import ElementType
 
+#: calls inside calls, of functions whose sizes depend on the call
+_MAX_CALLS = 40
+#: functions made for the kinds of their calls
+_MAX_KINDS = 10_000
 
-def parse(text: str, filename: str = "<text>", *, verify: bool = False) -> Module:
+
+def parse(text: str, filename: str = "<text>", *, verify: bool = False, arguments: Sequence[Given] = ()) -> Module:
     """The module a StableHLO text describes.
 
     Args:
         text: MLIR text of the func, stablehlo, chlo and sdy dialects, as JAX and the StableHLO tools print it.
         filename: what errors call the text.
         verify: also run the verifier.
+        arguments: shapes of the arguments, when the text leaves some of their sizes open (``?``). An array in place of
+            a shape is that argument's value, and sizes may depend on it.
 
     Raises:
         HeronError: SHLO0xx for malformed or unsupported programs, HLO0xx from shape rules, HLO1xx from the verifier.
     """
-    module = Importer(read(text, filename)).module()
+    return imported(read(text, filename), filename, verify=verify, arguments=arguments)
+
+
+def imported(program: Program, filename: str, *, verify: bool = False, arguments: Sequence[Given] = ()) -> Module:
+    """The module of a program that is read already; as `parse`."""
+    module = Importer(program, arguments).module()
     module.filename = filename
     if verify:
         from heron.hlo.verifier import verify as check
@@ -41,21 +61,28 @@ def parse(text: str, filename: str = "<text>", *, verify: bool = False) -> Modul
 class Importer:
     """One import: the module so far, and which function is which computation."""
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
+    def __init__(self, program: Program, arguments: Sequence[Given] = ()) -> None:
+        self.program, self.arguments = program, arguments
         self.result = Module(plain(program.name))
         self.locations = Locations(program.source, program.aliases)
         #: the program says that it is for one device
         self.is_single = program.attrs.get("mhlo.num_partitions") == 1
         self._functions: dict[str, Computation] = {}
+        self._polymorphic = polymorphic(program)
+        self._kinds: dict[object, Computation] = {}
+        self._depth = 0
         self._reducers: dict[tuple[str, ElementType], Computation] = {}
 
     def module(self) -> Module:
         """The whole module. Raises SHLO008 when it has no entry or functions call each other in a circle."""
         main = self._main()
+        shapes = self._given(main)
         for function in self._order(main):
-            computation = self._function(function)
-            self._functions[function.name] = computation
+            if function.name not in self._polymorphic:
+                self._functions[function.name] = self._function(function)
+        if main.name in self._polymorphic:
+            known = [sizes.value(a) for a in self.arguments] or [None] * len(shapes)
+            self._functions[main.name] = self._function(main, shapes, known)
         self.result.entry = self._functions[main.name]
         self.result.remove_unused_computations()
         set_header(self.result, self.program, main)
@@ -64,11 +91,42 @@ class Importer:
     def new_computation(self, name: str) -> Computation:
         return self.result.add_computation(Computation(name))
 
-    def called(self, name: str, op: Operation) -> Computation:
-        """The computation of a function."""
+    def called(self, name: str, op: Operation, operands: Sequence[Instruction] | None = None) -> Computation:
+        """The computation of a function, for these operands where its sizes depend on them."""
         found = self._functions.get(name)
-        if found is None:
+        if found is not None:
+            return found
+        if name not in self._polymorphic or name not in self.program.functions:
             op.fail("SHLO008", f"there is no function '@{name[:40]}'")
+        function = self.program.functions[name]
+        if operands is None:
+            stated = [a.type for a in function.arguments]
+            return self._kind(function, op, name, stated, [None] * len(stated))
+        key = name, call_key(operands)
+        return self._kind(function, op, key, [o.shape for o in operands], [integers(o) for o in operands])
+
+    def _kind(
+        self,
+        function: Function,
+        op: Operation,
+        key: object,
+        shapes: Sequence[Shape],
+        known: Sequence[np.ndarray | None],
+    ) -> Computation:
+        """A function for one kind of call."""
+        found = self._kinds.get(key)
+        if found is not None:
+            return found
+        if self._depth >= _MAX_CALLS or len(self._kinds) >= _MAX_KINDS:
+            why = f"the limits are {_MAX_CALLS} calls inside each other and {_MAX_KINDS} kinds of calls"
+            op.fail("SHLO007", f"too many calls of functions such as '@{function.name}', made anew for each", why=why)
+        stated = [a.type for a in function.arguments]
+        if len(stated) != len(shapes) or not all(map(fits, shapes, stated)):
+            why = f"they are ({', '.join(str(s.bare) for s in shapes)}), not ({', '.join(str(s.bare) for s in stated)})"
+            op.fail("SHLO004", f"the operands are not what '@{function.name}' takes", why=why)
+        self._depth += 1
+        found = self._kinds[key] = self._function(function, shapes, known)
+        self._depth -= 1
         return found
 
     def reducer(self, opcode: str, element_type: ElementType) -> Computation:
@@ -125,20 +183,55 @@ class Importer:
         hint = f"did you mean '@{near[0]}'?" if near else None
         self.program.source.fail("SHLO008", f"there is no function '@{name[:40]}'", at, hint=hint)
 
-    def _function(self, function: Function) -> Computation:
-        block = Block(self, self.new_computation(plain(function.name)))
+    def _given(self, main: Function) -> list[Shape]:
+        """The shapes of the entry's arguments. Raises SHLO011 (sizes are open), SHLO012 (not the program's)."""
+        stated = [a.type for a in main.arguments]
+        if not self.arguments:
+            for n, shape in enumerate(stated):
+                if shape.is_unbounded:
+                    self._open(main, n, shape)
+            return stated
+        found = [sizes.shape(a, s.element_type) for a, s in zip(self.arguments, stated, strict=False)]
+        takes = f"'@{main.name}' takes ({', '.join(str(s.bare) for s in stated)})"
+        if len(self.arguments) != len(stated):
+            self.program.source.fail("SHLO012", f"{len(self.arguments)} arguments given", main.at, why=takes)
+        for n, (shape, wanted) in enumerate(zip(found, stated, strict=True)):
+            if not (fits(shape, wanted) or wanted.fits(shape.dims)) or shape.element_type is not wanted.element_type:
+                what = f"argument {n} is {shape.bare}, not {wanted.bare}"
+                self.program.source.fail("SHLO012", what, main.at, why=takes)
+        return [s if w.is_unbounded else w for s, w in zip(found, stated, strict=True)]
+
+    def _open(self, main: Function, n: int, shape: Shape) -> None:
+        """Raise SHLO011: the shape of argument `n` must be given."""
+        d = shape.dims.index(UNBOUNDED) if shape.is_array else 0
+        self.program.source.fail(
+            "SHLO011",
+            f"dimension {d} of argument {n} of '@{main.name}' is not known: {shape.bare}",
+            main.at,
+            why="sizes must be known when a program is compiled, or bounded",
+            hint="say it: 'model.mlir(f32[2,3])', heron.load(text, arguments=…); or call what heron.compile(text) gives",
+        )
+
+    def _function(
+        self, function: Function, shapes: Sequence[Shape] = (), known: Sequence[np.ndarray | None] | None = None
+    ) -> Computation:
+        """A function's computation. ``shapes``, ``known``: of the operands, where sizes depend on the call."""
+        folding = None if known is None else Folding()
+        block = Block(self, self.new_computation(plain(function.name)), folding=folding)
         source = self.program.source
         for n, argument in enumerate(function.arguments):
             if argument.name in block.values:
                 source.fail("SHLO003", f"'{argument.name}' is defined twice", function.at)
             name = self.locations.origin(argument.place)[1] or plain(argument.name)
-            i = block.values[argument.name] = block.parameter(n, argument.type, name)
+            i = block.values[argument.name] = block.parameter(n, shapes[n] if shapes else argument.type, name)
             if argument.attrs:
                 i.extras.update(extras(argument.attrs))
+            if known is not None and (value := known[n]) is not None:
+                block.values[argument.name] = block.constant(("known", value.tobytes()), i.shape, lambda v=value: v)
         assert function.body is not None
         results = block.run(function.body, function.at)
         stated = [shape.bare for shape, _ in function.results]
-        if [i.shape.bare for i in results] != stated:
+        if len(results) != len(stated) or not all(fits(i.shape, s) for i, s in zip(results, stated, strict=True)):
             gives = ", ".join(str(i.shape.bare) for i in results)
             why = f"it returns ({gives}), the text says ({', '.join(map(str, stated))})"
             source.fail("SHLO004", f"the results of '@{function.name}' do not fit", function.at, why=why)
@@ -153,3 +246,4 @@ class Importer:
                 root = block.add("copy", (root,))
             root.extras["sharding"] = texts[0] if len(texts) == 1 else "{" + ", ".join(texts) + "}"
         return root
+

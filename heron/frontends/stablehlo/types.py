@@ -8,7 +8,7 @@ from heron.errors import HeronError
 from heron.hlo import layout as layouts
 from heron.hlo import shape as shapes
 from heron.hlo import types
-from heron.hlo.shape import Shape
+from heron.hlo.shape import UNBOUNDED, Shape
 from heron.hlo.types import ElementType
 
 _ELEMENT: dict[str, ElementType] = {
@@ -42,7 +42,8 @@ def element_type(name: str) -> ElementType:
 def tensor(text: str) -> Shape:
     """The shape of ``tensor<2x?xf32, #stablehlo.bounds<?, 8>>``, with the default layout.
 
-    Raises SHLO001 (no tensor type), SHLO005 (element type), SHLO011 (unbounded dimension).
+    A size that is neither known nor bounded is `UNBOUNDED`; the importer finds it from those of the arguments.
+    Raises SHLO001 (no tensor type), SHLO005 (element type), SHLO011 (a size beyond 63 bits).
     """
     match = _TENSOR.fullmatch(text)
     if match is None:
@@ -50,32 +51,18 @@ def tensor(text: str) -> Shape:
     sizes, name, encoding = match.groups()
     element = element_type(name)
     words = sizes.split("x")[:-1]
-    if "?" not in words:
-        dims = tuple(map(int, words))
-        if any(d >= 2**62 for d in dims):
-            raise HeronError("SHLO011", "a dimension does not fit in 63 bits")
+    bounds = _bounds(encoding or "", len(words)) if "?" in words else []
+    dims = tuple([bounds[n] if word == "?" else int(word) for n, word in enumerate(words)])
+    if any(d >= 2**62 for d in dims):
+        raise HeronError("SHLO011", "a dimension does not fit in 63 bits")
+    if not bounds:
         return shapes.row_major(element, *dims)
-    bounds = _bounds(encoding or "", len(words))
-    dims, dynamic = [], []
-    for n, word in enumerate(words):
-        if word != "?":
-            dims.append(int(word))
-        elif bounds[n] is None:
-            raise HeronError(
-                "SHLO011",
-                f"dimension {n} of {text[:60]} is unknown",
-                why="sizes must be known when a program is compiled, or bounded",
-                hint="give the size, or #stablehlo.bounds<…> with its upper bound; "
-                "heron.jit(exported.call) takes sizes from its arguments",
-            )
-        else:
-            dims.append(bounds[n])
-        dynamic.append(word == "?")
-    return shapes.array(element, tuple(dims), layouts.default(len(dims)), tuple(dynamic))
+    return shapes.array(element, dims, layouts.default(len(dims)), tuple(word == "?" for word in words))
 
 
-def _bounds(encoding: str, rank: int) -> list[int | None]:
+def _bounds(encoding: str, rank: int) -> list[int]:
+    """The bound of each dimension, `UNBOUNDED` where there is none."""
     match = _BOUNDS.fullmatch(encoding.strip())
     words = match[1].replace(" ", "").split(",") if match else []
-    found = [int(w) if w.isdigit() and len(w) < 19 else None for w in words]
-    return found if len(found) == rank else [None] * rank
+    found = [int(w) if w.isdigit() and len(w) < 19 else UNBOUNDED for w in words]
+    return found if len(found) == rank else [UNBOUNDED] * rank

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from heron.frontends.stablehlo.block import Block, rule
+from heron.frontends.stablehlo.lower.dynamic_calls import SIZED_CALLS, result_types, shape_operands
 from heron.frontends.stablehlo.syntax import Operation, as_text
 from heron.hlo import shape as shapes
 from heron.hlo.custom_calls import parse_options
@@ -25,14 +26,14 @@ _API = {
 
 @rule("func.call")
 def _call(b: Block, op: Operation, operands: list[Instruction]) -> list[Instruction]:
-    body = b.importer.called(op.word("callee"), op)
+    body = b.importer.called(op.word("callee"), op, operands)
     return b.unpacked(b.add("call", operands, to_apply=body), len(op.types))
 
 
 @rule("composite")
 def _composite(b: Block, op: Operation, operands: list[Instruction]) -> list[Instruction]:
     """A call of the decomposition, which says what composite it was."""
-    body = b.importer.called(op.word("decomposition"), op)
+    body = b.importer.called(op.word("decomposition"), op, operands)
     i = b.add("call", operands, to_apply=body, is_composite=True)
     i.extras["frontend_attributes"] = {
         "composite.attributes": as_text(op.fields("composite_attributes")),
@@ -45,15 +46,20 @@ def _composite(b: Block, op: Operation, operands: list[Instruction]) -> list[Ins
 @rule("custom_call")
 def _custom_call(b: Block, op: Operation, operands: list[Instruction]) -> list[Instruction]:
     target = op.word("call_target_name")
+    if (lowering := SIZED_CALLS.get(target)) is not None:
+        return lowering(b, op, operands)
     config = _config(op)
     if target == "ApproxTopK" and (given := parse_options(config)).get("is_fallback"):
         return _sorted_top_k(b, op, operands, given)
     if target == "Sharding" and b.importer.is_single and len(operands) == 1:
         return operands  # a sharding of one partition says nothing
-    results = laid_out(op, "result_layouts", list(op.types))
+    results = laid_out(op, "result_layouts", result_types(op, operands))
     attrs: dict[str, Any] = {"custom_call_target": target}
+    sizes = shape_operands(op)
+    kept = [n for n in range(len(operands)) if n not in sizes]
     if op.find("operand_layouts") is not None:
-        laid = tuple(laid_out(op, "operand_layouts", [o.shape for o in operands]))
+        laid = laid_out(op, "operand_layouts", [o.shape for o in operands])
+        laid = tuple(laid[n] for n in kept)
         if target.startswith("lapack_") and "gtsv" not in target and laid and _rows_first(laid[0]):
             op.wrong("operand_layouts", "matrices whose columns lie in one piece, which LAPACK reads,")
         attrs["operand_layout_constraints"] = laid
@@ -67,6 +73,7 @@ def _custom_call(b: Block, op: Operation, operands: list[Instruction]) -> list[I
     version = 4 if op.find("mhlo.backend_config") is not None else op.integer("api_version", default=1)
     if _API.get(version, _API[1]) != _API[1]:
         attrs["api_version"] = _API[version]
+    operands = [operands[n] for n in kept]
     i = b.add("custom-call", operands, results[0] if len(results) == 1 else shapes.tuple_(results), **attrs)
     i.op.shape(i, *[o.shape for o in operands])
     if config:

@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 from heron.frontends.stablehlo.block import Block, Rule, rule
 from heron.frontends.stablehlo.lower.elementwise import compared, opcode
+from heron.frontends.stablehlo.lower.movement import broadcast_in_dim
+from heron.frontends.stablehlo.sizes import sized
 from heron.frontends.stablehlo.special.bessel import bessel_i1e
 from heron.frontends.stablehlo.special.error import erf_inv, erfc
 from heron.frontends.stablehlo.special.expression import Expression
@@ -88,14 +90,13 @@ def _constant_like(b: Block, op: Operation, operands: list[Instruction]) -> Inst
     value = op.find("value")
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         op.wrong("value", "a number")
-    return b.full(value, op.types[0])
+    return b.full(value, operands[0].shape.with_type(op.types[0].element_type))
 
 
 # -- binary operations with NumPy's broadcasting ---------------------------------------------------------------------
 def _broadcasting(code: str) -> Rule:
     def lower(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
-        to = op.types[0]
-        x, y = (_stretched(b, op, o, to) for o in operands)
+        x, y = _stretched(b, op, operands)
         if code == "compare":
             return compared(b, op, x, y)
         return b.add(code, (x, y))
@@ -105,7 +106,7 @@ def _broadcasting(code: str) -> Rule:
 
 def _broadcasting_formula(function: Function) -> Rule:
     def lower(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
-        return function(*(Expression(b, _stretched(b, op, o, op.types[0])) for o in operands)).i
+        return function(*(Expression(b, x) for x in _stretched(b, op, operands))).i
 
     return lower
 
@@ -116,7 +117,7 @@ for _name in ("next_after", "polygamma", "zeta"):
 
 @rule("chlo.broadcast_select")
 def _broadcast_select(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
-    return b.add("select", [_stretched(b, op, o, op.types[0]) for o in operands])
+    return b.add("select", _stretched(b, op, operands))
 
 
 @rule("chlo._asin_acos_kernel")
@@ -124,15 +125,26 @@ def _asin_acos_kernel(b: Block, op: Operation, operands: list[Instruction]) -> I
     op.fail("SHLO005", f"{op.name} is not supported", why="it is a step inside XLA's own expansion of asin and acos")
 
 
-def _stretched(b: Block, op: Operation, x: Instruction, to: Shape) -> Instruction:
-    """`x` with the result's dimensions: trailing ones match, those of size 1 stretch."""
-    from heron.frontends.stablehlo.lower.movement import broadcast_in_dim
+def _stretched(b: Block, op: Operation, operands: list[Instruction]) -> list[Instruction]:
+    """Operands with the result's dimensions: trailing ones match, those of size 1 stretch."""
+    places = [_places(op, x.shape) for x in operands]
+    to = op.types[0]
+    if to.is_unbounded:
+        sizes = [1] * to.rank
+        for x, dims in zip(operands, places, strict=True):
+            for n, d in zip(x.shape.dims, dims, strict=True):
+                sizes[d] = n if sizes[d] == 1 else sizes[d]
+        to = sized(op, to, sizes)
+    pairs = zip(operands, places, strict=True)
+    return [broadcast_in_dim(b, op, x, to.with_type(x.shape.element_type), dims) for x, dims in pairs]
 
-    if op.find("broadcast_dimensions") is not None and x.shape.rank < to.rank:
-        dims = op.ints("broadcast_dimensions")
-    else:
-        dims = tuple(range(to.rank - x.shape.rank, to.rank))
-    return broadcast_in_dim(b, op, x, to.with_type(x.shape.element_type), dims)
+
+def _places(op: Operation, shape: Shape) -> tuple[int, ...]:
+    """Which dimension of the result each dimension of an operand is."""
+    rank = op.types[0].rank
+    if op.find("broadcast_dimensions") is not None and shape.rank < rank:
+        return op.ints("broadcast_dimensions")
+    return tuple(range(rank - shape.rank, rank))
 
 
 for _name in (

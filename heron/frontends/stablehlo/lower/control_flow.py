@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from heron.frontends.stablehlo.block import Block, rule
+from heron.frontends.stablehlo.sizes import fits, integers
 from heron.frontends.stablehlo.syntax import Operation, Region, plain
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
@@ -79,25 +80,46 @@ def _while(b: Block, op: Operation, operands: list[Instruction]) -> list[Instruc
         op.fail("SHLO006", "while needs a condition and a body", why=f"{len(op.regions)} regions given")
     captured = _captured(b, op, op.regions)
     shapes = [i.shape for i in (*operands, *captured.values())]
-    condition = _loop_part(b, op, 0, shapes, captured, "condition")
-    body = _loop_part(b, op, 1, shapes, captured, "body")
+    known = _invariants(b, op, operands)
+    condition = _loop_part(b, op, 0, shapes, captured, known, "condition")
+    body = _loop_part(b, op, 1, shapes, captured, known, "body")
     i = b.add("while", (b.packed([*operands, *captured.values()]),), condition=condition, body=body)
     return b.unpacked(i, len(shapes))[: len(operands)]
 
 
+def _invariants(b: Block, op: Operation, operands: list[Instruction]) -> dict[int, Instruction]:
+    """Integers that sizes in the loop may depend on: known before it, and handed on by each turn as they are."""
+    region = op.regions[1]
+    if b.folding is None or not region.operations:
+        return {}
+    given = zip(region.arguments, region.operations[-1].operands, operands, strict=False)
+    return {n: i for n, (a, out, i) in enumerate(given) if a.name == out and integers(i) is not None}
+
+
 def _loop_part(
-    b: Block, op: Operation, n: int, shapes: list[Shape], captured: dict[str, Instruction], name: str
+    b: Block,
+    op: Operation,
+    n: int,
+    shapes: list[Shape],
+    captured: dict[str, Instruction],
+    known: dict[int, Instruction],
+    name: str,
 ) -> Computation:
     region, block = op.regions[n], b.inner(name)
     stated = [a.type.bare for a in region.arguments]
-    if stated != [s.bare for s in shapes[: len(stated)]] or len(stated) + len(captured) != len(shapes):
+    if len(stated) + len(captured) != len(shapes) or not all(map(fits, shapes, stated)):
         op.fail("SHLO004", f"the arguments of the {name} are not the loop's values", why=f"{stated}")
     parts = _enter(block, op, [*(a.name for a in region.arguments), *captured], shapes)
+    for k, i in known.items():
+        values = integers(i)
+        assert values is not None
+        block.values[region.arguments[k].name] = block.constant(i, i.shape, lambda v=values: v)
     results = block.run(region, region.at)
     if n == 0:
         if len(results) != 1:
             op.fail("SHLO004", "the condition returns one value", why=f"{len(results)} given")
         return block.finish(results[0])
+    results = [parts[k] if k in known else r for k, r in enumerate(results)]
     return block.finish(block.packed([*results, *parts[len(stated) :]]))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from heron.frontends.stablehlo.block import Block, Rule, rule
+from heron.frontends.stablehlo.sizes import fits, sized
 from heron.frontends.stablehlo.syntax import Operation
 from heron.hlo import op as hlo_ops
 from heron.hlo.instruction import Instruction
@@ -72,12 +73,21 @@ def _iota(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
 def _convert(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
     """``convert(x: T) -> T == x``."""
     (x,) = operands
-    return x if x.shape.bare is op.types[0].bare else b.checked("convert", operands, op.types[0])
+    to = op.types[0]
+    if fits(x.shape, to):
+        return x
+    return b.checked("convert", operands, x.shape.with_type(to.element_type) if to.is_unbounded else to)
 
 
 @rule("bitcast_convert")
 def _bitcast_convert(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
-    return b.checked("bitcast-convert", operands, op.types[0])
+    """A type of another width has one minor dimension more, or less."""
+    (x,), to = operands, op.types[0]
+    if to.is_unbounded:
+        old, new = x.shape.element_type.bits, to.element_type.bits
+        apart = (*x.shape.dims, old // new) if new < old else x.shape.dims
+        to = sized(op, to, x.shape.dims[:-1] if new > old else apart)
+    return b.checked("bitcast-convert", operands, to)
 
 
 @rule("reduce_precision")

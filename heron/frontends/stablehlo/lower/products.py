@@ -95,19 +95,21 @@ def _convolution(b: Block, op: Operation, operands: list[Instruction]) -> Instru
     return convolution(b, op, operands)
 
 
-def convolution(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
-    """A convolution; its windows are attributes."""
+def convolution(
+    b: Block, op: Operation, operands: list[Instruction], padding: list[tuple[int, int]] | None = None
+) -> Instruction:
+    """A convolution; its windows are attributes, but for a `padding` that is given here."""
     dims = op.find("dimension_numbers")
     if not isinstance(dims, ConvDims):
         op.wrong("dimension_numbers", "[b, 0, f]x[0, i, o]->[b, 0, f]")
-    attrs: dict[str, Any] = {"window": _window(op, operands[1], dims), "dim_labels": dims}
+    attrs: dict[str, Any] = {"window": _window(op, operands[1], dims, padding), "dim_labels": dims}
     for name in ("feature_group_count", "batch_group_count"):
         if (count := op.integer(name, default=1)) != 1:
             attrs[name] = count
     return b.checked("convolution", operands, op.types[0], **attrs, **precision(op))
 
 
-def _window(op: Operation, kernel: Instruction, dims: ConvDims) -> Window:
+def _window(op: Operation, kernel: Instruction, dims: ConvDims, padding: list[tuple[int, int]] | None) -> Window:
     """Sizes are the kernel's; the rest is the custom form's ``window`` or attributes of their own."""
     rank = len(dims.kernel_spatial)
     if kernel.shape.rank != rank + 2:
@@ -115,7 +117,9 @@ def _window(op: Operation, kernel: Instruction, dims: ConvDims) -> Window:
     inner = op.fields("window")
     op.attrs.update({_LONG[k]: v for k, v in inner.items() if k in _LONG})
     ones = (1,) * rank
-    padding = op.table("padding") if op.find("padding") is not None and rank else [[0, 0]] * rank
+    if padding is None:
+        padding = [(low, high) for low, high in op.table("padding")] if rank and op.find("padding") is not None else []
+    padding = padding or [(0, 0)] * rank
     reversal = op.find("window_reversal") or (False,) * rank
     if not isinstance(reversal, tuple):
         reversal = tuple(bool(v) for v in reversal.reshape(-1))
