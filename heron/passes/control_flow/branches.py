@@ -9,29 +9,15 @@ from heron.hlo import shape
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
 from heron.hlo.types import S32
-from heron.passes.building import inline, own_body, scalar
+from heron.passes.building import inline, scalar
 from heron.passes.control_flow.loop_state import reads
+from heron.passes.control_flow.ownership import own_computations
 from heron.passes.tuples import Parts, add_leaves, arranged, keep_leaves, packed, part_of, with_elements
-
-
-def own_branches(i: Instruction) -> None:
-    """Copy branches that another instruction, or another number of this one, runs too, so that they may be changed."""
-    assert i.parent is not None and i.parent.module is not None
-    module = i.parent.module
-    callers = module.callers()
-    mine: list[Computation] = []
-    for c in i.branch_computations:
-        if len(callers[c]) > 1 or c in mine:
-            c = module.add_computation(c.clone())
-            for inner in c.instructions:
-                own_body(inner)
-        mine.append(c)
-    i.attrs["branch_computations"] = tuple(mine)
 
 
 def give_tuples(i: Instruction) -> None:
     """Let every branch end in a tuple instruction; a result that is none becomes one of a single element."""
-    own_branches(i)
+    own_computations(i)
     wraps = not i.shape.is_tuple
     whole = shape.tuple_([i.shape]) if wraps else i.shape
     for c in i.branch_computations:
@@ -56,7 +42,7 @@ def give_tuples(i: Instruction) -> None:
 
 def keep_results(i: Instruction, keep: Collection[int]) -> None:
     """Drop all other elements of the branches' tuples. Nothing may read them, nor the whole result."""
-    own_branches(i)
+    own_computations(i)
     kept = sorted(keep)
     shapes = i.shape.tuple_shapes or ()
     counts = [sum(1 for _ in s.leaves()) for s in shapes]

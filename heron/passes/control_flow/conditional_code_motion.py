@@ -17,10 +17,10 @@ from heron.passes.control_flow.branches import (
     given_by_all,
     is_given_by_all,
     keep_results,
-    own_branches,
     used_results,
 )
 from heron.passes.control_flow.loop_state import reads
+from heron.passes.control_flow.ownership import own_computations
 from heron.passes.registry import register
 
 _NAMES = frozenset({"parameter", "tuple", "get-tuple-element"})
@@ -108,7 +108,7 @@ def _move_out(i: Instruction) -> bool:
             break
     else:
         return False
-    own_branches(i)
+    own_computations(i)
     caller = i.parent
     assert caller is not None
     last = [c.root.operands[n] for c in i.branch_computations]
@@ -164,7 +164,7 @@ def _move_in(i: Instruction, number: int) -> bool:
             break
     else:
         return False
-    own_branches(i)
+    own_computations(i)
     c = i.branch_computations[number]
     read = (reads(c.parameters[0]) or {})[n]
     _compute_in(i, number, value, read)

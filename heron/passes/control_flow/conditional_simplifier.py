@@ -17,11 +17,11 @@ from heron.passes.control_flow.branches import (
     give_values,
     given_by_all,
     keep_results,
-    own_branches,
     select_branches,
     used_results,
 )
 from heron.passes.control_flow.loop_state import reads
+from heron.passes.control_flow.ownership import own_computations
 from heron.passes.registry import register
 from heron.passes.tuples import part_of
 
@@ -214,7 +214,7 @@ def _drop_operands(i: Instruction) -> bool:
             wanted[number] = needed
     if not wanted:
         return False
-    own_branches(i)
+    own_computations(i)
     for number, needed in wanted.items():
         give_values(i, number, needed)
     return True

@@ -11,6 +11,7 @@ from heron.hlo.instruction import Instruction
 from heron.hlo.types import ElementType
 from heron.passes.building import constant, scalar
 from heron.passes.control_flow.loop_state import keep_elements, reads
+from heron.passes.control_flow.ownership import own_computations
 from heron.passes.tuples import part_of
 
 _HOLDS = {
@@ -64,6 +65,7 @@ def merge_counters(loop: Instruction, after: dict[int, list[Instruction]]) -> bo
             merged[k.index] = base
     if not merged:
         return False
+    own_computations(loop)
     by_index = {k.index: k for k in known}
     for whole in (loop, loop.body.parameters[0], loop.condition.parameters[0]):
         read = after if whole is loop else reads(whole) or {}
@@ -105,14 +107,18 @@ def decide_comparisons(loop: Instruction) -> bool:
         return False
     ranges = {k.index: (k.start, k.start + (trips - 1) * k.step) for k in inductions(loop)}
     state = loop.body.parameters[0]
-    changed = False
+    decided: dict[Instruction, bool] = {}
     for i in compares:
         left, right = (_range(o, state, ranges) for o in i.operands)
         value = None if left is None or right is None else _outcome(left, right, i.attrs["direction"])
         if value is not None:
-            loop.body.replace(i, constant(loop.body, literal.scalar(i.shape.element_type, value), like=i))
-            changed = True
-    return changed
+            decided[i] = value
+    if decided:
+        own = own_computations(loop)
+        for i, value in decided.items():
+            known = constant(loop.body, literal.scalar(i.shape.element_type, value), like=i)
+            loop.body.replace(own[i], known)
+    return bool(decided)
 
 
 def _outcome(left: tuple[int, int], right: tuple[int, int], direction: str) -> bool | None:

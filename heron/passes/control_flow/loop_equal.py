@@ -7,6 +7,7 @@ from collections.abc import Hashable
 from heron.hlo.instruction import Instruction
 from heron.passes.canonical import Forms
 from heron.passes.control_flow.loop_state import keep_elements, reads
+from heron.passes.control_flow.ownership import own_computations
 from heron.passes.tuples import part_of
 
 
@@ -15,6 +16,7 @@ def join_equal_elements(loop: Instruction, after: dict[int, list[Instruction]]) 
     equal = _equal_elements(loop)
     if not equal:
         return False
+    own_computations(loop)
     for whole, read in ((loop, after), *((p, reads(p) or {}) for p in (loop.body.parameters[0], _tested(loop)))):
         for n, first in equal.items():
             for i in read.get(n, ()):

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from heron.hlo import backend_config, shape
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
+from heron.passes.control_flow.ownership import own_computations
 from heron.passes.tuples import add_leaves, arranged, keep_leaves, part_of, read_from, with_elements
 
 State = dict[int, list[Instruction]]
@@ -51,18 +52,6 @@ def is_invariant(loop: Instruction, n: int) -> bool:
 def invariant_elements(loop: Instruction) -> list[int]:
     """Elements the body hands on as they came. The loop must be plain."""
     return [n for n in range(len(loop.body.root.operands)) if is_invariant(loop, n)]
-
-
-def own_computations(loop: Instruction) -> None:
-    """Copy the loop's body and condition where another instruction calls them too, so that they may be changed."""
-    assert loop.parent is not None and loop.parent.module is not None
-    module = loop.parent.module
-    callers = module.callers()
-    for name in ("body", "condition"):
-        c: Computation = loop.attrs[name]
-        if len(callers[c]) > 1 or loop.body is loop.condition:
-            loop.attrs[name] = module.add_computation(c.clone())
-            loop.touch()
 
 
 def keep_elements(loop: Instruction, keep: Collection[int]) -> None:

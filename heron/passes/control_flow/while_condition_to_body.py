@@ -12,7 +12,8 @@ from heron.hlo.module import Module
 from heron.passes.base import Constraint, Pass
 from heron.passes.building import is_movable
 from heron.passes.context import PassContext
-from heron.passes.control_flow.loop_state import add_elements, is_plain, own_computations
+from heron.passes.control_flow.loop_state import add_elements, is_plain
+from heron.passes.control_flow.ownership import own_computations
 from heron.passes.registry import register
 from heron.passes.tuples import part_of
 

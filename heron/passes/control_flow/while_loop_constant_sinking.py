@@ -9,7 +9,8 @@ from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
 from heron.passes.base import Pass
 from heron.passes.context import PassContext
-from heron.passes.control_flow.loop_state import invariant_elements, is_plain, own_computations, reads
+from heron.passes.control_flow.loop_state import invariant_elements, is_plain, reads
+from heron.passes.control_flow.ownership import own_computations
 from heron.passes.registry import register
 
 

@@ -11,7 +11,8 @@ from heron.hlo.module import Module
 from heron.passes.base import Pass
 from heron.passes.building import is_movable
 from heron.passes.context import PassContext
-from heron.passes.control_flow.loop_state import invariant_elements, is_plain, own_computations, reads
+from heron.passes.control_flow.loop_state import invariant_elements, is_plain, reads
+from heron.passes.control_flow.ownership import own_computations
 from heron.passes.registry import register
 
 _SLICES = frozenset({"dynamic-slice", "slice"})

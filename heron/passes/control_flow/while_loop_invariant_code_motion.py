@@ -12,7 +12,8 @@ from heron.hlo.shape import Shape
 from heron.passes.base import Pass
 from heron.passes.building import is_movable, own_body
 from heron.passes.context import PassContext
-from heron.passes.control_flow.loop_state import add_elements, invariant_elements, is_plain, own_computations, reads
+from heron.passes.control_flow.loop_state import add_elements, invariant_elements, is_plain, reads
+from heron.passes.control_flow.ownership import own_computations
 from heron.passes.registry import register
 from heron.passes.tuples import part_of
 
@@ -100,10 +101,8 @@ class WhileLoopInvariantCodeMotion(Pass):
             return False
         for i in found:
             ctx.decide(True, "computed alike in every round, now once", subject=i.name, object=loop.name)
-        places = {i: n for n, i in enumerate(loop.body.instructions)}
-        own_computations(loop)
-        mine = loop.body.instructions  # the same instructions, in a copy if others call the body too
-        found = [mine[places[i]] for i in found]
+        own = own_computations(loop)
+        found = [own[i] for i in found]
         outside = _Outside(loop)
         first = len(loop.shape.tuple_shapes or ())
         add_elements(loop, [outside.of(i) for i in found])

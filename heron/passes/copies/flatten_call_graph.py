@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 from heron.analysis.call_graph import SEQUENTIAL
 from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
 from heron.passes.base import Pass
-from heron.passes.building import own_body
 from heron.passes.context import PassContext
+from heron.passes.control_flow.ownership import copy_taken
 from heron.passes.registry import register
 
 
@@ -45,30 +44,8 @@ class FlattenCallGraph(Pass):
         while work:
             for i in work.pop().instructions:
                 if i.opcode in SEQUENTIAL:
-                    changed |= _own_callees(module, i, taken)
+                    before = i.called
+                    copy_taken(i, taken)
+                    changed |= i.called != before
                     work.extend(i.called)
         return changed
-
-
-def _own_callees(module: Module, i: Instruction, taken: set[Computation]) -> bool:
-    """Give `i` callees nobody else runs; the ones it keeps are marked as taken."""
-    changed = False
-    for name, value in list(i.attrs.items()):
-        if isinstance(value, Computation):
-            mine = (value,)
-        elif isinstance(value, tuple) and value and isinstance(value[0], Computation):
-            mine = value
-        else:
-            continue
-        new: list[Computation] = []
-        for c in mine:
-            if c in taken:
-                c = module.add_computation(c.clone())
-                for inner in c.instructions:
-                    own_body(inner)
-                changed = True
-            taken.add(c)
-            new.append(c)
-        i.attrs[name] = new[0] if isinstance(value, Computation) else tuple(new)
-        i.touch()
-    return changed

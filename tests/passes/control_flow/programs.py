@@ -2,10 +2,14 @@
 
 State elements are kept, swapped, counted, computed alike twice, read by nobody or by themselves alone; loops start from
 tuples, from parameters and from other loops; branches are alike or differ in part. Every loop ends.
+
+With ``shares`` computations have several callers: loops run a body, a condition or both that other loops run too, or
+equal ones, from the same initial state or another one; so do branches and calls.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from random import Random
 
 from heron.hlo.builder import Builder
@@ -21,22 +25,44 @@ SHAPES = (ROW, NUMBER, row_major(S32, 3))
 COUNTERS: tuple[ElementType, ...] = (S32, S32, S32, S64, U32, U8, S8)
 
 
-def program(seed: int, steps: int = 6) -> Module:
+#: instructions run, loops counted by their rounds, above which a computation is not run from a second place
+MOST_SHARED = 300
+
+
+def program(seed: int, steps: int = 6, shares: bool = False) -> Module:
     """A module that verifies; the same for the same seed."""
-    make = _Maker(Random(seed))
+    make = _Maker(Random(seed), shares)
     return make.module(steps)
 
 
+@dataclass(frozen=True)
+class _Loop:
+    """A loop there is: its computations, the numbers of the counters in its state with their steps, and the counter
+    that ends it: its type, first value and rounds."""
+
+    init: Instruction
+    condition: Computation
+    body: Computation
+    counters: dict[int, int]
+    counted: int
+    type: ElementType
+    start: int
+    trips: int
+
+
 class _Maker:
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, shares: bool) -> None:
         self.random = random
+        self.shares = shares
         self.b = Builder("generated")
+        self.loops: list[_Loop] = []
+        self.functions: list[Computation] = []
 
     def module(self, steps: int) -> Module:
         shapes = (ROW, ROW, NUMBER, row_major(S32, 3), tuple_([ROW, NUMBER, ROW]))
         values: list[Instruction] = [self.b.parameter(n, s) for n, s in enumerate(shapes)]
         self.grow(self.b, values, steps, depth=0)
-        used = values[-self.random.randint(1, 4) :]
+        used = values[len(shapes) :] if self.shares else values[-self.random.randint(1, 4) :]
         return self.b.build(used[0] if self.random.random() < 0.3 else self.b.tuple(*used))
 
     # -- one computation ---------------------------------------------------------------------------------------------
@@ -81,13 +107,26 @@ class _Maker:
 
     def function(self, parameters: list[Shape], result: Shape | None, depth: int) -> Computation:
         """A computation of a few steps; its result is a value of the shape `result`, made of constants if need be."""
+        known = [c for c in self.functions if self.fits(c, parameters, result)]
+        if known and self.random.random() < 0.4:
+            return self.again_or_equal(self.random.choice(known))
         inner = self.b.nested("function")
         values = [inner.parameter(n, s) for n, s in enumerate(parameters)]
         values += [v for p in values for v in self.elements(inner, p)]
         if not any(v.shape.is_array for v in values):
             values.append(inner.full(1, ROW))
         self.grow(inner, values, self.random.randint(1, 3), depth + 1)
-        return inner.finish(values[-1] if result is None else self.of_shape(inner, values, result))
+        made = inner.finish(values[-1] if result is None else self.of_shape(inner, values, result))
+        self.functions += [made] * self.shares
+        return made
+
+    def fits(self, c: Computation, parameters: list[Shape], result: Shape | None) -> bool:
+        same = [p.shape.bare for p in c.parameters] == [s.bare for s in parameters]
+        return same and (result is None or c.root.shape.bare is result.bare) and _work(c) <= MOST_SHARED
+
+    def again_or_equal(self, c: Computation) -> Computation:
+        """The computation itself, or one that is equal to it."""
+        return c if self.random.random() < 0.7 else self.b.module.add_computation(c.clone())
 
     def elements(self, b: Builder, whole: Instruction) -> list[Instruction]:
         return [b.get_tuple_element(whole, index=n) for n in range(len(whole.shape.tuple_shapes or ()))]
@@ -99,6 +138,10 @@ class _Maker:
         if shape.tuple_shapes is not None:
             return b.tuple(*(self.of_shape(b, values, s) for s in shape.tuple_shapes))
         return b.full(2, shape)
+
+    def any_of_shape(self, b: Builder, values: list[Instruction], shape: Shape) -> Instruction:
+        fitting = [v for v in values if v.shape.bare is shape.bare]
+        return self.random.choice(fitting or [self.of_shape(b, values, shape)])
 
     def branch(self, b: Builder, values: list[Instruction], depth: int) -> Instruction | None:
         numbers = [v for v in values if v.shape.bare is NUMBER.bare]
@@ -131,6 +174,9 @@ class _Maker:
 
     # -- loops -------------------------------------------------------------------------------------------------------
     def loop(self, b: Builder, values: list[Instruction], depth: int) -> Instruction | None:
+        known = [k for k in self.loops if _work(k.body) <= MOST_SHARED]
+        if known and self.random.random() < 0.6:
+            return self.loop_like(self.random.choice(known), b, values, depth)
         t = self.random.choice(COUNTERS)
         kept = self.random.choices(values, k=self.random.randint(1, 4))
         if self.random.random() < 0.5:
@@ -145,10 +191,36 @@ class _Maker:
         state = tuple_([inits[n].shape for n in order])
         counted = order.index(0)
         condition = self.again(state, counted, t, start, step, trips)
-        body = self.step(state, {order.index(n): k for n, k in enumerate(steps)}, t, depth)
-        loop = b.while_(b.tuple(*(inits[n] for n in order)), condition=condition, body=body)
+        counted_by = {order.index(n): k for n, k in enumerate(steps)}
+        body = self.step(state, counted_by, t, depth)
+        init = b.tuple(*(inits[n] for n in order))
+        loop = b.while_(init, condition=condition, body=body)
+        ends = t.is_unsigned and start + step * trips < 0
+        self.loops += [_Loop(init, condition, body, counted_by, counted, t, start, 0 if ends else trips)] * self.shares
+        return self.read_some(b, loop, values)
+
+    def loop_like(self, known: _Loop, b: Builder, values: list[Instruction], depth: int) -> Instruction:
+        """A loop on the same state as another one, which runs what that one runs, or part of it."""
+        state, t, step = known.init.shape, known.type, known.counters[known.counted]
+        condition, body = self.again_or_equal(known.condition), self.again_or_equal(known.body)
+        way = self.random.randrange(4)
+        if way == 0:
+            body = self.step(state, known.counters, t, depth)
+        elif way == 1:
+            condition = self.again(state, known.counted, t, known.start, step, known.trips)
+        init = known.init
+        if init.parent is not b.computation or self.random.random() < 0.8:
+            parts = [self.any_of_shape(b, values, s) for s in state.tuple_shapes or ()]
+            for n, k in known.counters.items():
+                value = known.start + k * self.random.randint(0, known.trips)
+                parts[n] = b.constant(max(value, 0) if t.is_unsigned else value, t)
+            init = b.tuple(*parts)
+        return self.read_some(b, b.while_(init, condition=condition, body=body), values)
+
+    def read_some(self, b: Builder, loop: Instruction, values: list[Instruction]) -> Instruction:
         results = self.elements(b, loop)
-        for n in self.random.sample(range(len(results)), self.random.randint(1, len(results))):
+        least = len(results) if self.shares and self.random.random() < 0.7 else 1
+        for n in self.random.sample(range(len(results)), self.random.randint(least, len(results))):
             values.append(results[n])
         return loop if self.random.random() < 0.1 else values[-1]
 
@@ -188,7 +260,7 @@ class _Maker:
             values = seen
         for n in rest:
             alike = [m for m in rest if old[m].shape.bare is old[n].shape.bare]
-            way = self.random.randrange(6)
+            way = self.random.choice((0, 1, 2, 2, 2, 4)) if self.shares else self.random.randrange(6)
             if way == 0:
                 new[n] = old[self.random.choice(alike)]  # swapped, or handed along
             elif way == 1:
@@ -198,3 +270,9 @@ class _Maker:
             elif way > 3:
                 new[n] = self.of_shape(inner, values, old[n].shape)
         return inner.finish(inner.tuple(*new))
+
+
+def _work(c: Computation) -> int:
+    """How many instructions a call runs, at four rounds a loop."""
+    rounds = {"while": 4}
+    return sum(1 + rounds.get(i.opcode, 1) * sum(map(_work, i.called)) for i in c.instructions)
