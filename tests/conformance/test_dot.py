@@ -53,7 +53,8 @@ DIMENSIONS = {
 MIXED = """f32 f32 f64, bf16 bf16 f32, f16 f16 f32, f8e4m3fn f8e5m2 f32, f8e4m3fn f8e4m3fn bf16, s8 s8 s32, u8 s8 s32,
 u8 u8 u32, s16 s16 s32, s8 bf16 f32, s8 f32 f32, s32 s32 s64, pred pred s32, bf16 f32 f32, f32 bf16 bf16, u8 f32 f32,
 s8 s8 f32, f32 f32 bf16, s32 s32 s8, c64 c64 c128, f32 c64 c64, f64 f64 f32,
-s4 s8 s32"""
+s4 s8 s32, f32 f32 s32, f32 f32 s8, bf16 bf16 s32, f64 f64 s64, f32 s8 s16, c64 c64 f32, c64 f32 s32, s8 s8 pred,
+s8 u8 s64, s64 s64 f32, u32 f32 c64"""
 PRECISIONS = ("default,default", "high,highest", "highest,highest")
 #: algorithms XLA:CPU computes to the same values, with operand and result types
 ALGORITHMS = {

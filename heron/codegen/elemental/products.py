@@ -1,6 +1,6 @@
 """dot and convolution as loops in one thread, for small ones inside fusions; large ones are library calls.
 
-Products of small floats are summed in f32 and rounded once, integers in their own type.
+`heron.hlo.product_types` has the type that is summed in; the sum becomes the result's type once.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ from heron.analysis.indexing.map import Constraint
 from heron.codegen.elemental.arithmetic import binary
 from heron.codegen.elemental.convert import convert
 from heron.codegen.elemental.emitter import FunctionEmitter, Value
-from heron.codegen.elemental.floats import narrow
 from heron.codegen.elemental.movement import scalar_constant
 from heron.codegen.elemental.registry import rule
-from heron.codegen.mlir_types import compute_type
 from heron.hlo.instruction import Instruction
+from heron.hlo.product_types import sum_type_of
 from heron.hlo.shape import scalar
 
 
@@ -60,7 +59,7 @@ def _sum_of_products(
     inside: Callable[[Index], Sequence[Constraint]] | None = None,
 ) -> Value:
     t = i.shape.element_type
-    wide = compute_type(t)
+    wide = sum_type_of(i)
     shape = scalar(wide)
     zero = e.pack(scalar_constant(e, 0, wide), shape)
 
@@ -74,4 +73,4 @@ def _sum_of_products(
 
     total = zero if 0 in sizes else e.loop(sizes, zero, body, inside)
     value = e.unpack(iter(total), shape)
-    return value if wide is t else narrow(e, value, t, computed=False)
+    return convert(e, value, wide, t)

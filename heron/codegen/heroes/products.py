@@ -5,7 +5,7 @@
     reduce(multiply(broadcast(a), broadcast(b)) over [m,k,n], dimensions={1}, add)
 
 Where the right operand lies with its summed dimension innermost, that dimension comes last in the product as well.
-Products of small floats are summed in f32 and rounded once, integers in the result's type.
+`heron.hlo.product_types` has the type that is summed in.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from math import prod
 
 import numpy as np
 
-from heron.codegen.elemental.control import wide_shape
 from heron.codegen.heroes.base import Fusion, fusion_of
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
 from heron.hlo.literal import Literal
+from heron.hlo.product_types import sum_type_of
 from heron.hlo.shape import Shape, array, scalar
 
 #: a shorter sum is written as a loop for each element
@@ -58,8 +58,8 @@ def as_reduction(fusion: Fusion) -> Fusion:
 def _computation(
     dot: Instruction, places: tuple[dict[int, int], dict[int, int]], sizes: tuple[int, ...], summed: tuple[int, ...]
 ) -> Computation:
-    result = wide_shape(dot.shape)
-    wide = result.element_type
+    wide = sum_type_of(dot)
+    result = dot.shape.with_type(wide)
     computation = Computation(dot.name)
     parameters = sorted({o.number: o for o in dot.operands}.values(), key=lambda p: p.number)
     known = {p: computation.add_parameter(p.number, p.shape) for p in parameters}

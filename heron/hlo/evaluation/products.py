@@ -1,4 +1,7 @@
-"""Products of arrays: dot, its ragged and scaled kin, convolution. Floats sum in f64 and round once."""
+"""Products of arrays: dot, its ragged and scaled kin, convolution. Floats sum in f64 and round once.
+
+Types are those of `heron.hlo.product_types`. A float sum for an integer result rounds to the type it is made in first.
+"""
 
 from __future__ import annotations
 
@@ -9,29 +12,41 @@ import ml_dtypes
 import numpy as np
 
 from heron.hlo.evaluation.combine import pad_axis
-from heron.hlo.evaluation.numeric import precise, settle, working
+from heron.hlo.evaluation.numeric import convert, precise, settle, working
 from heron.hlo.evaluation.rounding import reduce_precision
+from heron.hlo.product_types import sum_type
 from heron.hlo.shape import Shape
-from heron.hlo.types import F32, ElementType
+from heron.hlo.types import F32, ElementType, of_dtype
 from heron.hlo.window import ConvDims, Window
 
 DotDims = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 
-def summing(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Both operands in the type products are summed in: f64, c128 or 64-bit integers.
+def summing(x: np.ndarray, y: np.ndarray, wide: ElementType) -> tuple[np.ndarray, np.ndarray]:
+    """Both operands in what sums of type `wide` are computed in: f64, c128 or s64, which wraps as u64 does.
 
     Narrow integers go through f64 (and its fast matrix products) too: their sums are exact below 2**53.
     """
     x, y = working(x), working(y)
-    kinds = {x.dtype.kind, y.dtype.kind}
-    if "c" in kinds:
+    if wide.is_complex:
         return x.astype(np.complex128), y.astype(np.complex128)
-    if "f" in kinds or (x.itemsize <= 2 and y.itemsize <= 2):
+    if wide.is_float or (x.itemsize <= 2 and y.itemsize <= 2):
         return x.astype(np.float64), y.astype(np.float64)
-    if x.dtype == y.dtype == np.uint64:
-        return x, y
     return x.astype(np.int64), y.astype(np.int64)
+
+
+def summed_in(x: np.ndarray, y: np.ndarray, t: ElementType) -> ElementType:
+    """The type that products of these arrays are summed in for a result of type `t`."""
+    return sum_type(of_dtype(x.dtype), of_dtype(y.dtype), t)
+
+
+def settled(total: np.ndarray, wide: ElementType, t: ElementType) -> np.ndarray:
+    """Sums of type `wide`, computed in a wider one, as type `t`."""
+    if t.is_float or t.is_complex:
+        return finish(total, t)
+    if wide.is_float or wide.is_complex:
+        return convert(total.astype(wide.dtype), wide, t)
+    return convert(finish(total, wide), wide, t)
 
 
 def finish(total: np.ndarray, t: ElementType) -> np.ndarray:
@@ -47,7 +62,8 @@ def finish(total: np.ndarray, t: ElementType) -> np.ndarray:
 
 def dot(x: np.ndarray, y: np.ndarray, dims: DotDims, t: ElementType) -> np.ndarray:
     """dot with (lhs batch, lhs contracting, rhs batch, rhs contracting) dimensions and result type `t`."""
-    x, y = summing(x, y)
+    wide = summed_in(x, y, t)
+    x, y = summing(x, y, wide)
     x_batch, x_contracted, y_batch, y_contracted = dims
     x_free = [d for d in range(x.ndim) if d not in x_batch and d not in x_contracted]
     y_free = [d for d in range(y.ndim) if d not in y_batch and d not in y_contracted]
@@ -56,7 +72,7 @@ def dot(x: np.ndarray, y: np.ndarray, dims: DotDims, t: ElementType) -> np.ndarr
     inner = prod(x.shape[d] for d in x_contracted)
     left = x.transpose(*x_batch, *x_free, *x_contracted).reshape(*batch, prod(rows), inner)
     right = y.transpose(*y_batch, *y_contracted, *y_free).reshape(*batch, inner, prod(columns))
-    return finish(_matmul(left, right, t).reshape((*batch, *rows, *columns)), t)
+    return settled(_matmul(left, right, wide).reshape((*batch, *rows, *columns)), wide, t)
 
 
 def _matmul(left: np.ndarray, right: np.ndarray, t: ElementType) -> np.ndarray:
@@ -161,7 +177,8 @@ def convolution(
     x: np.ndarray, k: np.ndarray, window: Window, dims: ConvDims, groups: int, batch_groups: int, shape: Shape
 ) -> np.ndarray:
     """A convolution: matrix products, one for each position (or a few) in the kernel's window."""
-    x, k = summing(x, k)
+    wide = summed_in(x, k, shape.element_type)
+    x, k = summing(x, k, wide)
     x = x.transpose(dims.input_batch, *dims.input_spatial, dims.input_feature)
     k = k.transpose(*dims.kernel_spatial, dims.kernel_input, dims.kernel_output)
     for d, w in enumerate(window, 1):
@@ -185,11 +202,11 @@ def convolution(
         chunk = offsets[start : start + at_once]
         patches = [_positions(x, window, o, spatial).reshape(parts, rows, features_in) for o in chunk]
         kernels = [k[(slice(None), *o)] for o in chunk]
-        total += _matmul(_joined(patches, -1), _joined(kernels, 1), shape.element_type)
+        total += _matmul(_joined(patches, -1), _joined(kernels, 1), wide)
     value = np.moveaxis(total.reshape(parts, batch, *spatial, features_out // parts), 0, -2)
     value = value.reshape(batch, *spatial, features_out)
     order = [dims.output_batch, *dims.output_spatial, dims.output_feature]
-    return finish(value.transpose(np.argsort(order)), shape.element_type)
+    return settled(value.transpose(np.argsort(order)), wide, shape.element_type)
 
 
 def _positions(x: np.ndarray, window: Window, offset: tuple[int, ...], spatial: tuple[int, ...]) -> np.ndarray:

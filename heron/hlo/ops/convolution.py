@@ -8,7 +8,7 @@ import numpy as np
 
 from heron.hlo.evaluation import products
 from heron.hlo.op import Attr, AttrKind, Op, op, reject
-from heron.hlo.ops.dot import result_type
+from heron.hlo.ops.dot import stated_type
 from heron.hlo.ops.rules import array, attr, need_arrays, need_dims
 from heron.hlo.ops.window import need_window
 from heron.hlo.shape import Shape
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 @op("convolution")
 class Convolution(Op):
     """Sums of products over a window (a correlation, unless the window is reversed), as machine learning has it.
+
+    Operands and result may be of any types; sums are made in the type a dot's are.
 
     Shape: batch and output features by `dim_labels`, and along each spatial dimension as many elements as windows fit.
     """
@@ -59,7 +61,7 @@ class Convolution(Op):
         sizes[dims.output_batch], sizes[dims.output_feature] = batch, features
         for d, w in enumerate(window):
             sizes[dims.output_spatial[d]] = w.output_size(x.dims[dims.input_spatial[d]])
-        return array(result_type(i, x, k), sizes)
+        return array(stated_type(i, x, k), sizes)
 
     def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray, k: np.ndarray) -> np.ndarray:
         return products.convolution(x, k, i.window, i.dim_labels, i.feature_group_count, i.batch_group_count, i.shape)

@@ -9,6 +9,7 @@ import numpy as np
 from heron.hlo.evaluation import products
 from heron.hlo.op import Attr, AttrKind, Op, op, reject
 from heron.hlo.ops.rules import array, need_arrays, need_dims, need_rank
+from heron.hlo.product_types import result_type
 from heron.hlo.shape import Shape
 from heron.hlo.types import ElementType
 
@@ -28,9 +29,10 @@ DIMENSION_NUMBERS = {
 
 @op("dot")
 class Dot(Op):
-    """Sums of products over contracting dimensions, for each index of the batch dimensions; run in at least f32 (s32).
+    """Sums of products over contracting dimensions, for each index of the batch dimensions.
 
-    The program may state another result type than the operands' (s8 operands with an s32 result).
+    Operands and result may be of any types (s8 operands with an s32 result). Operands are converted to one type, and
+    the sums to the result's: complex or float, of at least 32 bits, when one of the three is; else the result's.
 
     Shape: batch dimensions, then the lhs's free ones, then the rhs's.
     """
@@ -61,7 +63,7 @@ def dot_shape(i: Instruction, x: Shape, y: Shape) -> Shape:
     dims = list(batch)
     dims += [n for d, n in enumerate(x.dims) if d not in lhs_gone]
     dims += [n for d, n in enumerate(y.dims) if d not in rhs_gone]
-    return array(result_type(i, x, y), dims)
+    return array(stated_type(i, x, y), dims)
 
 
 def need_dot_dims(i: Instruction, x: Shape, y: Shape) -> list[int]:
@@ -88,14 +90,11 @@ def need_dot_dims(i: Instruction, x: Shape, y: Shape) -> list[int]:
     return [x.dims[d] for d in attrs.get("lhs_batch_dims", ())]
 
 
-def result_type(i: Instruction, x: Shape, y: Shape) -> ElementType:
-    """What the program states, else the wider of the operands' types."""
+def stated_type(i: Instruction, x: Shape, y: Shape) -> ElementType:
+    """What the program states, else what follows from the operands' types."""
     if i.shape is not None and i.shape.is_array:
         return i.shape.element_type
-    a, b = x.element_type, y.element_type
-    if a.is_integer != b.is_integer:
-        return b if a.is_integer else a
-    return b if b.bits > a.bits else a
+    return result_type(x.element_type, y.element_type)
 
 
 @op("ragged-dot")
@@ -144,7 +143,7 @@ class RaggedDot(Op):
         dims += [n for d, n in enumerate(x.dims) if d not in gone]
         gone = (*i.rhs_batch_dims, *i.rhs_contracting_dims, *i.rhs_group_dims)
         dims += [n for d, n in enumerate(y.dims) if d not in gone]
-        return array(result_type(i, x, y), dims)
+        return array(stated_type(i, x, y), dims)
 
     def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray, y: np.ndarray, sizes: np.ndarray) -> np.ndarray:
         dims = (i.lhs_batch_dims, i.lhs_contracting_dims, i.rhs_batch_dims, i.rhs_contracting_dims)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
-from heron.hlo.types import C64, C128, F8E4M3FN, F8E5M2, F32, F64, ElementType
+from heron.hlo.product_types import sum_type_of
+from heron.hlo.types import F8E4M3FN, F8E5M2, F32, ElementType
 from heron.passes.base import Pass
 from heron.passes.building import convert
 from heron.passes.context import PassContext
@@ -21,8 +22,9 @@ class OperandUpcaster(Pass):
 
     Which narrow types it multiplies is data of the target; f32, f64 and complex ones it always does. With ``one_type``
     it gives results of no other type than the operands', else also wider ones up to f32, and without ``rounds`` those
-    only. Products of small floats are exact in f32 and sums are kept in f32, so nothing is lost. Integer products are
-    left alone, and without ``one_type`` those of the two kinds of floats of 8 bits that matrix units multiply.
+    only. Products of small floats are exact in f32 and sums are kept in f32, so nothing is lost. Integers multiplied
+    by floats, or summed as floats, become floats; where all is integer nothing changes, nor, without ``one_type``,
+    with the two kinds of floats of 8 bits that matrix units multiply.
 
     ROOT r = bf16[4,2] dot(bf16[4,8] x, bf16[8,2] y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
     ->
@@ -49,9 +51,11 @@ class OperandUpcaster(Pass):
         """The types of operands and product; None where the library can do it as it is, or nothing helps it."""
         operands = {o.shape.element_type for o in i.operands[:2]}
         result = i.shape.element_type
-        types = {*operands, result}
-        if not all(t.is_float or t.is_complex for t in types):
+        wide = sum_type_of(i)
+        if not (wide.is_float or wide.is_complex):
             return None
+        if not all(t.is_float or t.is_complex for t in (*operands, result)):
+            return wide, wide
         if not self.one_type and _of_8_bits(i, operands, ctx):
             return None
         if len(operands) == 1:
@@ -63,10 +67,7 @@ class OperandUpcaster(Pass):
                 return None
             if has and not self.one_type and t.is_float and result.bits <= t.bits <= 32:
                 return t, F32
-        wide = any(t.component.bits == 64 for t in types)
-        if any(t.is_complex for t in types):
-            return (C128, C128) if wide else (C64, C64)
-        return (F64, F64) if wide else (F32, F32)
+        return wide, wide
 
 
 def _of_8_bits(i: Instruction, operands: set[ElementType], ctx: PassContext) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from heron.hlo.instruction import Instruction
+from heron.hlo.product_types import result_type
 from heron.hlo.types import ElementType
 from heron.passes.building import convert
 from heron.passes.expand.expander import Expander, home
@@ -37,7 +38,4 @@ class ResultCaster(Expander):
 
 
 def _operand_type(i: Instruction) -> ElementType:
-    a, b = (o.shape.element_type for o in i.operands[:2])
-    if a.is_integer != b.is_integer:
-        return b if a.is_integer else a
-    return b if b.bits > a.bits else a
+    return result_type(*(o.shape.element_type for o in i.operands[:2]))
