@@ -57,6 +57,11 @@ class Reducer:
         """The type of each accumulator as an SSA value."""
         return [scalar_type(t) for t in self.types]
 
+    @property
+    def rounds(self) -> bool:
+        """Whether every step may round: a long chain of them loses digits."""
+        return self.opcode in ("add", "multiply") and (self.types[0].is_float or self.types[0].is_complex)
+
     def start(self, e: FunctionEmitter) -> list[SSAValue]:
         """What every partial result starts from."""
         if self.opcode:
@@ -147,6 +152,24 @@ def split(reducers: Sequence[Reducer], values: Sequence[SSAValue]) -> list[Seque
         out.append(values[at : at + len(r.types)])
         at += len(r.types)
     return out
+
+
+def starts(e: FunctionEmitter, reducers: Sequence[Reducer]) -> list[SSAValue]:
+    """What every partial result of all reducers starts from."""
+    return [v for r in reducers for v in r.start(e)]
+
+
+def merged(
+    e: FunctionEmitter, reducers: Sequence[Reducer], a: Sequence[SSAValue], b: Sequence[SSAValue]
+) -> list[SSAValue]:
+    """Two partial results of all reducers as one."""
+    parts = zip(reducers, split(reducers, a), split(reducers, b), strict=True)
+    return [v for r, x, y in parts for v in r.merge(e, x, y)]
+
+
+def lose_digits(reducers: Sequence[Reducer]) -> bool:
+    """Whether to cut long chains: steps round, and partial results start from identities."""
+    return all(r.opcode for r in reducers) and any(r.rounds for r in reducers)
 
 
 def _known_operation(hero: Instruction) -> str:

@@ -24,6 +24,8 @@ from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index, delinearize
 from heron.codegen.heroes.base import Entry
 from heron.codegen.heroes.iteration import for_, item_loop, item_range
+from heron.codegen.heroes.partial_sums import Accumulators, reduced, summed
+from heron.codegen.heroes.reducers import lose_digits
 from heron.codegen.heroes.reduction_form import Axis, Reduction, Walk
 from heron.codegen.heroes.reduction_tiles import get, put, source_index
 
@@ -35,6 +37,8 @@ LARGE = 4 << 20
 TILE_BYTES = 16 << 10
 #: instructions of a kernel whose code may be repeated for several rows
 SMALL = 12
+#: rows that are added to a partial result one after the other
+BLOCK_ROWS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +149,8 @@ def narrow_columns(frame: Entry, walk: Walk, first: int, total: int) -> str:
             return [*sums, *side]
 
         starts = [v for _ in range(count) for v in reduction.start(frame)]
-        results = e.loop([a.length for a in shape.inner], [*starts, *carried[:sides]], element)
+        lengths = [a.length for a in shape.inner]
+        results = reduced(e, reduction.reducers, lengths, [*starts, *carried[:sides]], element, count)
         after = carried[sides:]
         for column in range(count):
             index = index_at(column, [Const(0)] * len(shape.inner))
@@ -183,8 +188,7 @@ class _Columns:
         """The columns from `first` on: `width` units, or a whole tile. Carries side outputs, then the others."""
         e, frame, reduction = self.frame.e, self.frame, self.reduction
         types = [t for r in reduction.reducers for t in r.packed_types]
-        sums = [e.b.op(tensor.EmptyOp, type=TensorType(t, [self.tile])) for t in types]
-        n, sides = len(sums), len(reduction.side)
+        n, sides = len(types), len(reduction.side)
         axes = [*self.shape.outer, self.shape.last, *self.shape.inner]
         together = self.rows_together
 
@@ -211,6 +215,16 @@ class _Columns:
         def clear(column: Expr, tensors: Sequence[SSAValue]) -> list[SSAValue]:
             return [put(frame, v, t, (column,)) for v, t in zip(reduction.start(frame), tensors, strict=True)]
 
+        def start() -> list[SSAValue]:
+            return along([e.b.op(tensor.EmptyOp, type=TensorType(t, [self.tile])) for t in types], clear)
+
+        def merge(a: Sequence[SSAValue], b: Sequence[SSAValue]) -> list[SSAValue]:
+            def merged(column: Expr, tensors: Sequence[SSAValue]) -> list[SSAValue]:
+                x, y = ([get(frame, t, (column,)) for t in some] for some in (tensors, b))
+                return [put(frame, v, t, (column,)) for v, t in zip(reduction.merge(frame, x, y), tensors, strict=True)]
+
+            return along(a, merged)
+
         def row(reduced: Index, values: Sequence[SSAValue]) -> list[SSAValue]:
             return along(values, partial(element, reduced))
 
@@ -229,7 +243,11 @@ class _Columns:
 
         lengths = [a.length for a in self.shape.inner]
         lengths[-1] //= together
-        walked = e.loop(lengths, [*along(sums, clear), *carried[:sides]], row)
+        inits = [*start(), *carried[:sides]]
+        if lose_digits(reduction.reducers):
+            walked = summed(e, lengths, inits, row, Accumulators(n, start, merge), BLOCK_ROWS // together)
+        else:
+            walked = e.loop(lengths, inits, row)
         sums = walked[:n]
         return [*walked[n:], *along(carried[sides:], finish)]
 

@@ -17,6 +17,7 @@ from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index, delinearize
 from heron.codegen.heroes.base import Entry
 from heron.codegen.heroes.iteration import item_loop
+from heron.codegen.heroes.partial_sums import reduced
 from heron.codegen.heroes.pieces import Piece, cpu_pieces, plan_piece
 from heron.codegen.heroes.reduction_columns import column_items, columns, narrow_columns, narrow_items
 from heron.codegen.heroes.reduction_form import Axis, Reduction, Walk
@@ -82,7 +83,7 @@ def _rows(frame: Entry, reduction: Reduction, axes: Sequence[Axis], first: int, 
             results = _in_lanes(frame, reduction, [a.length for a in inner], carried[: len(side)], element)
         else:
             inits = [*reduction.start(frame), *carried[: len(side)]]
-            results = e.loop([a.length for a in inner], inits, element)
+            results = reduced(e, reduction.reducers, [a.length for a in inner], inits, element)
         n = reduction.accumulators
         return [*results[n:], *reduction.epilogue(frame, kept, results[:n], carried[len(side) :])]
 
@@ -134,10 +135,8 @@ def _merge_halves(frame: Entry, reduction: Reduction, tiles: Sequence[SSAValue],
 
     def body(variables: Index, tensors: Sequence[SSAValue]) -> list[SSAValue]:
         (lane,) = variables
-        first = reduction.split([get(frame, t, (lane,)) for t in tensors])
-        second = reduction.split([get(frame, t, (lane + half,)) for t in tensors])
-        parts = zip(reduction.reducers, first, second, strict=True)
-        merged = [v for r, a, b in parts for v in r.merge(frame.e, a, b)]
+        first, second = ([get(frame, t, (place,)) for t in tensors] for place in (lane, lane + half))
+        merged = reduction.merge(frame, first, second)
         return [put(frame, v, t, (lane,)) for v, t in zip(merged, tensors, strict=True)]
 
     return frame.e.loop([half], tiles, body)

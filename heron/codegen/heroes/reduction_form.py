@@ -21,7 +21,7 @@ from heron.analysis.indexing.hlo_maps import (
 )
 from heron.analysis.indexing.simplify import simplifier
 from heron.codegen.heroes.base import Entry, Fusion, is_pointwise
-from heron.codegen.heroes.reducers import Reducer, reducer_of, split
+from heron.codegen.heroes.reducers import Reducer, merged, reducer_of, split, starts
 from heron.codegen.heroes.space import joined_runs, steps, walk
 from heron.codegen.partition import Partition
 from heron.hlo.instruction import Instruction
@@ -99,7 +99,7 @@ class Reduction:
 
     def start(self, frame: Entry) -> list[SSAValue]:
         """Initial accumulators of all heroes."""
-        return [v for r in self.reducers for v in r.start(frame.e)]
+        return starts(frame.e, self.reducers)
 
     def split(self, values: Sequence[SSAValue]) -> list[Sequence[SSAValue]]:
         """Accumulators of all heroes, hero by hero."""
@@ -109,6 +109,10 @@ class Reduction:
     def accumulators(self) -> int:
         """How many accumulators there are."""
         return sum(len(r.types) for r in self.reducers)
+
+    def merge(self, frame: Entry, a: Sequence[SSAValue], b: Sequence[SSAValue]) -> list[SSAValue]:
+        """Two partial results of all heroes as one."""
+        return merged(frame.e, self.reducers, a, b)
 
     def element(self, frame: Entry, index: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
         """One element of the arrays joined to the accumulators; side outputs, carried after them, stored."""

@@ -15,7 +15,8 @@ from heron.analysis.indexing.expr import Expr
 from heron.analysis.indexing.hlo_maps import Index, delinearize
 from heron.codegen.heroes.base import Entry
 from heron.codegen.heroes.iteration import item_loop
-from heron.codegen.heroes.reducers import reducer_of, split
+from heron.codegen.heroes.partial_sums import reduced
+from heron.codegen.heroes.reducers import reducer_of, split, starts
 from heron.codegen.heroes.rows_form import Rows, Stage, stages_of
 from heron.codegen.kernel import STACK_BYTES, Kernel, Launch
 from heron.codegen.mlir_types import scalar_type
@@ -66,7 +67,7 @@ def _reduce(frame: Entry, rows: Rows, stage: Stage, at: Index, room: dict[Instru
     e, reducers = frame.e, [reducer_of(i) for i in stage.reduces]
     if not reducers:
         return
-    start = [v for r in reducers for v in r.start(e)]
+    start = starts(e, reducers)
 
     def element(v: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
         index = (*at, *v)
@@ -78,7 +79,8 @@ def _reduce(frame: Entry, rows: Rows, stage: Stage, at: Index, room: dict[Instru
         stores = zip(stage.saved, carried[len(start) :], strict=True)
         return [*results, *(e.insert(e.value(i, index), t, v) for i, t in stores)]
 
-    results = e.loop(rows.row_sizes, [*start, *(room[i] for i in stage.saved)], element)
+    inits = [*start, *(room[i] for i in stage.saved)]
+    results = reduced(e, reducers, rows.row_sizes, inits, element)
     room |= zip(stage.saved, results[len(start) :], strict=True)
     for r, values in zip(reducers, split(reducers, results[: len(start)]), strict=True):
         e.provide(r.hero, at, r.finish(e, values))
