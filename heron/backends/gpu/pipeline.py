@@ -18,7 +18,8 @@ def partition() -> Pipeline:
         [
             # ahead of all passes that know no layouts: what a bitcast gives must not depend on them
             get("bitcast-decomposer"),
-            # programs printed by a compiler may hold fusions that no kernel can do
+            # programs printed by a compiler may hold fusions of tuples, and some that no kernel can do
+            get("fusion-parameter-flattener"),
             get("fusion-legalizer", blocks=True),
             # makes calls, so ahead of the inliner
             get("rng-expander"),

@@ -99,15 +99,31 @@ def _split_edge(module: Module, given: tuple[Shape, ...], result: Shape) -> bool
     for p, shape in zip(module.entry.parameters, given, strict=True):
         if not shape.is_tuple or is_default(shape) or all(u.opcode == "get-tuple-element" for u in p.users):
             continue
-        read_from(arranged(p.shape, lambda index, p=p: _part_again(p, index)), p)
+        _take_apart(p)
         changed = True
     root = module.entry.root
-    if result.is_tuple and not is_default(result) and (root.users or not _is_put_together(root)):
+    if result.is_tuple and (root.users or not _is_put_together(root)):
         parts = arranged(root.shape, lambda index: part_of(root, index))
         module.entry.root = packed(module.entry, parts, root.shape, root)
         module.entry.remove_dead_from(root)
         changed = True
     return changed
+
+
+def _take_apart(p: Instruction) -> None:
+    """Let all who read a tuple parameter read arrays of it, or a tuple made of them again."""
+    entry, users, is_root = home(p), list(p.users), p.is_root
+    parts = arranged(p.shape, lambda index: _part_again(p, index))
+    assert isinstance(parts, list)
+    for user in users:
+        if user.opcode == "get-tuple-element":
+            read_from(parts[user.attrs["index"]], user)
+    whole_of = [u for u in users if u.opcode != "get-tuple-element"]
+    if whole_of or is_root:
+        again = packed(entry, parts, p.shape, p)
+        p.replace_uses_with(again, only=whole_of)
+        if is_root:
+            entry.root = again
 
 
 def _is_put_together(i: Instruction) -> bool:

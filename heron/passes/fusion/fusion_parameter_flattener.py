@@ -1,0 +1,118 @@
+"""fusion-parameter-flattener: fusions take arrays, not tuples of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from heron.hlo.computation import Computation
+from heron.hlo.instruction import Instruction
+from heron.hlo.module import Module
+from heron.hlo.shape import Shape, ShapeIndex
+from heron.passes.base import Constraint, Pass
+from heron.passes.building import copy_body
+from heron.passes.context import PassContext
+from heron.passes.registry import register
+from heron.passes.tuples import arranged, packed, part_of
+
+
+@register
+@dataclass(frozen=True)
+class FusionParameterFlattener(Pass):
+    """Gives each array in a tuple that a fusion takes a parameter of its own; inside, the tuple is put together again.
+
+    Kernels have pointers to arrays. What other compilers print may hand a fusion the state of a loop as a whole.
+
+    body {
+      p = (f32[4], f32[4]) parameter(0)
+      a = f32[4] get-tuple-element(p), index=0
+      b = f32[4] get-tuple-element(p), index=1
+      ROOT s = f32[4] add(a, b)
+    }
+
+    t = (f32[4], f32[4]) tuple(f32[4] x, f32[4] y)
+    ROOT f = f32[4] fusion(t), kind=kLoop, calls=body
+    ->
+    body {
+      x = f32[4] parameter(0)
+      y = f32[4] parameter(1)
+      ROOT s = f32[4] add(x, y)
+    }
+
+    ROOT f = f32[4] fusion(x, y), kind=kLoop, calls=body
+    """
+
+    name = "fusion-parameter-flattener"
+    constraints = (
+        Constraint("fusion-parameter-flattener", "fusion-legalizer", "tiles are of arrays"),
+        Constraint("fusion-parameter-flattener", "layout-assignment", "layouts are of arrays that kernels take"),
+    )
+
+    def run(self, module: Module, ctx: PassContext) -> bool:
+        found = [
+            i
+            for c in module.post_order()[::-1]  # callers first: a fusion inside gets the parts of what its caller takes
+            for i in c.instructions
+            if i.opcode == "fusion" and any(o.shape.is_tuple for o in i.operands)
+        ]
+        for i in found:
+            if ctx.may_fire("flatten", "fusion_parameter_flattener.py", i):
+                _flatten(i)
+        if found:
+            module.remove_unused_computations()
+        return bool(found)
+
+
+def _flatten(fusion: Instruction) -> None:
+    """Exchange a fusion for one that takes the arrays of its operands."""
+    home, old = fusion.parent, fusion.calls
+    assert home is not None and old.module is not None
+    places = [(n, index) for n, o in enumerate(fusion.operands) for index in _arrays(o.shape)]
+    operands = [part_of(fusion.operands[n], index) for n, index in places]
+    body = old.module.add_computation(Computation(old.name))
+    parameters = [body.add_parameter(k, o.shape, o.name) for k, o in enumerate(operands)]
+    number = dict(zip(places, parameters, strict=True))
+    copies = copy_body(body, old, [_again(body, p, n, number) for n, p in enumerate(old.parameters)])
+    body.root = copies[old.root]
+    _read_through(body)
+    attrs = {**fusion.attrs, "calls": body}
+    if aliases := attrs.get("output_to_operand_aliasing"):
+        attrs["output_to_operand_aliasing"] = _renumbered(aliases, places)
+    made = home.add("fusion", operands, fusion.shape, like=fusion, **attrs)
+    made.extras = dict(fusion.extras)
+    for before in fusion.control_predecessors:
+        made.add_control_predecessor(before)
+    for after in fusion.control_successors:
+        after.add_control_predecessor(made)
+    fusion.drop_control_edges()
+    home.replace(fusion, made)
+
+
+def _arrays(shape: Shape) -> Iterator[ShapeIndex]:
+    return (index for index, _ in shape.leaves())
+
+
+def _again(body: Computation, p: Instruction, n: int, number: dict[tuple[int, ShapeIndex], Instruction]) -> Instruction:
+    """What stands for an old parameter: one of its arrays' parameters, or a tuple of them."""
+    return packed(body, arranged(p.shape, lambda index: number[n, index]), p.shape, p)
+
+
+def _read_through(body: Computation) -> None:
+    """Let what reads a part of a tuple that was put together read the part."""
+    for i in body.post_order():
+        if i.opcode == "get-tuple-element" and i.operands[0].opcode == "tuple":
+            body.replace(i, i.operands[0].operands[i.attrs["index"]])
+    for i in body.instructions[::-1]:
+        if i.opcode == "tuple":
+            body.remove_dead_from(i)
+
+
+def _renumbered(aliases: object, places: list[tuple[int, ShapeIndex]]) -> tuple[object, ...]:
+    """Pairs of outputs and operands in one buffer, by the new operands; those of whole tuples are only allowed, so they
+    go."""
+    number = {place: k for k, place in enumerate(places)}
+    return tuple(
+        (output, number[n, tuple(index)], ())
+        for output, n, index in aliases  # type: ignore[attr-defined]
+        if (n, tuple(index)) in number
+    )
