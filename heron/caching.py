@@ -68,15 +68,16 @@ def compile(
 
 
 def program_key(module: Module, target: Target, options: Options) -> Key:
-    """What a whole program is filed under: its text, the machine, the options, and heron's own code."""
+    """What a whole program is filed under: its identity, the machine, the options, and heron's own code."""
     from heron.codegen.llvm.code_cache import key
     from heron.codegen.llvm.jit import host
+    from heron.hlo.fingerprint import identity
     from heron.runtime.cpu.pool import thread_count
 
     here = host()
     told = {name: value for name, value in options.changed().items() if name not in _SILENT}
     told |= {"threads": str(thread_count(options.threads)), "sources": sources()}
-    return key("program", f"{target}\n{module}", f"{here.triple} {here.cpu}", here.features, **told)
+    return key("program", f"{target}\n{identity(module)}", f"{here.triple} {here.cpu}", here.features, **told)
 
 
 def _kept(module: Module, target: Target, options: Options) -> Executable | None:

@@ -104,7 +104,7 @@ def _compute_side(
     if a.opcode == "parameter":
         return a.number % 2 if a.number ^ 1 == b.number else None
     if a.opcode == "constant":
-        return -1 if a.literal.array.tobytes() == b.literal.array.tobytes() else None
+        return -1 if a.literal.key == b.literal.key else None
     if len(a.operands) != len(b.operands) or str(a.attrs) != str(b.attrs) or not a.operands:
         return None
     sides = [_side(x, y, known) for x, y in zip(a.operands, b.operands, strict=True)]
@@ -127,7 +127,7 @@ def _same(a: Instruction, b: Instruction) -> bool:
     if a.opcode != b.opcode or a.shape != b.shape or a.called or a.opcode == "parameter":
         return False
     if a.opcode == "constant":
-        return a.literal.array.tobytes() == b.literal.array.tobytes()
+        return a.literal.key == b.literal.key
     if len(a.operands) != len(b.operands) or str(a.attrs) != str(b.attrs) or not a.operands:
         return False
     return all(map(_same, a.operands, b.operands))

@@ -43,7 +43,8 @@ def pack(facts: Mapping[str, Any], members: Mapping[str, bytes], level: int = 6)
     how = zipfile.ZIP_DEFLATED if level else zipfile.ZIP_STORED
     with zipfile.ZipFile(out, "w", how) as archive:
         for name, data in {MANIFEST: json.dumps(manifest, indent=1).encode(), **members}.items():
-            archive.writestr(zipfile.ZipInfo(name, _WHEN), data, how, level or None)
+            is_array = name.endswith(".npy")  # numbers hardly get smaller
+            archive.writestr(zipfile.ZipInfo(name, _WHEN), data, zipfile.ZIP_STORED if is_array else how, level or None)
     return out.getvalue()
 
 

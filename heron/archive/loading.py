@@ -7,7 +7,7 @@ from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from heron.archive import container, layout
+from heron.archive import container, layout, modules
 from heron.archive.plain import decode
 from heron.errors import HeronError
 from heron.runtime.cuda.executable import CudaExecutable
@@ -104,12 +104,15 @@ class SavedStages:
     def __init__(self, path: str, members: dict[str, bytes]) -> None:
         self.path = path
         self._texts = {Path(n).stem: data for n, data in members.items() if n.startswith("stages/")}
+        self._members = members
         code = [data for n, data in members.items() if n.endswith(".ptx")]
         if code:
             self._texts["ptx"] = b"\n".join(code)
 
     def text(self, name: str) -> str:
         """A stage. Raises RUN053 for one that the file has not."""
+        if name == "scheduled" and modules.SCHEDULED in self._members:
+            return modules.in_full(modules.SCHEDULED, self._members)
         found = self._texts.get(name)
         if found is None:
             has = ", ".join(self._texts)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from heron.archive import container, layout
+from heron.archive import container, layout, modules
 from heron.archive.plain import encode
 from heron.errors import HeronError
 from heron.runtime.cpu.executable import CpuExecutable
@@ -53,7 +53,10 @@ def packed(executable: Executable, kept: Sequence[str] = KEPT) -> tuple[dict[str
         if a.kind == "constant" and a.literal is not None
     }
     for name in (*kept, *(["graph"] if isinstance(executable, CudaExecutable) else [])):
-        members[f"stages/{name}.txt"] = stages.text(name).encode()
+        if name == "scheduled":
+            members |= modules.pack(modules.SCHEDULED, stages.done.scheduled)
+        else:
+            members[f"stages/{name}.txt"] = stages.text(name).encode()
     match executable:
         case CudaExecutable():
             facts["machine"] = _gpu(executable, members)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -10,15 +11,22 @@ from heron.hlo import shape as shapes
 from heron.hlo.shape import Shape
 from heron.hlo.types import ElementType, of_dtype
 
+#: bytes up to which a literal is its own key
+_SHORT = 64
+#: elements of an array that its repr begins with
+_SHOWN = 20
+#: bytes hashed at a time of an array that does not lie in rows
+_CHUNK = 1 << 22
+
 
 class Literal:
     """An array (``array``, a read-only NumPy array of logical elements) or a tuple of literals (``parts``)."""
 
-    __slots__ = ("shape", "array", "parts", "_hash")
+    __slots__ = ("shape", "array", "parts", "_key")
 
     def __init__(self, shape: Shape, value: np.ndarray | Sequence[Literal]) -> None:
         self.shape = shape
-        self._hash: int | None = None
+        self._key: bytes | None = None
         if shape.is_tuple:
             self.parts: tuple[Literal, ...] = tuple(value)  # type: ignore[arg-type]
             self.array = np.empty(0)
@@ -47,24 +55,53 @@ class Literal:
         """Whether every element equals `value` (NaN never does; -0.0 equals 0)."""
         return self.shape.is_array and self.array.size > 0 and bool((self.array == value).all())
 
+    @property
+    def key(self) -> bytes:
+        """The bytes of the elements, row-major; of more than 64 bytes a digest of 128 bits. Worked out once.
+
+        Literals of one shape are equal if their keys are.
+        """
+        if self._key is None:
+            if self.shape.is_tuple:
+                self._key = b"".join(part.key for part in self.parts)
+            elif self.array.nbytes <= _SHORT:
+                self._key = self.array.tobytes()
+            else:
+                self._key = _digest(self.array)
+        return self._key
+
     def __eq__(self, other: object) -> bool:
         """Bitwise: NaNs with the same bits are equal, 0.0 and -0.0 are not."""
-        if not isinstance(other, Literal) or self.shape.bare is not other.shape.bare:
-            return False
-        if self.shape.is_tuple:
-            return self.parts == other.parts
-        return self.array is other.array or self.array.tobytes() == other.array.tobytes()
+        if self is other:
+            return True
+        return isinstance(other, Literal) and self.shape.bare is other.shape.bare and self.key == other.key
 
     def __hash__(self) -> int:
-        if self._hash is None:
-            body: object = self.parts if self.shape.is_tuple else self.array.tobytes()
-            self._hash = hash((self.shape.bare, body))
-        return self._hash
+        return hash((self.shape.bare, self.key))
 
     def __repr__(self) -> str:
         if self.shape.is_tuple:
             return f"Literal({', '.join(map(repr, self.parts))})"
-        return f"Literal({self.shape.bare}, {self.array.tolist()!r:.60})"
+        shown = self.array if self.array.size <= _SHOWN else self.array.flat[:_SHOWN]
+        return f"Literal({self.shape.bare}, {shown.tolist()!r:.60})"
+
+
+def _digest(array: np.ndarray) -> bytes:
+    """128 bits of the bytes of the elements, row-major, whatever their strides."""
+    made = hashlib.blake2b(digest_size=16)
+    for part in _in_rows(array):
+        made.update(part)
+    return made.digest()
+
+
+def _in_rows(array: np.ndarray) -> Iterator[memoryview]:
+    """The bytes of an array in row-major order, without a copy of the whole."""
+    if array.flags.c_contiguous:
+        yield array.reshape(-1).view(np.uint8).data
+        return
+    count = max(1, _CHUNK // array.itemsize)
+    for start in range(0, array.size, count):
+        yield array.flat[start : start + count].view(np.uint8).data
 
 
 def scalar(element_type: ElementType, value: object) -> Literal:

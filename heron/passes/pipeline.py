@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from heron.errors import HeronError
+from heron.hlo.fingerprint import identity
 from heron.passes.base import Constraint, Pass
 from heron.passes.canonical import Fingerprints
 from heron.passes.changes import diff
@@ -92,10 +93,10 @@ class Fixpoint(Pipeline):
 
     def _give_up(self, module: Module, ctx: PassContext, what: str) -> None:
         """Go round once more to see what changes, and tell."""
-        before, states = str(module), list[str]()
+        before, states = identity(module), list[str]()
         for step in self.steps:
             if ctx.run_pass(step, module):
-                states.append(str(module))
+                states.append(identity(module))
         # what one pass does another may undo within the round: the first change is the one to see
         found = Unsettled(self.name, what, diff(before, states[0]) if states else "")
         ctx.note(f"{found.loop}: {found.what}")

@@ -109,7 +109,7 @@ class Client:
             executable = compilation.executable()
         scheduled = compilation.scheduled
         facts = about(source, scheduled, program_cost(scheduled, self.target).seconds)
-        return LoadedExecutable(self, executable, options, facts, lambda: scheduled, lambda: str(source))
+        return LoadedExecutable(self, executable, options, facts, lambda: scheduled, lambda: source)
 
     def _placed(self, options: CompileOptions) -> CompileOptions:
         """The options with a device of this process where they name none."""
@@ -219,13 +219,14 @@ def _gpu(target: str) -> Gpu:
 
 def _read(program: str | bytes) -> Module:
     from heron.frontends.loading import from_bytes, load
-    from heron.frontends.stablehlo.bytecode import MAGIC, to_text
+    from heron.frontends.stablehlo.bytecode import MAGIC, to_parts
     from heron.frontends.stablehlo.importer import parse
 
     if isinstance(program, str):
         return load(program)
     if program.startswith(MAGIC):
-        return parse(to_text(program, "<program>", trusted=True), "<program>")
+        text, elsewhere = to_parts(program, "<program>")
+        return parse(text, "<program>", elsewhere=elsewhere)
     return from_bytes(program, "<program>")
 
 

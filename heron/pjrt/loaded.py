@@ -60,8 +60,8 @@ class About:
 class LoadedExecutable:
     """A program ready to run on each of its devices; made by `Client.compile` and `Client.deserialize`.
 
-    ``module`` gives the program after all passes, ``source`` the text it came as: both are asked for when needed only.
-    ``data``: the bytes it was deserialised from.
+    ``module`` gives the program after all passes, ``source`` the program as it came: both are asked for when needed
+    only. ``data``: the bytes it was deserialised from.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class LoadedExecutable:
         options: CompileOptions,
         about: About,
         module: Callable[[], Module],
-        source: Callable[[], str],
+        source: Callable[[], Module],
         data: bytes | None = None,
     ) -> None:
         self.client, self.program, self.compile_options, self.about = client, program, options, about
@@ -193,8 +193,8 @@ class LoadedExecutable:
         return self._module()
 
     @cached_property
-    def source(self) -> str:
-        """The program as it came, as HLO text."""
+    def source(self) -> Module:
+        """The program as it came."""
         return self._source()
 
     @cached_property
@@ -216,9 +216,10 @@ class LoadedExecutable:
     def fingerprint(self) -> str:
         """The same text for the same program with the same options, in every process."""
         import heron
+        from heron.hlo.fingerprint import identity
 
         what = f"heron {heron.__version__} {self.client.target.name} {sorted(asdict(self.compile_options).items())}"
-        return hashlib.sha256(f"{what}\n{self.source}".encode()).hexdigest()
+        return hashlib.sha256(f"{what}\n{identity(self.source)}".encode()).hexdigest()
 
     def optimized_program(self) -> bytes:
         """The program after all passes, as the bytes of an HloModuleProtoWithConfig."""

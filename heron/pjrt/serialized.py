@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import asdict
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-from heron.archive import container
+from heron.archive import container, modules
 from heron.archive.loading import made
 from heron.archive.saving import packed
 from heron.errors import HeronError
@@ -15,10 +15,9 @@ from heron.pjrt.compile_options import CompileOptions
 from heron.pjrt.loaded import About, LoadedExecutable
 
 if TYPE_CHECKING:
-    from heron.hlo.module import Module
     from heron.pjrt.client import Client
 
-_SOURCE, _SCHEDULED = "source.hlo", "stages/scheduled.txt"
+_SOURCE = "source.hlo"
 
 
 def pack(executable: LoadedExecutable) -> bytes:
@@ -31,14 +30,15 @@ def pack(executable: LoadedExecutable) -> bytes:
     facts["target"] = executable.client.target.name
     facts["sources"] = _sources()
     facts["pjrt"] = {"about": asdict(executable.about), "options": asdict(executable.compile_options)}
-    return container.pack(facts, {_SOURCE: executable.source.encode(), **members}, level=1)
+    return container.pack(facts, {**modules.pack(_SOURCE, executable.source), **members}, level=1)
 
 
 def load(client: Client, data: bytes, options: CompileOptions | None) -> LoadedExecutable:
     """The executable of the bytes. Raises PJRT009 for bytes that are none, and what compiling raises."""
     try:
         manifest, members = container.unpack(data, "the executable")
-        source = members[_SOURCE].decode()
+        if _SOURCE not in members:
+            raise KeyError(_SOURCE)
         about = _about(manifest["pjrt"]["about"])
         own = _options(manifest["pjrt"]["options"])
     except (HeronError, ValueError, KeyError, TypeError) as error:
@@ -50,9 +50,9 @@ def load(client: Client, data: bytes, options: CompileOptions | None) -> LoadedE
     if _fits(manifest, client, options):
         with contextlib.suppress(HeronError):  # for a machine with other features
             program = made(manifest, members, "the executable")
-            text = members[_SCHEDULED].decode()
-            return LoadedExecutable(client, program, options, about, lambda: _parsed(text), lambda: source, data)
-    return client.compile(source, options)
+            scheduled, source = (partial(modules.unpack, name, members) for name in (modules.SCHEDULED, _SOURCE))
+            return LoadedExecutable(client, program, options, about, scheduled, source, data)
+    return client.compile(modules.unpack(_SOURCE, members), options)
 
 
 def _about(plain: dict[str, Any]) -> About:
@@ -72,12 +72,6 @@ def _fits(manifest: dict[str, Any], client: Client, options: CompileOptions) -> 
         and manifest["sources"] == _sources()
         and manifest["options"] == options.options().changed()
     )
-
-
-def _parsed(text: str) -> Module:
-    import heron
-
-    return heron.parse(text)
 
 
 @cache

@@ -269,7 +269,7 @@ def _module(trace: Trace) -> Module:
 
     if not trace.program:
         raise _no_program()
-    return parse(trace.program)
+    return parse(trace.program, elided_as_zero=True)
 
 
 def _no_program() -> HeronError:

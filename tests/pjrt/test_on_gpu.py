@@ -34,7 +34,7 @@ def client(recorder: Recorder) -> Iterator[pjrt.Client]:
 
 def _compile(client: pjrt.Client, recorder: Recorder, text: str) -> pjrt.LoadedExecutable:
     made: Any = client.compile(text)
-    learn(made.program, heron.parse(made.source), recorder, heron.Options())
+    learn(made.program, made.source, recorder, heron.Options())
     return made
 
 
@@ -120,7 +120,7 @@ compile_it = pjrt.Client.compile
 with rehearsed() as recorder:
     def compile_and_learn(*given):
         made = compile_it(*given)
-        learn(made.program, heron.parse(made.source), recorder, heron.Options())
+        learn(made.program, made.source, recorder, heron.Options())
         return made
     pjrt.Client.compile = compile_and_learn
     import jax, jax.numpy as jnp, numpy as np

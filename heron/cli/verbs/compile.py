@@ -90,6 +90,7 @@ def command(
         return
 
     from heron import backends
+    from heron.hlo.fingerprint import identity
 
     with progress(trace, what):
         executable = backends.compile(module, target=machine, options=options, trace=trace)
@@ -100,7 +101,7 @@ def command(
 
         archive.save(executable, str(output))
     elif output is not None:
-        trace.program, trace.buffers = executable.stage("scheduled"), executable.assignment.to_json()
+        trace.program, trace.buffers = identity(executable._stages.done.scheduled), executable.assignment.to_json()
         trace.save(output)
     if stage is not None:
         _give(executable.stage(stage), stage, None, as_json)

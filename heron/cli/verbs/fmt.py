@@ -41,6 +41,7 @@ SWITCHES = {
     "async_sugar": "y-start for an async-start of a single y.",
     "full_replica_groups": "Groups of devices as lists.",
     "elide_large_constants": "{...} for constants of more than 10 elements.",
+    "digest_constants": "{...#…}, a digest of the bytes, for constants of more than 1 KiB.",
     "essential_constants": "Only integers, all zeros and all ones.",
     "canonical_names": "Instructions as tmp_0, tmp_1, ...",
     "canonical_order": "Computations in post-order.",

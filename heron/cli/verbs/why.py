@@ -84,6 +84,7 @@ def _trace(file: str, target: str, settings: tuple[str, ...], kernels: bool) -> 
         return Trace.load(file)
     from heron import backends, targets
     from heron.cli.progress import progress
+    from heron.hlo.fingerprint import identity
 
     module = load_module(file, target)
     trace = Trace(module.name, target)
@@ -93,7 +94,7 @@ def _trace(file: str, target: str, settings: tuple[str, ...], kernels: bool) -> 
             backends.compile(module, target=machine, options=options, trace=trace)
             return trace
         compilation = backends.Compilation(module, machine, options, trace)
-        trace.program, trace.buffers = str(compilation.scheduled), compilation.buffers.to_json()
+        trace.program, trace.buffers = identity(compilation.scheduled), compilation.buffers.to_json()
     return trace
 
 

@@ -9,10 +9,14 @@ import os
 import subprocess
 import sys
 from functools import cache
+from math import prod
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+
 from heron.errors import HeronError
+from heron.frontends.stablehlo.constants import ELSEWHERE
 
 #: the first bytes of bytecode
 MAGIC = b"ML\xefR"
@@ -20,6 +24,10 @@ MAGIC = b"ML\xefR"
 _ARTIFACT = b"vhlo\0"
 #: exit code of the other process for bytes it refuses
 _REFUSED = 2
+#: bytes from which a module may have constants that are worth taking out, and the elements that make it so
+_LONG, _MANY = 1 << 18, 4096
+#: types whose constants MLIR gives as arrays
+_READ = frozenset("f16 f32 f64 i1 i8 i16 i32 i64 ui8 ui16 ui32 ui64".split())
 #: what it says begins behind this, and what MLIR prints by itself ends
 _MARK = "\x00"
 
@@ -35,15 +43,55 @@ def to_text(data: bytes, filename: str = "<bytes>", *, trusted: bool = False) ->
     return _text(data, filename) if trusted else _text_by_another_process(data, filename)
 
 
+def to_parts(data: bytes, filename: str = "<bytes>") -> tuple[str, list[np.ndarray]]:
+    """The text of a module that MLIR has just written, and the values of long constants, which the text leaves out.
+
+    Raises SHLO020, SHLO021 as `to_text` does.
+    """
+    if len(data) < _LONG:
+        return _text(data, filename), []
+    mlir = _mlir()
+    try:
+        module = _module(data, _context())  # a context keeps all it ever read: not the one that stays
+        arrays = _taken_out(mlir.ir, module)
+        text = module.operation.get_asm(enable_debug_info=True, large_elements_limit=_MANY if arrays else None)
+        if text.count("__elided__") != len(arrays):  # something else is long, too
+            text = module.operation.get_asm(enable_debug_info=True)
+    except Exception as error:
+        raise _refused(error, _what(filename), filename) from None
+    return text, arrays
+
+
+def _taken_out(ir: Any, module: Any) -> list[np.ndarray]:
+    """The values of long constants, each of which is marked with its number."""
+    arrays: list[np.ndarray] = []
+
+    def visit(op: Any) -> Any:
+        if op.name == "stablehlo.constant":
+            kind = op.results[0].type
+            if prod(kind.shape) > _MANY and str(kind.element_type) in _READ and not op.attributes["value"].is_splat:
+                with op.context:
+                    op.attributes[ELSEWHERE] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), len(arrays))
+                arrays.append(np.array(op.attributes["value"]))
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    return arrays
+
+
 def _text(data: bytes, filename: str) -> str:
     mlir = _mlir()
     try:
-        module = mlir.ir.Module.parse(data, mlir.context)  # what is wrong is raised here, and not printed
-        if _ARTIFACT in data:
-            module = mlir.stablehlo.deserialize_portable_artifact(mlir.context, data)
-        return module.operation.get_asm(enable_debug_info=True)
+        return _module(data, mlir.context).operation.get_asm(enable_debug_info=True)
     except Exception as error:  # jaxlib raises several types, none of them documented
         raise _refused(error, _what(filename), filename) from None
+
+
+def _module(data: bytes, context: Any) -> Any:
+    """The module in the bytes. What is wrong with them is raised, and not printed."""
+    mlir = _mlir()
+    module = mlir.ir.Module.parse(data, context)
+    return mlir.stablehlo.deserialize_portable_artifact(context, data) if _ARTIFACT in data else module
 
 
 def _text_by_another_process(data: bytes, filename: str) -> str:
@@ -94,11 +142,12 @@ def _refused(error: Exception, what: str, filename: str) -> HeronError:
 
 @cache
 def _mlir() -> Any:
-    """jaxlib's bindings, and a context with the dialects of StableHLO programs."""
+    """jaxlib's bindings, and a context for all that is short."""
     try:
         from jaxlib.mlir import ir
-        from jaxlib.mlir._mlir_libs import _jax_mlir_ext
-        from jaxlib.mlir.dialects import chlo, sdy, stablehlo
+        from jaxlib.mlir.dialects import stablehlo
+
+        return SimpleNamespace(ir=ir, stablehlo=stablehlo, context=_context())
     except ImportError as error:
         raise HeronError(
             "SHLO020",
@@ -106,6 +155,14 @@ def _mlir() -> Any:
             why=str(error),
             hint="pip install 'heron[jax]', or give the program as StableHLO text",
         ) from None
+
+
+def _context() -> Any:
+    """A context with the dialects of StableHLO programs."""
+    from jaxlib.mlir import ir
+    from jaxlib.mlir._mlir_libs import _jax_mlir_ext
+    from jaxlib.mlir.dialects import chlo, sdy, stablehlo
+
     registry = ir.DialectRegistry()
     _jax_mlir_ext.register_dialects(registry)
     context = ir.Context()
@@ -113,4 +170,4 @@ def _mlir() -> Any:
     context.load_all_available_dialects()
     for dialect in (stablehlo, chlo, sdy):
         dialect.register_dialect(context)
-    return SimpleNamespace(ir=ir, stablehlo=stablehlo, context=context)
+    return context

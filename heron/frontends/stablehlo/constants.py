@@ -10,6 +10,9 @@ from heron.errors import HeronError
 from heron.hlo.shape import Shape
 from heron.hlo.types import PRED, ElementType
 
+#: the attribute that numbers a constant whose value the text leaves out
+ELSEWHERE = "heron.elsewhere"
+
 _COMPLEX = re.compile(r"\(\s*([^,()]+?)\s*,\s*([^,()]+?)\s*\)")
 _BRACKETS = str.maketrans("[]", "  ")
 _BOOL = {"true": True, "false": False, "1": True, "0": False}
@@ -20,12 +23,12 @@ def dense(token: str, shape: Shape) -> np.ndarray:
 
     Raises SHLO009 for values that are none of the type, or too many or few.
     """
-    body = token[6:-1].strip()
+    body = token[6:-1].strip() if token[6:7] != '"' else ""
     t = shape.element_type
     if not shape.is_array:
         raise HeronError("SHLO009", f"a constant cannot be {shape}")
     try:
-        flat = _blob(body[1:-1], t, shape) if body[:1] == '"' else _values(body, t)
+        flat = _blob(token, t, shape) if token[6:7] == '"' else _values(body, t)
     except (ValueError, KeyError, OverflowError) as error:
         raise HeronError("SHLO009", f"this is no constant of type {shape.bare}", why=str(error)[:80]) from None
     if flat.size == 1 and (shape.num_elements != 1 or "[" not in body):
@@ -76,11 +79,11 @@ def _whole(word: str) -> int:
     return _BOOL[word] if word in ("true", "false") else int(word[:40])
 
 
-def _blob(text: str, t: ElementType, shape: Shape) -> np.ndarray:
-    """Hexadecimal digits of little-endian bytes; booleans may come as bits."""
-    if text[:2] != "0x":
+def _blob(token: str, t: ElementType, shape: Shape) -> np.ndarray:
+    """``dense<"0x…">``: hexadecimal digits of little-endian bytes; booleans may come as bits."""
+    if token[7:9] != "0x" or token[-2:] != '">':
         raise ValueError("a string of hexadecimal digits is expected")
-    data = bytes.fromhex(text[2:])
+    data = bytes.fromhex(token[9:-2])
     if t is PRED:
         raw = np.frombuffer(data, np.uint8)
         if raw.size == shape.num_elements and raw.size > 1:

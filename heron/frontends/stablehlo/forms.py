@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from heron.frontends.stablehlo.attributes import Attributes
+from heron.frontends.stablehlo.constants import ELSEWHERE
 from heron.frontends.stablehlo.lexer import END
 from heron.frontends.stablehlo.syntax import Argument, Operation, Region, Symbol, Text
 from heron.hlo.shape import Shape
@@ -136,6 +137,11 @@ def _constant(p: Forms, op: Operation) -> None:
     if p.tokens[p.n] == "{":
         op.attrs = p.dictionary()
     token = p.tokens[p.n]
+    if ELSEWHERE in op.attrs and tuple(p.tokens[p.n : p.n + 4]) == ("dense_resource", "<", "__elided__", ">"):
+        p.n += 4
+        p.expect(":")
+        op.types = (p.type(),)
+        return
     if token[:6] != "dense<":
         p.unexpected(
             "dense<…>", hint="write the values as dense<…>; elided ones are lost" if "dense" in token else None

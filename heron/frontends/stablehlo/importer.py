@@ -31,7 +31,14 @@ _MAX_CALLS = 40
 _MAX_KINDS = 10_000
 
 
-def parse(text: str, filename: str = "<text>", *, verify: bool = False, arguments: Sequence[Given] = ()) -> Module:
+def parse(
+    text: str,
+    filename: str = "<text>",
+    *,
+    verify: bool = False,
+    arguments: Sequence[Given] = (),
+    elsewhere: Sequence[np.ndarray] = (),
+) -> Module:
     """The module a StableHLO text describes.
 
     Args:
@@ -40,11 +47,12 @@ def parse(text: str, filename: str = "<text>", *, verify: bool = False, argument
         verify: also run the verifier.
         arguments: shapes of the arguments, when the text leaves some of their sizes open (``?``). An array in place of
             a shape is that argument's value, and sizes may depend on it.
+        elsewhere: the values the text leaves out: ``constant {heron.elsewhere = 0} dense_resource<__elided__>``.
 
     Raises:
         HeronError: SHLO0xx for malformed or unsupported programs, HLO0xx from shape rules, HLO1xx from the verifier.
     """
-    return imported(read(text, filename), filename, verify=verify, arguments=arguments)
+    return imported(read(text, filename, elsewhere), filename, verify=verify, arguments=arguments)
 
 
 def imported(program: Program, filename: str, *, verify: bool = False, arguments: Sequence[Given] = ()) -> Module:

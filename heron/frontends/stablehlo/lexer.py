@@ -7,6 +7,9 @@ integers and whole function types come as one token each: programs repeat them, 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+
+import numpy as np
 
 from heron.hlo.text import lexer as hlo_lexer
 
@@ -53,10 +56,10 @@ def unquote(token: str) -> str:
 
 
 class Source(hlo_lexer.Source):
-    """A StableHLO text, its tokens, and where they are."""
+    """A StableHLO text, its tokens, and where they are; ``elsewhere``: the constants whose values it leaves out."""
 
-    def __init__(self, text: str, filename: str) -> None:
-        self.text, self.filename = text, filename
+    def __init__(self, text: str, filename: str, elsewhere: Sequence[np.ndarray] = ()) -> None:
+        self.text, self.filename, self.elsewhere = text, filename, elsewhere
         self.tokens: list[str] = _MASTER.findall(text)
         self.tokens += [END] * _LOOKAHEAD
         self._starts: list[int] | None = None

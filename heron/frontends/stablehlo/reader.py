@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from heron.frontends.stablehlo.forms import Forms
 from heron.frontends.stablehlo.lexer import END, Source, unquote
@@ -24,9 +27,10 @@ _SHORT = {"call": "func.call", "return": "func.return"}
 _CALLEES = ("callee", "decomposition", "called_computations")
 
 
-def read(text: str, filename: str) -> Program:
-    """The program a text holds. Raises SHLO001, SHLO003, SHLO007 and what types and constants raise."""
-    return Reader(Source(text, filename)).program()
+def read(text: str, filename: str, elsewhere: Sequence[np.ndarray] = ()) -> Program:
+    """The program a text holds; ``elsewhere``: constants it leaves out. Raises SHLO001, SHLO003, SHLO007 and what types
+    and constants raise."""
+    return Reader(Source(text, filename, elsewhere)).program()
 
 
 class Reader(Forms):

@@ -65,7 +65,7 @@ def _read_literal(p: Parser, attr: Attr, name: str) -> Any:
     first = p.n
     text = p.raw()
     try:
-        return parse_literal(text, shape, p.elided_as_zero)
+        return parse_literal(text, shape, p.elided_as_zero, p.elsewhere)
     except LiteralError as error:
         p.fail(error.code, f"{name}: {error.what}", first, why=error.why, hint=error.hint)
 

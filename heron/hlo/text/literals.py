@@ -7,6 +7,7 @@ shape, then the numbers are read in one go. Constants of millions of elements st
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from math import prod
 
@@ -18,6 +19,12 @@ from heron.hlo.text.floats import format_all, make_nan
 from heron.hlo.types import U64, ElementType
 
 ELIDED = "{...}"
+#: a literal whose values are elsewhere, under a digest of them
+_DIGEST = re.compile(r"\s*\{\.\.\.#([0-9a-f]{32})\}\s*")
+#: bytes up to which a literal is printed in full where longer ones are digests
+_LONG = 1024
+#: no literals that are elsewhere
+NOWHERE: Mapping[str, np.ndarray] = {}
 #: dimensions a NumPy array may have
 MAX_RANK = 64
 #: literals with more elements are printed as ``{...}`` when large ones are elided
@@ -50,8 +57,20 @@ class LiteralError(Exception):
         super().__init__(what)
 
 
-def parse_literal(text: str, shape: Shape, elided_as_zero: bool = False) -> Literal:
-    """The literal of that shape. Commas may be missing or too many. Raises LiteralError."""
+def parse_literal(
+    text: str, shape: Shape, elided_as_zero: bool = False, elsewhere: Mapping[str, np.ndarray] = NOWHERE
+) -> Literal:
+    """The literal of that shape. Commas may be missing or too many. Raises LiteralError.
+
+    ``elsewhere``: the bytes of literals that the text has digests of, by the digests.
+    """
+    if text.lstrip()[:5] == "{...#" and (match := _DIGEST.fullmatch(text)):
+        found = elsewhere.get(match[1])
+        if found is not None and is_long(shape):
+            values = found.view(shape.element_type.dtype)
+            if values.size == shape.num_elements:
+                return Literal(shape, values.reshape(shape.dims))
+        text = ELIDED
     try:
         if len(text) <= 32 and shape.is_array and "..." not in text:
             return _parse_small(text, shape)
@@ -299,6 +318,16 @@ def print_literal(literal: Literal, elide_large: bool = False) -> str:
     if not shape.dims:
         return _print_scalar(shape.element_type, literal.array.tobytes())
     return _nest(_words(shape, literal.array), shape.dims)
+
+
+def is_long(shape: Shape) -> bool:
+    """Whether a literal has so many bytes that it may be known by a digest of them."""
+    return shape.is_array and shape.num_elements * shape.element_type.dtype.itemsize > _LONG
+
+
+def print_digest(literal: Literal) -> str:
+    """``{...#0a1b…}``: a digest of the bytes in the values' place."""
+    return f"{{...#{literal.key.hex()}}}"
 
 
 def print_essential(literal: Literal) -> str:

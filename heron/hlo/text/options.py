@@ -42,6 +42,7 @@ class PrintOptions:
     full_replica_groups: bool = False  # {{0,1},{2,3}} for [2,2]<=[4]
     calls: Calls = "name"
     elide_large_constants: bool = False  # {...} for more than 10 elements
+    digest_constants: bool = False  # {...#0a1b…}: of more than 1 KiB a digest of the bytes
     essential_constants: bool = False  # integers, all zeros and all ones; {...} for the rest
     canonical_names: bool = False  # instructions are tmp_0, tmp_1, ... in each computation
     canonical_order: bool = False  # computations in post-order

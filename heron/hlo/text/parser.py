@@ -7,8 +7,11 @@ last computation is the entry.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NoReturn
+
+import numpy as np
 
 import heron.hlo.ops  # noqa: F401  (fills the registry)
 from heron.errors import HeronError, Span
@@ -24,7 +27,7 @@ from heron.hlo.text.attributes import READ
 from heron.hlo.text.cursor import Cursor
 from heron.hlo.text.header import NO_FRAMES
 from heron.hlo.text.lexer import END, WORD, Source
-from heron.hlo.text.literals import LiteralError, parse_literal
+from heron.hlo.text.literals import NOWHERE, LiteralError, parse_literal
 from heron.hlo.text.nearest import nearest
 
 #: other spellings of an attribute: op, text name -> attribute, place in its tuple
@@ -39,7 +42,14 @@ REDUNDANT = {"mode": "replica_groups"}
 _REQUIRED: dict[Op, tuple[str, ...]] = {}
 
 
-def parse(text: str, filename: str = "<text>", *, verify: bool = False, elided_as_zero: bool = False) -> Module:
+def parse(
+    text: str,
+    filename: str = "<text>",
+    *,
+    verify: bool = False,
+    elided_as_zero: bool = False,
+    elsewhere: Mapping[str, np.ndarray] = NOWHERE,
+) -> Module:
     """The module a text describes.
 
     Args:
@@ -47,20 +57,23 @@ def parse(text: str, filename: str = "<text>", *, verify: bool = False, elided_a
         filename: what errors call the text.
         verify: also run the verifier, with its findings underlined in the text.
         elided_as_zero: let constants printed as ``{...}`` be zero instead of an error.
+        elsewhere: bytes of the constants that the text has digests of (`PrintOptions.digest_constants`), by digest.
 
     Raises:
         HeronError: TXT0xx for malformed text, HLO0xx for unknown ops or types and, with `verify`, HLO1xx; always with
             the place.
     """
-    return Parser(Source(text, filename), elided_as_zero).module(verify)
+    return Parser(Source(text, filename), elided_as_zero, elsewhere).module(verify)
 
 
 class Parser(Cursor):
     """One run over one text."""
 
-    def __init__(self, source: Source, elided_as_zero: bool = False) -> None:
+    def __init__(
+        self, source: Source, elided_as_zero: bool = False, elsewhere: Mapping[str, np.ndarray] = NOWHERE
+    ) -> None:
         super().__init__(source)
-        self.elided_as_zero = elided_as_zero
+        self.elided_as_zero, self.elsewhere = elided_as_zero, elsewhere
         self.result = Module("")
         self.computations: dict[str, Computation] = {}
         self.places: dict[Instruction, int] = {}  # the token each instruction begins at
@@ -341,7 +354,7 @@ class Parser(Cursor):
         if shape is None:
             self.fail("TXT011", "a constant needs its shape", hint="name = f32[2] constant({1, 2})")
         try:
-            found = parse_literal(text, shape, self.elided_as_zero)
+            found = parse_literal(text, shape, self.elided_as_zero, self.elsewhere)
         except LiteralError as error:
             self.fail(error.code, error.what, why=error.why, hint=error.hint)
         self.n += 1

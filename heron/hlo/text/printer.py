@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from heron.hlo.op import AttrKind, Op
 from heron.hlo.text import async_sugar, carried, common, groups, header
 from heron.hlo.text.attributes import PRINT
-from heron.hlo.text.literals import print_essential, print_literal
+from heron.hlo.text.literals import is_long, print_digest, print_essential, print_literal
 from heron.hlo.text.options import PrintOptions
 from heron.hlo.text.order import computation_order, insertion_order, print_order
 from heron.hlo.types import PRED
@@ -202,6 +202,8 @@ class Printer:
             return "?"
         if self.options.essential_constants:
             return print_essential(literal)
+        if self.options.digest_constants and is_long(literal.shape):
+            return print_digest(literal)
         return print_literal(literal, self.options.elide_large_constants)
 
     # -- attributes --------------------------------------------------------------------------------------------------

@@ -147,7 +147,7 @@ class _Part(NamedTuple):
 def _origin(i: Instruction, number: int, value: Instruction) -> _Part | Hashable:
     """Which part of which value in the caller a branch's value is; of a constant, what it is."""
     if value.opcode == "constant" and value.shape.is_array:
-        return value.shape, value.attrs["literal"].array.tobytes()
+        return value.shape, value.attrs["literal"].key
     index: list[int] = []
     while value.opcode == "get-tuple-element":
         index.insert(0, value.attrs["index"])

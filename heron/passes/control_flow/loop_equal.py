@@ -51,7 +51,7 @@ def _equal_elements(loop: Instruction) -> dict[int, int]:
 
 def _start(value: Instruction) -> Hashable:
     if value.opcode == "constant" and value.shape.is_array:
-        return value.shape, value.attrs["literal"].array.tobytes()
+        return value.shape, value.attrs["literal"].key
     return value.shape, value
 
 

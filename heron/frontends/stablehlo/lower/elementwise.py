@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from heron.frontends.stablehlo.block import Block, Rule, rule
+from heron.frontends.stablehlo.constants import ELSEWHERE
 from heron.frontends.stablehlo.sizes import fits, sized
 from heron.frontends.stablehlo.syntax import Operation
 from heron.hlo import op as hlo_ops
@@ -58,6 +59,10 @@ def _accuracy(op: Operation) -> str | None:
 def _constant(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
     if op.words:
         return b.dense(op)
+    number = op.find(ELSEWHERE)
+    if isinstance(number, int) and 0 <= number < len(b.importer.program.source.elsewhere):
+        value = b.importer.program.source.elsewhere[number]
+        return b.constant((ELSEWHERE, number), op.types[0], lambda: value)
     value = op.find("value")
     if not hasattr(value, "dtype"):
         op.wrong("value", "a dense constant")
