@@ -16,7 +16,7 @@ class Names:
     __slots__ = ("_used", "_next")
 
     def __init__(self) -> None:
-        self._used: set[str] = set()  # number 0 as the base alone
+        self._used: set[str] = set()  # number 0 as the base alone, unless that is a number of another one
         self._next: dict[str, int] = {}  # the number to try, for bases that needed one
 
     def copy(self) -> Names:
@@ -30,15 +30,23 @@ class Names:
         if wanted not in self._used and digits[:1] not in "0-":  # as almost all are
             self._used.add(wanted)
             return wanted
-        numbered = base != "" and digits.removeprefix("-").isdecimal() and len(digits) <= _DIGITS
-        number = int(digits) if numbered else 0
-        if not numbered or abs(number) > _MAX:
-            base, numbered, number = wanted, False, 0
-        key = f"{base}.{number}" if number else base
+        base, number = _parts(wanted)
+        numbered = number is not None
+        number = number or 0
+        first = base if _parts(base)[1] is None else f"{base}.0"  # x.1 alone is number 1 of x, not number 0 of x.1
+        key = f"{base}.{number}" if number else first
         if key in self._used:
             number = self._next.get(base, 0)
-            while (key := f"{base}.{number}" if number else base) in self._used:
+            while (key := f"{base}.{number}" if number else first) in self._used:
                 number += 1
             self._next[base] = number + 1
         self._used.add(key)
         return key if number or not numbered else f"{base}.0"
+
+
+def _parts(name: str) -> tuple[str, int | None]:
+    """Base and number; the whole name and None where there is no number."""
+    base, _, digits = name.rpartition(".")
+    if base != "" and digits.removeprefix("-").isdecimal() and len(digits) <= _DIGITS and abs(int(digits)) <= _MAX:
+        return base, int(digits)
+    return name, None

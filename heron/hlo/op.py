@@ -99,6 +99,8 @@ class Op:
     max_operands: int | None = 0
     is_elementwise: bool = False
     has_side_effect: bool = False
+    #: whether it has attributes that print even by default
+    shows: bool = False
     #: attributes that name computations
     calling: tuple[str, ...] = ()
 
@@ -136,6 +138,7 @@ def op(name: str):
         cls.has_side_effect = Trait.SIDE_EFFECT in cls.traits
         kinds = (AttrKind.COMPUTATION, AttrKind.COMPUTATIONS)
         cls.calling = tuple([n for n, a in cls.attributes.items() if a.kind in kinds])
+        cls.shows = any(a.shown for a in cls.attributes.values())
         cls.shape = _diagnosed(cls.shape)
         REGISTRY[name] = cls()  # type: ignore[assignment]
         return cls

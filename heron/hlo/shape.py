@@ -1,4 +1,4 @@
-"""Shape: the type of a value: an array of some element type, a tuple, a token or an opaque handle.
+"""Shape: the type of a value: an array of some element type, a tuple, a token, an opaque handle or a buffer.
 
 Shapes are immutable and interned, so equality is identity and a shape may key any table.
 Source: https://openxla.org/xla/shapes.
@@ -14,17 +14,21 @@ from heron.hlo import layout as layouts
 from heron.hlo.layout import Layout
 from heron.hlo.types import OPAQUE, PRED, TOKEN, ElementType
 
+#: what buffers have instead of an element type
+BUFFER = ElementType("b", "buffer", 0, None, 34)
+
 ShapeIndex = tuple[int, ...]
 #: the size of a dynamic dimension without a bound, ``?`` in text
 UNBOUNDED = -1
 
 
 class Shape:
-    """Make with `array()`, `tuple_()`, `scalar()` or `token()`; never directly.
+    """Make with `array()`, `tuple_()`, `scalar()`, `token()` or `buffer()`; never directly.
 
     ``dims``: sizes, outermost first. ``layout`` is None when unspecified. ``dynamic`` marks bounded dynamic dimensions
     (``<=N``) and unbounded ones, whose size is `UNBOUNDED` and which programs can only be carried with.
-    ``tuple_shapes`` is None unless this is a tuple.
+    ``tuple_shapes`` is None unless this is a tuple. ``content`` is None unless this is a buffer, ``b(f32[2])``: memory
+    for such an array, which ops write into.
     """
 
     __slots__ = (
@@ -33,6 +37,7 @@ class Shape:
         "layout",
         "dynamic",
         "tuple_shapes",
+        "content",
         "is_tuple",
         "is_array",
         "rank",
@@ -51,10 +56,11 @@ class Shape:
         layout: Layout | None,
         dynamic: tuple[bool, ...],
         tuple_shapes: tuple[Shape, ...] | None,
+        content: Shape | None = None,
     ) -> None:
         self.element_type: ElementType = element_type or OPAQUE  # tuples answer OPAQUE
         self.dims, self.layout, self.dynamic = dims, layout, dynamic
-        self.tuple_shapes = tuple_shapes
+        self.tuple_shapes, self.content = tuple_shapes, content
         self.is_tuple = tuple_shapes is not None
         self.is_array = not self.is_tuple and self.element_type.byte_size > 0
         self.rank = len(dims)
@@ -68,6 +74,8 @@ class Shape:
         if self.tuple_shapes is not None:
             parts = [(f"/*index={n}*/" if n and n % 5 == 0 else "") + s.text for n, s in enumerate(self.tuple_shapes)]
             return "(" + ", ".join(parts) + ")"
+        if self.content is not None:
+            return f"b({self.content.text})"
         dims = self.dims
         if any(self.dynamic):
             inner = ",".join(_dimension(d, dyn) for d, dyn in zip(dims, self.dynamic, strict=True))
@@ -87,6 +95,8 @@ class Shape:
     def __reduce__(self) -> tuple[object, ...]:
         if self.tuple_shapes is not None:
             return tuple_, (self.tuple_shapes,)
+        if self.content is not None:
+            return buffer, (self.content,)
         return array, (self.element_type, self.dims, self.layout, self.dynamic)
 
     # -- questions ---------------------------------------------------------------------------------------------------
@@ -104,6 +114,8 @@ class Shape:
         if self._bare is None:
             if self.tuple_shapes is not None:
                 self._bare = tuple_(tuple(s.bare for s in self.tuple_shapes))
+            elif self.content is not None:
+                self._bare = buffer(self.content.bare)
             else:
                 self._bare = array(self.element_type, self.dims, None, self.dynamic)
         return self._bare
@@ -221,6 +233,12 @@ def scalar(element_type: ElementType) -> Shape:
 def token() -> Shape:
     """The shape of ordering tokens: ``token[]``."""
     return array(TOKEN)
+
+
+@cache
+def buffer(content: Shape) -> Shape:
+    """Memory for an array of that shape: ``b(f32[2])``."""
+    return Shape(BUFFER, (), None, (), None, content)
 
 
 PRED_SCALAR = scalar(PRED)

@@ -9,7 +9,7 @@ from heron.errors import HeronError
 from heron.hlo.quoting import unquote
 
 _TOKEN = re.compile(
-    r"\s*("
+    r"(?:\s|/\*.*?\*/)*("
     r"'(?:[^'\\]|\\.)*'"
     r'|"(?:[^"\\]|\\.)*"'
     r"|[A-Za-z_][\w.\-]*"

@@ -35,9 +35,12 @@ class Convolution(Op):
         "batch_group_count": Attr(AttrKind.INT, 1),
         "convolution_kind": Attr(AttrKind.ENUM, "unset", choices=("unset", "fprop", "wgrad", "dgrad")),
         "operand_precision": Attr(AttrKind.WORDS),
+        "sparsity_config": Attr(AttrKind.RAW),
     }
 
     def shape(self, i: Instruction, x: Shape, k: Shape) -> Shape:
+        if i.sparsity_config is not None:
+            reject(i, "operands that leave out zeros are only read and printed", f"it has {i.sparsity_config}")
         need_arrays(i, x, k)
         dims = attr(i, "dim_labels")
         spatial = len(dims.input_spatial)

@@ -34,7 +34,7 @@ class CustomCall(Op):
 
     operands = ("operands*",)
     attributes = {
-        "window": Attr(AttrKind.WINDOW, ()),
+        "window": Attr(AttrKind.WINDOW),
         "dim_labels": Attr(AttrKind.DIM_LABELS),
         "feature_group_count": Attr(AttrKind.INT, 1),
         "batch_group_count": Attr(AttrKind.INT, 1),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,15 +24,16 @@ class Rng(Op):
     """Draws from a distribution: uniform in [a, b), or normal with mean a and standard deviation b.
 
     Which numbers come is open; heron's are made of Philox's bits and the module's random state, which they advance.
+    A third operand may repeat the sizes of the result; it is not read.
 
     Shape: as stated.
     """
 
-    operands = ("a", "b")
+    operands = ("a", "b", "size?")
     attributes = {"distribution": Attr(AttrKind.ENUM, required=True, choices=("rng_uniform", "rng_normal"))}
     traits = {Trait.SIDE_EFFECT, Trait.RANDOM}
 
-    def shape(self, i: Instruction, a: Shape, b: Shape) -> Shape:
+    def shape(self, i: Instruction, a: Shape, b: Shape, size: Shape | None = None) -> Shape:
         to = given(i)
         need_arrays(i, a, b, to)
         need_same_type(i, a, b)
@@ -47,7 +48,7 @@ class Rng(Op):
             reject(i, "uniform numbers are floats, integers or pred", f"the result is {to}")
         return default(to)
 
-    def evaluate(self, ev: Evaluator, i: Instruction, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    def evaluate(self, ev: Evaluator, i: Instruction, a: np.ndarray, b: np.ndarray, _: Any = None) -> np.ndarray:
         t, dims = i.shape.element_type, i.shape.dims
         if i.distribution == "rng_normal":
             return draws.normal(ev, t, dims, a, b)

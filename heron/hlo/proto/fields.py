@@ -5,6 +5,7 @@ Computations are not here: they are called by number (`writer`, `reader`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -131,7 +132,7 @@ def _read_padding(p: Message, s: ShapeReader, o: Sequence[Instruction]) -> Any:
 
 
 def _write_window(to: Message, v: Any, i: Instruction, s: ShapeWriter) -> None:
-    if not v and i.opcode == "custom-call":
+    if v is None:
         return
     to.window.SetInParent()
     for d in v:
@@ -146,13 +147,39 @@ def _write_window(to: Message, v: Any, i: Instruction, s: ShapeWriter) -> None:
         )
 
 
-def _read_window(p: Message, s: ShapeReader, o: Sequence[Instruction]) -> tuple[WindowDim, ...]:
+def _read_window(p: Message, s: ShapeReader, o: Sequence[Instruction]) -> tuple[WindowDim, ...] | None:
+    if p.opcode == "custom-call" and not p.HasField("window"):
+        return None
     return tuple(
         WindowDim(
             d.size, d.stride, d.padding_low, d.padding_high, d.base_dilation, d.window_dilation, d.window_reversal
         )
         for d in p.window.dimensions
     )
+
+
+_SIDE = re.compile(r"(lhs|rhs)=\{sparsity=(\d+)x(\d+) dimension=(\d+) stride=(\d+)\}")
+_SPARSE = ("num_non_zero", "block_size", "dimension", "stride")
+
+
+def _write_sparsity(to: Message, v: Any, i: Instruction, s: ShapeWriter) -> None:
+    to.sparsity_config.SetInParent()
+    for side, *numbers in _SIDE.findall(v):
+        part = getattr(to.sparsity_config, side)
+        part.SetInParent()
+        for field, number in zip(_SPARSE, numbers, strict=True):
+            setattr(part, field, int(number))
+
+
+def _read_sparsity(p: Message, s: ShapeReader, o: Sequence[Instruction]) -> str | None:
+    if not p.sparsity_config.ByteSize():
+        return None
+    sides = [(side, getattr(p.sparsity_config, side)) for side in ("lhs", "rhs") if p.sparsity_config.HasField(side)]
+    shown = [
+        f"{side}={{sparsity={part.num_non_zero}x{part.block_size} dimension={part.dimension} stride={part.stride}}}"
+        for side, part in sides
+    ]
+    return "{" + " ".join(shown) + "}"
 
 
 #: ConvDims' field -> that of ConvolutionDimensionNumbers
@@ -351,6 +378,7 @@ _FIELDS: dict[str, Field] = {
     "padding": Field(_write_padding, _read_padding),
     "window": Field(_write_window, _read_window, always=True),
     "dim_labels": Field(_write_conv, _read_conv),
+    "sparsity_config": Field(_write_sparsity, _read_sparsity),
     "convolution_kind": _enum("conv_kind", enums.CONVOLUTION),
     "operand_precision": Field(_write_precision, _read_precision, always=True),
     "algorithm": _enum("algorithm", enums.DOT_ALGORITHM, "precision_config"),

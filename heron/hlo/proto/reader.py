@@ -146,8 +146,6 @@ class _Reader:
                     attrs[name] = value
             elif required:
                 raise HeronError("PROTO002", f"{op.name} needs the attribute '{name}'")
-        if op.name == "convolution" and p.sparsity_config:
-            raise HeronError("PROTO005", "a convolution with structured sparsity is not supported")
         return attrs
 
     def _calls(self, op: Op, p: Message, attrs: dict[str, Any]) -> None:

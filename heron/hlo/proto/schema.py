@@ -246,6 +246,14 @@ SliceDimensions
 Payload
   1 bytes? value
   2 int64? id
+TensorSparsityConfig
+  1 int64 num_non_zero
+  2 int64 block_size
+  3 int64 dimension
+  4 int64 stride
+SparsityConfig
+  1 TensorSparsityConfig lhs
+  2 TensorSparsityConfig rhs
 HloInstructionProto
   1 string name
   2 string opcode
@@ -327,7 +335,7 @@ HloInstructionProto
   95 int64 num_carries
   96 int32 is_associative
   97 int32 conv_kind
-  98 bytes sparsity_config
+  98 SparsityConfig sparsity_config
   99 Payload backend_config_payload
 HloComputationProto
   1 string name

@@ -11,7 +11,7 @@ from heron.hlo import shape as shapes
 from heron.hlo import types
 from heron.hlo.layout import Layout
 from heron.hlo.proto.schema import MESSAGES, Message
-from heron.hlo.shape import UNBOUNDED, Shape
+from heron.hlo.shape import BUFFER, UNBOUNDED, Shape
 from heron.hlo.text.shapes import MAX_BYTES, MAX_RANK
 
 TUPLE = 13  # PrimitiveType's number for tuples, which is no element type here
@@ -46,6 +46,8 @@ class ShapeWriter:
                 self.write(part, to.tuple_shapes.add())
             return
         to.element_type = shape.element_type.proto_id
+        if shape.content is not None:
+            self.write(shape.content, to.tuple_shapes.add())
         if not shape.is_array:
             return
         to.dimensions.extend([_ANY_SIZE if d == UNBOUNDED else d for d in shape.dims])
@@ -125,6 +127,11 @@ class ShapeReader:
         number = proto.element_type
         if number == TUPLE:
             return shapes.tuple_([self.read(part) for part in proto.tuple_shapes])
+        if number == BUFFER.proto_id and len(proto.tuple_shapes) == 1:
+            content = self.read(proto.tuple_shapes[0])
+            if not content.is_array:
+                raise HeronError("PROTO003", "a buffer is memory for an array", why=f"found {content}")
+            return shapes.buffer(content)
         element_type = _TYPES.get(number)
         if element_type is None:
             raise HeronError("PROTO003", f"element type {number} of a shape is unknown")

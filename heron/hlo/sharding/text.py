@@ -117,8 +117,9 @@ def read_iota(w: Words) -> Iota:
 def _named(w: Words) -> Sharding:
     fields: dict[str, Any] = {"mesh": read_mesh(w)}
     metadata: tuple[Metadata, ...] = ()
-    while w.accept(","):
-        mesh = fields["mesh"]
+    comma = w.accept(",") or w.next != "}"  # none is needed behind the mesh
+    while comma or w.accept(","):
+        comma, mesh = False, fields["mesh"]
         if w.accept("["):
             fields["splits"] = tuple(_until(w, "]", lambda: _split(w, fields["mesh"])))
             continue
@@ -187,6 +188,8 @@ def read_axes(w: Words, mesh: Mesh) -> tuple[Axis, ...]:
 def _axis(w: Words, mesh: Mesh) -> Axis:
     names = [name for name, _ in mesh.axes]
     name = w.string()
+    if name.isdecimal() and name not in names and int(name) < len(names):
+        name = names[int(name)]
     if name not in names:
         w.n -= 1
         w.fail(f"an axis of the mesh ({', '.join(names) or 'it has none'})")

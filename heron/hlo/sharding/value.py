@@ -72,7 +72,8 @@ class Sharding:
 
     def __str__(self) -> str:
         if self.kind is Kind.TUPLE:
-            return "{" + ", ".join(map(str, self.elements)) + "}"
+            parts = [(f"/*index={n}*/" if n and n % 5 == 0 else "") + str(e) for n, e in enumerate(self.elements)]
+            return "{" + ", ".join(parts) + "}"
         parts = [self._body()]
         if self.group is not None:
             parts.append(str(self.group))

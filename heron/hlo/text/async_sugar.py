@@ -16,7 +16,9 @@ from heron.hlo.shape import Shape
 _LEAVES = ("parameter", "constant")
 _FOLLOWING = {"-update": "async-update", "-done": "async-done"}
 FOLLOWING = tuple(_FOLLOWING.values())
-THREAD = "async_execution_thread"
+THREAD, ALIASING = "async_execution_thread", "output_to_operand_aliasing"
+#: annotations that hold for the op as well as for the async-start that runs it
+_SHARED = ("frontend_attributes", "backend_config")
 #: the thread that computations run on unless the text says otherwise
 MAIN = "main"
 
@@ -45,13 +47,16 @@ def find(opcode: str) -> Op | None:
     return REGISTRY.get(_FOLLOWING.get(dash + suffix, ""))
 
 
-def wrap(start: Start, operands: list[Instruction], shape: Shape | None, attrs: dict[str, Any]) -> Computation:
-    """The computation of the one op, for an async-start with that result shape; takes the op's own `attrs`."""
+def wrap(
+    start: Start, operands: list[Instruction], shape: Shape | None, attrs: dict[str, Any], extras: dict[str, Any]
+) -> Computation:
+    """The computation of the one op, for an async-start with that result shape and `extras`; takes the op's `attrs`."""
     parts = shape.tuple_shapes if shape is not None else None
     c = Computation("async_computation")
     parameters = [c.add_parameter(n, o.shape, "async_param") for n, o in enumerate(operands)]
     result = parts[1] if parts is not None and len(parts) > 1 else None
-    c.root = c.attach(Instruction(start.inner, parameters, result, attrs, start.inner.name))
+    shared = {name: value for name, value in extras.items() if name in _SHARED}
+    c.root = c.attach(Instruction(start.inner, parameters, result, attrs, start.inner.name, shared))
     return c
 
 
@@ -65,16 +70,23 @@ def set_thread(c: Computation, thread: str) -> None:
             work.extend(k for i in c.instructions for k in i.called)
 
 
-def single_op(c: Computation | None) -> Instruction | None:
-    """The op of a computation that is just one op on all its parameters in order.
+def single_op(start: Instruction) -> Instruction | None:
+    """The op that an async-start runs when that is just one op on all its operands in order.
 
-    As in XLA's text, its metadata is not shown: the asynchronous op's own says where it comes from.
+    What is annotated at both must be the same: it is shown once. As in XLA's text, the op's metadata is not shown: the
+    asynchronous op's own says where it comes from.
     """
+    c: Computation | None = start.attrs.get("calls")
     if c is None or c.root.opcode in _LEAVES or len(c) != len(c.root.operands) + 1:
         return None
     numbers = [o.attrs.get("number") for o in c.root.operands]
-    plain = not c.root.extras and not c.root.control_predecessors
-    return c.root if plain and numbers == list(range(len(numbers))) else None
+    if c.root.control_predecessors or numbers != list(range(len(numbers))):
+        return None
+    if any(c.root.opcode + suffix in REGISTRY for suffix in ("-start", "-done")):  # an op of that name would be read
+        return None
+    if start.attrs.get(ALIASING) and ALIASING in c.root.op.attributes:  # whose it is could not be told
+        return None
+    return c.root if all(start.extras.get(n, value) == value for n, value in c.root.extras.items()) else None
 
 
 def start_of(i: Instruction) -> Instruction | None:
@@ -88,4 +100,4 @@ def wrapped(i: Instruction) -> Instruction | None:
     """The one op that an asynchronous instruction runs, or None when it has to be spelled out."""
     while i.opcode in ("async-update", "async-done") and i.operands:
         i = i.operands[0]
-    return single_op(i.attrs.get("calls")) if i.opcode == "async-start" else None
+    return single_op(i) if i.opcode == "async-start" else None

@@ -91,7 +91,7 @@ def _accuracy(text: str) -> str | None:
         w.fail("mode or tolerance")
     w.expect("=")
     if kind == "mode":
-        mode = w.word()
+        mode = w.word().lower()
         if mode not in _MODES:
             w.n -= 1
             w.fail(" or ".join(_MODES))
@@ -151,6 +151,41 @@ def _origin(text: str) -> str:
     return "{" + found + "}"
 
 
+_SPARSE = {"sparsity": "0x0", "dimension": "0", "stride": "0"}
+_BY = re.compile(r"x\d{1,18}")
+
+
+def _sparsity(text: str) -> str | None:
+    """``{lhs={sparsity=1x4 dimension=3 stride=1} rhs={...}}``: how many of how many elements are not zero."""
+    from heron.hlo.words import Words
+
+    w = Words(text, "sparsity_config", CODE)
+    sides: dict[str, dict[str, str]] = {}
+    w.expect("{")
+    while not w.accept("}"):
+        if w.next not in ("lhs", "rhs"):
+            w.fail("lhs or rhs")
+        fields = sides.setdefault(w.word(), dict(_SPARSE))
+        w.expect("=")
+        w.expect("{")
+        while not w.accept("}"):
+            name = w.next
+            if name not in fields:
+                w.fail(", ".join(fields))
+            w.n += 1
+            w.expect("=")
+            fields[name] = str(w.integer())
+            if name == "sparsity":
+                if not _BY.fullmatch(w.next):
+                    w.fail("two numbers such as 1x4")
+                fields[name] += w.word()
+    w.end()
+    if not sides:
+        return None
+    shown = [f"{side}={{{' '.join(f'{k}={v}' for k, v in fields.items())}}}" for side, fields in sorted(sides.items())]
+    return "{" + " ".join(shown) + "}"
+
+
 _DOMAIN = re.compile(r'\{\s*kind\s*=\s*"sharding"\s*,\s*entry\s*=\s*(\{.*\})\s*,\s*exit\s*=\s*(\{.*\})\s*\}', re.DOTALL)
 
 
@@ -169,6 +204,7 @@ _NORMAL: dict[str, Callable[[str], str | None]] = {
     "result_accuracy": _accuracy,
     "origin": _origin,
     "domain": _domain,
+    "sparsity_config": _sparsity,
 }
 
 

@@ -11,7 +11,7 @@ from heron.hlo.quoting import end_of_dictionary, unquote
 from heron.hlo.shape import Shape
 from heron.hlo.text import carried
 from heron.hlo.text.lexer import END, INTEGER, MAX_DEPTH, WORD, Source
-from heron.hlo.text.shapes import parse_array
+from heron.hlo.text.shapes import COMMENT, parse_array
 
 _T = TypeVar("_T")
 _QUOTES = ('"', "'")
@@ -130,7 +130,7 @@ class Cursor:
     def _parse_ints(self, token: str) -> tuple[int, ...]:
         if token[:1] != "{" or token == "{":
             self.unexpected("integers in braces, such as {0,1}")
-        inner = token[1:-1].strip()
+        inner = (COMMENT.sub("", token) if "/*" in token else token)[1:-1].strip()
         values: list[int] = []
         for part in inner.split(",") if inner else ():
             part = part.strip()
@@ -205,6 +205,8 @@ class Cursor:
             return found
         if token == "(":
             return self._tuple_shape()
+        if self.at_buffer():
+            return self._buffer_shape()
         if "[" not in token:
             self.unexpected("a shape", hint="shapes look like f32[2,3] or (s32[], f32[4]{0})")
         try:
@@ -213,6 +215,19 @@ class Cursor:
             raise error.located(self.source.span(self.n)) from None
         self.n += 1
         return found
+
+    def at_buffer(self) -> bool:
+        """Whether the shape of a buffer begins here: ``b(f32[2])``."""
+        return self.tokens[self.n] == "b" and self.tokens[self.n + 1] == "("
+
+    def _buffer_shape(self) -> Shape:
+        self.n += 2
+        at = self.n
+        content = self.shape()
+        if not content.is_array:
+            self.fail("TXT013", "a buffer is memory for an array", at, why=f"found {content}")
+        self.expect(")")
+        return shapes.buffer(content)
 
     def _tuple_shape(self) -> Shape:
         self.enter()

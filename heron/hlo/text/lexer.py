@@ -32,16 +32,18 @@ def _balanced(depth: int) -> str:
 
 #: one with blanks before or in it: digits or a colon tell it from the body of a computation
 _SPACED_LAYOUT = r"\s*+\{\s*+(?=[\d:])(?:\d[\d,\s]*+)?(?::[^{}]*+)?\}"
+#: one that may stand among the sizes of a shape, or among integers
+_COMMENT = r"/\*(?:[^*]++|\*(?!/))*+\*/"
 _SKIPPED = r"(?:\s++|//[^\n\r]*+|/\*.*?\*/)*+"
 _TOKEN = (
     rf"constant\({_balanced(_LITERAL_DEPTH)}\)"
     r"|[0-9bf?]++_[0-9io?]++->[0-9bf?]++"  # convolution labels
     r"|%?[A-Za-z_](?:[\w.]|-(?!>))*+"  # a word, a name or a shape
-    rf"(?:\s*+\[[\d,<=?\s]*+\](?:\{{[^{{}}\n]*+\}}|{_SPACED_LAYOUT})?+)?+"
+    rf"(?:\s*+\[[\d,<=?\s]*+(?:{_COMMENT}[\d,<=?\s]*+)*+\](?:\{{[^{{}}\n]*+\}}|{_SPACED_LAYOUT})?+)?+"
     r"|%[\w.\-]++"
     r"|[({\[]{64,}+"  # more than may be open at a time
     r"|[(),=]"
-    r"|\{[\d,\s\-]*+\}"  # integers
+    rf"|\{{[\d,\s\-]*+(?:{_COMMENT}[\d,\s\-]*+)*+\}}"  # integers
     r'|"(?:[^"\\]++|\\.)*+"'
     r"|'(?:[^'\\\n]++|\\.)*+'"
     r"|-?\d++_-?\d++(?:_-?\d++)?(?:x-?\d++_-?\d++(?:_-?\d++)?)*+"  # padding

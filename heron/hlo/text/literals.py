@@ -27,6 +27,8 @@ _LONG = 1024
 NOWHERE: Mapping[str, np.ndarray] = {}
 #: dimensions a NumPy array may have
 MAX_RANK = 64
+#: bytes of an array that one number may stand for
+MAX_BYTES = 2**31
 #: literals with more elements are printed as ``{...}`` when large ones are elided
 LARGE = 10
 #: how many integers count as essential
@@ -38,7 +40,8 @@ _PARTS = re.compile(r"-?nan\([^()]*\)|[{}()]|[^\s{}(),]+")
 _NO_BLANKS = {ord(c): None for c in " \t\r\n"}
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _NOT_STRUCTURE = bytes(set(range(256)) - set(b"{},"))
-_COMPLEX = re.compile(r"\(([^(),]*),([^(),]*)\)")
+_PART = r"([^(),]*(?:\([^(),]*\)[^(),]*)?)"  # of a complex number: a word that may end with the payload of a NaN
+_COMPLEX = re.compile(rf"\({_PART},{_PART}\)")
 #: texts of these characters only hold nothing that Python's int and float read but XLA does not
 _PLAIN_FLOATS = re.compile(r"[0-9eE+\-.,\sinfa]*")
 #: and these, which Python's float reads and XLA does not: a bare sign, a point without a digit before it
@@ -77,7 +80,7 @@ def parse_literal(
         return _parse(text, shape, elided_as_zero)
     except LiteralError:
         usual = _with_commas(text)
-        if usual.translate(_NO_BLANKS) == text.translate(_NO_BLANKS):
+        if _is_number(usual) or usual.translate(_NO_BLANKS) == text.translate(_NO_BLANKS):
             raise
         try:
             return _parse(usual, shape, elided_as_zero)
@@ -116,7 +119,28 @@ def _parse(text: str, shape: Shape, elided_as_zero: bool) -> Literal:
     if not shape.is_array:
         raise LiteralError(f"a constant cannot have the shape {shape}")
     _check_rank(shape)
-    return Literal(shape, _parse_array(_COMMENT.sub("", text) if "/*" in text else text, shape))
+    text = _COMMENT.sub("", text) if "/*" in text else text
+    if shape.rank and not shape.element_type.is_complex and _is_number(text):
+        return Literal(shape, _parse_first(text, shape))
+    return Literal(shape, _parse_array(text, shape))
+
+
+def _is_number(text: str) -> bool:
+    """Whether the text is one value without braces."""
+    word = text.strip()
+    return bool(word) and not any(c in word for c in "{}, \t\r\n")
+
+
+def _parse_first(text: str, shape: Shape) -> np.ndarray:
+    """One number for a whole array: as in XLA, it is the first element, and all others are zero."""
+    if not shape.num_elements:
+        raise LiteralError("an array without elements has no first one", why=f"its shape is {shape}")
+    if shape.byte_size > MAX_BYTES:
+        why = f"its shape is {shape}; the limit for one number is {MAX_BYTES} bytes"
+        raise LiteralError("the constant is too large to be written as one number", why=why)
+    found = np.zeros(shape.dims, shape.element_type.dtype)
+    found.reshape(-1)[:1] = _parse_words([text], shape.element_type)
+    return found
 
 
 def _check_rank(shape: Shape) -> None:

@@ -21,7 +21,7 @@ from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction, Metadata, operand_count_text
 from heron.hlo.module import Module
 from heron.hlo.op import Attr, Op
-from heron.hlo.shape import Shape
+from heron.hlo.shape import Shape, array
 from heron.hlo.text import async_sugar, carried, common, frames, header, rules
 from heron.hlo.text.attributes import READ
 from heron.hlo.text.cursor import Cursor
@@ -200,7 +200,7 @@ class Parser(Cursor):
                 self.expect(",")
             first = False
             self.name("a parameter's name")
-            self.expect(":")
+            self.accept(":")
             self.shape()
         self.expect("->")
         return self.shape()
@@ -279,11 +279,12 @@ class Parser(Cursor):
         if opcode[:9] == "constant(":
             op = ops.get("constant")
             operands: list[Instruction] = []
-            attrs: dict[str, Any] = {"literal": self._literal(opcode[9:-1], shape)}
+            attrs: dict[str, Any]
+            attrs, shape = self._constant(opcode[9:-1], shape)
         elif opcode == "constant" and self.tokens[self.n + 1] == "(":  # a blank before the parenthesis
             op, operands = ops.get("constant"), []
             self.n += 1
-            attrs = {"literal": self._literal(self._in_parentheses(), shape)}
+            attrs, shape = self._constant(self._in_parentheses(), shape)
         else:
             op = ops.REGISTRY.get(opcode) or async_sugar.find(opcode) or self._unknown_op(opcode)
             self.n += 1
@@ -325,7 +326,7 @@ class Parser(Cursor):
         if found is not None:
             self.n += 1
             return found
-        if token != "(" and "[" not in token and self.tokens[self.n + 1] == "(":
+        if token != "(" and "[" not in token and self.tokens[self.n + 1] == "(" and not self.at_buffer():
             return None
         return self.shape()
 
@@ -359,6 +360,11 @@ class Parser(Cursor):
             self.fail(error.code, error.what, why=error.why, hint=error.hint)
         self.n += 1
         return found
+
+    def _constant(self, text: str, shape: Shape | None) -> tuple[dict[str, Any], Shape | None]:
+        """The value as an attribute, and the shape it has."""
+        shape = shape and rules.literal_shape(shape)
+        return {"literal": self._literal(text, shape)}, shape
 
     def _parameter_number(self) -> int:
         self.expect("(")
@@ -413,8 +419,10 @@ class Parser(Cursor):
         first = self.n
         shape: Shape | None = None
         token = self.tokens[first]
-        if token == "(" or "[" in token:
+        if token == "(" or "[" in token or self.at_buffer():
             shape = self.shape()
+            while self.free is None and self.accept(","):  # one between the shape and the name
+                pass
             token = self.tokens[self.n]
         if token[:9] == "constant(" or (self.tokens[self.n + 1] == "(" and WORD.fullmatch(token)):
             return self._nested(first, names)
@@ -424,7 +432,7 @@ class Parser(Cursor):
         found = names.get(name)
         if found is None:
             self._unknown_operand(name, names)
-        if shape is not None and shape.bare is not found.shape.bare:
+        if shape is not None and _sizes(shape) is not _sizes(found.shape):
             why = f"it is {found.shape.bare}, here it is called {shape.bare}"
             self.fail("TXT007", f"operand '{name[:60]}' has another shape", self.n - 1, why=why)
         return found
@@ -512,7 +520,8 @@ class Parser(Cursor):
         name = f"{op.name}.anon" if label is None else label
         try:
             if isinstance(op, async_sugar.Start):
-                op, attrs = self._unwrapped(op, operands, shape, attrs)
+                op, attrs = self._unwrapped(op, operands, shape, attrs, extras or {})
+            shape = rules.settled_shape(op.name, operands, shape)
             if shape is None:
                 rules.need_sizes(op, operands)
             i = Instruction(op, operands, shape, attrs, name, extras, metadata)
@@ -539,15 +548,20 @@ class Parser(Cursor):
             i.extras["sharding"] = carried.spread(i.extras["sharding"], i.shape)
 
     def _unwrapped(
-        self, start: async_sugar.Start, operands: list[Instruction], shape: Shape | None, attrs: dict[str, Any]
+        self,
+        start: async_sugar.Start,
+        operands: list[Instruction],
+        shape: Shape | None,
+        attrs: dict[str, Any],
+        extras: dict[str, Any],
     ) -> tuple[Op, dict[str, Any]]:
         """What ``y-start`` stands for: an async-start and the computation it calls."""
         thread = attrs.pop(async_sugar.THREAD, None)
-        aliasing = attrs.pop("output_to_operand_aliasing", None)
-        c = self.result.add_computation(async_sugar.wrap(start, operands, shape, attrs))
+        aliasing = None if async_sugar.ALIASING in start.inner.attributes else attrs.pop(async_sugar.ALIASING, None)
+        c = self.result.add_computation(async_sugar.wrap(start, operands, shape, attrs, extras))
         full: dict[str, Any] = {"calls": c}
         if aliasing:
-            full["output_to_operand_aliasing"] = aliasing
+            full[async_sugar.ALIASING] = aliasing
         if thread is not None and thread != async_sugar.MAIN:
             full[async_sugar.THREAD] = thread
             async_sugar.set_thread(c, thread)
@@ -558,10 +572,9 @@ class Parser(Cursor):
         if known is None:
             self._unknown_attribute(op, name, at)
         attribute, place = known
-        values = attrs.get(attribute, ())
-        if len(values) != place:
-            self.fail("TXT004", f"'{name}' is out of place", at, hint="true_computation comes first, and each once")
-        attrs[attribute] = (*values, self.computation_reference())
+        value = self.computation_reference()
+        rest = attrs.get(attribute, ())
+        attrs[attribute] = (value, *rest) if place == 0 else (*rest, value)
 
     def _unknown_attribute(self, op: Op, name: str, at: int) -> NoReturn:
         known = [*op.attributes, *common.READ, "metadata", "control-predecessors"]
@@ -586,6 +599,12 @@ class Parser(Cursor):
                 span = self._instruction_span(first)
                 hint = f"add {name}=" + _example(op.attributes[name])
                 raise HeronError("TXT005", f"{op.name} needs the attribute '{name}'", where=span, hint=hint)
+
+
+def _sizes(shape: Shape) -> Shape:
+    """The shape without its layout; a bound of a dimension counts as its size."""
+    bare = shape.bare
+    return array(bare.element_type, bare.dims) if bare.dynamic else bare
 
 
 def printable(name: str) -> str:

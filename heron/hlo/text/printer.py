@@ -51,6 +51,8 @@ def print_instruction(i: Instruction, options: PrintOptions = _BRIEF) -> str:
 _Plan = list[tuple[str, AttrKind, Callable[[Any, "Printer"], str], Any, bool]]
 _PLANS: dict[Op, _Plan] = {}
 _LATE = ("result_accuracy",)  # printed among what any instruction may carry
+#: annotations of the op that print before those of the async-start that runs it
+_INNER = ("sharding", "frontend_attributes", "statistics", "origin")
 _ASYNC = frozenset(("async-start", "async-update", "async-done"))
 _INSIDE = {"parameter": "number", "constant": "literal"}  # printed between the parentheses
 #: what a body in place is called where that is not the attribute's name
@@ -166,7 +168,7 @@ class Printer:
         if options.result_shapes and (shape := i.shape) is not None:
             text += (shape.text if options.layouts else shape.bare.text) + " "
         text += f"{opcode}({self._operands(i)})"
-        if i.attrs or i.extras or i.metadata is not None or i.control_predecessors:
+        if i.attrs or i.op.shows or i.extras or i.metadata is not None or i.control_predecessors:
             text += self._attributes(i)
         return text
 
@@ -213,10 +215,17 @@ class Printer:
         extras, attrs = i.extras, i.attrs
         if "parameter_replication" in extras and options.ids and options.attributes:
             self._extra(extras, "parameter_replication", parts)
-        plan = _plan(i.op)
-        body: Computation | None = None
         if i.opcode in _ASYNC:
-            plan, attrs, body = self._async(i, plan)
+            extras = self._async(i, parts)
+        elif attrs or i.op.shows:
+            self._declared(i, _plan(i.op), attrs, parts)
+        if extras or i.control_predecessors or i.metadata is not None or "result_accuracy" in attrs:
+            self._common(i, extras, parts)
+        return ", " + ", ".join(parts) if parts else ""
+
+    def _declared(self, i: Instruction, plan: _Plan, attrs: dict[str, Any], parts: list[str]) -> None:
+        """What the op of that plan declares."""
+        options = self.options
         for name, kind, show, default, shown in plan:
             value = attrs.get(name, default)
             if value is None or (value == default and not shown):
@@ -231,22 +240,27 @@ class Printer:
                 parts.append(f"{name}={groups.full(value)}")
             else:
                 parts.append(f"{name}={show(value, self)}")
-        if body is not None:
-            self._calls(i, "calls", AttrKind.COMPUTATION, body, parts)
-        if extras or i.control_predecessors or i.metadata is not None or "result_accuracy" in attrs:
-            self._common(i, parts)
-        return ", " + ", ".join(parts) if parts else ""
 
-    def _async(self, i: Instruction, plan: _Plan) -> tuple[_Plan, dict[str, Any], Computation | None]:
-        """An async-start says what it runs, in its own place or as a body; what follows it need not repeat that."""
+    def _async(self, i: Instruction, parts: list[str]) -> dict[str, Any]:
+        """An async-start says what it runs, in its own place or as a body; what follows it need not repeat that.
+
+        Gives what is annotated, and still to be printed.
+        """
         if i.opcode != "async-start":
-            return [], {}, None
+            return i.extras
+        plan, (thread, aliasing, _) = _plan(i.op), _plan(i.op)
         inner = async_sugar.wrapped(i) if self.options.async_sugar else None
         if inner is None:
-            return plan, i.attrs, None
-        own = [entry for entry in plan if entry[0] != "calls"]
-        body = i.attrs["calls"] if self.options.calls == "body" else None
-        return [*own, *_plan(inner.op)], {**i.attrs, **inner.attrs}, body
+            self._declared(i, plan, i.attrs, parts)
+            return i.extras
+        self._declared(i, [thread], i.attrs, parts)
+        self._declared(i, _plan(inner.op), inner.attrs, parts)
+        own = {**inner.extras, **i.extras}
+        self._common(inner, {n: own.pop(n) for n in _INNER if n not in i.extras and n in own}, parts, inner=True)
+        self._declared(i, [aliasing], i.attrs, parts)
+        if self.options.calls == "body":
+            self._calls(i, "calls", AttrKind.COMPUTATION, i.attrs["calls"], parts)
+        return own
 
     def _calls(self, i: Instruction, name: str, kind: AttrKind, value: Any, parts: list[str]) -> None:
         """Called computations, by name or in place."""
@@ -269,8 +283,9 @@ class Printer:
         self._nested = saved
         return text
 
-    def _common(self, i: Instruction, parts: list[str]) -> None:
-        extras, options = i.extras, self.options
+    def _common(self, i: Instruction, extras: dict[str, Any], parts: list[str], inner: bool = False) -> None:
+        """What any instruction may carry; of the op `inner` to an asynchronous one without its metadata."""
+        options = self.options
         sharding = extras.get("sharding")
         if sharding is not None:
             kept = options.metadata or "metadata=" not in sharding
@@ -284,7 +299,7 @@ class Printer:
         self._extra({**extras, **i.attrs}, "result_accuracy", parts)
         if options.origin:
             self._extra(extras, "origin", parts)
-        if options.metadata and i.metadata is not None:
+        if options.metadata and i.metadata is not None and not inner:
             text = common.print_metadata(i.metadata, options.op_names_only)
             if text:
                 parts.append("metadata=" + text)

@@ -17,6 +17,7 @@ MAX_RANK = 254
 
 _TOKEN = re.compile(r"([a-z]\w*)\s*\[([^\]]*)\]\s*(?:\{([^}]*)\})?")
 _DIM = re.compile(r"\s*(?:(<=)?\s*(\d{1,19})|\?)\s*")
+_INDEX = re.compile(r"\d{1,9}")
 _TILE = r"\((?:\d{1,18}|\*)(?:,(?:\d{1,18}|\*))*\)"
 _SPLIT = r"\(\d{1,9}:\d{1,18}(?:,\d{1,18})*\)"
 _LEVEL = r"[DCSH][~+]?[~+]?"
@@ -28,6 +29,7 @@ _FIELDS = re.compile(
     r"(?:E\((?P<size>\d{1,9})\))?(?:S\((?P<space>\d{1,9})\))?"
     rf"(?P<tail>(?:SC(?:{_SPLIT})+)?(?:M\(\d{{1,18}}\))?)"
 )
+COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _BLANKS = re.compile(r"\s+")
 
 
@@ -37,7 +39,7 @@ def parse_array(token: str, default_layout: bool = True) -> Shape:
     Without a layout in the text the layout is row-major, or left open when `default_layout` is false.
     Raises TXT013 (malformed), HLO001 (unknown element type), without a place.
     """
-    match = _TOKEN.fullmatch(token)
+    match = _TOKEN.fullmatch(COMMENT.sub("", token) if "/*" in token else token)
     if match is None:
         raise HeronError("TXT013", f"'{token[:60]}' is no shape", hint="shapes look like f32[2,3] or f32[2,3]{1,0}")
     name, inner, layout_text = match.groups()
@@ -91,13 +93,13 @@ def _parse_dims(token: str, inner: str) -> tuple[tuple[int, ...], tuple[bool, ..
 def _parse_layout(text: str, rank: int) -> Layout:
     order_text, colon, rest = text.partition(":")
     words = [w.strip() for w in order_text.split(",")] if order_text.strip() else []
-    if sorted(words) != sorted(map(str, range(rank))):
+    order = tuple(map(int, words)) if all(map(_INDEX.fullmatch, words)) else ()
+    if sorted(order) != list(range(rank)):
         raise HeronError(
             "TXT013",
             f"layout {{{order_text}}} does not order the dimensions",
             why=f"minor to major, it must name each of the {rank} dimensions once",
         )
-    order = tuple(map(int, words))
     if not colon or not rest:
         return layouts.layout(order)
     return _parse_layout_fields(order, rest)

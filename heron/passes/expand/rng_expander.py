@@ -108,7 +108,7 @@ def _spread(x: Instruction, dims: tuple[int, ...]) -> Instruction:
 def _uniform_integers(i: Instruction) -> Instruction:
     dims, t = i.shape.dims, i.shape.element_type
     word, signed = (U64, S64) if t.bits > 32 else (U32, S32)
-    a, b = (convert(x, signed if t.is_signed else word) for x in i.operands)
+    a, b = (convert(x, signed if t.is_signed else word) for x in i.operands[:2])
     low = bits_of(a, word)
     span = bits_of(b, word) - low
     drawn = _bits(i, word, dims) % _spread(span, dims) + _spread(low, dims)
@@ -127,9 +127,9 @@ def _fractions(i: Instruction, wide: ElementType, dims: tuple[int, ...]) -> Inst
 def _uniform_floats(i: Instruction) -> Instruction:
     dims, t = i.shape.dims, i.shape.element_type
     wide = F64 if t is F64 else F32
-    low, high = (_spread(convert(x, wide), dims) for x in i.operands)
+    low, high = (_spread(convert(x, wide), dims) for x in i.operands[:2])
     drawn = convert(_fractions(i, wide, dims) * (high - low) + low, t)
-    low, high = (_spread(x, dims) for x in i.operands)
+    low, high = (_spread(x, dims) for x in i.operands[:2])
     outside = drawn.ge(high) & high.gt(low)  # what rounds up to the limit is outside
     return home(i).add("select", [outside, low, drawn])
 
@@ -137,7 +137,7 @@ def _uniform_floats(i: Instruction) -> Instruction:
 def _normal(i: Instruction) -> Instruction:
     dims, t, c = i.shape.dims, i.shape.element_type, home(i)
     wide = F64 if t is F64 else F32
-    mean, deviation = (_spread(convert(x, wide), dims) for x in i.operands)
+    mean, deviation = (_spread(convert(x, wide), dims) for x in i.operands[:2])
     pair = _fractions(i, wide, (2, *dims))
     first, second = (reshape(pair[n : n + 1], dims) for n in range(2))
     size = c.add("sqrt", [c.add("log", [splat(c, first.shape, 1) - first]) * -2.0])

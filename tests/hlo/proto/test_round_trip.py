@@ -59,7 +59,6 @@ def test_large_workloads(name: str) -> None:
 NOT_IN_TEXT = {
     "HloInstructionProto.all_reduce_id": "older programs' channel",
     "HloInstructionProto.replica_groups": "older programs' groups",
-    "HloInstructionProto.sparsity_config": "refused with PROTO005 where it says something",
     "HloInstructionProto.backend_config_payload": "read, written as backend_config",
     "Payload.value": "likewise",
     "Payload.id": "likewise",

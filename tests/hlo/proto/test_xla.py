@@ -36,9 +36,8 @@ def _message(data: bytes) -> Any:
         _drop_empty(found, name)
     for c in found.computations:
         for i in c.instructions:
-            for name in ("metadata", "frontend_attributes", "statistics_viz"):
+            for name in ("metadata", "frontend_attributes", "statistics_viz", "sparsity_config"):
                 _drop_empty(i, name)
-            i.ClearField("sparsity_config")
     ordered = [type(c).FromString(c.SerializeToString()) for c in sorted(found.computations, key=lambda c: c.id)]
     del found.computations[:]
     found.computations.extend(ordered)

@@ -174,6 +174,45 @@ def test_what_a_short_spelling_cannot_say(body: str) -> None:
     assert difference(parse(printed), parse(text)) is None
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_annotations_of_what_an_async_start_runs(form: str) -> None:
+    """They print as the async-start's own, and are read back as both's."""
+    text = """HloModule m
+host { a = s32[32]{0} parameter(0)
+  ROOT m = s32[32]{0} multiply(a, a)
+}, execution_thread="host"
+w {
+  q = s32[32]{0} parameter(0)
+  ROOT call = s32[32]{0} call(q), to_apply=host, frontend_attributes={c="host"}
+}, execution_thread="host"
+ENTRY main {
+  a = s32[32] parameter(0)
+  start = ((s32[32]), s32[32], u32[]) async-start(a), async_execution_thread="host", calls=w
+  ROOT done = s32[32] async-done(start), frontend_attributes={c="host"}
+}
+"""
+    printed = print_module(parse(text), FORMS[form][1]())
+    assert printed == by_xla(text, form)
+    if form == "default":
+        again = parse(printed)
+        assert print_module(again) == by_xla(printed) == printed
+        start = again.entry.root.operands[0]
+        assert start.extras == start.calls.root.extras == {"frontend_attributes": {"c": "host"}}
+
+
+@pytest.mark.parametrize("opcode", ["copy", "all-gather"])
+def test_an_async_op_whose_short_spelling_is_another_op(opcode: str) -> None:
+    more = ", dimensions={0}, replica_groups={}" if opcode == "all-gather" else ""
+    text = (
+        f"HloModule m\nw {{\n p = f32[4] parameter(0)\n ROOT c = f32[4] {opcode}(p){more}\n}}\nENTRY e {{\n"
+        " x = f32[4] parameter(0)\n s = ((f32[4]), f32[4], u32[]) async-start(x), calls=w\n"
+        " ROOT d = f32[4] async-done(s)\n}"
+    )
+    printed = print_module(parse(text))
+    assert "async-start(%x), calls=%w" in printed
+    assert difference(parse(printed), parse(text)) is None
+
+
 def test_minus_zero_keeps_its_sign() -> None:
     text = entry("a = f32[3] constant({-0, 0, -0.0})\n b = c64[] constant((-0, -0))")
     assert "{-0, 0, -0}" in print_module(parse(text)) and "(-0, -0)" in print_module(parse(text))

@@ -136,6 +136,7 @@ LAX = {
     "other dimensions than operand 0",
     "one result dimension for each operand dimension",
     "at least one operand",
+    "only read and printed",
 }
 
 
