@@ -18,11 +18,9 @@ ROOT = Path(__file__).parents[1]
 #: imported only: several devices, the host, or ops XLA:CPU has no code for
 IMPORTED = sorted((ROOT / "lit" / "stablehlo").glob("*.mlir"))
 
-F, Q = "tensor<4xf32>", "tensor<4x!quant.uniform<i8:f32, 0.1>>"
+F = "tensor<4xf32>"
 #: operation: a line that has it, and the code it is refused with
 REFUSED = {
-    "stablehlo.uniform_quantize": (f'"stablehlo.uniform_quantize"(%a) : ({F}) -> {F}', "SHLO005"),
-    "stablehlo.uniform_dequantize": (f'"stablehlo.uniform_dequantize"(%a) : ({F}) -> {F}', "SHLO005"),
     "chlo._asin_acos_kernel": (f'"chlo._asin_acos_kernel"(%a) : ({F}) -> {F}', "SHLO005"),
     "sdy.all_gather": (f'sdy.all_gather [{{"x"}}] %a out_sharding=<@m, [{{}}]> : {F}', "SHLO005"),
     "sdy.all_reduce": (f'sdy.all_reduce {{"x"}} %a out_sharding=<@m, [{{}}]> : {F}', "SHLO005"),

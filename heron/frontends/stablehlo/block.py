@@ -11,6 +11,7 @@ import numpy as np
 from heron.errors import HeronError, Span
 from heron.frontends.stablehlo.carried import carry
 from heron.frontends.stablehlo.constants import dense
+from heron.frontends.stablehlo.quantization import Quantization, plain_shape, quantization
 from heron.frontends.stablehlo.sizes import Folding, fits
 from heron.frontends.stablehlo.syntax import Operation, Region, base, plain
 from heron.hlo import literal as literals
@@ -46,7 +47,18 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
 class Block:
     """Instructions being added to a computation, and which SSA name stands for which."""
 
-    __slots__ = ("importer", "computation", "values", "parent", "folding", "metadata", "hint", "_constants", "_spread")
+    __slots__ = (
+        "importer",
+        "computation",
+        "values",
+        "parent",
+        "folding",
+        "quantized",
+        "metadata",
+        "hint",
+        "_constants",
+        "_spread",
+    )
 
     def __init__(
         self,
@@ -59,6 +71,8 @@ class Block:
         #: finds integers that are known early; None in functions where no size depends on one
         self.folding = folding
         self.values: dict[str, Instruction] = {}
+        #: what the integers of quantized values stand for
+        self.quantized: dict[str, Quantization] = {}
         self.metadata, self.hint = None, ""
         self._constants: dict[tuple[object, Shape], Instruction] = {}
         self._spread: dict[tuple[Instruction, Shape], Instruction] = {}
@@ -87,6 +101,7 @@ class Block:
 
     def parameter(self, number: int, shape: Shape, name: str) -> Instruction:
         """A parameter. Raises SHLO011 for a shape with open sizes."""
+        shape = plain_shape(shape)
         if shape.is_unbounded:
             raise HeronError("SHLO011", f"the sizes of '{name}' are not known: {shape.bare}")
         return self.computation.add_parameter(number, shape, name)
@@ -169,10 +184,32 @@ class Block:
         hint = f"did you mean '{near[0]}'?" if near else None
         op.fail("SHLO003", f"{op.name} uses '{name[:40]}', which is not defined before", hint=hint)
 
+    def quantization(self, name: str) -> Quantization | None:
+        """What the integers of a value stand for, here or in the blocks around this one; None when they are numbers."""
+        block: Block | None = self
+        while block is not None:
+            found = block.quantized.get(name) or block.quantized.get(base(name))
+            if found is not None:
+                return found
+            block = block.parent
+        return None
+
+    def _note(self, name: str, shape: Shape) -> None:
+        """Remember what a value of a quantized type stands for."""
+        found = quantization(shape)
+        if found is not None:
+            self.quantized[name] = found
+
     # -- operations --------------------------------------------------------------------------------------------------
     def run(self, region: Region, code_at: int) -> list[Instruction]:
         """Import all operations; the values the block returns."""
+        from heron.frontends.stablehlo.lower.quantized import lowered
+
         values, origin = self.values, self.importer.locations.origin
+        is_quantized = self.importer.is_quantized
+        if is_quantized:
+            for argument in region.arguments:
+                self._note(argument.name, argument.type)
         for op in region.operations:
             if op.name in RETURNS:
                 self.metadata, self.hint = origin(op.place)
@@ -183,7 +220,7 @@ class Block:
             self.metadata, self.hint = origin(op.place)
             operands = [values.get(o) or self.value(o, op) for o in op.operands]
             try:
-                results = lower(self, op, operands)
+                results = lowered(self, op, operands, lower) if is_quantized else lower(self, op, operands)
             except HeronError as error:
                 if isinstance(error.where, Span):
                     raise
@@ -208,6 +245,8 @@ class Block:
             if name in self.values:
                 op.fail("SHLO003", f"'{name}' is defined twice")
             self.values[name] = i if self.folding is None else self.folded(i)
+            if self.importer.is_quantized:
+                self._note(name, stated)
         if op.attrs:
             carry(op, results)
 

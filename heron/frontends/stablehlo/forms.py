@@ -133,7 +133,16 @@ class Forms(Attributes):
 # -- constants and slices --------------------------------------------------------------------------------------------
 @form("stablehlo.constant", "chlo.constant", "sdy.constant")
 def _constant(p: Forms, op: Operation) -> None:
-    """``constant {…} dense<…> : type``; the value stays text, with its type it is one token's worth of caching."""
+    """``constant {…} dense<…> : type``; the value stays text, with its type it is one token's worth of caching.
+
+    Constants of a quantized type are ``constant() <{value = …}> : () -> type``.
+    """
+    if p.accept("("):
+        p.expect(")")
+        if p.accept("<"):
+            op.attrs = p.dictionary()
+            p.expect(">")
+        return p.ending(op)
     if p.tokens[p.n] == "{":
         op.attrs = p.dictionary()
     token = p.tokens[p.n]

@@ -75,6 +75,7 @@ class Importer:
         self.locations = Locations(program.source, program.aliases)
         #: the program says that it is for one device
         self.is_single = program.attrs.get("mhlo.num_partitions") == 1
+        self.is_quantized = "!quant." in program.source.text
         self._functions: dict[str, Computation] = {}
         self._polymorphic = polymorphic(program)
         self._kinds: dict[object, Computation] = {}
@@ -217,7 +218,7 @@ class Importer:
             f"dimension {d} of argument {n} of '@{main.name}' is not known: {shape.bare}",
             main.at,
             why="sizes must be known when a program is compiled, or bounded",
-            hint="say it: 'model.mlir(f32[2,3])', heron.load(text, arguments=…); or call what heron.compile(text) gives",
+            hint="say it: 'model.mlir(f32[2,3])' or heron.load(text, arguments=…), or call heron.compile(text)",
         )
 
     def _function(

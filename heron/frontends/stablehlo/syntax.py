@@ -7,6 +7,7 @@ attribute (``dims`` for ``broadcast_dimensions``) both names are asked for.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, NoReturn
 
@@ -48,6 +49,13 @@ class Operation:
         self.regions: list[Region] = []
         self.types: tuple[Shape, ...] = ()
         self.place: int = 0  # token of its `loc`, 0 when it has none
+
+    def retyped(self, types: Sequence[Shape]) -> Operation:
+        """The same operation with other result types; its attributes and regions may be replaced."""
+        made = Operation(self.source, self.at, self.name, self.results)
+        made.operands, made.words, made.place = self.operands, self.words, self.place
+        made.attrs, made.regions, made.types = dict(self.attrs), self.regions, tuple(types)
+        return made
 
     def span(self) -> Span:
         """The place of the operation's name."""

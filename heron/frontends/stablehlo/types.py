@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 
 from heron.errors import HeronError
+from heron.frontends.stablehlo import quantization as quantized
+from heron.frontends.stablehlo.quantization import shaped
 from heron.hlo import layout as layouts
 from heron.hlo import shape as shapes
 from heron.hlo import types
@@ -25,7 +27,9 @@ for _name in list(_ELEMENT):  # FN, FNUZ, B11FNUZ and FNU are capital letters in
     if (_suffix := re.fullmatch(r"(f\d+E\d+M\d+)(\w+)", _name)) is not None:
         _ELEMENT[_suffix[1] + _suffix[2].upper()] = _ELEMENT.pop(_name)
 
-_TENSOR = re.compile(r"tensor<((?:(?:\d{1,19}|\?)x)*)([^,\s]+)(?:\s*,\s*(.*))?>", re.DOTALL)
+_TENSOR = re.compile(
+    r"tensor<((?:(?:\d{1,19}|\?)x)*)(!quant\.\w*<(?:[^<>]|<[^<>]*>)*>|[^,\s]+)(?:\s*,\s*(.*))?>", re.DOTALL
+)
 _BOUNDS = re.compile(r"#(?:stablehlo|mhlo)\.(?:bounds|type_extensions)<(?:bounds\s*=\s*\[)?([\d,\s?]*)\]?>")
 
 
@@ -33,8 +37,7 @@ def element_type(name: str) -> ElementType:
     """The element type of an MLIR name. Raises SHLO005 for types HLO lacks."""
     found = _ELEMENT.get(name)
     if found is None:
-        quantized = "quant" in name
-        hint = "dequantize first: heron has no quantized types" if quantized else "one of " + ", ".join(_ELEMENT)
+        hint = "one of " + ", ".join(_ELEMENT)
         raise HeronError("SHLO005", f"the element type '{name[:40]}' is not supported", hint=hint)
     return found
 
@@ -49,15 +52,17 @@ def tensor(text: str) -> Shape:
     if match is None:
         raise HeronError("SHLO001", f"'{text[:60]}' is no tensor type", hint="it looks like tensor<2x3xf32>")
     sizes, name, encoding = match.groups()
-    element = element_type(name)
     words = sizes.split("x")[:-1]
     bounds = _bounds(encoding or "", len(words)) if "?" in words else []
     dims = tuple([bounds[n] if word == "?" else int(word) for n, word in enumerate(words)])
     if any(d >= 2**62 for d in dims):
         raise HeronError("SHLO011", "a dimension does not fit in 63 bits")
+    dynamic = tuple([word == "?" for word in words])
+    if name.startswith("!quant."):
+        return shaped(quantized.parse(name), dims, layouts.default(len(dims)), dynamic)
     if not bounds:
-        return shapes.row_major(element, *dims)
-    return shapes.array(element, dims, layouts.default(len(dims)), tuple(word == "?" for word in words))
+        return shapes.row_major(element_type(name), *dims)
+    return shapes.array(element_type(name), dims, layouts.default(len(dims)), dynamic)
 
 
 def _bounds(encoding: str, rank: int) -> list[int]:

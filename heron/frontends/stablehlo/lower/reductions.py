@@ -6,6 +6,7 @@ from typing import Any
 
 from heron.frontends.stablehlo.block import RETURNS, Block, rule
 from heron.frontends.stablehlo.lower.elementwise import opcode
+from heron.frontends.stablehlo.quantization import quantization
 from heron.frontends.stablehlo.syntax import Operation
 from heron.hlo import op as ops
 from heron.hlo.computation import Computation
@@ -35,12 +36,14 @@ def combiner(b: Block, op: Operation, n: int) -> Computation:
     if n < len(op.regions):
         region = op.regions[n]
         arguments = [a.name for a in region.arguments]
-        if len(region.operations) == 2 and len(arguments) == 2 and not region.arguments[0].type.rank:
+        types = [a.type for a in region.arguments]
+        plain = len(arguments) == 2 and not types[0].rank and not any(map(quantization, types))
+        if plain and len(region.operations) == 2:
             first, last = region.operations
             code = opcode(first.name)
-            plain = first.operands == arguments and last.operands == first.results and last.name in RETURNS
-            if plain and not first.attrs and _is_binary(code) and first.types == (region.arguments[1].type,):
-                return b.importer.reducer(code, region.arguments[0].type.element_type)
+            applies = first.operands == arguments and last.operands == first.results and last.name in RETURNS
+            if applies and not first.attrs and _is_binary(code) and first.types == (types[1],):
+                return b.importer.reducer(code, types[0].element_type)
     return b.region(op, n, "reducer")
 
 
