@@ -29,9 +29,9 @@ CASES = [
     ("SHLO004", body("%0 = stablehlo.negate %a : (tensor<4x6xf32>) -> tensor<6x4xf32>"), "the text says f32[6,4]", 2),
     ("SHLO004", body("%0 = stablehlo.reshape %a : (tensor<4x6xf32>) -> tensor<24xf32>", "%0"), "do not fit", 1),
     (
-        "SHLO005",
+        "SHLO004",
         body("%0 = stablehlo.convert %a : (tensor<4x6xf32>) -> tensor<4x6x!quant.uniform<i8:f32, 0.1>>"),
-        "",
+        "uniform_quantize",
         2,
     ),
     ("SHLO005", body("%0 = stablehlo.convert %a : (tensor<4x6xf32>) -> memref<4xf32>"), "memref", 2),
@@ -75,6 +75,14 @@ CASES = [
         "from outside this region",
         5,
     ),
+    ("SHLO001", "func.func @main() {\n  %0 = ", "text ends here", 2),
+    (
+        "SHLO006",
+        body("%0 = stablehlo.compare GT, %a, %a, FOO : (tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<4x6xi1>"),
+        "'FOO' is no kind of comparison",
+        2,
+    ),
+    ("SHLO004", body("%0 = stablehlo.bitcast_convert %a : (tensor<4x6xf32>) -> tensor<4x6xi1>"), "", 2),
     ("SHLO007", body("%0 = stablehlo.custom_call @f(%a) {x = " + "[" * 100 + "a"), "nested too deeply", 2),
     ("SHLO007", body('%0 = "stablehlo.if"(%a) ({ ' * 100), "nested too deeply", 0),
 ]

@@ -240,8 +240,10 @@ class Reader(Forms):
     # -- operations --------------------------------------------------------------------------------------------------
     def operation(self) -> Operation:
         """Results, name, and what the name's form says; then types and location."""
-        results = self._result_names() if self.tokens[self.n][0] == "%" else []
+        results = self._result_names() if self.tokens[self.n][:1] == "%" else []
         at, name = self.n, self.tokens[self.n]
+        if name == END:
+            self.unexpected("an operation")
         self.n += 1
         if name[0] == '"':
             op = Operation(self.source, at, unquote(name), results)

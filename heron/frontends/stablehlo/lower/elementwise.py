@@ -9,13 +9,14 @@ from heron.frontends.stablehlo.constants import ELSEWHERE
 from heron.frontends.stablehlo.sizes import fits, sized
 from heron.frontends.stablehlo.syntax import Operation
 from heron.hlo import op as hlo_ops
+from heron.hlo import types
 from heron.hlo.instruction import Instruction
 from heron.hlo.shape import Shape
 from heron.hlo.types import PRED, ElementType
 
 #: operations that are named as in HLO, but for ``_``
 _SAME_UNARY = (
-    "abs cbrt ceil count_leading_zeros cosine exponential exponential_minus_one floor imag is_finite log log_plus_one"
+    "abs ceil count_leading_zeros cosine exponential exponential_minus_one floor imag is_finite log log_plus_one"
     " logistic negate not popcnt real round_nearest_afz round_nearest_even rsqrt sign sine sqrt tan tanh"
 ).split()
 _SAME_BINARY = (
@@ -86,13 +87,56 @@ def _convert(b: Block, op: Operation, operands: list[Instruction]) -> Instructio
 
 @rule("bitcast_convert")
 def _bitcast_convert(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
-    """A type of another width has one minor dimension more, or less."""
+    """A type of another width has one minor dimension more, or less. Booleans are bits here, bytes in HLO."""
     (x,), to = operands, op.types[0]
+    if x.shape.element_type is not to.element_type and PRED in (x.shape.element_type, to.element_type):
+        return _of_bits(b, op, x, to) if x.shape.element_type is PRED else _to_bits(b, op, x, to)
     if to.is_unbounded:
         old, new = x.shape.element_type.bits, to.element_type.bits
         apart = (*x.shape.dims, old // new) if new < old else x.shape.dims
         to = sized(op, to, x.shape.dims[:-1] if new > old else apart)
     return b.checked("bitcast-convert", operands, to)
+
+
+def _of_bits(b: Block, op: Operation, x: Instruction, to: Shape) -> Instruction:
+    """Booleans, the lowest bit first, as one element."""
+    count = x.shape.dims[-1] if x.shape.rank else 0
+    whole = _unsigned(op, to.element_type, count)
+    bits = b.add("convert", (x,), x.shape.with_type(whole))
+    places = b.add("iota", (), bits.shape, iota_dimension=bits.shape.rank - 1)
+    bits = b.add("shift-left", (bits, places))
+    reducer = b.importer.reducer("or", whole)
+    found = b.add("reduce", (bits, b.scalar(0, whole)), dimensions=(bits.shape.rank - 1,), to_apply=reducer)
+    return b.checked("bitcast-convert", (found,), found.shape.with_type(to.element_type))
+
+
+def _to_bits(b: Block, op: Operation, x: Instruction, to: Shape) -> Instruction:
+    """Each element as booleans, the lowest bit first."""
+    count = x.shape.element_type.bits
+    whole = _unsigned(op, x.shape.element_type, count)
+    bits = b.add("bitcast-convert", (x,), x.shape.with_type(whole))
+    wide = bits.shape.with_dims((*bits.shape.dims, count))
+    bits = b.add("broadcast", (bits,), wide, dimensions=tuple(range(bits.shape.rank)))
+    places = b.add("iota", (), wide, iota_dimension=wide.rank - 1)
+    one = b.add("and", (b.add("shift-right-logical", (bits, places)), b.full(1, wide)))
+    return b.add("compare", (one, b.full(0, wide)), direction="NE")
+
+
+def _unsigned(op: Operation, t: ElementType, count: int) -> ElementType:
+    """The integers whose bits are `count` booleans. Raises SHLO004 when an element of `t` has not as many."""
+    found = types.find(f"u{t.bits}")
+    if count != t.bits or found is None or t.is_complex:
+        op.fail("SHLO004", f"{op.name} needs {t.bits} booleans for one {t}", why=f"there are {count}")
+    return found
+
+
+@rule("cbrt")
+def _cbrt(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
+    """HLO's op takes no complex numbers: their principal root is a power."""
+    (x,) = operands
+    if not x.shape.element_type.is_complex:
+        return _same("cbrt")(b, op, operands)  # type: ignore[return-value]
+    return b.add("power", (x, b.full(1 / 3, x.shape)))
 
 
 @rule("reduce_precision")
@@ -112,6 +156,10 @@ def _reduce_precision(b: Block, op: Operation, operands: list[Instruction]) -> I
 _KINDS = {"float": "FLOAT", "complex": "FLOAT", "signed": "SIGNED", "unsigned": "UNSIGNED", "pred": "UNSIGNED"}
 
 
+_DIRECTIONS = ("EQ", "NE", "GE", "GT", "LE", "LT")
+_COMPARED = ("FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED", "NOTYPE")
+
+
 def _plain_kind(t: ElementType) -> str:
     """The kind of comparison HLO does when its text names none."""
     return _KINDS[t.kind]
@@ -127,9 +175,16 @@ def compared(b: Block, op: Operation, x: Instruction, y: Instruction) -> Instruc
     """A comparison; its kind stays only where it is not the element type's own."""
     attrs: dict[str, Any] = {"direction": op.words[0] if op.words else op.word("comparison_direction")}
     kind = op.words[1] if len(op.words) > 1 else op.word("compare_type", default="NOTYPE")
+    _need_case(op, attrs["direction"], _DIRECTIONS, "comparison")
+    _need_case(op, kind, _COMPARED, "kind of comparison")
     if kind != "NOTYPE" and kind != _plain_kind(x.shape.element_type):
         attrs["type"] = kind
     return b.add("compare", (x, y), **attrs)
+
+
+def _need_case(op: Operation, value: str, cases: tuple[str, ...], name: str) -> None:
+    if value not in cases:
+        op.fail("SHLO006", f"'{value[:40]}' is no {name}", hint=f"one of {', '.join(cases)}")
 
 
 @rule("select")
@@ -152,8 +207,7 @@ def _spread(b: Block, x: Instruction, like: Shape) -> Instruction:
     return b.broadcast_scalar(x, like.with_type(x.shape.element_type)) if x.shape.is_scalar and like.rank else x
 
 
-def _unsupported(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
-    op.fail("SHLO005", f"{op.name} is not supported", why="heron has no quantized types", hint="dequantize first")
-
-
-rule("uniform_quantize", "uniform_dequantize")(_unsupported)
+@rule("uniform_quantize", "uniform_dequantize")
+def _quantize(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
+    """Between a quantized type and another `quantized.lowered` has done it."""
+    op.fail("SHLO004", f"{op.name} is between a quantized type and another", why=f"the operand is {operands[0].shape}")
