@@ -12,6 +12,7 @@ import numpy as np
 
 from heron.errors import HeronError
 from heron.hlo import types
+from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
 from heron.hlo.types import ElementType
 from heron.pjrt.buffer import Buffer, row_major
@@ -240,27 +241,49 @@ def _for_one_device(source: Module, options: CompileOptions) -> Module:
         return source
     for i in source.instructions():
         if _is_shared(i, options):
-            raise HeronError(
-                "PJRT013",
-                f"'{i.name}' is spread over several devices, and heron has no partitioner yet",
-                where=str(i)[:200],
-                why=f"the program is for {options.num_replicas} replicas and {options.num_partitions} partitions",
-                hint="replicate arrays and computations, or run on one device",
-            )
+            raise _no_partitioner(f"'{i.name}' is", str(i), options)
+    results = str((source.header.get("frontend_attributes") or {}).get("xla.sdy.out_tuple_shardings", ""))
+    if options.num_partitions > 1 and _names_axes(results):
+        raise _no_partitioner("results are", f"module {source.name}, whose results are {results}", options)
     module = source.clone()
     for name in _COUNTS:
         module.header.pop(name, None)
     return module
 
 
-def _is_shared(i: Any, options: CompileOptions) -> bool:
+def _no_partitioner(subject: str, where: str, options: CompileOptions) -> HeronError:
+    return HeronError(
+        "PJRT013",
+        f"{subject} spread over several devices, and heron has no partitioner yet",
+        where=where[:200],
+        why=f"the program is for {options.num_replicas} replicas and {options.num_partitions} partitions",
+        hint="replicate arrays and computations, or run on one device",
+    )
+
+
+#: what begins the names of attributes and custom calls by which Shardy talks to XLA
+_SHARDY = "xla.sdy."
+#: custom calls that a partitioner answers
+_OF_PARTITIONERS = ("InspectSharding", "CustomSPMDPartitioning", "SPMDFullToShardShape", "SPMDShardToFullShape")
+
+
+def _is_shared(i: Instruction, options: CompileOptions) -> bool:
     from heron.analysis.cost.communication import communicates
 
     if communicates(i) is not None or i.opcode in ("partition-id", "replica-id"):
         return True
-    shardy = str((i.extras.get("frontend_attributes") or {}).get("xla.sdy.sharding", ""))
-    if options.num_partitions > 1 and re.search(r'\{\\?"', shardy):  # a dimension with axes of the mesh
+    if options.num_partitions == 1:
+        return False
+    if i.opcode == "custom-call" and i.custom_call_target in _OF_PARTITIONERS:
+        return True
+    attributes = i.extras.get("frontend_attributes") or {}
+    if any(name.startswith(_SHARDY) and _names_axes(str(value)) for name, value in attributes.items()):
         return True
     sharding = str(i.extras.get("sharding", ""))
     words = sharding.strip("{}").replace("{", "").replace("}", "").split(",")
-    return options.num_partitions > 1 and any(w.strip() not in ("", "replicated", "manual") for w in words)
+    return any(w.strip() not in ("", "replicated", "manual") for w in words)
+
+
+def _names_axes(shardings: str) -> bool:
+    """Whether axes of a mesh, which stand in quotes, are in Shardy's text."""
+    return re.search(r'\{\\?"', shardings) is not None

@@ -266,6 +266,15 @@ for f, want in (
     g = jax.shard_map(f, mesh=mesh, in_specs=P("i"), out_specs=P("i"), check_vma=False)
     np.testing.assert_array_equal(jax.jit(g)(v), want)
 """,
+    "references to scalars": """
+r, v = jax.new_ref(0), jax.new_ref(jnp.zeros(3))
+@jax.jit
+def f(x):
+    r[...] += x
+    v[1] += r[...]
+f(1), f(2)
+assert r[...] == 3 and v[...].tolist() == [0, 4, 0]
+""",
     "ahead of time": """
 f = jax.jit(lambda x: jnp.sin(x) @ x.T)
 compiled = f.lower(x).compile()
@@ -420,6 +429,39 @@ else:
 """,
         HERON_DEVICES="2",
     )
+
+
+REFUSED = """
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+mesh = jax.make_mesh((2,), ("i",), axis_types=(AxisType.Auto,))
+spread = NamedSharding(mesh, P("i"))
+v = np.arange(8, dtype=np.float32)
+doubled = jax.shard_map(lambda q: q * 2, mesh=mesh, in_specs=P("i"), out_specs=P("i"))
+summed = jax.shard_map(lambda q: lax.psum(q.sum(), "i"), mesh=mesh, in_specs=P("i"), out_specs=P())
+for run in (
+    lambda: jax.jit(lambda: jnp.zeros(8), out_shardings=spread)(),
+    lambda: jax.jit(lambda: (jnp.zeros(3), jnp.zeros(8)), out_shardings=(NamedSharding(mesh, P()), spread))(),
+    lambda: jax.jit(lambda q: q + 1, in_shardings=spread)(v),
+    lambda: jax.jit(lambda q: lax.with_sharding_constraint(q, spread).sum())(v),
+    lambda: jax.jit(doubled)(v),
+    lambda: jax.jit(summed)(v),
+    lambda: jax.jit(jax.grad(lambda q: doubled(q).sum()))(v),
+    lambda: jax.jit(lambda q: jax.debug.inspect_array_sharding(q, callback=print) or q * 2)(
+        jax.device_put(v, NamedSharding(mesh, P()))
+    ),
+):
+    try:
+        jax.block_until_ready(run())
+    except jax.errors.JaxRuntimeError as error:
+        assert "error[PJRT013]" in str(error) and "  at " in str(error), error
+    else:
+        raise AssertionError
+"""
+
+
+def test_work_over_several_devices_is_refused() -> None:
+    """Whoever says that something is spread: arguments, results, constraints or a map over shards."""
+    run(HEAD + REFUSED, HERON_DEVICES="2")
 
 
 def test_the_simulated_gpu() -> None:

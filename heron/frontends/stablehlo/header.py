@@ -6,7 +6,7 @@ from typing import Any
 
 from heron.errors import HeronError
 from heron.frontends.stablehlo.carried import extras
-from heron.frontends.stablehlo.syntax import Function, Program
+from heron.frontends.stablehlo.syntax import Function, Program, as_text
 from heron.hlo import layout as layouts
 from heron.hlo.module import Module
 from heron.hlo.shape import Shape, tuple_
@@ -16,6 +16,8 @@ _COUNTS = (("mhlo.num_replicas", "replica_count"), ("mhlo.num_partitions", "num_
 #: memory kinds that live in the host's memory, and XLA's number for it
 _ON_HOST = frozenset({"pinned_host", "unpinned_host"})
 _HOST_MEMORY = 5
+#: the layout JAX writes for scalars; HLO text has none for them
+_NO_ORDER = "{}"
 
 
 def set_header(module: Module, program: Program, main: Function) -> None:
@@ -34,9 +36,17 @@ def set_header(module: Module, program: Program, main: Function) -> None:
     if program.meshes:
         meshes = ", ".join(f"{name} = #sdy.mesh{mesh}" for name, mesh in program.meshes.items())
         carried["xla.sdy.meshes"] = "{" + meshes + "}"
+    if any(_is_spread(attrs) for _, attrs in main.results):
+        shardings = (as_text(attrs.get("sdy.sharding", "")) for _, attrs in main.results)
+        carried["xla.sdy.out_tuple_shardings"] = f"#sdy.sharding_per_value<[{', '.join(shardings)}]>"
     if carried:
         header["frontend_attributes"] = carried
     _set_layouts(module, program, main)
+
+
+def _is_spread(attrs: dict[str, Any]) -> bool:
+    """Whether Shardy is to split a dimension over axes of a mesh, which are named in quotes."""
+    return '{"' in as_text(attrs.get("sdy.sharding", ""))
 
 
 def _set_donations(header: dict[str, Any], program: Program, main: Function) -> None:
@@ -80,7 +90,7 @@ def _as_asked(program: Program, main: Function, shape: Shape, attrs: dict[str, A
     mode = attrs.get("mhlo.layout_mode", "default")
     if mode not in ("default", "auto"):
         try:
-            shape = parse_array(f"{shape.bare}{mode}")
+            shape = parse_array(f"{shape.bare}{mode}" if shape.rank or mode != _NO_ORDER else f"{shape.bare}")
         except HeronError as error:
             program.source.fail("SHLO006", f"'{mode!s:.40}' is no layout of {shape.bare}", main.at, why=error.what)
     if not _is_on_host(attrs):
