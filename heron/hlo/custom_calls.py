@@ -12,6 +12,16 @@ if TYPE_CHECKING:
 PIVOTS = "cu_lu_pivots_to_permutation"
 #: routines of LAPACK that only a handler of XLA's FFI computes here: on arrays in the layouts the call states
 BY_HANDLER = frozenset({"gees", "geev", "gehrd", "geqp3", "gtsv", "hetrd", "ormqr", "sytrd", "unmqr"})
+#: JAX's names for calls of Python functions: those that take arrays, and those that take the program's own memory
+PYTHON = frozenset(
+    f"xla_ffi_{kind}python_{machine}_callback" for kind in ("", "partitioned_") for machine in ("cpu", "gpu")
+)
+PYTHON_ON_BUFFERS = "xla_buffer_python_cpu_callback"
+
+
+def calls_python(i: Instruction) -> bool:
+    """Whether an instruction calls a Python function, by the number its options have as ``index``."""
+    return i.opcode == "custom-call" and (i.custom_call_target in PYTHON or i.custom_call_target == PYTHON_ON_BUFFERS)
 
 
 def options(i: Instruction) -> dict[str, Any]:

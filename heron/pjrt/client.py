@@ -12,6 +12,8 @@ import numpy as np
 
 from heron.errors import HeronError
 from heron.hlo import types
+from heron.hlo.custom_calls import calls_python
+from heron.hlo.custom_calls import options as options_of
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
 from heron.hlo.types import ElementType
@@ -35,6 +37,7 @@ class Client:
         devices: how many; they share the machine, each has a thread of its own.
         processes: how many each process of a job has, this one among them; none where there is no other.
         process_index: which of them this one is.
+        platform_name: the name it goes by; its version says heron in any case.
 
     ``devices`` are those of this process. Raises TGT0xx for a target that does not exist, PJRT010 for one programs
     cannot run on here.
@@ -43,13 +46,18 @@ class Client:
     Client('cpu', devices=2)
     """
 
-    platform_name = PLATFORM
-
     def __init__(
-        self, target: str = "cpu", devices: int = 1, *, processes: Sequence[int] = (), process_index: int = 0
+        self,
+        target: str = "cpu",
+        devices: int = 1,
+        *,
+        processes: Sequence[int] = (),
+        process_index: int = 0,
+        platform_name: str = PLATFORM,
     ) -> None:
         from heron import targets
 
+        self.platform_name = platform_name
         self.target = targets.get(target)
         gpu = _gpu(target) if self.target.kind == "gpu" and not self.target.sim else None
         if devices < 1:
@@ -66,7 +74,8 @@ class Client:
 
     @property
     def topology(self) -> Topology:
-        return Topology(self.target.name, sum(self.processes) or len(self.devices), self.processes)
+        count = sum(self.processes) or len(self.devices)
+        return Topology(self.target.name, count, self.processes, self.platform_name)
 
     def device(self, number: int) -> Device:
         """The device of that number. Raises PJRT012 for one that is not there, PJRT025 for one of another process."""
@@ -104,6 +113,8 @@ class Client:
         if source.entry_layout is None:  # callers see rows, whatever would suit the program
             parameters, result = (p.shape for p in source.entry.parameters), source.entry.root.shape
             source.entry_layout = tuple(p.with_default_layout() for p in parameters), result.with_default_layout()
+        if options.callbacks:
+            _number(source, options.callbacks)
         whole = _for_one_device(source, options)
         with collector_paused():
             compilation = Compilation(whole, self.target, options.options(), Trace())
@@ -229,6 +240,15 @@ def _read(program: str | bytes) -> Module:
         text, elsewhere = to_parts(program, "<program>")
         return parse(text, "<program>", elsewhere=elsewhere)
     return from_bytes(program, "<program>")
+
+
+def _number(source: Module, numbers: Sequence[int]) -> None:
+    """Have calls of Python functions, which count them from 0, carry the functions' numbers."""
+    for i in source.instructions():
+        index = options_of(i).get("index") if calls_python(i) else None
+        if isinstance(index, int) and index < len(numbers):
+            config = str(i.extras["backend_config"])
+            i.extras["backend_config"] = re.sub(r"\bindex = \d+", f"index = {numbers[index]}", config)
 
 
 #: header fields that say for how many devices a program is

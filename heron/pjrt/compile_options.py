@@ -11,6 +11,8 @@ from heron.options import Options
 
 #: compile options meant for heron begin so; the rest of the name is a field of `heron.Options`
 PREFIX = "heron_"
+#: the option with the numbers of the Python functions a program calls, the first for ``index = 0`` of its calls
+CALLBACKS = "heron_callbacks"
 
 #: what is wrong with options of XLA, or None; heron itself knows none of them
 XLA_CHECKS: list[Callable[[dict[str, Any]], str | None]] = []
@@ -47,12 +49,19 @@ class CompileOptions:
             if wrong := check(theirs):
                 raise HeronError("PJRT005", wrong, hint="XLA's options do nothing under heron: leave them out")
         for name, value in self.overrides.items():
+            if name == CALLBACKS:
+                continue
             if name.startswith(PREFIX):
                 settings.append(f"{name.removeprefix(PREFIX)}={value}")
             elif not name.startswith("xla_"):
                 hint = f"heron's own are {PREFIX}threads, {PREFIX}math, … (`heron compile --help`)"
                 raise HeronError("PJRT005", f"No such compile option: '{name}'", hint=hint)
         return Options.from_env().with_settings(settings)
+
+    @property
+    def callbacks(self) -> tuple[int, ...]:
+        """Numbers of the functions the program's calls of Python have by index; none where the index is the number."""
+        return tuple(int(n) for n in str(self.overrides.get(CALLBACKS, "")).split(",") if n)
 
     def devices(self) -> list[int]:
         """Numbers of the devices, all partitions of one replica after another."""

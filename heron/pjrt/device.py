@@ -150,7 +150,7 @@ class Device:
         return {"target": self.client.target.name}
 
     def __str__(self) -> str:
-        return f"{PLATFORM}:{self.id}"
+        return f"{self.client.platform_name}:{self.id}"
 
     def __repr__(self) -> str:
         return f"HeronDevice(id={self.id})"
@@ -180,10 +180,12 @@ class FarDevice:
 @dataclass(frozen=True, slots=True)
 class Topology:
     """What devices there are of which kind: enough to compile for them. ``processes``: how many each process has, where
-    there are several.
+    there are several. ``platform``: the name heron goes by.
 
     >>> Topology("cpu", 2).device_ids
     (0, 1)
+    >>> Topology("cpu", 1).device_kind, Topology("cpu", 1, platform="cpu").device_kind
+    ('cpu', 'heron 0.1.0')
     >>> [Topology("cpu", 3, (2, 1)).process_of(n) for n in range(3)]
     [0, 0, 1]
     """
@@ -191,6 +193,14 @@ class Topology:
     target: str
     count: int
     processes: tuple[int, ...] = ()
+    platform: str = PLATFORM
+
+    @property
+    def device_kind(self) -> str:
+        """The target; where heron goes by another name, its own with its version."""
+        import heron
+
+        return self.target if self.platform == PLATFORM else f"{PLATFORM} {heron.__version__}"
 
     @property
     def device_ids(self) -> tuple[int, ...]:
@@ -204,16 +214,19 @@ class Topology:
     def serialize(self) -> bytes:
         """Bytes `deserialize` reads."""
         words = [PLATFORM, self.target, str(self.count), ",".join(map(str, self.processes))]
-        return " ".join(words).rstrip().encode()
+        name = "" if self.platform == PLATFORM else f" as {self.platform}"
+        return (" ".join(words).rstrip() + name).encode()
 
     @staticmethod
     def deserialize(data: bytes) -> Topology:
         """Back from the bytes. Raises PJRT002 for others."""
-        found = re.fullmatch(rf"{PLATFORM} (\S+) (\d+)(?: (\d+(?:,\d+)*))?", data.decode(errors="replace"))
+        form = rf"{PLATFORM} (\S+) (\d+)(?: (\d+(?:,\d+)*))?(?: as (\w+))?"
+        found = re.fullmatch(form, data.decode(errors="replace"))
         if found is None:
             raise HeronError("PJRT002", "these bytes are no topology of heron's", why=f"{data[:40]!r}")
-        target, count, processes = found.groups()
-        return Topology(target, int(count), tuple(int(n) for n in (processes or "").split(",") if n))
+        target, count, processes, platform = found.groups()
+        per_process = tuple(int(n) for n in (processes or "").split(",") if n)
+        return Topology(target, int(count), per_process, platform or PLATFORM)
 
     @property
     def fingerprint(self) -> int:

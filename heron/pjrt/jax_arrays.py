@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from heron import targets
+from heron.pjrt import jax_name
 from heron.pjrt.device import PLATFORM
 
 #: DLPack's number of a CPU's memory
@@ -24,6 +25,9 @@ _CODE_AT = 20
 def install() -> None:
     """Teach arrays of the platform heron `__dlpack__` and `__dlpack_device__`, and `from_dlpack` that the host's memory
     is heron's where heron is the default; other arrays keep their own."""
+    _take_in()
+    if jax_name.is_cpu():
+        return  # arrays of the CPU know how
     from jax._src.array import ArrayImpl
 
     to_capsule, device = ArrayImpl.__dlpack__, ArrayImpl.__dlpack_device__
@@ -45,7 +49,6 @@ def install() -> None:
 
     ArrayImpl.__dlpack__ = __dlpack__  # type: ignore[method-assign]
     ArrayImpl.__dlpack_device__ = __dlpack_device__  # type: ignore[method-assign]
-    _take_in()
 
 
 def _on_cpu(array: Any) -> Any:
@@ -82,8 +85,8 @@ def _is_gpu(device: Any) -> bool:
 
 
 class _Jaxlib:
-    """jaxlib for `jax.dlpack`: memory that is to be copied comes to heron by way of JAX's CPU, since the client of
-    PJRT's C interface does not copy."""
+    """jaxlib for `jax.dlpack`: memory that is to be copied comes to heron by way of JAX's CPU, or is shared first. The
+    client of PJRT's C interface does not copy."""
 
     def __init__(self, jaxlib: Any) -> None:
         self._jaxlib = jaxlib
@@ -95,8 +98,10 @@ class _Jaxlib:
         import jax
 
         make = self._jaxlib.dlpack_managed_tensor_to_buffer
-        if device.platform != PLATFORM or not copy:
+        if not jax_name.is_ours(device) or not copy:
             return make(tensor, device, stream, copy, *more)
+        if jax_name.is_cpu():
+            return jax.numpy.array(make(tensor, device, stream, False, *more), copy=True)
         return jax.device_put(make(tensor, jax.devices("cpu")[0], stream, copy, *more), device)
 
 

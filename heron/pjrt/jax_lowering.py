@@ -1,130 +1,136 @@
-"""What JAX makes of its primitives for the platform heron: what it makes for "cpu", later registered rules included."""
+"""What JAX makes of its primitives for the platform heron: what it makes for "cpu".
+
+A module for heron alone is lowered as one for "cpu" from end to end, so that every rule, known here or not, finds the
+platform it was written for. Rules somebody registers for "heron" come first.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from types import SimpleNamespace
+import functools
+from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 from heron.pjrt.device import PLATFORM
-from heron.runtime.library.callbacks import Filed
+from heron.pjrt.jax_name import CPU
 
-#: JAX modules whose rules emit calls of Python functions, and refuse a platform they do not know by name
-_CALLING = frozenset({"jax._src.callback", "jax._src.checkify", "jax._src.debugging"})
-
-#: the primitive of a call of a program made by `jax.export`
-_CALL_EXPORTED = "call_exported"
-#: primitives of `lax.platform_dependent`, and the parameter that names the platforms
-_CHOOSING = {"platform_index": "platforms", "cond": "branches_platforms"}
+#: whether the module being lowered in this thread is for heron
+_FOR_HERON: ContextVar[bool] = ContextVar("for_heron", default=False)
 
 
 def install() -> None:
     """Make JAX lower for heron as for its CPU."""
     from jax._src.interpreters import mlir
 
-    mlir._platform_specific_lowerings[PLATFORM] = _LikeCpu()
+    rules = mlir._platform_specific_lowerings
+    rules[PLATFORM] = _OfHeron()
+    rules[CPU] = _OfCpu(rules[CPU])
     if PLATFORM not in mlir._platforms_with_donation:
         mlir._platforms_with_donation.append(PLATFORM)
+    mlir.lower_jaxpr_to_module = _as_for_cpu(mlir.lower_jaxpr_to_module)
 
 
-class _LikeCpu(dict):
-    """Rules by primitive: heron's own, else the CPU's."""
+def _as_for_cpu(lower_any: Any) -> Any:
+    """JAX's lowering of a module, which takes heron for "cpu". Modules for several platforms keep their names."""
 
-    def __missing__(self, primitive: Any) -> Any:
-        entry = self.get(primitive)
-        if entry is None:
-            raise KeyError(primitive)
-        return entry
+    @functools.wraps(lower_any)
+    def lower(*args: Any, platforms: Any, backend: Any, **options: Any) -> Any:
+        if tuple(platforms) != (PLATFORM,):
+            return lower_any(*args, platforms=platforms, backend=backend, **options)
+        token = _FOR_HERON.set(True)
+        try:
+            return lower_any(*args, platforms=(CPU,), backend=backend and _LikeCpu(backend), **options)
+        finally:
+            _FOR_HERON.reset(token)
+
+    return lower
+
+
+class _LikeCpu:
+    """A client by the name "cpu"."""
+
+    platform = CPU
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+
+class _OfCpu(dict):
+    """The CPU's rules by primitive. While a module is lowered for heron, heron's own come first."""
 
     def __contains__(self, primitive: object) -> bool:
-        return self.get(primitive) is not None
+        return super().__contains__(primitive) or (_FOR_HERON.get() and _own(primitive) is not None)
+
+    def __getitem__(self, primitive: Any) -> Any:
+        own = _own(primitive) if _FOR_HERON.get() else None
+        return super().__getitem__(primitive) if own is None else own
 
     def get(self, primitive: Any, default: Any = None) -> Any:
-        from jax._src.interpreters import mlir
-
-        own = super().get(primitive)
-        if own is not None:
-            return own
-        entry = mlir._platform_specific_lowerings["cpu"].get(primitive)
-        entry = entry or mlir._lowerings.get(primitive)
-        if entry is None:
-            return default
-        if getattr(_plain(entry.rule), "__module__", "") in _CALLING:
-            return dataclasses.replace(entry, rule=_calling_python(entry.rule))
-        if primitive.name == _CALL_EXPORTED:
-            return dataclasses.replace(entry, rule=_calling_exported(entry.rule))
-        if primitive.name in _CHOOSING:
-            return dataclasses.replace(entry, rule=_choosing(entry.rule, _CHOOSING[primitive.name]))
-        return entry if primitive in mlir._platform_specific_lowerings["cpu"] else default
+        return self[primitive] if primitive in self else default
 
 
-def _plain(rule: Any) -> Any:
-    """The function under partial applications and wrappers."""
-    while inner := getattr(rule, "func", None) or getattr(rule, "__wrapped__", None):
-        rule = inner
-    return rule
+class _OfHeron(dict):
+    """Heron's own rules; where a module is for other platforms too, the CPU's stand for those that are missing."""
+
+    def __contains__(self, primitive: object) -> bool:
+        return super().__contains__(primitive) or primitive in _rules()[CPU]
+
+    def __missing__(self, primitive: Any) -> Any:
+        return _rules()[CPU][primitive]
+
+    def get(self, primitive: Any, default: Any = None) -> Any:
+        return self[primitive] if primitive in self else default
 
 
-def _calling_python(rule: Any) -> Any:
-    """A rule that sees the platform "cpu", and whose functions are filed with heron instead of jaxlib."""
+def _rules() -> Any:
+    from jax._src.interpreters import mlir
 
+    return mlir._platform_specific_lowerings
+
+
+def _own(primitive: Any) -> Any:
+    """The rule for heron itself: one that was registered, or JAX's where a parameter names platforms."""
+    found = dict.get(_rules()[PLATFORM], primitive)
+    if found is not None or primitive.name not in _NAMING:
+        return found
+    from jax._src.interpreters import mlir
+
+    entry = mlir._lowerings[primitive]
+    return dataclasses.replace(entry, rule=_naming_cpu(entry.rule, *_NAMING[primitive.name]))
+
+
+def _naming_cpu(rule: Any, parameter: str, renamed: Callable[[Any], Any]) -> Any:
     def lower(ctx: Any, *args: Any, **params: Any) -> Any:
-        module = ctx.module_context
-        like_cpu = module.replace(
-            platforms=("cpu",), backend=SimpleNamespace(platform="cpu"), host_callbacks=_Functions(module)
-        )
-        inner = ctx.replace(module_context=like_cpu)
-        result = rule(inner, *args, **params)
-        if inner.tokens_out is not None:
-            ctx.set_tokens_out(inner.tokens_out)
-        return result
-
-    return lower
-
-
-def _calling_exported(rule: Any) -> Any:
-    """Programs exported for the CPU run here too, unless they were exported for heron itself."""
-
-    def lower(ctx: Any, *args: Any, exported: Any) -> Any:
-        module = ctx.module_context
-        if tuple(module.platforms) != (PLATFORM,) or PLATFORM in exported.platforms or "cpu" not in exported.platforms:
-            return rule(ctx, *args, exported=exported)
-        inner = ctx.replace(module_context=module.replace(platforms=("cpu",)))
-        result = rule(inner, *args, exported=exported)
-        if inner.tokens_out is not None:
-            ctx.set_tokens_out(inner.tokens_out)
-        return result
-
-    return lower
-
-
-def _choosing(rule: Any, choices: str) -> Any:
-    """`lax.platform_dependent`: what is meant for the CPU is meant for heron, unless it says otherwise."""
-
-    def lower(ctx: Any, *args: Any, **params: Any) -> Any:
-        platforms = params.get(choices) or ()
-        if platforms and not any(PLATFORM in names for names in platforms if names):
-            params[choices] = tuple(names and _with_heron(names) for names in platforms)
+        if params.get(parameter) is not None:
+            params[parameter] = renamed(params[parameter])
         return rule(ctx, *args, **params)
 
     return lower
 
 
-def _with_heron(names: tuple[str, ...]) -> tuple[str, ...]:
-    return (*names, PLATFORM) if "cpu" in names else names
+def _of_branches(branches: tuple[tuple[str, ...] | None, ...]) -> tuple[tuple[str, ...] | None, ...]:
+    """Platforms of each branch of `lax.platform_dependent`: what is meant for the CPU is, unless one is for heron."""
+    is_named = any(PLATFORM in names for names in branches if names)
+    return tuple(_renamed(names) if names and is_named else names for names in branches)
 
 
-class _Functions(list):
-    """The list rules append functions to, and take a function's number from as length - 1."""
+def _of_exported(exported: Any) -> Any:
+    is_named = PLATFORM in exported.platforms
+    return dataclasses.replace(exported, platforms=_renamed(exported.platforms)) if is_named else exported
 
-    def __init__(self, module_context: Any) -> None:
-        super().__init__()
-        self._context, self._last = module_context, -1
 
-    def append(self, function: Any) -> None:
-        filed = Filed(function)
-        self._context.add_keepalive(filed)
-        self._last = filed.number
+def _renamed(names: tuple[str, ...]) -> tuple[str, ...]:
+    """heron by the name "cpu", and the CPU by one nobody asks for."""
+    return tuple({PLATFORM: CPU, CPU: f"not {CPU}"}.get(name, name) for name in names)
 
-    def __len__(self) -> int:
-        return self._last + 1
+
+#: primitives with names of platforms in a parameter, and how it reads in a module for heron
+_NAMING: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "platform_index": ("platforms", _of_branches),
+    "cond": ("branches_platforms", _of_branches),
+    "call_exported": ("exported", _of_exported),
+}

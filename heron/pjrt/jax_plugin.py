@@ -2,17 +2,24 @@
 
 ``JAX_PLATFORMS=heron python train.py`` runs a program on it. ``HERON_TARGET`` (cpu, sim:sm_90, …) says on what,
 ``HERON_DEVICES`` on how many devices. Where no platform is asked for, heron is there but not the default.
+``HERON_AS=cpu`` has it take the place of JAX's CPU, for programs and libraries that ask for platforms by name.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from typing import Any
 
+from heron import targets
 from heron.errors import HeronError
 from heron.once import once
+from heron.pjrt import jax_name
 from heron.pjrt.device import PLATFORM
+from heron.pjrt.jax_name import CPU
 
+#: environment variables the C interface reads, too
+TARGET, DEVICES = "HERON_TARGET", "HERON_DEVICES"
 #: below JAX's own CPU: whoever wants heron says so
 _PRIORITY = -10
 
@@ -24,11 +31,14 @@ def initialize() -> None:
     """
     import jax
 
-    asked = jax.config.jax_platforms  # type: ignore[attr-defined]
-    if asked and PLATFORM not in asked.split(","):
+    name = os.environ.get(jax_name.VARIABLE)
+    asked = (jax.config.jax_platforms or "").split(",")  # type: ignore[attr-defined]
+    if asked != [""] and not asked.count(PLATFORM) and not (name and asked.count(CPU)):
         return
     try:
         _register()
+    except HeronError as error:
+        _refuse(error)
     except (ImportError, AttributeError, TypeError) as error:
         _refuse(
             HeronError(
@@ -46,29 +56,65 @@ def _refuse(error: HeronError) -> None:
     def client() -> Any:
         raise error
 
+    names = [PLATFORM, CPU] if os.environ.get(jax_name.VARIABLE) else [PLATFORM]
     try:
         from jax._src import xla_bridge
 
-        xla_bridge.register_backend_factory(PLATFORM, client, priority=_PRIORITY, fail_quietly=True)
+        for name in names:  # who wants heron for the CPU gets no other one
+            xla_bridge.register_backend_factory(name, client, priority=_PRIORITY, fail_quietly=name == PLATFORM)
     except (ImportError, AttributeError, TypeError):
         raise error from None
 
 
+@functools.cache
 def _register() -> None:
     from jax._src import xla_bridge
 
-    if PLATFORM in xla_bridge._backend_factories:
-        return
-    from heron.pjrt import jax_arrays, jax_cache, jax_ffi, jax_lowering, jax_options
+    from heron.pjrt import jax_arrays, jax_cache, jax_compile, jax_ffi, jax_lowering, jax_options
 
-    jax_lowering.install()
-    jax_arrays.install()
-    jax_ffi.install()
-    jax_cache.install()
-    jax_options.install()
+    name = jax_name.platform()
+    for part in (jax_arrays, jax_compile, jax_ffi, jax_options):
+        part.install()
+    if jax_name.is_cpu():
+        _take_the_cpu_s_place()
+    else:
+        jax_lowering.install()
+        jax_cache.install()
+    priority = _PRIORITY if name == PLATFORM else 0
     xla_bridge.register_backend_factory(
-        PLATFORM, _client, priority=_PRIORITY, fail_quietly=True, make_topology=_topology
+        name, _client, priority=priority, fail_quietly=name == PLATFORM, make_topology=_topology
     )
+
+
+def _take_the_cpu_s_place() -> None:
+    """Let "heron" be another word for "cpu", also where it was asked for."""
+    import jax
+    from jax._src import xla_bridge
+
+    target = os.environ.get(TARGET) or CPU
+    if targets.get(target).kind == "gpu" and not targets.get(target).sim:
+        raise HeronError(
+            "PJRT026",
+            f"{jax_name.VARIABLE}={CPU} with {TARGET}={target}: what goes by the CPU's name has the host's memory",
+            hint=f"JAX_PLATFORMS={PLATFORM} for a GPU",
+        )
+    xla_bridge._alias_to_platforms[PLATFORM] = [CPU]
+    asked = jax.config.jax_platforms  # type: ignore[attr-defined]
+    if asked:
+        names = dict.fromkeys(CPU if n == PLATFORM else n for n in asked.split(","))
+        jax.config.update("jax_platforms", ",".join(names))
+
+
+def _number_of_devices() -> dict[str, int]:
+    """As many as JAX's CPU would have, unless heron itself is told."""
+    from jax._src import xla_bridge
+
+    if os.environ.get(DEVICES):
+        return {}
+    if (asked := xla_bridge.num_cpu_devices.value) >= 0:
+        return {"devices": asked}
+    flag = re.findall(r"--xla_force_host_platform_device_count=(\d+)", os.environ.get("XLA_FLAGS", ""))
+    return {"devices": int(flag[-1])} if flag else {}
 
 
 @once
@@ -138,15 +184,20 @@ def _client() -> Any:
 
     from heron.pjrt.c_api.api import layouts_hidden
 
-    state, options = distributed.global_state, {}
+    state, options = distributed.global_state, _options()
     if state.client is not None and (state.num_processes or 1) > 1:
-        options = {"node_id": state.process_id, "num_nodes": state.num_processes}
+        options |= {"node_id": state.process_id, "num_nodes": state.num_processes}
     _loaded()
     with layouts_hidden():
         client = xla_client.make_c_api_client(PLATFORM, options, state.client)
-    _have_cpu_too()
-    _watch_forks()
+    if not jax_name.is_cpu():
+        _have_cpu_too()
     return client
+
+
+def _options() -> dict[str, Any]:
+    """What the C interface is told beside the environment."""
+    return {"platform": CPU, **_number_of_devices()} if jax_name.is_cpu() else {}
 
 
 def _have_cpu_too() -> None:
@@ -161,4 +212,4 @@ def _have_cpu_too() -> None:
 def _topology(name: str = "", **options: Any) -> Any:
     from jaxlib import xla_client
 
-    return xla_client.make_c_api_device_topology(_loaded(), name, **options)
+    return xla_client.make_c_api_device_topology(_loaded(), name, **_options(), **options)

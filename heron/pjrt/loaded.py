@@ -12,6 +12,7 @@ import numpy as np
 
 from heron.analysis.cost.communication import HOST_SPACE
 from heron.errors import HeronError
+from heron.hlo.custom_calls import calls_python
 from heron.hlo.module import Module
 from heron.hlo.shape import Shape
 from heron.pjrt.buffer import Buffer, row_major
@@ -47,7 +48,8 @@ class About:
 
     ``donated``: parameters whose buffers are the program's after a call. ``seconds``: how long a run is estimated to
     take. ``calls_python``: whether a run may call a function of the user's, which may take its time or wait for another
-    run. ``on_host``: results asked for in the host's memory.
+    run: the caller runs such a program, so that devices go on meanwhile. ``on_host``: results asked for in the host's
+    memory.
     """
 
     name: str
@@ -128,6 +130,9 @@ class LoadedExecutable:
         ]
         arrays_out = [b for b, s in zip(outputs, self.outputs, strict=True) if s.is_array]
         tokens_out = [b for b, s in zip(outputs, self.outputs, strict=True) if not s.is_array]
+        if self.about.calls_python and not device.worker.is_here:
+            for b in arguments:  # the caller runs it, and hears of the function's error
+                b.ready.wait()
         is_ready = all(b.ready.is_ready for b in arguments)
         donated = {n for n in self.donated if n not in options.non_donatable}
         # read now what may be deleted before the program runs
@@ -156,7 +161,7 @@ class LoadedExecutable:
                 b.fulfil(_laid(result, b.minor_to_major))
             done.set()
 
-        if (is_ready and self._is_small) or device.worker.is_here:
+        if (is_ready and (self._is_small or self.about.calls_python)) or device.worker.is_here:
             run()
         elif is_ready:
             device.worker.submit(run)
@@ -286,7 +291,7 @@ def about(source: Module, scheduled: Module, seconds: float) -> About:
     """What is known of a program from its source and what the passes made of it."""
     aliased = {entry[1] for entry in source.header.get("input_output_alias", ())}
     donated = tuple(sorted(aliased | {number for number, _ in source.header.get("buffer_donor", ())}))
-    calls = any("callback" in i.custom_call_target for i in scheduled.instructions() if i.opcode == "custom-call")
+    calls = any(map(calls_python, scheduled.instructions()))
     gives = source.entry_layout[1] if source.entry_layout is not None else source.entry.root.shape
     on_host = tuple(n for n, (_, s) in enumerate(gives.leaves()) if s.is_array and _is_on_host(s))
     return About(source.name, donated, seconds, calls, on_host)

@@ -16,17 +16,13 @@ from heron.hlo.instruction import Instruction
 from heron.hlo.library import radix_sort, scan
 from heron.hlo.module import Module
 from heron.runtime.library import ffi
-from heron.runtime.library.callbacks import Callback, find
+from heron.runtime.library.callbacks import BufferCallback, Callback, find
 from heron.runtime.library.evaluated import Evaluated
 from heron.runtime.thunks import Thunk
 
 if TYPE_CHECKING:
     from heron.backends.lower import Lowering
 
-#: targets JAX names for calls of Python functions
-_CALLBACKS = frozenset(
-    f"xla_ffi_{kind}python_{machine}_callback" for kind in ("", "partitioned_") for machine in ("cpu", "gpu")
-)
 #: routines that the evaluator's own code, LAPACK's and NumPy's, computes on the host: no library here has them, and a
 #: call takes long beside the way there. Nothing else goes to the evaluator
 _BY_MEANING = frozenset(
@@ -47,14 +43,14 @@ _REFUSED = {
     "cudnn_rnn": "the layout of cuDNN's weights is its own secret; a scan over the cells is HLO",
     "cusparse_csr": _SPARSE,
     "cusparse_coo": _SPARSE,
-    "xla_buffer_python_": "such a function takes device buffers of JAX's own; jax.pure_callback takes arrays",
+    "xla_buffer_python_": "such a function takes memory of a GPU; jax.pure_callback takes arrays",
 }
 
 
 def custom_call(lowering: Lowering, i: Instruction) -> list[Thunk]:
     """By the name of its target. Raises GEN011 for a target not known."""
     target = i.custom_call_target
-    if target in _CALLBACKS:
+    if custom_calls.calls_python(i):
         return _callback(lowering, i)
     if target == custom_calls.PIVOTS and lowering.target.kind == "gpu":
         return lowering.alone(i)
@@ -99,6 +95,9 @@ def _callback(lowering: Lowering, i: Instruction) -> list[Thunk]:
     number = custom_calls.options(i).get("index")
     if not isinstance(number, int):
         raise HeronError("GEN011", "a call of a Python function does not say which", where=str(i))
+    filed = find(number)
     tokens = any(s.element_type.name == "token" for o in i.operands for _, s in o.shape.leaves())
     operands = sum(1 for o in i.operands for _, s in o.shape.leaves() if s.is_array)
-    return call(lowering, i, Callback(find(number), operands, tokens), "python")
+    on_buffers = i.custom_call_target == custom_calls.PYTHON_ON_BUFFERS
+    routine = BufferCallback(filed, operands) if on_buffers else Callback(filed, operands, tokens)
+    return call(lowering, i, routine, "python")

@@ -54,10 +54,10 @@ def _stablehlo_versions() -> dict[str, tuple[int, ...]]:
 @slot("PJRT_Client_Create")
 def create(args: Any) -> None:
     options = read_named_values(args.create_options, args.num_options)
-    target, count = asked(options)
+    target, count, platform = asked(options)
     index, processes = options.get("node_id", 0), options.get("num_nodes", 1)
     counts = meet(args, index, processes, count) if processes > 1 else ()
-    client = Client(target, count, processes=counts, process_index=index)
+    client = Client(target, count, processes=counts, process_index=index, platform_name=platform)
     ending.watch()
     atexit.register(client.close)
     args.client = _give(client).address

@@ -90,7 +90,11 @@ def compile_program(args: Any) -> None:
 def compile_for_topology(args: Any) -> None:
     """Without a client: one of the topology's is made, on which the program may be loaded later or not at all."""
     topology = handles.get(args.topology)
-    client = handles.get(args.client) if args.client else Client(topology.target, topology.count)
+    client = (
+        handles.get(args.client)
+        if args.client
+        else Client(topology.target, topology.count, platform_name=topology.platform)
+    )
     args.executable = _compiled(client, args)
 
 
@@ -252,6 +256,9 @@ def execute(args: Any) -> None:
         for h in row:
             if h.object.deleted:
                 h.cell.is_deleted = 1
+    if executable.about.calls_python:  # as JAX's CPU does it, whose calls of such programs have no faster way
+        for error in [e.error for e in events if e.is_ready and e.error is not None]:
+            raise error
     _write(args, outputs, events)
     if executable.runs_at_once:
         have_cells(len(executable.outputs))

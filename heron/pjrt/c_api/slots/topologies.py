@@ -21,21 +21,24 @@ TARGET, DEVICES = "HERON_TARGET", "HERON_DEVICES"
 _MOST = 4096
 
 
-def asked(options: dict[str, Any]) -> tuple[str, int]:
-    """The target and the number of devices that options or the environment ask for. Raises PJRT011."""
+def asked(options: dict[str, Any]) -> tuple[str, int, str]:
+    """The target, the number of devices and the platform's name that options or the environment ask for.
+
+    Raises PJRT011.
+    """
     target = options.get("target") or os.environ.get(TARGET) or "cpu"
     count = options.get("devices") or os.environ.get(DEVICES) or 1
     if not str(count).isdecimal() or not 1 <= int(count) <= _MOST:
         raise HeronError("PJRT011", f"a client has 1 to {_MOST} devices, not {count!r}", hint=f"{DEVICES}=2")
-    return str(target), int(count)
+    return str(target), int(count), str(options.get("platform") or PLATFORM)
 
 
 def describe(topology: Topology) -> list[Handle]:
     """Handles of the descriptions of a topology's devices."""
     made = []
     for n in topology.device_ids:
-        kind, kind_at, kind_size = handles.text(topology.target)
-        text, text_at, text_size = handles.text(f"{PLATFORM}:{n}")
+        kind, kind_at, kind_size = handles.text(topology.device_kind)
+        text, text_at, text_size = handles.text(f"{topology.platform}:{n}")
         keep, attributes, count = named_values({"target": topology.target})
         cell = DescriptionCell(n, topology.process_of(n), kind_at, kind_size, text_at, text_size, attributes, count)
         made.append(handles.new(topology, cell, kind, text, keep))
@@ -44,7 +47,7 @@ def describe(topology: Topology) -> list[Handle]:
 
 def give(topology: Topology, version: str, descriptions: list[Handle]) -> Handle:
     """A handle of a topology."""
-    name, name_at, name_size = handles.text(PLATFORM)
+    name, name_at, name_size = handles.text(topology.platform)
     text, text_at, text_size = handles.text(version)
     array, array_at = handles.pointers(d.address for d in descriptions)
     keep, attributes, count = named_values({"target": topology.target})
@@ -59,8 +62,8 @@ def give(topology: Topology, version: str, descriptions: list[Handle]) -> Handle
 def create(args: Any) -> None:
     from heron import targets
 
-    target, count = asked(read_named_values(args.create_options, args.num_options))
-    topology = Topology(targets.get(target).name, count)
+    target, count, platform = asked(read_named_values(args.create_options, args.num_options))
+    topology = Topology(targets.get(target).name, count, platform=platform)
     args.topology = give(topology, platform_version(topology.target), describe(topology)).address
 
 
