@@ -66,7 +66,7 @@ def _refuse(error: HeronError) -> None:
         raise error from None
 
 
-@functools.cache
+@once
 def _register() -> None:
     from jax._src import xla_bridge
 
