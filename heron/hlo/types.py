@@ -14,7 +14,7 @@ import numpy as np
 
 from heron.errors import HeronError
 
-Kind = OneOf["pred", "signed", "unsigned", "float", "complex", "token", "opaque"]
+Kind = OneOf["pred", "signed", "unsigned", "float", "complex", "token", "opaque", "buffer"]
 
 
 class ElementType:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from functools import cache
 
 from heron.errors import HeronError
+from heron.once import once
 from heron.pjrt.device import PLATFORM
 
 #: the environment variable that says so
@@ -13,7 +13,7 @@ VARIABLE = "HERON_AS"
 CPU = "cpu"
 
 
-@cache
+@once
 def platform() -> str:
     """The platform's name in this process, as the environment had it when JAX first asked.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from heron.once import once
 from heron.pjrt import compile_options, jax_name
 
 #: a folder, which any text may be; the program asked about would be written there
@@ -22,7 +23,7 @@ def _wrong(overrides: dict[str, Any]) -> str | None:
     return _said(tuple(sorted((n, type(v).__name__, v) for n, v in overrides.items() if n != _FOLDER)))
 
 
-@functools.cache
+@once
 def _own_cpu() -> Any:
     from jaxlib import xla_client
 
