@@ -42,7 +42,7 @@ def assign(
 
     Raises BUF003 (no schedule, or an old one), BUF005 (two values that must share a buffer live at once: the module has
     not been through copy-insertion), BUF006 (aliases of arrays that are not there, differ in size, or are
-    aliased already).
+    aliased already), BUF009 (a value that moves into a buffer where its elements would lie in another order).
     """
     if module.schedule is None:
         raise HeronError("BUF003", "the module has no schedule", hint="run memory-scheduler first")
@@ -52,6 +52,7 @@ def assign(
     _join_aliased_outputs(module, flow, sets)
     in_step = sets.allow_in_step(can_share)
     for f in flow.flows:
+        _need_one_order(f)
         clash = sets.join(f.source, f.target)
         if clash is not None:
             raise _unresolved(f, clash)
@@ -68,6 +69,27 @@ def _unresolved(f: Flow, clash: Clash) -> HeronError:
         why=str(clash),
         hint="run copy-insertion before scheduling",
     )
+
+
+def _need_one_order(f: Flow) -> None:
+    """What moves into a buffer is taken there as it lies: where an update or a call expects it, a loop, the caller."""
+    given = (f.at if f.operand < 0 else f.at.operands[f.operand]).shape.at(f.index)
+    wanted = f.target.shape
+    if given is wanted or given.dims != wanted.dims or _order(given) == _order(wanted):
+        return
+    raise HeronError(
+        "BUF009",
+        f"'{f.source.name}' moves into the buffer of '{f.target.name}' but does not lie as that does",
+        where=str(f.at),
+        why=f"{given} becomes {wanted}, and nothing moves the elements",
+        hint="an operand and the result that overwrites it need one layout: put a copy before the operand",
+    )
+
+
+def _order(shape: Shape) -> list[int]:
+    """The dimensions of more than one element as they lie in memory, the slowest first."""
+    dims = range(shape.rank) if shape.layout is None else shape.layout.minor_to_major[::-1]
+    return [d for d in dims if shape.dims[d] != 1]
 
 
 def _join_aliased_outputs(module: Module, flow: Dataflow, sets: AliasSets) -> None:

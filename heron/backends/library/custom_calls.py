@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from heron.backends.library import linalg
-from heron.backends.library.host import call
+from heron.backends.library.host import call, memory_order
 from heron.backends.library.radix_sort import radix_sort as sort
 from heron.backends.library.single_scan import single_scan
 from heron.errors import HeronError
@@ -15,6 +15,7 @@ from heron.hlo.ffi_attributes import read_attributes
 from heron.hlo.instruction import Instruction
 from heron.hlo.library import radix_sort, scan
 from heron.hlo.module import Module
+from heron.hlo.shape import Shape
 from heron.runtime.library import ffi
 from heron.runtime.library.callbacks import BufferCallback, Callback, find
 from heron.runtime.library.evaluated import Evaluated
@@ -83,12 +84,25 @@ def _evaluated(lowering: Lowering, i: Instruction) -> list[Thunk]:
 
 
 def _handler(lowering: Lowering, i: Instruction, address: int) -> list[Thunk]:
-    """A handler sees arrays as they lie in memory, in the layouts the call asks for."""
+    """A handler gets the addresses of arrays, which must lie in the layouts the call asks for. Raises GEN018 where one
+    does not."""
+    constraints: tuple[Shape, ...] = i.attrs.get("operand_layout_constraints") or ()
+    for n, (o, stated) in enumerate(zip(i.operands, constraints, strict=False)):
+        for index, leaf in stated.leaves():
+            lies = o.shape.at(index)
+            if leaf.is_array and _places(lies) != _places(leaf):
+                why = f"operand {n} is {lies}, and the call wants {leaf}"
+                raise HeronError("GEN018", f"'{i.name}' cannot read '{o.name}' as it lies", where=str(i), why=why)
     leaves = [s for o in (*i.operands, i) for _, s in o.shape.leaves() if s.is_array]
     operands = sum(1 for o in i.operands for _, s in o.shape.leaves() if s.is_array)
     attributes = read_attributes(str(i.extras.get("backend_config", "")))
     numbers = [s.element_type.proto_id for s in leaves]
     return call(lowering, i, ffi.Handler(i.custom_call_target, address, numbers, operands, attributes), "ffi")
+
+
+def _places(shape: Shape) -> list[int]:
+    """The dimensions of more than one element, slowest first."""
+    return [d for d in memory_order(shape) if shape.dims[d] != 1]
 
 
 def _callback(lowering: Lowering, i: Instruction) -> list[Thunk]:

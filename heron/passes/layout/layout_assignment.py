@@ -18,9 +18,9 @@ from heron.passes.layout.orders import Order, has_layouts, in_order, is_default,
 from heron.passes.layout.places import MOVERS, Edge, Places, Value
 from heron.passes.layout.preferences import preferences
 from heron.passes.layout.regions import Region, best
-from heron.passes.layout.relations import Fixed, Relation, is_known
+from heron.passes.layout.relations import Fixed, Relation, Stated, takes_any_order
 from heron.passes.registry import register
-from heron.passes.tuples import arranged, packed, part_of, read_from
+from heron.passes.tuples import arranged, packed, part_of
 
 
 @register
@@ -54,7 +54,7 @@ class LayoutAssignment(Pass):
         if laid_out:
             _need_plain_calls(module)
             changed = decompose([i for i in module.instructions() if i.opcode == "bitcast" and moves_elements(i)])
-            changed |= _split_edge(module, given, result)
+            changed |= _split_stated(module, given, result)
         places = Places(module, given, result, preferences(ctx.target))
         orders = _as_given(places) if laid_out else {}
         orders = _search(places, orders, ctx)
@@ -80,7 +80,7 @@ def _need_plain_calls(module: Module) -> None:
     """Raises PASS023 for a library call that wants tiles, another memory, or an alias in two layouts."""
     for i in module.instructions():
         wanted = i.attrs.get("operand_layout_constraints") if i.opcode == "custom-call" else None
-        if not wanted or is_known(i):
+        if not wanted or takes_any_order(i):
             continue
         for n, shape in enumerate(wanted):
             if not is_plain(shape):
@@ -93,14 +93,16 @@ def _need_plain_calls(module: Module) -> None:
                 raise HeronError("PASS023", f"'{i.name}' has an alias in two layouts", where=str(i), why=why)
 
 
-def _split_edge(module: Module, given: tuple[Shape, ...], result: Shape) -> bool:
-    """Take tuples apart that callers give or get in layouts of their own, so that each array has one place."""
+def _split_stated(module: Module, given: tuple[Shape, ...], result: Shape) -> bool:
+    """Take tuples apart whose arrays lie as callers or libraries state, so that each array has one place."""
     changed = False
     for p, shape in zip(module.entry.parameters, given, strict=True):
-        if not shape.is_tuple or is_default(shape) or all(u.opcode == "get-tuple-element" for u in p.users):
-            continue
-        _take_apart(p)
-        changed = True
+        if shape.is_tuple and not is_default(shape):
+            changed |= _split(p)
+    for c in module.non_fusion_computations():
+        for i in c.instructions:
+            if i.opcode == "custom-call" and i.shape.is_tuple and not takes_any_order(i):
+                changed |= _split(i)
     root = module.entry.root
     if result.is_tuple and (root.users or not _is_put_together(root)):
         parts = arranged(root.shape, lambda index: part_of(root, index))
@@ -110,26 +112,24 @@ def _split_edge(module: Module, given: tuple[Shape, ...], result: Shape) -> bool
     return changed
 
 
-def _take_apart(p: Instruction) -> None:
-    """Let all who read a tuple parameter read arrays of it, or a tuple made of them again."""
-    entry, users, is_root = home(p), list(p.users), p.is_root
-    parts = arranged(p.shape, lambda index: _part_again(p, index))
-    assert isinstance(parts, list)
-    for user in users:
-        if user.opcode == "get-tuple-element":
-            read_from(parts[user.attrs["index"]], user)
-    whole_of = [u for u in users if u.opcode != "get-tuple-element"]
-    if whole_of or is_root:
-        again = packed(entry, parts, p.shape, p)
-        p.replace_uses_with(again, only=whole_of)
-        if is_root:
-            entry.root = again
-
-
 def _is_put_together(i: Instruction) -> bool:
     """Whether a tuple is made of arrays, its parts in turn, each for it alone."""
     parts = [o for o in i.operands if o.shape.is_tuple]
     return i.opcode == "tuple" and all(sum(o.users.values()) == 1 and _is_put_together(o) for o in parts)
+
+
+def _split(whole: Instruction) -> bool:
+    """Let those who take a tuple, or one within it, as it is take another one, made of its arrays."""
+    changed = any([_split(u) for u in whole.users if u.opcode == "get-tuple-element" and u.shape.is_tuple])
+    others, was_root = [u for u in whole.users if u.opcode != "get-tuple-element"], whole.is_root
+    if not others and not was_root:
+        return changed
+    c = home(whole)
+    again = packed(c, arranged(whole.shape, lambda index: _part_again(whole, index)), whole.shape, whole)
+    whole.replace_uses_with(again, only=others)
+    if was_root:
+        c.root = again
+    return True
 
 
 def _part_again(p: Instruction, index: ShapeIndex) -> Instruction:
@@ -217,29 +217,19 @@ def _chances(places: Places, orders: dict[Value, Order]) -> Iterator[Edge]:
         for i in c.instructions:
             if i.opcode in MOVERS:
                 yield from (e for e in places.above(i) if e.cost(orders))
-    yield from (e for e in (*_at_edge(places), *_of_calls(places)) if e.cost(orders))
+    yield from (e for e in _stated(places) if e.cost(orders))
 
 
-def _of_calls(places: Places) -> Iterator[Edge]:
-    """The edges of library calls that say which layouts they want."""
-    for c in places.computations:
-        for i in c.instructions:
-            if i.opcode == "custom-call" and not is_known(i):
-                yield from places.above(i)
-
-
-def _at_edge(places: Places) -> Iterator[Edge]:
-    """The edges of what callers give and get in other than row-major order."""
-    entry = places.module.entry
+def _stated(places: Places) -> Iterator[Edge]:
+    """The edges of what callers and libraries want or give in an order that they state."""
     if places.handed_out is not None:
         yield places.handed_out
-    ends = [(p, s) for p, s in zip(entry.parameters, places.parameters, strict=True) if not is_default(s)]
-    if not is_default(places.result) and entry.root.shape.is_tuple:
-        ends.append((entry.root, places.result))
-    for i, shape in ends:
-        for index, leaf in shape.leaves():
-            if leaf.is_array and leaf.rank > 1:
-                yield from places.around(places.of(i, index))
+    for v in places.stated:
+        yield from places.around(v)
+    for c in places.computations:
+        for i in c.instructions:
+            if i.opcode == "custom-call" and not takes_any_order(i):
+                yield from places.above(i)
 
 
 # -- the program -------------------------------------------------------------------------------------------------------
@@ -262,8 +252,8 @@ def _lay_out(places: Places, orders: dict[Value, Order]) -> None:
 
 def _not_rows(places: Places, orders: dict[Value, Order]) -> dict[Value, Order]:
     """All values that are not row-major, with their orders."""
-    found = {v: v.order for v in places.known() if v.order != tuple(range(len(v.order)))}
-    return {v: o for v, o in {**found, **orders}.items() if o != tuple(range(len(o)))}
+    stated = {v: v.order for v in places.stated}
+    return {v: o for v, o in {**stated, **orders}.items() if o != tuple(range(len(o)))}
 
 
 def _with_orders(shape: Shape, orders: dict[ShapeIndex, Order], at: ShapeIndex = ()) -> Shape:
@@ -276,7 +266,7 @@ def _with_orders(shape: Shape, orders: dict[ShapeIndex, Order], at: ShapeIndex =
 def _copy_between(places: Places, orders: dict[Value, Order], ctx: PassContext) -> bool:
     """Copies where an operand does not lie as its op needs it; whether there are any."""
     made: dict[tuple[Instruction, Order], Instruction] = {}
-    edges = [*(e for v in _not_rows(places, orders) for e in places.around(v)), *_at_edge(places), *_of_calls(places)]
+    edges = [*(e for v in _not_rows(places, orders) for e in places.around(v)), *_stated(places)]
     for edge in dict.fromkeys(edges):
         wanted = _wanted(edge, orders)
         x = edge.user.operands[edge.n] if edge.user is not None else places.module.entry.root
@@ -300,7 +290,7 @@ def _wanted(edge: Edge, orders: dict[Value, Order]) -> Order | None:
     """The order an operand must be brought into; None where it may stay as it is."""
     is_mover = edge.user is not None and edge.user.opcode in MOVERS
     # where one order is not told from another by bytes, it is by name: both sides have the same
-    by_name = type(edge.relation) in (Relation, Fixed)
+    by_name = type(edge.relation) in (Relation, Fixed, Stated)
     if is_mover or not (by_name or edge.cost(orders)):
         return None
     return edge.relation.up(orders.get(edge.result, edge.result.order) if edge.result is not None else ())

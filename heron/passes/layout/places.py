@@ -16,9 +16,9 @@ from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
 from heron.hlo.shape import Shape, ShapeIndex
-from heron.passes.layout.orders import Order, in_order, order
+from heron.passes.layout.orders import Order, in_order, is_default, order
 from heron.passes.layout.preferences import Preferences
-from heron.passes.layout.relations import Factor, Fixed, Relation, is_known, relation_of
+from heron.passes.layout.relations import Factor, Fixed, Relation, relation_of, takes_any_order
 
 Place = tuple[Instruction, ShapeIndex]
 
@@ -81,9 +81,18 @@ class Places:
             found = self._values[place] = self._value(place)
         return found
 
-    def known(self) -> list[Value]:
-        """The values that were asked for."""
-        return list(self._values.values())
+    @cached_property
+    def stated(self) -> list[Value]:
+        """The values that are fixed in another than row-major order: by callers, or by libraries."""
+        entry = self.module.entry
+        ends = list(zip(entry.parameters, self.parameters, strict=True))
+        if entry.root.shape.is_tuple:
+            ends.append((entry.root, self.result))
+        calls = (i for c in self.computations for i in c.instructions if i.opcode == "custom-call")
+        ends += [(i, i.shape) for i in calls if not takes_any_order(i)]
+        places = ((i, index, leaf) for i, s in ends if not is_default(s) for index, leaf in s.leaves())
+        arrays = (self.of(i, index) for i, index, leaf in places if leaf.is_array and leaf.rank > 1)
+        return [v for v in dict.fromkeys(arrays) if v.order != tuple(range(len(v.order)))]
 
     def _value(self, place: Place) -> Value:
         shape, members = place[0].shape.at(place[1]), self._members.get(place, [place])
@@ -107,7 +116,7 @@ class Places:
             )
         if is_entry and i.is_root and i.shape.is_tuple:
             return order(self.result.at(index)), "callers are given it so"
-        if i.opcode == "custom-call" and not is_known(i):
+        if i.opcode == "custom-call" and not takes_any_order(i):
             return order(i.shape.at(index)), "the library gives it so"
         if i.opcode in _FREE or i.op.is_elementwise or i.opcode in self.likes.one_order:
             return rows, ""

@@ -10,16 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from heron.hlo import custom_calls
-from heron.hlo.evaluation import libraries
 from heron.hlo.instruction import Instruction
-from heron.hlo.library import attention, conv, norm, radix_sort, scan
+from heron.hlo.library import gemm, triangular
 from heron.hlo.shape import Shape
 from heron.passes.layout.orders import Order, in_order, order, same_place
 from heron.passes.layout.preferences import Preferences
 from heron.passes.layout.reshape_decomposer import view_of
 
-#: calls of libraries that want their arrays in one order: convolutions have features innermost, others rows
-_ORDERED = frozenset((*conv.TARGETS, *attention.TARGETS, norm.TARGET, radix_sort.TARGET, scan.TARGET))
+#: cuBLAS's calls: which way round a matrix lies is among what they say
+_PRODUCTS = frozenset((*gemm.TARGETS, triangular.TARGET))
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,21 +177,19 @@ def _rows(x: Shape) -> Relation:
 
 
 def _library(i: Instruction, n: int, likes: Preferences) -> Relation | None:
-    """Routines known by what they compute read any order they are given, if no result lies there; others the stated."""
+    """Routines that take any order read the one they are given, if no result lies there; others the one they state."""
     x = i.operands[n].shape.bare
-    if is_known(i):
+    if takes_any_order(i):
         is_overwritten = any(operand == n for _, operand, _ in i.attrs.get("output_to_operand_aliasing", ()))
         return None if i.opcode in likes.any_order and not is_overwritten else _rows(x)
     constraints = i.attrs.get("operand_layout_constraints")
     return Stated(x, order(constraints[n])) if constraints else _rows(x)
 
 
-def is_known(i: Instruction) -> bool:
-    """Whether a custom call is to a routine whose arrays may lie in any order; cuDNN's want one, sorts their rows."""
+def takes_any_order(i: Instruction) -> bool:
+    """Whether a custom call computes the same from arrays in any order; others want and give what they state."""
     target = i.attrs["custom_call_target"]
-    if target in _ORDERED or custom_calls.routine(target) in custom_calls.BY_HANDLER:
-        return False
-    return libraries.find(target) is not None
+    return target in _PRODUCTS or custom_calls.routine(target) in custom_calls.IN_ANY_ORDER
 
 
 def _factor(i: Instruction, n: int, likes: Preferences) -> Relation:
