@@ -22,6 +22,8 @@ def partition() -> Pipeline:
             # programs printed by a compiler may hold fusions of tuples, and some that no kernel can do
             get("fusion-parameter-flattener"),
             get("fusion-legalizer"),
+            # what scans do at a step may hold anything that is expanded below
+            get("scan-expander"),
             # makes calls, so ahead of the inliner
             get("rng-expander"),
             get("rng-bit-generator-expander"),
