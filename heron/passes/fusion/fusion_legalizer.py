@@ -33,6 +33,7 @@ class FusionLegalizer(Pass):
     Programs printed by a compiler hold fusions. One kernel can do most of them; not those with a sort, a loop or a
     library's op inside, and a scatter only if nothing else comes out and what it updates comes in as it is: a kernel
     has no moment when all its threads are done with one array and have not begun the next. The parts are fused anew.
+    A dot or convolution could be done inside, one element after the other, but takes a hundredth of the time alone.
 
     So are those of a fusion of kind kCustom, which names who is to compute it: kernels of another compiler, a library.
     With ``blocks`` one stays whose config states tiles that a block kernel of the machine can have; its config is then
@@ -81,6 +82,8 @@ class FusionLegalizer(Pass):
 
     def _legalize(self, i: Instruction, outside: bool, ctx: PassContext) -> bool:
         why, restated = why_no_kernel(i.calls), False
+        if not why and i.kind != "kCustom":
+            why = _better_alone(i.calls)
         if not why and i.kind == "kCustom" and outside:
             why, restated = self._why_no_blocks(i, ctx)
         if why:
@@ -101,6 +104,12 @@ class FusionLegalizer(Pass):
         if old != new:
             ctx.decide(True, f"tiles of {config}", subject=fusion.name)
         return "", old != new
+
+
+def _better_alone(body: Computation) -> str:
+    """The reason why parts of a fusion's body are done much faster by themselves; empty when they are not."""
+    found = next((i for i in body.instructions if i.opcode in ("dot", "convolution")), None)
+    return f"'{found.name}' ({found.opcode}) is computed by a library or a kernel of its own" if found else ""
 
 
 def _has_dot(c: Computation) -> bool:

@@ -8,7 +8,9 @@ import pytest
 import heron
 from heron.hlo.evaluator import evaluate
 from heron.hlo.text import parse
+from heron.passes.context import PassContext
 from heron.passes.fusion.fusion_legalizer import why_no_kernel
+from heron.passes.registry import get
 
 _ROWS = "update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1"
 _SCATTER = f"s = f32[8,4] scatter(%s, n, u), {_ROWS}, to_apply=add"
@@ -63,3 +65,31 @@ def test_given_fusions_compile(name: str, target: str) -> None:
     got = heron.compile(parse(text), target)(*inputs)
     for g, w in zip(got if isinstance(got, (list, tuple)) else [got], want, strict=True):
         np.testing.assert_allclose(np.asarray(g), w, rtol=1e-5)
+
+
+PRODUCTS = {
+    "dot": ("f32[256,256]", "dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}"),
+    "convolution": ("f32[256,256]", "convolution(a, b), dim_labels=bf_io->bf"),
+}
+
+
+@pytest.mark.parametrize("kind", ["kLoop", "kInput", "kOutput"])
+@pytest.mark.parametrize("name", PRODUCTS)
+@pytest.mark.parametrize("nested", [False, True])
+def test_products_are_taken_out(name: str, kind: str, nested: bool) -> None:
+    """A library does them, also those of a fusion inside another."""
+    shape, op = PRODUCTS[name]
+    parameters = f"x = {shape} parameter(0)\ny = {shape} parameter(1)"
+    inside = f"{parameters}\na = {shape} negate(x)\nb = {shape} abs(y)\nd = {shape} {op}\nROOT r = {shape} add(d, x)"
+    around = f"{parameters}\nf = {shape} fusion(x, y), kind={kind}, calls=inside\nROOT r = {shape} tanh(f)"
+    module = parse(f"""HloModule m
+inside {{\n{inside}\n}}
+around {{\n{around}\n}}
+ENTRY e {{\n{parameters}\nROOT f = {shape} fusion(x, y), kind={kind}, calls={"around" if nested else "inside"}\n}}
+""")
+    random = np.random.default_rng(0)
+    inputs = [random.standard_normal((256, 256)).astype(np.float32) for _ in range(2)]
+    want = evaluate(module, *inputs)[0]
+    assert get("fusion-legalizer").run(alone := module.clone(), PassContext())
+    assert [i.opcode for i in alone.entry.instructions].count(name) == 1
+    np.testing.assert_allclose(heron.compile(module, "cpu")(*inputs), want, rtol=1e-4, atol=1e-4)
