@@ -85,9 +85,9 @@ def used_in_step(parameter: Instruction) -> set[Instruction] | None:
     while work:
         i = work.pop()
         for user in i.users:
-            if user in seen or user.opcode == "tuple":
+            if user in seen or user.opcode == "tuple" and user.is_root:
                 continue
-            if user.shape.num_elements != size:
+            if not user.shape.is_array or user.shape.num_elements != size:
                 return None
             if not (user.op.is_elementwise or user.opcode in _STEP):
                 return None

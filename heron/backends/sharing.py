@@ -114,14 +114,16 @@ def _only_feeds_reduces(parameter: Instruction) -> bool:
     while work:
         i = work.pop()
         for user in i.users:
-            if user.opcode == "tuple":
+            if user.opcode == "tuple" and user.is_root:
                 continue
             if user.opcode == "reduce":
                 if i in user.operands[len(user.operands) // 2 :]:
                     return False
                 reduces = True
                 continue
-            if user.shape.num_elements != elements or not (user.op.is_elementwise or user.opcode in _STEP):
+            if not user.shape.is_array or user.shape.num_elements != elements:
+                return False
+            if not (user.op.is_elementwise or user.opcode in _STEP):
                 return False
             if user not in seen:
                 seen.add(user)

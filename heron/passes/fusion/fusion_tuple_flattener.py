@@ -1,8 +1,8 @@
-"""fusion-parameter-flattener: fusions take arrays, not tuples of them."""
+"""fusion-tuple-flattener: fusions take and give arrays, not tuples of tuples."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from heron.hlo.computation import Computation
@@ -15,11 +15,15 @@ from heron.passes.context import PassContext
 from heron.passes.registry import register
 from heron.passes.tuples import arranged, packed, part_of
 
+#: extras that say something of each array of a value
+_OF_LEAVES = frozenset({"sharding", "origin"})
+
 
 @register
 @dataclass(frozen=True)
-class FusionParameterFlattener(Pass):
-    """Gives each array in a tuple that a fusion takes a parameter of its own; inside, the tuple is put together again.
+class FusionTupleFlattener(Pass):
+    """Gives each array in a tuple that a fusion takes a parameter of its own, and each in a tuple of tuples that it
+    gives a place in one tuple; on the other side, they are put together again.
 
     Kernels have pointers to arrays. What other compilers print may hand a fusion the state of a loop as a whole.
 
@@ -42,25 +46,29 @@ class FusionParameterFlattener(Pass):
     ROOT f = f32[4] fusion(x, y), kind=kLoop, calls=body
     """
 
-    name = "fusion-parameter-flattener"
+    name = "fusion-tuple-flattener"
     constraints = (
-        Constraint("fusion-parameter-flattener", "fusion-legalizer", "tiles are of arrays"),
-        Constraint("fusion-parameter-flattener", "layout-assignment", "layouts are of arrays that kernels take"),
+        Constraint("fusion-tuple-flattener", "fusion-legalizer", "tiles are of arrays"),
+        Constraint("fusion-tuple-flattener", "layout-assignment", "layouts are of arrays that kernels take"),
     )
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         found = [
             i
-            for c in module.post_order()[::-1]  # callers first: a fusion inside gets the parts of what its caller takes
+            for c in module.post_order()  # callees first: what holds a fusion is copied with it
             for i in c.instructions
-            if i.opcode == "fusion" and any(o.shape.is_tuple for o in i.operands)
+            if i.opcode == "fusion" and (any(o.shape.is_tuple for o in i.operands) or _is_nested(i.shape))
         ]
         for i in found:
-            if ctx.may_fire("flatten", "fusion_parameter_flattener.py", i):
+            if ctx.may_fire("flatten", "fusion_tuple_flattener.py", i):
                 _flatten(i)
         if found:
             module.remove_unused_computations()
         return bool(found)
+
+
+def _is_nested(shape: Shape) -> bool:
+    return any(s.is_tuple for s in shape.tuple_shapes or ())
 
 
 def _flatten(fusion: Instruction) -> None:
@@ -74,18 +82,29 @@ def _flatten(fusion: Instruction) -> None:
     number = dict(zip(places, parameters, strict=True))
     copies = copy_body(body, old, [_again(body, p, n, number) for n, p in enumerate(old.parameters)])
     body.root = copies[old.root]
+    shape = fusion.shape
+    if _is_nested(shape):
+        results = [part_of(body.root, index) for index in _arrays(shape)]
+        body.root = body.add("tuple", results, None, like=body.root)
+        shape = body.root.shape
     _read_through(body)
     attrs = {**fusion.attrs, "calls": body}
     if aliases := attrs.get("output_to_operand_aliasing"):
-        attrs["output_to_operand_aliasing"] = _renumbered(aliases, places)
-    made = home.add("fusion", operands, fusion.shape, like=fusion, **attrs)
-    made.extras = dict(fusion.extras)
+        flat = list(_arrays(fusion.shape)) if shape is not fusion.shape else None
+        attrs["output_to_operand_aliasing"] = _renumbered(aliases, flat, places)
+    made = home.add("fusion", operands, shape, like=fusion, **attrs)
+    made.extras = {k: v for k, v in fusion.extras.items() if shape is fusion.shape or k not in _OF_LEAVES}
     for before in fusion.control_predecessors:
         made.add_control_predecessor(before)
     for after in fusion.control_successors:
         after.add_control_predecessor(made)
     fusion.drop_control_edges()
-    home.replace(fusion, made)
+    value = made
+    if shape is not fusion.shape:
+        number = {index: n for n, index in enumerate(_arrays(fusion.shape))}
+        parts = arranged(fusion.shape, lambda index: part_of(made, (number[index],)))
+        value = packed(home, parts, fusion.shape, fusion)
+    home.replace(fusion, value)
 
 
 def _arrays(shape: Shape) -> Iterator[ShapeIndex]:
@@ -107,12 +126,19 @@ def _read_through(body: Computation) -> None:
             body.remove_dead_from(i)
 
 
-def _renumbered(aliases: object, places: list[tuple[int, ShapeIndex]]) -> tuple[object, ...]:
-    """Pairs of outputs and operands in one buffer, by the new operands; those of whole tuples are only allowed, so they
-    go."""
+def _renumbered(
+    aliases: Iterable[tuple[ShapeIndex, int, ShapeIndex]],
+    outputs: list[ShapeIndex] | None,
+    places: list[tuple[int, ShapeIndex]],
+) -> tuple[tuple[ShapeIndex, int, ShapeIndex], ...]:
+    """Pairs of outputs and operands in one buffer, by their new numbers (``outputs``: None where they keep them). Those
+    of whole tuples are only allowed, so they go."""
     number = {place: k for k, place in enumerate(places)}
-    return tuple(
-        (output, number[n, tuple(index)], ())
-        for output, n, index in aliases  # type: ignore[attr-defined]
-        if (n, tuple(index)) in number
-    )
+    gives = {index: (n,) for n, index in enumerate(outputs)} if outputs is not None else None
+    found: list[tuple[ShapeIndex, int, ShapeIndex]] = []
+    for output, n, index in aliases:
+        taken = number.get((n, tuple(index)))
+        given = tuple(output) if gives is None else gives.get(tuple(output))
+        if taken is not None and given is not None:
+            found.append((given, taken, ()))
+    return tuple(found)
