@@ -19,13 +19,15 @@ def partition() -> Pipeline:
             # ahead of all passes that know no layouts: what a bitcast gives must not depend on them
             get("bitcast-decomposer"),
             # programs printed by a compiler may hold fusions of tuples, and some that no kernel can do
-            get("fusion-parameter-flattener"),
+            get("fusion-tuple-flattener"),
             get("fusion-legalizer", blocks=True),
             # what scans do at a step may hold anything that is expanded below
             get("scan-expander"),
             # makes calls, so ahead of the inliner
             get("rng-expander"),
             get("rng-bit-generator-expander"),
+            # one device has nothing to do meanwhile, and pairs are made again for those that have
+            get("async-to-sync"),
             # everything below sees one computation a loop body or branch
             get("call-inliner"),
             get("conditional-canonicalizer"),

@@ -14,6 +14,7 @@ from heron.hlo.computation import Computation
 from heron.hlo.ffi_attributes import read_attributes
 from heron.hlo.instruction import Instruction
 from heron.hlo.library import radix_sort, scan
+from heron.hlo.library.markers import BORDERS
 from heron.hlo.module import Module
 from heron.hlo.shape import Shape
 from heron.runtime.library import ffi
@@ -59,6 +60,15 @@ def custom_call(lowering: Lowering, i: Instruction) -> list[Thunk]:
         return sort(lowering, i)
     if target == scan.TARGET:
         return single_scan(lowering, i)
+    if target in BORDERS:
+        shapes = f"{', '.join(str(o.shape.bare) for o in i.operands)} to {i.shape.bare}"
+        raise HeronError(
+            "GEN011",
+            f"'{target}' parts values among several devices, and heron has no partitioner",
+            where=str(i),
+            why=f"it goes from {shapes}; on one device both are the whole value",
+            hint="`heron eval --devices N` runs such a program, or compile what XLA's partitioner made of it",
+        )
     if linalg.knows(target):
         return linalg.custom_call(lowering, i)
     if (address := ffi.find(target)) is not None:

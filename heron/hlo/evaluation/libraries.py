@@ -193,7 +193,14 @@ def check_sizes(i: Instruction, failed: np.ndarray, left: np.ndarray, right: np.
     return ()
 
 
-@target("LayoutConstraint", *MARKERS)
-def marker(i: Instruction, x: Any) -> Any:
-    """An annotation: where or how to keep the operand; the value is the operand itself."""
-    return x
+@target(*MARKERS)
+def marker(i: Instruction, *operands: Any) -> Any:
+    """An annotation: where or how to keep operands; the value is the operand itself, or nothing."""
+    if not any(True for _ in i.shape.leaves()):
+        return ()
+    return operands[0] if len(operands) == 1 and not _wraps(i) else operands
+
+
+def _wraps(i: Instruction) -> bool:
+    """Whether the value is a tuple of the operand."""
+    return i.shape.is_tuple and not i.operands[0].shape.is_tuple

@@ -50,7 +50,7 @@ class TrivialCollectiveRemover(Pass):
         begun = {i.calls for c in computations for i in c.instructions if i.opcode == "async-start"}
         changed = False
         for i in found:
-            if i.parent in begun or i.control_predecessors or i.control_successors:
+            if i.parent in begun:
                 continue
             value = _alone(i, module)
             if value is None:
@@ -58,6 +58,7 @@ class TrivialCollectiveRemover(Pass):
             ctx.decide(True, "no other device takes part", subject=i.name)
             home = i.parent
             assert home is not None
+            i.drop_control_edges()
             home.replace(i, value)
             if i.parent is home:  # it counts as an effect, but there is nobody to see it
                 home.remove(i)
@@ -73,9 +74,12 @@ def _alone(i: Instruction, module: Module) -> Instruction | None:
     if i.opcode in _NUMBERS:
         return splat(home, i.shape, 0) if is_alone else None
     if i.opcode == "collective-permute":
-        if not is_alone or len(i.operands) != 1:
+        if not is_alone or i.attrs.get("slice_sizes") is not None:
             return None
-        return i.operands[0] if i.attrs.get("source_target_pairs") else splat(home, i.shape, 0)
+        values = i.operands if i.attrs.get("source_target_pairs") else [splat(home, o.shape, 0) for o in i.operands]
+        return home.add("tuple", values, i.shape, like=i) if i.shape.is_tuple else values[0]
     if i.opcode not in _HANDING_BACK or group_size(i, module) != 1:
+        return None
+    if i.opcode == "collective-broadcast" and not is_alone:  # who is in no group gets zeros
         return None
     return home.add("tuple", i.operands, i.shape, like=i) if i.shape.is_tuple else i.operands[0]

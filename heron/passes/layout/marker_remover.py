@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heron.hlo.library.markers import MARKERS
+from heron.hlo.instruction import Instruction
+from heron.hlo.library.markers import BORDERS, MARKERS, is_identity
 from heron.hlo.module import Module
 from heron.passes.base import Pass
 from heron.passes.context import PassContext
@@ -28,17 +29,27 @@ class MarkerRemover(Pass):
     name = "marker-remover"
 
     def run(self, module: Module, ctx: PassContext) -> bool:
-        found = [i for i in module.instructions() if i.opcode == "custom-call" and i.custom_call_target in MARKERS]
-        changed = False
+        found = [i for i in module.instructions() if i.opcode == "custom-call" and is_identity(i)]
+        if module.num_partitions > 1:
+            found = [i for i in found if i.custom_call_target not in BORDERS]
         for i in found:
             home = i.parent
-            if home is None or i.operands[0].shape.bare is not i.shape.bare:
-                continue
-            value = i.operands[0]
+            assert home is not None
+            value = _value(i)
+            i.drop_control_edges()
             home.replace(i, value)
             if i.parent is home:
                 home.remove(i)
-            why = f"{i.custom_call_target} changes no value: {MARKERS[i.custom_call_target]}"
+            why = f"{i.custom_call_target} changes no value: {MARKERS.get(i.custom_call_target, 'a part is the whole')}"
             ctx.decide(True, why, subject=i.name, object=value.name)
-            changed = True
-        return changed
+        return bool(found)
+
+
+def _value(i: Instruction) -> Instruction:
+    """What a call gives: its operand, in the order in memory that it says, or several; nothing."""
+    home = i.parent
+    assert home is not None
+    if i.shape.is_tuple and not (len(i.operands) == 1 and i.operands[0].shape.bare is i.shape.bare):
+        return home.add("tuple", i.operands if i.shape.tuple_shapes else [], i.shape, like=i)
+    (x,) = i.operands
+    return x if x.shape is i.shape or x.shape.is_tuple else home.add("copy", [x], i.shape, like=i)
