@@ -84,6 +84,8 @@ def single_op(start: Instruction) -> Instruction | None:
         return None
     if any(c.root.opcode + suffix in REGISTRY for suffix in ("-start", "-done")):  # an op of that name would be read
         return None
+    if len(start.shape.tuple_shapes or ()) < 2:  # the op has no shape of its own to read
+        return None
     if start.attrs.get(ALIASING) and ALIASING in c.root.op.attributes:  # whose it is could not be told
         return None
     return c.root if all(start.extras.get(n, value) == value for n, value in c.root.extras.items()) else None
