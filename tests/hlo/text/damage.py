@@ -15,7 +15,7 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -107,7 +107,7 @@ def _one(pattern: re.Pattern[str], text: str, rnd: random.Random, new: str) -> s
     return text[: match.start()] + new + text[match.end() :]
 
 
-def _all_of_one(pattern: re.Pattern[str], text: str, rnd: random.Random, choices: list[str]) -> str:
+def _all_of_one(pattern: re.Pattern[str], text: str, rnd: random.Random, choices: Sequence[str]) -> str:
     """The same change wherever one thing stands, which often leaves a valid program."""
     found = sorted(set(pattern.findall(text)))
     if not found:
