@@ -8,7 +8,8 @@ import pytest
 
 from heron import HeronError
 from heron.pjrt.conformance import runner
-from heron.pjrt.conformance.runner import FileReport, Outcome
+from heron.pjrt.conformance.record import Outcome, Record, Task
+from heron.pjrt.conformance.runner import FileReport, Settings
 from tests.support import heron
 
 SAMPLE = """
@@ -43,10 +44,16 @@ def test_is_skipped():
 """
 
 
+def compared(folder: Path, settings: Settings, results: Path | None = None) -> FileReport:
+    [report] = runner.compare(runner.files_of(folder), settings, 1, lambda _: None, results)
+    return report
+
+
 def test_a_file_on_both_platforms(tmp_path: Path) -> None:
     file = tmp_path / "sample_test.py"
     file.write_text(SAMPLE)
-    [report] = runner.compare(runner.files_of(tmp_path), "", 1, 3600, lambda _: None)
+    results = tmp_path / "results"
+    report = compared(tmp_path, Settings(), results)
     assert {o: report.count(o) for o in ("passed", "failed", "skipped", "crashed")} == {
         "passed": 1,
         "failed": 3,
@@ -54,15 +61,58 @@ def test_a_file_on_both_platforms(tmp_path: Path) -> None:
         "crashed": 1,
     }
     assert len(report.wanted) == 4 and len(report.missed) == 3
+    assert report.heron.seconds > report.heron.outcomes["test_passes"].seconds > 0
     (error, tests), (crash, _) = runner.clusters([report])
     assert len(tests) == 2 and "value # at #" in error and "process ended" in crash
+    # what is known is not run again, unless it is asked for
+    file.write_text(SAMPLE.replace("assert not HERON", "assert HERON or True"))
+    assert len(compared(tmp_path, Settings(), results).missed) == 3
+    assert list(compared(tmp_path, Settings(retry=True), results).missed) == ["test_crashes"]
+
+
+HANGS = """
+import os, threading
+import jax
+
+def test_before():
+    jax.numpy.ones(3).sum()
+
+def test_hangs():
+    if "heron" in os.environ["JAX_PLATFORMS"]:
+        lock = threading.Lock()
+        lock.acquire()
+        lock.acquire(timeout=300)
+
+def test_after():
+    print("so far")
+
+def test_prints(capsys):
+    from jax._src import test_util
+    with test_util.capture_stdout() as output:
+        print("seen")
+    assert output() == "seen\\n"
+"""
+
+
+def test_no_test_hangs(tmp_path: Path) -> None:
+    (tmp_path / "sample_test.py").write_text(HANGS)
+    report = compared(tmp_path, Settings(seconds=20))
+    assert list(report.missed) == ["test_hangs"], report
+    assert "took too long" in report.missed["test_hangs"].error and "in test_hangs" in report.missed["test_hangs"].error
+
+
+def test_samples_are_the_same_each_time() -> None:
+    names = {f"Test::test_{n}" for n in range(500)}
+    fifth = {n for n in names if Task("", every=5).takes(n)}
+    assert 60 < len(fifth) < 140
+    assert {n for n in names if Task("", every=10).takes(n)} < fifth
 
 
 def test_what_is_missed_is_what_the_cpu_passes() -> None:
     report = FileReport(Path("x"))
-    report.cpu = {"a": Outcome("passed"), "b": Outcome("failed"), "c": Outcome("passed")}
-    report.heron = {"a": Outcome("skipped"), "b": Outcome("failed")}
-    assert report.missed == ["c"]
+    report.cpu = Record({"a": Outcome("passed"), "b": Outcome("failed"), "c": Outcome("passed")}, ["a", "b", "c"])
+    report.heron = Record({"a": Outcome("skipped"), "b": Outcome("failed")}, ["a", "b"])
+    assert {t: o.outcome for t, o in report.missed.items()} == {"a": "skipped", "c": "absent"}
 
 
 def test_a_folder_without_tests(tmp_path: Path) -> None:
@@ -74,7 +124,7 @@ def test_a_folder_without_tests(tmp_path: Path) -> None:
 
 
 def test_no_test_of_that_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "run_file", lambda *_: {})
+    monkeypatch.setattr(runner, "run_file", lambda *_: Record())
     result = heron("jax-tests", tmp_path / "some_test.py", "-k", "other")
     assert result.code == 2  # there is no such file
     (tmp_path / "some_test.py").write_text("")
@@ -87,8 +137,8 @@ def test_what_is_missed_is_told_by_the_exit_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_heron: str, code: int
 ) -> None:
     (tmp_path / "some_test.py").write_text("")
-    outcomes = {"heron,cpu": {"a": Outcome(on_heron)}, "cpu": {"a": Outcome("passed")}}
-    monkeypatch.setattr(runner, "run_file", lambda file, platforms, *_: outcomes[platforms])
+    outcomes = {True: {"a": Outcome(on_heron)}, False: {"a": Outcome("passed")}}
+    monkeypatch.setattr(runner, "run_file", lambda file, settings, heron, _: Record(outcomes[heron], ["a"]))
     assert heron("jax-tests", tmp_path).code == code
 
 
@@ -98,11 +148,15 @@ import os
 import jax
 from jax._src import test_util as jtu
 
+jtu.request_cpu_devices(8)
+HERON = "heron" in os.environ["JAX_PLATFORMS"] or bool(os.environ.get("HERON_AS"))
+
 
 class SampleTest(jtu.JaxTestCase):
     @jtu.run_on_devices("cpu")
     def test_for_the_cpu(self):
-        [device] = jax.devices(jtu.device_under_test())
+        device, _ = jax.devices(jtu.device_under_test())
+        assert ("heron" in device.client.platform_version) == HERON
         assert device.platform == os.environ["JAX_PLATFORMS"].split(",")[0]
 
     @jtu.skip_on_devices("cpu")
@@ -111,10 +165,11 @@ class SampleTest(jtu.JaxTestCase):
 """
 
 
-def test_what_is_meant_for_the_cpu_is_asked_of_heron(tmp_path: Path) -> None:
+@pytest.mark.parametrize("as_cpu", [False, True])
+def test_what_is_meant_for_the_cpu_is_asked_of_heron(tmp_path: Path, as_cpu: bool) -> None:
     pytest.importorskip("absl.testing")
     file = tmp_path / "of_jax_test.py"
     file.write_text(OF_JAX)
-    [report] = runner.compare(runner.files_of(tmp_path), "", 1, 600, lambda _: None)
-    outcomes = [sorted(o.outcome for o in found.values()) for found in (report.heron, report.cpu)]
+    report = compared(tmp_path, Settings(as_cpu=as_cpu, devices=2))
+    outcomes = [sorted(o.outcome for o in r.outcomes.values()) for r in (report.heron, report.cpu)]
     assert outcomes == [["passed", "skipped"]] * 2, report

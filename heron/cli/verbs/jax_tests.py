@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,61 +14,128 @@ if TYPE_CHECKING:
     from heron.pjrt.conformance.runner import FileReport
 
 _SHOWN = 20
+#: lines of an error in the list of all
+_LINES = 12
 
 
 @click.command(
     short_help="Run JAX's own tests on heron.",
     epilog=examples(
-        "heron jax-tests ~/jax/tests",
         "heron jax-tests ~/jax/tests/lax_test.py -k sort",
-        "JAX_NUM_GENERATED_CASES=5 heron jax-tests ~/jax/tests --jobs 4",
+        "heron jax-tests ~/jax/tests --every 10 --as-cpu --jobs 4",
+        "heron jax-tests ~/jax/tests --results results --list-missed",
     ),
 )
 @click.argument("path", type=click.Path(path_type=Path, exists=True))
 @click.option("-k", "select", default="", metavar="EXPRESSION", help="Only tests whose names fit, as for pytest.")
+@click.option(
+    "--every",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="A sample: one test of N, the same ones each time.",
+)
+@click.option("--as-cpu", is_flag=True, help="Heron goes by the name cpu (HERON_AS=cpu).")
+@click.option("--x64", is_flag=True, help="With 64-bit types.")
+@click.option(
+    "--devices", type=click.IntRange(min=1), metavar="N", help="So many devices on both, whatever a file asks for."
+)
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Files at a time.")
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
-    default=3600.0,
+    default=600.0,
     show_default=True,
     metavar="SECONDS",
-    help="For a file on one platform.",
+    help="For one test; its process ends.",
 )
+@click.option(
+    "--results",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="Keep outcomes there, and run only what is not there yet.",
+)
+@click.option("--retry", is_flag=True, help="Run again what heron missed, by --results.")
+@click.option("--list-missed", is_flag=True, help="Every test heron misses, with its error.")
 @json_option
-def command(path: Path, select: str, jobs: int, timeout: float, as_json: bool) -> int:
+def command(
+    path: Path,
+    select: str,
+    every: int,
+    as_cpu: bool,
+    x64: bool,
+    devices: int | None,
+    jobs: int,
+    timeout: float,
+    results: Path | None,
+    retry: bool,
+    list_missed: bool,
+    as_json: bool,
+) -> int:
     """Run the tests in PATH, a file or folder of a JAX checkout whose version fits the installed JAX.
 
-    Each file runs on heron and on JAX's CPU, in processes of their own. The table counts tests; `of CPU's` is the part
-    of what the CPU passes that heron does not fail. Failures follow by the first line of their error.
+    Each file runs on heron and on JAX's CPU, in processes of their own. The table counts tests: heron misses those that
+    the CPU passes and heron does not, be it that it skips them. The last columns are CPU seconds of the processes.
+    Failures follow by the first line of their error.
     """
     from heron.pjrt.conformance import runner
 
     def told(report: FileReport) -> None:
         click.echo(f"{report.file.name}: {len(report.missed)} of {len(report.wanted)} missed", err=True)
 
-    reports = runner.compare(runner.files_of(path.resolve()), select, jobs, timeout, told)
+    settings = runner.Settings(select, every, timeout, devices or 0, as_cpu, x64, retry)
+    reports = runner.compare(runner.files_of(path.resolve()), settings, jobs, told, results)
     groups = runner.clusters(reports)
     if as_json:
-        files = {str(r.file): {"wanted": len(r.wanted), "missed": r.missed} for r in reports}
-        print_json({"files": files, "clusters": [{"error": e, "tests": t} for e, t in groups]})
+        print_json(
+            {
+                "files": {str(r.file): _as_json(r) for r in reports},
+                "clusters": [{"error": e, "tests": t} for e, t in groups],
+            }
+        )
     else:
         _show(reports, groups)
+    if list_missed and not as_json:
+        _list(reports)
     return DIFFERENT if groups else OK
+
+
+def _as_json(r: FileReport) -> dict[str, Any]:
+    missed = {t: f"{o.outcome}: {o.error}" for t, o in r.missed.items()}
+    return {"wanted": len(r.wanted), "missed": missed, "seconds": [r.heron.seconds, r.cpu.seconds]}
+
+
+_OUTCOMES = ("passed", "failed", "skipped", "crashed")
+_COLUMNS = (*(f"{o}>" for o in _OUTCOMES), "CPU passes>", "missed>", "of CPU's>", "s>", "CPU s>", "ratio>")
 
 
 def _show(reports: list[FileReport], groups: list[tuple[str, list[str]]]) -> None:
     from heron.trace.summary import table
 
-    rows = table("file", "passed>", "failed>", "skipped>", "crashed>", "CPU passes>", "missed>", "of CPU's>")
+    rows = table("file", *_COLUMNS)
     for r in reports:
-        counts = [str(r.count(o)) for o in ("passed", "failed", "skipped", "crashed")]
-        rows.add_row(r.file.name, *counts, str(len(r.wanted)), str(len(r.missed)), _part(len(r.missed), len(r.wanted)))
+        counts = [str(r.count(o)) for o in _OUTCOMES]
+        passes = [str(len(r.wanted)), str(len(r.missed)), _part(len(r.missed), len(r.wanted))]
+        rows.add_row(r.file.name, *counts, *passes, *_seconds(r.heron.seconds, r.cpu.seconds))
     print_table(rows)
     missed, wanted = (sum(len(getattr(r, n)) for r in reports) for n in ("missed", "wanted"))
+    seconds = _seconds(sum(r.heron.seconds for r in reports), sum(r.cpu.seconds for r in reports))
     click.echo(f"all: {_part(missed, wanted)} of {wanted} tests the CPU passes; {missed} missed")
+    click.echo(f"CPU seconds: {seconds[0]} on heron, {seconds[1]} on JAX's CPU, ratio {seconds[2]}")
     for error, tests in groups[:_SHOWN]:
         click.echo(f"\n{len(tests)} × {error}\n    {tests[0]}")
+
+
+def _list(reports: list[FileReport]) -> None:
+    for r in reports:
+        for test, outcome in r.missed.items():
+            click.echo(f"\n{r.file.name}::{test}: {outcome.outcome}")
+            click.echo("\n".join(f"    {line}" for line in outcome.error.splitlines()[:_LINES]))
+
+
+def _seconds(heron: float, cpu: float) -> list[str]:
+    return [f"{heron:.1f}", f"{cpu:.1f}", f"{heron / cpu:.2f}" if cpu else "–"]
 
 
 def _part(missed: int, wanted: int) -> str:

@@ -11,47 +11,78 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from heron.errors import HeronError
-from heron.pjrt.conformance.log import LOG
+from heron.pjrt.conformance.record import CRASHED, TASK, Outcome, Record, Task, write
 from heron.pjrt.device import PLATFORM
 
 #: how often a file is begun again behind a test that ended its process
-_RESTARTS = 5
+_RESTARTS = 20
+#: lines of the stacks of a process that took too long
+_FRAMES = 60
+_ABSENT = Outcome("absent", "absent: the file has no such test on heron")
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """How a test went: passed, failed, skipped or crashed."""
+class Settings:
+    """Which tests are run, and how.
 
-    outcome: str
-    error: str = ""
+    ``select``: pytest's ``-k``. ``every``: a sample, one test of so many. ``seconds``: for one test. ``devices``: how
+    many there are, 0 for as many as each file asks for on the CPU. ``as_cpu``: heron goes by the name "cpu". ``x64``:
+    JAX has 64-bit types. ``retry``: tests heron missed in an earlier run are run again.
+    """
+
+    select: str = ""
+    every: int = 1
+    seconds: float = 600.0
+    devices: int = 0
+    as_cpu: bool = False
+    x64: bool = False
+    retry: bool = False
+
+    def environment(self, heron: bool) -> dict[str, str]:
+        """Of a process for heron, or for JAX's CPU."""
+        found = {"JAX_PLATFORMS": f"{PLATFORM},cpu" if heron and not self.as_cpu else "cpu"}
+        found["HERON_AS"] = "cpu" if heron and self.as_cpu else ""
+        if self.devices:
+            found |= {"JAX_NUM_CPU_DEVICES": str(self.devices), "HERON_DEVICES": str(self.devices)}
+        if self.x64:
+            found["JAX_ENABLE_X64"] = "1"
+        return found
+
+    def name(self, file: Path, heron: bool) -> str:
+        """Of the record of a file: what is recorded holds for these settings alone."""
+        platform = ("heron_as_cpu" if self.as_cpu else "heron") if heron else "cpu"
+        more = ["x64"] * self.x64 + [f"{self.devices}_devices"] * bool(self.devices)
+        return ".".join([file.stem, platform, *more, "jsonl"])
 
 
 @dataclass(slots=True)
 class FileReport:
-    """The tests of a file on both platforms, by their names."""
+    """The tests of a file on both platforms."""
 
     file: Path
-    heron: dict[str, Outcome] = field(default_factory=dict)
-    cpu: dict[str, Outcome] = field(default_factory=dict)
+    heron: Record = field(default_factory=Record)
+    cpu: Record = field(default_factory=Record)
 
     def count(self, outcome: str) -> int:
         """How many tests went so on heron."""
-        return sum(o.outcome == outcome for o in self.heron.values())
+        return sum(self.heron.outcomes[t].outcome == outcome for t in self.heron.selected if t in self.heron.outcomes)
 
     @property
     def wanted(self) -> list[str]:
         """Tests JAX's CPU passes."""
-        return [t for t, o in self.cpu.items() if o.outcome == "passed"]
+        found = self.cpu.outcomes
+        return [t for t in self.cpu.selected if t in found and found[t].outcome == "passed"]
 
     @property
-    def missed(self) -> list[str]:
-        """Those of them that heron neither passes nor skips."""
-        bad = ("failed", "crashed")
-        return [t for t in self.wanted if self.heron.get(t, Outcome("crashed")).outcome in bad]
+    def missed(self) -> dict[str, Outcome]:
+        """Those of them that heron does not pass."""
+        outcomes = {t: self.heron.outcomes.get(t, _ABSENT) for t in self.wanted}
+        return {t: o for t, o in outcomes.items() if o.outcome != "passed"}
 
 
 def files_of(path: Path) -> list[Path]:
@@ -66,69 +97,87 @@ def _no_tests(where: str, why: str) -> HeronError:
     return HeronError("PJRT023", f"there are no tests {where}", why=why, hint="a checkout's folder `tests`")
 
 
-def run_file(file: Path, platforms: str, select: str, seconds: float) -> dict[str, Outcome]:
-    """The outcomes of a file's tests on the platforms `JAX_PLATFORMS` is set to."""
-    found: dict[str, Outcome] = {}
+def run_file(file: Path, settings: Settings, heron: bool, folder: Path) -> Record:
+    """A file's tests on heron or on JAX's CPU; those recorded in the folder are not run again."""
+    log = folder / settings.name(file, heron)
     for _ in range(_RESTARTS + 1):
-        crashed = _run_once(file, platforms, select, seconds, found)
-        if crashed is None:
+        _run_once(file, settings, heron, log)
+        record = Record.read(log)
+        if record.under_way is None:
             break
-        found[crashed] = Outcome("crashed", "the process ended, or took too long")
-    return found
+        seconds = settings.seconds
+        write(log, test=record.under_way, outcome=CRASHED, error=_why(log), seconds=seconds)
+        if record.under_way not in record.selected:  # the file itself
+            break
+    return Record.read(log)
 
 
-def _run_once(file: Path, platforms: str, select: str, seconds: float, found: dict[str, Outcome]) -> str | None:
-    """Add the outcomes of tests not in `found`; the test under way when the process ended early, else None."""
-    with tempfile.TemporaryDirectory() as folder:
-        log = Path(folder) / "log"
-        path = os.pathsep.join(p for p in sys.path if p)
-        env = {**os.environ, "JAX_PLATFORMS": platforms, LOG: str(log), "PYTHONPATH": path}
-        command = [sys.executable, "-m", "pytest", "-q", "--tb=short", "-p", "heron.pjrt.conformance.log"]
-        command += ["-p", "no:cacheprovider", "--continue-on-collection-errors", str(file)]
-        command += ["-k", select] if select else []
-        command += [f"--deselect={test}" for test in found]
-        try:
-            done = subprocess.run(command, cwd=file.parent, env=env, capture_output=True, timeout=seconds, check=False)
-            is_over = done.returncode in (0, 1, 2, 5)
-        except subprocess.TimeoutExpired:
-            is_over = False
-        under_way = None
-        for line in log.read_text().splitlines() if log.exists() else ():
-            entry = json.loads(line)
-            under_way = entry["test"] if entry["outcome"] == "started" else None
-            if under_way is None:
-                found[entry["test"]] = Outcome(entry["outcome"], entry.get("error", ""))
-        return None if is_over else under_way
+def _why(log: Path) -> str:
+    """What is known of a process that ended early: where it was when its time was over."""
+    stack = Path(f"{log}.stack")
+    lines = stack.read_text().splitlines() if stack.exists() else []
+    shown = [line for line in lines if not re.search(r"/(_pytest|pluggy)/|frozen runpy", line)]
+    return "\n".join(["took too long", *shown[:_FRAMES]]) if lines else "the process ended"
+
+
+def _run_once(file: Path, settings: Settings, heron: bool, log: Path) -> None:
+    task = Task(str(log), settings.every, settings.seconds, settings.devices)
+    path = os.pathsep.join(p for p in sys.path if p)
+    env = {**os.environ, **settings.environment(heron), TASK: json.dumps(asdict(task)), "PYTHONPATH": path}
+    command = [sys.executable, "-m", "pytest", str(file), "-q", "--tb=short", "-p", "heron.pjrt.conformance.log"]
+    command += ["-p", "no:cacheprovider", "--continue-on-collection-errors"]
+    command += ["-k", settings.select] if settings.select else []
+    subprocess.run(command, cwd=file.parent, env=env, capture_output=True, check=False)
 
 
 def compare(
-    files: Sequence[Path], select: str, jobs: int, seconds: float, told: Callable[[FileReport], None]
+    files: Sequence[Path],
+    settings: Settings,
+    jobs: int,
+    told: Callable[[FileReport], None],
+    results: Path | None = None,
 ) -> list[FileReport]:
     """Run all files on both platforms, `jobs` at a time; `told` hears of each as it is over.
 
-    Raises PJRT023 when no test was found, or `select` fits none.
+    ``results``: the folder of records, which an earlier run may have filled. Raises PJRT023 when no test was found, or
+    `settings.select` fits none.
     """
 
-    def one(file: Path) -> FileReport:
-        heron = run_file(file, f"{PLATFORM},cpu", select, seconds)
-        report = FileReport(file, heron, run_file(file, "cpu", select, seconds))
+    def one(file: Path, folder: Path) -> FileReport:
+        if settings.retry:
+            _forget_missed(file, settings, folder)
+        cpu = run_file(file, settings, False, folder)
+        report = FileReport(file, run_file(file, settings, True, folder), cpu)
         told(report)
         return report
 
-    with ThreadPoolExecutor(jobs) as pool:
-        reports = list(pool.map(one, files))
-    if not any(r.cpu or r.heron for r in reports):
+    if results is not None:
+        results.mkdir(parents=True, exist_ok=True)
+    with nullcontext(results) if results else tempfile.TemporaryDirectory() as where, ThreadPoolExecutor(jobs) as pool:
+        reports = list(pool.map(lambda file: one(file, Path(str(where)).resolve()), files))
+    if not any(r.cpu.outcomes or r.heron.outcomes for r in reports):
         names = ", ".join(f.name for f in files)
-        raise _no_tests(f"in {names}", f"none whose name fits '{select}'" if select else "pytest finds none")
+        why = f"none whose name fits '{settings.select}'" if settings.select else "pytest finds none"
+        raise _no_tests(f"in {names}", why)
     return reports
+
+
+def _forget_missed(file: Path, settings: Settings, folder: Path) -> None:
+    """Take what heron missed out of its record."""
+    log = folder / settings.name(file, True)
+    record = Record.read(log)
+    log.unlink(missing_ok=True)
+    for test, o in record.outcomes.items():
+        if o.outcome == "passed":
+            write(log, test=test, outcome=o.outcome, error=o.error, seconds=o.seconds)
 
 
 def clusters(reports: Sequence[FileReport]) -> list[tuple[str, list[str]]]:
     """Tests heron misses by the first line of their error without numbers and names, the largest group first."""
     groups: dict[str, list[str]] = {}
     for report in reports:
-        for test in report.missed:
-            groups.setdefault(_kind(report.heron.get(test, Outcome("crashed")).error), []).append(test)
+        for test, outcome in report.missed.items():
+            groups.setdefault(_kind(outcome.error), []).append(f"{report.file.name}::{test}")
     order = Counter({kind: len(tests) for kind, tests in groups.items()}).most_common()
     return [(kind, groups[kind]) for kind, _ in order]
 
