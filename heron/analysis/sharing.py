@@ -32,7 +32,7 @@ def reads_in_step(i: Instruction, operand: int, output_index: ShapeIndex) -> boo
     if i.operands.count(i.operands[operand]) > 1:
         return False
     body = i.attrs["calls"]
-    reached = remembered(body, ("reached", operand), lambda: _outputs_in_step(body, operand))
+    reached = remembered(body, ("reached", operand), lambda: outputs_in_step(body, operand))
     if reached is None:
         return False
     roots = _roots(body)
@@ -48,7 +48,7 @@ def _roots(body: Computation) -> list[Instruction]:
     return body.root.operands if body.root.opcode == "tuple" else [body.root]
 
 
-def _outputs_in_step(body: Computation, operand: int) -> list[int] | None:
+def outputs_in_step(body: Computation, operand: int) -> list[int] | None:
     """The numbers of the outputs among what `used_in_step` finds; None where it does."""
     reached = used_in_step(body.parameters[operand])
     return None if reached is None else [n for n, r in enumerate(_roots(body)) if r in reached]

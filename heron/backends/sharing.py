@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from heron.analysis.row_blocks import row_blocks_of
-from heron.analysis.sharing import reads_in_step, remembered, same_steps, used_in_step
+from heron.analysis.sharing import outputs_in_step, reads_in_step, remembered, same_steps, used_in_step
 from heron.hlo.computation import Computation
 from heron.hlo.fingerprint import digest
 from heron.hlo.instruction import Instruction
@@ -22,7 +22,7 @@ def computes_in_place(i: Instruction, operand: int, output_index: ShapeIndex) ->
     go row by row take all sums of a row before they store any of it, and what they store reads the row in step.
     """
     if reads_in_step(i, operand, output_index):
-        return True
+        return _in_one_part(i, operand, output_index)
     if i.attrs.get("kind") == "kCustom":
         from heron.backends import row_blocks
 
@@ -32,6 +32,33 @@ def computes_in_place(i: Instruction, operand: int, output_index: ShapeIndex) ->
     if not _feeds_reduces_of_its_size(i, operand, output_index):
         return False
     return _walk(i) in (("rows", "once", "to one") if output_index else ("rows",))
+
+
+def _in_one_part(i: Instruction, operand: int, output_index: ShapeIndex) -> bool:
+    """Whether all outputs made from an operand that is read in step are written by the same part of the kernel: the
+    parts of a kernel with reductions run in any order, and none may read what another overwrites."""
+    if not output_index or i.opcode != "fusion":
+        return True
+    body = i.attrs["calls"]
+    parts = remembered(body, "parts", lambda: _reduction_parts(i))
+    return not parts or len({parts[n] for n in outputs_in_step(body, operand) or ()}) <= 1
+
+
+def _reduction_parts(i: Instruction) -> list[int]:
+    """For each output of a kernel with reductions the number of the part that writes it; none for other kernels."""
+    if all(inside.opcode != "reduce" for inside in i.attrs["calls"].instructions):
+        return []
+    from heron.codegen.heroes.base import as_fusion
+    from heron.codegen.heroes.reduction_form import analyse
+    from heron.codegen.heroes.select import choose
+
+    fusion = as_fusion(i)
+    if choose(fusion).emitter != "reduce":
+        return []
+    form = analyse(fusion)
+    if isinstance(form, str):
+        return []
+    return [next((k for k, part in enumerate(form.parts) if n in part), -1) for n in range(len(fusion.outputs))]
 
 
 #: by the digest of a body; layers of a model have equal bodies, and every pair of operand and output asks

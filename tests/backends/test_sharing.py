@@ -7,6 +7,7 @@ import pytest
 
 import heron
 from heron.backends import compile
+from heron.options import Options
 
 SUM = """HloModule sum
 
@@ -82,3 +83,45 @@ def test_rows_are_stored_where_they_were_if_read_in_step(other: str, buffers: in
     np.testing.assert_allclose(exe(x, y), heron.evaluate(module, x, y)[0], rtol=1e-5)
     size = 500 * 256 * 4
     assert buffers * size <= exe.memory["temp"] < (buffers + 1) * size, exe.stage("buffers")
+
+
+PARTS = """HloModule parts, input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, {}, may-alias) }
+
+plus {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+
+several {
+  x = u8[COUNT] parameter(0)
+  y = u8[COUNT] parameter(1)
+  w = f32[129,COLUMNS] parameter(2)
+  zero = f32[] constant(0)
+  q = u8[COUNT] divide(x, y)
+  t = u8[COUNT] remainder(x, y)
+  u = f32[COLUMNS] reduce(w, zero), dimensions={0}, to_apply=plus
+  ROOT all = (u8[COUNT], u8[COUNT], f32[COLUMNS]) tuple(q, t, u)
+}
+
+ENTRY main {
+  x = u8[COUNT] parameter(0)
+  y = u8[COUNT] parameter(1)
+  w = f32[129,COLUMNS] parameter(2)
+  ROOT r = (u8[COUNT], u8[COUNT], f32[COLUMNS]) fusion(x, y, w), kind=kInput, calls=several
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["cpu", "sim:sm_90"])
+@pytest.mark.parametrize(("count", "columns"), [(129, 3), (7, 7), (300, 20)])
+def test_outputs_of_other_parts_of_a_kernel_read_what_is_donated(count: int, columns: int, target: str) -> None:
+    """Parts of a kernel with reductions run in any order: none may store where another one still reads."""
+    module = heron.parse(PARTS.replace("COUNT", f"{count}").replace("COLUMNS", f"{columns}"))
+    generator = np.random.default_rng(1)
+    x, y = generator.integers(0, 256, count).astype(np.uint8), generator.integers(1, 9, count).astype(np.uint8)
+    w = generator.integers(-4, 5, (129, columns)).astype(np.float32)
+    wanted = heron.evaluate(module, x, y, w)
+    exe = compile(module, target, options=Options(sim_check="all"))
+    for found, right in zip(exe.run([x.copy(), y.copy(), w], donate=True), wanted, strict=True):
+        np.testing.assert_array_equal(found, right)

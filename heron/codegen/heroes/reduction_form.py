@@ -202,6 +202,11 @@ class Form:
     reductions: tuple[Reduction, ...]
     loose: tuple[int, ...]
 
+    @property
+    def parts(self) -> tuple[tuple[int, ...], ...]:
+        """Numbers of the outputs that have work items, or blocks, in common."""
+        return (*((*r.side, *r.after) for r in self.reductions), *((n,) for n in self.loose))
+
 
 def groups_of(fusion: Fusion) -> dict[tuple[tuple[int, ...], tuple[int, ...]], list[Instruction]]:
     """The reduces a fusion is about, by what they reduce: sizes of the array and its reduced dimensions."""

@@ -39,8 +39,10 @@ def emit(frame: Entry, rows: Rows) -> Kernel:
         for stage in stages:
             _reduce(frame, rows, stage, at, room)
         outputs = list(carried)
-        for n in rows.narrow:
-            outputs[n] = e.insert(e.value(frame.fusion.outputs[n].instruction, at), outputs[n], at)
+        # all values before the first store: an output may have the buffer of what another one reads
+        values = [e.value(frame.fusion.outputs[n].instruction, at) for n in rows.narrow]
+        for n, value in zip(rows.narrow, values, strict=True):
+            outputs[n] = e.insert(value, outputs[n], at)
 
         def along(v: Index, tensors: Sequence[SSAValue]) -> list[SSAValue]:
             index = (*at, *v)
