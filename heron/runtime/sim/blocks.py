@@ -210,7 +210,8 @@ def _all(body: Body) -> Iterator[Op]:
 
 
 def _constant(op: Op) -> np.ndarray:
-    return np.broadcast_to(ttir.constant(op).reshape(1, *[1] * len(op.shape)), (1, *op.shape))
+    value = ttir.constant(op)
+    return np.broadcast_to(value.reshape(1, *([1] * len(op.shape) if value.size == 1 else op.shape)), (1, *op.shape))
 
 
 def _move(change: Callable[[Op, np.ndarray], np.ndarray]) -> Callable[..., Any]:

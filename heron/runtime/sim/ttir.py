@@ -139,12 +139,19 @@ def dtype_of(element: str) -> np.dtype:
 
 
 def constant(op: Op) -> np.ndarray:
-    """The value of an ``arith.constant``: one element, as written in decimal, in hexadecimal bits, or as a truth."""
-    text = op.text.removeprefix("dense<").rstrip(">")
+    """The value of an ``arith.constant``: one element, or all of them where not all are written alike.
+
+    They stand in decimal, in hexadecimal bits, or as truths. NaNs are written one by one, though all are the same.
+    """
+    texts = re.findall(r"[^\[\],\s]+", op.text.removeprefix("dense<").rstrip(">"))
+    if len(set(texts)) == 1:
+        return np.array([_scalar(texts[0], op)])
+    return np.array([_scalar(text, op) for text in texts]).reshape(op.shape)
+
+
+def _scalar(text: str, op: Op) -> np.generic:
     if text in ("true", "false"):
-        return np.array([text == "true"])
-    dtype = op.dtype
+        return np.bool_(text == "true")
     if text.lower().startswith("0x"):
-        bits = np.array([int(text, 16)], f"u{dtype.itemsize}")
-        return bits.view(dtype)
-    return np.array([float(text) if op.element in _FLOATS else int(text)]).astype(dtype)
+        return np.array(int(text, 16), f"u{op.dtype.itemsize}").view(op.dtype)[()]
+    return np.array(float(text) if op.element in _FLOATS else int(text)).astype(op.dtype)[()]

@@ -20,12 +20,18 @@ from heron.runtime.sim.ttir import constant, dtype_of, read, type_of
         ("0xff800000 : f32", np.float32(-np.inf)),
         ("dense<0xFF80> : tensor<4xbf16>", ml_dtypes.bfloat16(-np.inf)),
         ("-0.000000e+00 : f64", np.float64(-0.0)),
+        ("dense<[0x7fc00000, 0x7fc00000]> : tensor<2xf32>", np.array([0x7FC00000], "u4").view("f4")[0]),
     ],
 )
 def test_constants(written: str, value: np.generic) -> None:
     kernel = read(f"tt.func public @k(%x: !tt.ptr<f32>) {{\n  %0 = arith.constant {written}\n}}\n")
     found = constant(kernel.body.ops[0])
     assert found.dtype == value.dtype and found.tobytes() == value.tobytes()
+
+
+def test_constants_of_several_elements() -> None:
+    kernel = read("tt.func public @k(%x: !tt.ptr<f32>) {\n  %0 = arith.constant dense<[[1, 2], [3, -4]]> : tensor<2x2xi32>\n}\n")
+    np.testing.assert_array_equal(constant(kernel.body.ops[0]), np.array([[1, 2], [3, -4]], np.int32), strict=True)
 
 
 def test_types() -> None:
