@@ -51,13 +51,13 @@ def _changes(module: Module) -> Iterator[Change]:
     entry = module.entry
     if entry.root.opcode == "tuple":
         for n in range(len(entry.root.operands)):
-            yield lambda m, a, n=n: _root(m, a, m.entry.root.operands[n])
+            yield lambda m, a, n=n: with_root(m, a, m.entry.root.operands[n])
         if len(entry.root.operands) > 2:
             for n in range(len(entry.root.operands)):
                 yield lambda m, a, n=n: _without_output(m, a, n)
     names = [i.name for i in reversed(entry.post_order())]
     for name in names[1:]:
-        yield lambda m, a, name=name: _root(m, a, _named(m, name))
+        yield lambda m, a, name=name: with_root(m, a, _named(m, name))
     for name in names:
         yield lambda m, a, name=name: _cut(m, a, _named(m, name))
     for name in names:
@@ -69,7 +69,8 @@ def _named(module: Module, name: str) -> Instruction:
     return next(i for i in module.entry.instructions if i.name == name)
 
 
-def _root(module: Module, arrays: list[np.ndarray], new: Instruction) -> list[np.ndarray] | None:
+def with_root(module: Module, arrays: list[np.ndarray], new: Instruction) -> list[np.ndarray] | None:
+    """Make an instruction the result of the program; gives the arrays that are left, None for a token."""
     if new.shape.is_token:
         return None
     module.entry.root = new

@@ -149,9 +149,9 @@ def constant(op: Op) -> np.ndarray:
     return np.array([_scalar(text, op) for text in texts]).reshape(op.shape)
 
 
-def _scalar(text: str, op: Op) -> np.generic:
+def _scalar(text: str, op: Op) -> np.ndarray | np.generic:
     if text in ("true", "false"):
         return np.bool_(text == "true")
     if text.lower().startswith("0x"):
-        return np.array(int(text, 16), f"u{op.dtype.itemsize}").view(op.dtype)[()]
-    return np.array(float(text) if op.element in _FLOATS else int(text)).astype(op.dtype)[()]
+        return np.array(int(text, 16), f"u{op.dtype.itemsize}").view(op.dtype)
+    return np.array(float(text) if op.element in _FLOATS else int(text)).astype(op.dtype)

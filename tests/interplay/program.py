@@ -1,0 +1,184 @@
+"""Joint programs: a tree of fragments with its inputs, drawn from a number, and lowered by JAX to StableHLO."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tests.interplay import joins
+from tests.interplay.fragment import SIZES, Fragment
+from tests.interplay.joins import Arrays, Branch, Combined, Fed, Function, Leaf, Loop, Mapped, Node, Shared, Side
+from tests.interplay.library import library
+
+
+@dataclass(frozen=True)
+class Program:
+    """A tree, the seed of its inputs, whether these are donated, and whether JAX has 64-bit types."""
+
+    node: Node
+    seed: int = 0
+    donated: bool = False
+    wide: bool = False
+
+    def inputs(self) -> list[np.ndarray]:
+        return joins.drawn(self.node, np.random.default_rng(self.seed))
+
+    @property
+    def exact(self) -> bool:
+        """Every output has one right answer to the last bit, whatever the inputs of a part were before rounding."""
+        return all(leaf.fragment.exact for leaf in self.node.leaves)
+
+    @property
+    def ulps(self) -> float:
+        return max(leaf.fragment.ulps for leaf in self.node.leaves)
+
+    @property
+    def families(self) -> list[str]:
+        return sorted({leaf.fragment.family for leaf in self.node.leaves})
+
+    def lowered(self) -> str:
+        """StableHLO text of the program as one."""
+        import jax
+
+        with jax.enable_x64(self.wide):
+            arrays = self.inputs()
+            traced = Traced()
+
+            def joint(*args: Any) -> list[Any]:
+                return self.node.apply(traced, list(args))
+
+            donated = tuple(range(len(arrays))) if self.donated else ()
+            jitted = jax.jit(joint, keep_unused=True, donate_argnums=donated)
+            return jitted.trace(*arrays).lower(lowering_platforms=("cpu",)).as_text()
+
+
+def read(text: str) -> Program:
+    """A program from its `repr`."""
+    names = (Program, Leaf, Side, Fed, Shared, Combined, Loop, Branch, Mapped)
+    return eval(text, {"__builtins__": {}}, {c.__name__: c for c in names})
+
+
+class Traced:
+    """Joins as JAX's own control flow."""
+
+    @property
+    def xp(self) -> Any:
+        import jax.numpy
+
+        return jax.numpy
+
+    def part(self, fragment: Fragment, arrays: Arrays) -> Arrays:
+        from jax import tree_util
+
+        return [self.xp.asarray(o) for o in tree_util.tree_leaves(fragment.function(*arrays))]
+
+    def loop(self, form: str, turns: int, body: Function, state: Arrays) -> tuple[Arrays, Arrays]:
+        import jax
+        from jax import lax
+
+        count = len(state)
+        if form in ("scan", "reverse"):
+            last, results = lax.scan(lambda s, _: _cut(body(s), count), state, None, turns, reverse=form == "reverse")
+            return last, results
+        shapes = jax.eval_shape(lambda s: body(s), state)
+        start = [*state, *[self.xp.zeros(s.shape, s.dtype) for s in shapes[count:]]]
+        if form == "fori":
+            last = lax.fori_loop(0, turns, lambda _, c: body(c[:count]), start)
+        else:
+            index = (np.int32(0), np.int32(turns))
+            last = lax.while_loop(
+                lambda c: c[0][0] < c[0][1], lambda c: ((c[0][0] + 1, c[0][1]), body(c[1][:count])), (index, start)
+            )[1]
+        return last[:count], last[count:]
+
+    def branch(self, index: Any, branches: Sequence[Function], arrays: Arrays) -> Arrays:
+        import jax
+        from jax import lax
+
+        shapes = [jax.eval_shape(lambda a, f=f: f(a), arrays) for f in branches]
+
+        def full(k: int) -> Function:
+            def run(given: Arrays) -> Arrays:
+                own = branches[k](given)
+                return [
+                    o
+                    for j, group in enumerate(shapes)
+                    for o in (own if j == k else [self.xp.zeros(s.shape, s.dtype) for s in group])
+                ]
+
+            return run
+
+        if len(branches) == 2:
+            return lax.cond(index > 0, full(1), full(0), arrays)
+        return lax.switch(index, [full(k) for k in range(len(branches))], arrays)
+
+    def mapped(self, function: Function, arrays: Arrays) -> Arrays:
+        import jax
+
+        return jax.vmap(lambda *a: function(list(a)))(*arrays)
+
+
+def _cut(values: Arrays, count: int) -> tuple[Arrays, Arrays]:
+    return values[:count], values[count:]
+
+
+def draw(
+    seed: int, number: int, names: Sequence[str] = (), least: int = 2, most: int = 6, sizes: Sequence[int] = SIZES
+) -> Program:
+    """Program `number` of a series.
+
+    Args:
+        names: the fragments to draw from; all when empty.
+        least, most: how many fragments.
+        sizes: of which a fragment takes one it allows, or its smallest.
+    """
+    rng = np.random.default_rng((seed, number))
+    known = library()
+    pool = [known[n] for n in names] if names else list(known.values())
+    # big programs take longer and find no more: most have two or three parts
+    count = int(rng.choice(range(least, most + 1), p=_weights(most - least + 1)))
+    leaves = [_leaf(rng, pool[int(rng.integers(len(pool)))], sizes) for _ in range(count)]
+    node = _tree(rng, leaves)
+    wide = any(leaf.fragment.wide for leaf in leaves) or rng.random() < 0.2
+    return Program(node, int(rng.integers(1 << 30)), bool(rng.random() < 0.15), bool(wide))
+
+
+def alone(names: Sequence[str] = ()) -> list[Program]:
+    """Each fragment as a program, at a middle size."""
+    known = library()
+    found = [known[n] for n in names] if names else list(known.values())
+    return [Program(Leaf(f.name, f.sizes[len(f.sizes) // 2]), wide=f.wide) for f in found]
+
+
+def _weights(count: int) -> np.ndarray:
+    weights = 0.5 ** np.arange(count)
+    return weights / weights.sum()
+
+
+def _leaf(rng: np.random.Generator, fragment: Fragment, sizes: Sequence[int]) -> Leaf:
+    allowed = [n for n in fragment.sizes if n in sizes] or fragment.sizes[:1]
+    return Leaf(fragment.name, int(rng.choice(allowed)))
+
+
+def _tree(rng: np.random.Generator, leaves: Sequence[Leaf]) -> Node:
+    """Join all of `leaves`: some first among themselves, in between inside a loop, a branch or a map."""
+    nodes: list[Node] = list(leaves)
+    while len(nodes) > 1:
+        count = int(rng.integers(2, len(nodes) + 1))
+        group, nodes = tuple(nodes[:count]), nodes[count:]
+        kind = rng.choice([Side, Fed, Shared, Combined, Branch], p=[0.3, 0.35, 0.15, 0.08, 0.12])
+        joined = Fed(group, bool(rng.random() < 0.6)) if kind is Fed else kind(group)
+        nodes.insert(int(rng.integers(len(nodes) + 1)), _wrapped(rng, joined))
+    return nodes[0]
+
+
+def _wrapped(rng: np.random.Generator, node: Node) -> Node:
+    way = rng.random()
+    if way < 0.22:
+        return Loop(node, int(rng.integers(1, 4)), str(rng.choice(["while", "fori", "scan", "reverse"])))
+    if way < 0.32 and all(leaf.fragment.mapped for leaf in node.leaves):
+        return Mapped(node, int(rng.integers(1, 4)))
+    return node

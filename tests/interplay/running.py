@@ -1,0 +1,120 @@
+"""A joint program on all targets: what a child process does with one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+import traceback
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from heron.errors import HeronError
+from heron.hlo.module import Module
+from heron.options import Options
+from tests.interplay.judging import Judge
+from tests.interplay.program import Program
+
+#: `cpu:jax` is the CPU with JAX's own handlers of custom calls, as programs under JAX have it
+TARGETS = ("eval", "cpu", "cpu:jax", "sim:sm_90")
+#: beside them: the whole program by XLA, which is judged like the others but is no fault of heron
+XLA = "xla"
+FAULTS = ("wrong", "refused", "exception", "lost")
+
+
+@dataclass(frozen=True)
+class Job:
+    program: Program
+    targets: tuple[str, ...] = TARGETS
+    number: int = -1
+
+
+@dataclass
+class Outcome:
+    """Of each target: a kind (right, undecided, wrong, refused, exception, lost), and a text that says more."""
+
+    kinds: dict[str, str] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def faults(self) -> list[str]:
+        return [t for t, kind in self.kinds.items() if kind in FAULTS and t != XLA]
+
+
+def run(job: Job) -> Outcome:
+    """Lower, run and judge; nothing a program does escapes but the end of the process."""
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")
+    warnings.filterwarnings("ignore", "Some donated buffers were not usable")
+    outcome = Outcome()
+    begin = time.perf_counter()
+    try:
+        text = job.program.lowered()
+        inputs = job.program.inputs()
+        judge = Judge(job.program, text, inputs)
+        outcome.seconds["lower"] = time.perf_counter() - begin
+        begin = time.perf_counter()
+        _ = judge.reference
+    except Exception:
+        outcome.kinds["jax"], outcome.texts["jax"] = "exception", traceback.format_exc(limit=-4)
+        return outcome
+    outcome.seconds["parts"] = time.perf_counter() - begin
+    for target in job.targets:
+        if target.endswith(":jax") and "custom_call" not in text:
+            continue  # there is nothing to call
+        begin = time.perf_counter()
+        kind, detail = _on(target, judge, job.program.donated)
+        outcome.kinds[target] = kind
+        if detail:
+            outcome.texts[target] = detail
+        outcome.seconds[target] = time.perf_counter() - begin
+    return outcome
+
+
+def _on(target: str, judge: Judge, donated: bool) -> tuple[str, str]:
+    try:
+        if target == XLA:
+            found = judge.whole
+        else:
+            found = computed(target, imported(judge.text), judge.inputs, donated)
+        verdict = judge.verdict(found)
+        return verdict.kind, f"output {verdict.output}: {verdict.detail}" if verdict.detail else ""
+    except HeronError as error:
+        return "refused", f"{error.code} {error}"
+    except Exception:
+        return "exception", traceback.format_exc(limit=-4)
+
+
+def imported(text: str) -> Module:
+    from heron.frontends.stablehlo.importer import parse
+
+    return parse(text, "<joint>")
+
+
+def computed(target: str, module: Module, inputs: Sequence[np.ndarray], donated: bool = False) -> list[np.ndarray]:
+    """The module's outputs on one of heron's targets."""
+    import heron
+    from heron.hlo.evaluator import evaluate
+
+    if target == "eval":
+        return evaluate(module, *inputs)
+    with _handlers() if target.endswith(":jax") else contextlib.nullcontext():
+        given = [np.array(a) for a in inputs]
+        options = Options(sim_check="all")
+        return heron.compile(module, target.removesuffix(":jax"), options).run(given, donate=donated)
+
+
+@contextlib.contextmanager
+def _handlers() -> Iterator[None]:
+    """JAX's handlers of custom calls stand in for heron's own routines."""
+    from heron.pjrt import jax_ffi
+    from heron.runtime.library import ffi
+
+    jax_ffi.install()
+    try:
+        yield
+    finally:
+        ffi.finders.remove(jax_ffi._of_cpu)

@@ -1,0 +1,99 @@
+"""A few hundred joint programs, and the parts of the search itself; ``python -m tests.interplay`` runs thousands."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("jax")
+
+from tests.interplay.joins import Branch, Fed, Leaf, Loop, Mapped, Shared, Side, mixed  # noqa: E402
+from tests.interplay.judging import Judge  # noqa: E402
+from tests.interplay.library import families, library  # noqa: E402
+from tests.interplay.program import Program, draw, read  # noqa: E402
+from tests.interplay.reducing import Sign, by_fragments  # noqa: E402
+from tests.interplay.running import Job, Outcome, run  # noqa: E402
+
+#: series of programs that run by default
+SEED, CHUNKS, CHUNK = 1, 10, 20
+#: the sizes they are drawn at
+SIZES = (1, 2, 3, 5, 8)
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_joint_programs(chunk: int) -> None:
+    for number in range(chunk * CHUNK, (chunk + 1) * CHUNK):
+        program = draw(SEED, number, most=3, sizes=SIZES)
+        outcome = run(Job(program, ("eval", "cpu", "sim:sm_90"), number))
+        assert "jax" not in outcome.kinds, f"{program}\n{outcome.texts}"
+        assert not outcome.faults, f"{outcome.kinds}\n{outcome.texts}\npython -m tests.interplay --program {program}"
+
+
+def test_library() -> None:
+    """There are fragments of every kind, their inputs can be drawn, and names are unique."""
+    assert len(library()) >= 400 and len(families()) >= 12
+    rng = np.random.default_rng(0)
+    for fragment in library().values():
+        for n in (fragment.sizes[0], fragment.sizes[-1]):
+            for spec in fragment.inputs(n):
+                assert spec.draw(rng).shape == spec.dims, fragment.name
+
+
+def test_programs_are_drawn_again() -> None:
+    for number in range(50):
+        program = draw(3, number)
+        assert read(repr(program)) == program == draw(3, number)
+        for one, other in zip(program.inputs(), program.inputs(), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("type_", [np.float32, np.int32, np.bool_, np.complex64, np.uint8])
+@pytest.mark.parametrize("fed", [np.ones((2, 3), np.float32), np.arange(5), np.array(3 + 4j), np.array([True])])
+def test_mixing_keeps_type_and_shape(type_: type, fed: np.ndarray) -> None:
+    base = np.arange(6).reshape(2, 3).astype(type_)
+    found = mixed(np, base, fed)
+    assert found.dtype == base.dtype and found.shape == base.shape
+
+
+_NODES = [
+    Side((Leaf("sort", 5), Leaf("cumsum", 3))),
+    Fed((Leaf("sort", 5), Leaf("fft", 3), Leaf("cholesky", 3))),
+    Shared((Leaf("cumsum", 3), Leaf("matmul_same", 3), Leaf("sum_rows", 3))),
+    Branch((Leaf("sort", 5), Leaf("add", 2))),
+    Branch((Leaf("sort", 5), Leaf("add", 2), Leaf("uniform", 3))),
+    Mapped(Side((Leaf("sort", 5), Leaf("cond", 2))), 3),
+    *[Loop(Fed((Leaf("cumsum", 5), Leaf("tanh", 4))), 3, form) for form in ("while", "fori", "scan", "reverse")],
+]
+
+
+@pytest.mark.parametrize("node", _NODES, ids=lambda n: type(n).__name__)
+def test_both_meanings_of_joins_agree(node: Side) -> None:
+    program = Program(node, 5)
+    judge = Judge(program, program.lowered(), program.inputs())
+    assert judge.verdict(judge.whole).kind == "right"
+
+
+def test_a_wrong_value_is_found() -> None:
+    program = Program(Side((Leaf("cumsum", 5), Leaf("sort", 3))), 5)
+    judge = Judge(program, program.lowered(), program.inputs())
+    outputs = [np.array(o) for o in judge.reference]
+    assert judge.verdict(outputs).kind == "right"
+    for k, o in enumerate(outputs):
+        o.reshape(-1)[0] += 0.01
+        verdict = judge.verdict(outputs)
+        assert (verdict.kind, verdict.output) == ("wrong", k)
+        o.reshape(-1)[0] -= 0.01
+
+
+def test_reducing_leaves_what_shows_the_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of six fragments in nested joins the one is left that is at fault."""
+    nested = Loop(Side((Leaf("fft", 24), Branch((Leaf("sort", 16), Leaf("cumsum", 8))))), 3, "scan")
+    program = Program(Fed((Leaf("add", 7), Mapped(nested, 2), Leaf("tanh", 3))), 5, True)
+
+    def at_once(function: object, jobs: list[Job], processes: int, seconds: float) -> object:
+        for k, job in enumerate(jobs):
+            wrong = any(leaf.name == "sort" for leaf in job.program.node.leaves)
+            yield k, Outcome({"cpu": "wrong" if wrong else "right"})
+
+    monkeypatch.setattr("tests.interplay.reducing.results", at_once)
+    assert by_fragments(program, Sign("cpu", "wrong"), 1, 60) == Program(Leaf("sort", 2), 5)
