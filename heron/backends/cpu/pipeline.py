@@ -17,11 +17,15 @@ def partition() -> Pipeline:
     return Pipeline(
         "partition",
         [
+            # an order that came with the program is that of other instructions
+            get("hlo-descheduler"),
             # ahead of all passes that know no layouts: what a bitcast gives must not depend on them
             get("bitcast-decomposer"),
             # programs printed by a compiler may hold fusions of tuples, and some that no kernel can do
             get("fusion-tuple-flattener"),
             get("fusion-legalizer"),
+            # sizes that are asked for though they are known
+            get("get-dimension-size-rewriter"),
             # what scans do at a step may hold anything that is expanded below
             get("scan-expander"),
             # makes calls, so ahead of the inliner

@@ -11,6 +11,7 @@ from heron.hlo.module import Module
 from heron.hlo.shape import scalar
 from heron.hlo.types import S32
 from heron.passes.base import Constraint, Pass
+from heron.passes.building import is_static
 from heron.passes.building import scalar as constant
 from heron.passes.context import PassContext
 from heron.passes.expand.expander import home
@@ -23,7 +24,7 @@ class GetDimensionSizeRewriter(Pass):
     """Replaces the size of a dimension by a constant where it is static, else by what it is made of.
 
     That is what the program set it to, or the size of what brought it in, a parameter or a loop: the arrays between
-    need not be there for it.
+    need not be there for it. An array whose dimension is set to the one size it can have is as it was.
 
     a = f32[<=8,4] set-dimension-size(f32[8,4] x, s32[] n), dimensions={0}
     b = f32[4,<=8] transpose(a), dimensions={1,0}
@@ -38,11 +39,14 @@ class GetDimensionSizeRewriter(Pass):
     constraints = (Constraint("get-dimension-size-rewriter", "dynamic-padder", "the padder reads every size it meets"),)
 
     def run(self, module: Module, ctx: PassContext) -> bool:
+        changed = False
+        for i in [i for i in module.instructions() if i.opcode == "set-dimension-size" and is_static(i)]:
+            home(i).replace(i, i.operands[0])
+            changed = True
         asked = [i for i in module.instructions() if i.opcode == "get-dimension-size"]
         if not asked:
-            return False
+            return changed
         found = DynamicSizes(module)
-        changed = False
         for i in asked:
             size = found.whole(i.operands[0], i.dimensions[0])
             if not _is_itself(i, size):

@@ -24,6 +24,9 @@ _MAY_BE_INSIDE = frozenset({
     "select-and-scatter",
 })  # fmt: skip
 
+#: ops that run computations as such; all others apply them to elements, or leave them to a library
+_RUNS = frozenset({"fusion", "call", "while", "conditional", "async-start", "custom-call", "scan"})
+
 
 @register
 @dataclass(frozen=True)
@@ -33,6 +36,7 @@ class FusionLegalizer(Pass):
     Programs printed by a compiler hold fusions. One kernel can do most of them; not those with a sort, a loop or a
     library's op inside, and a scatter only if nothing else comes out and what it updates comes in as it is: a kernel
     has no moment when all its threads are done with one array and have not begun the next. The parts are fused anew.
+    Neither does a kernel run inside another: a fusion in a reducer or comparator is part of that.
     A dot or convolution could be done inside, one element after the other, but takes a hundredth of the time alone.
 
     So are those of a fusion of kind kCustom, which names who is to compute it: kernels of another compiler, a library.
@@ -69,13 +73,17 @@ class FusionLegalizer(Pass):
     )
 
     def run(self, module: Module, ctx: PassContext) -> bool:
-        changed, outside = False, set(module.non_fusion_computations())
+        changed, outside, functions = False, set(module.non_fusion_computations()), _applied(module)
         for c in module.post_order():  # callees first: a fusion in a fusion may make that one impossible
             seen: set[Instruction] = set()
             while found := [i for i in c.instructions if i.opcode == "fusion" and i not in seen]:
                 seen.update(found)  # then those that came out of others
                 for i in found:
-                    changed |= self._legalize(i, c in outside, ctx)
+                    if c in functions:
+                        inline(i, i.calls, list(i.operands))
+                        changed = True
+                    else:
+                        changed |= self._legalize(i, c in outside, ctx)
         if changed:
             module.remove_unused_computations()
         return changed
@@ -104,6 +112,18 @@ class FusionLegalizer(Pass):
         if old != new:
             ctx.decide(True, f"tiles of {config}", subject=fusion.name)
         return "", old != new
+
+
+def _applied(module: Module) -> set[Computation]:
+    """What ops apply to elements (reducers, comparators, functions of maps), and what these call: part of a kernel."""
+    work = [c for i in module.instructions() if i.opcode not in _RUNS for c in i.called]
+    found: set[Computation] = set()
+    while work:
+        c = work.pop()
+        if c not in found:
+            found.add(c)
+            work += [called for i in c.instructions for called in i.called]
+    return found
 
 
 def _better_alone(body: Computation) -> str:
