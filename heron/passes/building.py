@@ -61,13 +61,15 @@ def splat_value(i: Instruction) -> Any:
 def is_splat(i: Instruction, value: float) -> bool:
     """Whether every element of `i` is known to equal `value`; 0 and -0 are told apart by the sign of a float `value`.
 
-    Write ``0`` for either zero, ``-0.0`` or ``+0.0`` for just that one.
+    Write ``0`` for either zero, ``-0.0`` or ``+0.0`` for just that one. A complex zero must have that sign twice.
     """
     found = splat_value(i)
     if found is None or found != value:
         return False
     if value == 0 and isinstance(value, float):
-        return bool(np.signbit(np.float64(found)) == np.signbit(value))
+        wide = np.complex128(found)
+        signs = [np.signbit(wide.real), np.signbit(wide.imag)] if np.iscomplexobj(found) else [np.signbit(wide.real)]
+        return all(sign == np.signbit(value) for sign in signs)
     return True
 
 

@@ -157,6 +157,7 @@ class PassContext:
         self.trace.record_pass(step.name, changed, seconds, before, module.instruction_count(), pipeline, run.lines)
         if changed:
             self._changes += 1
+            module.update_schedule()
             self._check(step, module)
         elif self._inside:
             self._settled[step] = module, self._changes

@@ -67,6 +67,8 @@ class Gather(Op):
         return array(x.element_type, [next(inside if d in offset_dims else rest) for d in range(rank)])
 
     def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray, starts: np.ndarray) -> np.ndarray:
+        if not x.size:  # there is nothing to read where windows have elements that the operand has not
+            return np.zeros(i.shape.dims, x.dtype)
         gone = {*i.collapsed_slice_dims, *i.operand_batching_dims}
         spec = indices.Slices(
             starts, i.index_vector_dim, i.start_index_map, i.operand_batching_dims, i.start_indices_batching_dims

@@ -18,7 +18,8 @@ class CallInliner(Pass):
     """Replaces every `call` by a copy of the computation it calls.
 
     Callees come before callers, so a chain of calls is copied once per level and nothing is inlined twice. Calls marked
-    ``inlineable="false"`` in their frontend attributes stay. Computations nobody calls any more are dropped.
+    ``inlineable="false"`` in their frontend attributes stay, and those that are started and awaited: what async-start
+    starts is one op. Computations nobody calls any more are dropped.
 
     With ``single_call_site`` only computations with one caller are inlined, so the program does not grow.
     ``composites`` names composites to keep as calls, for passes that know them as a whole.
@@ -40,10 +41,12 @@ class CallInliner(Pass):
     composites: tuple[str, ...] = ()
 
     def run(self, module: Module, ctx: PassContext) -> bool:
-        calls = [i for c in module.post_order() for i in c.instructions if i.opcode == "call" and self._goes(i)]
+        started = {c for i in module.instructions() if i.opcode == "async-start" for c in i.called}
+        callers = [c for c in module.post_order() if c not in started]
+        calls = [i for c in callers for i in c.instructions if i.opcode == "call" and self._goes(i)]
         if self.single_call_site:
-            callers = module.callers()
-            calls = [i for i in calls if len(callers[i.attrs["to_apply"]]) == 1]
+            users = module.callers()
+            calls = [i for i in calls if len(users[i.attrs["to_apply"]]) == 1]
         for i in calls:
             if i.parent is None:  # only what is inlined already had needed it
                 continue

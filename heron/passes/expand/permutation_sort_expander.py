@@ -114,7 +114,9 @@ def _is_permutation(x: Instruction, d: int) -> bool:
     """Whether `x` holds each position along dimension `d` once: positions that a sort along it has moved."""
     if x.opcode != "get-tuple-element" or x.operands[0].opcode != "sort":
         return False
-    s = x.operands[0]
+    t, s = x.shape.element_type, x.operands[0]
+    if not t.is_integer or x.shape.dims[d] > 1 << (t.bits - t.is_signed):
+        return False  # positions must be indices, and not come again where numbers wrap
     moved = s.operands[x.attrs["index"]]
     return moved.opcode == "iota" and moved.attrs["iota_dimension"] == d and s.dimensions == (d,)
 

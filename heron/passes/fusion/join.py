@@ -41,9 +41,8 @@ def join_kernels(nodes: list[Instruction]) -> Instruction:
     roots = _as_walked(found)
     several = len(roots) > 1
     body.root = body.add("tuple", roots, tuple_([r.shape for r in roots])) if several else roots[0]
-    for part in computed.values():  # parts of a reduction that nobody reads
-        if part.opcode == "get-tuple-element" and not part.users and part is not body.root:
-            body.remove(part)
+    for part in computed.values():  # outputs and parts of reductions that nobody reads
+        body.remove_dead_from(part)
     home.module.add_computation(body)
     main = hero_of(roots)
     kind = "kInput" if main.opcode in ("reduce", "scatter") else "kLoop"

@@ -36,7 +36,7 @@ class GatherSimplifier(Pass):
     name = "gather-simplifier"
 
     def run(self, module: Module, ctx: PassContext) -> bool:
-        gathers = [i for i in module.instructions() if i.opcode == "gather" and not is_simple(i) and is_static(i)]
+        gathers = [i for i in module.instructions() if i.opcode == "gather" and not is_simple(i) and _goes(i)]
         for i in gathers:
             _simplify(i)
         return bool(gathers)
@@ -51,6 +51,11 @@ def is_simple(i: Instruction) -> bool:
         and not i.collapsed_slice_dims
         and not i.operand_batching_dims
     )
+
+
+def _goes(i: Instruction) -> bool:
+    """Not those that collapse windows of nothing: what they give is no element of a window."""
+    return is_static(i) and all(i.slice_sizes[d] == 1 for d in (*i.collapsed_slice_dims, *i.operand_batching_dims))
 
 
 def _simplify(i: Instruction) -> None:

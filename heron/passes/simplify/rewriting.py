@@ -97,7 +97,8 @@ def rewrite(
         builder.at = i
         for r in rules[i.opcode].candidates(i):
             new = r.apply(i, builder)
-            if new is None or (new.shape is not i.shape and (with_layouts or _lies_otherwise(i))):
+            same = new is None or new.shape is i.shape
+            if new is None or not same and (with_layouts or _lies_otherwise(i) or _refused(i, new, r)):
                 if builder.created:
                     builder.drop()
                 continue
@@ -106,7 +107,7 @@ def rewrite(
                 return fired
             fired[r] += 1
             left -= 1
-            _replace(c, i, new, r)
+            c.replace(i, new)
             if i.parent is c and i.has_side_effect and new in builder.created:
                 c.remove(i)  # what stands for it now has the effects
             touched = [*builder.created, new, *new.users]
@@ -123,15 +124,25 @@ def _lies_otherwise(i: Instruction) -> bool:
     return any(user.opcode == "bitcast" for user in i.users)
 
 
-def _replace(c: Computation, i: Instruction, new: Instruction, r: Rule) -> None:
-    if not same_type(i, new):
-        raise HeronError(
-            "PASS011",
-            f"rule '{r.name}' ({r.where}) gave {new.shape} for {i.shape}",
-            where=str(i),
-            why="a rule must keep the shape of what it replaces",
-        )
-    c.replace(i, new)
+def _refused(i: Instruction, new: Instruction, r: Rule) -> bool:
+    """Whether a rule must not replace `i`, whose stated shape is not what its operands make: no program that verifies.
+
+    Raises PASS011 when it is, and the rule gives another.
+    """
+    if same_type(i, new):
+        return False
+    try:
+        made = i.op.shape(i, *(o.shape for o in i.operands))
+    except HeronError:
+        return True
+    if made.bare is not i.shape.bare:
+        return True
+    raise HeronError(
+        "PASS011",
+        f"rule '{r.name}' ({r.where}) gave {new.shape} for {i.shape}",
+        where=str(i),
+        why="a rule must keep the shape of what it replaces",
+    )
 
 
 def _endless(c: Computation, fired: Counter[Rule]) -> HeronError:
