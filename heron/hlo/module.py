@@ -325,11 +325,16 @@ class Module:
     def update_schedule(self) -> None:
         """Make the schedule whole again after changes: what is gone drops out, what is new comes as soon as it can.
 
-        What was scheduled before keeps its order as far as dependencies allow. Computations without an order of their
-        own stay so. Raises HLO020 when there is a cycle.
+        What was scheduled before keeps its order as far as dependencies allow. Computations that run in sequence now
+        get an order, if there is any; bodies of fusions have none. Raises HLO020 when there is a cycle.
         """
-        for c, order in (self.schedule or {}).items():
-            order[:] = _completed(c, order)
+        if self.schedule is None:
+            return
+        known, fused = self.schedule, self.fusion_computations()
+        in_sequence = dict.fromkeys([*known, *self.non_fusion_computations()]) if known else {}
+        self.schedule = {
+            c: _completed(c, known.get(c, [])) for c in in_sequence if c.module is self and c not in fused
+        }
 
     def verify_schedule(self) -> None:
         """Raises HLO110 when the schedule is no order of the instructions that keeps their dependencies."""

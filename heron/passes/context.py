@@ -156,6 +156,7 @@ class PassContext:
         pipeline = "/".join(self._inside)
         self.trace.record_pass(step.name, changed, seconds, before, module.instruction_count(), pipeline, run.lines)
         if changed:
+            module.update_schedule()
             self._changes += 1
             module.update_schedule()
             self._check(step, module)

@@ -81,6 +81,9 @@ class Rematerialization(Pass):
         if text == "machine" and (not target.memory_bytes or _at_most(module) <= target.memory_bytes):
             return False
         fitter = Fitter(target, cache(self.can_share), self.measure, self.block)
+        # one that came with a program may also order what is applied to elements, which holds no memory
+        module.schedule = {c: module.schedule[c] for c in module.non_fusion_computations() if c in module.schedule}
+        before = {c: list(order) for c, order in module.schedule.items()}
         found = _least(module, fitter) if text == "least" else _within(text, module, fitter, ctx)
         for c in found.choices:
             how = (
@@ -94,7 +97,7 @@ class Rematerialization(Pass):
                 cost_before=c.peak_before,
                 cost_after=c.peak_after,
             )
-        return bool(found.choices)
+        return bool(found.choices) or module.schedule != before
 
 
 def _least(module: Module, fitter: Fitter) -> Fit:
