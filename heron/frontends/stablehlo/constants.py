@@ -25,7 +25,7 @@ def dense(token: str, shape: Shape) -> np.ndarray:
     """
     body = token[6:-1].strip() if token[6:7] != '"' else ""
     t = shape.element_type
-    if not shape.is_array:
+    if not shape.is_array or shape.is_unbounded:
         raise HeronError("SHLO009", f"a constant cannot be {shape}")
     try:
         flat = _blob(token, t, shape) if token[6:7] == '"' else _values(body, t)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from heron.frontends.stablehlo.block import Block, rule
@@ -123,18 +124,19 @@ def _window(op: Operation, kernel: Instruction, dims: ConvDims, padding: list[tu
     reversal = op.find("window_reversal") or (False,) * rank
     if not isinstance(reversal, tuple):
         reversal = tuple(bool(v) for v in reversal.reshape(-1))
-    columns = zip(
-        dims.kernel_spatial,
-        op.ints("window_strides", default=ones),
-        padding,
-        op.ints("lhs_dilation", default=ones),
-        op.ints("rhs_dilation", default=ones),
-        reversal,
-        strict=True,
-    )
+    rows: dict[str, Sequence[Any]] = {
+        "window_strides": op.ints("window_strides", default=ones),
+        "padding": padding,
+        "lhs_dilation": op.ints("lhs_dilation", default=ones),
+        "rhs_dilation": op.ints("rhs_dilation", default=ones),
+        "window_reversal": reversal,
+    }
+    for name, row in rows.items():
+        if len(row) != rank:
+            op.wrong(name, f"one value for each of {rank} spatial dimensions")
     return tuple(
         WindowDim(kernel.shape.dims[d], stride, low, high, base, spread, bool(back))
-        for d, stride, (low, high), base, spread, back in columns
+        for d, stride, (low, high), base, spread, back in zip(dims.kernel_spatial, *rows.values(), strict=True)
     )
 
 
