@@ -64,6 +64,34 @@ OPERATIONS = {
     "(tensor<?x2xf32>, tensor<?x2xi32>)": ("?x2xf32", X[:, :1:-1]),
 }
 
+#: operations of several devices, or drawn at random: the type of the result and its shape
+SHAPES = {
+    '"stablehlo.all_gather"(%x) <{all_gather_dim = 1 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> : '
+    "(tensor<?x4xf32>) -> tensor<?x?xf32>": ("?x?xf32", (3, 8)),
+    '"stablehlo.all_to_all"(%x) <{split_dimension = 1 : i64, concat_dimension = 0 : i64, split_count = 2 : i64, '
+    "replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> : (tensor<?x4xf32>) -> tensor<?x?xf32>": ("?x?xf32", (6, 2)),
+    '"stablehlo.reduce_scatter"(%x) <{scatter_dimension = 1 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}>'
+    " ({^bb0(%p: tensor<f32>, %q: tensor<f32>):\n%s = stablehlo.add %p, %q : tensor<f32>\n"
+    "stablehlo.return %s : tensor<f32>}) : (tensor<?x4xf32>) -> tensor<?x?xf32>": ("?x?xf32", (3, 2)),
+    "stablehlo.rng %f, %f, %d, distribution = UNIFORM : (tensor<f32>, tensor<f32>, tensor<2xi32>) -> tensor<?x4xf32>": (
+        "?x4xf32",
+        (3, 4),
+    ),
+    "stablehlo.custom_call @f(%x, %d) {indices_of_shape_operands = dense<[1]> : tensor<1xi64>} : "
+    "(tensor<?x4xf32>, tensor<2xi32>) -> tensor<?x?xf32>": ("?x?xf32", (3, 4)),
+}
+
+
+@pytest.mark.parametrize("operation", SHAPES, ids=lambda text: re.split(r"[ (]", text.strip('"'))[0])
+def test_an_operation_finds_the_shape(operation: str) -> None:
+    kind, wanted = SHAPES[operation]
+    text = f"""func.func @main(%x: tensor<?x4xf32>) -> tensor<{kind}> {{
+  {PAIR}{CONSTANTS}  %o = {operation}
+  return %o : tensor<{kind}>
+}}"""
+    module = parse(text, arguments=[shapes.row_major(F32, 3, 4)], verify=True)
+    assert module.entry.root.shape.dims == wanted
+
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda text: re.split(r"[ (]", text.strip('"'))[0])
 def test_an_operation_finds_the_sizes(operation: str) -> None:
@@ -107,6 +135,21 @@ func.func private @ones(%n: tensor<i32>) -> tensor<?x4xf32> {{
 def test_loops_and_calls_know_the_sizes() -> None:
     (found,) = evaluate(parse(LOOP, arguments=[shapes.row_major(F32, 3, 4)], verify=True), X)
     np.testing.assert_array_equal(found, X + 3)
+
+
+def test_a_call_with_effects_may_return_sizes() -> None:
+    text = """func.func @main() -> tensor<?xi32> {
+  %c = stablehlo.constant dense<0> : tensor<i32>
+  %t, %n = func.call @f(%c) : (tensor<i32>) -> (tensor<i32>, tensor<1xi64>)
+  %o = stablehlo.dynamic_iota %n, dim = 0 : (tensor<1xi64>) -> tensor<?xi32>
+  return %o : tensor<?xi32>
+}
+func.func private @f(%x: tensor<i32>) -> (tensor<i32>, tensor<1xi64>) {
+  stablehlo.custom_call @effect(%x) {has_side_effect = true} : (tensor<i32>) -> ()
+  %n = stablehlo.constant dense<[4]> : tensor<1xi64>
+  return %x, %n : tensor<i32>, tensor<1xi64>
+}"""
+    assert parse(text, verify=True).entry.root.shape.dims == (4,)
 
 
 BY_VALUE = """func.func @main(%n: tensor<i64>, %k: tensor<2xui32>, %x: tensor<?xf32>) -> (tensor<?xf32>, tensor<?xf32>) {

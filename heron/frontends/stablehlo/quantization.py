@@ -16,7 +16,8 @@ from heron.hlo.layout import Layout
 from heron.hlo.shape import Shape, array
 from heron.hlo.types import ElementType
 
-_STORAGE = {f"{ours}{n}": types.by_name(f"{theirs}{n}") for ours, theirs in ("is", "uu") for n in (2, 4, 8, 16, 32)}
+_SIGNS = {"i": "s", "u": "u", "ui": "u"}
+_STORAGE = {f"{ours}{n}": types.by_name(f"{theirs}{n}") for ours, theirs in _SIGNS.items() for n in (2, 4, 8, 16, 32)}
 _EXPRESSED = {name: types.by_name(name) for name in ("f16", "bf16", "f32", "f64")}
 _FLOAT = r"[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?"
 _PAIR = re.compile(rf"\s*({_FLOAT})\s*(?::\s*(-?\d{{1,19}}))?\s*")

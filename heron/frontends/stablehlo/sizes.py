@@ -141,8 +141,8 @@ class Folding:
         return found
 
     def _computed(self, i: Instruction) -> object | None:
-        if i.opcode == "constant":
-            return integers(i)
+        if (constant := _returned(i)) is not None:
+            return integers(constant)
         if i.opcode in _AT_RUN_TIME or i.has_side_effect or not _may_say_sizes(i.shape) or not _ends(i):
             return None
         operands = [self.value(o) for o in i.operands]
@@ -152,6 +152,19 @@ class Folding:
             return Evaluator().run_instruction(i, operands)
         except HeronError:
             return None
+
+
+def _returned(i: Instruction) -> Instruction | None:
+    """The constant that is the value of an instruction: itself, or what a function it calls returns in any case."""
+    if i.opcode == "constant":
+        return i
+    index, call = (i.index, i.operands[0]) if i.opcode == "get-tuple-element" else (None, i)
+    if call.opcode != "call":
+        return None
+    root = call.to_apply.root
+    if index is not None:
+        root = root.operands[index] if root.opcode == "tuple" else None
+    return root if root is not None and root.opcode == "constant" else None
 
 
 def _ends(i: Instruction) -> bool:

@@ -52,6 +52,8 @@ def tensor(text: str) -> Shape:
     if match is None:
         raise HeronError("SHLO001", f"'{text[:60]}' is no tensor type", hint="it looks like tensor<2x3xf32>")
     sizes, name, encoding = match.groups()
+    if name[0] == "*":
+        raise HeronError("SHLO005", f"{text[:60]} has no rank", hint="the number of dimensions must be known")
     words = sizes.split("x")[:-1]
     bounds = _bounds(encoding or "", len(words)) if "?" in words else []
     dims = tuple([bounds[n] if word == "?" else int(word) for n, word in enumerate(words)])

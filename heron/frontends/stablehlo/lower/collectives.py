@@ -6,6 +6,7 @@ from typing import Any
 
 from heron.frontends.stablehlo.block import Block, rule
 from heron.frontends.stablehlo.lower.reductions import combiner
+from heron.frontends.stablehlo.sizes import sized
 from heron.frontends.stablehlo.syntax import Operation
 from heron.hlo.instruction import Instruction
 from heron.hlo.shape import Shape, tuple_
@@ -29,10 +30,6 @@ def _common(op: Operation) -> dict[str, Any]:
     return attrs
 
 
-def _stated(op: Operation) -> Shape:
-    return op.types[0] if len(op.types) == 1 else tuple_(op.types)
-
-
 @rule("all_reduce")
 def _all_reduce(b: Block, op: Operation, operands: list[Instruction]) -> list[Instruction]:
     i = b.add("all-reduce", operands, to_apply=combiner(b, op, 0), **_common(op))
@@ -47,15 +44,40 @@ def _cross_replica_sum(b: Block, op: Operation, operands: list[Instruction]) -> 
 
 @rule("all_gather")
 def _all_gather(b: Block, op: Operation, operands: list[Instruction]) -> list[Instruction]:
-    dims = (op.integer("all_gather_dim"),)
-    i = b.checked("all-gather", operands, _stated(op), dimensions=dims, **_common(op))
+    dim = op.integer("all_gather_dim")
+    types = [_resized(b, op, x, t, dim, grows=True) for x, t in zip(operands, op.types, strict=True)]
+    to = types[0] if len(types) == 1 else tuple_(types)
+    i = b.checked("all-gather", operands, to, dimensions=(dim,), **_common(op))
     return b.unpacked(i, len(operands))
+
+
+def _resized(b: Block, op: Operation, x: Instruction, stated: Shape, dim: int, *, grows: bool) -> Shape:
+    """A result's type, with a dimension as many times larger or smaller as a group has members where sizes are open."""
+    if not stated.is_unbounded or not 0 <= dim < x.shape.rank:
+        return stated
+    rows = op.table("replica_groups") if op.find("replica_groups") is not None else []
+    replicas, partitions = (_count(b, f"mhlo.num_{name}") for name in ("replicas", "partitions"))
+    members = max((sum(n >= 0 for n in row) for row in rows), default=0)
+    if not op.flag("use_global_device_ids"):
+        members = (members or replicas) * (partitions if _channel(op) else 1)
+    sizes = list(x.shape.dims)
+    members = members or replicas * partitions
+    if not grows and sizes[dim] % members:
+        op.fail("SHLO004", f"{op.name} cuts dimension {dim} into {members} parts", why=f"the operand is {x.shape.bare}")
+    sizes[dim] = sizes[dim] * members if grows else sizes[dim] // members
+    return sized(op, stated, sizes)
+
+
+def _count(b: Block, name: str) -> int:
+    found = b.importer.program.attrs.get(name)
+    return found if isinstance(found, int) and found > 0 else 1
 
 
 @rule("reduce_scatter")
 def _reduce_scatter(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
-    dims, body = (op.integer("scatter_dimension"),), combiner(b, op, 0)
-    return b.checked("reduce-scatter", operands, op.types[0], dimensions=dims, to_apply=body, **_common(op))
+    dim, body = op.integer("scatter_dimension"), combiner(b, op, 0)
+    to = _resized(b, op, operands[0], op.types[0], dim, grows=False)
+    return b.checked("reduce-scatter", operands, to, dimensions=(dim,), to_apply=body, **_common(op))
 
 
 @rule("all_to_all")
@@ -68,21 +90,26 @@ def _all_to_all(b: Block, op: Operation, operands: list[Instruction]) -> list[In
     split, concat = op.integer("split_dimension"), op.integer("concat_dimension")
     count, attrs = op.integer("split_count"), _common(op)
     attrs.pop("use_global_device_ids", None)
-    if len(operands) > 1:
-        op.fail("SHLO005", "all_to_all of several operands is not supported", hint="write one for each")
-    (x,) = operands
+    return [_exchanged(b, op, x, to, split, concat, count, attrs) for x, to in zip(operands, op.types, strict=True)]
+
+
+def _exchanged(
+    b: Block, op: Operation, x: Instruction, to: Shape, split: int, concat: int, count: int, attrs: dict[str, Any]
+) -> Instruction:
+    """One operand of an all_to_all."""
     dims = list(x.shape.dims)
     if count < 1 or not 0 <= split < len(dims) or not 0 <= concat < len(dims) or dims[split] % count:
         op.fail("SHLO006", f"dimension {split} does not split into {count}", why=f"the operand is {x.shape.bare}")
     if split == concat:
-        return [b.add("all-to-all", operands, dimensions=(split,), **attrs)]
+        return b.add("all-to-all", (x,), dimensions=(split,), **attrs)
     apart = [*dims[:split], count, dims[split] // count, *dims[split + 1 :]]
     x = b.add("reshape", (x,), x.shape.with_dims(tuple(apart)))
     x = b.add("all-to-all", (x,), dimensions=(split,), **attrs)
     order = [d for d in range(len(apart)) if d != split]
     order.insert(concat, split)
     x = b.add("transpose", (x,), dimensions=tuple(order))
-    return [b.checked("reshape", (x,), op.types[0])]
+    dims = [n * count if d == concat else n // count if d == split else n for d, n in enumerate(dims)]
+    return b.checked("reshape", (x,), sized(op, to, dims) if to.is_unbounded else to)
 
 
 @rule("collective_permute")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from heron.frontends.stablehlo.block import Block
 from heron.frontends.stablehlo.lower.dynamic import known
@@ -79,6 +79,14 @@ def result_types(op: Operation, operands: list[Instruction]) -> list[Shape]:
     which = shape_operands(op)
     if not which:
         return list(op.types)
-    if len(which) != len(op.types) or not all(0 <= n < len(operands) for n in which):
+    leaves = [leaf for t in op.types for _, leaf in t.leaves()]
+    if len(which) != len(leaves) or not all(0 <= n < len(operands) for n in which):
         op.wrong("indices_of_shape_operands", "one operand for each result")
-    return [sized(op, t, known(op, operands[n], "shape")) for n, t in zip(which, op.types, strict=True)]
+    found = iter([sized(op, t, known(op, operands[n], "shape")) for n, t in zip(which, leaves, strict=True)])
+    return [_rebuilt(t, found) for t in op.types]
+
+
+def _rebuilt(stated: Shape, leaves: Iterator[Shape]) -> Shape:
+    if stated.tuple_shapes is None:
+        return next(leaves)
+    return tuple_(tuple(_rebuilt(part, leaves) for part in stated.tuple_shapes))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from heron.frontends.stablehlo.block import Block, rule
+from heron.frontends.stablehlo.lower.dynamic import known
+from heron.frontends.stablehlo.sizes import sized
 from heron.frontends.stablehlo.syntax import Operation
 from heron.hlo.instruction import Instruction
 from heron.hlo.shape import tuple_
@@ -55,6 +57,9 @@ def _rng_bit_generator(b: Block, op: Operation, operands: list[Instruction]) -> 
 
 @rule("rng")
 def _rng(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
-    """The third operand, the shape, is what the result type says."""
+    """The third operand, the shape, is what the result type says, or else must be known."""
     distribution = "rng_" + op.word("distribution", "rng_distribution").lower()
-    return b.checked("rng", operands[:2], op.types[0], distribution=distribution)
+    to = op.types[0]
+    if to.is_unbounded:
+        to = sized(op, to, known(op, operands[2], "shape"))
+    return b.checked("rng", operands[:2], to, distribution=distribution)
