@@ -122,8 +122,8 @@ class Kernels:
             self.readers.setdefault(x, {})[kernel] = None
         while waiting:
             x = waiting.pop()
-            if x in kernel.members:
-                continue
+            if x in kernel.members and x not in kernel.work.reads:
+                continue  # it may be read again by what was taken in later
             if x.opcode == "constant" and x.shape.is_scalar:
                 kernel.members[x] = None
                 if x in kernel.work.reads:
@@ -141,12 +141,12 @@ class Kernels:
         reader.work.take(x, work)
         reader.members |= members
         del self.readers[x][reader]
-        for y in reader.work.reads.keys() & members.keys():  # what was read and is computed now
-            reader.work.drop(y)
-            del self.readers[y][reader]
         for y in work.reads:
             if y in reader.work.reads:
                 self.readers.setdefault(y, {})[reader] = None
+        for y in reader.work.reads.keys() & members.keys():  # what was read and is computed now
+            reader.work.drop(y)
+            del self.readers[y][reader]
         reader.seconds = reader.work.seconds
 
     def _find_needed(self) -> None:

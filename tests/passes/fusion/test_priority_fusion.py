@@ -129,3 +129,17 @@ def test_the_model_gives_single_ops_the_time_of_a_kernel(opcode: str) -> None:
     i = next(i for i in module.entry.instructions if i.name == opcode)
     wanted = estimate(kernel_cost(i), target).seconds
     assert work_of(i, clock_of(target)).seconds == pytest.approx(wanted, rel=1e-3)
+
+
+def test_views_that_meet_again_are_read_once() -> None:
+    """A view is taken into a kernel by two ways, the second one after it was taken in by the first."""
+    _, _, kernels = fuse(entry("""
+  x = f32[1,8]{1,0} parameter(0)
+  y = f32[8,8]{1,0} parameter(1)
+  m = f32[1,8]{1,0} multiply(x, x)
+  r = f32[8]{0} reshape(m)
+  b = f32[8,8]{1,0} broadcast(r), dimensions={0}
+  c = f32[8,8]{1,0} broadcast(r), dimensions={1}
+  a = f32[8,8]{1,0} add(b, c)
+  ROOT t = f32[8,8]{1,0} add(a, y)"""))  # fmt: skip
+    assert kernels == ["add"]
