@@ -24,7 +24,7 @@ from heron.errors import HeronError
 from heron.hlo.module import Module
 from heron.hlo.text import parse, print_module
 from heron.hlo.verifier import problems
-from tests.children import Child, serve
+from tests.child import Child, serve
 from tests.hlo.text.corpus.values import difference, inputs
 from tests.support import program
 

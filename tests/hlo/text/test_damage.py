@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.children import Child
+from tests.child import Child
 from tests.hlo.text.damage import damaged, read, texts, tried
 
 

@@ -130,7 +130,7 @@ def test_broadcasts_from_one_of_two_devices_stay() -> None:
 
 # -- annotations -------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("effect", ["", ", custom_call_has_side_effect=true"])
-@pytest.mark.parametrize("target", [*MARKERS, *BORDERS])
+@pytest.mark.parametrize("target", sorted({*MARKERS, *BORDERS}))
 def test_annotations_change_nothing(target: str, effect: str) -> None:
     call = f'custom-call(%s), custom_call_target="{target}"{effect}'
     parameter = "x = f32[3,2] parameter(0)"
@@ -144,7 +144,7 @@ def test_annotations_change_nothing(target: str, effect: str) -> None:
         agree(f"HloModule m\nENTRY e {{ {parameter} t = {pair} tuple(x, x) ROOT c = {pair} {call % 't'} }}\n", ("cpu",))
 
 
-@pytest.mark.parametrize("target", BORDERS)
+@pytest.mark.parametrize("target", sorted(BORDERS))
 def test_a_border_between_devices_is_refused_by_its_reason(target: str) -> None:
     text = f'ENTRY e {{ x = f32[4] parameter(0) ROOT c = f32[2] custom-call(x), custom_call_target="{target}" }}'
     with pytest.raises(HeronError, match=r"GEN011.*no partitioner"):
