@@ -57,7 +57,6 @@ class Compilation:
         from heron.passes.context import PassContext
 
         module = self.source.clone()
-        module.clear_schedule()  # passes ahead of scheduling make others of instructions
         if any(s.dynamic for i in module.instructions() for _, s in i.shape.leaves()):
             self._fix_sizes(module)
         ctx = PassContext(options=self.options, trace=self.trace, target=self.target)

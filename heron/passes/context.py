@@ -158,7 +158,6 @@ class PassContext:
         if changed:
             module.update_schedule()
             self._changes += 1
-            module.update_schedule()
             self._check(step, module)
         elif self._inside:
             self._settled[step] = module, self._changes
