@@ -21,6 +21,8 @@ def partition() -> Pipeline:
             get("hlo-descheduler"),
             # ahead of all passes that know no layouts: what a bitcast gives must not depend on them
             get("bitcast-decomposer"),
+            # functions of reductions are called with values of their own types from here on
+            get("reducer-operand-caster"),
             # programs printed by a compiler may hold fusions of tuples, and some that no kernel can do
             get("fusion-tuple-flattener"),
             get("fusion-legalizer"),
