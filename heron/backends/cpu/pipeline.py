@@ -66,6 +66,7 @@ def optimise() -> Pipeline:
             get("topk-decomposer"),
             get("permutation-sort-expander"),
             get("operand-upcaster", one_type=False, rounds=False),
+            get("integer-convolution-upcaster"),
             get("batchnorm-expander"),
             get("select-and-scatter-expander"),
             # the computations of maps and reductions stand inside kernels, which have no branches
