@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from heron.analysis.cost.code_size import BUDGET, asked_of, at_most, code_of, op_code
 from heron.analysis.cost.compose import Work, work_of
 from heron.analysis.cost.estimate import Clock
 from heron.hlo.computation import Computation
@@ -24,9 +25,11 @@ class Kernel:
     """A kernel in the making: its root, all it computes, and its work.
 
     ``refused``: inputs it must find in memory. ``overwritten``: inputs whose buffers it writes its result into.
+    ``code``: LLVM instructions it becomes at most; ``asked``: for each input whether it is read where the result is
+    computed, and in how many other places.
     """
 
-    __slots__ = ("members", "number", "overwritten", "refused", "root", "seconds", "work")
+    __slots__ = ("asked", "code", "members", "number", "overwritten", "refused", "root", "seconds", "work")
 
     def __init__(self, root: Instruction, number: int, whole: bool, clock: Clock) -> None:
         self.root, self.number = root, number
@@ -39,6 +42,19 @@ class Kernel:
             if o.opcode != "constant" and not whole and not accepts(root, n) or stays_alone(root) and not _is_free(o)
         )
         self.seconds = self.work.seconds
+        self.code, self.asked = op_code(root), asked_of(root)
+
+    def copies(self, x: Instruction) -> int:
+        """In how many places it would compute its input `x`."""
+        return at_most(x, sum(self.asked.get(x, (0, 1))))
+
+    def take_code(self, x: Instruction, code: float, asked: dict[Instruction, tuple[int, int]]) -> None:
+        """Compute the input `x` by so much code, which asks for inputs of its own."""
+        self.code += code * self.copies(x)
+        own, other = self.asked.pop(x, (0, 1))
+        for y, (y_own, y_other) in asked.items():
+            had_own, had_other = self.asked.get(y, (0, 0))
+            self.asked[y] = max(had_own, own * y_own), had_other + own * y_other + other * (y_own + y_other)
 
 
 class Kernels:
@@ -95,6 +111,9 @@ class Kernels:
         if x.shape.num_elements > 1 and producer.work.flops > CHEAP * x.shape.num_elements:
             if reader.work.times_computed(x) > RECOMPUTATION * x.shape.num_elements:
                 return "most of it would be computed over and over"
+        if reader.code + producer.code * reader.copies(x) > BUDGET:  # unless they share some of it
+            if code_of([reader.root], reader.members | producer.members) > BUDGET:
+                return f"the kernel would become more than {BUDGET} LLVM instructions"
         return ""
 
     def slower_by(self, producer: Kernel, reader: Kernel) -> float:
@@ -104,6 +123,9 @@ class Kernels:
     def fuse(self, producer: Kernel, reader: Kernel) -> None:
         """Let a reader compute the producer itself."""
         self._take(reader, producer.root, producer.work, producer.members)
+        reader.take_code(producer.root, producer.code, producer.asked)
+        if reader.code > BUDGET:
+            reader.code = code_of([reader.root], reader.members)
         reader.refused |= producer.refused & reader.work.reads.keys()
 
     def drop_if_dead(self, kernel: Kernel) -> bool:
@@ -134,6 +156,7 @@ class Kernels:
                     continue
                 self.free.setdefault(x, {})[kernel] = None
                 self._take(kernel, x, work_of(x, self.clock), {x: None})
+                kernel.take_code(x, op_code(x), asked_of(x))
                 waiting += x.operands
         kernel.seconds = kernel.work.seconds
 

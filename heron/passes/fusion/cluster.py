@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from heron.analysis.cost.code_size import fusion_code
 from heron.analysis.reachability import Reachability
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
@@ -12,11 +13,12 @@ from heron.hlo.instruction import Instruction
 
 @dataclass(slots=True, eq=False)
 class Cluster:
-    """Kernels (fusions or single ops) in order of execution, what they read that none of them computes, and the bytes
-    of both."""
+    """Kernels (fusions or single ops) in order of execution, what they read that none of them computes, the bytes of
+    both, and the LLVM instructions they become together."""
 
     nodes: list[Instruction]
     instructions: int
+    code: float
     inputs: dict[Instruction, None] = field(default_factory=dict)
     bytes: int = 0
 
@@ -31,7 +33,7 @@ class Clusters:
         for i in nodes:
             size = len(i.attrs["calls"]) if i.opcode == "fusion" else 1
             inputs = dict.fromkeys(map(source, i.operands))
-            self.of[i] = Cluster([i], size, inputs, bytes_of((i, *inputs)))
+            self.of[i] = Cluster([i], size, fusion_code(i), inputs, bytes_of((i, *inputs)))
 
     def clusters(self) -> list[Cluster]:
         return list(dict.fromkeys(self.of.values()))
@@ -54,6 +56,7 @@ class Clusters:
         self.reach.fuse(a, b)
         one.nodes += two.nodes
         one.instructions += two.instructions
+        one.code += two.code
         one.inputs |= two.inputs
         inside = set(one.nodes)
         one.inputs = {i: None for i in one.inputs if i not in inside}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from heron.analysis.cost.code_size import BUDGET, fusion_code
 from heron.analysis.cost.kernel import KernelCost, Read, kernel_cost
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
@@ -112,6 +113,8 @@ class FusionMerger(Pass):
                 return f"'{u.name}' would have more than {self.max_inputs} inputs"
             if len(u.calls) + len(i.calls) > self.max_instructions:
                 return f"'{u.name}' would have more than {self.max_instructions} instructions"
+            if fusion_code(u) + fusion_code(i) * sum(o is i for o in u.operands) > BUDGET:
+                return f"'{u.name}' would become more than {BUDGET} LLVM instructions"
         return ""
 
 

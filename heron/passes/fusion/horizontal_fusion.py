@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
+from heron.analysis.cost.code_size import BUDGET, fusion_code
 from heron.analysis.cost.estimate import estimate
 from heron.analysis.cost.kernel import kernel_cost
 from heron.analysis.reachability import Reachability
@@ -22,6 +23,9 @@ from heron.targets import Target, get
 
 #: what takes no step of its own
 _FREE = frozenset({"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "add-dependency"})
+
+#: LLVM instructions of a kernel's loops together: each has blocks of its own, so they do not grow with each other
+_CODE = 2 * BUDGET
 
 #: bytes in and out of a kernel that can be done anywhere at no cost
 _TINY = 4096
@@ -154,12 +158,15 @@ class HorizontalFusion(Pass):
         groups: list[list[Instruction]] = []
         while kinds:
             group = [large.pop()] if large else []
-            room = self.max_arguments - sum(map(_arguments, group))
+            room, code = self.max_arguments - sum(map(_arguments, group)), sum(map(fusion_code, group))
             for kind, waiting in list(kinds.items()):
+                more = fusion_code(waiting[0])
                 for _ in range(each):
                     if not waiting or len(group) == self.max_loops or room < _arguments(waiting[0]):
                         break
-                    room -= _arguments(waiting[0])
+                    if group and code + more > _CODE:
+                        break
+                    room, code = room - _arguments(waiting[0]), code + more
                     group.append(waiting.popleft())
                 if not waiting:
                     del kinds[kind]

@@ -6,6 +6,7 @@ from collections.abc import Container
 from dataclasses import dataclass
 from math import prod
 
+from heron.analysis.cost.code_size import BUDGET
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
@@ -145,6 +146,8 @@ class _Joiner:
             return f"the kernel would have {inputs} inputs and outputs, more than {self.limits.max_inputs}"
         if one.instructions + two.instructions > self.limits.max_instructions:
             return f"the kernel would have more than {self.limits.max_instructions} instructions"
+        if one.code + two.code > BUDGET:
+            return f"the kernel would become more than {BUDGET} LLVM instructions"
         if self.clusters.makes_cycle(a, b):
             return "what lies between them would need a part of the kernel before it has run"
         return ""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
+from heron.analysis.cost.code_size import BUDGET
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
@@ -169,6 +170,8 @@ class NormalizationFusion(Pass):
             return f"the kernel would have more than {self.max_inputs} inputs and outputs"
         if one.instructions + two.instructions > self.max_instructions:
             return f"the kernel would have more than {self.max_instructions} instructions"
+        if one.code + two.code > BUDGET:
+            return f"the kernel would become more than {BUDGET} LLVM instructions"
         if clusters.makes_cycle(made, last):
             return "what lies between them would need a part of the kernel before it has run"
         return ""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from heron.analysis.cost import element_flops
+from heron.analysis.cost.code_size import BUDGET
 from heron.hlo.computation import Computation
 from heron.hlo.instruction import Instruction
 from heron.passes.fusion.group import Group
@@ -23,11 +24,12 @@ _SIMPLE = 6
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Most inputs, most instructions of one kernel, most elements computed for each one needed."""
+    """Most inputs, most instructions of one kernel, most elements computed for each one needed, most code."""
 
     inputs: int = 32
     instructions: int = 1500
     recomputation: float = 64.0
+    code: float = BUDGET
 
 
 class Planner:
@@ -105,13 +107,13 @@ class Planner:
             return False
         counts = [(g, g.evaluations_of(i, members)) for g, members in groups.items()]
         if is_root or in_memory is not None:
-            self._into_some(i, counts, in_memory)
+            self._into_some(i, counts, in_memory, groups)
             return False
         for group, count in counts:
-            why_not = self._forbidden(i, group, count)
+            why_not = self._forbidden(i, group, count, groups[group])
             if why_not:
                 self.tell(False, why_not, i, group.root.name, None, None)
-                self._into_some(i, [x for x in counts if x[0] is not group], group.root)
+                self._into_some(i, [x for x in counts if x[0] is not group], group.root, groups)
                 return False
         before = separate(self.machine, i, len(counts))
         after = sum(inside(self.machine, i, counts))
@@ -119,10 +121,10 @@ class Planner:
         if after > before and not made_of_nothing(i):
             times = sum(n for _, n in counts) / max(1, i.shape.num_elements)
             self.tell(False, f"would be computed {times:.3g} times per element", i, names, before, after)
-            self._into_some(i, counts, None)
+            self._into_some(i, counts, None, groups)
             return False
         for group, count in counts:
-            group.add(i, count)
+            group.add(i, count, groups[group])
         self._inside[i] = list(groups)
         why = "its only reader" if len(groups) == 1 else f"all {len(groups)} readers compute it themselves"
         if after > before:
@@ -130,14 +132,21 @@ class Planner:
         self.tell(True, why, i, names, before, after)
         return True
 
-    def _into_some(self, i: Instruction, counts: list[tuple[Group, float]], needs: Instruction | None) -> None:
+    def _into_some(
+        self,
+        i: Instruction,
+        counts: list[tuple[Group, float]],
+        needs: Instruction | None,
+        readers: dict[Group, list[Instruction]],
+    ) -> None:
         """`i` stays in memory: still compute it anew where that is cheaper than reading it. ``counts``: how often each
-        kernel would compute it."""
+        kernel would compute it; ``readers``: its members that read it."""
         taken: list[Group] = []
         reading = float(i.shape.byte_size)
         for (group, count), cost in zip(counts, inside(self.machine, i, counts), strict=True):
-            if cost * 2 <= reading and not self._forbidden(i, group, count) or i.opcode == "constant":
-                group.add(i, count)
+            forbidden = self._forbidden(i, group, count, readers[group])
+            if cost * 2 <= reading and not forbidden or i.opcode == "constant":
+                group.add(i, count, readers[group])
                 taken.append(group)
                 if i.opcode != "constant":
                     self.tell(True, "cheaper to compute than to read", i, group.root.name, reading, cost)
@@ -149,8 +158,8 @@ class Planner:
     def _tell_needed(self, i: Instruction, needs: Instruction) -> None:
         self.tell(False, f"'{needs.name}' ({needs.opcode}) needs it in memory", i, needs.name, None, None)
 
-    def _forbidden(self, i: Instruction, group: Group, count: float) -> str:
-        """A reason that rules the pair out whatever it costs, or an empty text."""
+    def _forbidden(self, i: Instruction, group: Group, count: float, users: list[Instruction]) -> str:
+        """A reason that rules the pair out whatever it costs, or an empty text. ``users``: its readers there."""
         if len(group.evaluations) >= self.limits.instructions:
             return f"the kernel has {len(group.evaluations)} instructions already"
         if len(group.inputs) - 1 + len(i.operands) > self.limits.inputs:  # if all of them are new
@@ -162,6 +171,9 @@ class Planner:
                 return "most of it would be computed over and over"
         if i in self._reads_old(group.root):
             return "it is computed from what the kernel overwrites"
+        if not made_of_nothing(i) and (group.is_full or group.code_with(i, users) > self.limits.code):
+            group.is_full = True  # what comes next stays out, too: the kernel ends at values that lie side by side
+            return f"the kernel would become more than {self.limits.code:.0f} LLVM instructions"
         return ""
 
 

@@ -1,0 +1,150 @@
+"""How much code a kernel becomes: instructions for one element of each op, times the places where it is computed.
+
+A kernel computes an op once for all that read it at the same index, and anew for each other index: a concatenation, a
+pad, a slice or a broadcast asks for its operand at an index of its own. So of ops that read each other at several
+indices there are as many copies as there are ways from the root, which double with every step: the code, unlike the
+number of ops, has no bound. A loop's body counts once, however often it runs.
+
+    c = f32[8] sine(x)                            97 instructions, in two places
+    ROOT r = f32[16] concatenate(c, reverse(c))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from math import prod
+from typing import TypeAlias
+
+from heron.analysis.prefix_scan import is_long_scan
+from heron.hlo.instruction import Instruction
+
+#: LLVM instructions for an element that fusion lets a kernel have, ahead of the vectoriser. A kernel without copies of
+#: anything stays far below; machine code takes LLVM some 0.2 ms for each
+BUDGET = 2500
+
+#: where an op is computed: ways of asking for it, each with how many copies it has
+Places: TypeAlias = Mapping[object, int]
+
+#: LLVM instructions for one element, of ops that are more than one
+OP_CODE: dict[str, int] = {
+    "divide": 2, "remainder": 4, "sign": 4, "clamp": 2, "round-nearest-afz": 6, "is-finite": 2, "sqrt": 2, "rsqrt": 4,
+    "cbrt": 58, "exponential": 32, "exponential-minus-one": 30, "log": 41, "log-plus-one": 65, "logistic": 36,
+    "tanh": 38, "tan": 87, "sine": 97, "cosine": 94, "sinh": 42, "cosh": 33, "asin": 43, "acos": 53, "atan": 50,
+    "asinh": 87, "acosh": 89, "atanh": 83, "atan2": 81, "power": 85, "erf": 46, "popcnt": 2,
+    "constant": 0, "tuple": 0, "get-tuple-element": 0, "bitcast": 3, "reshape": 3, "broadcast": 0, "iota": 1,
+    "parameter": 1, "copy": 0, "slice": 2, "reverse": 1, "transpose": 0, "concatenate": 8, "pad": 20, "gather": 16,
+    "dynamic-slice": 8, "dynamic-update-slice": 12, "scatter": 12, "convolution": 30, "dot": 12, "reduce": 8,
+    "reduce-window": 12, "sort": 40, "select-and-scatter": 30,
+}  # fmt: skip
+#: how much longer code is for wide floats and for pairs of them
+_DOUBLE, _COMPLEX = 1.5, 4.0
+#: positions of a window up to which its sum may be written out
+_STRAIGHT = 16
+#: elements up to which an array is computed in no more places than it has elements
+_FEW = 16
+#: ops that cost so little that only what they read is counted
+_LONG = 16
+
+
+def op_code(i: Instruction) -> float:
+    """LLVM instructions for one element of `i`, its operands' not included."""
+    code = float(OP_CODE.get(i.opcode, 1))
+    if i.opcode in ("concatenate", "dynamic-update-slice"):
+        code *= len(i.operands)
+    elif i.opcode in ("reduce", "reduce-window", "scatter", "sort", "map", "select-and-scatter"):
+        bodies = sum(sum(op_code(x) for x in c.instructions) for c in i.called)
+        window = prod(w.size for w in i.window) if i.opcode == "reduce-window" and not is_long_scan(i) else 1
+        code += bodies * (window if window <= _STRAIGHT else 1)
+    shape = i.shape.tuple_shapes[0] if i.shape.tuple_shapes else i.shape
+    if not shape.is_array:
+        return code
+    if shape.element_type.is_complex:
+        return code * _COMPLEX * (2 if code > _LONG else 1)
+    return code * _DOUBLE if shape.element_type.bits == 64 and code > _LONG else code
+
+
+def code_at(i: Instruction, places: Places) -> float:
+    """LLVM instructions for `i` in all these places."""
+    return op_code(i) * sum(places.values())
+
+
+def places_of(i: Instruction, members: Mapping[Instruction, Places], users: Iterable[Instruction]) -> Places:
+    """Where a kernel computes `i`: with readers at its own index, and apart for each other reader's operand.
+
+    ``members``: the places of what the kernel computes; ``users``: those of them that read `i`.
+    """
+    found: dict[object, int] = {}
+    for user in users:
+        places = members[user]
+        if _at_own_index(user, i):
+            for place, copies in places.items():
+                found[place] = max(found.get(place, 0), copies)
+        else:
+            copies = sum(places.values())
+            for n, o in enumerate(user.operands):
+                if o is i:
+                    found[user, n] = copies
+    copies = sum(found.values())
+    few = at_most(i, copies)
+    return found if few == copies else {i: few}
+
+
+def at_most(i: Instruction, copies: int) -> int:
+    """So many copies of `i`, but no more than it has elements where these are few."""
+    elements = i.shape.num_elements if i.shape.is_array else 0
+    return min(copies, elements) if 0 < elements <= _FEW else copies
+
+
+def code_of(roots: Sequence[Instruction], members: Collection[Instruction]) -> float:
+    """LLVM instructions of a kernel that computes ``members`` for ``roots``."""
+    code, places = 0.0, dict[Instruction, Places]()
+    starts = dict.fromkeys(roots)
+    for i in _readers_first(roots, members):
+        here = places_of(i, places, [u for u in i.users if u in places])
+        if i in starts:
+            here = {**here, None: 1}
+        places[i] = here
+        code += code_at(i, here)
+    return code
+
+
+def asked_of(i: Instruction) -> dict[Instruction, tuple[int, int]]:
+    """For each operand whether `i` reads it at its own index, and in how many other places."""
+    found: dict[Instruction, tuple[int, int]] = {}
+    for o in i.operands:
+        own, other = found.get(o, (0, 0))
+        found[o] = (1, other) if _at_own_index(i, o) else (own, other + 1)
+    return found
+
+
+def fusion_code(i: Instruction) -> float:
+    """LLVM instructions of a kernel: a fusion, or an op by itself."""
+    if i.opcode != "fusion":
+        return op_code(i)
+    inside = i.attrs["calls"]
+    root = inside.root
+    return code_of(root.operands if root.opcode == "tuple" else [root], inside.instructions)
+
+
+def _at_own_index(user: Instruction, i: Instruction) -> bool:
+    if user.op.is_elementwise:
+        return user.shape.dims == i.shape.dims or not i.shape.rank
+    return user.opcode in ("tuple", "get-tuple-element", "copy")
+
+
+def _readers_first(roots: Sequence[Instruction], members: Collection[Instruction]) -> list[Instruction]:
+    """Those of the members that the roots need, each behind all its readers."""
+    done: dict[Instruction, None] = {}
+    inside = members if isinstance(members, (dict, set, frozenset)) else set(members)
+    stack = [(r, iter(r.operands)) for r in dict.fromkeys(roots)]
+    begun = set(roots)
+    while stack:
+        i, rest = stack[-1]
+        following = next((o for o in rest if o in inside and o not in begun), None)
+        if following is not None:
+            begun.add(following)
+            stack.append((following, iter(following.operands)))
+        else:
+            done[i] = None
+            stack.pop()
+    return list(reversed(done))
