@@ -6,7 +6,8 @@ order; only these are compared, rounded or made integers. Values from functions 
 error along. Structure is what varies: shapes (with size-1 and odd dimensions), fan-out, ranks, element types, loops.
 
 This file has the state and the ops that compute; more functions are in `generate_functions`, the steps that move
-elements in `generate_moves`, those that call computations in `generate_calls`.
+elements in `generate_moves`, those that call computations in `generate_calls`, and convolutions, transforms and linear
+algebra in `generate_algebra`.
 """
 
 from __future__ import annotations
@@ -175,11 +176,12 @@ def programs(draw: Draw, types: tuple[ElementType, ...] = ALL_TYPES, max_ops: in
 
 
 def _steps() -> dict[str, Callable[[State], Instruction | None]]:
+    from tests.hlo.generate_algebra import ALGEBRA
     from tests.hlo.generate_calls import CALLS
     from tests.hlo.generate_functions import FUNCTIONS
     from tests.hlo.generate_moves import MOVES
 
-    return {**_COMPUTE, **FUNCTIONS, **MOVES, **CALLS}
+    return {**_COMPUTE, **FUNCTIONS, **MOVES, **CALLS, **ALGEBRA}
 
 
 # -- steps: each makes one value from others, or gives up -------------------------------------------------------------
