@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from heron.codegen.llvm.declarations import declared
 from heron.errors import HeronError
 from heron.once import once
 from heron.runtime import numpy_api
@@ -139,17 +140,22 @@ if hasattr(os, "register_at_fork"):
 # -- the native side ---------------------------------------------------------------------------------------------------
 
 
+_EXTERNALS = declared(
+    "i32 @posix_memalign(ptr, i64, i64)",
+    "ptr @calloc(i64, i64)",
+    "ptr @realloc(ptr, i64)",
+    "void @free(ptr)",
+    "i32 @madvise(ptr, i64, i32)",
+)
+
+
 def _text(limit: int) -> str:
     """LLVM text of the allocator. Whoever finds the table in use goes without it, so nobody ever waits."""
     return f"""
 %State = type {{ i64, i64, i64, [{_BLOCKS} x %Block] }}
 %Block = type {{ ptr, i64 }}
 
-declare i32 @posix_memalign(ptr, i64, i64)
-declare ptr @calloc(i64, i64)
-declare ptr @realloc(ptr, i64)
-declare void @free(ptr)
-declare i32 @madvise(ptr, i64, i32)
+{_EXTERNALS}
 
 define ptr @heron_mem_new(ptr %state, i64 %size) nounwind {{
 entry:

@@ -29,6 +29,7 @@ from heron.runtime.thunks import GemmThunk, HostThunk, Sequence
 if TYPE_CHECKING:
     from heron.buffers import BufferAssignment
     from heron.codegen.llvm.code_cache import Key
+    from heron.codegen.llvm.declarations import Declarations
     from heron.options import Options
     from heron.passes.pipeline import Pipeline
     from heron.trace import Trace
@@ -88,13 +89,18 @@ class CpuMachine(Machine):
         profile = Profile() if self.options.profile else None
         return ProgramWriter(kernels, host_address, self.pool, elsewhere, profile)
 
-    def kernels_llvm(self, uses: dict[str, KernelUse]) -> str:
-        """LLVM text of all kernels, each called by a plain function."""
+    def kernels_llvm(self, uses: dict[str, KernelUse], declared: Declarations | None = None) -> str:
+        """LLVM text of all kernels, each called by a plain function. What it declares goes to `declared`, if given."""
         from heron.codegen.llvm.translate import KernelAbi, to_llvm
 
         module = self.lower(uses)
         abi = KernelAbi("cpu", internal=True)
-        return to_llvm(module, kernels=dict.fromkeys(uses, abi), target="cpu")
+        return to_llvm(module, kernels=dict.fromkeys(uses, abi), target="cpu", declared=declared)
+
+    def _whole_llvm(self, uses: dict[str, KernelUse], writer: ProgramWriter, program: str) -> str:
+        """LLVM text of the module of the program's own, which these kernels are in."""
+        kernels = self.kernels_llvm(uses, writer.declared)
+        return kernels + writer.declared.text() + program
 
     def portion_llvm(self, uses: dict[str, KernelUse]) -> str:
         """LLVM text of kernels that are a module of their own, and of how a program calls them."""
@@ -125,7 +131,7 @@ class CpuMachine(Machine):
                     compilers.submit(jit.compile, self.portion_llvm(p), f"{facts['name']}.{n}")
                     for n, p in enumerate(apart)
                 ]
-                text = self.kernels_llvm(here) + program
+                text = self._whole_llvm(here, writer, program)
             with trace.stage("machine code"):
                 compiled = jit.compile(text, facts["name"])
                 jit.symbols |= writer.externals | {symbol: made.result() for symbol, made in unmade.items()}
@@ -153,7 +159,7 @@ class CpuMachine(Machine):
         here, apart = portions(uses)
         texts = [self.portion_llvm(portion) for portion in apart]
         writer = self.writer(uses, _no_address, uses.keys() - here.keys())
-        return [*texts, self.kernels_llvm(here) + writer.write(thunks)]
+        return [*texts, self._whole_llvm(here, writer, writer.write(thunks))]
 
     def code_keys(self, thunks: Sequence, uses: dict[str, KernelUse], name: str) -> list[tuple[str, Key]]:
         from heron.codegen.llvm.jit import Jit

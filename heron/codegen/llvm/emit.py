@@ -12,6 +12,7 @@ from typing import Any
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from heron.codegen.llvm.declarations import Declarations
 from heron.codegen.llvm.types import text_of
 from heron.errors import HeronError
 
@@ -34,7 +35,7 @@ class Emitter:
     """Where text goes while a module is translated.
 
     ``out``: lines so far. ``label``: the basic block being filled. ``needed``: inline library functions the text calls.
-    ``declared``: external functions by name with their declaration line. ``native``: what the target does in hardware.
+    ``declared``: what the module has that it does not define. ``native``: what the target does in hardware.
     """
 
     __slots__ = (
@@ -43,7 +44,7 @@ class Emitter:
         "default_bits", "called", "loops",
     )  # fmt: skip
 
-    def __init__(self, index_bits: int, native: frozenset[str]) -> None:
+    def __init__(self, index_bits: int, native: frozenset[str], declared: Declarations) -> None:
         self.out: list[str] = []
         self.names: dict[SSAValue, str] = {}
         self.label = "entry"
@@ -51,7 +52,7 @@ class Emitter:
         self.needed: set[str] = set()
         self.called: list[str] = []  # library functions, in the order of the calls
         self.loops = 0  # how many were written
-        self.declared: dict[str, str] = {}
+        self.declared = declared
         self.defined: set[str] = set()
         self.metadata: list[str] = []
         self.index_bits = self.default_bits = index_bits
@@ -109,14 +110,9 @@ class Emitter:
         self.label = label
         self.out.append(f"{label}:")
 
-    def declare(self, name: str, result: str, arguments: list[str]) -> None:
-        """Make sure an external function is declared."""
-        if name not in self.declared:
-            self.declared[name] = f"declare {result} @{name}({', '.join(arguments)})"
-
     def call(self, name: str, result: str, arguments: list[tuple[str, str]]) -> str:
         """A call of an external or intrinsic function; returns the result's name ('' for void)."""
-        self.declare(name, result, [t for t, _ in arguments])
+        self.declared.function(f"{result} @{name}({', '.join(t for t, _ in arguments)})")
         text = ", ".join(f"{t} {v}" for t, v in arguments)
         if result == "void":
             self.out.append(f"  call void @{name}({text})")

@@ -91,7 +91,6 @@ def _intrinsic(e: Emitter, op: Operation) -> None:
     result = op.results[0]
     text = e.type(result.type)
     name = f"llvm.{_INTRINSIC[type(op)]}.{mangled(text)}"
-    e.declare(name, text, [text] * len(op.operands))
     operands = ", ".join(f"{text} {e.names[v]}" for v in op.operands)
     flags = e.flags if isinstance(op, _RELAXED) else ""
     e.out.append(f"  {e.define(result)} = call {flags}{fast_flags(op)}{text} @{name}({operands})")

@@ -229,7 +229,6 @@ def _special_register(e: Emitter, op: Operation) -> None:
         e.names[op.results[0]] = "0"
         return
     name = f"llvm.nvvm.read.ptx.sreg.{register}.{axis}"
-    e.declare(name, "i32", [])
     span = f"range(i32 0, {count}) " if count is not None else ""
     narrow = e.fresh() if e.index_bits > 32 else e.define(op.results[0])
     e.out.append(f"  {narrow} = call {span}i32 @{name}()")

@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, StringA
 from xdsl.ir import Attribute
 
 from heron.codegen.llvm import emit_arith, emit_control, emit_memory
+from heron.codegen.llvm.declarations import Declarations
 from heron.codegen.llvm.emit import Emitter, rule
 from heron.codegen.llvm.numerics import IEEE, Numerics
 from heron.codegen.llvm.types import function_result
@@ -57,6 +58,7 @@ def to_llvm(
     kernels: Mapping[str, KernelAbi] | None = None,
     target: Literal["cpu", "gpu", "sim"] | None = None,
     numerics: Numerics = IEEE,
+    declared: Declarations | None = None,
 ) -> str:
     """LLVM IR text of a lowered module.
 
@@ -66,13 +68,15 @@ def to_llvm(
         kernels: the entry functions and how each is called; other public functions keep the C convention.
         target: which conversions are native; by default that of the first kernel, else cpu.
         numerics: what may be done to floating-point values.
+        declared: gets what the text declares, where that is part of a module that others write, too.
 
     Raises:
         HeronError LLVM001 for a type and LLVM002 for an op with no translation.
     """
     kernels = dict(kernels or {})
     first = next(iter(kernels.values()), KernelAbi())
-    e = Emitter(index_bits, NATIVE_CONVERSIONS[target or first.target])
+    own = Declarations() if declared is None else declared
+    e = Emitter(index_bits, NATIVE_CONVERSIONS[target or first.target], own)
     functions = [op for op in module.body.blocks[0].ops if isinstance(op, func.FuncOp)]
     e.defined = {f.sym_name.data for f in functions if f.body.blocks}
     missing = sorted(set(kernels) - e.defined)
@@ -81,20 +85,18 @@ def to_llvm(
     e.kernels, e.flags = kernels, numerics.flags
     e.everywhere = ['"denormal-fp-math-f32"="preserve-sign,preserve-sign"'] if numerics.flush else []
     e.block(module.body.blocks[0])
-    return finish(e)
+    return _finished(e, has_declarations=declared is None)
 
 
-def finish(e: Emitter) -> str:
+def _finished(e: Emitter, has_declarations: bool) -> str:
     """All the text: functions, library definitions, declarations, metadata."""
     parts = ["\n".join(e.out)]
     if e.needed:
         from heron.codegen.llvm.inline import definitions
 
-        library, declared = definitions(sorted(e.needed))
-        parts.append(library)
-        for name, line in declared.items():
-            e.declared.setdefault(name, line)
-    parts.append("\n".join(e.declared.values()))
+        parts.append(definitions(sorted(e.needed)))
+    if has_declarations:
+        parts.append(e.declared.text().rstrip("\n"))
     parts.append("\n".join(e.metadata))
     return "\n".join(part for part in parts if part) + "\n"
 

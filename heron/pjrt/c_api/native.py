@@ -13,6 +13,7 @@ import ctypes
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from heron.codegen.llvm.declarations import declared
 from heron.once import once
 from heron.pjrt.c_api import abi, handles, quick_code
 from heron.pjrt.c_api.words import load, store
@@ -212,8 +213,7 @@ def slots() -> tuple[str, ...]:
 
 def _text() -> str:
     names = slots()
-    parts = [f"declare {declaration}" for declaration in _PYTHON.values()]
-    parts += ["declare i32 @heron_is_ending()", "declare i64 @pthread_self()", "declare void @free(ptr)"]
+    parts = [declared(*_PYTHON.values(), "i32 @heron_is_ending()", "i64 @pthread_self()", "void @free(ptr)")]
     parts += ["@heron_interrupt = external global i8"]
     parts += [f"@functions = internal global [{len(names)} x ptr] zeroinitializer", _COMMON]
     parts += [_entry_point(name, n) for n, name in enumerate(names)]

@@ -12,6 +12,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
+from heron.codegen.llvm.declarations import declared
 from heron.pjrt.c_api import abi, handles
 from heron.pjrt.c_api.handles import BufferCell, DeviceCell, ExecutableCell, MemoryCell, PlanCell
 from heron.pjrt.c_api.words import load, store
@@ -255,9 +256,7 @@ _MEMORY = f"""
 @heron_layouts = internal global [{handles.MOST_DIMS + 1} x ptr] zeroinitializer
 @heron_done = internal global ptr null
 
-declare ptr @{EMPTY}(i32, ptr, ptr, i32)
-declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
-declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+{declared(f"ptr @{EMPTY}(i32, ptr, ptr, i32)")}
 
 define ptr @heron_table_of_kinds() {{
   ret ptr @heron_kinds
@@ -330,7 +329,6 @@ define internal void @heron_count(ptr %counters, i64 %number, i64 %bytes, i64 %l
 {store("%larger", "i64", "counters", _N.largest.offset)}
   ret void
 }}
-declare i64 @llvm.smax.i64(i64, i64)
 
 ; one buffer is no more, or is counted elsewhere from now on
 define internal void @heron_discount(ptr %cell, i64 %elsewhere) {{

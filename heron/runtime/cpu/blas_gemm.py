@@ -57,7 +57,6 @@ class _Blocks(Loops):
 
     def text(self, name: str) -> str:
         t, by_rows = self.t, self.t.m >= self.t.n
-        self.w.declare("llvm.umin", "i64 @llvm.umin.i64(i64, i64)")
         lhs, rhs, out = (self.value(f"load ptr, ptr {self.at('%args', n, 'ptr')}") for n in range(3))
         count = self.slot("i32")
         with self.loop("%lo", "%hi") as item:

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from heron.codegen.llvm.code_cache import CodeCache
+from heron.codegen.llvm.declarations import declared
 from heron.hlo.evaluation.scipy_part import scipy_part
 from heron.once import once
 from heron.runtime.cpu import common_code
@@ -29,7 +30,7 @@ _FUNCTION = "heron_blas_threads"
 _STATE = (ctypes.c_int32 * 3)()
 
 _TEXT = f"""
-declare i32 @sched_yield()
+{declared("i32 @sched_yield()")}
 
 define void @{_FUNCTION}(ptr %state, ptr %get, ptr %set, i32 %step) nounwind {{
 entry:
@@ -89,7 +90,7 @@ def one_blas_thread(w: ProgramWriter) -> Iterator[None]:
     names = [f"{_FUNCTION}.{part}" for part in ("state", "get", "set")]
     addresses = (ctypes.addressof(_STATE), *(_address(f) for f in functions))
     for name, address in zip(names, addresses, strict=True):
-        w.declarations.setdefault(name, f"@{name} = external global i8")
+        w.declared.variable(f"@{name} = external global i8")
         w.externals[name] = address
     w.declare(_FUNCTION, f"void @{_FUNCTION}(ptr, ptr, ptr, i32)", _make)
     pointers = ", ".join(f"ptr @{name}" for name in names)

@@ -7,6 +7,7 @@ NotImplemented, having done nothing, and Python finds out what is the matter.
 
 from __future__ import annotations
 
+from heron.codegen.llvm.declarations import declared
 from heron.runtime import numpy_api
 
 CALL = "heron_call"
@@ -33,6 +34,19 @@ PYTHON = (
     "PyEval_RestoreThread",
 )
 EMPTY, SET_HANDLER = "heron_array_empty", "heron_set_handler"
+_EXTERNALS = declared(
+    "ptr @PyCapsule_GetPointer(ptr, ptr)",
+    "ptr @PyTuple_New(i64)",
+    "i32 @PyTuple_SetItem(ptr, i64, ptr)",
+    "ptr @PyTuple_GetItem(ptr, i64)",
+    "void @Py_IncRef(ptr)",
+    "void @Py_DecRef(ptr)",
+    "void @PyErr_Clear()",
+    "ptr @PyEval_SaveThread()",
+    "void @PyEval_RestoreThread(ptr)",
+    f"ptr @{EMPTY}(i32, ptr, ptr, i32)",
+    f"ptr @{SET_HANDLER}(ptr)",
+)
 
 
 def _word(words: tuple[str, ...], name: str, base: str, to: str, type_: str = "i64") -> str:
@@ -62,18 +76,7 @@ def text(array_type: int, refusal: int) -> str:
     """The code; ``array_type``, ``refusal``: addresses of `numpy.ndarray` and NotImplemented."""
     n = numpy_api
     return f"""
-declare ptr @PyCapsule_GetPointer(ptr, ptr)
-declare ptr @PyTuple_New(i64)
-declare i32 @PyTuple_SetItem(ptr, i64, ptr)
-declare ptr @PyTuple_GetItem(ptr, i64)
-declare void @Py_IncRef(ptr)
-declare void @Py_DecRef(ptr)
-declare void @PyErr_Clear()
-declare ptr @PyEval_SaveThread()
-declare void @PyEval_RestoreThread(ptr)
-declare ptr @{EMPTY}(i32, ptr, ptr, i32)
-declare ptr @{SET_HANDLER}(ptr)
-declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+{_EXTERNALS}
 
 define ptr @{CALL}(ptr %self, ptr %values, i64 %count) nounwind {{
 entry:

@@ -22,7 +22,6 @@ def write_convolution(w: ProgramWriter, t: ConvolutionThunk) -> None:
     if isinstance(t.products, Tiling):
         write_tiles(w, t.products, t.element_type, t.lhs, t.rhs, t.out)
         return
-    w.declare("llvm.memset", "void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
     out, lhs, rhs = w.pointer(t.out), w.pointer(t.lhs), w.pointer(t.rhs)
     w.line(f"call void @llvm.memset.p0.i64(ptr {out}, i8 0, i64 {t.out.size}, i1 false)")
     if not prod(map(len, t.products.walks)):
@@ -71,7 +70,7 @@ class _Nest:
             f"{_STEP} {{ i64 {s.out * size}, i64 {s.lhs * size}, i64 {s.rhs * size}, i32 {s.count} }}" for s in walk
         ]
         symbol = self.w.label("@heron_steps_")
-        self.w.declarations[symbol] = (
+        self.w.declared.variable(
             f"{symbol} = private unnamed_addr constant [{len(walk)} x {_STEP}] [{', '.join(steps)}]"
         )
         return symbol

@@ -186,6 +186,6 @@ def _piece(w: ProgramWriter, element: ElementType, piece: str | int) -> str:
 
 def _roots(w: ProgramWriter, n: int, count: int, element: ElementType) -> str:
     symbol = f"heron_roots_{element.name}_{n}_{count}"
-    w.declarations.setdefault(symbol, f"@{symbol} = external global i8")
+    w.declared.variable(f"@{symbol} = external global i8")
     w.externals[symbol] = fft_code.roots(n, count, element).ctypes.data
     return f"@{symbol}"

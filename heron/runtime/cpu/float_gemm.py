@@ -20,10 +20,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from heron.codegen.llvm.code_cache import CodeCache
+from heron.codegen.llvm.declarations import declared
 from heron.codegen.llvm.jit import Jit, Object, host
 from heron.hlo.types import BF16, F32, F64, ElementType
 from heron.runtime.cpu import blas, common_code
-from heron.runtime.cpu.loops import LINE, PREFETCH, Loops
+from heron.runtime.cpu.loops import LINE, Loops
 from heron.runtime.cpu.share import write_range
 
 if TYPE_CHECKING:
@@ -184,8 +185,7 @@ def write_sizes(w: ProgramWriter, t: GemmThunk, f: Form, m: int, n: int, out_row
 def _write_fields(w: ProgramWriter, values: tuple[int, ...]) -> str:
     symbol = w.label("@heron_product_")
     listed = ", ".join(f"i64 {n}" for n in values)
-    w.declarations[symbol] = f"{symbol} = private unnamed_addr constant [{len(FIELDS)} x i64] [{listed}]"
-    return symbol
+    return w.declared.variable(f"{symbol} = private unnamed_addr constant [{len(FIELDS)} x i64] [{listed}]")
 
 
 def address(f: Form, cache: CodeCache | None) -> int:
@@ -223,33 +223,17 @@ class _Writer(Loops):
 
     def tiles_text(self) -> str:
         """The functions of tiles."""
-        return "\n".join([*self.declarations(), *(self.tile(*shape) for shape in self.shapes)])
+        return "\n".join(self.tile(*shape) for shape in self.shapes)
 
     def product_text(self) -> str:
         """The function that is called, and a table of those it calls."""
         names = [self.tile_name(*shape) for shape in self.shapes]
-        declared = [f"declare void {name}({self.signature})" for name in names]
+        tiles = declared(*(f"void {name}({self.signature})" for name in names))
         table = f"@tiles = internal constant [{len(names)} x ptr] [{', '.join(f'ptr {name}' for name in names)}]"
-        return "\n".join([*self.declarations(), *declared, table, self.product()])
+        return "\n".join([tiles, table, self.product()])
 
     def tile_name(self, rows: int, vectors: int) -> str:
         return f"@{self.f.name}.{rows}x{vectors}"
-
-    def declarations(self) -> list[str]:
-        f, n = self.f, self.f.lanes
-        kinds = {self.sum_name: self.vector, f"v{n}{f.stored}": self.part, f"v8{f.stored}": f"<8 x {f.stored}>"}
-        lines = [f"declare i64 @llvm.{op}.i64(i64, i64)" for op in ("umin", "umax", "usub.sat")]
-        lines.append(PREFETCH)
-        for name, kind in kinds.items():
-            mask = f"<{kind[1:].split(' ')[0]} x i1>"
-            lines.append(f"declare {kind} @llvm.masked.load.{name}.p0(ptr, i32, {mask}, {kind})")
-        lines.append(f"declare void @llvm.masked.store.{self.sum_name}.p0({self.vector}, ptr, i32, {self.mask_type})")
-        if f.element is BF16:
-            halves = f"<{2 * n} x bfloat>"
-            lines.append(f"declare {self.vector} @llvm.x86.avx512bf16.dpbf16ps.512({self.vector}, {halves}, {halves})")
-        else:
-            lines.append(f"declare {self.vector} @llvm.fma.{self.sum_name}({', '.join([self.vector] * 3)})")
-        return lines
 
     @property
     def sum_name(self) -> str:

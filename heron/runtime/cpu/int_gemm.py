@@ -23,7 +23,7 @@ from heron.codegen.llvm.code_cache import CodeCache
 from heron.codegen.llvm.jit import host
 from heron.hlo.types import S8, S16, S32, U8, U32, ElementType
 from heron.runtime.cpu import common_code
-from heron.runtime.cpu.loops import LINE, PREFETCH, Loops
+from heron.runtime.cpu.loops import LINE, Loops
 from heron.runtime.cpu.share import write_range
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def write_int_gemm(w: ProgramWriter, t: GemmThunk) -> None:
     left = (1, t.m) if t.lhs_transposed else (t.k, 1)
     right = (1, t.k) if t.rhs_transposed else (t.n, 1)
     sizes = ", ".join(f"i64 {n}" for n in (t.m, t.n, t.k, *left, *right))
-    w.declarations[symbol] = f"{symbol} = private unnamed_addr constant [7 x i64] [{sizes}]"
+    w.declared.variable(f"{symbol} = private unnamed_addr constant [7 x i64] [{sizes}]")
     items = t.batch * -(-t.n // f.columns)
     grain = max(1, _SHARED // max(1, t.m * t.k * f.columns))
     write_range(w, f.name, [*map(w.pointer, (t.lhs, t.rhs, t.out)), symbol], items, grain)
@@ -139,17 +139,7 @@ class _Writer(Loops):
             columns = self.least(f.columns, self.integer("sub", "%n", column))
             with self.loop(0, "%k", _GROUPS * f.step) as k:
                 self.block(batch, column, columns, k)
-        return "\n".join([*self.declarations(), self.function(f"void @{f.name}(ptr %args, i64 %lo, i64 %hi) nounwind")])
-
-    def declarations(self) -> list[str]:
-        vector, lanes = self.vector, self.f.lanes
-        return [
-            "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
-            PREFETCH,
-            f"declare {vector} @llvm.masked.load.v{lanes}i32.p0(ptr, i32, <{lanes} x i1>, {vector})",
-            f"declare void @llvm.masked.store.v{lanes}i32.p0({vector}, ptr, i32, <{lanes} x i1>)",
-            f"declare {vector} @{self.instruction}({', '.join(self.operand_types)})",
-        ]
+        return self.function(f"void @{f.name}(ptr %args, i64 %lo, i64 %hi) nounwind")
 
     @property
     def instruction(self) -> str:

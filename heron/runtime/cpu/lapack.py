@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 _SHARED, _PORTION = 1 << 18, 1 << 16
 #: rows and columns that are turned together
 _SQUARE = 16
-_MEMORY = """declare ptr @malloc(i64)
-declare void @free(ptr)"""
 
 
 def write_lapack(w: ProgramWriter, t: LapackThunk) -> None:
@@ -55,14 +53,14 @@ class _Range(Loops):
         self.scratch = ""
 
     def text(self, name: str) -> str:
-        self.w.declare("llvm.umin", "i64 @llvm.umin.i64(i64, i64)")
         head = f"internal void @{name}(ptr %args, i64 %lo, i64 %hi) nounwind"
         bases = [self.value(f"load ptr, ptr {self.at('%args', n, 'ptr')}") for n in range(len(self.t.args))]
         size = self.t.steps.scratch
         if not size:
             self.matrices(bases)
             return self.function(head)
-        self.w.helpers.setdefault("malloc", _MEMORY)
+        self.w.declared.function("ptr @malloc(i64)")
+        self.w.declared.function("void @free(ptr)")
         self.scratch = self.value(f"call ptr @malloc(i64 {size})")
         there = self.value(f"icmp ne ptr {self.scratch}, null")
         with self.when(there):
@@ -117,7 +115,6 @@ class _Range(Loops):
             return
         if min(origin.array, target.array) >= 0 and args[origin.array] == args[target.array]:
             return
-        self.w.declare("llvm.memcpy", "void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
         to, of = self.place(target), self.place(origin)
         self.line(f"call void @llvm.memcpy.p0.p0.i64(ptr {to}, ptr {of}, i64 {step.size}, i1 false)")
 
@@ -135,7 +132,6 @@ class _Range(Loops):
                 self.line(f"store {kind} {element}, ptr {self.at(target, to, kind)}, align {align}")
 
     def fill(self, place: str, size: str | int) -> None:
-        self.w.declare("llvm.memset", "void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
         self.line(f"call void @llvm.memset.p0.i64(ptr {place}, i8 0, i64 {size}, i1 false)")
 
     def pivots(self, step: Pivots) -> None:

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 
 #: bytes of a cache line
 LINE = 64
-#: what texts declare that use `Loops.fetch_early`
-PREFETCH = "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"
 
 
 class Loops:

@@ -19,6 +19,8 @@ from __future__ import annotations
 
 import platform
 
+from heron.codegen.llvm.declarations import declared
+
 #: bytes of a pool's state; its parts lie on cache lines of their own
 STATE_BYTES = 320
 #: byte offset of the number of workers, an i32 that Python sets
@@ -36,8 +38,8 @@ _CALLER_LOOKS = 1000
 
 _FUTEX = {"x86_64": 202, "aarch64": 98}
 _PAUSE = {
-    "x86_64": ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"),
-    "aarch64": ("declare void @llvm.aarch64.hint(i32)", "call void @llvm.aarch64.hint(i32 1)"),
+    "x86_64": "call void @llvm.x86.sse2.pause()",
+    "aarch64": "call void @llvm.aarch64.hint(i32 1)",
 }
 
 FUTEX_WAKE = 129  # FUTEX_WAKE | FUTEX_PRIVATE_FLAG
@@ -56,7 +58,7 @@ def futex_number() -> int:
 
 def text() -> str:
     """LLVM text of ``heron_parallel_for`` and ``heron_worker`` for this machine."""
-    declaration, pause = _PAUSE[platform.machine()]
+    pause = _PAUSE[platform.machine()]
     futex = futex_number()
     return f"""
 ; line 0: i64 ticket, i32 sleepers | line 1: i32 ranges under way, i32 whether the caller sleeps
@@ -64,10 +66,7 @@ def text() -> str:
 %State = type {{ i64, i32, [13 x i32], i32, i32, [14 x i32], i32, i32, [14 x i32], i32, [15 x i32], %Job }}
 %Job = type {{ ptr, ptr, i64, i64 }} ; fn, args, items, items of a range
 
-{declaration}
-declare i64 @syscall(i64, ...)
-declare i64 @llvm.umin.i64(i64, i64)
-declare i64 @llvm.umax.i64(i64, i64)
+{declared("i64 @syscall(i64, ...)")}
 
 define internal void @futex_wait(ptr %word, i32 %seen) nounwind noinline {{
   call i64 (i64, ...) @syscall(i64 {futex}, ptr %word, i32 {_FUTEX_WAIT}, i32 %seen, ptr null, ptr null, i32 0)

@@ -19,14 +19,12 @@ if TYPE_CHECKING:
 #: the counters, as the program's text names them
 TABLE = "heron_profile"
 
-_CYCLES = """declare i64 @llvm.readcyclecounter()
-define internal i64 @heron_ticks() alwaysinline nounwind {
+_CYCLES = """define internal i64 @heron_ticks() alwaysinline nounwind {
   %now = call i64 @llvm.readcyclecounter()
   ret i64 %now
 }"""
 # other processors keep their cycles to themselves: POSIX, CLOCK_MONOTONIC in nanoseconds
-_CLOCK = """declare i32 @clock_gettime(i32, ptr)
-define internal i64 @heron_ticks() nounwind {
+_CLOCK = """define internal i64 @heron_ticks() nounwind {
   %time = alloca [2 x i64]
   call i32 @clock_gettime(i32 1, ptr %time)
   %part = getelementptr i64, ptr %time, i64 1
@@ -59,8 +57,11 @@ class Profile:
     # -- while the program is written ----------------------------------------------------------------------------------
     def begin(self, writer: ProgramWriter) -> str:
         """Write a reading of the clock; gives its value's name."""
-        writer.helpers.setdefault("heron_ticks", _CYCLES if platform.machine() == "x86_64" else _CLOCK)
-        writer.declarations.setdefault(TABLE, f"@{TABLE} = external global i64")
+        has_cycles = platform.machine() == "x86_64"
+        if not has_cycles:
+            writer.declared.function("i32 @clock_gettime(i32, ptr)")
+        writer.helpers.setdefault("heron_ticks", _CYCLES if has_cycles else _CLOCK)
+        writer.declared.variable(f"@{TABLE} = external global i64")
         return writer.value("call i64 @heron_ticks()")
 
     def end(self, writer: ProgramWriter, begun: str, thunk: Thunk | None) -> None:

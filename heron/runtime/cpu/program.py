@@ -13,6 +13,7 @@ from math import prod
 from heron.buffers.assignment import Slice
 from heron.codegen.kernel import Kernel
 from heron.codegen.llvm.code_cache import CodeCache
+from heron.codegen.llvm.declarations import Declarations
 from heron.errors import HeronError
 from heron.hlo.evaluation.draws import FIRST_STATE
 from heron.hlo.types import ElementType
@@ -99,7 +100,7 @@ class ProgramWriter:
         self.shares = False
         self.externals: dict[str, int] = {}
         self.unmade: dict[str, MakeCode] = {}
-        self.declarations: dict[str, str] = {}
+        self.declared = Declarations()
         self.constants: dict[int, str] = {}
         self.functions: list[str] = []
         self.helpers: dict[str, str] = {}
@@ -112,12 +113,13 @@ class ProgramWriter:
         self.hosts = 0
 
     def write(self, sequence: Sequence) -> str:
-        """The functions and declarations; kernels are expected in the same module unless they are `elsewhere`."""
+        """The functions; kernels are expected in the same module unless they are `elsewhere`. Beside these the module
+        needs what is `declared`, by its kernels too."""
         # the straight part of a program is calls and nothing else: LLVM's optimiser has nothing to gain there
         self.function(ENTRY, sequence, "noinline optnone")
         if self.profile is not None:
             self.externals[TABLE] = self.profile.address()
-        parts = (self.constants.values(), self.declarations.values(), self.helpers.values(), self.functions, [""])
+        parts = (self.constants.values(), self.helpers.values(), self.functions, [""])
         return "\n".join(chain(*parts))
 
     def function(self, name: str, sequence: Sequence, attributes: str) -> None:
@@ -172,7 +174,7 @@ class ProgramWriter:
         return self.constants[value].split(" ", 1)[0]
 
     def declare(self, symbol: str, signature: str, address: int | MakeCode | None = None) -> None:
-        self.declarations.setdefault(symbol, f"declare {signature}")
+        self.declared.function(signature)
         if isinstance(address, int):
             self.externals[symbol] = address
         elif address is not None:
@@ -234,7 +236,6 @@ class ProgramWriter:
     def copy(self, t: CopyThunk) -> None:
         if t.target.size == 0:
             return
-        self.declare("llvm.memcpy", "void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
         origin, target = self.pointer(t.origin), self.pointer(t.target)
         if self.pool is not None and t.target.size >= COPY_BLOCK * COPY_BLOCKS:
             write_copy(self, target, origin, t.target.size)
@@ -280,7 +281,7 @@ class ProgramWriter:
 
     def random_state(self, t: RandomStateThunk) -> None:
         """The state is a global that all calls, from whatever thread, advance."""
-        self.declarations.setdefault(RANDOM_STATE, f"{RANDOM_STATE} = internal global i128 {FIRST_STATE}, align 16")
+        self.declared.variable(f"{RANDOM_STATE} = internal global i128 {FIRST_STATE}, align 16")
         now = self.value(f"atomicrmw add ptr {RANDOM_STATE}, i128 {t.delta} monotonic, align 16")
         self.line(f"store i128 {now}, ptr {self.pointer(t.out)}, align 8")
 
@@ -314,12 +315,12 @@ class ProgramWriter:
 
     def flag(self, letter: str) -> str:
         symbol = f"@heron_flag_{letter}"
-        self.declarations.setdefault(symbol, f'{symbol} = private unnamed_addr constant [2 x i8] c"{letter}\\00"')
+        self.declared.variable(f'{symbol} = private unnamed_addr constant [2 x i8] c"{letter}\\00"')
         return symbol
 
     def scalar(self, et: ElementType, value: float) -> str:
         part = "float" if et.component.bits == 32 else "double"
         symbol = f"@heron_scalar_{et.name}_{int(value)}"
         kind = f"[2 x {part}] [{part} {value}, {part} 0.0]" if et.is_complex else f"{part} {value}"
-        self.declarations.setdefault(symbol, f"{symbol} = private unnamed_addr constant {kind}")
+        self.declared.variable(f"{symbol} = private unnamed_addr constant {kind}")
         return symbol

@@ -73,7 +73,6 @@ class _Writer(Loops):
 
     def text(self, name: str) -> str:
         cut = self.cut
-        self.w.declare("llvm.umin.i64", "i64 @llvm.umin.i64(i64, i64)")
         self.packed = self.slot(f"[{max(4, *(len(_slices(s)) for s in self.t.steps))} x ptr]")
         self.counter = self.value("load ptr, ptr %args")
         with self.loop("%lo", "%hi") as thread:

@@ -72,7 +72,7 @@ def _fork(writer: ProgramWriter, function: str, arguments: list[str], items: int
     assert pool is not None
     writer.shares = True
     writer.externals |= {PARALLEL_FOR: pool.parallel_for, "heron_pool": pool.address}
-    writer.declarations.setdefault("heron_pool", "@heron_pool = external global i8")
+    writer.declared.variable("@heron_pool = external global i8")
     writer.declare(PARALLEL_FOR, f"void @{PARALLEL_FOR}(ptr, ptr, ptr, i64, i64)")
     _pack(writer, arguments)
     writer.line(f"call void @{PARALLEL_FOR}(ptr @heron_pool, ptr @{function}, ptr %packed, i64 {items}, i64 {grain})")

@@ -40,5 +40,4 @@ def _as_bytes(words: Iterable[Any]) -> tuple[str, str]:
 
 
 def _declare(w: ProgramWriter, symbol: str, value: str) -> str:
-    w.declarations[symbol] = f"{symbol} = private unnamed_addr constant {value}, align 8"
-    return symbol
+    return w.declared.variable(f"{symbol} = private unnamed_addr constant {value}, align 8")

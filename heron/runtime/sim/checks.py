@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import ctypes
 
+from heron.codegen.llvm.declarations import declared
 from heron.runtime.sim.state import (
     ATOMIC_WRITE,
     CHECKS,
@@ -42,8 +43,6 @@ def _field(result: str, owner: type[ctypes.Structure], base: str, name: str, kin
 
 
 _CONFLICT = f"""
-declare i32 @llvm.umax.i32(i32, i32)
-
 ; is the remembered access unordered with one of thread %t now? Accesses older than %floor are of no interest
 define internal i1 @sim.conflict(ptr %sim.state, i64 %slot, i32 %t, i32 %floor) alwaysinline nounwind {{
 entry:
@@ -158,7 +157,7 @@ done:
 """
 
 _CELLS = f"""
-declare ptr @memchr(ptr, i32, i64)
+{declared("ptr @memchr(ptr, i32, i64)")}
 
 ; the granules of an access: races, and shared memory read before it is written
 define internal void @sim.cells(ptr %sim.state, ptr %row, i64 %offset, i64 %size, i64 %kind, i32 %t, i64 %number,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from heron.codegen.llvm.declarations import declared
 from heron.codegen.llvm.inline import definitions, has
 from heron.errors import HeronError
 
@@ -37,11 +38,9 @@ def complete(text: str) -> str:
             lines += _function("define", target, name, [source], f"heron.convert.{a}.{b}")
     text = "\n".join([text, *lines, ""])
     missing = set(re.findall(r"call [^@\n]*@(heron\.[\w.]+)\(", text)) - _defined(text)
-    library, declared = definitions(sorted(missing))
-    text = "\n".join([text, library, ""])
+    text = "\n".join([text, definitions(sorted(missing)), ""])
     known = set(re.findall(r"^declare [^@\n]*@([\w.]+)\(", text, re.MULTILINE))
-    declared |= _libm_declarations(text)
-    return text + "\n".join(line for symbol, line in declared.items() if symbol not in known) + "\n"
+    return text + declared(*(s for name, s in _libm_signatures(text).items() if name not in known)) + "\n"
 
 
 def _defined(text: str) -> set[str]:
@@ -71,13 +70,13 @@ def _function(kind: str, result: str, name: str, operands: list[str], target: st
     ]
 
 
-def _libm_declarations(text: str) -> dict[str, str]:
+def _libm_signatures(text: str) -> dict[str, str]:
     found = {}
     for base in _LIBM:
         for name, scalar in ((base, "double"), (base + "f", "float")):
             if f"@{name}(" in text:
                 operands = ", ".join([scalar] * (2 if base in _BINARY else 1))
-                found[name] = f"declare {scalar} @{name}({operands})"
+                found[name] = f"{scalar} @{name}({operands})"
     return found
 
 

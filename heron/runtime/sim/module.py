@@ -10,6 +10,7 @@ import ctypes
 import re
 from dataclasses import dataclass
 
+from heron.codegen.llvm.declarations import declared
 from heron.runtime.sim.accesses import type_size
 from heron.runtime.sim.coroutine import Thread
 from heron.runtime.sim.flatten import Flat
@@ -20,17 +21,17 @@ Dims = tuple[int, int, int]
 _ID_PARAMETERS = "ptr %sim.state, " + ", ".join(f"i32 %sim.{g}.{a}" for g in ("tid", "ctaid") for a in "xyz")
 _ID_PARAMETERS += ", i32 %sim.lin"
 
-_DECLARATIONS = """
-declare void @sim.block(ptr, i64)
-declare ptr @sim.frame(ptr, i64, i32)
-declare void @sim.started(ptr, i32, ptr)
-declare i1 @sim.schedule(ptr)
-declare void @sim.exhausted(ptr, i32, i32)
-declare ptr @sim.access(ptr, ptr, i32)
-declare void @sim.meet(ptr, i32, i32, i32)
-declare void @sim.arrive(ptr, i32)
-declare i64 @sim.shuffle(ptr, i32, i32, i32, i32, i32, i32)
-"""
+_DECLARATIONS = declared(
+    "void @sim.block(ptr, i64)",
+    "ptr @sim.frame(ptr, i64, i32)",
+    "void @sim.started(ptr, i32, ptr)",
+    "i1 @sim.schedule(ptr)",
+    "void @sim.exhausted(ptr, i32, i32)",
+    "ptr @sim.access(ptr, ptr, i32)",
+    "void @sim.meet(ptr, i32, i32, i32)",
+    "void @sim.arrive(ptr, i32)",
+    "i64 @sim.shuffle(ptr, i32, i32, i32, i32, i32, i32)",
+)
 _FOLDS = re.compile(r"@(sim\.(?:ballot|members|match|match_all|redux\.\w+))\(")
 
 
@@ -62,12 +63,11 @@ def host_module(
     """The whole text. ``steps``: branches back a thread may take."""
     body = "\n".join(thread.lines)
     formal = ", ".join(f"{t} {n}" for t, n in flat.arguments)
-    folds = [f"declare i64 @{name}(ptr, i32, i32, i64)" for name in sorted(set(_FOLDS.findall(body)))]
+    folds = declared(*(f"i64 @{name}(ptr, i32, i32, i64)" for name in sorted(set(_FOLDS.findall(body)))))
     text = [
         flat.head,
         _DECLARATIONS,
-        *folds,
-        "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
+        folds,
         _thread_function(formal, body, thread, steps),
         expand(_launch(flat, thread, globals_, grid, block, check)),
     ]
@@ -87,11 +87,6 @@ def _thread_function(formal: str, body: str, thread: Thread, steps: int) -> str:
             f"  br label %{entry}\n{body}\nsim.final:\n  ret void\n}}\n"
         )
     return f"""
-declare token @llvm.coro.id(i32, ptr, ptr, ptr)
-declare i64 @llvm.coro.size.i64()
-declare ptr @llvm.coro.begin(token, ptr)
-declare i8 @llvm.coro.suspend(token, i1)
-declare void @llvm.coro.end(ptr, i1, token)
 define internal ptr @sim.thread({parameters}) presplitcoroutine nounwind {{
 sim.begin:
 {begin}

@@ -7,6 +7,7 @@ on, threads have diverged, which is reported instead of hanging.
 
 from __future__ import annotations
 
+from heron.codegen.llvm.declarations import declared
 from heron.runtime.sim.state import (
     ACTIVE_WAIT,
     BARRIERS,
@@ -76,10 +77,7 @@ done:
 """
 
 BLOCK = f"""
-declare ptr @malloc(i64)
-declare void @free(ptr)
-declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
-
+{declared("ptr @malloc(i64)", "void @free(ptr)")}
 ; a block begins: whatever came before is of another block
 define void @sim.block(ptr %sim.state, i64 %b) nounwind {{
 entry:
@@ -165,8 +163,6 @@ waits:
 """
 
 WARP = f"""
-declare <{LANES} x i32> @llvm.umax.v{LANES}i32(<{LANES} x i32>, <{LANES} x i32>)
-
 ; does lane i of the warp belong to the mask, and exist?
 define internal i1 @sim.member(ptr %sim.state, i32 %mask, i32 %base, i32 %i) alwaysinline nounwind {{
 entry:

@@ -19,14 +19,12 @@ def loop_text(name: str, symbol: str) -> str:
     definition = REGISTRY[name]
     result = LLVM_TYPES[definition.result]
     types = [LLVM_TYPES[t] for t in definition.arguments]
-    library, declared = definitions([name])
     formal = ", ".join(f"ptr noalias %a{i}" for i in range(len(types)))
     loads = "\n".join(
         f"  %p{i} = getelementptr inbounds {t}, ptr %a{i}, i64 %i\n  %x{i} = load {t}, ptr %p{i}"
         for i, t in enumerate(types)
     )
     actual = ", ".join(f"{t} %x{i}" for i, t in enumerate(types))
-    declarations = "\n".join(declared.values())
     return f"""
 define void @{symbol}({formal}, ptr noalias %out, i64 %n) nounwind {{
 entry:
@@ -45,8 +43,7 @@ body:
 done:
   ret void
 }}
-{library}
-{declarations}
+{definitions([name])}
 """
 
 

@@ -32,21 +32,19 @@ def is_long(name: str) -> bool:
 
 
 @cache
-def _text(name: str) -> tuple[str, dict[str, str], dict[str, str]]:
+def _text(name: str) -> tuple[str, dict[str, str]]:
     found = REGISTRY.get(name)
     if found is None:
         raise HeronError("LLVM005", f"the inline library has no function '{name}'")
     return found.text()
 
 
-def definitions(names: Iterable[str]) -> tuple[str, dict[str, str]]:
-    """LLVM text of those functions and the declarations they need. Raises LLVM005 for an unknown name."""
+def definitions(names: Iterable[str]) -> str:
+    """LLVM text of those functions. Raises LLVM005 for an unknown name."""
     texts: list[str] = []
-    declared: dict[str, str] = {}
     tables: dict[str, str] = {}
     for name in names:
-        text, needs, data = _text(name)
+        text, data = _text(name)
         texts.append(text)
-        declared |= needs
         tables |= data
-    return "\n".join([*tables.values(), *texts]), declared
+    return "\n".join([*tables.values(), *texts])

@@ -180,7 +180,6 @@ class Body:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
-        self.declared: dict[str, str] = {}
         self.globals: dict[str, str] = {}
 
     def op(self, text: str, type_: str) -> Value:
@@ -194,7 +193,6 @@ class Body:
     def intrinsic(self, name: str, type_: str, *operands: Value) -> Value:
         text = LLVM_TYPES[type_]
         full = f"llvm.{name}.{type_}"
-        self.declared[full] = f"declare {text} @{full}({', '.join([text] * len(operands))})"
         return self.op(f"call {text} @{full}({', '.join(f'{text} {v.name}' for v in operands)})", type_)
 
     def fma(self, a: Value, b: Value | Number, c: Value | Number) -> Value:
@@ -303,15 +301,15 @@ class Definition:
     result: str
     build: Build
 
-    def text(self) -> tuple[str, dict[str, str], dict[str, str]]:
-        """(function text, declarations it needs, globals it needs)."""
+    def text(self) -> tuple[str, dict[str, str]]:
+        """(function text, globals it needs)."""
         body = Body()
         values = [Value(body, f"%a{i}", t) for i, t in enumerate(self.arguments)]
         result = self.build(body, *values)
         arguments = ", ".join(f"{LLVM_TYPES[v.type]} {v.name}" for v in values)
         head = f"define internal {LLVM_TYPES[self.result]} @{self.name}({arguments}) alwaysinline nounwind {{"
         tail = f"  ret {LLVM_TYPES[self.result]} {result.name}"
-        return "\n".join([head, *body.lines, tail, "}"]), body.declared, body.globals
+        return "\n".join([head, *body.lines, tail, "}"]), body.globals
 
 
 REGISTRY: dict[str, Definition] = {}
