@@ -74,6 +74,22 @@ def read_from(parts: Parts, whole: Instruction) -> None:
         c.remove_dead_from(whole)
 
 
+def take_apart(whole: Instruction) -> bool:
+    """Let all who take a tuple, or a tuple within it, as it is take another one, made of its arrays; whether any do."""
+    inner = [u for u in whole.users if u.opcode == "get-tuple-element" and u.shape.is_tuple]
+    changed = any([take_apart(u) for u in inner])
+    others, was_root = [u for u in whole.users if u.opcode != "get-tuple-element"], whole.is_root
+    if not others and not was_root:
+        return changed
+    c = whole.parent
+    assert c is not None
+    again = packed(c, arranged(whole.shape, lambda index: part_of(whole, index)), whole.shape, whole)
+    whole.replace_uses_with(again, only=others)
+    if was_root:
+        c.root = again
+    return True
+
+
 def with_elements(old: Instruction, values: Sequence[Instruction], shape: Shape, leaves: Sequence[int]) -> Instruction:
     """A new tuple that stands for `old`, made of these leaves of it."""
     assert old.parent is not None

@@ -14,10 +14,8 @@ from heron.passes.base import Constraint, Pass
 from heron.passes.context import PassContext
 from heron.passes.fusion.horizontal_fusion import heights
 from heron.passes.fusion.join import join_kernels
+from heron.passes.fusion.walk import is_shaped
 from heron.passes.registry import register
-
-#: ops that kernels are shaped after, or that are worth computing once only
-_SHAPED = frozenset({"reduce", "reduce-window", "scatter", "dynamic-update-slice", "sort", "transpose", "concatenate"})
 
 
 @register
@@ -130,18 +128,16 @@ def _makers(update: Instruction, copy: Instruction) -> list[Instruction]:
     """Kernels that make nothing but what `update` writes, element by element: they can be part of it."""
     found = []
     for i in dict.fromkeys(update.operands):
-        if i is copy or i.opcode != "fusion" or i.kind == "kCustom" or not i.shape.is_array:
+        if i is copy or i.opcode != "fusion" or not i.shape.is_array:
             continue
-        if len(i.users) > 1 or i.has_side_effect:
-            continue
-        if not any(inner.opcode in _SHAPED for inner in i.calls.instructions):
+        if len(i.users) == 1 and not i.has_side_effect and not is_shaped(i):
             found.append(i)
     return found
 
 
 def _fills(i: Instruction) -> bool:
-    """Whether a kernel makes an array out of nothing."""
-    return i.opcode == "fusion" and not i.operands and not i.has_side_effect
+    """Whether a kernel makes an array out of nothing, each element by itself."""
+    return i.opcode == "fusion" and not i.operands and not i.has_side_effect and not is_shaped(i)
 
 
 def _joined(group: list[Instruction], ctx: PassContext) -> Instruction:

@@ -8,6 +8,7 @@ from heron.hlo.shape import Shape, ShapeIndex, tuple_
 from heron.passes.building import reshape
 from heron.passes.fusion.build import hero_of
 from heron.passes.fusion.cluster import source
+from heron.passes.tuples import take_apart
 
 
 def join_kernels(nodes: list[Instruction]) -> Instruction:
@@ -35,6 +36,8 @@ def join_kernels(nodes: list[Instruction]) -> Instruction:
         return operands[o]
 
     for node in nodes:
+        if node.shape.is_tuple:
+            take_apart(node)
         _inline(node, body, [operand(o) for o in node.operands], computed)
     outputs = _outputs(nodes, computed)
     found = [inner for _, _, inner in outputs]

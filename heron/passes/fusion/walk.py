@@ -14,6 +14,8 @@ from heron.passes.fusion.hints import stays_alone
 from heron.passes.fusion.kinds import is_emitted, is_view
 
 _ALONE = frozenset({"scatter", "dynamic-update-slice", "reduce-window", "sort"})
+#: ops that kernels are shaped after, or that are worth computing once only
+_SHAPED = _ALONE | {"reduce", "transpose", "concatenate", "dot"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,12 @@ def walk_of(i: Instruction) -> Walk | None:
     else:
         walks = {Walk(r.shape.dims) for r in roots}
     return next(iter(walks)) if len(walks) == 1 else None
+
+
+def is_shaped(i: Instruction) -> bool:
+    """Whether the kernel of a fusion may be more than one loop that computes each element by itself: then no other loop
+    can be part of it, whatever else speaks for that."""
+    return i.attrs["kind"] == "kCustom" or any(x.opcode in _SHAPED for x in i.attrs["calls"].instructions)
 
 
 def sums_inside(i: Instruction) -> bool:

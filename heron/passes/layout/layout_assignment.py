@@ -20,7 +20,7 @@ from heron.passes.layout.preferences import preferences
 from heron.passes.layout.regions import Region, best
 from heron.passes.layout.relations import Fixed, Relation, Stated, takes_any_order
 from heron.passes.registry import register
-from heron.passes.tuples import arranged, packed, part_of
+from heron.passes.tuples import arranged, packed, part_of, take_apart
 
 
 @register
@@ -98,11 +98,11 @@ def _split_stated(module: Module, given: tuple[Shape, ...], result: Shape) -> bo
     changed = False
     for p, shape in zip(module.entry.parameters, given, strict=True):
         if shape.is_tuple and not is_default(shape):
-            changed |= _split(p)
+            changed |= take_apart(p)
     for c in module.non_fusion_computations():
         for i in c.instructions:
             if i.opcode == "custom-call" and i.shape.is_tuple and not takes_any_order(i):
-                changed |= _split(i)
+                changed |= take_apart(i)
     root = module.entry.root
     if result.is_tuple and (root.users or not _is_put_together(root)):
         parts = arranged(root.shape, lambda index: part_of(root, index))
@@ -116,27 +116,6 @@ def _is_put_together(i: Instruction) -> bool:
     """Whether a tuple is made of arrays, its parts in turn, each for it alone."""
     parts = [o for o in i.operands if o.shape.is_tuple]
     return i.opcode == "tuple" and all(sum(o.users.values()) == 1 and _is_put_together(o) for o in parts)
-
-
-def _split(whole: Instruction) -> bool:
-    """Let those who take a tuple, or one within it, as it is take another one, made of its arrays."""
-    changed = any([_split(u) for u in whole.users if u.opcode == "get-tuple-element" and u.shape.is_tuple])
-    others, was_root = [u for u in whole.users if u.opcode != "get-tuple-element"], whole.is_root
-    if not others and not was_root:
-        return changed
-    c = home(whole)
-    again = packed(c, arranged(whole.shape, lambda index: _part_again(whole, index)), whole.shape, whole)
-    whole.replace_uses_with(again, only=others)
-    if was_root:
-        c.root = again
-    return True
-
-
-def _part_again(p: Instruction, index: ShapeIndex) -> Instruction:
-    for n in index:
-        assert p.shape.tuple_shapes is not None
-        p = home(p).add("get-tuple-element", [p], p.shape.tuple_shapes[n], index=n)
-    return p
 
 
 # -- orders ------------------------------------------------------------------------------------------------------------
