@@ -17,7 +17,7 @@ from heron.codegen.elemental.emitter import FunctionEmitter, Value
 from heron.codegen.elemental.floats import is_small, narrow, widen
 from heron.codegen.elemental.registry import rule
 from heron.hlo.instruction import Instruction
-from heron.hlo.types import ElementType
+from heron.hlo.types import S1, ElementType
 
 #: opcode -> op on floats, on signed, on unsigned, on pred
 _BINARY: dict[str, tuple[type[Operation], ...]] = {
@@ -27,6 +27,7 @@ _BINARY: dict[str, tuple[type[Operation], ...]] = {
     "maximum": (arith.MaximumfOp, arith.MaxSIOp, arith.MaxUIOp, arith.OrIOp),
     "minimum": (arith.MinimumfOp, arith.MinSIOp, arith.MinUIOp, arith.AndIOp),
 }
+_OF_S1: dict[str, type[Operation]] = {"maximum": arith.AndIOp, "minimum": arith.OrIOp}
 _COLUMN = {"float": 0, "signed": 1, "unsigned": 2, "pred": 3}
 _ROUNDING = {
     "ceil": math.CeilOp,
@@ -47,6 +48,8 @@ def binary(e: FunctionEmitter, opcode: str, a: Value, b: Value, t: ElementType) 
     if t.is_complex:
         return complex_rules.binary(e, opcode, a, b)
     kind = _BINARY[opcode][_COLUMN[t.kind]]
+    if t is S1:  # as bits: kernels take a number of one bit for 0 or 1, not for 0 or -1
+        kind = _OF_S1.get(opcode, kind)
     if opcode in ("maximum", "minimum") and is_small(t):
         return _choose(e, "ogt" if opcode == "maximum" else "olt", a, b, t)
     if t.is_float:

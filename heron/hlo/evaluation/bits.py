@@ -14,8 +14,12 @@ def reinterpret(x: np.ndarray, source: ElementType, to: ElementType, dims: tuple
     if source.bits >= 8 and to.bits >= 8:
         if source.kind == "pred":
             x = x.view(np.uint8)
+        if to.kind == "pred":  # any bit makes it true
+            return (x.reshape(-1).view(np.uint8) != 0).reshape(dims)
         return x.reshape(-1).view(to.dtype).reshape(dims)
     pattern = _unpack(x, source).reshape(-1, to.bits)
+    if to.kind == "pred":
+        return pattern.any(1).reshape(dims)
     return _pack(pattern, to).reshape(dims)
 
 

@@ -55,5 +55,6 @@ def test_sums_of_the_largest_values(types: str, features: int, wide: str, end: o
 
 @pytest.mark.parametrize("types", ["s32 s32 s32", "s64 s8 s32", "f32 f32 s32", "pred pred s32", "s8 s8 f32"])
 def test_others_stay(types: str) -> None:
-    module = heron.parse(_text(*types.split(), 4))
+    x, k, t = types.split()
+    module = heron.parse(_text(x, k, t, 4))
     assert not PassContext().run_pass(get("integer-convolution-upcaster"), module)
