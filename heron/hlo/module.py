@@ -347,10 +347,11 @@ class Module:
         """Put computations and instructions in the order they print, and free the names nobody has any more."""
         from heron.hlo.text.printer import computation_order, print_order
 
-        self._computations = dict.fromkeys(computation_order(self))
-        self._names, self._computation_names = Names(), Names()
         for c in self._computations:
             c.reorder(print_order(c))
+        self._computations = dict.fromkeys(computation_order(self))  # which follows the order in each
+        self._names, self._computation_names = Names(), Names()
+        for c in self._computations:
             self._computation_names.take(c.name)
             for i in c._instructions:
                 self._names.take(i.name)

@@ -94,6 +94,7 @@ class Importer:
             self._functions[main.name] = self._function(main, shapes, known)
         self.result.entry = self._functions[main.name]
         self.result.remove_unused_computations()
+        self.result.cleanup()  # so that its text reads back as the same module
         set_header(self.result, self.program, main)
         return self.result
 

