@@ -240,13 +240,15 @@ def compile(
         options: defaults and `HERON_*` variables when None.
         trace: the record to write into; a fresh one when None (found at `executable.trace`).
 
-    Raises HeronError with a code of the stage that refused.
+    Raises HeronError with a code of the stage that refused, or of the rule an unverified program breaks.
     """
     from heron import targets
+    from heron.hlo.verifier import blaming
 
     if not isinstance(target, Target):
         target = targets.get(target)
     options = options or Options.from_env()
     trace = trace if trace is not None else Trace()
     with collector_paused():
-        return Compilation(module, target, options, trace).executable()
+        with blaming(module):
+            return Compilation(module, target, options, trace).executable()

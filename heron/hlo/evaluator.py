@@ -151,9 +151,12 @@ def evaluate(module: Module, *arrays: np.ndarray) -> list[np.ndarray]:
 
     Raises EVAL001 (an op cannot be evaluated), EVAL002 (wrong number of inputs), EVAL003 (wrong dtype or shape),
     EVAL004 (an op needs devices that are not there), EVAL007 (the host gives nothing), EVAL008 (elements beyond an
-    array's actual size), EVAL009 (a size beyond its bound).
+    array's actual size), EVAL009 (a size beyond its bound), or the verifier's rule that an unverified program breaks.
     """
-    return flatten(Evaluator(module).run(*arrays))
+    from heron.hlo.verifier import blaming
+
+    with blaming(module):
+        return flatten(Evaluator(module).run(*arrays))
 
 
 def evaluate_devices(

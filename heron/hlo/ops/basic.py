@@ -75,6 +75,8 @@ class Iota(Op):
 
     def evaluate(self, ev: Evaluator, i: Instruction) -> np.ndarray:
         shape, d = i.shape, i.iota_dimension
+        if not shape.num_elements:  # the dimension itself may be huge
+            return np.zeros(shape.dims, shape.element_type.dtype)
         line = np.arange(shape.dims[d]).astype(shape.element_type.dtype)
         return np.broadcast_to(line.reshape([-1 if k == d else 1 for k in range(shape.rank)]), shape.dims)
 

@@ -8,7 +8,9 @@ docs/verifier.md and `heron verify --rules` list all of them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
+from heron.errors import HeronError
 from heron.hlo.attributes import misfits
 from heron.hlo.instruction import Instruction
 from heron.hlo.module import Module
@@ -32,6 +34,7 @@ __all__ = [
     "Rule",
     "Stage",
     "VerifierOptions",
+    "blaming",
     "in_modes",
     "modes",
     "problems",
@@ -58,6 +61,22 @@ def problems(module: Module, options: VerifierOptions = DEFAULT) -> Iterator[Pro
             yield problem
         if found:
             return
+
+
+@contextmanager
+def blaming(module: Module) -> Iterator[None]:
+    """Where work on a module stumbles, say which rule the module breaks, if it breaks one.
+
+    Verifying every program before it is evaluated or compiled would cost time; this costs none.
+    """
+    try:
+        yield
+    except HeronError:
+        raise
+    except Exception:
+        for problem in problems(module):
+            raise problem.error() from None
+        raise
 
 
 def _run(plan: Plan, module: Module) -> Iterator[Problem]:
