@@ -36,6 +36,8 @@ _FLOATS: dict[ElementType, Attribute] = {
     types.F8E5M2: builtin.f8E5M2,
     types.F8E5M2FNUZ: builtin.f8E5M2FNUZ,
     types.F8E8M0FNU: builtin.f8E8M0FNU,
+    types.F6E2M3FN: builtin.f6E2M3FN,
+    types.F6E3M2FN: builtin.f6E3M2FN,
     types.F4E2M1FN: builtin.f4E2M1FN,
 }
 

@@ -23,8 +23,12 @@ def numbered() -> Iterator[tuple[int, ElementType]]:
 
 
 def number(element_type: ElementType) -> int:
-    """PJRT_Buffer_Type of an element type."""
-    return _NUMBERS[element_type]
+    """PJRT_Buffer_Type of an element type. Raises PJRT003 for one that PJRT has no number for."""
+    found = _NUMBERS.get(element_type)
+    if found is None:
+        what = f"PJRT has no number for elements of type {element_type}"
+        raise HeronError("PJRT003", what, hint="convert them first")
+    return found
 
 
 def of_number(n: int) -> ElementType:

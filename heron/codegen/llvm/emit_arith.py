@@ -191,8 +191,8 @@ def _bitcast(e: Emitter, op: arith.BitcastOp) -> None:
     if e.type(operand.type) == e.type(result.type):
         e.names[result] = e.names[operand]
         return
-    # f4 travels in a byte, s4 and u4 do not
-    kinds = {("i8", "i4"): "trunc", ("i4", "i8"): "zext"}
+    # f4 and f6 travel in a byte, integers of as many bits do not
+    kinds = {("i8", "i4"): "trunc", ("i4", "i8"): "zext", ("i8", "i6"): "trunc", ("i6", "i8"): "zext"}
     kind = kinds.get((e.type(operand.type), e.type(result.type)), "bitcast")
     e.out.append(f"  {e.define(result)} = {kind} {e.typed(operand)} to {e.type(result.type)}")
 

@@ -1,6 +1,6 @@
 """xDSL types and constants as LLVM text.
 
-Floats that LLVM has no type for (the f8 and f4 family) travel as integers of one byte; conversions to and from them
+Floats that LLVM has no type for (the f8, f6 and f4 family) travel as integers of one byte; conversions to and from them
 are inline library functions. On targets without bf16 (``bf16="i16"``) bf16 travels as i16 too: LLVM would otherwise
 call a conversion routine for something as small as a select. A complex value is a literal struct of two floats.
 """
@@ -40,6 +40,8 @@ SMALL_FLOATS: dict[str, tuple[str, type]] = {
     "f8E4M3B11FNUZ": ("f8e4m3b11fnuz", ml_dtypes.float8_e4m3b11fnuz),
     "f8E3M4": ("f8e3m4", ml_dtypes.float8_e3m4),
     "f8E8M0FNU": ("f8e8m0fnu", ml_dtypes.float8_e8m0fnu),
+    "f6E2M3FN": ("f6e2m3fn", ml_dtypes.float6_e2m3fn),
+    "f6E3M2FN": ("f6e3m2fn", ml_dtypes.float6_e3m2fn),
     "f4E2M1FN": ("f4e2m1fn", ml_dtypes.float4_e2m1fn),
 }
 

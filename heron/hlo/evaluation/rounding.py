@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from heron.hlo.types import BF16, F4E2M1FN, F8E8M0FNU, F16, F32, F64, ElementType
+from heron.hlo.types import BF16, F8E8M0FNU, F16, F32, F64, ElementType
 
 #: bits of mantissa and exponent
 _FORMAT = {F16: (10, 5), BF16: (7, 8), F32: (23, 8), F64: (52, 11)}
@@ -13,7 +13,8 @@ _FORMAT = {F16: (10, 5), BF16: (7, 8), F32: (23, 8), F64: (52, 11)}
 def rounded(x: np.ndarray, t: ElementType) -> np.ndarray:
     """Numbers (native floats, integers or preds) as floats of type `t`.
 
-    Beyond the range: infinity where the type has one, else NaN; f4e2m1fn has neither, it saturates and NaN gives -0.
+    Beyond the range: infinity where the type has one, else NaN. Types of 4 and 6 bits have neither: they saturate, and
+    NaN gives -0.
     """
     if t is F32 or t is F64:
         return x.astype(t.dtype)
@@ -23,7 +24,7 @@ def rounded(x: np.ndarray, t: ElementType) -> np.ndarray:
         return x.astype(np.float16)
     if x.dtype == np.float64:  # casts to narrower types go through f32
         x = _to_odd(x)
-    if t is not F4E2M1FN:
+    if t.bits >= 8:
         return x.astype(t.dtype)
     return np.where(np.isnan(x), np.float32(-0.0), x).astype(t.dtype)
 

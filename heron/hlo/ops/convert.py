@@ -58,6 +58,8 @@ class BitcastConvert(Op):
         if old.is_complex != new.is_complex:
             reject(i, "complex and real types do not convert into each other bitwise", f"{x} to {to}")
         dims = x.dims
+        if max(old.bits, new.bits) % min(old.bits, new.bits):
+            reject(i, f"{max(old.bits, new.bits)} bits are no whole number of elements of {min(old.bits, new.bits)}")
         if new.bits < old.bits:
             dims = (*dims, old.bits // new.bits)
         elif new.bits > old.bits:

@@ -91,6 +91,8 @@ LiteralProto
   31 bytes u1s
   32 bytes f4e2m1fns
   33 bytes f8e8m0fnus
+  35 bytes f6e3m2fns
+  36 bytes f6e2m3fns
   34 int32* dynamic_sizes
 WindowDimension
   1 int64 size

@@ -41,7 +41,7 @@ class FloatNormalization(Pass):
     name = "float-normalization"
     types: tuple[str, ...] = (
         "bf16", "f16", "f8e5m2", "f8e4m3", "f8e4m3fn", "f8e4m3b11fnuz", "f8e5m2fnuz", "f8e4m3fnuz", "f8e3m4",
-        "f4e2m1fn", "f8e8m0fnu",
+        "f4e2m1fn", "f6e2m3fn", "f6e3m2fn", "f8e8m0fnu",
     )  # fmt: skip
 
     excess: bool = False

@@ -49,7 +49,7 @@ def _normal(s: Shape, packed: bool) -> Shape:
     if s.layout is None or not s.is_array:
         return s
     bits = s.element_type.bits
-    size = bits if packed and bits < 8 else 0
+    size = bits if packed and bits < 8 and 8 % bits == 0 else 0  # 6 bits would lie across bytes
     if s.layout.element_size == size:
         return s
     old = s.layout

@@ -36,7 +36,7 @@ def floats(dtype: type) -> np.ndarray:
 @pytest.mark.parametrize("target", ["f32", "f64", "f16", "bf16"])
 def test_widening_is_exact(name: str, target: str) -> None:
     dtype = {"f32": np.float32, "f64": np.float64, "f16": np.float16, "bf16": ml_dtypes.bfloat16}[target]
-    count = 16 if name.startswith("f4") else 256
+    count = 2 ** ml_dtypes.finfo(SMALL[name]).bits
     values = np.arange(count, dtype=np.uint8)
     expected = values.view(SMALL[name]).astype(np.float32).astype(dtype)
     got = loops.run(f"heron.convert.{name}.{target}", values, dtype=dtype)
@@ -47,7 +47,7 @@ def test_widening_is_exact(name: str, target: str) -> None:
 @pytest.mark.parametrize("source", ["f32", "f64"])
 def test_narrowing_rounds_to_even(name: str, source: str) -> None:
     values = floats(np.float32 if source == "f32" else np.float64)
-    if name == "f4e2m1fn":
+    if ml_dtypes.finfo(SMALL[name]).bits < 8:  # they have none, and ml_dtypes gives either zero
         values = values[~np.isnan(values)]
     expected = values.astype(SMALL[name])
     got = loops.run(f"heron.convert.{source}.{name}", values, dtype=np.uint8).view(SMALL[name])

@@ -53,6 +53,7 @@ ENTRY e {
 OURS = {
     "index types": "a = f32[2,3]{1,0:#(u32)*(u64)} parameter(0)",
     "any tile": "a = f32[2,3]{0,1:T(*,2)} parameter(0)",
+    "six bits": "a = f6e2m3fn[3] constant({0.125,-7.5,2})\nb = f6e3m2fn[3] constant({0.0625,-28,2})",
     "one bit": "a = s1[5] constant({0,-1,0,-1,-1})\nb = u1[5] constant({0,1,0,1,1})",
     "two splits": "a = f32[4,4]{1,0:SC(0:1)(1:2,3)} parameter(0)",
 }

@@ -51,6 +51,8 @@ FORMATS = (
     Small("f8e5m2fnuz", 5, 2, 16, "minus_zero"),
     Small("f8e4m3fnuz", 4, 3, 8, "minus_zero"),
     Small("f8e4m3b11fnuz", 4, 3, 11, "minus_zero"),
+    Small("f6e2m3fn", 2, 3, 1, "none"),
+    Small("f6e3m2fn", 3, 2, 3, "none"),
     Small("f4e2m1fn", 2, 1, 1, "none"),
 )
 
@@ -99,7 +101,7 @@ def narrow(f: Body, x: Value, form: Small) -> Value:
     else:
         fields = f.select(over, f.value(form.nan_bits, "i32"), fields)
     is_nan = x.is_nan()
-    if form.nan == "none":  # f4 has no NaN: ml_dtypes gives minus zero
+    if form.nan == "none":  # there is none: ml_dtypes gives minus zero
         return f.select(is_nan, f.value(1 << form.sign_shift, "i32"), fields | sign).cast("trunc", "i8")
     if form.nan == "minus_zero":
         # there is no negative zero, and an overflow is NaN whatever its sign
