@@ -149,35 +149,6 @@ def _misfit(error: Exception) -> HeronError:
     )
 
 
-@once
-def _watch_forks() -> None:
-    """Let a forked child say that it cannot compile: jaxlib hands programs to threads, which stay in the parent, and
-    would wait for ever."""
-
-    def forked() -> None:
-        from jax._src import compiler
-
-        compile_any = compiler.backend_compile_and_load
-
-        def compile_other(backend: Any, *args: Any, **options: Any) -> Any:
-            if backend.platform != PLATFORM:
-                return compile_any(backend, *args, **options)
-            import jax
-
-            error = HeronError(
-                "PJRT027",
-                "a forked child cannot compile",
-                why="the threads JAX compiles with stayed in the parent; what was compiled before runs",
-                hint="start it with multiprocessing.get_context('spawn')",
-            )
-            raise jax.errors.JaxRuntimeError(f"FAILED_PRECONDITION: {error}")
-
-        compiler.backend_compile_and_load = compile_other
-
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=forked)
-
-
 def _client() -> Any:
     from jax._src import distributed
     from jaxlib import xla_client
