@@ -38,8 +38,25 @@ def install() -> None:
             return compile_any(backend, module, devices, options, ())
 
     compiler.backend_compile_and_load = compile_ours
+    _jax.Client.compile = _refusing(_jax.Client.compile)
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=lambda: _forked.append(True))
+
+
+def _refusing(compile_any: Any) -> Any:
+    """`Client.compile`, by which a client that is there compiles for a topology: of heron's it would never return."""
+
+    def compile_for_topology(self: Any, *args: Any, **options: Any) -> Any:
+        if jax_name.is_ours(self):
+            raise HeronError(
+                "PJRT018",
+                "a client of heron's does not compile for a topology",
+                why="jaxlib keeps Python's lock while it waits for heron",
+                hint="jax.jit(f, in_shardings=…).lower(…).compile() with devices of the topology",
+            )
+        return compile_any(self, *args, **options)
+
+    return compile_for_topology
 
 
 def _in_a_child() -> Exception:

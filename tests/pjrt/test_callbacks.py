@@ -143,6 +143,13 @@ there = NamedSharding(topologies.make_mesh(topology, (1,), ("x",)), P())
 given = jax.ShapeDtypeStruct((4,), jnp.float32)
 program = jax.jit(lambda v: v * 2 + 1, in_shardings=there, out_shardings=there).lower(given).compile()
 assert "HloModule" in program.as_text()
+from heron import HeronError
+try:
+    jax.devices()[0].client.compile("module {}", topology=None)
+except HeronError as error:
+    assert error.code == "PJRT018"
+else:
+    raise AssertionError
 """,
         timeout=300,
     )
