@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+
+from heron.hlo.evaluator import evaluate
+from heron.hlo.module import Module
+from heron.hlo.text import parse
 
 pytest.importorskip("jax")
 
@@ -11,7 +17,7 @@ from tests.interplay.joins import Branch, Fed, Leaf, Loop, Mapped, Shared, Side,
 from tests.interplay.judging import Judge  # noqa: E402
 from tests.interplay.library import families, library  # noqa: E402
 from tests.interplay.program import Program, draw, read  # noqa: E402
-from tests.interplay.reducing import Sign, by_fragments  # noqa: E402
+from tests.interplay.reducing import Sign, Task, by_fragments, by_instructions  # noqa: E402
 from tests.interplay.running import Job, Outcome, run  # noqa: E402
 
 #: series of programs that run by default
@@ -97,3 +103,18 @@ def test_reducing_leaves_what_shows_the_fault(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr("tests.interplay.reducing.results", at_once)
     assert by_fragments(program, Sign("cpu", "wrong"), 1, 60) == Program(Leaf("sort", 2), 5)
+
+
+def test_reducing_by_instructions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left of a program is the instruction at fault, with the value it had."""
+
+    def faulty(target: str, module: Module, inputs: list[np.ndarray], donated: bool = False) -> list[np.ndarray]:
+        wrong = any(i.opcode == "sort" for i in module.instructions())
+        return [o + wrong for o in evaluate(module, *inputs)]
+
+    monkeypatch.setattr("tests.interplay.reducing.computed", faulty)
+    program = Program(Fed((Leaf("cumsum", 7), Leaf("sort", 8), Leaf("tanh", 8))), 5)
+    told = by_instructions(Task(program, Sign("cpu", "wrong"), tmp_path / "found", 60))
+    module = parse((tmp_path / "found.hlo").read_text())
+    assert [i.opcode for i in module.entry.instructions if i.opcode != "parameter"] == ["sort"]
+    assert len(np.load(tmp_path / "found.npz").files) == len(module.entry.parameters) and "found.hlo" in told
