@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from heron.targets import Target
 
 #: options that do not change what a program does
-_SILENT = ("cache",)
+_SILENT = ("cache", "compile_timeout")
 
 
 @overload

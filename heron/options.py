@@ -116,6 +116,7 @@ class Options:
     )
     lock: str = _field("", "a file of choices measured on a device, by `heron tune` (docs/triton.md)")
     frozen: bool = _field(False, "what has to be chosen for a device and the lock file lacks is an error")
+    compile_timeout: int = _field(0, "seconds after which a compile is given up, with what it was at; 0: no limit")
     cache: bool = _field(False, "keep machine code and PTX in files, for later compiles (docs/cache.md)")
 
     def __post_init__(self) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from heron.backends.collector import collector_paused
 from heron.backends.devices import need_one
 from heron.backends.lower import KernelUse, Lowering
+from heron.backends.watchdog import watched
 from heron.errors import HeronError
 from heron.hlo.module import Module
 from heron.options import Options
@@ -130,7 +131,20 @@ class Compilation:
         return self.machine.code_keys(thunks, uses, self.source.name)
 
     def executable(self) -> Executable:
-        """The program, ready to call."""
+        """The program, ready to call. Raises TGT009 when it takes longer than ``Options.compile_timeout``."""
+        return watched(self._executable, self.options.compile_timeout, self.late)
+
+    def late(self) -> HeronError:
+        """The error for a compile that takes too long, with what it is at."""
+        return HeronError(
+            "TGT009",
+            f"compiling '{self.source.name}' for {self.target.name} takes longer than {self.options.compile_timeout} s",
+            where=self.trace.at,
+            why="the option compile_timeout, --timeout or HERON_COMPILE_TIMEOUT sets the limit",
+            hint="a higher limit; -O opt_level=1, if LLVM is what takes so long; heron compile --to hlo ends before it",
+        )
+
+    def _executable(self) -> Executable:
         thunks, uses = self.lowered
         threads = self.machine.threads(self.options)
         kernels = [info(use, threads) for use in uses.values()]

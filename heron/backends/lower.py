@@ -148,7 +148,9 @@ class Lowering:
         names = self._by_key.get(key)
         if names is None:
             start, began = perf_counter(), process_time()
-            made = emit(self._kernel_name(i))
+            name = self._kernel_name(i)
+            self.trace.begin(f"kernel {name}")
+            made = emit(name)
             spent = process_time() - began
             for kernel in made:
                 self.kernels[kernel.name] = KernelUse(kernel, i, emit_seconds=spent / len(made))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from heron import files
+from heron.errors import HeronError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,6 +45,19 @@ memory_limit_option = click.option(
     metavar="SIZE",
     help="Compute values again rather than need more: 24MiB in all, or 60% of temp; overrides HERON_MEMORY_LIMIT.",
 )
+
+
+timeout_option = click.option(
+    "--timeout",
+    metavar="SECONDS",
+    type=click.IntRange(min=1),
+    help="Give up after so long, and say what it was at; of a compile overrides HERON_COMPILE_TIMEOUT.",
+)
+
+
+def late(what: str, seconds: int | None) -> HeronError:
+    """The error for what takes longer than ``--timeout`` allows."""
+    return HeronError("CLI048", f"{what} takes longer than {seconds} s", hint="a higher --timeout, or smaller inputs")
 
 
 def examples(*lines: str) -> str:
@@ -82,7 +96,6 @@ def load_module(
 
 
 def _load(file: str, target: str, arrays: Callable[[], Sequence[np.ndarray]]) -> Module:
-    from heron.errors import HeronError
     from heron.frontends import from_bytes, load
     from heron.frontends.arguments import split
 
@@ -99,11 +112,15 @@ def _load(file: str, target: str, arrays: Callable[[], Sequence[np.ndarray]]) ->
     return from_bytes(data, name, verify=True, arguments=known)
 
 
-def make_options(settings: tuple[str, ...], memory_limit: str | None = None) -> Options:
-    """Options of the environment, changed by ``-O`` settings and by ``--memory-limit``."""
+def make_options(
+    settings: tuple[str, ...], memory_limit: str | None = None, timeout: int | None = None
+) -> Options:
+    """Options of the environment, changed by ``-O`` settings, by ``--memory-limit`` and by ``--timeout``."""
     from heron.options import Options
 
     options = Options.from_env().with_settings(settings)
+    if timeout is not None:
+        options = options.replace(compile_timeout=timeout)
     return options if memory_limit is None else options.with_settings([f"memory_limit={memory_limit}"])
 
 

@@ -113,6 +113,9 @@ class Trace:
         #: called with the name of each stage, pass or kernel as it comes along; for progress displays
         self.on_event: Callable[[str], None] | None = None
         self._open: list[Stage] = []
+        self._last = ""
+        #: what other threads are at
+        self._beside: list[str] = []
 
     # -- writing -----------------------------------------------------------------------------------------------------
     @contextlib.contextmanager
@@ -140,8 +143,25 @@ class Trace:
 
     def begin(self, name: str) -> None:
         """Tell whoever watches that a pass, kernel or other piece of work begins."""
+        self._last = name
         if self.on_event is not None:
             self.on_event(name)
+
+    @contextlib.contextmanager
+    def beside(self, name: str) -> Iterator[None]:
+        """Work that may run in a thread beside others."""
+        self._beside.append(name)
+        try:
+            yield
+        finally:
+            self._beside.remove(name)
+
+    @property
+    def at(self) -> str:
+        """What is being done now: the open stages, the pass or kernel that began last, what other threads are at."""
+        stages = [f"stage '{s.name}'" for s in self._open] or [f"after stage '{s.name}'" for s in self.stages[-1:]]
+        last = [f"'{self._last}'"] if self._last and (not self._open or self._last != self._open[-1].name) else []
+        return ", ".join([*stages, *(dict.fromkeys(self._beside) or last)]) or "the beginning"
 
     def record_pass(
         self,

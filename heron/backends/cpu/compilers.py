@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import ParamSpec, TypeVar
+from concurrent.futures import Future
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, ParamSpec, TypeVar
 
+from heron.backends.watchdog import leave
 from heron.runtime.cpu.pool import usable_cpus
 
 P = ParamSpec("P")
@@ -15,25 +18,48 @@ R = TypeVar("R")
 class Compilers:
     """At most `wanted` threads, and no more than there are processors; where there is one, work is done when submitted.
 
-    Leaving the `with` block ends them. They live no longer, so that a process that forks leaves none behind.
+    Leaving the `with` block ends them, so that a process that forks leaves none behind. After Ctrl-C, or when nobody
+    waits for the compile any more, they are not waited for, and end with the work they are at.
     """
 
     def __init__(self, wanted: int) -> None:
         processors = usable_cpus()
-        count = min(wanted, processors)
-        self._threads = ThreadPoolExecutor(count, "heron-compile") if count and processors > 1 else None
+        count = min(wanted, processors) if processors > 1 else 0
+        self._work: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
+        self._is_over = False
+        self._threads = [Thread(target=self._serve, name=f"heron-compile_{n}", daemon=True) for n in range(count)]
+        for thread in self._threads:
+            thread.start()
 
     def __enter__(self) -> Compilers:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        if self._threads is not None:
-            self._threads.shutdown(cancel_futures=True)
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        self._is_over = error is not None
+        for _thread in self._threads:
+            self._work.put(None)
+        if error is None or issubclass(error, Exception):
+            for thread in self._threads:
+                thread.join()
+        else:
+            leave(self._threads)
 
     def submit(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Future[R]:
         """What `function` will give, or raise, when asked for its result."""
-        if self._threads is not None:
-            return self._threads.submit(function, *args, **kwargs)
         done: Future[R] = Future()
-        done.set_result(function(*args, **kwargs))
+        if self._threads:
+            self._work.put((done, lambda: function(*args, **kwargs)))
+        else:
+            done.set_result(function(*args, **kwargs))
         return done
+
+    def _serve(self) -> None:
+        while (work := self._work.get()) is not None:
+            done, make = work
+            if self._is_over:
+                done.cancel()
+                continue
+            try:
+                done.set_result(make())
+            except BaseException as error:  # whoever asks for the result gets it
+                done.set_exception(error)

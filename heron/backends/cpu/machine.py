@@ -30,9 +30,13 @@ if TYPE_CHECKING:
     from heron.buffers import BufferAssignment
     from heron.codegen.llvm.code_cache import Key
     from heron.codegen.llvm.declarations import Declarations
+    from heron.codegen.llvm.jit import Jit, Object
     from heron.options import Options
     from heron.passes.pipeline import Pipeline
     from heron.trace import Trace
+
+#: kernels of a module that are named where it takes long
+_SHOWN = 4
 
 
 class CpuMachine(Machine):
@@ -106,6 +110,10 @@ class CpuMachine(Machine):
         """LLVM text of kernels that are a module of their own, and of how a program calls them."""
         return self.kernels_llvm(uses) + "\n".join([*(entry(use.kernel, self.pool) for use in uses.values()), ""])
 
+    def _portion(self, trace: Trace, uses: dict[str, KernelUse]) -> str:
+        trace.begin(f"lowering of kernels {_shown(uses)}")
+        return self.portion_llvm(uses)
+
     def build(
         self,
         thunks: Sequence,
@@ -128,12 +136,13 @@ class CpuMachine(Machine):
             with trace.stage("llvm"):
                 unmade = {symbol: compilers.submit(make, jit.cache) for symbol, make in writer.unmade.items()}
                 others = [
-                    compilers.submit(jit.compile, self.portion_llvm(p), f"{facts['name']}.{n}")
+                    compilers.submit(_compiled, jit, trace, self._portion(trace, p), f"{facts['name']}.{n}", p)
                     for n, p in enumerate(apart)
                 ]
+                trace.begin(f"lowering of kernels {_shown(here)}")
                 text = self._whole_llvm(here, writer, program)
             with trace.stage("machine code"):
-                compiled = jit.compile(text, facts["name"])
+                compiled = _compiled(jit, trace, text, facts["name"], here)
                 jit.symbols |= writer.externals | {symbol: made.result() for symbol, made in unmade.items()}
                 code = jit.link(compiled, [ENTRY], [o.result() for o in others])
         objects = (*(o.result() for o in others), code)
@@ -167,6 +176,16 @@ class CpuMachine(Machine):
         jit, texts = Jit(level=self.options.opt_level), self._texts(thunks, uses)
         labels = [*(f"{name}.{n}" for n in range(len(texts) - 1)), name]
         return [(label, jit.key(text)) for label, text in zip(labels, texts, strict=True)]
+
+
+def _compiled(jit: Jit, trace: Trace, text: str, name: str, kernels: Collection[str]) -> Object:
+    """Object code of a module that holds these kernels."""
+    with trace.beside(f"LLVM on module '{name}' with kernels {_shown(kernels)}"):
+        return jit.compile(text, name)
+
+
+def _shown(kernels: Collection[str]) -> str:
+    return ", ".join([*list(kernels)[:_SHOWN], *(["…"] if len(kernels) > _SHOWN else [])]) or "of one element"
 
 
 def _no_address(_: HostThunk) -> int:

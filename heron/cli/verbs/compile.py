@@ -15,6 +15,7 @@ from heron.cli.common import (
     print_text,
     settings_option,
     target_option,
+    timeout_option,
 )
 from heron.errors import HeronError
 
@@ -41,6 +42,7 @@ BINARY = ("cubin",)  # stages that are no text
 @click.option("--kernel", metavar="NAME", help="With --to mlir: this kernel only.")
 @click.option("--print-after-all", "steps", is_flag=True, help="With --to mlir: print kernels after every transform.")
 @memory_limit_option
+@timeout_option
 @settings_option
 @json_option
 def command(
@@ -51,11 +53,13 @@ def command(
     kernel: str | None,
     steps: bool,
     memory_limit: str | None,
+    timeout: int | None,
     settings: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Compile FILE (HLO text, - for standard input) and summarise: kernels, library calls, memory, time by stage."""
     from heron import targets
+    from heron.backends.watchdog import watched
     from heron.cli.progress import progress
     from heron.trace import Trace
 
@@ -69,7 +73,7 @@ def command(
     if (stage != "mlir" or wants_trace) and (kernel is not None or steps):
         option = "--print-after-all" if steps else "--kernel"
         raise HeronError("CLI045", f"{option} prints MLIR", hint=f"--to mlir {option}, without a trace")
-    machine, options = targets.get(target), make_options(settings, memory_limit)
+    machine, options = targets.get(target), make_options(settings, memory_limit, timeout)
     module = load_module(file, target)
     trace = Trace(module.name, target)
     trace.options = options.changed()
@@ -77,12 +81,16 @@ def command(
     if stage is not None and not wants_trace:
         from heron.backends.compiler import Compilation, Stages
 
-        stages = Stages(module, machine, options, Compilation(module, machine, options, trace))
-        with progress(trace, what):  # no further than the stage asked for
+        compilation = Compilation(module, machine, options, trace)
+        stages = Stages(module, machine, options, compilation)
+
+        def printed() -> str | bytes:
             if stage in BINARY:
-                result = stages.cubin()
-            else:
-                result = stages.mlir(kernel, steps) if stage == "mlir" else stages.text(stage)
+                return stages.cubin()
+            return stages.mlir(kernel, steps) if stage == "mlir" else stages.text(stage)
+
+        with progress(trace, what):  # no further than the stage asked for
+            result = watched(printed, options.compile_timeout, compilation.late)
         if isinstance(result, bytes):
             _give_bytes(result, stage, str(output), as_json)
         else:

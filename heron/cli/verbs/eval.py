@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from heron.cli.common import examples, file_argument, json_option, load_module, print_json
+from heron.cli.common import examples, file_argument, json_option, late, load_module, print_json, timeout_option
 from heron.cli.job import Job, exit_code, job_options
 from heron.errors import HeronError
 
@@ -45,8 +45,11 @@ class Devices(click.ParamType):
 )
 @file_argument
 @job_options
+@timeout_option
 @json_option
-def command(file: str, job: Job, devices: tuple[int | None, int] | None, as_json: bool) -> int:
+def command(
+    file: str, job: Job, devices: tuple[int | None, int] | None, timeout: int | None, as_json: bool
+) -> int:
     """Evaluate FILE (HLO text, - for standard input) by NumPy, slowly and by definition; nothing is compiled.
 
     Several devices run in turns and exchange values in collectives. N alone means N partitions when the program says
@@ -60,12 +63,13 @@ def command(file: str, job: Job, devices: tuple[int | None, int] | None, as_json
     replicas, partitions = _counts(module, devices)
     if replicas * partitions != 1:
         return _on_devices(module, job, replicas, partitions, as_json)
+    from heron.backends.watchdog import watched
     from heron.cli.report import flat
     from heron.hlo.evaluator import evaluate
 
     arrays = job.arrays(module)
     start = time.perf_counter()
-    outputs = flat(evaluate(module, *arrays))
+    outputs = flat(watched(lambda: evaluate(module, *arrays), timeout or 0, lambda: late("evaluation", timeout)))
     spent = time.perf_counter() - start
     _say(module, "", spent, as_json)
     return job.finish(arrays, outputs, {"module": module.name, "target": "evaluator", "run_seconds": spent}, as_json)

@@ -10,11 +10,13 @@ from heron.cli.common import (
     examples,
     file_argument,
     json_option,
+    late,
     load_module,
     make_options,
     memory_limit_option,
     settings_option,
     target_option,
+    timeout_option,
 )
 from heron.cli.job import Job, job_options
 
@@ -41,6 +43,7 @@ from heron.cli.job import Job, job_options
 )
 @job_options
 @memory_limit_option
+@timeout_option
 @settings_option
 @json_option
 def command(
@@ -49,6 +52,7 @@ def command(
     check: str | None,
     job: Job,
     memory_limit: str | None,
+    timeout: int | None,
     settings: tuple[str, ...],
     as_json: bool,
 ) -> int:
@@ -58,6 +62,7 @@ def command(
     """
     from heron import targets
     from heron.archive.loading import is_program
+    from heron.backends.watchdog import watched
     from heron.cli import room
     from heron.cli.progress import interruptible, progress
     from heron.cli.report import flat
@@ -66,7 +71,7 @@ def command(
 
     if is_program(file):
         return _run_saved(file, job, as_json)
-    machine, options = targets.get(target), make_options(settings, memory_limit)
+    machine, options = targets.get(target), make_options(settings, memory_limit, timeout)
     if check is not None:
         options = options.with_settings([f"sim_check={check}"])
     if check and not machine.sim:
@@ -88,7 +93,7 @@ def command(
     compiled = time.perf_counter()
     room.require(executable.memory["peak"] - executable.memory["arguments"], f"the buffers of {module.name} take")
     with interruptible():
-        outputs = flat(executable(*arrays))
+        outputs = flat(watched(lambda: executable(*arrays), timeout or 0, lambda: late("the run", timeout)))
     done = time.perf_counter()
     document = {
         "module": module.name,
