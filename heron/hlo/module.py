@@ -207,6 +207,10 @@ class Module:
                 found[callee].append(i)
         return found
 
+    def fusion_bodies(self) -> set[Computation]:
+        """Computations that are bodies of fusions, without what those call."""
+        return {i.attrs["calls"] for i in self.instructions() if i.opcode == "fusion"}
+
     def fusion_computations(self) -> set[Computation]:
         """Computations that are bodies of fusions (and what those call)."""
         found: set[Computation] = set()
@@ -330,7 +334,7 @@ class Module:
         """
         if self.schedule is None:
             return
-        known, fused = self.schedule, self.fusion_computations()
+        known, fused = self.schedule, self.fusion_bodies()
         in_sequence = dict.fromkeys([*known, *self.non_fusion_computations()]) if known else {}
         self.schedule = {
             c: _completed(c, known.get(c, [])) for c in in_sequence if c.module is self and c not in fused

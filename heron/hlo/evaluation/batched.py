@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from heron.hlo.evaluator import Evaluator
 
 #: ops that hand a scalar on unchanged
-_SAME = frozenset({"broadcast", "reshape", "bitcast", "copy", "transpose", "opt-barrier"})
+_SAME = frozenset({"broadcast", "reshape", "copy", "transpose", "opt-barrier"})
 _CALLS = {"call": "to_apply", "fusion": "calls"}
 _STRUCTURE = frozenset({"parameter", "constant", "tuple", "get-tuple-element"})
 _BINARY = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"})
@@ -24,7 +24,7 @@ _BINARY = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"
 def is_batchable(c: Computation) -> bool:
     """Whether all of `c` works element by element."""
     for i in c.instructions:
-        if i.opcode in _STRUCTURE or i.opcode in _CALLS or i.opcode in _SAME:
+        if i.opcode in _STRUCTURE or i.opcode in _CALLS or i.opcode in _SAME or i.opcode == "bitcast":
             if i.shape.is_array and i.shape.rank:
                 return False
             if i.opcode in _CALLS and not is_batchable(i.attrs[_CALLS[i.opcode]]):

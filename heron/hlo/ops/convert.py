@@ -159,6 +159,8 @@ class Bitcast(Op):
 
     def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray) -> np.ndarray:
         source, to = i.operands[0].shape, i.shape
+        if not source.rank and not to.rank:  # it may be run on a whole array for a scalar, as in a comparator
+            return bits.reinterpret(x, source.element_type, to.element_type, x.shape)
         stored = bits.to_memory(x, source.layout)
         flat = bits.reinterpret(stored, source.element_type, to.element_type, (to.num_elements,))
         return bits.from_memory(flat, to.dims, to.layout)

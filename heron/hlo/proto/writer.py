@@ -75,7 +75,7 @@ class _Writer:
 
     def _schedule_reducers(self, to: Message) -> None:
         """XLA wants an order for all but fused computations; those an op applies to elements keep theirs."""
-        fused = {i.attrs["calls"] for i in self._module.instructions() if i.opcode == "fusion"}
+        fused = self._module.fusion_bodies()
         for c in computation_order(self._module):
             if c not in fused and c not in (self._module.schedule or {}):
                 ids = [self._ids[i] for i in c.instructions]

@@ -107,7 +107,7 @@ class Parser(Cursor):
             self._number_frames()
         module.entry_layout = module.header.pop("entry_computation_layout", None)
         if module.header.pop("is_scheduled", single):
-            fused = module.fusion_computations()
+            fused = module.fusion_bodies()
             module.schedule = {c: c.instructions for c in module.computations if c not in fused}
         if verify:
             self._verify()

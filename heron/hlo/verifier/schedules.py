@@ -31,7 +31,7 @@ def schedules_are_orders(module: Module) -> Iterator[Problem]:
 @rule("HLO119")
 def fused_computations_have_no_order(module: Module) -> Iterator[Problem]:
     """The bodies of fusions have no schedule: a kernel computes them in an order of its own."""
-    fused = module.fusion_computations() if module.schedule else ()
+    fused = module.fusion_bodies() if module.schedule else ()
     for c in module.schedule or {}:
         if c in fused:
             yield Problem("HLO119", f"'{c.name}' is the body of a fusion and has a schedule", computation=c)

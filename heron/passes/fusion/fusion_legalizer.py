@@ -24,8 +24,6 @@ _MAY_BE_INSIDE = frozenset({
     "select-and-scatter",
 })  # fmt: skip
 
-#: ops that run computations as such; all others apply them to elements, or leave them to a library
-_RUNS = frozenset({"fusion", "call", "while", "conditional", "async-start", "custom-call", "scan"})
 
 
 @register
@@ -36,12 +34,11 @@ class FusionLegalizer(Pass):
     Programs printed by a compiler hold fusions. One kernel can do most of them; not those with a sort, a loop or a
     library's op inside, and a scatter only if nothing else comes out and what it updates comes in as it is: a kernel
     has no moment when all its threads are done with one array and have not begun the next. The parts are fused anew.
-    Neither does a kernel run inside another: a fusion in a reducer or comparator is part of that.
     A dot or convolution could be done inside, one element after the other, but takes a hundredth of the time alone.
 
-    So are those of a fusion of kind kCustom, which names who is to compute it: kernels of another compiler, a library.
-    With ``blocks`` one stays whose config states tiles that a block kernel of the machine can have; its config is then
-    written as heron writes them.
+    So are those in a computation that is applied to elements, which is no kernel, and those of kind kCustom, which
+    names who is to compute them: kernels of another compiler, a library. With ``blocks`` one stays whose config states
+    tiles that a block kernel of the machine can have; its config is then written as heron writes them.
 
     add {
       a = s32[] parameter(0)
@@ -73,23 +70,21 @@ class FusionLegalizer(Pass):
     )
 
     def run(self, module: Module, ctx: PassContext) -> bool:
-        changed, outside, functions = False, set(module.non_fusion_computations()), _applied(module)
+        changed, outside = False, set(module.non_fusion_computations())
+        bodies = module.fusion_bodies()
         for c in module.post_order():  # callees first: a fusion in a fusion may make that one impossible
             seen: set[Instruction] = set()
             while found := [i for i in c.instructions if i.opcode == "fusion" and i not in seen]:
                 seen.update(found)  # then those that came out of others
                 for i in found:
-                    if c in functions:
-                        inline(i, i.calls, list(i.operands))
-                        changed = True
-                    else:
-                        changed |= self._legalize(i, c in outside, ctx)
+                    changed |= self._legalize(i, c in outside, c in outside or c in bodies, ctx)
         if changed:
             module.remove_unused_computations()
         return changed
 
-    def _legalize(self, i: Instruction, outside: bool, ctx: PassContext) -> bool:
-        why, restated = why_no_kernel(i.calls), False
+    def _legalize(self, i: Instruction, outside: bool, in_kernels: bool, ctx: PassContext) -> bool:
+        """``in_kernels``: whether it is a kernel or a part of one, and not of what is applied to elements."""
+        why, restated = why_no_kernel(i.calls) if in_kernels else "it is applied to elements", False
         if not why and i.kind != "kCustom":
             why = _better_alone(i.calls)
         if not why and i.kind == "kCustom" and outside:
@@ -112,18 +107,6 @@ class FusionLegalizer(Pass):
         if old != new:
             ctx.decide(True, f"tiles of {config}", subject=fusion.name)
         return "", old != new
-
-
-def _applied(module: Module) -> set[Computation]:
-    """What ops apply to elements (reducers, comparators, functions of maps), and what these call: part of a kernel."""
-    work = [c for i in module.instructions() if i.opcode not in _RUNS for c in i.called]
-    found: set[Computation] = set()
-    while work:
-        c = work.pop()
-        if c not in found:
-            found.add(c)
-            work += [called for i in c.instructions for called in i.called]
-    return found
 
 
 def _better_alone(body: Computation) -> str:
