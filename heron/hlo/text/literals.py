@@ -28,7 +28,7 @@ NOWHERE: Mapping[str, np.ndarray] = {}
 #: dimensions a NumPy array may have
 MAX_RANK = 64
 #: bytes of an array that one number may stand for
-MAX_BYTES = 2**26
+MAX_BYTES = 2**27
 #: literals with more elements are printed as ``{...}`` when large ones are elided
 LARGE = 10
 #: how many integers count as essential

@@ -112,7 +112,8 @@ def _part(shape: Shape, index: tuple[int, ...]) -> Shape | None:
 
 
 def _same_value(a: Shape, b: Shape) -> bool:
-    """Whether two shapes are the same but for layouts and which dimensions are dynamic."""
+    """Whether two shapes are the same but for layouts, which dimensions are dynamic, and who owns the memory."""
+    a, b = a.content or a, b.content or b
     if a.tuple_shapes is not None and b.tuple_shapes is not None:
         return len(a.tuple_shapes) == len(b.tuple_shapes) and all(map(_same_value, a.tuple_shapes, b.tuple_shapes))
     return a.is_tuple == b.is_tuple and a.element_type is b.element_type and a.dims == b.dims

@@ -82,4 +82,7 @@ def _alone(i: Instruction, module: Module) -> Instruction | None:
         return None
     if i.opcode == "collective-broadcast" and not is_alone:  # who is in no group gets zeros
         return None
+    parts = i.shape.tuple_shapes if i.shape.tuple_shapes is not None else (i.shape,)
+    if [s.bare for s in parts] != [o.shape.bare for o in i.operands]:  # it was written for more devices
+        return None
     return home.add("tuple", i.operands, i.shape, like=i) if i.shape.is_tuple else i.operands[0]

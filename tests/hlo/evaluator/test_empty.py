@@ -23,3 +23,9 @@ def test_gather_from_nothing_gives_zeros() -> None:
     (found,) = heron.evaluate(parse(text), *arrays)
     np.testing.assert_array_equal(found, np.zeros((2, 1), np.float32))
     np.testing.assert_array_equal(heron.compile(parse(text), target="cpu").run(list(arrays))[0], found)
+
+
+def test_transform_of_nothing() -> None:
+    text = "HloModule m\nENTRY e {\n ROOT f = c64[1,0] fft(c64[1,0] parameter(0)), fft_type=FFT, fft_length={1}\n}"
+    module, x = parse(text, verify=True), np.ones((1, 0), np.complex64)
+    assert heron.evaluate(module, x)[0].shape == heron.compile(module, target="cpu").run([x])[0].shape == (1, 0)

@@ -149,3 +149,12 @@ def test_a_border_between_devices_is_refused_by_its_reason(target: str) -> None:
     text = f'ENTRY e {{ x = f32[4] parameter(0) ROOT c = f32[2] custom-call(x), custom_call_target="{target}" }}'
     with pytest.raises(HeronError, match=r"GEN011.*no partitioner"):
         heron.compile(parse(f"HloModule m\n{text}\n"))
+
+
+@pytest.mark.parametrize("op", ["all-gather(p), dimensions={0}", "reduce-scatter(p), dimensions={0}, to_apply=add"])
+def test_a_collective_of_another_size_was_written_for_more_devices(op: str) -> None:
+    size = 8 if op.startswith("all-gather") else 2
+    add = "add { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] add(a, b) }\n"
+    text = f"HloModule m\n{add}ENTRY e {{\n p = f32[4] parameter(0)\n g = f32[{size}] {op}\n ROOT n = negate(g)\n}}"
+    with pytest.raises(HeronError, match=op.partition("(")[0]):
+        heron.compile(parse(text), target="cpu")
