@@ -30,7 +30,16 @@ from heron.hlo.evaluator import evaluate, evaluate_devices, flatten
 from heron.hlo.module import Module
 from tests.frontends.stablehlo_suite import dynamic
 from tests.frontends.stablehlo_suite.compare import verdict
-from tests.frontends.stablehlo_suite.programs import DEVIATIONS, FOLDERS, Case, Check, Checked, Unsupported, cases, checked
+from tests.frontends.stablehlo_suite.programs import (
+    DEVIATIONS,
+    FOLDERS,
+    Case,
+    Check,
+    Checked,
+    Unsupported,
+    cases,
+    checked,
+)
 
 Run = Callable[..., list[np.ndarray]]
 KINDS = ("right", "close", "deviates", "wrong", "refused", "exception", "left out")
