@@ -1,4 +1,4 @@
-"""A few hundred joint programs, and the parts of the search itself; ``python -m tests.interplay`` runs thousands."""
+"""Some joint programs, and the parts of the search itself; ``python -m tests.interplay`` runs thousands."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.interplay.reducing import Sign, Task, by_fragments, by_instructions  
 from tests.interplay.running import Job, Outcome, run  # noqa: E402
 
 #: series of programs that run by default
-SEED, CHUNKS, CHUNK = 1, 10, 20
+SEED, CHUNKS, CHUNK = 1, 6, 20
 #: the sizes they are drawn at
 SIZES = (1, 2, 3, 5, 8)
 
