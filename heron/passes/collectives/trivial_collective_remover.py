@@ -76,7 +76,10 @@ def _alone(i: Instruction, module: Module) -> Instruction | None:
     if i.opcode == "collective-permute":
         if not is_alone or i.attrs.get("slice_sizes") is not None:
             return None
-        values = i.operands if i.attrs.get("source_target_pairs") else [splat(home, o.shape, 0) for o in i.operands]
+        pairs = i.attrs.get("source_target_pairs") or ()
+        if any(tuple(pair) != (0, 0) for pair in pairs):  # it names devices there are not
+            return None
+        values = i.operands if pairs else [splat(home, o.shape, 0) for o in i.operands]
         return home.add("tuple", values, i.shape, like=i) if i.shape.is_tuple else values[0]
     if i.opcode not in _HANDING_BACK or group_size(i, module) != 1:
         return None

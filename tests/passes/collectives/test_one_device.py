@@ -158,3 +158,14 @@ def test_a_collective_of_another_size_was_written_for_more_devices(op: str) -> N
     text = f"HloModule m\n{add}ENTRY e {{\n p = f32[4] parameter(0)\n g = f32[{size}] {op}\n ROOT n = negate(g)\n}}"
     with pytest.raises(HeronError, match=op.partition("(")[0]):
         heron.compile(parse(text), target="cpu")
+
+
+@pytest.mark.parametrize("pairs", ["{{0,1}}", "{{1,0}}", "{{0,0},{1,1}}"])
+def test_a_permutation_that_names_other_devices_is_refused(pairs: str) -> None:
+    """As by the evaluator: what device 0 gets is not what it has."""
+    body = f"p = f32[1] parameter(0)\n c = f32[1] collective-permute(p), source_target_pairs={pairs}"
+    module = parse(f"HloModule m\nENTRY e {{\n {body}\n ROOT n = f32[1] negate(c)\n}}")
+    with pytest.raises(HeronError, match="collective-permute"):
+        evaluate(module, np.ones(1, np.float32))
+    with pytest.raises(HeronError, match="collective-permute"):
+        heron.compile(module, target="cpu")
