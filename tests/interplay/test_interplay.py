@@ -21,7 +21,7 @@ from tests.interplay.reducing import Sign, Task, by_fragments, by_instructions  
 from tests.interplay.running import Job, Outcome, run  # noqa: E402
 
 #: series of programs that run by default
-SEED, CHUNKS, CHUNK = 1, 6, 20
+SEED, CHUNKS, CHUNK = 1, 8, 20
 #: the sizes they are drawn at
 SIZES = (1, 2, 3, 5, 8)
 
