@@ -124,14 +124,14 @@ class Reducer:
         """The identity of the operation; -0.0 for sums unless the initial value is +0.0 itself."""
         if self._starts_from_identity():
             return self.hero.operands[1].literal.item()
-        return _identities(self.opcode, self.types[0])[0]
+        return identities(self.opcode, self.types[0])[0]
 
     def _starts_from_identity(self) -> bool:
         init = self.hero.operands[1]
         if init.opcode != "constant":
             return False
         value = init.literal.item()
-        return any(value == known for known in _identities(self.opcode, self.types[0]))
+        return any(value == known for known in identities(self.opcode, self.types[0]))
 
 
 def reducer_of(hero: Instruction) -> Reducer:
@@ -185,7 +185,7 @@ def _known_operation(hero: Instruction) -> str:
     return root.opcode
 
 
-def _identities(opcode: str, t: ElementType) -> list[float | int]:
+def identities(opcode: str, t: ElementType) -> list[float | int]:
     """The values `x` with `x op y == y`, the one to start from first."""
     if t is types.PRED:
         return [int(opcode in ("multiply", "minimum", "and"))]

@@ -2,23 +2,28 @@
 
 Their running values stand in a tile on the stack, which LLVM keeps in registers where it is short. Where the scanned
 dimension is not the innermost, lanes lie side by side in memory and each step is vector code; where it is, lanes are
-rows, and what counts is that they do not wait for each other. Each result is combined from its elements in their order,
-as the op's definition has it.
+rows, and what counts is that they do not wait for each other. Elements keep their order. Long running sums of floats
+are cut into blocks (`partial_sums`): a result is the sum of the blocks before it and that of its own block so far.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from math import prod
 
 from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
 from heron.analysis.cost import computation_flops
-from heron.analysis.indexing.expr import Expr
+from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index
+from heron.codegen.elemental.movement import scalar_constant
 from heron.codegen.heroes.iteration import item_loop
+from heron.codegen.heroes.partial_sums import SHORT, cuts
+from heron.codegen.heroes.reducers import identities
 from heron.codegen.heroes.reduction_tiles import get, put
 from heron.codegen.heroes.scan_form import ScanForm
 from heron.codegen.kernel import Kernel, Launch
@@ -30,6 +35,8 @@ ROWS, VECTOR_ROWS = 4, 16
 LONG_COMBINER = 16
 #: neighbouring scans that go together when memory is read in long stretches
 COLUMNS, STREAM_COLUMNS = 64, 1024
+#: results of a block of a running sum that is cut
+BLOCK = 512
 #: work items a core should have at least, so that none waits long for another
 ITEMS_PER_CORE = 4
 
@@ -82,19 +89,105 @@ class _Emission:
 
     def item(self, item: Expr, outputs: Sequence[SSAValue]) -> Sequence[SSAValue]:
         """All results of a group of lanes."""
-        form, first, start = self.form, self._first_lane(item), self.form.start()
-        carried = [*(self._tiles(start) if self.lanes.tiled else start * self.lanes.width), *outputs]
-        walk = self._walk_tiled if self.lanes.tiled else self._walk_unrolled
-        carried = walk(form.before, 0, first, carried, step=False)
-        carried = walk(form.during, form.before, first, carried, step=True)
-        carried = walk(form.after, form.before + form.during, first, carried, step=False)
+        form, first = self.form, self._first_lane(item)
+        carried = [*self._state(form.start()), *outputs]
+        carried = self._walk(form.before, Const(0), first, carried, step=False)
+        carried = self._take_up(first, carried)
+        carried = self._walk(form.after, Const(form.before + form.during), first, carried, step=False)
         return carried[len(carried) - len(outputs) :]
 
+    def _take_up(self, first: Expr, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        """The results that take up one element each, in blocks where a long chain of sums would lose digits."""
+        form, identity = self.form, self._identity()
+        skip = Const(form.before)
+        if identity is None or form.during <= SHORT * BLOCK:
+            return self._walk(form.during, skip, first, carried)
+        n = len(carried) - len(self.frame.outputs)
+        (*counts, block), rest = cuts(form.during, BLOCK)
+
+        def part(
+            before: Sequence[SSAValue],
+            values: Sequence[SSAValue],
+            walk: Callable[[Sequence[SSAValue], Sequence[SSAValue]], Sequence[SSAValue]],
+        ) -> list[SSAValue]:
+            """The running values with what `walk` sums up, given what comes before that."""
+            made = walk(before, [*self._state(identity), *values[n:]])
+            return [*self._joined(values[:n], made[:n], values[:n]), *made[n:]]
+
+        def blocks_from(
+            level: int, start: Expr, before: Sequence[SSAValue] | None, values: Sequence[SSAValue]
+        ) -> Sequence[SSAValue]:
+            """All blocks of ``counts[level:]``, of which the first is at `start`, on top of `values`."""
+            if level == len(counts):
+                return self._walk(block, start, first, values, before=before)
+            width = prod(counts[level + 1 :]) * block
+
+            def one(v: Index, values: Sequence[SSAValue]) -> list[SSAValue]:
+                so_far = values[:n] if before is None else self._joined(before, values[:n])
+                inner = partial(blocks_from, level + 1, start + v[0] * width)
+                return part(so_far, values, inner)
+
+            return self.e.loop([counts[level]], values, one)
+
+        values = blocks_from(0, skip, None, carried)
+        if not rest:
+            return values
+        start = Const(form.before + form.during - rest)
+        return part(values[:n], values, lambda before, c: self._walk(rest, start, first, c, before=before))
+
+    def _identity(self) -> list[SSAValue] | None:
+        """What a block starts from, where running values are sums or products that round; else None."""
+        reducer, shape = self.form.reducer, self.form.reducer.wide[0]
+        opcode, t = reducer.computation.root.opcode, shape.element_type
+        if not reducer.is_plain or opcode not in ("add", "multiply") or not (t.is_float or t.is_complex):
+            return None
+        return self.e.pack(scalar_constant(self.e, identities(opcode, t)[0], t), shape)
+
+    def _state(self, value: Sequence[SSAValue]) -> list[SSAValue]:
+        """The running values of all lanes, each the same."""
+        return self._tiles(value) if self.lanes.tiled else [*value] * self.lanes.width
+
+    def _joined(
+        self, a: Sequence[SSAValue], b: Sequence[SSAValue], into: Sequence[SSAValue] | None = None
+    ) -> list[SSAValue]:
+        """Running values of two neighbouring parts as those of both; tiles are stored over those in `into`."""
+        form, e, n = self.form, self.e, self.form.width
+        if not self.lanes.tiled:
+            lanes = [slice(k * n, (k + 1) * n) for k in range(self.lanes.width)]
+            return [v for lane in lanes for v in form.join(a[lane], b[lane])]
+        targets = into or [e.b.op(tensor.EmptyOp, type=t.type) for t in a]
+
+        def lane(variables: Index, tensors: Sequence[SSAValue]) -> list[SSAValue]:
+            x, y = ([get(self.frame, t, variables) for t in some] for some in (a, b))
+            return [put(self.frame, v, t, variables) for v, t in zip(form.join(x, y), tensors, strict=True)]
+
+        return e.loop([self.lanes.width], targets, lane)
+
     # Both walks do results `skip` to `skip + count` of each lane. They carry the running values, then the outputs.
-    # Without `step` the results are the running values as they are.
+    # Without `step` the results are the running values as they are. `before`: what the running values do not hold yet.
+
+    def _walk(
+        self,
+        count: int,
+        skip: Expr,
+        first: Expr,
+        carried: Sequence[SSAValue],
+        step: bool = True,
+        before: Sequence[SSAValue] | None = None,
+    ) -> Sequence[SSAValue]:
+        if not count:
+            return carried
+        walk = self._walk_tiled if self.lanes.tiled else self._walk_unrolled
+        return walk(count, skip, first, carried, step, before)
 
     def _walk_tiled(
-        self, count: int, skip: int, first: Expr, carried: Sequence[SSAValue], step: bool
+        self,
+        count: int,
+        skip: Expr,
+        first: Expr,
+        carried: Sequence[SSAValue],
+        step: bool,
+        before: Sequence[SSAValue] | None,
     ) -> Sequence[SSAValue]:
         """Running values in tiles; the lanes are a loop that LLVM may turn into vectors."""
         form, n = self.form, self.form.width
@@ -106,12 +199,20 @@ class _Emission:
             if step:
                 running = form.join(running, form.read(position, scan))
                 tiles = [put(self.frame, v, t, (lane,)) for v, t in zip(running, tiles, strict=True)]
+            if before is not None:
+                running = form.join([get(self.frame, t, (lane,)) for t in before], running)
             return [*tiles, *form.store(running, values[n:], position, scan)]
 
-        return self.e.loop([count, self.lanes.width], carried, element) if count else carried
+        return self.e.loop([count, self.lanes.width], carried, element)
 
     def _walk_unrolled(
-        self, count: int, skip: int, first: Expr, carried: Sequence[SSAValue], step: bool
+        self,
+        count: int,
+        skip: Expr,
+        first: Expr,
+        carried: Sequence[SSAValue],
+        step: bool,
+        before: Sequence[SSAValue] | None,
     ) -> Sequence[SSAValue]:
         """Running values in registers; the lanes are written out one by one."""
         form, n, lanes = self.form, self.form.width, range(self.lanes.width)
@@ -124,10 +225,11 @@ class _Emission:
                 running = [form.join(so_far, new) for so_far, new in zip(running, read, strict=True)]
             outputs = values[n * len(lanes) :]
             for lane, results in zip(lanes, running, strict=True):
-                outputs = form.store(results, outputs, position, first + lane)
+                so_far = results if before is None else form.join(before[lane * n : (lane + 1) * n], results)
+                outputs = form.store(so_far, outputs, position, first + lane)
             return [*(v for results in running for v in results), *outputs]
 
-        return self.e.loop([count], carried, element) if count else carried
+        return self.e.loop([count], carried, element)
 
     def _tiles(self, start: Sequence[SSAValue]) -> list[SSAValue]:
         """The initial values, once a lane, on the stack."""

@@ -89,6 +89,22 @@ def test_rows_that_are_normalised() -> None:
     np.testing.assert_allclose(found, 1 / n, rtol=40 * EPS["f32"])
 
 
+@pytest.mark.parametrize(("dims", "along"), [((1 << 20,), 0), ((3, 100_003), 1), ((20_000, 20), 0)])
+def test_running_sums(dims: tuple[int, ...], along: int) -> None:
+    n = dims[along]
+    window = "x".join(str(n) if d == along else "1" for d in range(len(dims)))
+    pad = "x".join(f"{n - 1}_0" if d == along else "0_0" for d in range(len(dims)))
+    whole = _sum("f32", dims, (along,), "parameter(1)")
+    of = ",".join(map(str, dims))
+    text = whole[: whole.index("  ROOT r =")] + (
+        f"  ROOT r = f32[{of}] reduce-window(x, zero), window={{size={window} pad={pad}}}, to_apply=add\n}}"
+    )
+    x = np.full(dims, 0.7, np.float32)
+    found = compile(heron.parse(text), "cpu").run([np.float32(0), x])[0]
+    wanted = np.cumsum(x.astype(np.float64), along)
+    assert np.max(np.abs(found - wanted) / wanted) < 20 * log2(n) * EPS["f32"]
+
+
 @pytest.mark.parametrize("places", [1, 5, 300, 4096])
 @pytest.mark.parametrize("n", [64, 65, 130, 4099, 8193, 10007, 552_960, 1_000_003, 1 << 24, (1 << 24) - 3])
 def test_cuts(n: int, places: int) -> None:
