@@ -83,7 +83,7 @@ class Rematerialization(Pass):
         fitter = Fitter(target, cache(self.can_share), self.measure, self.block)
         # one that came with a program may also order what is applied to elements, which holds no memory
         module.schedule = {c: module.schedule[c] for c in module.non_fusion_computations() if c in module.schedule}
-        before = {c: list(order) for c, order in module.schedule.items()}
+        before = _named(module)
         found = _least(module, fitter) if text == "least" else _within(text, module, fitter, ctx)
         for c in found.choices:
             how = (
@@ -97,7 +97,22 @@ class Rematerialization(Pass):
                 cost_before=c.peak_before,
                 cost_after=c.peak_after,
             )
-        return bool(found.choices) or module.schedule != before
+        after = _named(module)
+        if found.choices or after == before:
+            return bool(found.choices)
+        if {name: set(order) for name, order in after.items()} != {name: set(order) for name, order in before.items()}:
+            return True  # what nobody reads went
+        moved, temp = module.schedule, fitter.sizes(module)["temp"]
+        instructions = {i.name: i for i in module.instructions()}
+        module.schedule = {c: [instructions[name] for name in before[c.name]] for c in moved}
+        if temp < fitter.sizes(module)["temp"]:  # only the order is another, and that helps
+            module.schedule = moved
+        return module.schedule is moved
+
+
+def _named(module: Module) -> dict[str, list[str]]:
+    """The schedule by names, which stay the same where a search is undone."""
+    return {c.name: [i.name for i in order] for c, order in (module.schedule or {}).items()}
 
 
 def _least(module: Module, fitter: Fitter) -> Fit:
