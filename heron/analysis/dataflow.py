@@ -169,16 +169,17 @@ class Dataflow:
             made = self._made[key] = Value(i, index, shape, kind)
         return made
 
-    def _phi(self, i: Instruction, index: ShapeIndex, shape: Shape) -> Value:
+    def _phi(self, i: Instruction, index: ShapeIndex) -> Value:
+        """It lies as the loop or the branches say, whichever way a bitcast reads what comes in."""
         made = self._phis.get((i, index))
         if made is None:
-            made = self._phis[i, index] = Value(i, index, shape, "phi")
+            made = self._phis[i, index] = Value(i, index, i.shape.at(index), "phi")
         return made
 
     def _while(self, i: Instruction) -> Tree:
         body, condition = i.attrs["body"], i.attrs["condition"]
         init = self.at[i.operands[0]]
-        state = merge(i.shape, init, lambda ix, v: self._phi(i, ix, v.shape) if (i, ix) in self._phis else v)
+        state = merge(i.shape, init, lambda ix, v: self._phi(i, ix) if (i, ix) in self._phis else v)
         while True:  # values that the body changes become phis until nothing new is found
             root = self._run(body, [state])
             changed = [
@@ -188,9 +189,8 @@ class Dataflow:
             ]
             if not changed:
                 break
-            for index, value in changed:
-                assert value is not None
-                self._phi(i, index, value.shape)
+            for index, _ in changed:
+                self._phi(i, index)
             state = merge(i.shape, init, lambda ix, v: self._phis.get((i, ix), v))
         self._run(condition, [state])
         return state
@@ -203,7 +203,7 @@ class Dataflow:
         def join(index: ShapeIndex, first: Value) -> Value:
             if all(part(root, index) is first for root in roots):
                 return first
-            return self._phi(i, index, first.shape)
+            return self._phi(i, index)
 
         return merge(i.shape, roots[0], join)
 

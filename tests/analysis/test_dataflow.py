@@ -121,3 +121,30 @@ ENTRY main {
     root = module.entry.root
     assert flow.value(root, (0,)).name == "x" and flow.value(root, (1,)).kind == "phi"
     assert sum(f.kind == "branch" for f in flow.flows) == 2
+
+
+def test_what_a_loop_carries_lies_as_the_loop_says() -> None:
+    """A bitcast reads the initial value otherwise than it was written."""
+    module = parse(
+        """HloModule m
+body { p = (s32[], f32[2,2]{0,1}) parameter(0)
+  n = s32[] get-tuple-element(p), index=0
+  x = f32[2,2]{0,1} get-tuple-element(p), index=1
+  one = s32[] constant(1)
+  m = s32[] add(n, one)
+  y = f32[2,2]{0,1} negate(x)
+  ROOT t = (s32[], f32[2,2]{0,1}) tuple(m, y) }
+condition { p = (s32[], f32[2,2]{0,1}) parameter(0)
+  n = s32[] get-tuple-element(p), index=0
+  two = s32[] constant(2)
+  ROOT c = pred[] compare(n, two), direction=LT }
+ENTRY e { a = f32[2,2]{1,0} parameter(0)
+  b = f32[2,2]{1,0} negate(a)
+  c = f32[2,2]{0,1} bitcast(b)
+  zero = s32[] constant(0)
+  init = (s32[], f32[2,2]{0,1}) tuple(zero, c)
+  ROOT w = (s32[], f32[2,2]{0,1}) while(init), condition=condition, body=body }"""
+    )
+    flow = Dataflow(module)
+    carried = next(v for v in flow.values if v.kind == "phi" and v.index == (1,))
+    assert carried.shape == module.entry.root.shape.at((1,))
