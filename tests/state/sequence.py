@@ -186,7 +186,7 @@ def _save(process: _Process) -> None:
         s, executable = process.draw.choice(found)
         process.done.append(f"save and load {s.name}")
         path = Path(os.environ["HERON_CACHE_DIR"]) / "saved.heron"
-        executable.save(path)
+        heron.save(executable, path)
         process.executables.append((s, heron.load(path)))
 
 

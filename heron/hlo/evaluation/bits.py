@@ -19,7 +19,7 @@ def reinterpret(x: np.ndarray, source: ElementType, to: ElementType, dims: tuple
         return x.reshape(-1).view(to.dtype).reshape(dims)
     pattern = _unpack(x, source).reshape(-1, to.bits)
     if to.kind == "pred":
-        return pattern.any(1).reshape(dims)
+        return np.any(pattern, axis=1).reshape(dims)
     return _pack(pattern, to).reshape(dims)
 
 

@@ -1,6 +1,6 @@
 // Shardy's operations are the calls XLA knows them by; both kinds of shardings stay with their values.
 // RUN: heron fmt %s | filecheck %s
-// CHECK: num_partitions=4, frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["x"=2, "y"=2]>}}
+// CHECK: num_partitions=4, frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["x"=2, "y"=2]>},xla.sdy.out_tuple_shardings="#sdy.sharding_per_value<[#sdy.sharding<@mesh, [{\"x\"}, {}]>]>"}
 // CHECK: %xla.sdy.manual_computation_body (l: f32[4,4]) -> f32[4,4] {
 // CHECK: %a = f32[8,4]{1,0} parameter(0), frontend_attributes={xla.sdy.sharding="#sdy.sharding<@mesh, [{\"x\"}, {}]>"}
 // CHECK: () custom-call(%a), custom_call_target="xla.sdy.ShardingGroup", custom_call_has_side_effect=true, frontend_attributes={xla.sdy.sharding_group_id="3 : i64"}
