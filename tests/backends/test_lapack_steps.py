@@ -47,7 +47,7 @@ def run_thunk(thunk: LapackThunk, memory: list[np.ndarray], threads: int = 1) ->
     jit = Jit()
     text = writer.write((thunk,))
     jit.symbols |= writer.externals | {name: make(None) for name, make in writer.unmade.items()}
-    jit.add(text, "lapack", exports=[ENTRY])
+    jit.add(writer.declared.text() + text, "lapack", exports=[ENTRY])
     table = (ctypes.c_void_p * len(memory))(*(m.ctypes.data for m in memory))
     ctypes.CFUNCTYPE(None, ctypes.c_void_p)(jit.address(ENTRY))(ctypes.addressof(table))
     return hosts

@@ -188,10 +188,11 @@ def printed(name: str, before: bool = False) -> tuple[str, list[np.ndarray], lis
     import jax
 
     function, arguments = functions()[name]
-    lowered: Any = jax.jit(function).lower(*arguments)
-    compiled = lowered.compile()
-    text = lowered.compiler_ir(dialect="hlo").as_hlo_text() if before else compiled.as_text()
-    values = [np.asarray(x) for x in jax.tree.leaves(compiled(*arguments))]
+    with jax.enable_x64(False):
+        lowered: Any = jax.jit(function).lower(*arguments)
+        compiled = lowered.compile()
+        text = lowered.compiler_ir(dialect="hlo").as_hlo_text() if before else compiled.as_text()
+        values = [np.asarray(x) for x in jax.tree.leaves(compiled(*arguments))]
     used = compiled._executable._kept_var_idx
     return text, [x for k, x in enumerate(arguments) if k in used], values
 

@@ -63,17 +63,22 @@ def problems(module: Module, options: VerifierOptions = DEFAULT) -> Iterator[Pro
             return
 
 
+#: letters of the codes of code generation
+_OF_CODE = ("GEN", "LLVM")
+
+
 @contextmanager
 def blaming(module: Module) -> Iterator[None]:
     """Where work on a module stumbles, say which rule the module breaks, if it breaks one.
 
-    Verifying every program before it is evaluated or compiled would cost time; this costs none.
+    Verifying every program before it is evaluated or compiled would cost time; this costs none. Errors of code
+    generation are no better than others here: what it lacks may be the broken rule's fault.
     """
     try:
         yield
-    except HeronError:
-        raise
-    except Exception:
+    except Exception as error:
+        if isinstance(error, HeronError) and not error.code.startswith(_OF_CODE):
+            raise
         for problem in problems(module):
             raise problem.error() from None
         raise

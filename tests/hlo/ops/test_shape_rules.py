@@ -16,7 +16,7 @@ from heron.hlo.instruction import Instruction, make
 from heron.hlo.layout import layout
 from heron.hlo.op import Attr, AttrKind
 from heron.hlo.shape import Shape
-from heron.hlo.types import BF16, C64, F32, F64, PRED, S8, S32, U32, U64
+from heron.hlo.types import BF16, C64, F6E2M3FN, F32, F64, PRED, S8, S32, U32, U64
 from heron.hlo.window import ConvDims, WindowDim
 
 f32 = shapes.row_major
@@ -123,6 +123,7 @@ REJECTED: list[tuple[str, list[Shape], dict[str, object], Shape | None, str]] = 
     ("convert", [f32(F32, 2)], {}, None, "must be given"),
     ("convert", [f32(F32, 2)], {}, f32(S32, 3), "keeps the dimensions"),
     ("bitcast-convert", [f32(F32, 2)], {}, f32(S8, 2), "[2, 4]"),
+    ("bitcast-convert", [f32(F32, 2)], {}, f32(F6E2M3FN, 2), "no whole number of elements"),
     ("bitcast", [f32(F32, 2)], {}, f32(F32, 3), "64"),
     ("broadcast", [f32(F32, 2)], {"dimensions": (1,)}, f32(F32, 2, 3), "dimension 0"),
     ("broadcast", [f32(F32, 2)], {"dimensions": (5,)}, f32(F32, 2, 3), "rank 2"),
