@@ -186,7 +186,11 @@ def _save(process: _Process) -> None:
         s, executable = process.draw.choice(found)
         process.done.append(f"save and load {s.name}")
         path = Path(os.environ["HERON_CACHE_DIR"]) / "saved.heron"
-        heron.save(executable, path)
+        try:
+            heron.save(executable, path)
+        except HeronError as error:
+            assert error.code == "RUN052", error  # it comes from a file itself
+            return
         process.executables.append((s, heron.load(path)))
 
 
