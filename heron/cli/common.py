@@ -112,9 +112,7 @@ def _load(file: str, target: str, arrays: Callable[[], Sequence[np.ndarray]]) ->
     return from_bytes(data, name, verify=True, arguments=known)
 
 
-def make_options(
-    settings: tuple[str, ...], memory_limit: str | None = None, timeout: int | None = None
-) -> Options:
+def make_options(settings: tuple[str, ...], memory_limit: str | None = None, timeout: int | None = None) -> Options:
     """Options of the environment, changed by ``-O`` settings, by ``--memory-limit`` and by ``--timeout``."""
     from heron.options import Options
 

@@ -12,9 +12,7 @@ if TYPE_CHECKING:
 PIVOTS = "cu_lu_pivots_to_permutation"
 #: routines of LAPACK and cuSOLVER that heron's own code computes, whatever order their arrays lie in. Any other target
 #: may be somebody's handler, which gets addresses: of arrays in the layouts that the call states
-IN_ANY_ORDER = frozenset(
-    (*"potrf trsm getrf geqrf orgqr ungqr syevd heevd gesdd gesvd gesvdj gesvdp".split(), PIVOTS)
-)
+IN_ANY_ORDER = frozenset((*"potrf trsm getrf geqrf orgqr ungqr syevd heevd gesdd gesvd gesvdj gesvdp".split(), PIVOTS))
 #: JAX's names for calls of Python functions: those that take arrays, and those that take the program's own memory
 PYTHON = frozenset(
     f"xla_ffi_{kind}python_{machine}_callback" for kind in ("", "partitioned_") for machine in ("cpu", "gpu")

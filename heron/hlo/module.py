@@ -336,9 +336,7 @@ class Module:
             return
         known, fused = self.schedule, self.fusion_bodies()
         in_sequence = dict.fromkeys([*known, *self.non_fusion_computations()]) if known else {}
-        self.schedule = {
-            c: _completed(c, known.get(c, [])) for c in in_sequence if c.module is self and c not in fused
-        }
+        self.schedule = {c: _completed(c, known.get(c, [])) for c in in_sequence if c.module is self and c not in fused}
 
     def verify_schedule(self) -> None:
         """Raises HLO110 when the schedule is no order of the instructions that keeps their dependencies."""

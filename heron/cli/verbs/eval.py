@@ -47,9 +47,7 @@ class Devices(click.ParamType):
 @job_options
 @timeout_option
 @json_option
-def command(
-    file: str, job: Job, devices: tuple[int | None, int] | None, timeout: int | None, as_json: bool
-) -> int:
+def command(file: str, job: Job, devices: tuple[int | None, int] | None, timeout: int | None, as_json: bool) -> int:
     """Evaluate FILE (HLO text, - for standard input) by NumPy, slowly and by definition; nothing is compiled.
 
     Several devices run in turns and exchange values in collectives. N alone means N partitions when the program says

@@ -176,9 +176,7 @@ class _Single:
         for first in range(0, plan.elements, step):
             numbers = range(first, first + step)
             exists = [(places[first], 0, plan.length - step)]
-            self.outputs = e.loop(
-                [], self.outputs, lambda v, t, n=numbers: store(v, t, n), lambda _, x=exists: x
-            )
+            self.outputs = e.loop([], self.outputs, lambda v, t, n=numbers: store(v, t, n), lambda _, x=exists: x)
 
     # -- what comes before a tile --------------------------------------------------------------------------------------
     def _prefix(self, start: Sequence[SSAValue], total: Sequence[SSAValue]) -> list[SSAValue]:
@@ -189,9 +187,7 @@ class _Single:
         def ask(_: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
             self.flags, self.known, *tensors = carried
             found = self._before(start, total)
-            tensors = e.loop(
-                [], tensors, lambda _, t: self._put(found, t, Const(0)), lambda _: [(self.lane, 0, 0)]
-            )
+            tensors = e.loop([], tensors, lambda _, t: self._put(found, t, Const(0)), lambda _: [(self.lane, 0, 0)])
             return [self.flags, self.known, *tensors]
 
         carried = [self.flags, self.known, *shared]
@@ -277,9 +273,7 @@ class _Single:
         hi = b.op(arith.IndexCastOp, first, type=INDEX)
         return for_(self.frame, b.integer(0), hi, self._values(self._from(words, first)), join)
 
-    def _tell(
-        self, values: Sequence[SSAValue], at: Expr, flag_at: Expr, flag: int, where: list[Constraint]
-    ) -> None:
+    def _tell(self, values: Sequence[SSAValue], at: Expr, flag_at: Expr, flag: int, where: list[Constraint]) -> None:
         """Make a partial result known, where the constraints hold: first the words, then the flag."""
         e, b = self.e, self.b
         words = self._words(values)

@@ -334,9 +334,7 @@ class _Steps:
         numbers = -(-first // 2), end // 2
         if numbers[0] < numbers[1]:
             lo, hi = map(b.integer, numbers)
-            shared = for_(
-                self.frame, lo, hi, shared, lambda n, t: self._odd(tiles, n, self._even(tiles, n, t))
-            )
+            shared = for_(self.frame, lo, hi, shared, lambda n, t: self._odd(tiles, n, self._even(tiles, n, t)))
         if end % 2 and first < end:
             shared = self._even(tiles, b.integer(end // 2), shared)
         return shared

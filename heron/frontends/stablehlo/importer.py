@@ -256,4 +256,3 @@ class Importer:
                 root = block.add("copy", (root,))
             root.extras["sharding"] = texts[0] if len(texts) == 1 else "{" + ", ".join(texts) + "}"
         return root
-

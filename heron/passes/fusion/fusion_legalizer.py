@@ -25,7 +25,6 @@ _MAY_BE_INSIDE = frozenset({
 })  # fmt: skip
 
 
-
 @register
 @dataclass(frozen=True)
 class FusionLegalizer(Pass):
