@@ -23,10 +23,10 @@ from benchmarks import programs, sections
 from heron import targets
 from heron.backends.gpu import pipeline as gpu
 from heron.errors import HeronError
-from heron.hlo.computation import Computation
-from heron.hlo.module import Module
-from heron.passes.context import PassContext
-from heron.passes.pipeline import Pipeline
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.module import Module
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.pipeline import Pipeline
 
 TARGET = "sm_90"
 #: passes XLA has only later, or has not

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from heron.codegen.transforms.options import TransformOptions
-    from heron.hlo.instruction import Instruction
+    from heron.hlo.ir.instruction import Instruction
 
 PAGE = Path(__file__).parent.parent / "docs" / "emitters.md"
 TARGET = "sm_90"

@@ -37,9 +37,9 @@ class Row:
 
 
 def _ours(text: str) -> dict[str, Callable[[], Any]]:
-    from heron.hlo.compare import equal
     from heron.hlo.proto import from_proto, to_proto
     from heron.hlo.text import parse, print_module
+    from heron.hlo.tools.compare import equal
     from heron.hlo.verifier import verify
 
     module = parse(text)

@@ -20,9 +20,9 @@ from benchmarks import programs, sections
 from benchmarks.compare import Worker
 from heron.analysis.cost.program import FREE, trips_of
 from heron.errors import HeronError
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
 
 #: ops that are handed to a library when they are not in a fusion
 _LIBRARY = frozenset({"dot", "convolution", "fft", "cholesky", "triangular-solve", "custom-call", "topk"})

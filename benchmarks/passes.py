@@ -25,11 +25,11 @@ from benchmarks import programs, sections
 from heron import files, targets
 from heron.backends.machine import machine_for
 from heron.buffers import assign
-from heron.hlo.computation import Computation
-from heron.hlo.module import Module
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.module import Module
 from heron.options import Options
-from heron.passes import registry
-from heron.passes.context import PassContext
+from heron.passes.framework import registry
+from heron.passes.framework.context import PassContext
 from heron.trace import Trace
 
 #: seconds for all passes of a program

@@ -26,8 +26,8 @@ from heron.backends.compiler import Compilation
 from heron.backends.lower import NO_CODE
 from heron.codegen.llvm.assemble import assemble
 from heron.errors import HeronError
-from heron.hlo.computation import Computation
-from heron.hlo.module import Module
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.module import Module
 from heron.options import Options
 from heron.runtime.thunks import ConditionalThunk, KernelThunk, LibraryThunk, Thunk, WhileThunk, walk
 from heron.trace import Trace

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import heron
-from heron.hlo.instruction import Instruction
-from heron.passes.expand.expander import Expander, home
-from heron.passes.registry import register
-from heron.passes.simplify.algebraic.rules import Builder
+from heron.hlo.ir.instruction import Instruction
+from heron.passes.rewriting.expander import Expander, home
+from heron.passes.framework.registry import register
+from heron.passes.rewriting.rules import Builder
 
 
 @heron.rewrite("tanh", operand="negate", into="odd-functions")

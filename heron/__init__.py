@@ -33,15 +33,15 @@ if TYPE_CHECKING:
     from heron.errors import HeronError
     from heron.frontends.jax import from_jax
     from heron.hlo.evaluator import evaluate, evaluate_devices
-    from heron.hlo.module import Module
+    from heron.hlo.ir.module import Module
     from heron.hlo.text import parse
     from heron.jitting import jit
     from heron.options import Options
-    from heron.passes.loading import rewrite
+    from heron.passes.framework.loading import rewrite
 
 _HOMES = {
     "HeronError": "heron.errors",
-    "Module": "heron.hlo.module",
+    "Module": "heron.hlo.ir.module",
     "Options": "heron.options",
     "compile": "heron.caching",
     "evaluate": "heron.hlo.evaluator",
@@ -50,7 +50,7 @@ _HOMES = {
     "jit": "heron.jitting",
     "load": "heron.archive",
     "parse": "heron.hlo.text",
-    "rewrite": "heron.passes.loading",
+    "rewrite": "heron.passes.framework.loading",
     "save": "heron.archive",
 }
 

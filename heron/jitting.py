@@ -15,7 +15,7 @@ from heron.errors import HeronError
 from heron.frontends.jax import Lowering, Names, Static, lower, need_jax
 
 if TYPE_CHECKING:
-    from heron.hlo.module import Module
+    from heron.hlo.ir.module import Module
     from heron.options import Options
     from heron.runtime.executable import Executable
 

@@ -19,7 +19,7 @@ from heron.frontends.stablehlo import sizes
 from heron.frontends.stablehlo.importer import imported
 from heron.frontends.stablehlo.reader import read
 from heron.frontends.stablehlo.syntax import Program
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
 from heron.options import Options
 from heron.runtime.executable import Executable
 from heron.targets import Target

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from heron.codegen.llvm.jit import Jit, host
-from heron.runtime import recycle
+from heron.runtime import array_pool
 from heron.runtime.cpu.pool import Pool, thread_count
 from heron.targets import Target
 from heron.targets import get as get_target
@@ -44,7 +44,7 @@ def measure(threads: int = 0, size: int = _BYTES, seconds: float = 0.6) -> Rates
     width = host().width
     jit = Jit(level=2)
     jit.add("\n".join([_flops("float", width // 32), _flops("double", width // 64), _moves(width // 32)]), "rates")
-    a, b = (recycle.empty((size // 4,), np.dtype(np.float32)) for _ in range(2))
+    a, b = (array_pool.empty((size // 4,), np.dtype(np.float32)) for _ in range(2))
     a[:], b[:] = 1.0, 2.0
     sink = np.zeros(64, np.float32)
     args = (ctypes.c_void_p * 3)(a.ctypes.data, b.ctypes.data, sink.ctypes.data)

@@ -8,9 +8,9 @@ from typing import Any, cast
 import numpy as np
 
 from heron.buffers.assignment import Allocation, BufferAssignment, Slice
-from heron.hlo.literal import Literal
-from heron.hlo.shape import array
-from heron.hlo.types import U8
+from heron.hlo.ir.literal import Literal
+from heron.hlo.ir.shape import array
+from heron.hlo.ir.types import U8
 
 
 @dataclass(slots=True)

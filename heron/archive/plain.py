@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from heron.errors import HeronError
-from heron.hlo import types
-from heron.hlo.shape import Shape
+from heron.hlo.ir import types
+from heron.hlo.ir.shape import Shape
+from heron.hlo.ir.types import ElementType
 from heron.hlo.text.cursor import Cursor
 from heron.hlo.text.lexer import Source
-from heron.hlo.types import ElementType
 
 _OPEN = "heron."
 

@@ -12,7 +12,7 @@ from heron.autotune.fragments import executable_of
 from heron.errors import HeronError
 from heron.hlo.evaluator import evaluate
 from heron.options import Options
-from heron.passes.measured import CUBLASLT, CUDNN, Fragment
+from heron.passes.framework.measured import CUBLASLT, CUDNN, Fragment
 from heron.runtime.cuda.array import DeviceArray
 from heron.runtime.cuda.executable import CudaExecutable
 from heron.runtime.cuda.timer import SWEEP, Timer

@@ -1,7 +1,7 @@
 """What can be tuned in a program, and each way to do it as a program of its own.
 
-A compile asks for what it leaves to measurement (`heron.passes.measured`): who computes a product, which of a library's
-algorithms, the tiles of other block kernels.
+A compile asks for what it leaves to measurement (`heron.passes.framework.measured`): who computes a product, which of
+a library's algorithms, the tiles of other block kernels.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from heron.analysis.blocks.config import GEMM, BlockConfig, config_of, kind_of
 from heron.analysis.blocks.cost import Freedom, plans, variants
 from heron.analysis.blocks.tiling import Refusal, Tiling
 from heron.backends.compiler import Compilation
-from heron.hlo.instruction import Instruction
-from heron.hlo.library import conv, gemm
-from heron.hlo.module import Module
+from heron.hlo.calls import conv, gemm
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
 from heron.options import LIBRARIES, Libraries, Options
-from heron.passes.base import Pass
-from heron.passes.context import PassContext
-from heron.passes.fusion.build import fuse
-from heron.passes.fusion.product_choice import WORSE
-from heron.passes.measured import CUBLASLT, OWN, Fragment, alone, key_of
-from heron.passes.registry import get
+from heron.passes.framework.base import Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.measured import CUBLASLT, OWN, Fragment, alone, key_of
+from heron.passes.framework.registry import get
+from heron.passes.fusion.model.build import fuse
+from heron.passes.fusion.model.product_choice import WORSE
 from heron.runtime.executable import Executable
 from heron.targets import Target
 from heron.trace import Trace

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from heron.errors import HeronError
 from heron.lockfile import Choice
-from heron.passes.measured import Fragment, who
+from heron.passes.framework.measured import Fragment, who
 
 
 class Measure(Protocol):

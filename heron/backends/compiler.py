@@ -16,7 +16,7 @@ from heron.backends.devices import need_one
 from heron.backends.lower import KernelUse, Lowering
 from heron.backends.watchdog import watched
 from heron.errors import HeronError
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
 from heron.options import Options
 from heron.runtime.executable import Executable, KernelInfo, Signature
 from heron.runtime.thunks import KernelThunk, Sequence, kind_of, show, walk
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from heron.backends.machine import Machine
     from heron.buffers.assignment import BufferAssignment
     from heron.codegen.llvm.code_cache import Key
-    from heron.hlo.size_checks import SizeCheck
-    from heron.passes.measured import Fragment
+    from heron.hlo.calls.size_checks import SizeCheck
+    from heron.passes.framework.measured import Fragment
 
 STAGES = ("hlo", "fused", "scheduled", "buffers", "thunks", "graph", "mlir", "llvm", "ptx", "sass", "asm")
 
@@ -44,7 +44,7 @@ class Compilation:
     machine: Machine = field(init=False)
     #: conditions on sizes that the program looks at when it runs
     size_checks: tuple[SizeCheck, ...] = field(init=False, default=())
-    #: told of what could be done in several ways (`heron.passes.measured`)
+    #: told of what could be done in several ways (`heron.passes.framework.measured`)
     asks: Callable[[Fragment], None] | None = None
 
     def __post_init__(self) -> None:
@@ -55,7 +55,7 @@ class Compilation:
     # -- stages ------------------------------------------------------------------------------------------------------
     def passes(self, until: str = "scheduled") -> Module:
         """The module after the pass pipelines up to a stage: hlo, fused or scheduled."""
-        from heron.passes.context import PassContext
+        from heron.passes.framework.context import PassContext
 
         module = self.source.clone()
         if any(s.dynamic for i in module.instructions() for _, s in i.shape.leaves()):
@@ -71,8 +71,8 @@ class Compilation:
 
     def _fix_sizes(self, module: Module) -> None:
         """Pad the program and make sizes numbers; its passes are checked by themselves, for its inputs change here."""
-        from heron.passes.context import PassContext
-        from heron.passes.dynamic.interface import fix_interface
+        from heron.passes.dynamic.model.interface import fix_interface
+        from heron.passes.framework.context import PassContext
         from heron.passes.pipelines import fixed_sizes
 
         with self.trace.stage("sizes"):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from heron.errors import HeronError
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.hlo.op import Trait
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.op import Trait
 
 _NAMES = frozenset({"partition-id", "replica-id"})
 

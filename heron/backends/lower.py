@@ -13,21 +13,21 @@ from functools import partial
 from time import perf_counter, process_time
 from typing import TYPE_CHECKING
 
-from heron.analysis.row_blocks import row_blocks_of
-from heron.analysis.trip_count import noted_trips
+from heron.analysis.fusion.row_blocks import row_blocks_of
+from heron.analysis.values.trip_count import noted_trips
 from heron.backends import library
 from heron.backends.row_blocks import row_blocks
 from heron.buffers.assignment import Slice
 from heron.codegen.emit import emit_kernels
 from heron.codegen.kernel import Kernel
 from heron.errors import HeronError
-from heron.hlo.computation import Computation
-from heron.hlo.fingerprint import fingerprint
-from heron.hlo.instruction import Instruction
-from heron.hlo.library.gemm_shape import gemm_shape
-from heron.hlo.module import Module
-from heron.hlo.shape import ShapeIndex
-from heron.hlo.types import PRED, ElementType
+from heron.hlo.calls.gemm_shape import gemm_shape
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import ShapeIndex
+from heron.hlo.ir.types import PRED, ElementType
+from heron.hlo.tools.fingerprint import fingerprint
 from heron.options import Options
 from heron.runtime.thunks import (
     ConditionalThunk,

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from heron.backends.lower import KernelUse
 from heron.backends.sharing import computes_in_place
 from heron.errors import HeronError
-from heron.hlo.instruction import Instruction
-from heron.hlo.shape import ShapeIndex
-from heron.hlo.types import ElementType
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import ShapeIndex
+from heron.hlo.ir.types import ElementType
 from heron.runtime.executable import Executable, Signature
 from heron.runtime.thunks import GemmThunk, Sequence
 from heron.targets import Target
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from heron.codegen.llvm.code_cache import CodeCache, Key
     from heron.codegen.transforms.options import TransformOptions
     from heron.options import Options
-    from heron.passes.pipeline import Pipeline
+    from heron.passes.framework.pipeline import Pipeline
     from heron.trace import Trace
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from heron.analysis.sharing import CanShare
-from heron.hlo.module import Module
+from heron.analysis.fusion.sharing import CanShare
+from heron.hlo.ir.module import Module
 
 if TYPE_CHECKING:
     from heron.backends.machine import Machine

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from heron.analysis.row_blocks import RowBlocks, row_blocks_of, source
+from heron.analysis.fusion.row_blocks import RowBlocks, row_blocks_of, source
 from heron.backends.sharing import computes_in_place
 from heron.buffers.assignment import Slice
 from heron.codegen.emit import emit_fusion
-from heron.codegen.heroes.base import as_fusion
-from heron.codegen.heroes.rows_form import rows_of
+from heron.codegen.emitters.base import as_fusion
+from heron.codegen.emitters.rowwise.form import rows_of
 from heron.codegen.kernel import Kernel
-from heron.hlo.fingerprint import fingerprint
-from heron.hlo.instruction import Instruction
-from heron.hlo.library.gemm_shape import gemm_shape
-from heron.hlo.shape import ShapeIndex
+from heron.hlo.calls.gemm_shape import gemm_shape
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import ShapeIndex
+from heron.hlo.tools.fingerprint import fingerprint
 from heron.runtime.thunks import GemmThunk, KernelThunk, RowBlocksThunk, Thunk
 
 if TYPE_CHECKING:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from math import prod
 
-from heron.analysis.row_blocks import row_blocks_of
-from heron.analysis.sharing import outputs_in_step, reads_in_step, remembered, same_steps, used_in_step
-from heron.hlo.computation import Computation
-from heron.hlo.fingerprint import digest
-from heron.hlo.instruction import Instruction
-from heron.hlo.shape import ShapeIndex
+from heron.analysis.fusion.row_blocks import row_blocks_of
+from heron.analysis.fusion.sharing import outputs_in_step, reads_in_step, remembered, same_steps, used_in_step
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import ShapeIndex
+from heron.hlo.tools.fingerprint import digest
 
 _STEP = frozenset({"bitcast", "reshape", "copy", "convert", "bitcast-convert"})
 
@@ -48,9 +48,9 @@ def _reduction_parts(i: Instruction) -> list[int]:
     """For each output of a kernel with reductions the number of the part that writes it; none for other kernels."""
     if all(inside.opcode != "reduce" for inside in i.attrs["calls"].instructions):
         return []
-    from heron.codegen.heroes.base import as_fusion
-    from heron.codegen.heroes.reduction_form import analyse
-    from heron.codegen.heroes.select import choose
+    from heron.codegen.emitters.base import as_fusion
+    from heron.codegen.emitters.reduction.form import analyse
+    from heron.codegen.emitters.select import choose
 
     fusion = as_fusion(i)
     if choose(fusion).emitter != "reduce":
@@ -97,10 +97,10 @@ def _reduces_one_kind(body: Computation) -> bool:
 
 
 def _find_walk(i: Instruction) -> str:
-    from heron.codegen.heroes.base import as_fusion
-    from heron.codegen.heroes.reduction_form import analyse, groups_of
-    from heron.codegen.heroes.rows_form import rows_of
-    from heron.codegen.heroes.select import choose
+    from heron.codegen.emitters.base import as_fusion
+    from heron.codegen.emitters.reduction.form import analyse, groups_of
+    from heron.codegen.emitters.rowwise.form import rows_of
+    from heron.codegen.emitters.select import choose
 
     fusion = as_fusion(i)
     if rows_of(fusion) is not None:

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from heron.analysis.alias import AliasSets, Clash
-from heron.analysis.call_graph import CallGraph
-from heron.analysis.dataflow import Dataflow, Flow, Value
-from heron.analysis.donation import donated_parameters, output_aliases
-from heron.analysis.liveness import Liveness
-from heron.analysis.ordering import Timeline
-from heron.analysis.sharing import CanShare, reads_in_step
+from heron.analysis.fusion.sharing import CanShare, reads_in_step
+from heron.analysis.graph.alias import AliasSets, Clash
+from heron.analysis.graph.call_graph import CallGraph
+from heron.analysis.graph.dataflow import Dataflow, Flow, Value
+from heron.analysis.graph.donation import donated_parameters, output_aliases
+from heron.analysis.graph.liveness import Liveness
+from heron.analysis.graph.ordering import Timeline
 from heron.buffers.assignment import Allocation, BufferAssignment, Slice
 from heron.buffers.asynchronous import Asynchronous
 from heron.buffers.heap import Block, Shelf, merged, pack, peak_of
 from heron.errors import HeronError
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.hlo.shape import Shape, ShapeIndex
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import Shape, ShapeIndex
 
 #: bytes an instruction needs while it runs
 ScratchBytes = Callable[[Instruction], int]

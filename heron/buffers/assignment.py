@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from heron.analysis.alias import AliasSets
-from heron.analysis.dataflow import Dataflow, Value, leaves
+from heron.analysis.graph.alias import AliasSets
+from heron.analysis.graph.dataflow import Dataflow, Value, leaves
 from heron.errors import HeronError
-from heron.hlo import literal
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.hlo.shape import ShapeIndex
+from heron.hlo.ir import literal
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import ShapeIndex
 
 AllocationKind = Literal["parameter", "output", "constant", "temp"]
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from heron.analysis.dataflow import Value
-from heron.analysis.liveness import Interval
-from heron.analysis.ordering import Timeline
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
+from heron.analysis.graph.dataflow import Value
+from heron.analysis.graph.liveness import Interval
+from heron.analysis.graph.ordering import Timeline
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
 
 
 class Asynchronous:

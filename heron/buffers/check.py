@@ -12,18 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from heron.analysis.alias import Hold
-from heron.analysis.dataflow import TRANSPARENT, Tree, Value
-from heron.analysis.in_place import in_place_pairs
+from heron.analysis.fusion.in_place import in_place_pairs
+from heron.analysis.graph.alias import Hold
+from heron.analysis.graph.dataflow import TRANSPARENT, Tree, Value
 from heron.buffers.assignment import BufferAssignment
 from heron.buffers.asynchronous import Asynchronous
 from heron.errors import HeronError
-from heron.hlo.computation import Computation
 from heron.hlo.evaluation.bits import from_memory
 from heron.hlo.evaluator import Evaluator
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.hlo.shape import Shape
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import Shape
 
 POISON = 0xA5
 

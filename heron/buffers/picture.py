@@ -6,7 +6,7 @@ from html import escape
 
 import numpy as np
 
-from heron.analysis.dataflow import Value
+from heron.analysis.graph.dataflow import Value
 from heron.buffers.heap import merged
 from heron.buffers.profile import MemoryProfile
 

@@ -7,10 +7,10 @@ from functools import cached_property
 
 import numpy as np
 
-from heron.analysis.dataflow import Value
+from heron.analysis.graph.dataflow import Value
 from heron.buffers.assignment import BufferAssignment
 from heron.buffers.heap import Interval, merged
-from heron.hlo.instruction import Instruction
+from heron.hlo.ir.instruction import Instruction
 
 
 @dataclass(frozen=True, slots=True)

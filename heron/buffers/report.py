@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from heron.analysis.dataflow import Value
-from heron.analysis.donation import donated_parameters
+from heron.analysis.graph.dataflow import Value
+from heron.analysis.graph.donation import donated_parameters
 from heron.buffers.assignment import Allocation, BufferAssignment
 from heron.buffers.heap import merged
 

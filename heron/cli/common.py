@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from rich.table import Table
 
-    from heron.hlo.module import Module
+    from heron.hlo.ir.module import Module
     from heron.options import Options
 
 F = TypeVar("F", bound=Callable[..., Any])

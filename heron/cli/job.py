@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from heron.cli.compare import Comparison
-    from heron.hlo.module import Module
+    from heron.hlo.ir.module import Module
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -7,8 +7,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from heron.hlo.op import Attr, Op
-    from heron.hlo.types import ElementType
+    from heron.hlo.ir.op import Attr, Op
+    from heron.hlo.ir.types import ElementType
 
 #: the machines that stand for their kind
 TARGETS = ("cpu", "sim:sm_90", "sm_90")
@@ -42,7 +42,7 @@ def default_text(a: Attr) -> str:
 
 def types_text(found: list[ElementType]) -> str:
     """Element types in words: whole kinds by their names."""
-    from heron.hlo.types import ALL
+    from heron.hlo.ir.types import ALL
 
     arrays = [t for t in ALL if t.byte_size]
     if not found:
@@ -71,7 +71,7 @@ def runs_on(op: Op) -> dict[str, str]:
     """For the evaluator and each target that compiles the op's example: by what it is computed there."""
     from heron.backends.compiler import Compilation
     from heron.errors import HeronError
-    from heron.hlo.op import Op
+    from heron.hlo.ir.op import Op
     from heron.hlo.ops.examples import usual_program
     from heron.hlo.text import parse
     from heron.options import Options
@@ -98,7 +98,7 @@ def runs_on_text(op: Op) -> str:
 
 def markdown() -> str:
     """docs/ops.md: every op, by name."""
-    from heron.hlo.op import all_ops
+    from heron.hlo.ir.op import all_ops
 
     return _HEAD + "\n".join(_section(op) for op in all_ops())
 

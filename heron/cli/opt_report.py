@@ -16,12 +16,12 @@ from heron import files
 from heron.cli.common import print_table, print_text
 from heron.errors import HeronError
 from heron.hlo.text import print_module
-from heron.passes.changes import diff
+from heron.passes.framework.changes import diff
 
 if TYPE_CHECKING:
-    from heron.hlo.module import Module
-    from heron.passes.bisect import Check, Culprit
-    from heron.passes.context import PassContext
+    from heron.hlo.ir.module import Module
+    from heron.passes.framework.bisect import Check, Culprit
+    from heron.passes.framework.context import PassContext
 
 
 class ChangePrinter:

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 from itertools import groupby
 
-from heron.passes import registry
-from heron.passes.base import Constraint, Pass
-from heron.passes.docs import doc_of
-from heron.passes.pipeline import Fixpoint, Pipeline
+from heron.passes.framework import registry
+from heron.passes.framework.base import Constraint, Pass
+from heron.passes.framework.docs import doc_of
+from heron.passes.framework.pipeline import Fixpoint, Pipeline
 
 _TITLES = {
     "simplify": "Simplifying",
@@ -19,12 +19,16 @@ _TITLES = {
     "precision": "Precision",
     "dynamic": "Dynamic shapes",
     "layout": "Layouts",
+    "library": "Libraries",
     "fusion": "Fusion",
     "copies": "Copies and buffers",
     "collectives": "Collectives",
     "schedule": "Schedules",
     "tools": "Tools",
+    "on_request": "On request: passes of no pipeline",
 }
+#: the title of passes from elsewhere, such as a user's file
+_OTHERS = "Others"
 
 
 def theme(cls: type[Pass]) -> str:
@@ -77,8 +81,8 @@ test. In examples a typed operand that no line defines is a parameter; below the
     order = {name: n for n, name in enumerate(_TITLES)}
     by_theme = sorted(every, key=lambda c: (order.get(theme(c), len(order)), c.name))
     parts.append(_pipelines())
-    for folder, group in groupby(by_theme, key=theme):
-        parts.append(f"## {_TITLES.get(folder, 'Others')}\n")
+    for title, group in groupby(by_theme, key=lambda c: _TITLES.get(theme(c), _OTHERS)):
+        parts.append(f"## {title}\n")
         parts += [_section(cls) for cls in group]
     return "\n".join(parts)
 

@@ -9,7 +9,7 @@ from heron.errors import HeronError
 from heron.trace.summary import size
 
 if TYPE_CHECKING:
-    from heron.hlo.module import Module
+    from heron.hlo.ir.module import Module
 
 
 def require(needed: int, what: str) -> None:

@@ -18,9 +18,9 @@ import numpy as np
 
 from heron import files
 from heron.errors import HeronError
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.hlo.shape import Shape
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import Shape
 
 _NUMBERED = re.compile(r"(in|out)(\d+)")
 #: an integer parameter may be an index or a count, so random ones stay small and non-negative

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from heron.codegen.heroes import select
-from heron.codegen.heroes.base import Fusion, as_fusion
-from heron.codegen.heroes.products import as_reduction
-from heron.codegen.heroes.sort import emit_sort
+from heron.codegen.emitters import select
+from heron.codegen.emitters.base import Fusion, as_fusion
+from heron.codegen.emitters.reduction.products import as_reduction
+from heron.codegen.emitters.sort.emitter import emit_sort
 from heron.codegen.kernel import Kernel
 from heron.errors import HeronError
-from heron.hlo.instruction import Instruction
+from heron.hlo.ir.instruction import Instruction
 from heron.targets import Target
 from heron.trace import Decision
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from heron.hlo.shape import Shape
+from heron.hlo.ir.shape import Shape
 from heron.trace import Decision
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
 
 from heron.codegen.kernel import Kernel
-from heron.codegen.transforms.build import ops_of
+from heron.codegen.transforms.lib.build import ops_of
 
 
 def merge(kernels: Iterable[Kernel]) -> ModuleOp:

@@ -20,9 +20,9 @@ from typing import TypeAlias
 from heron.analysis.indexing.expr import Const, Dim, Expr, dims
 from heron.analysis.indexing.hlo_maps import moves_elements, operand_index
 from heron.analysis.indexing.simplify import simplifier
-from heron.hlo.instruction import Instruction
-from heron.hlo.op import Trait
-from heron.hlo.shape import Shape
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.op import Trait
+from heron.hlo.ir.shape import Shape
 
 #: where an instruction is read: in which index space, and at which index of it
 Access: TypeAlias = tuple[object, tuple[Expr, ...]]

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from heron.errors import HeronError
-from heron.hlo import shape as shapes
-from heron.hlo import types
-from heron.hlo.shape import Shape
+from heron.hlo.ir import shape as shapes
+from heron.hlo.ir import types
+from heron.hlo.ir.shape import Shape
 from heron.hlo.text.shapes import parse_array
 
 #: what is known of an argument: its shape, or its value

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from heron.errors import HeronError
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
 
 Static = int | Sequence[int] | None
 Names = str | Sequence[str] | None

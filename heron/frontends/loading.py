@@ -10,7 +10,7 @@ from typing import Any
 from heron import files
 from heron.frontends.arguments import Given, given, split
 from heron.frontends.stablehlo.bytecode import MAGIC
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
 
 #: how MLIR text of a module or function begins, after comments
 _MLIR = re.compile(

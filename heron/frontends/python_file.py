@@ -26,8 +26,8 @@ from heron.errors import HeronError, Span
 from heron.frontends.arguments import SHAPE, listed, one
 from heron.frontends.jax import lower, need_jax
 from heron.frontends.stablehlo.importer import parse
-from heron.hlo.module import Module
-from heron.hlo.shape import Shape
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import Shape
 from heron.hlo.text import parse as parse_hlo
 
 _SPEC = re.compile(r"(?P<file>.+\.py)(?::(?P<name>\w[\w.]*)?(?P<shapes>\(.*)?)?", re.DOTALL)

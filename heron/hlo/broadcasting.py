@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from heron.errors import HeronError
-from heron.hlo.shape import row_major
+from heron.hlo.ir.shape import row_major
 
 if TYPE_CHECKING:
-    from heron.hlo.computation import Computation
-    from heron.hlo.instruction import Instruction
+    from heron.hlo.ir.computation import Computation
+    from heron.hlo.ir.instruction import Instruction
 
 Dims = tuple[int, ...]
 

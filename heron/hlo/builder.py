@@ -22,17 +22,17 @@ import numpy as np
 
 import heron.hlo.ops  # noqa: F401  (fills the registry)
 from heron.errors import HeronError
-from heron.hlo import literal as literals
-from heron.hlo import op as ops
-from heron.hlo import shape as shapes
 from heron.hlo.broadcasting import broadcast_to, broadcast_together, common_dims
 from heron.hlo.callers import at_caller
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.hlo.op import AttrKind, Op
-from heron.hlo.shape import Shape
-from heron.hlo.types import PRED, S32, ElementType
+from heron.hlo.ir import literal as literals
+from heron.hlo.ir import op as ops
+from heron.hlo.ir import shape as shapes
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.op import AttrKind, Op
+from heron.hlo.ir.shape import Shape
+from heron.hlo.ir.types import PRED, S32, ElementType
 
 #: what an op takes where an instruction is wanted
 Value = Instruction | bool | int | float | complex | np.ndarray | np.generic

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from heron.errors import HeronError
-from heron.hlo.computation import Computation
 from heron.hlo.evaluation import batched, dynamic
 from heron.hlo.evaluation.devices import Device, World
 from heron.hlo.evaluation.draws import FIRST_STATE
 from heron.hlo.evaluation.host import Host
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.hlo.shape import Shape
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import Shape
 
 #: an array, None for a token, or a tuple of values
 Value = Any

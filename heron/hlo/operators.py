@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heron.errors import HeronError
-from heron.hlo import literal as literals
 from heron.hlo.broadcasting import broadcast_together, common_dims
 from heron.hlo.callers import at_caller
-from heron.hlo.shape import Shape, row_major
+from heron.hlo.ir import literal as literals
+from heron.hlo.ir.shape import Shape, row_major
 
 if TYPE_CHECKING:
-    from heron.hlo.computation import Computation
-    from heron.hlo.instruction import Instruction
+    from heron.hlo.ir.computation import Computation
+    from heron.hlo.ir.instruction import Instruction
 
 
 def _located(operator: Callable[..., Instruction]) -> Callable[..., Instruction]:

@@ -6,8 +6,8 @@ operands are converted to the type products are summed in, and the sums to the t
 
 from __future__ import annotations
 
-from heron.hlo.instruction import Instruction
-from heron.hlo.types import C64, C128, F32, F64, ElementType
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.types import C64, C128, F32, F64, ElementType
 
 
 def result_type(lhs: ElementType, rhs: ElementType) -> ElementType:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from heron.passes import registry
-from heron.passes.pipeline import Fixpoint, Pipeline
-from heron.passes.registry import get
+from heron.passes.framework import registry
+from heron.passes.framework.pipeline import Fixpoint, Pipeline
+from heron.passes.framework.registry import get
 
 
 @registry.named_pipeline("simplify")

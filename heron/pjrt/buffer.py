@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heron.errors import HeronError
-from heron.hlo.types import ElementType
+from heron.hlo.ir.types import ElementType
 from heron.pjrt.event import Event
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heron.errors import HeronError
-from heron.hlo import types
-from heron.hlo.custom_calls import calls_python
-from heron.hlo.custom_calls import options as options_of
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.hlo.types import ElementType
+from heron.hlo.calls.solvers import calls_python
+from heron.hlo.calls.solvers import options as options_of
+from heron.hlo.ir import types
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.types import ElementType
 from heron.pjrt.buffer import Buffer, row_major
 from heron.pjrt.compile_options import CompileOptions
 from heron.pjrt.device import PLATFORM, Device, Memory, Topology, platform_version

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from heron.errors import HeronError
-from heron.hlo import types
-from heron.hlo.types import ElementType
+from heron.hlo.ir import types
+from heron.hlo.ir.types import ElementType
 
 _NAMES = (
     *("", "pred", "s8", "s16", "s32", "s64", "u8", "u16", "u32", "u64", "f16", "f32", "f64", "bf16", "c64", "c128"),

@@ -12,9 +12,9 @@ import numpy as np
 
 from heron.analysis.cost.communication import HOST_SPACE
 from heron.errors import HeronError
-from heron.hlo.custom_calls import calls_python
-from heron.hlo.module import Module
-from heron.hlo.shape import Shape
+from heron.hlo.calls.solvers import calls_python
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import Shape
 from heron.pjrt.buffer import Buffer, row_major
 from heron.pjrt.compile_options import CompileOptions
 from heron.pjrt.event import Event, all_of
@@ -221,7 +221,7 @@ class LoadedExecutable:
     def fingerprint(self) -> str:
         """The same text for the same program with the same options, in every process."""
         import heron
-        from heron.hlo.fingerprint import identity
+        from heron.hlo.tools.fingerprint import identity
 
         what = f"heron {heron.__version__} {self.client.target.name} {sorted(asdict(self.compile_options).items())}"
         return hashlib.sha256(f"{what}\n{identity(self.source)}".encode()).hexdigest()

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from heron.hlo import size_checks
-from heron.hlo.shape import Shape
-from heron.hlo.size_checks import SizeCheck
+from heron.hlo.calls import size_checks
+from heron.hlo.calls.size_checks import SizeCheck
+from heron.hlo.ir.shape import Shape
 from heron.runtime.executable import Signature
 
 

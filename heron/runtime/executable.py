@@ -12,7 +12,7 @@ import numpy as np
 
 from heron.buffers.memory import Memory
 from heron.errors import HeronError
-from heron.hlo.shape import Shape, ShapeIndex
+from heron.hlo.ir.shape import Shape, ShapeIndex
 
 if TYPE_CHECKING:
     from heron.buffers.assignment import BufferAssignment

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heron.hlo.types import ElementType
+from heron.hlo.ir.types import ElementType
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from heron.errors import HeronError
-from heron.hlo.shape import ShapeIndex
-from heron.runtime import recycle
+from heron.hlo.ir.shape import ShapeIndex
+from heron.runtime import array_pool
 
 if TYPE_CHECKING:
     from heron.buffers.assignment import BufferAssignment
@@ -22,7 +22,7 @@ def aligned(size: int, what: str = "a buffer") -> np.ndarray:
     try:
         raw = np.empty(size + ALIGNMENT, np.uint8)
     except (MemoryError, ValueError) as e:  # ValueError: more bytes than addresses
-        raise recycle.no_memory(what, size) from e
+        raise array_pool.no_memory(what, size) from e
     start = -raw.ctypes.data % ALIGNMENT
     return raw[start : start + size]
 
@@ -103,7 +103,7 @@ class HostMemory:
             if a.kind == "parameter":
                 argument = arguments[self.places[a.parameter, a.index]]
                 kept = a.number in self.overwritten and not (donate and argument.flags.writeable)
-                bases[a.number] = recycle.copy(argument, a.name) if kept else argument
+                bases[a.number] = array_pool.copy(argument, a.name) if kept else argument
             elif a.kind == "constant":
                 bases[a.number] = self.constants[a.number]
             elif a.kind == "temp":
@@ -115,6 +115,6 @@ class HostMemory:
                 results.append(bases[n] if same else bases[n].reshape(-1).view(dtype).reshape(dims))
                 continue
             if n not in fresh:
-                fresh[n] = bases[n] = recycle.empty(dims, dtype, f"output {k}")
+                fresh[n] = bases[n] = array_pool.empty(dims, dtype, f"output {k}")
             results.append(fresh[n])
         return bases, results

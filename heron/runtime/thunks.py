@@ -13,9 +13,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from heron.analysis.row_blocks import RowBlocks
+from heron.analysis.fusion.row_blocks import RowBlocks
 from heron.buffers.assignment import Slice
-from heron.hlo.types import ElementType
+from heron.hlo.ir.types import ElementType
 from heron.runtime.cuda.libraries.base import Descriptor
 from heron.runtime.fortran import Call, Steps
 from heron.runtime.strided import StridedProducts, Tiling

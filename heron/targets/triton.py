@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from importlib import metadata
 
-#: versions whose spelling of the ops `codegen/dialects/triton.py` has
+#: versions whose spelling of the ops `codegen/ir/dialects/triton.py` has
 VERSIONS = ("3.6", "3.7", "3.8", "3.9")
 
 

@@ -15,8 +15,8 @@ from heron.errors import HeronError
 from heron.trace.record import Decision, Trace
 
 if TYPE_CHECKING:
-    from heron.hlo.instruction import Instruction
-    from heron.hlo.module import Module
+    from heron.hlo.ir.instruction import Instruction
+    from heron.hlo.ir.module import Module
 
 #: passes that put producers into the kernels of their readers, and all that make kernels of several
 _VERTICAL = ("instruction-fusion", "priority-fusion", "fusion-merger")

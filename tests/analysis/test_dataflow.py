@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from heron.analysis.dataflow import Dataflow
+from heron.analysis.graph.dataflow import Dataflow
 from heron.errors import HeronError
 from heron.hlo.text import parse
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from heron.analysis.dynamic_sizes import DynamicSizes, Size, below
 from heron.analysis.dynamic_sizes.size import Algebra
-from heron.hlo.computation import Computation
-from heron.hlo.module import Module
-from heron.hlo.shape import array
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import array
+from heron.hlo.ir.types import F32
 from heron.hlo.text import parse
-from heron.hlo.types import F32
 
 BOUNDS = (1, 4, 9)
 

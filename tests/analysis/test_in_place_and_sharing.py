@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from heron.analysis.in_place import InPlace, in_place_pairs
-from heron.analysis.sharing import reads_in_step
-from heron.hlo.instruction import Instruction
+from heron.analysis.fusion.in_place import InPlace, in_place_pairs
+from heron.analysis.fusion.sharing import reads_in_step
+from heron.hlo.ir.instruction import Instruction
 from heron.hlo.text import parse
 
 

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from heron.analysis.call_graph import CallGraph
-from heron.analysis.dataflow import Dataflow
-from heron.analysis.liveness import Liveness
-from heron.analysis.ordering import Timeline, post_order_schedule
+from heron.analysis.graph.call_graph import CallGraph
+from heron.analysis.graph.dataflow import Dataflow
+from heron.analysis.graph.liveness import Liveness
+from heron.analysis.graph.ordering import Timeline, post_order_schedule
 from heron.errors import HeronError
 from heron.hlo.text import parse
 from tests.analysis.test_dataflow import LOOP

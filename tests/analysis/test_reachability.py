@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from heron.analysis.reachability import Reachability
-from heron.hlo.instruction import Instruction
+from heron.analysis.graph.reachability import Reachability
+from heron.hlo.ir.instruction import Instruction
 from heron.hlo.text import parse
 
 DIAMOND = """HloModule m

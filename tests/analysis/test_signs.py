@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from heron.analysis.signs import never_negative
+from heron.analysis.values.non_negative import never_negative
 from heron.hlo.evaluator import Evaluator
 from heron.hlo.text import parse
-from heron.passes.docs import expand_example
+from heron.passes.framework.docs import expand_example
 
 #: the last line is the value asked about
 NEVER = {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from heron.analysis.trip_count import counter_of, trip_count
+from heron.analysis.values.trip_count import counter_of, trip_count
 from heron.hlo.evaluator import Evaluator
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
 
 TEXT = """

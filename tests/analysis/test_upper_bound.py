@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from heron.analysis.upper_bound import upper_bound
+from heron.analysis.values.upper_bound import upper_bound
 from heron.hlo.text import parse
 
 

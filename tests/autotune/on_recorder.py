@@ -6,7 +6,7 @@ from heron import targets
 from heron.autotune.device import OnDevice
 from heron.autotune.fragments import program_of
 from heron.options import Options
-from heron.passes.measured import Fragment
+from heron.passes.framework.measured import Fragment
 from heron.runtime.cuda.executable import CudaExecutable
 from heron.runtime.executable import Executable
 from heron.targets import Target

@@ -19,7 +19,7 @@ from heron.errors import HeronError
 from heron.hlo.evaluator import evaluate
 from heron.hlo.text import parse
 from heron.options import Options
-from heron.passes.measured import Fragment
+from heron.passes.framework.measured import Fragment
 from heron.runtime.cuda.device import device
 from heron.runtime.cuda.libraries.base import Proposal
 from heron.trace import Trace

@@ -8,8 +8,8 @@ import numpy as np
 
 import heron
 from heron.backends import compile
-from heron.hlo.module import Module
-from heron.passes.checks import random_array
+from heron.hlo.ir.module import Module
+from heron.passes.framework.checks import random_array
 from heron.runtime.executable import Executable
 
 TARGETS = ("cpu", "sim:sm_90")

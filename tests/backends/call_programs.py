@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from heron.hlo.builder import Builder
-from heron.hlo.computation import Computation
 from heron.hlo.evaluation import libraries
-from heron.hlo.instruction import Instruction
-from heron.hlo.layout import layout
-from heron.hlo.module import Module
-from heron.hlo.shape import Shape, row_major, scalar, tuple_
-from heron.hlo.types import PRED, S32
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.layout import layout
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import Shape, row_major, scalar, tuple_
+from heron.hlo.ir.types import PRED, S32
 from heron.runtime.library import ffi
 
 #: arrays of one number of elements, so that a reshape leads from each to each
@@ -100,7 +100,10 @@ class _Maker:
         root = results[0] if len(results) == 1 else self.b.tuple(*results)
         out = tuple_([self.laid(r.shape) for r in results])
         module = self.b.build(root, verify=False)
-        module.entry_layout = (tuple(p.shape for p in module.entry.parameters), out if len(results) > 1 else out.at((0,)))
+        module.entry_layout = (
+            tuple(p.shape for p in module.entry.parameters),
+            out if len(results) > 1 else out.at((0,)),
+        )
         self.donate(module, given, [r.shape for r in results])
         return module
 

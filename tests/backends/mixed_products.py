@@ -17,9 +17,9 @@ import numpy as np
 
 import heron
 from heron.backends import compile
-from heron.hlo import types
-from heron.hlo.module import Module
-from heron.hlo.types import ElementType
+from heron.hlo.ir import types
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.types import ElementType
 from tests.backends.agree import TARGETS
 
 #: types of numbers

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import heron
 from heron.backends import STAGES, compile
 from heron.errors import HeronError
-from heron.hlo.library.gemm_shape import gemm_shape
+from heron.hlo.calls.gemm_shape import gemm_shape
 
 ADD = """HloModule add
 

@@ -14,18 +14,18 @@ from heron.backends.library import linalg
 from heron.backends.library.custom_calls import _handler as lower_handler
 from heron.buffers import assign
 from heron.errors import HeronError
-from heron.hlo import custom_calls
+from heron.hlo.calls import solvers
 from heron.hlo.evaluation import libraries
 from heron.hlo.evaluator import evaluate
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
 from heron.hlo.verifier import verify
 from heron.options import Options
-from heron.passes.checks import random_inputs
-from heron.passes.context import PassContext
+from heron.passes.framework.checks import random_inputs
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import get
 from heron.passes.layout.layout_assignment import LayoutAssignment
-from heron.passes.layout.relations import takes_any_order
-from heron.passes.registry import get
+from heron.passes.layout.model.relations import takes_any_order
 from tests.backends.call_programs import handler, program
 
 
@@ -83,7 +83,7 @@ def test_only_routines_of_our_own_take_any_order() -> None:
     for target in libraries.known():
         (call,) = (i for i in parse(_call(target)).instructions() if i.opcode == "custom-call")
         assert not takes_any_order(call) or linalg.knows(target), target
-    assert all(linalg.knows(f"cusolver_{name}_ffi") or linalg.knows(name) for name in custom_calls.IN_ANY_ORDER)
+    assert all(linalg.knows(f"cusolver_{name}_ffi") or linalg.knows(name) for name in solvers.IN_ANY_ORDER)
 
 
 def _call(target: str) -> str:

@@ -11,8 +11,8 @@ from heron import Options, frontends, targets
 from heron.backends import compile as compile_module
 from heron.backends.compiler import Compilation
 from heron.buffers.memory import Memory
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
 from heron.trace import Trace
 
 LAYERS, DEPTH, WIDTH, BATCH = 4, 3, 8, 512

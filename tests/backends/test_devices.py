@@ -7,7 +7,7 @@ import pytest
 import heron
 from heron.backends import compile
 from heron.errors import HeronError
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
 
 TARGETS = ("cpu", "sim:sm_90")
 

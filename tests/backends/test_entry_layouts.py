@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from heron.backends import compile
 from heron.hlo.evaluator import evaluate
-from heron.hlo.layout import layout
-from heron.hlo.module import Module
-from heron.hlo.shape import Shape, tuple_
+from heron.hlo.ir.layout import layout
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import Shape, tuple_
 from heron.hlo.text import parse
 from tests.backends.agreement import TARGETS, check
 from tests.hlo.generate import Program, programs

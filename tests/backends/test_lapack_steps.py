@@ -15,9 +15,9 @@ from heron.backends.library import lapack_steps
 from heron.buffers.assignment import Slice
 from heron.codegen.llvm.jit import Jit
 from heron.errors import HeronError
-from heron.hlo.layout import layout
-from heron.hlo.shape import Shape, array
-from heron.hlo.types import BF16, C64, C128, F32, F64, S32, ElementType
+from heron.hlo.ir.layout import layout
+from heron.hlo.ir.shape import Shape, array
+from heron.hlo.ir.types import BF16, C64, C128, F32, F64, S32, ElementType
 from heron.runtime.cpu import blas_threads
 from heron.runtime.cpu.executable import HostCalls
 from heron.runtime.cpu.pool import pool

@@ -9,9 +9,9 @@ import heron
 from heron.backends import compile
 from heron.backends.library.host import Permuted, memory_order
 from heron.errors import HeronError
-from heron.hlo.layout import layout
-from heron.hlo.shape import array
-from heron.hlo.types import F32
+from heron.hlo.ir.layout import layout
+from heron.hlo.ir.shape import array
+from heron.hlo.ir.types import F32
 from heron.runtime.library import lapack
 from tests.backends.agree import TARGETS, assert_agrees, program, random_inputs
 

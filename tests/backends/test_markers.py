@@ -8,7 +8,7 @@ import pytest
 import heron
 from heron.backends import compile
 from heron.backends.compiler import Compilation
-from heron.hlo.library.markers import MARKERS
+from heron.hlo.calls.markers import MARKERS
 from heron.options import Options
 from heron.targets import get
 from heron.trace import Trace

@@ -7,8 +7,8 @@ import pytest
 
 import heron
 from heron.backends import compile
+from heron.hlo.ir.types import by_name
 from heron.hlo.product_types import result_type, sum_type
-from heron.hlo.types import by_name
 from tests.backends.agree import TARGETS
 from tests.backends.mixed_products import differences
 

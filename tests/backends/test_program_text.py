@@ -20,9 +20,9 @@ from heron.codegen.llvm.declarations import Declarations
 from heron.codegen.llvm.optimize import binding
 from heron.errors import HeronError
 from heron.hlo.evaluator import evaluate
+from heron.hlo.ir.types import F32
 from heron.hlo.text import parse
-from heron.hlo.types import F32
-from heron.passes.checks import difference, random_inputs
+from heron.passes.framework.checks import difference, random_inputs
 from heron.runtime.cpu import float_gemm, pool_code
 from heron.targets import get as target
 from heron.trace import Trace

@@ -11,10 +11,10 @@ import heron
 from heron.backends import compile
 from heron.hlo.evaluation.draws import FIRST_STATE
 from heron.hlo.evaluator import evaluate, evaluate_devices
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
 from heron.options import Options
-from heron.passes.context import PassContext
-from heron.passes.registry import get
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import get
 from tests import xla_cpu
 
 TARGETS = ("cpu", "sim:sm_90")

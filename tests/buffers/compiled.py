@@ -10,13 +10,13 @@ import numpy as np
 from heron.buffers import BufferAssignment, assign
 from heron.buffers.check import prove, run_in_buffers
 from heron.hlo.evaluator import evaluate, flatten
-from heron.hlo.module import Module
-from heron.hlo.shape import Shape
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import Shape
 from heron.hlo.text import parse
 from heron.hlo.verifier import verify
-from heron.passes import registry
-from heron.passes.checks import difference, random_inputs
-from heron.passes.context import PassContext
+from heron.passes.framework import registry
+from heron.passes.framework.checks import difference, random_inputs
+from heron.passes.framework.context import PassContext
 
 COPIES = ("copy-insertion", "memory-scheduler")
 TWO_ROUNDS = ("double-buffer-loop-unrolling", *COPIES)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from heron.analysis.call_graph import CallGraph
-from heron.analysis.donation import possible_donations
-from heron.analysis.ordering import post_order_schedule
+from heron.analysis.graph.call_graph import CallGraph
+from heron.analysis.graph.donation import possible_donations
+from heron.analysis.graph.ordering import post_order_schedule
 from heron.buffers import assign
 from heron.buffers.memory import Memory
 from heron.buffers.picture import bars, svg

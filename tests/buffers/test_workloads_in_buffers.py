@@ -12,7 +12,7 @@ from heron.cli import values
 from heron.hlo.evaluator import evaluate, flatten
 from heron.hlo.text import parse
 from heron.options import Options
-from heron.passes.checks import difference
+from heron.passes.framework.checks import difference
 from heron.targets import get
 from heron.trace import Trace
 from tests.buffers.compiled import FUSED, run_passes

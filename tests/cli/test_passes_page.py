@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from heron.cli import pass_page
-from heron.passes import registry
-from heron.passes.base import Constraint
+from heron.passes.framework import registry
+from heron.passes.framework.base import Constraint
 from tests.support import heron
 
 ROOT = Path(__file__).parent.parent.parent

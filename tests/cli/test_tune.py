@@ -11,7 +11,7 @@ import pytest
 from heron import files, lockfile
 from heron.autotune import device
 from heron.errors import HeronError
-from heron.passes.measured import Fragment
+from heron.passes.framework.measured import Fragment
 from heron.runtime.cuda.libraries.base import Proposal
 from tests.autotune.on_recorder import OnRecorder
 from tests.rehearsal.compiling import rehearsed

@@ -13,7 +13,7 @@ import numpy as np
 from heron import targets
 from heron.analysis.indexing.hlo_maps import memory_order, memory_sizes
 from heron.codegen.emit import emit_fusion
-from heron.codegen.heroes.base import kernel_inputs
+from heron.codegen.emitters.base import kernel_inputs
 from heron.codegen.kernel import Kernel
 from heron.codegen.llvm.jit import Jit
 from heron.codegen.llvm.translate import KernelAbi, to_llvm
@@ -21,8 +21,8 @@ from heron.codegen.transforms import pipeline
 from heron.codegen.transforms.options import TransformOptions
 from heron.hlo import text
 from heron.hlo.evaluator import Evaluator
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
 from heron.runtime.sim.launcher import SimKernel
 
 _names = itertools.count()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from heron.codegen.llvm.libdevice import candidates
-from heron.hlo import types
+from heron.hlo.ir import types
 from tests.codegen.accuracy import PAGE, REAL, distance, functions, measure, measure_libdevice
 
 

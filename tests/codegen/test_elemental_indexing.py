@@ -7,7 +7,7 @@ import pytest
 
 from heron import targets
 from heron.codegen.emit import emit_fusion
-from heron.hlo import types
+from heron.hlo.ir import types
 from tests.codegen.run_kernel import check, root_fusion
 
 RNG = np.random.default_rng(7)

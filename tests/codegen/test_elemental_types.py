@@ -8,8 +8,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from heron.hlo import types
-from heron.hlo.types import ElementType
+from heron.hlo.ir import types
+from heron.hlo.ir.types import ElementType
 from tests.codegen.run_kernel import compare, evaluate, root_fusion, run_instruction, run_instruction_sim
 from tests.codegen.test_elemental_indexing import source
 

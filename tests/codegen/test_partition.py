@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heron import targets
-from heron.codegen.heroes.base import as_fusion, entry
-from heron.codegen.heroes.pieces import emit_pieces, whole_pieces
+from heron.codegen.emitters.base import as_fusion, entry
+from heron.codegen.emitters.output_boxes import emit_pieces, whole_pieces
 from heron.codegen.partition import Partition, partition
-from tests.codegen.heroes.test_loop import random_body
+from tests.codegen.emitters.test_loop import random_body
 from tests.codegen.run_kernel import compare, evaluate, root_fusion, run_cpu, run_sim
 from tests.codegen.test_elemental_indexing import array, source
 

@@ -8,9 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.types import ElementType
 from heron.hlo.text import parse
-from heron.hlo.types import ElementType
 from tests.hlo.ops.agree import inputs, program
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import ml_dtypes
 import numpy as np
 
-from heron.hlo import types
-from heron.hlo.types import ElementType
+from heron.hlo.ir import types
+from heron.hlo.ir.types import ElementType
 from tests.conformance import values
 from tests.conformance.case import Case, Closeness
 from tests.conformance.values import ALL

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from heron.hlo import types
-from heron.hlo.literal import Literal
-from heron.hlo.shape import row_major
+from heron.hlo.ir import types
+from heron.hlo.ir.literal import Literal
+from heron.hlo.ir.shape import row_major
 from heron.hlo.text.literals import print_literal
 from tests.conformance import values
 from tests.conformance.case import EXACT, Case, Closeness

@@ -10,11 +10,11 @@ from collections.abc import Callable
 import numpy as np
 
 from heron.hlo.builder import Builder
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.shape import row_major, scalar
-from heron.hlo.types import C64, F32, S8, S32, S64, U8, U32, ElementType
-from heron.hlo.window import ConvDims, Window, WindowDim
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import row_major, scalar
+from heron.hlo.ir.types import C64, F32, S8, S32, S64, U8, U32, ElementType
+from heron.hlo.ir.window import ConvDims, Window, WindowDim
 from tests.conformance.case import Case, Closeness
 
 #: zeros may differ in sign: sums are taken in different orders

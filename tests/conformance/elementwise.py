@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from heron.hlo import types
+from heron.hlo.ir import types
 from tests.conformance import values
 from tests.conformance.case import EXACT, Case, Closeness
 from tests.conformance.values import ALL, COMPLEX, FLOATS, INTEGERS, NUMBERS

@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from heron.hlo.evaluator import evaluate
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
 from tests.conformance.case import Case
 from tests.conformance.runner import Outcome, xla_values
 from tests.hlo.generate import Program, programs

@@ -19,12 +19,12 @@ from typing import Protocol
 import numpy as np
 import pytest
 
-from heron.hlo.cloning import CloneContext
-from heron.hlo.computation import Computation
 from heron.hlo.evaluator import evaluate
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.hlo.shape import Shape
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import Shape
+from heron.hlo.tools.cloning import CloneContext
 from heron.hlo.verifier import verify
 from tests import xla_cpu
 from tests.conformance.case import Case, agreement

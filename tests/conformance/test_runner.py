@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from heron.hlo import types
+from heron.hlo.ir import types
 from tests.conformance.case import Case, Closeness, agreement, unit
 from tests.conformance.runner import expect_agreement, judge, packed, xla_values
 

@@ -131,7 +131,7 @@ def sort_cases() -> list[Case]:
 
 
 def _dtype(t: str) -> np.dtype:
-    from heron.hlo.types import by_name
+    from heron.hlo.ir.types import by_name
 
     return by_name(t).dtype
 

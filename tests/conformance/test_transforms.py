@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 
-from heron.hlo.types import by_name
+from heron.hlo.ir.types import by_name
 from tests.conformance.case import Case, Closeness
 from tests.conformance.runner import expect_agreement
 from tests.conformance.tables import of_type

@@ -7,8 +7,8 @@ from functools import cache
 import ml_dtypes
 import numpy as np
 
-from heron.hlo import types
-from heron.hlo.types import ElementType
+from heron.hlo.ir import types
+from heron.hlo.ir.types import ElementType
 
 #: names by family; the oracle has no one-bit integers (StableHLO's i1 is a pred)
 SIGNED = "s2 s4 s8 s16 s32 s64".split()

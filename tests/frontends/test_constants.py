@@ -7,7 +7,7 @@ import pytest
 
 from heron.frontends.stablehlo.constants import dense
 from heron.frontends.stablehlo.types import element_type, tensor
-from heron.hlo import types
+from heron.hlo.ir import types
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 import heron
 from heron.errors import HeronError
 from heron.frontends.loading import is_stablehlo
-from heron.hlo.compare import difference
+from heron.hlo.tools.compare import difference
 from tests.support import WORKLOADS, golden_values, program
 from tests.support import heron as command
 

@@ -12,9 +12,9 @@ import heron
 from heron.cli.main import invoke
 from heron.errors import HeronError
 from heron.frontends.stablehlo.importer import parse
-from heron.hlo import shape as shapes
 from heron.hlo.evaluator import evaluate
-from heron.hlo.types import F32
+from heron.hlo.ir import shape as shapes
+from heron.hlo.ir.types import F32
 from heron.specializing import Specialized
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)

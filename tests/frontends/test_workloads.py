@@ -11,9 +11,9 @@ import pytest
 
 from heron.frontends.stablehlo.importer import parse
 from heron.hlo import text as hlo_text
-from heron.hlo.compare import difference
 from heron.hlo.evaluator import evaluate
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
+from heron.hlo.tools.compare import difference
 from tests.hlo.test_goldens import NOISE, close
 from tests.support import NAMES, WORKLOADS, golden_values, program
 

@@ -21,10 +21,10 @@ import numpy as np
 from hypothesis import strategies as st
 
 from heron.hlo.builder import Builder
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.hlo.shape import row_major
-from heron.hlo.types import BF16, F16, F32, F64, PRED, S8, S16, S32, S64, U8, U32, ElementType
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import row_major
+from heron.hlo.ir.types import BF16, F16, F32, F64, PRED, S8, S16, S32, S64, U8, U32, ElementType
 
 Draw = Callable[[Any], Any]
 

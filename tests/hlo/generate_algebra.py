@@ -11,11 +11,11 @@ from math import prod
 
 import numpy as np
 
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.shape import Shape, row_major, scalar
-from heron.hlo.types import F32, F64, S32, ElementType
-from heron.hlo.window import ConvDims, WindowDim
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import Shape, row_major, scalar
+from heron.hlo.ir.types import F32, F64, S32, ElementType
+from heron.hlo.ir.window import ConvDims, WindowDim
 from tests.hlo.generate import MAX_ELEMENTS, Facts, State, epsilon, exact_limit, top
 
 _WIDE = (F32, F64)
@@ -113,7 +113,9 @@ def _heavy(s: State, x: Instruction) -> tuple[Instruction, Facts, int]:
     x = s.within(x, 2)
     zeros = [0] * (x.shape.rank - 1)
     row = s.b.slice(x, slice=[*((z, z + 1, 1) for z in zeros), (0, n, 1)])
-    row = s.b.multiply(s.b.reshape(row, shape=row_major(element_type, n)), s.b.full(1 / (4 * n), row_major(element_type, n)))
+    row = s.b.multiply(
+        s.b.reshape(row, shape=row_major(element_type, n)), s.b.full(1 / (4 * n), row_major(element_type, n))
+    )
     square = row_major(element_type, n, n)
     both = s.b.add(*(s.b.broadcast(row, shape=square, dimensions=[d]) for d in (0, 1)))
     rows, columns = (s.b.iota(row_major(S32, n, n), d) for d in (0, 1))

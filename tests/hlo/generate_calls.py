@@ -8,11 +8,11 @@ from math import prod
 from hypothesis import strategies as st
 
 from heron.hlo.builder import Builder
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.shape import Shape, row_major, scalar, tuple_
-from heron.hlo.types import PRED, S32, ElementType
-from heron.hlo.window import WindowDim
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import Shape, row_major, scalar, tuple_
+from heron.hlo.ir.types import PRED, S32, ElementType
+from heron.hlo.ir.window import WindowDim
 from tests.hlo.generate import MAX_ELEMENTS, State, epsilon, exact_limit, top
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from heron.hlo.instruction import Instruction
-from heron.hlo.types import F32, F64, S8, S16, S32, S64, U8, U16, U32, U64
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.types import F32, F64, S8, S16, S32, S64, U8, U16, U32, U64
 from tests.hlo.generate import State, epsilon, exact_limit, top
 
 #: functions of numbers from 1 on with their largest slope there

@@ -7,9 +7,9 @@ from math import prod
 
 from hypothesis import strategies as st
 
-from heron.hlo.instruction import Instruction
-from heron.hlo.shape import row_major
-from heron.hlo.types import S32
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import row_major
+from heron.hlo.ir.types import S32
 from tests.hlo.generate import MAX_ELEMENTS, SIZES, Facts, State
 
 

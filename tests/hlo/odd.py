@@ -18,12 +18,12 @@ from typing import NamedTuple
 import numpy as np
 
 from heron.errors import HeronError
-from heron.hlo.instruction import Instruction
-from heron.hlo.layout import layout
-from heron.hlo.module import Module
-from heron.hlo.op import REGISTRY, Op
-from heron.hlo.shape import Shape, row_major
-from heron.hlo.types import F32, PRED, S32, ElementType, by_name
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.layout import layout
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.op import REGISTRY, Op
+from heron.hlo.ir.shape import Shape, row_major
+from heron.hlo.ir.types import F32, PRED, S32, ElementType, by_name
 from tests.conformance import drawn
 from tests.conformance.values import ALL, corners
 

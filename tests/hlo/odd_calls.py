@@ -8,10 +8,10 @@ import numpy as np
 
 from heron.errors import HeronError
 from heron.hlo.builder import Builder
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.shape import Shape, row_major, scalar, token, tuple_
-from heron.hlo.types import F32, PRED, S32, U32, U64, ElementType
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import Shape, row_major, scalar, token, tuple_
+from heron.hlo.ir.types import F32, PRED, S32, U32, U64, ElementType
 from tests.hlo.odd import DIRECTIONS, Odd
 
 
@@ -89,7 +89,7 @@ def _reduce_window(d: Odd) -> Instruction | None:
 
 def _scan_window(d: Odd) -> Instruction | None:
     """A running maximum or sum."""
-    from heron.hlo.window import WindowDim
+    from heron.hlo.ir.window import WindowDim
 
     x = d.pick(ranked=True)
     if x is None or not x.shape.num_elements or (d.special and x.shape.element_type.is_complex):

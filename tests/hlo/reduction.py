@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from heron.errors import HeronError
-from heron.hlo.computation import Computation
 from heron.hlo.evaluator import Evaluator, flatten
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
 
 Fails = Callable[[Module, list[np.ndarray]], bool]
 

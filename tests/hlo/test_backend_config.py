@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heron.errors import HeronError
-from heron.hlo import backend_config
+from heron.hlo.calls import backend_config
 from heron.hlo.text import parse as parse_hlo
 from heron.hlo.text import print_module
 from heron.hlo.verifier import verify

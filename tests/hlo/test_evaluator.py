@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from heron.errors import HeronError
-from heron.hlo import shape as shapes
-from heron.hlo.computation import Computation
 from heron.hlo.evaluator import Evaluator, evaluate
-from heron.hlo.instruction import make
+from heron.hlo.ir import shape as shapes
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import make
+from heron.hlo.ir.types import F32, S32
 from heron.hlo.text import parse
-from heron.hlo.types import F32, S32
 
 SUMS = parse(
     """HloModule sums

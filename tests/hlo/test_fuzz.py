@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from heron.errors import HeronError, Span
-from heron.hlo.compare import difference
 from heron.hlo.text import PrintOptions, parse, print_module
+from heron.hlo.tools.compare import difference
 from heron.hlo.verifier import verify
 from tests.support import program
 

@@ -16,15 +16,15 @@ import heron
 from heron import archive, caching
 from heron.archive import modules
 from heron.errors import HeronError
-from heron.hlo import literal as literals
 from heron.hlo.builder import Builder
-from heron.hlo.compare import equal
-from heron.hlo.fingerprint import digest, identity
-from heron.hlo.literal import Literal
-from heron.hlo.module import Module
-from heron.hlo.shape import array as array_shape
+from heron.hlo.ir import literal as literals
+from heron.hlo.ir.literal import Literal
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import array as array_shape
+from heron.hlo.ir.types import F32
 from heron.hlo.text import literals as texts
-from heron.hlo.types import F32
+from heron.hlo.tools.compare import equal
+from heron.hlo.tools.fingerprint import digest, identity
 from heron.pjrt.client import Client
 
 TYPES = [np.float32, np.float64, np.int32, np.int8, np.uint64, np.complex64, np.float16, ml_dtypes.bfloat16, np.bool_]

@@ -8,20 +8,20 @@ import numpy as np
 import pytest
 
 from heron.errors import HeronError
-from heron.hlo.aliasing import Alias, Donor
 from heron.hlo.builder import Builder
-from heron.hlo.cloning import CloneContext
-from heron.hlo.compare import difference, equal
-from heron.hlo.dynamic_parameters import DynamicDimension, SizeParameter
 from heron.hlo.evaluator import evaluate
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.hlo.outline import outline
+from heron.hlo.ir.aliasing import Alias, Donor
+from heron.hlo.ir.dynamic_parameters import DynamicDimension, SizeParameter
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import row_major
+from heron.hlo.ir.types import F32
 from heron.hlo.proto import from_proto, to_proto
-from heron.hlo.shape import row_major
 from heron.hlo.sharding import Sharding
 from heron.hlo.text import parse, print_module
-from heron.hlo.types import F32
+from heron.hlo.tools.cloning import CloneContext
+from heron.hlo.tools.compare import difference, equal
+from heron.hlo.tools.outline import outline
 from heron.hlo.verifier import verify
 
 TEXT = """HloModule m, entry_computation_layout={(f32[4]{0}, (f32[4]{0}, f32[]))->(f32[4]{0}, f32[])}

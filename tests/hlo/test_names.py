@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from heron.hlo.names import Names
+from heron.hlo.ir.names import Names
 
 CASES = {
     "a a a": "a a.1 a.2",

@@ -11,9 +11,9 @@ import pytest
 from heron.errors import HeronError
 from heron.hlo.builder import Builder
 from heron.hlo.evaluator import evaluate
-from heron.hlo.instruction import Instruction
-from heron.hlo.shape import row_major
-from heron.hlo.types import BF16, F32, S32, U32, of_dtype
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import row_major
+from heron.hlo.ir.types import BF16, F32, S32, U32, of_dtype
 
 Function = Callable[..., Any]
 F = np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4)
@@ -111,7 +111,7 @@ def test_refused(name: str) -> None:
 
 
 def test_no_place_to_add_to() -> None:
-    from heron.hlo.instruction import make
+    from heron.hlo.ir.instruction import make
 
     x: Instruction = make("parameter", (), row_major(U32, 3), number=0)
     with pytest.raises(HeronError) as caught:

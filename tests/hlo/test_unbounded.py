@@ -12,14 +12,14 @@ import pytest
 from heron.backends.compiler import compile
 from heron.cli.main import invoke
 from heron.errors import HeronError
-from heron.hlo.compare import difference
 from heron.hlo.evaluator import evaluate
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
 from heron.hlo.proto import from_proto, to_proto
 from heron.hlo.text import parse, print_module
+from heron.hlo.tools.compare import difference
 from heron.hlo.verifier import problems
-from heron.passes import registry
-from heron.passes.context import PassContext
+from heron.passes.framework import registry
+from heron.passes.framework.context import PassContext
 
 TEXT = """HloModule m, entry_computation_layout={(f32[?,3]{1,0})->f32[?,3]{1,0}}
 

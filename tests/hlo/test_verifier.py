@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from heron.errors import HeronError
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
 from heron.hlo.verifier import problems, verify
 

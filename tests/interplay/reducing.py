@@ -19,10 +19,10 @@ import numpy as np
 
 from heron.errors import HeronError
 from heron.hlo.evaluator import evaluate
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
 from heron.hlo.text import parse, print_module
-from heron.passes import registry
-from heron.passes.context import PassContext
+from heron.passes.framework import registry
+from heron.passes.framework.context import PassContext
 from tests.children import Lost, results
 from tests.hlo.reduction import reduced, with_root
 from tests.interplay.joins import Node

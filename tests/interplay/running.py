@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from heron.errors import HeronError
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
 from heron.options import Options
 from tests.interplay.judging import Judge
 from tests.interplay.program import Program

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from heron.hlo.evaluator import evaluate
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
 
 pytest.importorskip("jax")

@@ -14,13 +14,13 @@ import numpy as np
 from heron.errors import HeronError
 from heron.hlo.evaluation.host import Host
 from heron.hlo.evaluator import evaluate_devices, flatten
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
 from heron.hlo.verifier import VerifierOptions, problems, verify
-from heron.passes import registry
-from heron.passes.base import Pass
-from heron.passes.checks import difference
-from heron.passes.context import PassContext
-from heron.passes.pipeline import Pipeline
+from heron.passes.framework import registry
+from heron.passes.framework.base import Pass
+from heron.passes.framework.checks import difference
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.pipeline import Pipeline
 
 #: options that make a pass another one
 VARIANTS = (

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
 from heron.hlo.text import print_module
-from heron.passes.base import Pass
+from heron.passes.framework.base import Pass
 from tests.hlo.odd import OddProgram, odd
 from tests.hlo.reduction import reduced
 from tests.passes.alone import ROUNDS, Subject, label, passes

@@ -10,17 +10,17 @@ import pytest
 
 from heron import targets
 from heron.errors import HeronError
-from heron.hlo import literal
-from heron.hlo.module import Module
+from heron.hlo.ir import literal
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.types import F32
 from heron.hlo.text import parse
-from heron.hlo.types import F32
 from heron.options import Options
-from heron.passes import registry
-from heron.passes.base import Pass
-from heron.passes.bisect import Bisection, Culprit, LimitedContext, values_check, verify_check
-from heron.passes.context import PassContext
-from heron.passes.loading import loaded
-from heron.passes.pipeline import Pipeline
+from heron.passes.framework import registry
+from heron.passes.framework.base import Pass
+from heron.passes.framework.bisect import Bisection, Culprit, LimitedContext, values_check, verify_check
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.loading import loaded
+from heron.passes.framework.pipeline import Pipeline
 
 TEXT = """
 HloModule m

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from heron.hlo.instruction import now
-from heron.hlo.module import Module
+from heron.hlo.ir.instruction import now
+from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
-from heron.passes import registry
-from heron.passes.changes import around, changed_since
-from heron.passes.context import PassContext
+from heron.passes.framework import registry
+from heron.passes.framework.changes import around, changed_since
+from heron.passes.framework.context import PassContext
 from tests.hlo.generate import Program, programs
 from tests.support import NAMES, program
 

@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 
 import heron.passes.simplify.algebraic  # noqa: F401  (fills RULES)
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
 from heron.hlo.verifier import verify
 from heron.options import Options
-from heron.passes import registry
-from heron.passes.base import Pass
-from heron.passes.canonical import nameless_text, same_program
-from heron.passes.checks import ValueCheck
-from heron.passes.context import PassContext
-from heron.passes.docs import doc_of
-from heron.passes.simplify.algebraic.rules import RULES, Rule, table
-from heron.passes.simplify.rewriting import rewrite
+from heron.passes.framework import registry
+from heron.passes.framework.base import Pass
+from heron.passes.framework.canonical import nameless_text, same_program
+from heron.passes.framework.checks import ValueCheck
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.docs import doc_of
+from heron.passes.rewriting.driver import rewrite
+from heron.passes.rewriting.rules import RULES, Rule, table
 from tests.passes.values import check_on_special_values, root_type
 
 PASSES = registry.all_passes()

@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 
 from heron.errors import HeronError
-from heron.hlo import literal
-from heron.hlo.module import Module
+from heron.hlo.ir import literal
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.types import F32
 from heron.hlo.text import parse
-from heron.hlo.types import F32
 from heron.options import Options
-from heron.passes import registry
-from heron.passes.base import Constraint, Pass
-from heron.passes.building import scalar
-from heron.passes.checks import difference
-from heron.passes.context import PassContext
-from heron.passes.pipeline import Fixpoint, Pipeline
+from heron.passes.framework import registry
+from heron.passes.framework.base import Constraint, Pass
+from heron.passes.framework.checks import difference
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.pipeline import Fixpoint, Pipeline
+from heron.passes.rewriting.building import scalar
 
 TEXT = """
 HloModule m
@@ -306,8 +306,8 @@ def test_a_dump_folder_that_cannot_be_made(module: Module, blocked: Path) -> Non
 
 
 def test_rules_that_chase_each_other_are_named(module: Module) -> None:
-    from heron.passes.simplify.algebraic.rules import Rule, table
-    from heron.passes.simplify.rewriting import rewrite
+    from heron.passes.rewriting.driver import rewrite
+    from heron.passes.rewriting.rules import Rule, table
 
     def again(i, b):  # noqa: ANN001, ANN202
         return b.add("add", list(i.operands), i.shape)

@@ -12,11 +12,11 @@ from heron.errors import HeronError, Span
 from heron.hlo.text import parse
 from heron.hlo.verifier import verify
 from heron.options import Options
-from heron.passes import registry
-from heron.passes.context import PassContext
-from heron.passes.docs import doc_of
-from heron.passes.loading import load, loaded
-from heron.passes.simplify.algebraic.rules import RULES
+from heron.passes.framework import registry
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.docs import doc_of
+from heron.passes.framework.loading import load, loaded
+from heron.passes.rewriting.rules import RULES
 from tests.passes.test_docstrings import assert_same
 
 EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "my_passes.py"
@@ -74,7 +74,7 @@ def test_the_example_does_what_its_docstrings_say() -> None:
         registry.get("odd-functions")
 
 
-NEEDS_PASS = "from heron.passes.base import Pass\nfrom heron.passes.registry import register\n"
+NEEDS_PASS = "from heron.passes.framework.base import Pass\nfrom heron.passes.framework.registry import register\n"
 
 
 @pytest.mark.parametrize(
@@ -136,8 +136,8 @@ def test_other_failures_are_not_blamed_on_loaded_files() -> None:
 
 def test_a_name_is_taken_though_its_pass_was_never_used() -> None:
     code = """
-from heron.passes.base import Pass
-from heron.passes.registry import register
+from heron.passes.framework.base import Pass
+from heron.passes.framework.registry import register
 try:
     @register
     class Mine(Pass):

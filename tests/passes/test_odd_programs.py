@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from heron.hlo.evaluator import evaluate
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
 from heron.hlo.verifier import verify
-from heron.passes import registry
-from heron.passes.base import Pass
-from heron.passes.context import PassContext
+from heron.passes.framework import registry
+from heron.passes.framework.base import Pass
+from heron.passes.framework.context import PassContext
 from tests.hlo.odd import odd
 from tests.hlo.reduction import reduced
 from tests.passes.alone import Subject, label

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 import heron
-from heron.hlo.computation import Computation
 from heron.hlo.evaluator import evaluate
-from heron.hlo.literal import Literal, scalar
-from heron.hlo.module import Module
-from heron.hlo.types import C64, F32
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.literal import Literal, scalar
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.types import C64, F32
 from heron.hlo.verifier import VerifierOptions, verify
-from heron.passes.building import constant, is_splat
-from heron.passes.checks import random_array
-from heron.passes.context import PassContext
-from heron.passes.registry import get
+from heron.passes.framework.checks import random_array
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import get
+from heron.passes.rewriting.building import constant, is_splat
 from tests.backends.agree import TARGETS, assert_agrees
 
 SCALARS = "a = f32[] parameter(0)\nb = f32[] parameter(1)\n"

@@ -9,9 +9,9 @@ import ml_dtypes
 import numpy as np
 
 from heron.hlo.evaluator import Evaluator
-from heron.hlo.module import Module
-from heron.hlo.types import ElementType
-from heron.passes.checks import random_array
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.types import ElementType
+from heron.passes.framework.checks import random_array
 
 _FLOATS = [0.0, -0.0, 1.0, -1.0, 0.5, -2.0, 3.0, 1e-40, -1e-45, 1e38, -3e38, np.inf, -np.inf, np.nan]
 _SUMS = ("reduce", "dot", "reduce-window", "convolution", "scatter")

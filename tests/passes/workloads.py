@@ -18,11 +18,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from heron.errors import HeronError
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
 from heron.options import Options
-from heron.passes import registry
-from heron.passes.context import PassContext
+from heron.passes.framework import registry
+from heron.passes.framework.context import PassContext
 from heron.targets import get as target
 from tests.passes.alone import Subject, label, passes
 from tests.support import NAMES, golden_values, program

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from heron import HeronError, pjrt
-from heron.hlo import types
+from heron.hlo.ir import types
 from heron.pjrt.event import Event, all_of
 
 ADD = """HloModule add

@@ -10,7 +10,7 @@ import pytest
 
 import heron
 from heron import HeronError, pjrt
-from heron.hlo import types
+from heron.hlo.ir import types
 from tests.pjrt.test_client import ADD, DONATES
 from tests.pjrt.under_jax import run
 from tests.rehearsal.compiling import learn, rehearsed

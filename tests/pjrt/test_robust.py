@@ -47,7 +47,7 @@ def test_an_interrupt_is_a_keyboard_interrupt() -> None:
     run(
         _HEAD
         + """
-from heron.passes.context import PassContext
+from heron.passes.framework.context import PassContext
 signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs behind a shell begins without
 
 def interrupted(work):

@@ -12,7 +12,7 @@ from heron.backends.compiler import Compilation
 from heron.backends.gpu.machine import GpuMachine
 from heron.backends.gpu.simulate import Simulation
 from heron.backends.lower import KernelUse
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
 from heron.options import Options
 from heron.runtime.cuda.executable import CudaExecutable
 from heron.runtime.sim.executable import Runner

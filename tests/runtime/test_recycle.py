@@ -17,7 +17,7 @@ import pytest
 
 import heron
 from heron import HeronError
-from heron.runtime import recycle
+from heron.runtime import array_pool
 
 F32 = np.dtype(np.float32)
 linux = pytest.mark.skipif(platform.system() != "Linux", reason="memory is recycled on Linux only")
@@ -25,7 +25,7 @@ linux = pytest.mark.skipif(platform.system() != "Linux", reason="memory is recyc
 
 def test_arrays_are_ordinary() -> None:
     for dims in ((), (0,), (3, 4), (1 << 18,), (1 << 11, 1 << 10), (1 << 22,)):
-        a = recycle.empty(dims, F32)
+        a = array_pool.empty(dims, F32)
         assert a.shape == dims and a.dtype == F32
         assert a.flags.owndata and a.flags.c_contiguous and a.flags.writeable and a.base is None
         a[...] = 3
@@ -34,42 +34,42 @@ def test_arrays_are_ordinary() -> None:
 
 @linux
 def test_large_arrays_are_aligned() -> None:
-    assert recycle.empty((recycle.LARGE // 4,), F32).ctypes.data % 64 == 0
-    assert recycle.empty((1 << 21,), F32).ctypes.data % (1 << 21) == 0
+    assert array_pool.empty((array_pool.LARGE // 4,), F32).ctypes.data % 64 == 0
+    assert array_pool.empty((1 << 21,), F32).ctypes.data % (1 << 21) == 0
 
 
 def _keep_one_block() -> None:
     """Whatever was kept goes, and what other tests left to the collector; one block of LARGE + 1 bytes stays."""
     gc.collect()
     for _ in range(500):
-        recycle.empty((recycle.LARGE + 1,), np.dtype(np.int8))
+        array_pool.empty((array_pool.LARGE + 1,), np.dtype(np.int8))
 
 
 @linux
 def test_memory_comes_back() -> None:
     _keep_one_block()
-    before = recycle.kept_bytes()
-    a = recycle.empty((1 << 20, 3), F32)
+    before = array_pool.kept_bytes()
+    a = array_pool.empty((1 << 20, 3), F32)
     place, view = a.ctypes.data, a[5:]
     del a
-    assert recycle.empty((1 << 20, 3), F32).ctypes.data != place  # a view keeps it alive
+    assert array_pool.empty((1 << 20, 3), F32).ctypes.data != place  # a view keeps it alive
     view[...] = 1
     del view
-    assert recycle.kept_bytes() >= before + 2 * 12 * 2**20
-    first, second = recycle.empty((1 << 20, 3), F32), recycle.empty((3 << 20,), F32)
+    assert array_pool.kept_bytes() >= before + 2 * 12 * 2**20
+    first, second = array_pool.empty((1 << 20, 3), F32), array_pool.empty((3 << 20,), F32)
     assert place in (first.ctypes.data, second.ctypes.data)
 
 
 @linux
 def test_blocks_nobody_wants_go() -> None:
-    stale = recycle.empty((recycle.LARGE + 12345,), np.dtype(np.int8))
+    stale = array_pool.empty((array_pool.LARGE + 12345,), np.dtype(np.int8))
     del stale
     _keep_one_block()
-    assert recycle.kept_bytes() == recycle.LARGE + 1
+    assert array_pool.kept_bytes() == array_pool.LARGE + 1
 
 
 def test_resize() -> None:
-    a = recycle.empty((1 << 20,), F32)
+    a = array_pool.empty((1 << 20,), F32)
     a[:] = np.arange(1 << 20)
     a.resize((1 << 21,), refcheck=False)
     assert (a[: 1 << 20] == np.arange(1 << 20)).all()
@@ -79,7 +79,7 @@ def test_resize() -> None:
 
 
 def test_numpys_own_allocator_is_left_alone() -> None:
-    recycle.empty((1 << 20,), F32)
+    array_pool.empty((1 << 20,), F32)
     from numpy._core.multiarray import get_handler_name  # pyright: ignore
 
     assert get_handler_name() == get_handler_name(np.empty(1 << 20, F32)) != "heron"
@@ -88,14 +88,14 @@ def test_numpys_own_allocator_is_left_alone() -> None:
 def test_no_memory() -> None:
     for dims in ((1 << 60,), (1 << 62, 1 << 62)):
         with pytest.raises(HeronError) as caught:
-            recycle.empty(dims, F32)
+            array_pool.empty(dims, F32)
         assert caught.value.code == "RUN010"
 
 
 def test_threads() -> None:
     def work(seed: int) -> None:
         for n in range(200):
-            a = recycle.empty((recycle.LARGE + n % 3,), np.dtype(np.int8))
+            a = array_pool.empty((array_pool.LARGE + n % 3,), np.dtype(np.int8))
             a[::4096] = seed
             assert (a[::4096] == seed).all()
 

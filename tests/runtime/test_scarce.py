@@ -16,7 +16,7 @@ from heron import HeronError, Options
 from heron.backends import compile
 from heron.cli import values
 from heron.hlo.evaluator import evaluate
-from heron.runtime import memory, recycle
+from heron.runtime import array_pool, memory
 from heron.runtime.cpu import blas, blas_threads
 from heron.runtime.library import lapack
 from tests.support import program
@@ -99,7 +99,7 @@ def test_memory_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(HeronError, match="no memory for scratch"):
         memory.aligned(1 << 60, "scratch")
     with pytest.raises(HeronError, match="no memory for an array"):
-        recycle.empty((1 << 60,), np.dtype(np.float64))
+        array_pool.empty((1 << 60,), np.dtype(np.float64))
 
 
 def test_threads_stay_on_the_process_cpus() -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heron.hlo import types
+from heron.hlo.ir import types
 
 #: sizes where kernels, panels, vectors and blocks begin or end: none, one, around powers of two, odd, prime
 EDGES = (0, 1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 257, 509, 1021)
@@ -97,7 +97,9 @@ def varied(t: str, dims: Sequence[int]) -> Callable[[np.random.Generator], np.nd
             return rng.integers(0, 2, size=tuple(dims)).astype(bool)
         span = 1 << (kind.bits - 1)
         low, high = (0, 2 * span) if t.startswith("u") else (-span, span)
-        bits = rng.integers(low, high, size=n, dtype=np.int64 if low < 0 or kind.bits < 64 else np.uint64, endpoint=False)
+        bits = rng.integers(
+            low, high, size=n, dtype=np.int64 if low < 0 or kind.bits < 64 else np.uint64, endpoint=False
+        )
         return bits.reshape(tuple(dims)).astype(kind.dtype)
 
     return draw

@@ -10,7 +10,7 @@ import numpy as np
 
 import heron
 from heron.errors import HeronError
-from heron.hlo import types
+from heron.hlo.ir import types
 from heron.hlo.verifier import verify
 from tests.sizes.case import Case
 
@@ -38,7 +38,9 @@ def run(case: Case, targets: tuple[str, ...] = TARGETS) -> list[Outcome]:
             wanted = _flat(heron.evaluate(module, *inputs))
     except Exception as error:
         return [_failed("evaluator", error)]
-    return [_on(target, module, inputs, wanted, case) for target in targets if target == "cpu" or case.work <= _SIM_WORK]
+    return [
+        _on(target, module, inputs, wanted, case) for target in targets if target == "cpu" or case.work <= _SIM_WORK
+    ]
 
 
 def _on(target: str, module: heron.Module, inputs: list[np.ndarray], wanted: list[np.ndarray], case: Case) -> Outcome:
@@ -77,7 +79,9 @@ def difference(ours: np.ndarray, theirs: np.ndarray, error: float) -> str:
         wide = np.complex128 if kind.is_complex else np.float64
         a, b = ours.astype(wide), theirs.astype(wide)
         finite = np.abs(b[np.isfinite(b)])
-        unit = float(ml_dtypes.finfo((kind.component if kind.is_complex else kind).dtype).eps) * (finite.max() if finite.size else 0)
+        unit = float(ml_dtypes.finfo((kind.component if kind.is_complex else kind).dtype).eps) * (
+            finite.max() if finite.size else 0
+        )
         with np.errstate(all="ignore"):
             wrong &= ~(np.abs(a - b) <= error * unit)
     at = np.argwhere(wrong)

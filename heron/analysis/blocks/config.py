@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, Literal
 
-from heron.hlo.backend_config import hints, member, whole
-from heron.hlo.instruction import Instruction
-from heron.hlo.shape import Shape
+from heron.hlo.calls.backend_config import hints, member, whole
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import Shape
 
 #: kinds of fusions in backend configs: with products, without, and with products whose operands are fusions
 GEMM, ROWS, NESTED = "__triton_gemm", "__triton", "__triton_nested_gemm_fusion"

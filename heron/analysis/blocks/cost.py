@@ -12,7 +12,7 @@ from heron.analysis.blocks.tiling import Refusal, Tiling, split, used, whole_dim
 from heron.analysis.blocks.work import Cut, Work, passes_of, way_of, work_of
 from heron.analysis.cost.estimate import Clock, clock_of
 from heron.analysis.indexing.hlo_maps import Index
-from heron.hlo.instruction import Instruction
+from heron.hlo.ir.instruction import Instruction
 from heron.targets import Target
 
 #: the part of the matrix units' peak that a block of so many results keeps busy; libraries' kernels reach a little more

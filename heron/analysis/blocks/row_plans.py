@@ -15,8 +15,8 @@ from heron.analysis.cost.estimate import BLOCK, clock_of
 from heron.analysis.indexing.expr import Dim
 from heron.analysis.indexing.hlo_maps import Index
 from heron.analysis.indexing.simplify import linear_terms
-from heron.hlo.instruction import Instruction
-from heron.hlo.op import Trait
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.op import Trait
 from heron.targets import Target
 
 #: bytes of a memory transaction

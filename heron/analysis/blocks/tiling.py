@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 from heron.analysis.indexing.expr import Const, Dim, Expr, FloorDiv, Mod
 from heron.analysis.indexing.hlo_maps import Index, moves_elements, operand_index
 from heron.analysis.indexing.simplify import Simplifier, linear_terms, simplifier
-from heron.hlo.instruction import Instruction
+from heron.hlo.ir.instruction import Instruction
 
 #: numbers that one element may hold
 PACKED = 8

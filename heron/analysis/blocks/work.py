@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from heron.analysis.blocks.tiling import Tiling, holds_rows, split, used
 from heron.analysis.indexing.hlo_maps import Index
-from heron.hlo.instruction import Instruction
-from heron.hlo.op import Trait
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.op import Trait
 
 #: flops of a function, and of other ops, on an element
 FUNCTION, PLAIN = 20.0, 1.0

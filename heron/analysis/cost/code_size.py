@@ -15,8 +15,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import prod
 from typing import TypeAlias
 
-from heron.analysis.prefix_scan import is_long_scan
-from heron.hlo.instruction import Instruction
+from heron.analysis.fusion.prefix_scan import is_long_scan
+from heron.hlo.ir.instruction import Instruction
 
 #: LLVM instructions for an element that fusion lets a kernel have, ahead of the vectoriser. A kernel without copies of
 #: anything stays far below; machine code takes LLVM some 0.2 ms for each

@@ -14,8 +14,8 @@ from heron.analysis.cost.kernel import items_of, used_part
 from heron.analysis.cost.reuse import HOISTED, reads
 from heron.analysis.cost.traffic import bytes_written
 from heron.analysis.cost.work import element_flops, first_array
-from heron.hlo.instruction import Instruction
-from heron.hlo.types import C128, F64
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.types import C128, F64
 
 #: elements read in step with the kernel's own (all readers that do so share them), elements read otherwise, the part of
 #: each memory transaction that is wanted, and the seconds it takes

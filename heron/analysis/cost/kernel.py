@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import log2
 
-from heron.analysis import radix_plan
 from heron.analysis.cost.reuse import evaluations, in_place, reads
 from heron.analysis.cost.traffic import bytes_written
 from heron.analysis.cost.work import OP_FLOPS, element_flops, first_array, flops
-from heron.analysis.row_blocks import row_blocks_of
-from heron.hlo.instruction import Instruction
-from heron.hlo.library import conv, gemm, radix_sort
-from heron.hlo.shape import Shape
+from heron.analysis.fusion import radix_plan
+from heron.analysis.fusion.row_blocks import row_blocks_of
+from heron.hlo.calls import conv, gemm, radix_sort
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import Shape
 
 #: ops whose element costs a call of a maths function
 TRANSCENDENTAL = frozenset(name for name, cost in OP_FLOPS.items() if cost >= 12 and name != "remainder")

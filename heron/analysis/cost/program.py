@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from heron.analysis import radix_plan
 from heron.analysis.cost.communication import DONE, communicates, link_seconds
 from heron.analysis.cost.estimate import Estimate, estimate
 from heron.analysis.cost.kernel import KernelCost, kernel_cost
-from heron.analysis.trip_count import counter_of, noted_trips
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.library import radix_sort
-from heron.hlo.module import Module
+from heron.analysis.fusion import radix_plan
+from heron.analysis.values.trip_count import counter_of, noted_trips
+from heron.hlo.calls import radix_sort
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
 from heron.targets import Target
 
 #: what takes no time of its own

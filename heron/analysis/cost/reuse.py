@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from math import prod
 
 from heron.analysis.cost.work import first_array
-from heron.analysis.prefix_scan import is_long_scan
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
+from heron.analysis.fusion.prefix_scan import is_long_scan
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
 
 #: a scalar's computation is taken out of the loops around it: it counts as this many evaluations
 HOISTED = 64.0

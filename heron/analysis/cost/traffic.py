@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from heron.analysis.in_place import updated_parameter
-from heron.hlo.instruction import Instruction
+from heron.analysis.fusion.in_place import updated_parameter
+from heron.hlo.ir.instruction import Instruction
 
 #: ops that read no more of operand 0 than they give out
 _PARTIAL = frozenset({"slice", "dynamic-slice", "gather"})

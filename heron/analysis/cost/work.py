@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from math import prod
 
-from heron.analysis.prefix_scan import is_long_scan
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.library import conv, gemm
-from heron.hlo.shape import Shape
+from heron.analysis.fusion.prefix_scan import is_long_scan
+from heron.hlo.calls import conv, gemm
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import Shape
 
 #: what one element of an op costs, in flops of a machine with multiply and add; 1 where not listed
 OP_FLOPS: dict[str, float] = {

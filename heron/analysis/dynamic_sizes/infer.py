@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from heron.analysis.dynamic_sizes.size import Algebra, Place, Size, dynamic_places, surely_at_most
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
 
 Sizes = dict[Place, Size]
 #: fills in the sizes of an instruction's result

@@ -7,8 +7,8 @@ from math import prod
 
 from heron.analysis.dynamic_sizes.infer import DynamicSizes, Sizes, rule
 from heron.analysis.dynamic_sizes.size import Size, dynamic_places
-from heron.hlo.instruction import Instruction
-from heron.hlo.window import WindowDim
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.window import WindowDim
 
 
 def _array(sizes: Iterable[tuple[int, Size | None]]) -> Sizes:

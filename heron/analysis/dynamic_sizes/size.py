@@ -9,8 +9,8 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from heron.hlo.instruction import Instruction
-from heron.hlo.shape import Shape, ShapeIndex
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import Shape, ShapeIndex
 
 #: a dimension of a part of a value
 Place = tuple[ShapeIndex, int]

@@ -11,8 +11,8 @@ from heron.analysis.indexing.map import IndexingMap
 from heron.analysis.indexing.operands import operand_indexing
 from heron.analysis.indexing.runtime import Indexing, compose_indexing, identity_indexing
 from heron.errors import HeronError
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
 
 #: ways of reading one instruction that are told apart, variables of one map, and bodies inside bodies; with more,
 #: an instruction counts as read anywhere

@@ -17,9 +17,9 @@ from typing import TypeAlias
 
 from heron.analysis.indexing.expr import Const, Expr, add, floordiv, mod, mul
 from heron.analysis.indexing.map import Constraint
-from heron.hlo.instruction import Instruction
-from heron.hlo.shape import Shape
-from heron.hlo.window import WindowDim
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import Shape
+from heron.hlo.ir.window import WindowDim
 
 Index: TypeAlias = tuple[Expr, ...]
 Sizes: TypeAlias = tuple[int, ...]

@@ -22,7 +22,7 @@ from heron.analysis.indexing.hlo_maps import (
     window_index,
 )
 from heron.analysis.indexing.map import Constraint, IndexingMap
-from heron.hlo.instruction import Instruction
+from heron.hlo.ir.instruction import Instruction
 
 Sizes: TypeAlias = tuple[int, ...]
 

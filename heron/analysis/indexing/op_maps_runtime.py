@@ -13,7 +13,7 @@ from heron.analysis.indexing.hlo_maps import gather_index, gather_start_index
 from heron.analysis.indexing.map import Constraint, IndexingMap
 from heron.analysis.indexing.op_maps import Sizes
 from heron.analysis.indexing.runtime import Indexing, RuntimeVar
-from heron.hlo.instruction import Instruction
+from heron.hlo.ir.instruction import Instruction
 
 
 def _starts(m: IndexingMap, operands: Sequence[Instruction]) -> Indexing:

@@ -23,8 +23,8 @@ from heron.analysis.indexing.inverse import transposed
 from heron.analysis.indexing.map import IndexingMap
 from heron.analysis.indexing.op_maps import Sizes
 from heron.analysis.indexing.runtime import Indexing, fold_runtime, identity_indexing
-from heron.hlo.instruction import Instruction
-from heron.hlo.shape import Shape
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import Shape
 
 Builder: TypeAlias = "Callable[[Instruction, int, int, Sizes], Indexing | IndexingMap | None]"
 

@@ -15,7 +15,7 @@ from heron.analysis.indexing.expr import Const, Dim, Expr, Sym
 from heron.analysis.indexing.hlo_maps import moves_elements, operand_index
 from heron.analysis.indexing.map import IndexingMap, compose
 from heron.analysis.indexing.variables import eliminate_symbols
-from heron.hlo.instruction import Instruction
+from heron.hlo.ir.instruction import Instruction
 
 
 class RuntimeVar(NamedTuple):

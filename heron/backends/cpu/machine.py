@@ -14,9 +14,9 @@ from heron.backends.machine import Machine, lowered_text, no_stage
 from heron.backends.memory import CPU_ALIGNMENT
 from heron.backends.sharing import computes_in_place
 from heron.codegen.llvm.code_cache import cache_decision
-from heron.hlo.instruction import Instruction
-from heron.hlo.shape import ShapeIndex
-from heron.hlo.types import ElementType
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import ShapeIndex
+from heron.hlo.ir.types import ElementType
 from heron.runtime.cpu import blas, float_gemm, int_gemm, pool_code
 from heron.runtime.cpu.executable import CpuExecutable, HostCalls
 from heron.runtime.cpu.pool import Pool, pool, thread_count
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from heron.codegen.llvm.declarations import Declarations
     from heron.codegen.llvm.jit import Jit, Object
     from heron.options import Options
-    from heron.passes.pipeline import Pipeline
+    from heron.passes.framework.pipeline import Pipeline
     from heron.trace import Trace
 
 #: kernels of a module that are named where it takes long

@@ -12,7 +12,7 @@ from math import log2
 
 from heron.analysis.cost import bytes_read, bytes_written, flops
 from heron.codegen.kernel import Kernel
-from heron.hlo.instruction import Instruction
+from heron.hlo.ir.instruction import Instruction
 from heron.trace import Decision, Trace
 
 #: seconds of work below which a kernel is not shared: waking a sleeping worker costs about 10 µs, an awake one 1 µs

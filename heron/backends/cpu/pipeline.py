@@ -5,9 +5,9 @@ from __future__ import annotations
 from heron.backends.memory import bytes_on_cpu
 from heron.backends.row_blocks import goes_by_rows
 from heron.backends.sharing import computes_in_place
-from heron.passes.pipeline import Pipeline
+from heron.passes.framework.pipeline import Pipeline
+from heron.passes.framework.registry import get, named_pipeline
 from heron.passes.pipelines import simplification
-from heron.passes.registry import get, named_pipeline
 from heron.runtime.cpu.row_blocks import multiplies_blocks
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from heron.analysis.cost.estimate import estimate
 from heron.analysis.cost.kernel import kernel_cost
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
 from heron.runtime.cpu.profile import StepTime
 from heron.runtime.thunks import CopyThunk, GemmThunk, KernelThunk, Thunk, kind_of
 from heron.targets import Target

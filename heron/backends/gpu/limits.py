@@ -9,11 +9,11 @@ from math import prod
 from xdsl.dialects.builtin import ModuleOp, TensorType
 
 from heron.backends.lower import KernelUse
-from heron.codegen.dialects.xla_gpu import AllocateSharedOp
-from heron.codegen.transforms.buffers import byte_size
-from heron.codegen.transforms.build import functions, walk_blocks
+from heron.codegen.ir.dialects.xla_gpu import AllocateSharedOp
+from heron.codegen.transforms.lib.buffers import byte_size
+from heron.codegen.transforms.lib.build import functions, walk_blocks
 from heron.errors import HeronError
-from heron.hlo.instruction import Instruction
+from heron.hlo.ir.instruction import Instruction
 from heron.targets import Target
 
 

@@ -12,7 +12,7 @@ from heron.backends.memory import GPU_ALIGNMENT
 from heron.codegen.llvm import numerics
 from heron.codegen.llvm.code_cache import cache_decision
 from heron.errors import HeronError
-from heron.hlo.types import ElementType
+from heron.hlo.ir.types import ElementType
 from heron.runtime.executable import Executable, Signature
 from heron.runtime.memory import HostMemory
 from heron.runtime.thunks import Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from heron.codegen.llvm.numerics import Numerics
     from heron.codegen.llvm.translate import KernelAbi
     from heron.options import Options
-    from heron.passes.pipeline import Pipeline
+    from heron.passes.framework.pipeline import Pipeline
     from heron.trace import Trace
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from heron.backends.memory import bytes_on_gpu
 from heron.backends.sharing import computes_in_place
-from heron.passes.fusion.tiled import ROW_BYTES
-from heron.passes.pipeline import Fixpoint, Pipeline
+from heron.passes.framework.pipeline import Fixpoint, Pipeline
+from heron.passes.framework.registry import get, named_pipeline
+from heron.passes.fusion.model.tiled import ROW_BYTES
 from heron.passes.pipelines import simplification
-from heron.passes.registry import get, named_pipeline
 
 
 @named_pipeline("gpu-partition")

@@ -6,8 +6,8 @@ from functools import cache
 
 from heron.backends.lower import KernelUse
 from heron.codegen.triton.text import to_ttir
-from heron.hlo.instruction import Instruction
-from heron.hlo.shape import Shape
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import Shape
 from heron.runtime.sim import native
 from heron.runtime.sim.blocks import BlockKernel
 from heron.runtime.sim.findings import Facts

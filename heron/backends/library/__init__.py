@@ -13,7 +13,7 @@ from heron.backends.library.convolution import convolution, select_and_scatter
 from heron.backends.library.custom_calls import custom_call
 from heron.backends.library.fft import fft
 from heron.backends.library.linalg import cholesky, triangular_solve
-from heron.hlo.instruction import Instruction
+from heron.hlo.ir.instruction import Instruction
 from heron.runtime.thunks import Thunk
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from heron.backends.library.host import call, library_call, memory_order
 from heron.errors import HeronError
-from heron.hlo.instruction import Instruction
-from heron.hlo.library import attention
+from heron.hlo.calls import attention
+from heron.hlo.ir.instruction import Instruction
 from heron.runtime.cuda.libraries.cudnn_attention import Attention as Descriptor
 from heron.runtime.library.attention import Attention
 from heron.runtime.thunks import Thunk

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from heron.backends.library.convolution_axes import Axis, axes_of
 from heron.backends.library.convolution_tiles import tiling
 from heron.backends.library.strided_products import cost, loops_cost, strided_products
-from heron.hlo.instruction import Instruction
-from heron.hlo.types import F32, F64
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.types import F32, F64
 from heron.runtime.cpu import blas
 from heron.runtime.strided import StridedProducts, Tiling
 from heron.runtime.thunks import ConvolutionThunk, Thunk

@@ -8,8 +8,8 @@ from itertools import repeat
 
 import numpy as np
 
-from heron.hlo.instruction import Instruction
-from heron.hlo.shape import Shape
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import Shape
 from heron.runtime.strided import Loop, Rows, Step, Walk
 
 #: steps of one loop, and pairs of output and window position looked at in one dimension, at most

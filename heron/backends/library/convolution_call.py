@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from heron.backends.library.host import call, library_call, memory_order
 from heron.errors import HeronError
-from heron.hlo.instruction import Instruction
-from heron.hlo.library import conv
+from heron.hlo.calls import conv
+from heron.hlo.ir.instruction import Instruction
 from heron.runtime.cuda.libraries.cudnn import Convolution as Descriptor
 from heron.runtime.library.convolution import Convolution
 from heron.runtime.thunks import Thunk

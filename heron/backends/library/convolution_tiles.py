@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from heron.backends.library.convolution_axes import MAX_STEPS, Axis, strides
-from heron.hlo.instruction import Instruction
+from heron.hlo.ir.instruction import Instruction
 from heron.runtime.cpu import tiles
 from heron.runtime.cpu.tile_code import LOOPS, SUMMED, ZEROS
 from heron.runtime.strided import Loop, Rows, Step, Tiling

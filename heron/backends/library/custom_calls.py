@@ -9,14 +9,13 @@ from heron.backends.library.host import call, memory_order
 from heron.backends.library.radix_sort import radix_sort as sort
 from heron.backends.library.single_scan import single_scan
 from heron.errors import HeronError
-from heron.hlo import custom_calls
-from heron.hlo.computation import Computation
-from heron.hlo.ffi_attributes import read_attributes
-from heron.hlo.instruction import Instruction
-from heron.hlo.library import radix_sort, scan
-from heron.hlo.library.markers import BORDERS
-from heron.hlo.module import Module
-from heron.hlo.shape import Shape
+from heron.hlo.calls import radix_sort, scan, solvers
+from heron.hlo.calls.ffi_attributes import read_attributes
+from heron.hlo.calls.markers import BORDERS
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import Shape
 from heron.runtime.library import ffi
 from heron.runtime.library.callbacks import BufferCallback, Callback, find
 from heron.runtime.library.evaluated import Evaluated
@@ -52,9 +51,9 @@ _REFUSED = {
 def custom_call(lowering: Lowering, i: Instruction) -> list[Thunk]:
     """By the name of its target. Raises GEN011 for a target not known."""
     target = i.custom_call_target
-    if custom_calls.calls_python(i):
+    if solvers.calls_python(i):
         return _callback(lowering, i)
-    if target == custom_calls.PIVOTS and lowering.target.kind == "gpu":
+    if target == solvers.PIVOTS and lowering.target.kind == "gpu":
         return lowering.alone(i)
     if target == radix_sort.TARGET:
         return sort(lowering, i)
@@ -76,7 +75,7 @@ def custom_call(lowering: Lowering, i: Instruction) -> list[Thunk]:
     for begin, why in _REFUSED.items():
         if target.startswith(begin):
             raise HeronError("GEN011", f"nobody here computes the custom call '{target}'", where=str(i), why=why)
-    if custom_calls.routine(target) in _BY_MEANING:
+    if solvers.routine(target) in _BY_MEANING:
         return _evaluated(lowering, i)
     return linalg.custom_call(lowering, i)
 
@@ -116,12 +115,12 @@ def _places(shape: Shape) -> list[int]:
 
 
 def _callback(lowering: Lowering, i: Instruction) -> list[Thunk]:
-    number = custom_calls.options(i).get("index")
+    number = solvers.options(i).get("index")
     if not isinstance(number, int):
         raise HeronError("GEN011", "a call of a Python function does not say which", where=str(i))
     filed = find(number)
     tokens = any(s.element_type.name == "token" for o in i.operands for _, s in o.shape.leaves())
     operands = sum(1 for o in i.operands for _, s in o.shape.leaves() if s.is_array)
-    on_buffers = i.custom_call_target == custom_calls.PYTHON_ON_BUFFERS
+    on_buffers = i.custom_call_target == solvers.PYTHON_ON_BUFFERS
     routine = BufferCallback(filed, operands) if on_buffers else Callback(filed, operands, tokens)
     return call(lowering, i, routine, "python")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from heron.backends.library.host import call, library_call, memory_order
-from heron.hlo.instruction import Instruction
-from heron.hlo.shape import Shape
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import Shape
 from heron.runtime.cpu.fft import obstacle, stages
 from heron.runtime.cuda.libraries.cufft import Fft
 from heron.runtime.library.fft import Transform

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from heron.errors import HeronError
-from heron.hlo.instruction import Instruction
-from heron.hlo.shape import Shape
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import Shape
 from heron.runtime.cuda.libraries.base import Array, Descriptor
 from heron.runtime.thunks import HostThunk, LibraryThunk, Thunk
 

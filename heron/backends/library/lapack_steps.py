@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from math import prod
 
 from heron.backends.library.host import memory_order
-from heron.hlo.shape import Shape
-from heron.hlo.types import ElementType
+from heron.hlo.ir.shape import Shape
+from heron.hlo.ir.types import ElementType
 from heron.runtime.cpu.blas import LIMIT, PREFIX
 from heron.runtime.fortran import Call, Factored, Move, One, Pivots, Place, Step, Steps, Turn
 from heron.runtime.library import lapack

@@ -15,10 +15,9 @@ from heron.backends.library.host import Routine, call, is_by_columns, library_ca
 from heron.backends.library.matmul import matmul
 from heron.backends.library.norm_call import norm_call
 from heron.errors import HeronError
-from heron.hlo import custom_calls
-from heron.hlo.custom_calls import is_lower, letter
-from heron.hlo.instruction import Instruction
-from heron.hlo.library import attention, conv, gemm, norm, triangular
+from heron.hlo.calls import attention, conv, gemm, norm, solvers, triangular
+from heron.hlo.calls.solvers import is_lower, letter
+from heron.hlo.ir.instruction import Instruction
 from heron.runtime.cuda.libraries.cublas import TriangularSolve
 from heron.runtime.cuda.libraries.cusolver import Factorization
 from heron.runtime.library import lapack
@@ -44,7 +43,7 @@ def triangular_solve(lowering: Lowering, i: Instruction) -> list[Thunk]:
 
 def knows(target: str) -> bool:
     """Whether a custom call's target is a routine of a library here."""
-    return target in _CALLS or custom_calls.routine(target) in _ROUTINES
+    return target in _CALLS or solvers.routine(target) in _ROUTINES
 
 
 def custom_call(lowering: Lowering, i: Instruction) -> list[Thunk]:
@@ -61,7 +60,7 @@ def custom_call(lowering: Lowering, i: Instruction) -> list[Thunk]:
         t = triangular.read(i)
         routine = lapack.TriangularSolve(t.left, t.lower, _TRANSPOSES[t.transpose], t.unit_diagonal)
         return _call(lowering, i, Scratched(routine), "trsm")
-    make = _ROUTINES.get(custom_calls.routine(i.custom_call_target))
+    make = _ROUTINES.get(solvers.routine(i.custom_call_target))
     if make is None:
         raise HeronError(
             "GEN011",
@@ -69,7 +68,7 @@ def custom_call(lowering: Lowering, i: Instruction) -> list[Thunk]:
             where=str(i),
             hint="known: " + ", ".join(_ROUTINES) + " (of LAPACK and cuSOLVER, as JAX names them)",
         )
-    return _call(lowering, i, make(custom_calls.options(i)), custom_calls.routine(i.custom_call_target))
+    return _call(lowering, i, make(solvers.options(i)), solvers.routine(i.custom_call_target))
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,5 +163,5 @@ _ROUTINES: dict[str, Callable[[dict[str, Any]], Routine]] = {
     "gesvd": _gesvd,
     "gesvdj": _jacobi,
     "gesvdp": _jacobi,
-    custom_calls.PIVOTS: lambda _: lapack.PivotsToPermutation(),
+    solvers.PIVOTS: lambda _: lapack.PivotsToPermutation(),
 }

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from heron.backends.library.host import call, library_call
 from heron.errors import HeronError
-from heron.hlo.instruction import Instruction
-from heron.hlo.library import gemm
-from heron.hlo.library.gemm import GemmConfig
-from heron.hlo.library.gemm_shape import product_shape
-from heron.hlo.types import F16, F64
+from heron.hlo.calls import gemm
+from heron.hlo.calls.gemm import GemmConfig
+from heron.hlo.calls.gemm_shape import product_shape
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.types import F16, F64
 from heron.options import Options
 from heron.runtime.cuda.libraries.base import Array
 from heron.runtime.cuda.libraries.cublaslt import WORKSPACE

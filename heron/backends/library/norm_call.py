@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from heron.backends.library.host import call, library_call, need_row_major
-from heron.hlo.instruction import Instruction
-from heron.hlo.library import norm
+from heron.hlo.calls import norm
+from heron.hlo.ir.instruction import Instruction
 from heron.runtime.cuda.libraries.cudnn_norm import Norm as Descriptor
 from heron.runtime.library.norm import Norm
 from heron.runtime.thunks import Thunk

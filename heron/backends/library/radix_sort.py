@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from heron.analysis.radix_plan import called
-from heron.analysis.sort_keys import keys_of
+from heron.analysis.fusion.radix_plan import called
+from heron.analysis.fusion.sort_keys import keys_of
 from heron.errors import HeronError
-from heron.hlo.fingerprint import fingerprint
-from heron.hlo.instruction import Instruction
-from heron.hlo.library.radix_sort import arrays, comparator_of, positions
+from heron.hlo.calls.radix_sort import arrays, comparator_of, positions
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.tools.fingerprint import fingerprint
 from heron.runtime.thunks import Thunk
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ def radix_sort(lowering: Lowering, i: Instruction) -> list[Thunk]:
     """Clear, count, and a pass for each byte of the keys: to and fro between the copies and the results, where the last
     one ends. Raises GEN017 on a machine other than a GPU, or for a comparator without keys.
     """
-    from heron.codegen.heroes import control_words
-    from heron.codegen.heroes import sort_radix_gpu as hero
+    from heron.codegen.emitters import control_words
+    from heron.codegen.emitters.sort import gpu_radix as hero
 
     comparator = comparator_of(i)
     keys, target = keys_of(comparator), lowering.target

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from heron.analysis.scan_plan import single_pass
+from heron.analysis.fusion.scan_plan import single_pass
 from heron.errors import HeronError
-from heron.hlo.fingerprint import fingerprint
-from heron.hlo.instruction import Instruction
-from heron.hlo.library.scan import body_of
+from heron.hlo.calls.scan import body_of
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.tools.fingerprint import fingerprint
 from heron.runtime.thunks import Thunk
 
 if TYPE_CHECKING:
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 def single_scan(lowering: Lowering, i: Instruction) -> list[Thunk]:
     """Raises GEN017 on a machine other than a GPU, or for a call that is no scan of long rows."""
-    from heron.codegen.heroes import control_words, scan_single_gpu
+    from heron.codegen.emitters import control_words
+    from heron.codegen.emitters.scan import gpu_single_pass
 
     body, target = body_of(i), lowering.target
     plan, why = single_pass(body.root)
@@ -36,6 +37,6 @@ def single_scan(lowering: Lowering, i: Instruction) -> list[Thunk]:
     return thunks + lowering.run(
         i,
         ("scan", fingerprint(body), tuple(o.shape for o in i.operands)),
-        lambda name: [scan_single_gpu.emit(body, plan, name, target)],
+        lambda name: [gpu_single_pass.emit(body, plan, name, target)],
         (*(lowering.slice(o) for o in i.operands), *places),
     )

@@ -15,7 +15,7 @@ from math import prod
 import numpy as np
 
 from heron.backends.library.convolution_axes import Axis, Pair, strides
-from heron.hlo.instruction import Instruction
+from heron.hlo.ir.instruction import Instruction
 from heron.runtime.cpu.blas import LIMIT
 from heron.runtime.strided import Matrix, Step, StridedProducts, Walk
 

@@ -72,7 +72,7 @@ def opt(
     as_json: bool,
 ) -> None:
     """Run steps on FILE (MLIR text, - for standard input), verify after each, print the result."""
-    from heron.codegen.dialects.context import parse_kernel
+    from heron.codegen.ir.dialects.context import parse_kernel
     from heron.codegen.transforms import pipeline
     from heron.codegen.transforms.options import Target, TransformOptions
 

@@ -68,7 +68,7 @@ def command(
 
 
 def _show(cost: ProgramCost, target: Target, top: int, in_order: bool, name: str) -> None:
-    from heron.hlo.origin import origin
+    from heron.hlo.ir.origin import origin
     from heron.trace.summary import seconds, size, table
 
     rows = list(cost.steps) if in_order else sorted(cost.steps, key=lambda s: -s.seconds)
@@ -122,7 +122,7 @@ def _document(cost: ProgramCost, target: Target) -> dict[str, Any]:
 
 
 def _row(s: Step) -> dict[str, Any]:
-    from heron.hlo.origin import operation, source_line
+    from heron.hlo.ir.origin import operation, source_line
 
     c, e = s.cost, s.estimate
     return {

@@ -13,7 +13,7 @@ from heron.cli.job import Job, exit_code, job_options
 from heron.errors import HeronError
 
 if TYPE_CHECKING:
-    from heron.hlo.module import Module
+    from heron.hlo.ir.module import Module
 
 
 class Devices(click.ParamType):

@@ -11,7 +11,7 @@ from heron.cli.common import examples, file_argument, json_option, load_module, 
 from heron.errors import HeronError
 
 if TYPE_CHECKING:
-    from heron.hlo.module import Module
+    from heron.hlo.ir.module import Module
     from heron.hlo.text import PrintOptions
 
 F = TypeVar("F", bound=Callable[..., Any])

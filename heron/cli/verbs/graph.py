@@ -18,8 +18,8 @@ from heron.cli.common import (
 from heron.errors import HeronError
 
 if TYPE_CHECKING:
-    from heron.hlo.instruction import Instruction
-    from heron.hlo.module import Module
+    from heron.hlo.ir.instruction import Instruction
+    from heron.hlo.ir.module import Module
 
 _STAGES = ("given", "hlo", "fused", "scheduled")
 

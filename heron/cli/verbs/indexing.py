@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from heron.analysis.indexing.runtime import Indexing
-    from heron.hlo.instruction import Instruction
-    from heron.hlo.module import Module
+    from heron.hlo.ir.instruction import Instruction
+    from heron.hlo.ir.module import Module
 
 
 @click.command(

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from heron.backends.memory import Trial
     from heron.buffers.profile import MemoryProfile
-    from heron.hlo.aliasing import Alias
-    from heron.hlo.module import Module
+    from heron.hlo.ir.aliasing import Alias
+    from heron.hlo.ir.module import Module
     from heron.targets import Target
 
 
@@ -60,7 +60,7 @@ def command(
     """Compile FILE up to its buffers: totals, memory over time, the largest buffers at the peak with the lines that
     made them, and which donations or memory limits would lower it. No machine of the target's kind is needed."""
     from heron import targets
-    from heron.analysis.donation import possible_donations
+    from heron.analysis.graph.donation import possible_donations
     from heron.backends.compiler import Compilation
     from heron.backends.memory import trials
     from heron.buffers.memory import Memory
@@ -113,7 +113,7 @@ def _with(module: Module, donations: list[Alias]) -> Module:
 def _show(profile: MemoryProfile, target: Target, savings: Savings, top: int) -> None:
     from heron.buffers.memory import Memory
     from heron.buffers.picture import bars
-    from heron.hlo.origin import origin
+    from heron.hlo.ir.origin import origin
     from heron.trace.summary import seconds, size, table
 
     memory = Memory.of(profile.assignment)
@@ -169,7 +169,7 @@ def _document(profile: MemoryProfile, target: Target, savings: Savings) -> dict[
     """Stable fields: ``memory`` by kind, ``used`` by tick, ``peak`` and what is in use then, ``donations`` and
     ``recomputations``: what memory limits would come to."""
     from heron.buffers.memory import Memory
-    from heron.hlo.origin import operation, source_line
+    from heron.hlo.ir.origin import operation, source_line
 
     running = profile.running
     return {

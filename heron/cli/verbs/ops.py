@@ -9,7 +9,7 @@ import click
 from heron.cli.common import examples, json_option, print_json, print_table, print_text
 
 if TYPE_CHECKING:
-    from heron.hlo.op import Op
+    from heron.hlo.ir.op import Op
 
 
 @click.command(
@@ -23,7 +23,7 @@ def command(name: str | None, markdown: bool, as_json: bool) -> None:
     """List the HLO ops heron knows; with NAME, tell all about that one."""
     from heron.cli import op_page
     from heron.hlo import ops as _declarations  # noqa: F401  fills the registry
-    from heron.hlo.op import all_ops, get
+    from heron.hlo.ir.op import all_ops, get
     from heron.trace.summary import table
 
     if markdown:

@@ -22,10 +22,10 @@ from heron.cli.common import (
 from heron.errors import HeronError
 
 if TYPE_CHECKING:
-    from heron.hlo.module import Module
+    from heron.hlo.ir.module import Module
     from heron.options import Options
-    from heron.passes.base import Pass
-    from heron.passes.context import PassContext
+    from heron.passes.framework.base import Pass
+    from heron.passes.framework.context import PassContext
     from heron.targets import Target
 
 
@@ -93,8 +93,8 @@ def command(
     With --bisect nothing is printed but what breaks the program; the exit code is 1 when something does.
     """
     from heron import targets
-    from heron.passes import registry
-    from heron.passes.loading import loaded
+    from heron.passes.framework import registry
+    from heron.passes.framework.loading import loaded
 
     if (passes is None) == (pipeline is None):
         raise HeronError("CLI035", "which passes?", hint="either -p PASS,PASS or --pipeline NAME; see `heron passes`")
@@ -114,7 +114,7 @@ def command(
 
 
 def _run(module: Module, steps: list[Pass], machine: Target, options: Options, show: str | None) -> PassContext:
-    from heron.passes.context import PassContext
+    from heron.passes.framework.context import PassContext
     from heron.trace import Trace
 
     trace = Trace(module.name, machine.name)
@@ -156,7 +156,7 @@ def _bisect(
     as_json: bool,
 ) -> int:
     from heron.cli import opt_report
-    from heron.passes.bisect import Bisection, values_check, verify_check
+    from heron.passes.framework.bisect import Bisection, values_check, verify_check
 
     if by and command_line:
         raise HeronError("CLI035", "which check?", hint="either --bisect or --check-with")
@@ -175,7 +175,7 @@ def _bisect(
 
 def parse_passes(text: str) -> list[Pass]:
     """Passes written ``name,name(option=value,…)``. Raises CLI036 for a malformed list, PASS001/5 for unknown names."""
-    from heron.passes import registry
+    from heron.passes.framework import registry
 
     steps = []
     for part in re.split(r",(?![^()]*\))", text):

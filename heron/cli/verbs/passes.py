@@ -21,8 +21,8 @@ from heron.cli.common import examples, json_option, print_json, print_table, pri
 def command(name: str | None, pipeline: str | None, loads: tuple[str, ...], as_page: bool, as_json: bool) -> None:
     """List passes and named pipelines; with NAME, tell all about that one."""
     from heron.cli import pass_page
-    from heron.passes import registry
-    from heron.passes.loading import loaded
+    from heron.passes.framework import registry
+    from heron.passes.framework.loading import loaded
 
     with loaded(loads):
         if as_page:
@@ -36,7 +36,7 @@ def command(name: str | None, pipeline: str | None, loads: tuple[str, ...], as_p
 
 
 def _tell_pipeline(name: str, as_json: bool) -> None:
-    from heron.passes import registry
+    from heron.passes.framework import registry
 
     pipeline = registry.pipeline(name)
     if as_json:
@@ -47,7 +47,7 @@ def _tell_pipeline(name: str, as_json: bool) -> None:
 
 def _tell_pass(name: str, as_json: bool) -> None:
     from heron.cli import pass_page
-    from heron.passes import registry
+    from heron.passes.framework import registry
 
     found = registry.find(name)
     doc, options, used = inspect.getdoc(found) or "", pass_page.options(found), pass_page.used_in(name)
@@ -66,7 +66,7 @@ def _tell_pass(name: str, as_json: bool) -> None:
 
 
 def _list(as_json: bool) -> None:
-    from heron.passes import registry
+    from heron.passes.framework import registry
     from heron.trace.summary import table
 
     passes = [(p.name, (inspect.getdoc(p) or "").partition("\n")[0]) for p in registry.all_passes()]

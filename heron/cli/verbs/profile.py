@@ -136,7 +136,7 @@ def _time(value: float) -> str:
 
 def _origin(r: Row) -> str:
     """The user's line and operation of the first instruction, or else its name where the row has another."""
-    from heron.hlo.origin import origin
+    from heron.hlo.ir.origin import origin
 
     if not r.instructions:
         return ""
@@ -154,7 +154,7 @@ def _rate(amount: float, spent: float) -> str:
 
 def _json(r: Row) -> dict[str, Any]:
     """Stable fields: seconds, bytes and flops of all runs together."""
-    from heron.hlo.origin import operation, source_line
+    from heron.hlo.ir.origin import operation, source_line
 
     return {
         "name": r.name,

@@ -24,7 +24,7 @@ from heron.errors import HeronError
 
 if TYPE_CHECKING:
     from heron.autotune.tune import Decision, Result
-    from heron.hlo.module import Module
+    from heron.hlo.ir.module import Module
     from heron.lockfile import Choice, Lock
     from heron.options import Options
     from heron.targets import Target
@@ -131,7 +131,7 @@ def _listed(module: Module, machine: Target, options: Options, most: int) -> Res
     """What would be measured, with nothing measured."""
     from heron.autotune.fragments import fragments
     from heron.autotune.tune import Candidate, Decision, Result
-    from heron.passes.measured import who
+    from heron.passes.framework.measured import who
 
     return Result(
         [

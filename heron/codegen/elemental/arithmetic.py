@@ -16,8 +16,8 @@ from heron.codegen.elemental import complex as complex_rules
 from heron.codegen.elemental.emitter import FunctionEmitter, Value
 from heron.codegen.elemental.floats import is_small, narrow, widen
 from heron.codegen.elemental.registry import rule
-from heron.hlo.instruction import Instruction
-from heron.hlo.types import S1, ElementType
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.types import S1, ElementType
 
 #: opcode -> op on floats, on signed, on unsigned, on pred
 _BINARY: dict[str, tuple[type[Operation], ...]] = {

@@ -24,10 +24,10 @@ from heron.analysis.indexing.hlo_maps import (
 )
 from heron.codegen.elemental.emitter import FunctionEmitter, Pair, Value
 from heron.codegen.elemental.registry import rule
-from heron.codegen.mlir_types import I8, scalar_type
-from heron.hlo import types
-from heron.hlo.instruction import Instruction
-from heron.hlo.types import ElementType
+from heron.codegen.ir.types import I8, scalar_type
+from heron.hlo.ir import types
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.types import ElementType
 
 
 def to_bits(e: FunctionEmitter, a: Value, t: ElementType) -> list[SSAValue]:

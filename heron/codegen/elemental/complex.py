@@ -12,8 +12,8 @@ from heron.analysis.indexing.hlo_maps import Index
 from heron.codegen.elemental.emitter import FunctionEmitter, Pair, Value
 from heron.codegen.elemental.real import Real, Truth, joined, parts
 from heron.codegen.elemental.registry import rule
-from heron.hlo.instruction import Instruction
-from heron.hlo.types import ElementType
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.types import ElementType
 
 
 @rule("complex")

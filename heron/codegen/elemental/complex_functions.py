@@ -13,7 +13,7 @@ from xdsl.dialects import arith, math
 from heron.codegen.elemental.complex import binary, divide, infinite, ordered
 from heron.codegen.elemental.emitter import FunctionEmitter, Pair
 from heron.codegen.elemental.real import Real, joined, parts
-from heron.codegen.mlir_types import F32, F64
+from heron.codegen.ir.types import F32, F64
 
 INFINITY = float("inf")
 RIGHT_ANGLE = 1.5707963267948966

@@ -8,11 +8,11 @@ from heron.analysis.indexing.hlo_maps import Index
 from heron.codegen.elemental.emitter import FunctionEmitter, Value
 from heron.codegen.elemental.floats import is_small
 from heron.codegen.elemental.registry import rule
-from heron.codegen.mlir_types import compute_type
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.literal import Literal
-from heron.hlo.shape import Shape, tuple_
+from heron.codegen.ir.types import compute_type
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.literal import Literal
+from heron.hlo.ir.shape import Shape, tuple_
 
 
 def apply(e: FunctionEmitter, computation: Computation, arguments: Sequence[Value]) -> Value:

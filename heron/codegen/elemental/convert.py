@@ -13,10 +13,10 @@ from heron.analysis.indexing.hlo_maps import Index
 from heron.codegen.elemental.emitter import FunctionEmitter, Pair, Value
 from heron.codegen.elemental.floats import is_small, narrow, to_f32, widen
 from heron.codegen.elemental.registry import rule
-from heron.codegen.mlir_types import F32, scalar_type
-from heron.hlo import types
-from heron.hlo.instruction import Instruction
-from heron.hlo.types import ElementType
+from heron.codegen.ir.types import F32, scalar_type
+from heron.hlo.ir import types
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.types import ElementType
 
 F16 = scalar_type(types.F16)
 

@@ -12,7 +12,7 @@ from heron.analysis.indexing.hlo_maps import Index, gather_index, gather_start_i
 from heron.codegen.elemental.emitter import FunctionEmitter, Value
 from heron.codegen.elemental.movement import scalar_to_index
 from heron.codegen.elemental.registry import rule
-from heron.hlo.instruction import Instruction
+from heron.hlo.ir.instruction import Instruction
 
 
 def clamped_start(e: FunctionEmitter, i: Instruction, index: Index, highest: int) -> Expr:

@@ -21,14 +21,14 @@ from heron.analysis.indexing.expr import Const, Dim, Expr, Sym
 from heron.analysis.indexing.hlo_maps import Index, moves_elements, operand_index, to_memory
 from heron.analysis.indexing.map import Constraint, IndexingMap, Var
 from heron.analysis.indexing.simplify import simplifier
-from heron.codegen.builder import Builder
-from heron.codegen.dialects.xla_gpu import ApplyIndexingOp, IndexingMapAttr, LoopOp, PureCallOp, YieldOp
 from heron.codegen.elemental import registry
-from heron.codegen.mlir_types import INDEX, scalar_type, tensor_type
+from heron.codegen.ir.builder import Builder
+from heron.codegen.ir.dialects.xla_gpu import ApplyIndexingOp, IndexingMapAttr, LoopOp, PureCallOp, YieldOp
+from heron.codegen.ir.types import INDEX, scalar_type, tensor_type
 from heron.codegen.partition import Function, Partition
 from heron.errors import HeronError
-from heron.hlo.instruction import Instruction
-from heron.hlo.shape import Shape
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import Shape
 
 
 class Pair(NamedTuple):

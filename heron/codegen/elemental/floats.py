@@ -7,9 +7,9 @@ from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import SSAValue
 
 from heron.codegen.elemental.emitter import FunctionEmitter
-from heron.codegen.mlir_types import F32, scalar_type
-from heron.hlo import types
-from heron.hlo.types import ElementType
+from heron.codegen.ir.types import F32, scalar_type
+from heron.hlo.ir import types
+from heron.hlo.ir.types import ElementType
 
 
 def is_small(element_type: ElementType) -> bool:

@@ -14,9 +14,9 @@ from heron.codegen.elemental.arithmetic import binary
 from heron.codegen.elemental.emitter import FunctionEmitter, Pair, Value
 from heron.codegen.elemental.floats import widen
 from heron.codegen.elemental.registry import rule
-from heron.hlo import types
-from heron.hlo.instruction import Instruction
-from heron.hlo.types import F8E8M0FNU, ElementType
+from heron.hlo.ir import types
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.types import F8E8M0FNU, ElementType
 
 _BITWISE = {"and": arith.AndIOp, "or": arith.OrIOp, "xor": arith.XOrIOp}
 

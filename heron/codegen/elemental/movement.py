@@ -13,11 +13,11 @@ from heron.codegen.elemental.emitter import FunctionEmitter, Pair, Value
 from heron.codegen.elemental.floats import is_small, narrow
 from heron.codegen.elemental.logic import select
 from heron.codegen.elemental.registry import rule
-from heron.codegen.mlir_types import F32, I32, I64, INDEX, scalar_type, tensor_type
-from heron.hlo import types
-from heron.hlo.instruction import Instruction
-from heron.hlo.op import Trait
-from heron.hlo.types import ElementType
+from heron.codegen.ir.types import F32, I32, I64, INDEX, scalar_type, tensor_type
+from heron.hlo.ir import types
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.op import Trait
+from heron.hlo.ir.types import ElementType
 
 #: elements of a constant that may stand in a kernel; larger ones are operands
 MAX_CONSTANT = 1 << 16

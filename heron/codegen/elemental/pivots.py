@@ -11,8 +11,8 @@ from heron.analysis.indexing.hlo_maps import Index
 from heron.codegen.elemental.emitter import FunctionEmitter, Value
 from heron.codegen.elemental.movement import index_to_scalar
 from heron.codegen.elemental.registry import rule
-from heron.hlo.custom_calls import PIVOTS
-from heron.hlo.instruction import Instruction
+from heron.hlo.calls.solvers import PIVOTS
+from heron.hlo.ir.instruction import Instruction
 
 
 def _only_pivots(i: Instruction) -> str | None:

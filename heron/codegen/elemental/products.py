@@ -16,9 +16,9 @@ from heron.codegen.elemental.convert import convert
 from heron.codegen.elemental.emitter import FunctionEmitter, Value
 from heron.codegen.elemental.movement import scalar_constant
 from heron.codegen.elemental.registry import rule
-from heron.hlo.instruction import Instruction
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import scalar
 from heron.hlo.product_types import sum_type_of
-from heron.hlo.shape import scalar
 
 
 def _two_operands(i: Instruction) -> str | None:

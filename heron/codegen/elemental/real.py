@@ -6,7 +6,7 @@ from xdsl.dialects import arith, math
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from heron.codegen.elemental.emitter import FunctionEmitter, Pair
-from heron.codegen.mlir_types import F64
+from heron.codegen.ir.types import F64
 
 
 class Real:

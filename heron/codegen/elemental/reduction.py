@@ -16,8 +16,8 @@ from heron.codegen.elemental.convert import convert
 from heron.codegen.elemental.emitter import FunctionEmitter, Value
 from heron.codegen.elemental.movement import clamped
 from heron.codegen.elemental.registry import rule
-from heron.hlo.instruction import Instruction
-from heron.hlo.shape import scalar
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import scalar
 
 _REASSOCIATE: dict[str, Attribute] = {"fastmath": arith.FastMathFlagsAttr([FastMathFlag.REASSOC])}
 

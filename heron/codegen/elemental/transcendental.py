@@ -12,7 +12,7 @@ from heron.codegen.elemental.emitter import FunctionEmitter, Value
 from heron.codegen.elemental.floats import is_small, narrow, widen
 from heron.codegen.elemental.real import Real
 from heron.codegen.elemental.registry import rule
-from heron.hlo.instruction import Instruction
+from heron.hlo.ir.instruction import Instruction
 
 _UNARY: dict[str, type[Operation]] = {
     "acos": math.AcosOp,

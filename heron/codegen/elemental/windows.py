@@ -15,9 +15,9 @@ from heron.codegen.elemental.emitter import FunctionEmitter, Value
 from heron.codegen.elemental.logic import select
 from heron.codegen.elemental.movement import scalar_constant
 from heron.codegen.elemental.registry import rule
-from heron.codegen.mlir_types import I1
-from heron.hlo.instruction import Instruction
-from heron.hlo.shape import scalar
+from heron.codegen.ir.types import I1
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import scalar
 
 
 def _plain_window(i: Instruction) -> str | None:

@@ -12,7 +12,7 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr, IntegerType, StringAttr
 from xdsl.ir import Attribute, Operation
 
-from heron.codegen.dialects.xla_gpu import LLVMAtomicLoadOp, LLVMAtomicRMWOp, LLVMAtomicStoreOp, LLVMCmpXchgOp
+from heron.codegen.ir.dialects.xla_gpu import LLVMAtomicLoadOp, LLVMAtomicRMWOp, LLVMAtomicStoreOp, LLVMCmpXchgOp
 from heron.codegen.llvm.emit import Emitter, is_set, rule
 from heron.codegen.llvm.types import constant_text
 

@@ -15,7 +15,7 @@ from functools import cache, lru_cache
 from itertools import count
 from typing import Any
 
-from heron.codegen.llvm import apart, optimize
+from heron.codegen.llvm import optimize, split_module
 from heron.codegen.llvm.code_cache import CodeCache, Key, key
 from heron.codegen.llvm.optimize import LOCK, Clock, Timing, binding, parse, pipeline, run_pipeline, slots_to_registers
 from heron.errors import HeronError
@@ -90,11 +90,11 @@ def _compile(text: str, level: int, shaped: bool) -> tuple[bytes, Timing]:
     manager, builder = slots_to_registers(machine) if shaped else pipeline(machine, level, **_TUNING)
     parse_s = clock.lap()
     try:
-        apart.run(manager, module, builder)
+        split_module.run(manager, module, builder)
     finally:
         optimize.free(manager)
     opt_s = clock.lap()
-    code = apart.emit_object(machine, module)
+    code = split_module.emit_object(machine, module)
     return code, Timing(parse_s, opt_s, clock.lap())
 
 

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, SSAValue
 
-from heron.codegen.dialects.xla_gpu import PureCallOp
-from heron.codegen.transforms.build import Key, call, functions, replace
+from heron.codegen.ir.dialects.xla_gpu import PureCallOp
+from heron.codegen.transforms.lib.build import Key, call, functions, replace
 from heron.codegen.transforms.options import TransformOptions
 
 

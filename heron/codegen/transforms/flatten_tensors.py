@@ -23,9 +23,9 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from heron.analysis.indexing import Const, Dim, Expr, IndexingMap, Simplifier
-from heron.codegen.dialects.xla_gpu import AtomicLoadOp, AtomicRMWOp, AtomicStoreOp, FetchAddOp, TransposeBlockOp
-from heron.codegen.transforms.build import Constants, Inserter, Key, apply_indexing, retype
-from heron.codegen.transforms.linear_index import LinearIndexer
+from heron.codegen.ir.dialects.xla_gpu import AtomicLoadOp, AtomicRMWOp, AtomicStoreOp, FetchAddOp, TransposeBlockOp
+from heron.codegen.transforms.lib.build import Constants, Inserter, Key, apply_indexing, retype
+from heron.codegen.transforms.lib.linear_index import LinearIndexer
 from heron.codegen.transforms.options import TransformOptions
 from heron.codegen.transforms.simplify_affine import drop_unused
 

@@ -16,8 +16,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Operation, SSAValue
 
-from heron.codegen.dialects.xla_gpu import PureCallOp
-from heron.codegen.transforms.build import erase, function_table, replace
+from heron.codegen.ir.dialects.xla_gpu import PureCallOp
+from heron.codegen.transforms.lib.build import erase, function_table, replace
 from heron.codegen.transforms.options import TransformOptions
 from heron.errors import HeronError
 

@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import ComplexType, Float32Type, IntegerType, ModuleO
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
-from heron.codegen.dialects.xla_gpu import (
+from heron.codegen.ir.dialects.xla_gpu import (
     BallotOp,
     MatchAnyOp,
     PureCallOp,
@@ -28,8 +28,8 @@ from heron.codegen.dialects.xla_gpu import (
     ShuffleUpOp,
     SyncThreadsOp,
 )
-from heron.codegen.transforms.buffers import byte_size
-from heron.codegen.transforms.build import (
+from heron.codegen.transforms.lib.buffers import byte_size
+from heron.codegen.transforms.lib.build import (
     I32,
     I64,
     NO_FLAGS,

@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
 
 from heron.codegen.llvm.types import short_name
-from heron.codegen.transforms.math_names import lower_to_calls
+from heron.codegen.transforms.lib.math_names import lower_to_calls
 from heron.codegen.transforms.options import TransformOptions
 
 

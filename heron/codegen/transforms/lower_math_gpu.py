@@ -14,7 +14,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import Float64Type, ModuleOp
 from xdsl.ir import Attribute
 
-from heron.codegen.transforms.math_names import lower_to_calls
+from heron.codegen.transforms.lib.math_names import lower_to_calls
 from heron.codegen.transforms.options import TransformOptions
 
 

@@ -37,7 +37,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.rewriter import Rewriter
 
 from heron.analysis.indexing import Const, Dim, Expr
-from heron.codegen.dialects.xla_gpu import (
+from heron.codegen.ir.dialects.xla_gpu import (
     AllocateSharedOp,
     ApplyIndexingOp,
     AtomicLoadOp,
@@ -47,8 +47,8 @@ from heron.codegen.dialects.xla_gpu import (
     TransposeBlockOp,
 )
 from heron.codegen.kernel import STACK_BYTES
-from heron.codegen.transforms import lower_atomics, lower_transpose
-from heron.codegen.transforms.buffers import (
+from heron.codegen.transforms.lib import lower_atomics, lower_transpose
+from heron.codegen.transforms.lib.buffers import (
     POINTER,
     Buffer,
     address,
@@ -60,7 +60,7 @@ from heron.codegen.transforms.buffers import (
     storage_type,
     store,
 )
-from heron.codegen.transforms.build import (
+from heron.codegen.transforms.lib.build import (
     I64,
     Constants,
     Inserter,
@@ -74,7 +74,7 @@ from heron.codegen.transforms.build import (
     int_attr,
     replace,
 )
-from heron.codegen.transforms.constant_tensors import Globals, scalar_constant, splat_value
+from heron.codegen.transforms.lib.constant_tensors import Globals, scalar_constant, splat_value
 from heron.codegen.transforms.options import TransformOptions
 from heron.errors import HeronError
 

@@ -21,8 +21,8 @@ from xdsl.ir import Block, SSAValue
 
 from heron.analysis.indexing import Add, Const, Dim, Expr, IndexingMap, Sym
 from heron.analysis.indexing.map import Constraint
-from heron.codegen.dialects.xla_gpu import ApplyIndexingOp, LoopOp, YieldOp
-from heron.codegen.transforms.build import (
+from heron.codegen.ir.dialects.xla_gpu import ApplyIndexingOp, LoopOp, YieldOp
+from heron.codegen.transforms.lib.build import (
     INDEX,
     Constants,
     Inserter,

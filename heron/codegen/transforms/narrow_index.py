@@ -22,10 +22,10 @@ from xdsl.ir import Block
 
 from heron.analysis.indexing import Expr, IndexingMap, Simplifier
 from heron.analysis.indexing.expr import BinaryExpr
-from heron.codegen.dialects.xla_gpu import ApplyIndexingOp
-from heron.codegen.transforms.build import I64, functions, int_attr
+from heron.codegen.ir.dialects.xla_gpu import ApplyIndexingOp
+from heron.codegen.transforms.lib.build import I64, functions, int_attr
+from heron.codegen.transforms.lib.ranges import Range, Ranges
 from heron.codegen.transforms.options import TransformOptions
-from heron.codegen.transforms.ranges import Range, Ranges
 
 #: what an index may be
 WHOLE: Range = (-(1 << 31), (1 << 31) - 1)

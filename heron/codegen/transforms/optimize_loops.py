@@ -34,8 +34,8 @@ from xdsl.dialects.builtin import ModuleOp, TensorType, UnitAttr, VectorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from heron.codegen.transforms.buffers import byte_size
-from heron.codegen.transforms.build import I64, constant_value, functions, int_attr, walk_blocks
+from heron.codegen.transforms.lib.buffers import byte_size
+from heron.codegen.transforms.lib.build import I64, constant_value, functions, int_attr, walk_blocks
 from heron.codegen.transforms.options import TransformOptions
 from heron.codegen.transforms.vectorize_loads_stores import trip_count
 

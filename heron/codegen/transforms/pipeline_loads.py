@@ -29,8 +29,8 @@ from xdsl.dialects.builtin import ModuleOp, TensorType, VectorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import is_side_effect_free
 
-from heron.codegen.transforms.buffers import byte_size
-from heron.codegen.transforms.build import INDEX, constant, constant_value, functions, ops_of, replace, walk_blocks
+from heron.codegen.transforms.lib.buffers import byte_size
+from heron.codegen.transforms.lib.build import INDEX, constant, constant_value, functions, ops_of, replace, walk_blocks
 from heron.codegen.transforms.optimize_loops import in_flight
 from heron.codegen.transforms.options import TransformOptions
 

@@ -13,9 +13,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, SSAValue
 
 from heron.analysis.indexing import Dim, Expr
-from heron.codegen.dialects.xla_gpu import ApplyIndexingOp
-from heron.codegen.transforms.build import Constants, Inserter, Key, erase, functions, replace
-from heron.codegen.transforms.emit_expr import emit
+from heron.codegen.ir.dialects.xla_gpu import ApplyIndexingOp
+from heron.codegen.transforms.lib.build import Constants, Inserter, Key, erase, functions, replace
+from heron.codegen.transforms.lib.emit_expr import emit
 from heron.codegen.transforms.options import TransformOptions
 
 

@@ -16,7 +16,7 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType, IntegerType, ModuleOp, i1
 from xdsl.ir import Block, Operation, SSAValue
 
-from heron.codegen.transforms.build import (
+from heron.codegen.transforms.lib.build import (
     PREDICATES,
     Constants,
     Inserter,
@@ -25,8 +25,8 @@ from heron.codegen.transforms.build import (
     functions,
     replace,
 )
+from heron.codegen.transforms.lib.ranges import Ranges
 from heron.codegen.transforms.options import TransformOptions
-from heron.codegen.transforms.ranges import Ranges
 
 _FOLD: dict[type[Operation], Callable[[int, int], int]] = {
     arith.AddiOp: lambda a, b: a + b,

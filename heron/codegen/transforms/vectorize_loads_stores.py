@@ -49,9 +49,9 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from heron.analysis.indexing import Add, Const, Dim, Expr, IndexingMap
-from heron.codegen.dialects.xla_gpu import ApplyIndexingOp
-from heron.codegen.transforms.buffers import byte_size, factor, storage_type
-from heron.codegen.transforms.build import (
+from heron.codegen.ir.dialects.xla_gpu import ApplyIndexingOp
+from heron.codegen.transforms.lib.buffers import byte_size, factor, storage_type
+from heron.codegen.transforms.lib.build import (
     Constants,
     apply_indexing,
     constant_value,
@@ -62,7 +62,7 @@ from heron.codegen.transforms.build import (
     retype,
     walk_blocks,
 )
-from heron.codegen.transforms.math_names import FUNCTIONS
+from heron.codegen.transforms.lib.math_names import FUNCTIONS
 from heron.codegen.transforms.options import TransformOptions
 
 #: elements one access may have, and bytes

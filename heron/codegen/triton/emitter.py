@@ -33,7 +33,11 @@ from heron.analysis.indexing.expr import Add, Const, Dim, Expr, FloorDiv, Mod, M
 from heron.analysis.indexing.hlo_maps import Index, moves_elements, operand_index
 from heron.analysis.indexing.map import Constraint
 from heron.analysis.indexing.simplify import Simplifier, linear_terms, simplifier
-from heron.codegen.dialects.triton import (
+from heron.codegen.elemental.arithmetic import binary
+from heron.codegen.elemental.convert import convert
+from heron.codegen.elemental.floats import narrow, widen
+from heron.codegen.emitters.base import Fusion
+from heron.codegen.ir.dialects.triton import (
     AddPtrOp,
     DotOp,
     FuncOp,
@@ -46,18 +50,14 @@ from heron.codegen.dialects.triton import (
     ReturnOp,
     StoreOp,
 )
-from heron.codegen.elemental.arithmetic import binary
-from heron.codegen.elemental.convert import convert
-from heron.codegen.elemental.floats import narrow, widen
-from heron.codegen.heroes.base import Fusion
-from heron.codegen.mlir_types import compute_type, scalar_type
+from heron.codegen.ir.types import compute_type, scalar_type
 from heron.codegen.triton.engine import fetch
 from heron.codegen.triton.lift import Scalars, lift, no_form, replay
 from heron.codegen.triton.tiles import Axis, Tile, TileBuilder
-from heron.hlo import types
-from heron.hlo.instruction import Instruction
-from heron.hlo.types import PRED, S32, ElementType
-from heron.passes.building import combiner, identity_of
+from heron.hlo.ir import types
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.types import PRED, S32, ElementType
+from heron.passes.rewriting.building import combiner, identity_of
 
 Guard = tuple[Constraint, ...]
 #: programs that work on neighbouring rows at the same time, so that they share the columns they read in the L2 cache

@@ -15,14 +15,14 @@ from xdsl.dialects.builtin import BoolAttr, Float32Type, Float64Type, FloatAttr,
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from heron.analysis.indexing.hlo_maps import Index
-from heron.codegen.dialects.triton import BitcastOp, ExternElementwiseOp, FpToFpOp, PreciseDivOp, PreciseSqrtOp
 from heron.codegen.elemental import FunctionEmitter, KernelEmitter, Value
 from heron.codegen.elemental.registry import load
-from heron.codegen.mlir_types import scalar_type
-from heron.codegen.transforms.math_names import FUNCTIONS
+from heron.codegen.ir.dialects.triton import BitcastOp, ExternElementwiseOp, FpToFpOp, PreciseDivOp, PreciseSqrtOp
+from heron.codegen.ir.types import scalar_type
+from heron.codegen.transforms.lib.math_names import FUNCTIONS
 from heron.codegen.triton.tiles import Tile, TileBuilder
 from heron.errors import HeronError
-from heron.hlo.instruction import Instruction
+from heron.hlo.ir.instruction import Instruction
 
 #: as libdevice names them, where Triton has no op of its own
 _FUNCTIONS: dict[type[Operation], str] = {

@@ -17,16 +17,16 @@ from heron.analysis.blocks.config import BlockConfig
 from heron.analysis.blocks.tiling import factor_index, holds_rows, split
 from heron.analysis.indexing.expr import Expr
 from heron.analysis.indexing.hlo_maps import Index
-from heron.codegen.dialects.triton import ExternElementwiseOp, PreciseDivOp
-from heron.codegen.heroes.base import Fusion
-from heron.codegen.mlir_types import compute_type, scalar_type
+from heron.codegen.emitters.base import Fusion
+from heron.codegen.ir.dialects.triton import ExternElementwiseOp, PreciseDivOp
+from heron.codegen.ir.types import compute_type, scalar_type
 from heron.codegen.triton.emitter import BlockEmitter, Guard
 from heron.codegen.triton.lift import function_of, no_form
 from heron.codegen.triton.tiles import Tile
-from heron.hlo import types
-from heron.hlo.instruction import Instruction
-from heron.passes.building import combiner
-from heron.passes.fusion.softmax import Softmax, softmax_of
+from heron.hlo.ir import types
+from heron.hlo.ir.instruction import Instruction
+from heron.passes.fusion.model.softmax import Softmax, softmax_of
+from heron.passes.rewriting.building import combiner
 
 
 @dataclass

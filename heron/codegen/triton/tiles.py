@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from heron.codegen.dialects.triton import BroadcastOp, ExpandDimsOp, SplatOp, TransOp
+from heron.codegen.ir.dialects.triton import BroadcastOp, ExpandDimsOp, SplatOp, TransOp
 
 _NONE: Mapping[str, Attribute] = {}
 

@@ -17,8 +17,8 @@ from heron.frontends.stablehlo import types
 from heron.frontends.stablehlo.constants import dense
 from heron.frontends.stablehlo.cursor import Cursor
 from heron.frontends.stablehlo.syntax import FunctionType, Symbol, Text
-from heron.hlo import shape as shapes
-from heron.hlo.window import ConvDims
+from heron.hlo.ir import shape as shapes
+from heron.hlo.ir.window import ConvDims
 
 _NUMBER = re.compile(r"-?\d+(\.\d*)?([eE][+-]?\d+)?")
 _INTS = re.compile(r"-?\d{1,20}")

@@ -14,12 +14,12 @@ from heron.frontends.stablehlo.constants import dense
 from heron.frontends.stablehlo.quantization import Quantization, plain_shape, quantization
 from heron.frontends.stablehlo.sizes import Folding, fits
 from heron.frontends.stablehlo.syntax import Operation, Region, base, plain
-from heron.hlo import literal as literals
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction, make
-from heron.hlo.literal import Literal
-from heron.hlo.shape import Shape
-from heron.hlo.types import ElementType
+from heron.hlo.ir import literal as literals
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction, make
+from heron.hlo.ir.literal import Literal
+from heron.hlo.ir.shape import Shape
+from heron.hlo.ir.types import ElementType
 
 if TYPE_CHECKING:
     from heron.frontends.stablehlo.importer import Importer

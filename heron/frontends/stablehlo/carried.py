@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from heron.frontends.stablehlo.syntax import Operation, as_text
-from heron.hlo.instruction import Instruction
+from heron.hlo.ir.instruction import Instruction
 
 #: tiles of one device, which is all of the value
 _ONE_TILE = re.compile(r"\{devices=\[1(?:,1)*\](?:<=\[1\]|0)[^{}]*\}")

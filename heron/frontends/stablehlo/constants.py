@@ -7,8 +7,8 @@ import re
 import numpy as np
 
 from heron.errors import HeronError
-from heron.hlo.shape import Shape
-from heron.hlo.types import PRED, ElementType
+from heron.hlo.ir.shape import Shape
+from heron.hlo.ir.types import PRED, ElementType
 
 #: the attribute that numbers a constant whose value the text leaves out
 ELSEWHERE = "heron.elsewhere"

@@ -9,8 +9,8 @@ from heron.errors import HeronError
 from heron.frontends.stablehlo import types
 from heron.frontends.stablehlo.lexer import END, Source, unquote
 from heron.frontends.stablehlo.syntax import Text
-from heron.hlo import shape as shapes
-from heron.hlo.shape import Shape
+from heron.hlo.ir import shape as shapes
+from heron.hlo.ir.shape import Shape
 
 MAX_DEPTH = 60
 

@@ -9,7 +9,7 @@ from heron.frontends.stablehlo.attributes import Attributes
 from heron.frontends.stablehlo.constants import ELSEWHERE
 from heron.frontends.stablehlo.lexer import END
 from heron.frontends.stablehlo.syntax import Argument, Operation, Region, Symbol, Text
-from heron.hlo.shape import Shape
+from heron.hlo.ir.shape import Shape
 
 #: operations Shardy writes when it partitions a program
 BY_PARTITIONER = tuple(

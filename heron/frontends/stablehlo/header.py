@@ -7,9 +7,9 @@ from typing import Any
 from heron.errors import HeronError
 from heron.frontends.stablehlo.carried import extras
 from heron.frontends.stablehlo.syntax import Function, Program, as_text
-from heron.hlo import layout as layouts
-from heron.hlo.module import Module
-from heron.hlo.shape import Shape, tuple_
+from heron.hlo.ir import layout as layouts
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import Shape, tuple_
 from heron.hlo.text.shapes import parse_array
 
 _COUNTS = (("mhlo.num_replicas", "replica_count"), ("mhlo.num_partitions", "num_partitions"))

@@ -18,12 +18,12 @@ from heron.frontends.stablehlo.locations import Locations
 from heron.frontends.stablehlo.reader import read
 from heron.frontends.stablehlo.sizes import Folding, call_key, fits, integers, polymorphic
 from heron.frontends.stablehlo.syntax import Function, Operation, Program, plain
-from heron.hlo import shape as shapes
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.hlo.shape import UNBOUNDED, Shape
-from heron.hlo.types import ElementType
+from heron.hlo.ir import shape as shapes
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import UNBOUNDED, Shape
+from heron.hlo.ir.types import ElementType
 
 #: calls inside calls, of functions whose sizes depend on the call
 _MAX_CALLS = 40

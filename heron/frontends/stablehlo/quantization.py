@@ -11,10 +11,10 @@ import re
 from dataclasses import dataclass
 
 from heron.errors import HeronError
-from heron.hlo import types
-from heron.hlo.layout import Layout
-from heron.hlo.shape import Shape, array
-from heron.hlo.types import ElementType
+from heron.hlo.ir import types
+from heron.hlo.ir.layout import Layout
+from heron.hlo.ir.shape import Shape, array
+from heron.hlo.ir.types import ElementType
 
 _SIGNS = {"i": "s", "u": "u", "ui": "u"}
 _STORAGE = {f"{ours}{n}": types.by_name(f"{theirs}{n}") for ours, theirs in _SIGNS.items() for n in (2, 4, 8, 16, 32)}

@@ -20,7 +20,7 @@ from heron.frontends.stablehlo.syntax import (
     Symbol,
     as_text,
 )
-from heron.hlo.shape import Shape
+from heron.hlo.ir.shape import Shape
 
 #: operations of func that print without their dialect's name
 _SHORT = {"call": "func.call", "return": "func.return"}

@@ -15,11 +15,11 @@ import numpy as np
 from heron.errors import HeronError
 from heron.frontends.arguments import Given
 from heron.frontends.stablehlo.syntax import Function, Operation, Program, Region
-from heron.hlo import shape as shapes
 from heron.hlo.evaluator import Evaluator
-from heron.hlo.instruction import Instruction
-from heron.hlo.shape import UNBOUNDED, Shape
-from heron.hlo.types import PRED, ElementType, of_dtype
+from heron.hlo.ir import shape as shapes
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import UNBOUNDED, Shape
+from heron.hlo.ir.types import PRED, ElementType, of_dtype
 
 #: operations whose operands say sizes
 _SIZED = frozenset(

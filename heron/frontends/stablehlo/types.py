@@ -7,11 +7,11 @@ import re
 from heron.errors import HeronError
 from heron.frontends.stablehlo import quantization as quantized
 from heron.frontends.stablehlo.quantization import shaped
-from heron.hlo import layout as layouts
-from heron.hlo import shape as shapes
-from heron.hlo import types
-from heron.hlo.shape import UNBOUNDED, Shape
-from heron.hlo.types import ElementType
+from heron.hlo.ir import layout as layouts
+from heron.hlo.ir import shape as shapes
+from heron.hlo.ir import types
+from heron.hlo.ir.shape import UNBOUNDED, Shape
+from heron.hlo.ir.types import ElementType
 
 _ELEMENT: dict[str, ElementType] = {
     "i1": types.PRED,

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from heron.hlo.calls import attention
+from heron.hlo.calls.attention import AttentionConfig
 from heron.hlo.evaluation import products
 from heron.hlo.evaluation.libraries import target
-from heron.hlo.library import attention
-from heron.hlo.library.attention import AttentionConfig
 
 if TYPE_CHECKING:
-    from heron.hlo.instruction import Instruction
+    from heron.hlo.ir.instruction import Instruction
 
 
 @target(*attention.TARGETS)

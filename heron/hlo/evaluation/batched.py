@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from heron.hlo.computation import Computation
     from heron.hlo.evaluator import Evaluator
+    from heron.hlo.ir.computation import Computation
 
 #: ops that hand a scalar on unchanged
 _SAME = frozenset({"broadcast", "reshape", "copy", "transpose", "opt-barrier"})

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from heron.hlo.evaluation.numeric import wrap
-from heron.hlo.shape import Shape
+from heron.hlo.ir.shape import Shape
 
 _THREEFRY_TURNS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _THREEFRY_PARITY = 0x1BD11BDA

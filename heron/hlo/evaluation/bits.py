@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from heron.hlo.layout import Layout
-from heron.hlo.types import ElementType
+from heron.hlo.ir.layout import Layout
+from heron.hlo.ir.types import ElementType
 
 
 def reinterpret(x: np.ndarray, source: ElementType, to: ElementType, dims: tuple[int, ...]) -> np.ndarray:

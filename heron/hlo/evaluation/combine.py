@@ -13,12 +13,12 @@ import numpy as np
 
 from heron.hlo.evaluation import batched
 from heron.hlo.evaluation.numeric import precise, ranked, settle, unranked, working
-from heron.hlo.types import ElementType
-from heron.hlo.window import Window, WindowDim
+from heron.hlo.ir.types import ElementType
+from heron.hlo.ir.window import Window, WindowDim
 
 if TYPE_CHECKING:
-    from heron.hlo.computation import Computation
     from heron.hlo.evaluator import Evaluator
+    from heron.hlo.ir.computation import Computation
 
 Arrays = tuple[np.ndarray, ...]
 

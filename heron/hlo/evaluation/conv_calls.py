@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from heron.hlo.calls import conv
+from heron.hlo.calls.conv import ConvConfig
 from heron.hlo.evaluation import products
 from heron.hlo.evaluation.libraries import target
 from heron.hlo.evaluation.numeric import bounds
-from heron.hlo.library import conv
-from heron.hlo.library.conv import ConvConfig
-from heron.hlo.shape import Shape
-from heron.hlo.types import F64, S64, ElementType
-from heron.hlo.window import ConvDims, Window
+from heron.hlo.ir.shape import Shape
+from heron.hlo.ir.types import F64, S64, ElementType
+from heron.hlo.ir.window import ConvDims, Window
 
 if TYPE_CHECKING:
-    from heron.hlo.instruction import Instruction
+    from heron.hlo.ir.instruction import Instruction
 
 
 @target(*conv.TARGETS)

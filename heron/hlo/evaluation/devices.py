@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from heron.errors import HeronError
 
 if TYPE_CHECKING:
-    from heron.hlo.instruction import Instruction
+    from heron.hlo.ir.instruction import Instruction
 
 #: more would be threads and memory without end; the largest machines programs are written for have fewer
 MOST = 4096

@@ -13,8 +13,8 @@ import numpy as np
 
 from heron.hlo.evaluation import bit_generators
 from heron.hlo.evaluation.numeric import wrap
-from heron.hlo.shape import row_major
-from heron.hlo.types import F32, F64, U32, U64, ElementType
+from heron.hlo.ir.shape import row_major
+from heron.hlo.ir.types import F32, F64, U32, U64, ElementType
 
 if TYPE_CHECKING:
     from heron.hlo.evaluator import Evaluator

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heron.errors import HeronError
-from heron.hlo import shape as shapes
-from heron.hlo.instruction import Instruction
-from heron.hlo.op import get
+from heron.hlo.ir import shape as shapes
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.op import get
 
 if TYPE_CHECKING:
     from heron.hlo.evaluator import Evaluator
-    from heron.hlo.shape import Shape
+    from heron.hlo.ir.shape import Shape
 
 #: hand values on, or look at them alone: what the program states about sizes does not matter to them
 _INDIFFERENT = frozenset(

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import ml_dtypes
 import numpy as np
 
+from heron.hlo.calls import gemm
 from heron.hlo.evaluation import products
 from heron.hlo.evaluation.libraries import target
 from heron.hlo.evaluation.numeric import settle
-from heron.hlo.library import gemm
-from heron.hlo.types import C128, F64, ElementType
+from heron.hlo.ir.types import C128, F64, ElementType
 
 if TYPE_CHECKING:
-    from heron.hlo.instruction import Instruction
+    from heron.hlo.ir.instruction import Instruction
 
 
 @target(*gemm.TARGETS)

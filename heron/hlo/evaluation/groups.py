@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from heron.errors import HeronError
-from heron.hlo import replica_groups
+from heron.hlo.ir import replica_groups
 
 if TYPE_CHECKING:
     from heron.hlo.evaluator import Evaluator
-    from heron.hlo.instruction import Instruction
+    from heron.hlo.ir.instruction import Instruction
 
 Members = tuple[int, ...]
 

@@ -17,7 +17,7 @@ from heron.hlo.evaluation import groups
 
 if TYPE_CHECKING:
     from heron.hlo.evaluator import Evaluator
-    from heron.hlo.instruction import Instruction
+    from heron.hlo.ir.instruction import Instruction
 
 Offsets = list[tuple[int, ...]]
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from heron.hlo.custom_calls import options
+from heron.hlo.calls.solvers import options
 from heron.hlo.evaluation.bit_generators import threefry
 from heron.hlo.evaluation.libraries import batched, lapack, target
 from heron.hlo.evaluation.numeric import settle
 
 if TYPE_CHECKING:
-    from heron.hlo.instruction import Instruction
+    from heron.hlo.ir.instruction import Instruction
 
 
 @target("cu_threefry2x32_ffi")

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from heron.hlo import size_checks
-from heron.hlo.custom_calls import PIVOTS, is_lower, letter, options
+from heron.hlo.calls import size_checks
+from heron.hlo.calls.markers import MARKERS
+from heron.hlo.calls.solvers import PIVOTS, is_lower, letter, options
 from heron.hlo.evaluation import dynamic, linalg, sorting
 from heron.hlo.evaluation.scipy_part import scipy_part
-from heron.hlo.library.markers import MARKERS
 
 if TYPE_CHECKING:
-    from heron.hlo.instruction import Instruction
+    from heron.hlo.ir.instruction import Instruction
 
 Function = Callable[..., Any]
 _TARGETS: dict[str, Function] = {}

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from heron.hlo.calls import norm
+from heron.hlo.calls.norm import NormConfig
 from heron.hlo.evaluation import products
 from heron.hlo.evaluation.libraries import target
-from heron.hlo.library import norm
-from heron.hlo.library.norm import NormConfig
 
 if TYPE_CHECKING:
-    from heron.hlo.instruction import Instruction
+    from heron.hlo.ir.instruction import Instruction
 
 
 @target(norm.TARGET)

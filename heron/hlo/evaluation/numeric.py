@@ -14,7 +14,7 @@ import ml_dtypes
 import numpy as np
 
 from heron.hlo.evaluation.rounding import rounded
-from heron.hlo.types import F8E8M0FNU, ElementType
+from heron.hlo.ir.types import F8E8M0FNU, ElementType
 
 #: stored dtypes NumPy computes with as they are
 _NATIVE = frozenset(

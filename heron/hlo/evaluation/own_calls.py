@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from heron.hlo.calls import radix_sort, scan
 from heron.hlo.evaluation import sorting
 from heron.hlo.evaluation.libraries import target
-from heron.hlo.library import radix_sort, scan
 
 if TYPE_CHECKING:
     from heron.hlo.evaluator import Evaluator
-    from heron.hlo.instruction import Instruction
-    from heron.hlo.shape import Shape
+    from heron.hlo.ir.instruction import Instruction
+    from heron.hlo.ir.shape import Shape
 
 
 @target(radix_sort.TARGET, with_evaluator=True)

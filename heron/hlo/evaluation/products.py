@@ -14,10 +14,10 @@ import numpy as np
 from heron.hlo.evaluation.combine import pad_axis
 from heron.hlo.evaluation.numeric import convert, precise, settle, working
 from heron.hlo.evaluation.rounding import reduce_precision
+from heron.hlo.ir.shape import Shape
+from heron.hlo.ir.types import F32, ElementType, of_dtype
+from heron.hlo.ir.window import ConvDims, Window
 from heron.hlo.product_types import sum_type
-from heron.hlo.shape import Shape
-from heron.hlo.types import F32, ElementType, of_dtype
-from heron.hlo.window import ConvDims, Window
 
 DotDims = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 

@@ -20,8 +20,8 @@ from heron.hlo.sharding import Sharding
 
 if TYPE_CHECKING:
     from heron.hlo.evaluator import Evaluator
-    from heron.hlo.instruction import Instruction
-    from heron.hlo.shape import Shape
+    from heron.hlo.ir.instruction import Instruction
+    from heron.hlo.ir.shape import Shape
 
 _MESH = re.compile(r"(\w+) = #sdy\.mesh<\[([^\]]*)\](?:, device_ids=\[([\d, ]*)\])?>")
 _MESH_AXIS = re.compile(r'"(\w+)"=(\d+)')

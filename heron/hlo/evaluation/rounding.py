@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from heron.hlo.types import BF16, F8E8M0FNU, F16, F32, F64, ElementType
+from heron.hlo.ir.types import BF16, F8E8M0FNU, F16, F32, F64, ElementType
 
 #: bits of mantissa and exponent
 _FORMAT = {F16: (10, 5), BF16: (7, 8), F32: (23, 8), F64: (52, 11)}

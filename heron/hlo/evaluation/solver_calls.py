@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from heron.hlo.calls import triangular
 from heron.hlo.evaluation import linalg
 from heron.hlo.evaluation.libraries import target
-from heron.hlo.library import triangular
 
 if TYPE_CHECKING:
-    from heron.hlo.instruction import Instruction
+    from heron.hlo.ir.instruction import Instruction
 
 
 @target(triangular.TARGET)

@@ -13,12 +13,12 @@ import numpy as np
 
 from heron.hlo.evaluation import batched
 from heron.hlo.evaluation.numeric import total_order, working
-from heron.hlo.types import ElementType
+from heron.hlo.ir.types import ElementType
 
 if TYPE_CHECKING:
-    from heron.hlo.computation import Computation
     from heron.hlo.evaluator import Evaluator
-    from heron.hlo.instruction import Instruction
+    from heron.hlo.ir.computation import Computation
+    from heron.hlo.ir.instruction import Instruction
 
 
 def order(ev: Evaluator, comparator: Computation, operands: tuple[np.ndarray, ...], dim: int) -> np.ndarray:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from heron.hlo.custom_calls import is_lower, letter, options
+from heron.hlo.calls.solvers import is_lower, letter, options
 from heron.hlo.evaluation.libraries import batched, lapack, target
 
 if TYPE_CHECKING:
-    from heron.hlo.instruction import Instruction
+    from heron.hlo.ir.instruction import Instruction
 
 
 @target("lapack_?geev_ffi", "cuhybrid_eig_real", "cuhybrid_eig_comp")

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heron.errors import HeronError
-from heron.hlo import replica_groups
 from heron.hlo.evaluation import groups
+from heron.hlo.ir import replica_groups
 
 if TYPE_CHECKING:
     from heron.hlo.evaluator import Evaluator
-    from heron.hlo.instruction import Instruction
+    from heron.hlo.ir.instruction import Instruction
 
 _PAIRS = "_xla_send_recv_source_target_pairs"
 #: marks a recv that nobody sends to

@@ -12,7 +12,7 @@ import numpy as np
 from heron.hlo.evaluation.libraries import target
 
 if TYPE_CHECKING:
-    from heron.hlo.instruction import Instruction
+    from heron.hlo.ir.instruction import Instruction
 
 
 @target("tridiagonal_solve_perturbed_ffi", "cu_tridiagonal_solve_perturbed")

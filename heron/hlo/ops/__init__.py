@@ -1,4 +1,4 @@
-"""Every HLO op, declared once, one file per family. Importing this package fills `heron.hlo.op.REGISTRY`."""
+"""Every HLO op, declared once, one file per family. Importing this package fills `heron.hlo.ir.op.REGISTRY`."""
 
 from heron.hlo.ops import (  # noqa: F401
     async_ops,

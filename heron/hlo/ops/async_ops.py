@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from heron.hlo.op import Attr, AttrKind, Op, op, reject
+from heron.hlo.ir.op import Attr, AttrKind, Op, op, reject
+from heron.hlo.ir.shape import Shape, scalar, tuple_
+from heron.hlo.ir.types import U32
 from heron.hlo.ops.rules import attr, need_signature
-from heron.hlo.shape import Shape, scalar, tuple_
-from heron.hlo.types import U32
 
 if TYPE_CHECKING:
     from heron.hlo.evaluator import Evaluator
-    from heron.hlo.instruction import Instruction
+    from heron.hlo.ir.instruction import Instruction
 
 ATTRIBUTES = {
     "async_execution_thread": Attr(AttrKind.STRING, "main"),

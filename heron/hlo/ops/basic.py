@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from heron.hlo.op import Attr, AttrKind, Op, Trait, op, reject
+from heron.hlo.ir.op import Attr, AttrKind, Op, Trait, op, reject
+from heron.hlo.ir.shape import Shape, scalar, tuple_
+from heron.hlo.ir.types import PRED, U32
 from heron.hlo.ops.rules import attr, default, given, need_arrays, need_dim
-from heron.hlo.shape import Shape, scalar, tuple_
-from heron.hlo.types import PRED, U32
 
 if TYPE_CHECKING:
     from heron.hlo.evaluator import Evaluator
-    from heron.hlo.instruction import Instruction
+    from heron.hlo.ir.instruction import Instruction
 
 
 @op("parameter")

@@ -8,15 +8,15 @@ import numpy as np
 
 from heron.hlo.evaluation import complex_math, numeric
 from heron.hlo.evaluation.numeric import lift, lift_precise
-from heron.hlo.op import Op, Trait, op, reject
+from heron.hlo.ir.op import Op, Trait, op, reject
+from heron.hlo.ir.shape import Shape
+from heron.hlo.ir.types import C64, C128, F64, ElementType
 from heron.hlo.ops.rules import default, need_arrays, need_kind, need_same_dims, need_same_type
 from heron.hlo.ops.unary import FLOAT, FRACTION, INTEGER, LOGICAL, NUMBER
-from heron.hlo.shape import Shape
-from heron.hlo.types import C64, C128, F64, ElementType
 
 if TYPE_CHECKING:
     from heron.hlo.evaluator import Evaluator
-    from heron.hlo.instruction import Instruction
+    from heron.hlo.ir.instruction import Instruction
 
 ANY = NUMBER | LOGICAL
 LATTICE = {Trait.ELEMENTWISE, Trait.COMMUTATIVE, Trait.ASSOCIATIVE}

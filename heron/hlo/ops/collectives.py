@@ -14,14 +14,14 @@ from heron.errors import HeronError
 from heron.hlo.evaluation import groups, in_place
 from heron.hlo.evaluation.combine import Combiner
 from heron.hlo.evaluation.groups import Members
-from heron.hlo.op import Attr, AttrKind, Op, Trait, op, reject
+from heron.hlo.ir.op import Attr, AttrKind, Op, Trait, op, reject
+from heron.hlo.ir.shape import Shape, scalar, tuple_
+from heron.hlo.ir.types import U32
 from heron.hlo.ops.rules import attr, default, given, need_arrays, need_dim, need_dims
-from heron.hlo.shape import Shape, scalar, tuple_
-from heron.hlo.types import U32
 
 if TYPE_CHECKING:
     from heron.hlo.evaluator import Evaluator
-    from heron.hlo.instruction import Instruction
+    from heron.hlo.ir.instruction import Instruction
 
 Arrays = tuple[np.ndarray, ...]
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heron.hlo.evaluation import transfers
-from heron.hlo.op import Attr, AttrKind, Op, Trait, op, reject
+from heron.hlo.ir.op import Attr, AttrKind, Op, Trait, op, reject
+from heron.hlo.ir.shape import Shape, scalar, token, tuple_
+from heron.hlo.ir.types import U32
 from heron.hlo.ops.rules import attr, given
-from heron.hlo.shape import Shape, scalar, token, tuple_
-from heron.hlo.types import U32
 
 if TYPE_CHECKING:
     from heron.hlo.evaluator import Evaluator
-    from heron.hlo.instruction import Instruction
+    from heron.hlo.ir.instruction import Instruction
 
 TRANSFER = {"channel_id": Attr(AttrKind.INT), "is_host_transfer": Attr(AttrKind.BOOL, False)}
 EFFECT = {Trait.SIDE_EFFECT}

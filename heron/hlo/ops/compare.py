@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from heron.hlo.evaluation.numeric import lift, maximum, minimum, total_order, working
-from heron.hlo.op import Attr, AttrKind, Op, Trait, op, reject
+from heron.hlo.ir.op import Attr, AttrKind, Op, Trait, op, reject
+from heron.hlo.ir.shape import Shape
+from heron.hlo.ir.types import PRED
 from heron.hlo.ops.rules import attr, default, need_arrays, need_same_dims, need_same_type
-from heron.hlo.shape import Shape
-from heron.hlo.types import PRED
 
 if TYPE_CHECKING:
     from heron.hlo.evaluator import Evaluator
-    from heron.hlo.instruction import Instruction
+    from heron.hlo.ir.instruction import Instruction
 
 COMPARISONS = {
     "EQ": np.equal,

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heron.hlo.evaluation import batched
-from heron.hlo.op import Attr, AttrKind, Op, Trait, op, reject
+from heron.hlo.ir.op import Attr, AttrKind, Op, Trait, op, reject
+from heron.hlo.ir.shape import PRED_SCALAR, Shape, scalar
+from heron.hlo.ir.types import PRED, S32
 from heron.hlo.ops.rules import array, attr, need_arrays, need_signature
-from heron.hlo.shape import PRED_SCALAR, Shape, scalar
-from heron.hlo.types import PRED, S32
 
 if TYPE_CHECKING:
     from heron.hlo.evaluator import Evaluator
-    from heron.hlo.instruction import Instruction
+    from heron.hlo.ir.instruction import Instruction
 
 FUSION_KINDS = ("kLoop", "kInput", "kOutput", "kCustom")
 

@@ -8,14 +8,14 @@ import numpy as np
 
 from heron.errors import HeronError
 from heron.hlo.evaluation import bits, numeric, rounding
-from heron.hlo.op import Attr, AttrKind, Op, Trait, op, reject
+from heron.hlo.ir.op import Attr, AttrKind, Op, Trait, op, reject
+from heron.hlo.ir.shape import Shape
 from heron.hlo.ops.rules import array, attr, default, given, need_arrays, need_kind, need_same_dims
 from heron.hlo.ops.unary import FLOAT
-from heron.hlo.shape import Shape
 
 if TYPE_CHECKING:
     from heron.hlo.evaluator import Evaluator
-    from heron.hlo.instruction import Instruction
+    from heron.hlo.ir.instruction import Instruction
 
 
 @op("convert")

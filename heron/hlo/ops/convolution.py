@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from heron.hlo.evaluation import products
-from heron.hlo.op import Attr, AttrKind, Op, op, reject
+from heron.hlo.ir.op import Attr, AttrKind, Op, op, reject
+from heron.hlo.ir.shape import Shape
 from heron.hlo.ops.dot import stated_type
 from heron.hlo.ops.rules import array, attr, need_arrays, need_dims
 from heron.hlo.ops.window import need_window
-from heron.hlo.shape import Shape
 
 if TYPE_CHECKING:
     from heron.hlo.evaluator import Evaluator
-    from heron.hlo.instruction import Instruction
+    from heron.hlo.ir.instruction import Instruction
 
 
 @op("convolution")

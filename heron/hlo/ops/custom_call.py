@@ -16,13 +16,13 @@ import heron.hlo.evaluation.spectral
 import heron.hlo.evaluation.tridiagonal  # noqa: F401  (all fill the table of targets)
 from heron.errors import HeronError
 from heron.hlo.evaluation import libraries
-from heron.hlo.op import Attr, AttrKind, Op, op, reject
+from heron.hlo.ir.op import Attr, AttrKind, Op, op, reject
+from heron.hlo.ir.shape import Shape
 from heron.hlo.ops.rules import attr, given
-from heron.hlo.shape import Shape
 
 if TYPE_CHECKING:
     from heron.hlo.evaluator import Evaluator
-    from heron.hlo.instruction import Instruction
+    from heron.hlo.ir.instruction import Instruction
 
 
 @op("custom-call")

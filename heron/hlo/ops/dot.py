@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from heron.hlo.evaluation import products
-from heron.hlo.op import Attr, AttrKind, Op, op, reject
+from heron.hlo.ir.op import Attr, AttrKind, Op, op, reject
+from heron.hlo.ir.shape import Shape
+from heron.hlo.ir.types import ElementType
 from heron.hlo.ops.rules import array, need_arrays, need_dims, need_rank
 from heron.hlo.product_types import result_type
-from heron.hlo.shape import Shape
-from heron.hlo.types import ElementType
 
 if TYPE_CHECKING:
     from heron.hlo.evaluator import Evaluator
-    from heron.hlo.instruction import Instruction
+    from heron.hlo.ir.instruction import Instruction
 
 PRECISION = Attr(AttrKind.WORDS)
 ALGORITHM = Attr(AttrKind.ENUM)

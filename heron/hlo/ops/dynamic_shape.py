@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from heron.errors import HeronError
-from heron.hlo import shape as shapes
 from heron.hlo.evaluation import dynamic
-from heron.hlo.op import Attr, AttrKind, Op, op, reject
+from heron.hlo.ir import shape as shapes
+from heron.hlo.ir.op import Attr, AttrKind, Op, op, reject
+from heron.hlo.ir.shape import Shape, scalar
+from heron.hlo.ir.types import S32
 from heron.hlo.ops.rules import attr, default, given, need_arrays, need_dims, need_same_type
-from heron.hlo.shape import Shape, scalar
-from heron.hlo.types import S32
 
 if TYPE_CHECKING:
     from heron.hlo.evaluator import Evaluator
-    from heron.hlo.instruction import Instruction
+    from heron.hlo.ir.instruction import Instruction
 
 DIMENSIONS = {"dimensions": Attr(AttrKind.INTS, required=True)}
 

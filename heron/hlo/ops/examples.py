@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 
 from heron.errors import HeronError
-from heron.hlo import types
-from heron.hlo.types import ElementType
+from heron.hlo.ir import types
+from heron.hlo.ir.types import ElementType
 
 _COMPUTATIONS = {
     "sum": "a = T[] parameter(0)\n b = T[] parameter(1)\n ROOT r = T[] add(a, b)",
@@ -155,7 +155,7 @@ _TYPED = re.compile(r"(\([^()]*\)|\w+\[[^\]]*\](?:\{[^}]*\})?) (\w+)(?=[,)])")
 
 def line(opcode: str) -> str:
     """The op's example, with ``T`` for the element type; its last line is the root. Raises HLO003 for an unknown op."""
-    from heron.hlo.op import get
+    from heron.hlo.ir.op import get
 
     op = get(opcode)
     found = _LINES.get(_BEGUN.get(opcode, opcode))

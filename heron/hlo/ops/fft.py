@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from heron.hlo.evaluation.numeric import precise
-from heron.hlo.op import Attr, AttrKind, Op, op, reject
+from heron.hlo.ir.op import Attr, AttrKind, Op, op, reject
+from heron.hlo.ir.shape import Shape
+from heron.hlo.ir.types import C64, C128, F32, F64
 from heron.hlo.ops.rules import array, attr, default, need_arrays
-from heron.hlo.shape import Shape
-from heron.hlo.types import C64, C128, F32, F64
 
 if TYPE_CHECKING:
     from heron.hlo.evaluator import Evaluator
-    from heron.hlo.instruction import Instruction
+    from heron.hlo.ir.instruction import Instruction
 
 KINDS = ("FFT", "IFFT", "RFFT", "IRFFT")
 

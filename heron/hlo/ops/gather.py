@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from heron.hlo.evaluation import combine, indices
-from heron.hlo.op import Attr, AttrKind, Op, op, reject
+from heron.hlo.ir.op import Attr, AttrKind, Op, op, reject
+from heron.hlo.ir.shape import Shape, scalar, tuple_
 from heron.hlo.ops.rules import array, attr, default, need_arrays, need_dims, need_same_type
-from heron.hlo.shape import Shape, scalar, tuple_
 
 if TYPE_CHECKING:
     from heron.hlo.evaluator import Evaluator
-    from heron.hlo.instruction import Instruction
+    from heron.hlo.ir.instruction import Instruction
 
 
 @op("gather")

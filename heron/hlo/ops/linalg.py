@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from heron.hlo.evaluation import linalg
-from heron.hlo.op import Attr, AttrKind, Op, op, reject
+from heron.hlo.ir.op import Attr, AttrKind, Op, op, reject
+from heron.hlo.ir.shape import Shape
 from heron.hlo.ops.rules import default, need_arrays, need_kind, need_same_type
 from heron.hlo.ops.unary import FRACTION
-from heron.hlo.shape import Shape
 
 if TYPE_CHECKING:
     from heron.hlo.evaluator import Evaluator
-    from heron.hlo.instruction import Instruction
+    from heron.hlo.ir.instruction import Instruction
 
 TRANSPOSES = ("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT")
 

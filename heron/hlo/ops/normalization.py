@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from heron.hlo.evaluation.numeric import precise
-from heron.hlo.op import Attr, AttrKind, Op, op, reject
+from heron.hlo.ir.op import Attr, AttrKind, Op, op, reject
+from heron.hlo.ir.shape import Shape, tuple_
 from heron.hlo.ops.rules import array, attr, default, need_arrays, need_dim, need_kind, need_same_type
 from heron.hlo.ops.unary import FLOAT
-from heron.hlo.shape import Shape, tuple_
 
 if TYPE_CHECKING:
     from heron.hlo.evaluator import Evaluator
-    from heron.hlo.instruction import Instruction
+    from heron.hlo.ir.instruction import Instruction
 
 ATTRIBUTES = {"epsilon": Attr(AttrKind.FLOAT, required=True), "feature_index": Attr(AttrKind.INT, required=True)}
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heron.hlo.evaluation import bit_generators, draws
-from heron.hlo.op import Attr, AttrKind, Op, Trait, op, reject
+from heron.hlo.ir.op import Attr, AttrKind, Op, Trait, op, reject
+from heron.hlo.ir.shape import Shape, row_major, tuple_
+from heron.hlo.ir.types import U64
 from heron.hlo.ops.rules import attr, default, given, need_arrays, need_same_type
-from heron.hlo.shape import Shape, row_major, tuple_
-from heron.hlo.types import U64
 
 if TYPE_CHECKING:
     from heron.hlo.evaluator import Evaluator
-    from heron.hlo.instruction import Instruction
+    from heron.hlo.ir.instruction import Instruction
 
 ALGORITHMS = ("rng_default", "rng_three_fry", "rng_philox")
 

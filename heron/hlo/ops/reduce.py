@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from heron.hlo.evaluation import combine, numeric
-from heron.hlo.op import Attr, AttrKind, Op, op, reject
+from heron.hlo.ir.op import Attr, AttrKind, Op, op, reject
+from heron.hlo.ir.shape import Shape, scalar, tuple_
 from heron.hlo.ops.rules import array, attr, need_arrays, need_dims
-from heron.hlo.shape import Shape, scalar, tuple_
 
 if TYPE_CHECKING:
-    from heron.hlo.computation import Computation
     from heron.hlo.evaluator import Evaluator
-    from heron.hlo.instruction import Instruction
+    from heron.hlo.ir.computation import Computation
+    from heron.hlo.ir.instruction import Instruction
 
 
 def need_reduction(i: Instruction, operands: tuple[Shape, ...], body: Computation) -> tuple[Shape, ...]:

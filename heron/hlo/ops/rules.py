@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from heron.hlo import shape as shapes
-from heron.hlo.op import reject
-from heron.hlo.shape import Shape
-from heron.hlo.types import ElementType
+from heron.hlo.ir import shape as shapes
+from heron.hlo.ir.op import reject
+from heron.hlo.ir.shape import Shape
+from heron.hlo.ir.types import ElementType
 
 if TYPE_CHECKING:
-    from heron.hlo.computation import Computation
-    from heron.hlo.instruction import Instruction
+    from heron.hlo.ir.computation import Computation
+    from heron.hlo.ir.instruction import Instruction
 
 
 def array(element_type: ElementType, dims: Sequence[int], dynamic: tuple[bool, ...] = ()) -> Shape:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from heron.hlo.evaluation import sorting
-from heron.hlo.op import Attr, AttrKind, Op, op, reject
+from heron.hlo.ir.op import Attr, AttrKind, Op, op, reject
+from heron.hlo.ir.shape import PRED_SCALAR, Shape, scalar, tuple_
+from heron.hlo.ir.types import S32
 from heron.hlo.ops.rules import array, attr, default, need_arrays, need_dims, need_signature
-from heron.hlo.shape import PRED_SCALAR, Shape, scalar, tuple_
-from heron.hlo.types import S32
 
 if TYPE_CHECKING:
     from heron.hlo.evaluator import Evaluator
-    from heron.hlo.instruction import Instruction
+    from heron.hlo.ir.instruction import Instruction
 
 
 @op("sort")

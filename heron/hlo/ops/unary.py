@@ -9,14 +9,14 @@ import numpy as np
 from heron.hlo.evaluation import complex_math, numeric
 from heron.hlo.evaluation.numeric import lift, lift_precise
 from heron.hlo.evaluation.scipy_part import scipy_part
-from heron.hlo.op import Attr, AttrKind, Op, Trait, op
+from heron.hlo.ir.op import Attr, AttrKind, Op, Trait, op
+from heron.hlo.ir.shape import Shape
+from heron.hlo.ir.types import PRED, ElementType
 from heron.hlo.ops.rules import default, need_arrays, need_kind
-from heron.hlo.shape import Shape
-from heron.hlo.types import PRED, ElementType
 
 if TYPE_CHECKING:
     from heron.hlo.evaluator import Evaluator
-    from heron.hlo.instruction import Instruction
+    from heron.hlo.ir.instruction import Instruction
 
 FLOAT = frozenset({"float"})
 FRACTION = frozenset({"float", "complex"})

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from heron.hlo.evaluation import batched, combine
-from heron.hlo.op import Attr, AttrKind, Op, op, reject
+from heron.hlo.ir.op import Attr, AttrKind, Op, op, reject
+from heron.hlo.ir.shape import PRED_SCALAR, Shape, scalar, tuple_
+from heron.hlo.ir.window import Window
 from heron.hlo.ops.reduce import need_reduction, reduction_inputs
 from heron.hlo.ops.rules import array, attr, default, need_arrays, need_same_type, need_signature
-from heron.hlo.shape import PRED_SCALAR, Shape, scalar, tuple_
-from heron.hlo.window import Window
 
 if TYPE_CHECKING:
     from heron.hlo.evaluator import Evaluator
-    from heron.hlo.instruction import Instruction
+    from heron.hlo.ir.instruction import Instruction
 
 
 def need_window(i: Instruction, rank: int) -> Window:

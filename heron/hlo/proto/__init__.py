@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from heron.errors import HeronError
 
 if TYPE_CHECKING:
-    from heron.hlo.module import Module
+    from heron.hlo.ir.module import Module
     from heron.hlo.proto.snapshot import Snapshot, from_snapshot, to_snapshot
 
 __all__ = [

@@ -8,11 +8,11 @@ from google.protobuf.message import DecodeError
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from heron.errors import HeronError
-from heron.hlo.instruction import Instruction
+from heron.hlo.ir.instruction import Instruction
 from heron.hlo.proto.origins import read_origin, write_origin
 from heron.hlo.proto.schema import MESSAGES, Message
 from heron.hlo.proto.sharding import read_sharding, write_sharding
-from heron.hlo.words import Words
+from heron.hlo.text.words import Words
 
 _OpSharding = MESSAGES["OpSharding"]
 #: the extra that keeps fields heron does not read

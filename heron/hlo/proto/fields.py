@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from heron.errors import HeronError
-from heron.hlo.instruction import Instruction
-from heron.hlo.op import Op
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.op import Op
+from heron.hlo.ir.shape import Shape
+from heron.hlo.ir.window import ConvDims, WindowDim
 from heron.hlo.proto import enums
 from heron.hlo.proto.annotations import read_accuracy, to_bytes, to_text, write_accuracy
 from heron.hlo.proto.groups import read_groups, write_groups
@@ -22,10 +24,8 @@ from heron.hlo.proto.literals import read_literal, write_literal
 from heron.hlo.proto.schema import Message
 from heron.hlo.proto.shapes import ShapeReader, ShapeWriter
 from heron.hlo.proto.sharding import read_sharding, write_sharding
-from heron.hlo.shape import Shape
 from heron.hlo.text.shapes import MAX_RANK
-from heron.hlo.window import ConvDims, WindowDim
-from heron.hlo.words import Words
+from heron.hlo.text.words import Words
 
 Write = Callable[[Message, Any, Instruction, ShapeWriter], None]
 Read = Callable[[Message, ShapeReader, Sequence[Instruction]], Any]

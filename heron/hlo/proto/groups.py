@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from heron.hlo.proto.meshes import read_axes, read_iota, read_mesh, write_axes, write_iota, write_mesh
 from heron.hlo.proto.schema import Message
 from heron.hlo.sharding import text as sharding_text
-from heron.hlo.words import Words
+from heron.hlo.text.words import Words
 
 
 def write_groups(text: str, to: Message) -> None:

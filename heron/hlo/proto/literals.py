@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from heron.errors import HeronError
-from heron.hlo import shape as shapes
-from heron.hlo.literal import Literal
+from heron.hlo.ir import shape as shapes
+from heron.hlo.ir.literal import Literal
+from heron.hlo.ir.shape import Shape
+from heron.hlo.ir.types import ElementType
 from heron.hlo.proto.schema import Message
 from heron.hlo.proto.shapes import ShapeReader, ShapeWriter
-from heron.hlo.shape import Shape
-from heron.hlo.types import ElementType
 
 #: element types whose values travel as a list of (variable-length) integers
 _LISTS = ("s32", "s64", "u32", "u64")
@@ -94,7 +94,7 @@ def _major_to_minor(shape: Shape) -> tuple[int, ...]:
 
 def literal_of(value: object, shape: Shape | None = None) -> Literal:
     """A literal of an array, or of a tuple of arrays, as the evaluator gives them."""
-    from heron.hlo import literal as literals
+    from heron.hlo.ir import literal as literals
 
     if isinstance(value, Literal):
         return value

@@ -6,8 +6,8 @@ from typing import Any
 
 from heron.errors import HeronError
 from heron.hlo.proto.schema import Message
-from heron.hlo.quoting import quote
-from heron.hlo.words import Words
+from heron.hlo.text.quoting import quote
+from heron.hlo.text.words import Words
 
 _SYNTHETIC = "[synthetic_call]"
 _DEPTH = 60

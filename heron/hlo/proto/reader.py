@@ -10,11 +10,11 @@ from google.protobuf.message import DecodeError
 
 import heron.hlo.ops  # noqa: F401  (fills the registry)
 from heron.errors import HeronError
-from heron.hlo import op as ops
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction, operand_count_text
-from heron.hlo.module import Module
-from heron.hlo.op import AttrKind, Op
+from heron.hlo.ir import op as ops
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction, operand_count_text
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.op import AttrKind, Op
 from heron.hlo.proto import enums
 from heron.hlo.proto.annotations import CARRIED, AnnotationReader, read_accuracy, unread_fields
 from heron.hlo.proto.fields import Read, field_of

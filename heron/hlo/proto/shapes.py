@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable
 
 from heron.errors import HeronError
-from heron.hlo import layout as layouts
-from heron.hlo import shape as shapes
-from heron.hlo import types
-from heron.hlo.layout import Layout
+from heron.hlo.ir import layout as layouts
+from heron.hlo.ir import shape as shapes
+from heron.hlo.ir import types
+from heron.hlo.ir.layout import Layout
+from heron.hlo.ir.shape import BUFFER, UNBOUNDED, Shape
 from heron.hlo.proto.schema import MESSAGES, Message
-from heron.hlo.shape import BUFFER, UNBOUNDED, Shape
 from heron.hlo.text.shapes import MAX_BYTES, MAX_RANK
 
 TUPLE = 13  # PrimitiveType's number for tuples, which is no element type here

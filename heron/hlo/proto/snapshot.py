@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from heron.hlo.literal import Literal
-from heron.hlo.module import Module
+from heron.hlo.ir.literal import Literal
+from heron.hlo.ir.module import Module
 from heron.hlo.proto.literals import literal_of, read_literal, write_literal
 from heron.hlo.proto.reader import from_message, parse_message
 from heron.hlo.proto.schema import MESSAGES

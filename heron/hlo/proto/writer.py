@@ -12,10 +12,10 @@ from typing import Any
 from google.protobuf.message import EncodeError
 
 from heron.errors import HeronError
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.hlo.op import AttrKind, Op
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.op import AttrKind, Op
 from heron.hlo.proto import enums
 from heron.hlo.proto.annotations import AnnotationWriter, merge_unread, write_frontend_attributes
 from heron.hlo.proto.fields import Write, field_of

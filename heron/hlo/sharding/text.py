@@ -7,12 +7,12 @@ from functools import lru_cache
 from typing import Any, NoReturn, TypeVar
 
 from heron.errors import HeronError
-from heron.hlo.instruction import Metadata
-from heron.hlo.quoting import quote
+from heron.hlo.ir.instruction import Metadata
 from heron.hlo.sharding.mesh import Axis, Mesh, NamedSharding, Split
 from heron.hlo.sharding.tiles import Iota, TileAssignment
 from heron.hlo.sharding.value import SUBGROUPS, Kind, ShardGroup, Sharding
-from heron.hlo.words import Words
+from heron.hlo.text.quoting import quote
+from heron.hlo.text.words import Words
 
 _PLAIN = ("replicated", "maximal", "devices", "manual", "unknown", "unreduced")
 _GROUPS = ("shard_as", "shard_like")

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 
-from heron.hlo.instruction import Metadata
-from heron.hlo.shape import Shape, ShapeIndex, array
+from heron.hlo.ir.instruction import Metadata
+from heron.hlo.ir.shape import Shape, ShapeIndex, array
 from heron.hlo.sharding.mesh import NamedSharding
 from heron.hlo.sharding.tiles import Iota, TileAssignment, reject
 

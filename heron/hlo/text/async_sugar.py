@@ -8,10 +8,10 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.op import REGISTRY, Attr, Op
-from heron.hlo.shape import Shape
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.op import REGISTRY, Attr, Op
+from heron.hlo.ir.shape import Shape
 
 _LEAVES = ("parameter", "constant")
 _FOLLOWING = {"-update": "async-update", "-done": "async-done"}

@@ -10,16 +10,16 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from heron.hlo.literal import Literal
-from heron.hlo.op import Attr, AttrKind
-from heron.hlo.quoting import quote
-from heron.hlo.shape import tuple_
+from heron.hlo.ir.literal import Literal
+from heron.hlo.ir.op import Attr, AttrKind
+from heron.hlo.ir.shape import tuple_
 from heron.hlo.text import structured
 from heron.hlo.text.literals import LiteralError, parse_literal, print_literal
 from heron.hlo.text.nearest import nearest
+from heron.hlo.text.quoting import quote
 
 if TYPE_CHECKING:
-    from heron.hlo.shape import Shape
+    from heron.hlo.ir.shape import Shape
     from heron.hlo.text.parser import Parser
     from heron.hlo.text.printer import Printer
 

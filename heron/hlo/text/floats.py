@@ -8,7 +8,7 @@ from functools import cache
 import ml_dtypes
 import numpy as np
 
-from heron.hlo.types import ElementType
+from heron.hlo.ir.types import ElementType
 
 #: types with one NaN of each sign
 _SIGNED_NAN = ("f8e4m3fn",)

@@ -23,7 +23,7 @@ def normal(text: str) -> str | None:
 
 def full(text: str) -> str:
     """Groups as lists; what does not fit together stays as it is."""
-    from heron.hlo import replica_groups
+    from heron.hlo.ir import replica_groups
 
     try:
         found = replica_groups.parse(text)

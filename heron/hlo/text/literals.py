@@ -13,10 +13,10 @@ from math import prod
 
 import numpy as np
 
-from heron.hlo.literal import Literal
-from heron.hlo.shape import Shape
+from heron.hlo.ir.literal import Literal
+from heron.hlo.ir.shape import Shape
+from heron.hlo.ir.types import U64, ElementType
 from heron.hlo.text.floats import format_all, make_nan
-from heron.hlo.types import U64, ElementType
 
 ELIDED = "{...}"
 #: a literal whose values are elsewhere, under a digest of them

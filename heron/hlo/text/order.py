@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from heron.hlo.computation import Computation
-    from heron.hlo.instruction import Instruction
-    from heron.hlo.module import Module
+    from heron.hlo.ir.computation import Computation
+    from heron.hlo.ir.instruction import Instruction
+    from heron.hlo.ir.module import Module
 
 
 def print_order(c: Computation) -> list[Instruction]:

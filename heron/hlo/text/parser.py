@@ -15,13 +15,13 @@ import numpy as np
 
 import heron.hlo.ops  # noqa: F401  (fills the registry)
 from heron.errors import HeronError, Span
-from heron.hlo import op as ops
-from heron.hlo import types
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction, Metadata, operand_count_text
-from heron.hlo.module import Module
-from heron.hlo.op import Attr, Op
-from heron.hlo.shape import Shape, array
+from heron.hlo.ir import op as ops
+from heron.hlo.ir import types
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction, Metadata, operand_count_text
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.op import Attr, Op
+from heron.hlo.ir.shape import Shape, array
 from heron.hlo.text import async_sugar, carried, common, frames, header, rules
 from heron.hlo.text.attributes import READ
 from heron.hlo.text.cursor import Cursor

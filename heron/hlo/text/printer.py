@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from heron.hlo.op import AttrKind, Op
+from heron.hlo.ir.op import AttrKind, Op
+from heron.hlo.ir.types import PRED
 from heron.hlo.text import async_sugar, carried, common, groups, header
 from heron.hlo.text.attributes import PRINT
 from heron.hlo.text.literals import is_long, print_digest, print_essential, print_literal
 from heron.hlo.text.options import PrintOptions
 from heron.hlo.text.order import computation_order, insertion_order, print_order
-from heron.hlo.types import PRED
 
 if TYPE_CHECKING:
-    from heron.hlo.computation import Computation
-    from heron.hlo.instruction import Instruction
-    from heron.hlo.module import Module
-    from heron.hlo.shape import Shape
+    from heron.hlo.ir.computation import Computation
+    from heron.hlo.ir.instruction import Instruction
+    from heron.hlo.ir.module import Module
+    from heron.hlo.ir.shape import Shape
 
 #: a comment with the index stands before every fifth operand
 INDEX_INTERVAL = 5

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from heron.errors import HeronError
-from heron.hlo.instruction import Instruction
-from heron.hlo.layout import layout
-from heron.hlo.op import Op
-from heron.hlo.shape import Shape, scalar, token, tuple_
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.layout import layout
+from heron.hlo.ir.op import Op
+from heron.hlo.ir.shape import Shape, scalar, token, tuple_
+from heron.hlo.ir.types import PRED, U32, ElementType
 from heron.hlo.text import async_sugar
-from heron.hlo.types import PRED, U32, ElementType
 
 if TYPE_CHECKING:
     from heron.hlo.text.cursor import Cursor

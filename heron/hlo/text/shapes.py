@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 from heron.errors import HeronError
-from heron.hlo import layout as layouts
-from heron.hlo import shape as shapes
-from heron.hlo import types
-from heron.hlo.layout import Layout
-from heron.hlo.shape import Shape
+from heron.hlo.ir import layout as layouts
+from heron.hlo.ir import shape as shapes
+from heron.hlo.ir import types
+from heron.hlo.ir.layout import Layout
+from heron.hlo.ir.shape import Shape
 from heron.hlo.text.nearest import nearest
 
 MAX_BYTES = 2**63 - 1

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+from heron.hlo.ir.window import ConvDims, Window, WindowDim
 from heron.hlo.text.cursor import Cursor
-from heron.hlo.window import ConvDims, Window, WindowDim
 
 Padding = tuple[tuple[int, int, int], ...]
 #: output index, operand or parameter number, its index, and in the module's header the kind of alias

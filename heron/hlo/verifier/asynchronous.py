@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
 from heron.hlo.verifier.calls import MAIN
 from heron.hlo.verifier.rules import Problem, rule
 

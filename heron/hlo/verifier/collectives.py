@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Iterator
 
 from heron.errors import HeronError
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.hlo.replica_groups import Groups
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.replica_groups import Groups
 from heron.hlo.verifier.groups import Mode, available, group_size, mode, read
 from heron.hlo.verifier.rules import Problem, rule
 

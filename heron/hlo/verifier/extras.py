@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from heron.errors import HeronError
-from heron.hlo.backend_config import parse
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
+from heron.hlo.calls.backend_config import parse
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
 from heron.hlo.sharding import Kind, Sharding
 from heron.hlo.verifier.rules import Problem, Stage, rule
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import enum
 
-from heron.hlo.instruction import Instruction
-from heron.hlo.replica_groups import Groups, parse
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.replica_groups import Groups, parse
 
 
 class Mode(enum.Enum):

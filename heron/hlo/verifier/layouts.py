@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.layout import Layout
-from heron.hlo.module import Module
-from heron.hlo.shape import Shape
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.layout import Layout
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import Shape
 from heron.hlo.verifier.calls import ALIASING
 from heron.hlo.verifier.rules import Problem, rule
 

@@ -19,8 +19,8 @@ from functools import cache
 from typing import Any
 
 from heron.errors import HeronError, Span
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
 
 
 @dataclass(frozen=True, slots=True)

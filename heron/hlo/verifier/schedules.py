@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
 from heron.hlo.verifier.rules import Problem, rule
 
 

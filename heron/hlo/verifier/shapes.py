@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from heron.errors import HeronError
-from heron.hlo.module import Module
-from heron.hlo.shape import Shape
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import Shape
 from heron.hlo.verifier.rules import Problem, Stage, rule
 
 

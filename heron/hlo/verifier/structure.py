@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from heron.errors import HeronError
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import operand_count_text
-from heron.hlo.module import Module
-from heron.hlo.op import Op
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import operand_count_text
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.op import Op
 from heron.hlo.verifier.rules import Problem, Stage, rule
 
 

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from heron.errors import HeronError
-from heron.hlo import replica_groups
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
+from heron.hlo.ir import replica_groups
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
 from heron.hlo.verifier.rules import Problem, rule
 
 #: the frontend attribute that tells who sends to whom

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.hlo.shape import Shape
-from heron.passes.base import Constraint, Pass
-from heron.passes.building import inline, splat
-from heron.passes.context import PassContext
-from heron.passes.registry import register
-from heron.passes.tuples import part_of
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import Shape
+from heron.passes.framework.base import Constraint, Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.rewriting.building import inline, splat
+from heron.passes.rewriting.tuples import part_of
 
 
 @register

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from heron.analysis.cost.communication import WAYS, group_size
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.passes.base import Constraint, Pass
-from heron.passes.building import splat
-from heron.passes.context import PassContext
-from heron.passes.registry import register
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.passes.framework.base import Constraint, Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.rewriting.building import splat
 
 #: what a device alone in its group gets of them is what it gave
 _HANDING_BACK = frozenset(WAYS) - {"collective-permute", "ragged-all-to-all", "send", "recv"}

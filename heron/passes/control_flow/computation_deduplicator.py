@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heron.hlo.compare import equal_computations
-from heron.hlo.computation import Computation
-from heron.hlo.fingerprint import digests
-from heron.hlo.module import Module
-from heron.passes.base import Pass
-from heron.passes.context import PassContext
-from heron.passes.registry import register
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.module import Module
+from heron.hlo.tools.compare import equal_computations
+from heron.hlo.tools.fingerprint import digests
+from heron.passes.framework.base import Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
 
 
 @register

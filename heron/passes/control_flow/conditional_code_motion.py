@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.passes.base import Pass
-from heron.passes.building import is_movable, own_body
-from heron.passes.canonical import Forms
-from heron.passes.context import PassContext
-from heron.passes.control_flow.branches import (
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.passes.control_flow.model.branches import (
     add_results,
     add_values,
     give_values,
@@ -19,9 +15,13 @@ from heron.passes.control_flow.branches import (
     keep_results,
     used_results,
 )
-from heron.passes.control_flow.loop_state import reads
-from heron.passes.control_flow.ownership import own_computations
-from heron.passes.registry import register
+from heron.passes.control_flow.model.loop_state import reads
+from heron.passes.control_flow.model.ownership import own_computations
+from heron.passes.framework.base import Pass
+from heron.passes.framework.canonical import Forms
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.rewriting.building import is_movable, own_body
 
 _NAMES = frozenset({"parameter", "tuple", "get-tuple-element"})
 #: ops that only move elements, but may end a branch as elementwise ops do

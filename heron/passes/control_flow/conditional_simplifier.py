@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.hlo.types import PRED
-from heron.passes.base import Pass
-from heron.passes.building import inline, splat_value
-from heron.passes.canonical import Forms
-from heron.passes.context import PassContext
-from heron.passes.control_flow.branches import (
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.types import PRED
+from heron.passes.control_flow.model.branches import (
     give_tuples,
     give_values,
     given_by_all,
@@ -20,10 +16,14 @@ from heron.passes.control_flow.branches import (
     select_branches,
     used_results,
 )
-from heron.passes.control_flow.loop_state import reads
-from heron.passes.control_flow.ownership import own_computations
-from heron.passes.registry import register
-from heron.passes.tuples import part_of
+from heron.passes.control_flow.model.loop_state import reads
+from heron.passes.control_flow.model.ownership import own_computations
+from heron.passes.framework.base import Pass
+from heron.passes.framework.canonical import Forms
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.rewriting.building import inline, splat_value
+from heron.passes.rewriting.tuples import part_of
 
 #: neither computes nor moves much by itself
 _FREE = frozenset({"parameter", "constant", "tuple", "get-tuple-element", "broadcast", "reshape", "bitcast"})

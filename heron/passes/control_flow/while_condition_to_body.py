@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from heron.analysis.trip_count import trip_count
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.passes.base import Constraint, Pass
-from heron.passes.building import is_movable
-from heron.passes.context import PassContext
-from heron.passes.control_flow.loop_state import add_elements, is_plain
-from heron.passes.control_flow.ownership import own_computations
-from heron.passes.registry import register
-from heron.passes.tuples import part_of
+from heron.analysis.values.trip_count import trip_count
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.passes.control_flow.model.loop_state import add_elements, is_plain
+from heron.passes.control_flow.model.ownership import own_computations
+from heron.passes.framework.base import Constraint, Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.rewriting.building import is_movable
+from heron.passes.rewriting.tuples import part_of
 
 
 @register

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.passes.base import Pass
-from heron.passes.context import PassContext
-from heron.passes.control_flow.loop_state import invariant_elements, is_plain, reads
-from heron.passes.control_flow.ownership import own_computations
-from heron.passes.registry import register
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.passes.control_flow.model.loop_state import invariant_elements, is_plain, reads
+from heron.passes.control_flow.model.ownership import own_computations
+from heron.passes.framework.base import Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
 
 
 @register

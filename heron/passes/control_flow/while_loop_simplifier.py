@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heron.analysis.trip_count import trip_count
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.passes.base import Pass
-from heron.passes.building import inline
-from heron.passes.context import PassContext
-from heron.passes.control_flow.loop_counters import decide_comparisons, merge_counters
-from heron.passes.control_flow.loop_equal import join_equal_elements
-from heron.passes.control_flow.loop_state import (
+from heron.analysis.values.trip_count import trip_count
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.passes.control_flow.model.loop_counters import decide_comparisons, merge_counters
+from heron.passes.control_flow.model.loop_equal import join_equal_elements
+from heron.passes.control_flow.model.loop_state import (
     State,
     flatten_elements,
     invariant_elements,
@@ -21,8 +18,11 @@ from heron.passes.control_flow.loop_state import (
     keep_elements,
     reads,
 )
-from heron.passes.registry import register
-from heron.passes.tuples import part_of
+from heron.passes.framework.base import Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.rewriting.building import inline
+from heron.passes.rewriting.tuples import part_of
 
 
 @register

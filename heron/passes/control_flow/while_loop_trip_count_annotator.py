@@ -6,13 +6,13 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from heron.analysis.trip_count import counter_of, trip_count
-from heron.hlo.backend_config import hints
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.passes.base import Pass
-from heron.passes.context import PassContext
-from heron.passes.registry import register
+from heron.analysis.values.trip_count import counter_of, trip_count
+from heron.hlo.calls.backend_config import hints
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.passes.framework.base import Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
 
 
 @register

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heron.analysis.trip_count import Counter, counter_of
-from heron.hlo import literal
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.passes.base import Pass
-from heron.passes.building import constant, own_body
-from heron.passes.context import PassContext
-from heron.passes.registry import register
-from heron.passes.tuples import part_of
+from heron.analysis.values.trip_count import Counter, counter_of
+from heron.hlo.ir import literal
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.passes.framework.base import Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.rewriting.building import constant, own_body
+from heron.passes.rewriting.tuples import part_of
 
 #: ops that are not elementwise, but go into one kernel with what uses them; or only name things
 _MOVES = frozenset({"broadcast", "reshape", "bitcast", "transpose", "slice", "dynamic-slice", "reverse", "iota"})

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from heron.analysis.in_place import in_place_pairs
-from heron.analysis.reachability import Reachability
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.passes.base import Constraint, Pass
-from heron.passes.context import PassContext
+from heron.analysis.fusion.in_place import in_place_pairs
+from heron.analysis.graph.reachability import Reachability
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.passes.framework.base import Constraint, Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
 from heron.passes.fusion.horizontal_fusion import heights
-from heron.passes.fusion.join import join_kernels
-from heron.passes.fusion.walk import is_shaped
-from heron.passes.registry import register
+from heron.passes.fusion.model.iteration_space import is_shaped
+from heron.passes.fusion.model.join import join_kernels
 
 
 @register

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heron.analysis.alias import Clash
-from heron.analysis.dataflow import Flow, Value
-from heron.analysis.sharing import CanShare, reads_in_step
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.hlo.shape import ShapeIndex
-from heron.passes.base import Constraint, Pass
-from heron.passes.building import own_body
-from heron.passes.context import PassContext
-from heron.passes.copies.coalesce import Plan, coalesce, last_readers, order_edges
+from heron.analysis.fusion.sharing import CanShare, reads_in_step
+from heron.analysis.graph.alias import Clash
+from heron.analysis.graph.dataflow import Flow, Value
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import ShapeIndex
 from heron.passes.copies.flatten_call_graph import FlattenCallGraph
-from heron.passes.copies.parallel import Move, sequence
-from heron.passes.registry import register
-from heron.passes.tuples import part_of, with_parts
+from heron.passes.copies.model.coalesce import Plan, coalesce, last_readers, order_edges
+from heron.passes.copies.model.parallel_moves import Move, sequence
+from heron.passes.framework.base import Constraint, Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.rewriting.building import own_body
+from heron.passes.rewriting.tuples import part_of, with_parts
 
 
 @register

@@ -6,19 +6,19 @@ import json
 from dataclasses import dataclass
 
 from heron.analysis.cost.program import trips_of
-from heron.analysis.sharing import CanShare, reads_in_step
-from heron.analysis.trip_count import noted_trips
-from heron.hlo.backend_config import hints
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.hlo.op import Trait
-from heron.passes.base import Constraint, Pass
-from heron.passes.building import copy_body, own_body
-from heron.passes.context import PassContext
-from heron.passes.copies.coalesce import Plan, coalesce
+from heron.analysis.fusion.sharing import CanShare, reads_in_step
+from heron.analysis.values.trip_count import noted_trips
+from heron.hlo.calls.backend_config import hints
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.op import Trait
 from heron.passes.copies.flatten_call_graph import FlattenCallGraph
-from heron.passes.registry import register
+from heron.passes.copies.model.coalesce import Plan, coalesce
+from heron.passes.framework.base import Constraint, Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.rewriting.building import copy_body, own_body
 
 #: the key in a loop's backend_config that says it was unrolled
 _UNROLLED = "double_buffered"

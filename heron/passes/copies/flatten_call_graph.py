@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heron.analysis.call_graph import SEQUENTIAL
-from heron.hlo.computation import Computation
-from heron.hlo.module import Module
-from heron.passes.base import Pass
-from heron.passes.context import PassContext
-from heron.passes.control_flow.ownership import copy_taken
-from heron.passes.registry import register
+from heron.analysis.graph.call_graph import SEQUENTIAL
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.module import Module
+from heron.passes.control_flow.model.ownership import copy_taken
+from heron.passes.framework.base import Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
 
 
 @register

@@ -6,20 +6,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from heron.analysis.dynamic_sizes import DynamicSizes, dynamic_places
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.passes.base import Constraint, Pass
-from heron.passes.building import is_static
-from heron.passes.context import PassContext
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
 from heron.passes.copies.flatten_call_graph import FlattenCallGraph
-from heron.passes.dynamic.control_flow import Result, padded_conditional, padded_while
-from heron.passes.dynamic.edges import at_edge, enter, is_cut, leave
-from heron.passes.dynamic.padded import Numbers, Padded, refused
-from heron.passes.dynamic.report import Report, first_of, report_of
+from heron.passes.dynamic.model.control_flow import Result, padded_conditional, padded_while
+from heron.passes.dynamic.model.edges import at_edge, enter, is_cut, leave
+from heron.passes.dynamic.model.padded import Numbers, Padded, refused
+from heron.passes.dynamic.model.report import Report, first_of, report_of
+from heron.passes.dynamic.model.size_check_insertion import Watch
 from heron.passes.dynamic.rules import padded_form
-from heron.passes.dynamic.watch import Watch
-from heron.passes.registry import register
+from heron.passes.framework.base import Constraint, Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.rewriting.building import is_static
 
 
 @register

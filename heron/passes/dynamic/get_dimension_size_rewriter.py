@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from heron.analysis.dynamic_sizes import DynamicSizes, Size, below
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.hlo.shape import scalar
-from heron.hlo.types import S32
-from heron.passes.base import Constraint, Pass
-from heron.passes.building import is_static
-from heron.passes.building import scalar as constant
-from heron.passes.context import PassContext
-from heron.passes.expand.expander import home
-from heron.passes.registry import register
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import scalar
+from heron.hlo.ir.types import S32
+from heron.passes.framework.base import Constraint, Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.rewriting.building import is_static
+from heron.passes.rewriting.building import scalar as constant
+from heron.passes.rewriting.expander import home
 
 
 @register

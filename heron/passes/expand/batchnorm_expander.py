@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from heron.hlo import shape as shapes
-from heron.hlo.instruction import Instruction
-from heron.hlo.types import F32, S32
-from heron.passes.building import applied, array, scalar, splat
-from heron.passes.expand.expander import Expander
-from heron.passes.registry import register
+from heron.hlo.ir import shape as shapes
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.types import F32, S32
+from heron.passes.framework.registry import register
+from heron.passes.rewriting.building import applied, array, scalar, splat
+from heron.passes.rewriting.expander import Expander
 
 
 @register

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heron.hlo import literal
-from heron.hlo.computation import Computation
-from heron.hlo.custom_calls import is_lower, options, routine
-from heron.hlo.instruction import Instruction
-from heron.hlo.shape import PRED_SCALAR, scalar, tuple_
-from heron.hlo.types import S32
-from heron.passes.building import array, constant, reshape, splat
-from heron.passes.expand import matrices as m
-from heron.passes.expand.expander import Expander, home
-from heron.passes.expand.loops import State, counted, repeated
-from heron.passes.registry import register
+from heron.hlo.calls.solvers import is_lower, options, routine
+from heron.hlo.ir import literal
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import PRED_SCALAR, scalar, tuple_
+from heron.hlo.ir.types import S32
+from heron.passes.expand.model import matrices as m
+from heron.passes.expand.model.loops import State, counted, repeated
+from heron.passes.framework.registry import register
+from heron.passes.rewriting.building import array, constant, reshape, splat
+from heron.passes.rewriting.expander import Expander, home
 
 #: sweeps over all pairs; they converge quadratically, a handful is enough
 _MOST_SWEEPS = 20

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heron.hlo import shape
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.types import ElementType
-from heron.passes.base import Constraint
-from heron.passes.building import array, splat
-from heron.passes.expand.expander import Expander, home
-from heron.passes.registry import register
+from heron.hlo.ir import shape
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.types import ElementType
+from heron.passes.framework.base import Constraint
+from heron.passes.framework.registry import register
+from heron.passes.rewriting.building import array, splat
+from heron.passes.rewriting.expander import Expander, home
 
 
 @register

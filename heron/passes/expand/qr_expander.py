@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heron.hlo.custom_calls import routine
-from heron.hlo.instruction import Instruction
-from heron.hlo.types import S32
-from heron.passes.building import array, reshape, splat
-from heron.passes.expand import matrices as m
-from heron.passes.expand.expander import Expander, home
-from heron.passes.expand.loops import State, counted
-from heron.passes.registry import register
+from heron.hlo.calls.solvers import routine
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.types import S32
+from heron.passes.expand.model import matrices as m
+from heron.passes.expand.model.loops import State, counted
+from heron.passes.framework.registry import register
+from heron.passes.rewriting.building import array, reshape, splat
+from heron.passes.rewriting.expander import Expander, home
 
 _FACTOR = frozenset({"Qr", "QrDecomposition", "geqrf"})
 _MULTIPLY = frozenset({"ProductOfElementaryHouseholderReflectors", "orgqr", "ungqr"})

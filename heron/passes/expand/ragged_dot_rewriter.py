@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heron.hlo.evaluation.products import outer_dims
-from heron.hlo.instruction import Instruction
-from heron.hlo.types import S32, S64
-from heron.passes.building import applied, array, convert, scalar, splat
-from heron.passes.expand.expander import Expander, home
-from heron.passes.registry import register
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.types import S32, S64
+from heron.passes.framework.registry import register
+from heron.passes.rewriting.building import applied, array, convert, scalar, splat
+from heron.passes.rewriting.expander import Expander, home
 
 
 @register

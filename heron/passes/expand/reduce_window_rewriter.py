@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from heron.analysis.prefix_scan import Scan, scan_of
-from heron.analysis.scan_plan import single_pass
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.shape import tuple_
-from heron.hlo.window import WindowDim
-from heron.passes.building import array, combiner, identity_of, reshape, scalar, splat_value
-from heron.passes.expand.expander import Expander
-from heron.passes.expand.whole_arrays import apply_to_arrays, is_elementwise
-from heron.passes.registry import register
+from heron.analysis.fusion.prefix_scan import Scan, scan_of
+from heron.analysis.fusion.scan_plan import single_pass
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import tuple_
+from heron.hlo.ir.window import WindowDim
+from heron.passes.expand.model.whole_arrays import apply_to_arrays, is_elementwise
+from heron.passes.framework.registry import register
+from heron.passes.rewriting.building import array, combiner, identity_of, reshape, scalar, splat_value
+from heron.passes.rewriting.expander import Expander
 
 
 @register

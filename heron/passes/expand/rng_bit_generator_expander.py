@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from functools import partial
 from math import prod
 
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.hlo.shape import Shape, tuple_
-from heron.hlo.types import U32, U64, by_name
-from heron.passes.base import Constraint
-from heron.passes.building import array, reshape
-from heron.passes.expand.expander import Expander
-from heron.passes.expand.words import Words
-from heron.passes.registry import register
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import Shape, tuple_
+from heron.hlo.ir.types import U32, U64, by_name
+from heron.passes.expand.model.random_words import Words
+from heron.passes.framework.base import Constraint
+from heron.passes.framework.registry import register
+from heron.passes.rewriting.building import array, reshape
+from heron.passes.rewriting.expander import Expander
 
 _THREEFRY_TURNS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _THREEFRY_PARITY = 0x1BD11BDA

@@ -8,18 +8,18 @@ from math import pi
 
 import numpy as np
 
-from heron.hlo import literal
-from heron.hlo.computation import Computation
 from heron.hlo.evaluation.draws import counters
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.hlo.shape import tuple_
-from heron.hlo.types import F32, F64, S32, S64, U32, U64, ElementType
-from heron.passes.base import Constraint
-from heron.passes.building import array, bits_of, constant, convert, reshape, splat
-from heron.passes.context import PassContext
-from heron.passes.expand.expander import Expander, home
-from heron.passes.registry import register
+from heron.hlo.ir import literal
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import tuple_
+from heron.hlo.ir.types import F32, F64, S32, S64, U32, U64, ElementType
+from heron.passes.framework.base import Constraint
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.rewriting.building import array, bits_of, constant, convert, reshape, splat
+from heron.passes.rewriting.expander import Expander, home
 
 #: what reads and advances the module's random state
 _DRAWS = frozenset({"rng", "rng-get-and-update-state"})

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.hlo.shape import row_major
-from heron.hlo.types import S32
-from heron.hlo.window import WindowDim
-from heron.passes.base import Constraint
-from heron.passes.building import applied, array, combiner, copy_body, identity_of, reshape, scalar, splat
-from heron.passes.context import PassContext
-from heron.passes.expand.expander import Expander, home
-from heron.passes.expand.loops import State, counted
-from heron.passes.registry import register
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import row_major
+from heron.hlo.ir.types import S32
+from heron.hlo.ir.window import WindowDim
+from heron.passes.expand.model.loops import State, counted
+from heron.passes.framework.base import Constraint
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.rewriting.building import applied, array, combiner, copy_body, identity_of, reshape, scalar, splat
+from heron.passes.rewriting.expander import Expander, home
 
 #: combinations that give the same value in any order
 _EXACT = frozenset({"maximum", "minimum", "and", "or", "xor"})

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from heron.analysis.scatter import FEW, order_is_free, takes_update, update_count
-from heron.hlo import shape
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.hlo.shape import PRED_SCALAR
-from heron.hlo.types import PRED, S32, S64, U32, ElementType
-from heron.passes.base import Constraint, Pass
-from heron.passes.building import array, convert, reshape, splat, transpose
-from heron.passes.context import PassContext
-from heron.passes.registry import register
+from heron.analysis.fusion.scatter_order import FEW, order_is_free, takes_update, update_count
+from heron.hlo.ir import shape
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import PRED_SCALAR
+from heron.hlo.ir.types import PRED, S32, S64, U32, ElementType
+from heron.passes.framework.base import Constraint, Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.rewriting.building import array, convert, reshape, splat, transpose
 from heron.passes.simplify.scatter_simplifier import is_simple
 
 

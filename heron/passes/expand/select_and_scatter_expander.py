@@ -9,13 +9,13 @@ from math import prod
 
 import numpy as np
 
-from heron.hlo import literal
-from heron.hlo.instruction import Instruction
-from heron.hlo.types import PRED, S32
-from heron.passes.building import array, constant, reshape, splat
-from heron.passes.expand.expander import Expander, home
-from heron.passes.expand.whole_arrays import apply_to_arrays, is_elementwise
-from heron.passes.registry import register
+from heron.hlo.ir import literal
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.types import PRED, S32
+from heron.passes.expand.model.whole_arrays import apply_to_arrays, is_elementwise
+from heron.passes.framework.registry import register
+from heron.passes.rewriting.building import array, constant, reshape, splat
+from heron.passes.rewriting.expander import Expander, home
 
 
 @register

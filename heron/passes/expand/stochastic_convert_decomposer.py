@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heron.hlo.instruction import Instruction
-from heron.hlo.types import F32
-from heron.passes.building import convert, splat
-from heron.passes.expand.expander import Expander, home
-from heron.passes.registry import register
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.types import F32
+from heron.passes.framework.registry import register
+from heron.passes.rewriting.building import convert, splat
+from heron.passes.rewriting.expander import Expander, home
 
 
 @register

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from heron.analysis.sort_tiles import tile_for
-from heron.hlo import shape
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.shape import PRED_SCALAR
-from heron.hlo.types import S32, ElementType
-from heron.passes.base import Constraint
-from heron.passes.building import array, is_static, reshape, scalar
-from heron.passes.expand.expander import Expander
-from heron.passes.registry import register
+from heron.analysis.fusion.sort_tiles import tile_for
+from heron.hlo.ir import shape
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import PRED_SCALAR
+from heron.hlo.ir.types import S32, ElementType
+from heron.passes.framework.base import Constraint
+from heron.passes.framework.registry import register
+from heron.passes.rewriting.building import array, is_static, reshape, scalar
+from heron.passes.rewriting.expander import Expander
 
 #: widths of types that have a value after all others
 _PADDED = (16, 32, 64)

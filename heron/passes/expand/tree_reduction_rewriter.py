@@ -6,15 +6,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.hlo.shape import tuple_
-from heron.hlo.types import F32, ElementType
-from heron.passes.base import Constraint, Pass
-from heron.passes.building import applied, array, combiner, identity_of, is_static, reshape, scalar, splat_value
-from heron.passes.context import PassContext
-from heron.passes.registry import register
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import tuple_
+from heron.hlo.ir.types import F32, ElementType
+from heron.passes.framework.base import Constraint, Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.rewriting.building import (
+    applied,
+    array,
+    combiner,
+    identity_of,
+    is_static,
+    reshape,
+    scalar,
+    splat_value,
+)
 
 #: neighbouring results that one unit of work makes together where the innermost dimension stays
 _COLUMNS = 32

@@ -9,13 +9,13 @@ from heron import targets
 from heron.analysis.blocks.cost import Freedom, Plan, plans
 from heron.analysis.blocks.tiling import Refusal, Tiling
 from heron.analysis.cost.estimate import clock_of
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.passes.base import Constraint, Pass
-from heron.passes.canonical import Forms
-from heron.passes.context import PassContext
-from heron.passes.fusion.apart import rest, several_apart
-from heron.passes.fusion.attention import (
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.passes.framework.base import Constraint, Pass
+from heron.passes.framework.canonical import Forms
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.fusion.model.attention import (
     Order,
     Part,
     Rows,
@@ -27,10 +27,10 @@ from heron.passes.fusion.attention import (
     parts,
     why_not,
 )
-from heron.passes.fusion.build import fuse, inside_order
-from heron.passes.fusion.softmax import softmax_of
-from heron.passes.fusion.tiled import absent, exits, locked, needed, programs
-from heron.passes.registry import register
+from heron.passes.fusion.model.build import fuse, inside_order
+from heron.passes.fusion.model.softmax import softmax_of
+from heron.passes.fusion.model.tiled import absent, exits, locked, needed, programs
+from heron.passes.fusion.model.unfused_cost import rest, several_apart
 from heron.targets import Target
 
 

@@ -11,13 +11,13 @@ from heron.analysis.blocks.row_plans import row_plans, row_tiling
 from heron.analysis.blocks.tiling import Refusal
 from heron.analysis.cost.estimate import clock_of, estimate
 from heron.analysis.cost.kernel import kernel_cost
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.passes.base import Constraint, Pass
-from heron.passes.context import PassContext
-from heron.passes.fusion.tiled import absent, has_form, is_row_reduce, keeps_rows, locked, programs
-from heron.passes.fusion.walk import outputs_of
-from heron.passes.registry import register
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.passes.framework.base import Constraint, Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.fusion.model.iteration_space import outputs_of
+from heron.passes.fusion.model.tiled import absent, has_form, is_row_reduce, keeps_rows, locked, programs
 from heron.targets import Target
 
 

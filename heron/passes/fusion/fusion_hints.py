@@ -6,19 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-from heron.analysis.reachability import Reachability
+from heron.analysis.graph.reachability import Reachability
 from heron.errors import HeronError
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.passes.base import Constraint, Pass
-from heron.passes.context import PassContext
-from heron.passes.fusion.cluster import Clusters
-from heron.passes.fusion.hints import group_of, stays_alone
-from heron.passes.fusion.join import join_kernels
-from heron.passes.fusion.kinds import is_view
-from heron.passes.fusion.walk import outputs_of
-from heron.passes.registry import register
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.passes.framework.base import Constraint, Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.fusion.model.cluster import Clusters
+from heron.passes.fusion.model.hints import group_of, stays_alone
+from heron.passes.fusion.model.iteration_space import outputs_of
+from heron.passes.fusion.model.join import join_kernels
+from heron.passes.fusion.model.kinds import is_view
 
 
 @register

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 
 from heron import targets
 from heron.analysis.blocks.config import GEMM, ROWS
-from heron.analysis.in_place import updated_parameter
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.passes.base import Constraint, Pass
-from heron.passes.building import inline
-from heron.passes.context import PassContext
-from heron.passes.fusion.kinds import NOT_EMITTED
-from heron.passes.fusion.stated_tiles import stated_tiles
-from heron.passes.fusion.tiled import absent
-from heron.passes.registry import register
+from heron.analysis.fusion.in_place import updated_parameter
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.passes.framework.base import Constraint, Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.fusion.model.kinds import NOT_EMITTED
+from heron.passes.fusion.model.stated_tiles import stated_tiles
+from heron.passes.fusion.model.tiled import absent
+from heron.passes.rewriting.building import inline
 
 #: ops that have no kernel of their own but may stand inside one
 _MAY_BE_INSIDE = frozenset({

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.hlo.shape import Shape, ShapeIndex
-from heron.passes.base import Constraint, Pass
-from heron.passes.building import copy_body
-from heron.passes.context import PassContext
-from heron.passes.registry import register
-from heron.passes.tuples import arranged, packed, part_of
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import Shape, ShapeIndex
+from heron.passes.framework.base import Constraint, Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.rewriting.building import copy_body
+from heron.passes.rewriting.tuples import arranged, packed, part_of
 
 #: extras that say something of each array of a value
 _OF_LEAVES = frozenset({"sharding", "origin"})

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heron.hlo.module import Module
-from heron.passes.base import Constraint, Pass
-from heron.passes.context import PassContext
-from heron.passes.fusion.build import fuse
-from heron.passes.fusion.kinds import is_emitted, is_view
-from heron.passes.registry import register
+from heron.hlo.ir.module import Module
+from heron.passes.framework.base import Constraint, Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.fusion.model.build import fuse
+from heron.passes.fusion.model.kinds import is_emitted, is_view
 
 
 @register

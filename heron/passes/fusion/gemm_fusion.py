@@ -8,17 +8,18 @@ from heron import targets
 from heron.analysis.blocks.cost import Freedom, Plan, plans
 from heron.analysis.blocks.tiling import Refusal, Tiling
 from heron.analysis.cost.estimate import clock_of
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.passes.base import Constraint, Pass
-from heron.passes.context import PassContext
-from heron.passes.fusion.apart import kernel, rest, seconds_apart
-from heron.passes.fusion.build import fuse
-from heron.passes.fusion.hints import compute_by, computed_by
-from heron.passes.fusion.product_choice import who_computes
-from heron.passes.fusion.split import LEAD, extra_bytes, plans_in_parts
-from heron.passes.fusion.tiled import (
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.passes.framework.base import Constraint, Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.measured import OWN, is_asked
+from heron.passes.framework.registry import register
+from heron.passes.fusion.model.build import fuse
+from heron.passes.fusion.model.hints import compute_by, computed_by
+from heron.passes.fusion.model.product_choice import who_computes
+from heron.passes.fusion.model.split_sum import LEAD, extra_bytes, plans_in_parts
+from heron.passes.fusion.model.tiled import (
     FREE,
     MOVES,
     absent,
@@ -30,8 +31,7 @@ from heron.passes.fusion.tiled import (
     unknown_floats,
     unpacks,
 )
-from heron.passes.measured import OWN, is_asked
-from heron.passes.registry import register
+from heron.passes.fusion.model.unfused_cost import kernel, rest, seconds_apart
 from heron.targets import Target
 
 

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from heron.analysis.cost.code_size import BUDGET, fusion_code
 from heron.analysis.cost.estimate import estimate
 from heron.analysis.cost.kernel import kernel_cost
-from heron.analysis.reachability import Reachability
-from heron.hlo.computation import Computation
-from heron.hlo.fingerprint import fingerprint
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.passes.base import Constraint, Pass
-from heron.passes.context import PassContext
-from heron.passes.fusion.cluster import uses
-from heron.passes.fusion.join import join_kernels
-from heron.passes.fusion.walk import outputs_of, sums_inside, walk_of
-from heron.passes.registry import register
+from heron.analysis.graph.reachability import Reachability
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.tools.fingerprint import fingerprint
+from heron.passes.framework.base import Constraint, Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.fusion.model.cluster import uses
+from heron.passes.fusion.model.iteration_space import outputs_of, sums_inside, walk_of
+from heron.passes.fusion.model.join import join_kernels
 from heron.targets import Target, get
 
 #: what takes no step of its own

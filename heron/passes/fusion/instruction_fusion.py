@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.passes.base import Pass
-from heron.passes.context import PassContext
-from heron.passes.fusion.build import fuse
-from heron.passes.fusion.plan import Limits, Planner
-from heron.passes.fusion.weigh import MACHINES
-from heron.passes.registry import register
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.passes.framework.base import Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.fusion.model.build import fuse
+from heron.passes.fusion.model.plan import Limits, Planner
+from heron.passes.fusion.model.traffic_model import MACHINES
 
 
 @register

@@ -7,16 +7,23 @@ from dataclasses import dataclass
 from math import prod
 
 from heron.analysis.cost.code_size import BUDGET
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.hlo.shape import Shape
-from heron.passes.base import Pass
-from heron.passes.context import PassContext
-from heron.passes.fusion.cluster import Cluster, Clusters, bytes_of, source, uses
-from heron.passes.fusion.join import join_kernels
-from heron.passes.fusion.walk import Walk, computed_again, reads_in_step, sums_inside, together, walk_of
-from heron.passes.registry import register
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import Shape
+from heron.passes.framework.base import Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.fusion.model.cluster import Cluster, Clusters, bytes_of, source, uses
+from heron.passes.fusion.model.iteration_space import (
+    Walk,
+    computed_again,
+    reads_in_step,
+    sums_inside,
+    together,
+    walk_of,
+)
+from heron.passes.fusion.model.join import join_kernels
 
 
 @register

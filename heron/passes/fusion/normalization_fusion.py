@@ -8,16 +8,16 @@ from math import prod
 from typing import NamedTuple
 
 from heron.analysis.cost.code_size import BUDGET
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.passes.base import Constraint, Pass
-from heron.passes.building import combiner
-from heron.passes.context import PassContext
-from heron.passes.fusion.cluster import Clusters, bytes_of, source
-from heron.passes.fusion.join import join_kernels
-from heron.passes.fusion.walk import outputs_of
-from heron.passes.registry import register
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.passes.framework.base import Constraint, Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.fusion.model.cluster import Clusters, bytes_of, source
+from heron.passes.fusion.model.iteration_space import outputs_of
+from heron.passes.fusion.model.join import join_kernels
+from heron.passes.rewriting.building import combiner
 
 
 @register

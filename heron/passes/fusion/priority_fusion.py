@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
 from heron.analysis.cost.estimate import clock_of
-from heron.hlo.computation import Computation
-from heron.hlo.module import Module
-from heron.passes.base import Constraint, Pass
-from heron.passes.context import PassContext
-from heron.passes.fusion.build import fuse
-from heron.passes.fusion.candidates import CHEAP, Kernel, Kernels
-from heron.passes.registry import register
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.module import Module
+from heron.passes.framework.base import Constraint, Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.fusion.model.build import fuse
+from heron.passes.fusion.model.candidates import CHEAP, Kernel, Kernels
 from heron.targets import Target, get
 
 #: a cheap producer that stays in memory is computed in a reader, too, if that makes the reader faster by this part

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from heron.analysis.reachability import Reachability
-from heron.analysis.row_blocks import RowBlocks, follows, source
-from heron.analysis.sharing import used_in_step
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.library.gemm_shape import GemmShape, gemm_shape
-from heron.hlo.module import Module
-from heron.passes.base import Constraint, Pass
-from heron.passes.building import combiner
-from heron.passes.context import PassContext
-from heron.passes.fusion.build import fuse
-from heron.passes.registry import register
+from heron.analysis.fusion.row_blocks import RowBlocks, follows, source
+from heron.analysis.fusion.sharing import used_in_step
+from heron.analysis.graph.reachability import Reachability
+from heron.hlo.calls.gemm_shape import GemmShape, gemm_shape
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.passes.framework.base import Constraint, Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.fusion.model.build import fuse
+from heron.passes.rewriting.building import combiner
 
 #: bytes that come in short rows to lose what one byte of traffic takes (measured with the updates of Adam)
 _BESIDE = 3

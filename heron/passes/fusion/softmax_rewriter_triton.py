@@ -9,15 +9,15 @@ from heron.analysis.blocks.config import ROWS
 from heron.analysis.blocks.row_plans import row_plans, row_tiling
 from heron.analysis.blocks.tiling import Refusal
 from heron.analysis.cost.estimate import clock_of
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.passes.base import Constraint, Pass
-from heron.passes.context import PassContext
-from heron.passes.fusion.build import fuse
-from heron.passes.fusion.kinds import is_consumer
-from heron.passes.fusion.tiled import absent, has_form, is_row_reduce, keeps_rows, locked, needed, programs
-from heron.passes.registry import register
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.passes.framework.base import Constraint, Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.fusion.model.build import fuse
+from heron.passes.fusion.model.kinds import is_consumer
+from heron.passes.fusion.model.tiled import absent, has_form, is_row_reduce, keeps_rows, locked, needed, programs
 from heron.targets import Target
 
 #: ops that move nothing

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heron.analysis.sort_tiles import fits_tile
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.hlo.op import Trait
-from heron.passes.base import Constraint, Pass
-from heron.passes.building import is_static
-from heron.passes.context import PassContext
-from heron.passes.fusion.build import fuse
-from heron.passes.fusion.kinds import is_producer, is_view
-from heron.passes.registry import register
+from heron.analysis.fusion.sort_tiles import fits_tile
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.op import Trait
+from heron.passes.framework.base import Constraint, Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.fusion.model.build import fuse
+from heron.passes.fusion.model.kinds import is_producer, is_view
+from heron.passes.rewriting.building import is_static
 
 #: instructions that may be computed once more for a sort, when others read the result too
 _AGAIN = 16

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heron.analysis.in_place import UPDATES, updated_parameter
-from heron.analysis.scatter import ALL, finds_updates, update_count
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.hlo.op import Trait
-from heron.passes.base import Constraint, Pass
-from heron.passes.building import inline, is_static
-from heron.passes.context import PassContext
-from heron.passes.fusion.build import fuse
-from heron.passes.fusion.kinds import is_producer, updated
-from heron.passes.fusion.weigh import MACHINES
-from heron.passes.registry import register
+from heron.analysis.fusion.in_place import UPDATES, updated_parameter
+from heron.analysis.fusion.scatter_order import ALL, finds_updates, update_count
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.op import Trait
+from heron.passes.framework.base import Constraint, Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.fusion.model.build import fuse
+from heron.passes.fusion.model.kinds import is_producer, updated
+from heron.passes.fusion.model.traffic_model import MACHINES
+from heron.passes.rewriting.building import inline, is_static
 
 #: what looking at one update costs a thread, and one step of a bisection, in operations
 _LOOK, _STEP = 4.0, 8.0

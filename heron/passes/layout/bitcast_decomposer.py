@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.passes.base import Pass
-from heron.passes.building import reshape, transpose
-from heron.passes.context import PassContext
-from heron.passes.expand.expander import home
-from heron.passes.layout.orders import has_layouts, inverse, is_default, order
-from heron.passes.registry import register
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.passes.framework.base import Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.layout.model.orders import has_layouts, inverse, is_default, order
+from heron.passes.rewriting.building import reshape, transpose
+from heron.passes.rewriting.expander import home
 
 
 @register

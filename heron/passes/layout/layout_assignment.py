@@ -6,21 +6,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from heron.errors import HeronError
-from heron.hlo.instruction import Instruction
-from heron.hlo.layout import layout
-from heron.hlo.module import Module
-from heron.hlo.shape import Shape, ShapeIndex, tuple_
-from heron.passes.base import Pass
-from heron.passes.context import PassContext
-from heron.passes.expand.expander import home
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.layout import layout
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import Shape, ShapeIndex, tuple_
+from heron.passes.framework.base import Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
 from heron.passes.layout.bitcast_decomposer import decompose, moves_elements
-from heron.passes.layout.orders import Order, has_layouts, in_order, is_default, is_laid_out, is_plain, order
-from heron.passes.layout.places import MOVERS, Edge, Places, Value
-from heron.passes.layout.preferences import preferences
-from heron.passes.layout.regions import Region, best
-from heron.passes.layout.relations import Fixed, Relation, Stated, takes_any_order
-from heron.passes.registry import register
-from heron.passes.tuples import arranged, packed, part_of, take_apart
+from heron.passes.layout.model.orders import Order, has_layouts, in_order, is_default, is_laid_out, is_plain, order
+from heron.passes.layout.model.places import MOVERS, Edge, Places, Value
+from heron.passes.layout.model.preferences import preferences
+from heron.passes.layout.model.regions import Region, best
+from heron.passes.layout.model.relations import Fixed, Relation, Stated, takes_any_order
+from heron.passes.rewriting.expander import home
+from heron.passes.rewriting.tuples import arranged, packed, part_of, take_apart
 
 
 @register

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.hlo.shape import ShapeIndex
-from heron.passes.base import Constraint, Pass
-from heron.passes.context import PassContext
-from heron.passes.expand.expander import home
-from heron.passes.layout.orders import Rows, has_layouts, is_default, is_plain, laid, order, stored
-from heron.passes.layout.permuted import Rule, rule_for
-from heron.passes.registry import register
-from heron.passes.tuples import arranged, part_of, read_from
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import ShapeIndex
+from heron.passes.framework.base import Constraint, Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.layout.model.orders import Rows, has_layouts, is_default, is_plain, laid, order, stored
+from heron.passes.layout.model.permuted import Rule, rule_for
+from heron.passes.rewriting.expander import home
+from heron.passes.rewriting.tuples import arranged, part_of, read_from
 
 
 @register

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.hlo.shape import Shape
-from heron.passes.base import Constraint, Pass
-from heron.passes.context import PassContext
-from heron.passes.expand.expander import home
-from heron.passes.layout.orders import Order, in_order, is_plain, order, same_place
-from heron.passes.registry import register
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import Shape
+from heron.passes.framework.base import Constraint, Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.layout.model.orders import Order, in_order, is_plain, order, same_place
+from heron.passes.rewriting.expander import home
 
 #: ops that work in any one order of dimensions that their arrays share
 _ANY_ORDER = frozenset({"concatenate", "dynamic-slice", "pad", "reduce", "reduce-window", "reverse", "slice"})

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from heron.hlo.instruction import Instruction
-from heron.hlo.shape import Shape
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import Shape
 from heron.hlo.verifier.layouts import is_bitcast
-from heron.passes.base import Constraint
-from heron.passes.building import array
-from heron.passes.dimensions import common_groups
-from heron.passes.expand.expander import Expander, home
-from heron.passes.layout.orders import Order, in_order, is_default, is_plain, order
-from heron.passes.registry import register
+from heron.passes.framework.base import Constraint
+from heron.passes.framework.registry import register
+from heron.passes.layout.model.orders import Order, in_order, is_default, is_plain, order
+from heron.passes.rewriting.building import array
+from heron.passes.rewriting.dimensions import common_groups
+from heron.passes.rewriting.expander import Expander, home
 
 
 @register

@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from heron.hlo import shape as shapes
-from heron.hlo.instruction import Instruction
-from heron.hlo.library import attention
-from heron.hlo.library.attention import AttentionConfig
-from heron.hlo.types import F32, S32, ElementType
-from heron.passes.building import applied, array, convert, reshape, scalar, splat, transpose
-from heron.passes.expand.expander import Expander, home
-from heron.passes.library.choice import absent
-from heron.passes.registry import register
+from heron.hlo.calls import attention
+from heron.hlo.calls.attention import AttentionConfig
+from heron.hlo.ir import shape as shapes
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.types import F32, S32, ElementType
+from heron.passes.framework.registry import register
+from heron.passes.library.model.choice import absent
+from heron.passes.rewriting.building import applied, array, convert, reshape, scalar, splat, transpose
+from heron.passes.rewriting.expander import Expander, home
 
 if TYPE_CHECKING:
-    from heron.hlo.module import Module
-    from heron.passes.context import PassContext
+    from heron.hlo.ir.module import Module
+    from heron.passes.framework.context import PassContext
 
 _HEADS_FIRST = (0, 2, 1, 3)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
-from heron.hlo.library import conv
-from heron.hlo.module import Module
-from heron.passes.base import Constraint, Pass
-from heron.passes.context import PassContext
-from heron.passes.measured import CUDNN, algorithm
-from heron.passes.registry import register
+from heron.hlo.calls import conv
+from heron.hlo.ir.module import Module
+from heron.passes.framework.base import Constraint, Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.measured import CUDNN, algorithm
+from heron.passes.framework.registry import register
 
 #: implicit products with indices computed ahead, and derivatives by such: they take every convolution, and give the
 #: same bits each time

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from heron.hlo import shape as shapes
-from heron.hlo.instruction import Instruction
-from heron.hlo.library import conv
-from heron.hlo.shape import Shape
-from heron.hlo.window import Window
-from heron.passes.base import Constraint
-from heron.passes.building import array, scalar
-from heron.passes.expand.expander import Expander, home
+from heron.hlo.calls import conv
+from heron.hlo.ir import shape as shapes
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import Shape
+from heron.hlo.ir.window import Window
+from heron.passes.framework.base import Constraint
+from heron.passes.framework.registry import register
 from heron.passes.library.conv_rewriter import conv_call
-from heron.passes.registry import register
+from heron.passes.rewriting.building import array, scalar
+from heron.passes.rewriting.expander import Expander, home
 
 
 @register

@@ -7,19 +7,19 @@ from dataclasses import dataclass, replace
 from math import prod
 from pathlib import PurePath
 
-from heron.hlo.instruction import Instruction
-from heron.hlo.library import conv
-from heron.hlo.library.conv import ConvConfig
-from heron.hlo.module import Module
-from heron.hlo.shape import Shape, tuple_
-from heron.hlo.types import BF16, F16, F32, F64, S8, S32, U8
-from heron.hlo.window import ConvDims, Window, WindowDim
-from heron.passes.base import Constraint, Pass
-from heron.passes.building import array, is_static, transpose
-from heron.passes.context import PassContext
-from heron.passes.expand.expander import home
-from heron.passes.library.choice import absent, weigh_convolution
-from heron.passes.registry import register
+from heron.hlo.calls import conv
+from heron.hlo.calls.conv import ConvConfig
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import Shape, tuple_
+from heron.hlo.ir.types import BF16, F16, F32, F64, S8, S32, U8
+from heron.hlo.ir.window import ConvDims, Window, WindowDim
+from heron.passes.framework.base import Constraint, Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.library.model.choice import absent, weigh_convolution
+from heron.passes.rewriting.building import array, is_static, transpose
+from heron.passes.rewriting.expander import home
 
 #: element types of input and filter → of the result
 _TYPES = {(F32, F32), (F64, F64), (F16, F16), (BF16, BF16), (S8, S32)}

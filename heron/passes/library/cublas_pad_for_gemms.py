@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.hlo.types import BF16, F16, S8, ElementType
-from heron.passes.base import Constraint, Pass
-from heron.passes.building import array, is_static, scalar
-from heron.passes.context import PassContext
-from heron.passes.expand.expander import home
-from heron.passes.library.choice import CUBLASLT, absent
-from heron.passes.registry import register
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.types import BF16, F16, S8, ElementType
+from heron.passes.framework.base import Constraint, Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.library.model.choice import CUBLASLT, absent
+from heron.passes.rewriting.building import array, is_static, scalar
+from heron.passes.rewriting.expander import home
 
 #: what sizes must be multiples of; without, 16-bit floats are slow (by `_SLOWER`), and s8 is not done at all
 _MULTIPLES: dict[ElementType, int] = {BF16: 8, F16: 8, S8: 4}

@@ -7,18 +7,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from heron.hlo.instruction import Instruction
-from heron.hlo.library import conv
-from heron.hlo.library.conv import ConvConfig
-from heron.hlo.module import Module
-from heron.hlo.shape import Shape
-from heron.hlo.types import F32, S8, S32
-from heron.passes.base import Constraint, Pass
-from heron.passes.building import is_splat, splat, splat_value
-from heron.passes.context import PassContext
-from heron.passes.expand.expander import home
+from heron.hlo.calls import conv
+from heron.hlo.calls.conv import ConvConfig
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import Shape
+from heron.hlo.ir.types import F32, S8, S32
+from heron.passes.framework.base import Constraint, Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
 from heron.passes.library.conv_rewriter import conv_call
-from heron.passes.registry import register
+from heron.passes.rewriting.building import is_splat, splat, splat_value
+from heron.passes.rewriting.expander import home
 
 #: what a side input is computed by, if it is in memory anyway
 _STORED = frozenset({"parameter", "get-tuple-element", "custom-call", "dot", "convolution"})

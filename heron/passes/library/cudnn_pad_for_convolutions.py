@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from heron.hlo import shape as shapes
-from heron.hlo.instruction import Instruction
-from heron.hlo.library import conv
-from heron.hlo.module import Module
-from heron.hlo.shape import Shape
-from heron.hlo.types import BF16, F16, S8, ElementType
-from heron.passes.base import Constraint, Pass
-from heron.passes.building import array, scalar
-from heron.passes.context import PassContext
-from heron.passes.expand.expander import home
+from heron.hlo.calls import conv
+from heron.hlo.ir import shape as shapes
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import Shape
+from heron.hlo.ir.types import BF16, F16, S8, ElementType
+from heron.passes.framework.base import Constraint, Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
 from heron.passes.library.conv_rewriter import conv_call
-from heron.passes.registry import register
+from heron.passes.rewriting.building import array, scalar
+from heron.passes.rewriting.expander import home
 
 #: what numbers of features must be multiples of; 16-bit floats are done in others too, but not on tensor cores
 _MULTIPLES: dict[ElementType, int] = {BF16: 8, F16: 8, S8: 4}

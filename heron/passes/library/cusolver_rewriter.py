@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heron.hlo import shape as shapes
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.hlo.types import C64, C128, F32, F64, PRED, S32
-from heron.passes.building import array, splat
-from heron.passes.context import PassContext
-from heron.passes.expand.expander import Expander, home
-from heron.passes.library.choice import absent
-from heron.passes.registry import register
+from heron.hlo.ir import shape as shapes
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.types import C64, C128, F32, F64, PRED, S32
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.library.model.choice import absent
+from heron.passes.rewriting.building import array, splat
+from heron.passes.rewriting.expander import Expander, home
 
 TARGET = "cusolver_potrf_ffi"
 

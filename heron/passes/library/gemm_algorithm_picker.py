@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
-from heron.hlo.library import gemm
-from heron.hlo.module import Module
-from heron.passes.base import Constraint, Pass
-from heron.passes.context import PassContext
-from heron.passes.measured import CUBLASLT, algorithm
-from heron.passes.registry import register
+from heron.hlo.calls import gemm
+from heron.hlo.ir.module import Module
+from heron.passes.framework.base import Constraint, Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.measured import CUBLASLT, algorithm
+from heron.passes.framework.registry import register
 
 
 @register

@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
-from heron.hlo.instruction import Instruction
-from heron.hlo.library import gemm
-from heron.passes.base import Constraint
-from heron.passes.expand.expander import Expander
-from heron.passes.library.gemm_call import call
-from heron.passes.registry import register
+from heron.hlo.calls import gemm
+from heron.hlo.ir.instruction import Instruction
+from heron.passes.framework.base import Constraint
+from heron.passes.framework.registry import register
+from heron.passes.library.model.gemm_call import call
+from heron.passes.rewriting.expander import Expander
 
 
 @register

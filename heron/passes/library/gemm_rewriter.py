@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from heron.errors import HeronError
-from heron.hlo.instruction import Instruction
-from heron.hlo.library import gemm
-from heron.hlo.library.gemm_shape import gemm_shape
-from heron.hlo.module import Module
-from heron.passes.base import Constraint, Pass
-from heron.passes.building import is_static
-from heron.passes.context import PassContext
-from heron.passes.fusion.hints import computed_by
-from heron.passes.library import gemm_f8
-from heron.passes.library.choice import CUBLASLT, OWN, absent
-from heron.passes.library.gemm_call import ALGORITHMS, PRODUCTS, call, config_of
-from heron.passes.library.gemm_epilogues import RULES, Fused, apply, product_of
-from heron.passes.registry import register
+from heron.hlo.calls import gemm
+from heron.hlo.calls.gemm_shape import gemm_shape
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.passes.framework.base import Constraint, Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.fusion.model.hints import computed_by
+from heron.passes.library.model import gemm_f8
+from heron.passes.library.model.choice import CUBLASLT, OWN, absent
+from heron.passes.library.model.gemm_call import ALGORITHMS, PRODUCTS, call, config_of
+from heron.passes.library.model.gemm_epilogues import RULES, Fused, apply, product_of
+from heron.passes.rewriting.building import is_static
 
 
 @register

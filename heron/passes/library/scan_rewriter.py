@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heron.analysis.prefix_scan import is_long_scan
-from heron.analysis.scan_plan import ScanPlan, single_pass
-from heron.hlo import shape as shapes
-from heron.hlo.instruction import Instruction
-from heron.hlo.library.scan import TARGET
-from heron.hlo.module import Module
-from heron.hlo.types import U32
-from heron.passes.base import Constraint, Pass
-from heron.passes.building import is_static
-from heron.passes.context import PassContext
-from heron.passes.fusion.build import fuse
+from heron.analysis.fusion.prefix_scan import is_long_scan
+from heron.analysis.fusion.scan_plan import ScanPlan, single_pass
+from heron.hlo.calls.scan import TARGET
+from heron.hlo.ir import shape as shapes
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.types import U32
+from heron.passes.framework.base import Constraint, Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.fusion.model.build import fuse
 from heron.passes.fusion.sort_fusion import computed_inside
-from heron.passes.registry import register
+from heron.passes.rewriting.building import is_static
 
 #: instructions that may be computed as a scan reads
 _MOST = 100

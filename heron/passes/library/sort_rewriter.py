@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from heron.analysis.radix_plan import Network, RadixPlan, plan_of
-from heron.analysis.sort_keys import keys_of
-from heron.hlo import shape as shapes
-from heron.hlo.instruction import Instruction
-from heron.hlo.library.radix_sort import TARGET
-from heron.hlo.module import Module
-from heron.hlo.types import U32
-from heron.passes.base import Constraint, Pass
-from heron.passes.building import is_static
-from heron.passes.context import PassContext
-from heron.passes.expand.expander import home
+from heron.analysis.fusion.radix_plan import Network, RadixPlan, plan_of
+from heron.analysis.fusion.sort_keys import keys_of
+from heron.hlo.calls.radix_sort import TARGET
+from heron.hlo.ir import shape as shapes
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.types import U32
 from heron.passes.expand.stable_sort_expander import needs_positions
-from heron.passes.registry import register
+from heron.passes.framework.base import Constraint, Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.rewriting.building import is_static
+from heron.passes.rewriting.expander import home
 
 
 @register

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from heron.hlo import types
-from heron.hlo.module import Module
-from heron.passes.base import Constraint, Pass
-from heron.passes.building import convert
-from heron.passes.context import PassContext
-from heron.passes.registry import register
+from heron.hlo.ir import types
+from heron.hlo.ir.module import Module
+from heron.passes.framework.base import Constraint, Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.rewriting.building import convert
 
 #: what an algorithm rounds operands to, where products of that type to f32 are the same
 _READS = {"dot_bf16_bf16_f32": types.BF16, "dot_f16_f16_f32": types.F16}

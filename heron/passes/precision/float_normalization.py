@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heron.analysis.call_graph import SEQUENTIAL
-from heron.hlo.module import Module
-from heron.hlo.types import F32, by_name
-from heron.passes.base import Pass
-from heron.passes.context import PassContext
-from heron.passes.expand.expander import home
-from heron.passes.precision.widen import computes, in_wider, involves
-from heron.passes.registry import register
+from heron.analysis.graph.call_graph import SEQUENTIAL
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.types import F32, by_name
+from heron.passes.framework.base import Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.precision.model.widen import computes, in_wider, involves
+from heron.passes.rewriting.expander import home
 
 #: whose computations are programs or parts of one, and are not applied to scalars
 _RUNS = SEQUENTIAL | {"fusion"}

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from heron.hlo.instruction import Instruction
-from heron.hlo.types import F32, F64, S32, S64, ElementType
-from heron.passes.base import Constraint
-from heron.passes.building import convert
-from heron.passes.expand.expander import Expander, home
-from heron.passes.registry import register
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.types import F32, F64, S32, S64, ElementType
+from heron.passes.framework.base import Constraint
+from heron.passes.framework.registry import register
+from heron.passes.rewriting.building import convert
+from heron.passes.rewriting.expander import Expander, home
 
 
 @register

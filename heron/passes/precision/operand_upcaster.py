@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.types import F8E4M3FN, F8E5M2, F32, ElementType
 from heron.hlo.product_types import sum_type_of
-from heron.hlo.types import F8E4M3FN, F8E5M2, F32, ElementType
-from heron.passes.base import Pass
-from heron.passes.building import convert
-from heron.passes.context import PassContext
-from heron.passes.expand.expander import home
-from heron.passes.registry import register
+from heron.passes.framework.base import Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.rewriting.building import convert
+from heron.passes.rewriting.expander import home
 
 
 @register

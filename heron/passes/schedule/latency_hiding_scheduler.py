@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from heron import targets
-from heron.analysis.call_graph import CallGraph
-from heron.analysis.dataflow import Dataflow
-from heron.analysis.sharing import CanShare, reads_in_step
-from heron.hlo.computation import Computation
-from heron.hlo.module import Module
-from heron.passes.base import Constraint, Pass
-from heron.passes.context import PassContext
+from heron.analysis.fusion.sharing import CanShare, reads_in_step
+from heron.analysis.graph.call_graph import CallGraph
+from heron.analysis.graph.dataflow import Dataflow
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.module import Module
 from heron.passes.copies.flatten_call_graph import FlattenCallGraph
-from heron.passes.registry import register
-from heron.passes.schedule.async_pairs import Times, is_start, run_time, times_of
+from heron.passes.framework.base import Constraint, Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
 from heron.passes.schedule.memory_scheduler import MemoryScheduler
-from heron.passes.schedule.overlap import Choice, overlapped
-from heron.passes.schedule.steps import Places, Steps, peak, steps_of
+from heron.passes.schedule.model.async_pairs import Times, is_start, run_time, times_of
+from heron.passes.schedule.model.overlap import Choice, overlapped
+from heron.passes.schedule.model.steps import Places, Steps, peak, steps_of
 from heron.targets import Target
 
 if TYPE_CHECKING:

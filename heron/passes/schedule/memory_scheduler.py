@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heron.analysis.call_graph import CallGraph
-from heron.analysis.dataflow import Dataflow
-from heron.analysis.sharing import CanShare, reads_in_step
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.passes.base import Pass
-from heron.passes.context import PassContext
+from heron.analysis.fusion.sharing import CanShare, reads_in_step
+from heron.analysis.graph.call_graph import CallGraph
+from heron.analysis.graph.dataflow import Dataflow
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
 from heron.passes.copies.flatten_call_graph import FlattenCallGraph
-from heron.passes.registry import register
-from heron.passes.schedule.around_peak import improve, need
-from heron.passes.schedule.groups import grouped
-from heron.passes.schedule.orders import dfs_order, eager, late, list_order, post_order
-from heron.passes.schedule.steps import Places, Steps, peak, steps_of
+from heron.passes.framework.base import Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.schedule.model.around_peak import improve, need
+from heron.passes.schedule.model.groups import grouped
+from heron.passes.schedule.model.orders import dfs_order, eager, late, list_order, post_order
+from heron.passes.schedule.model.steps import Places, Steps, peak, steps_of
 
 ORDERS = {"dfs": dfs_order, "list": list_order, "post-order": post_order}
 

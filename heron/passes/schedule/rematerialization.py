@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from functools import cache
 
 from heron import targets
-from heron.analysis.sharing import CanShare, reads_in_step
+from heron.analysis.fusion.sharing import CanShare, reads_in_step
 from heron.errors import HeronError
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
 from heron.options import MemoryLimit
-from heron.passes.base import Constraint, Pass
-from heron.passes.context import PassContext
-from heron.passes.registry import register
+from heron.passes.framework.base import Constraint, Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
 from heron.passes.schedule.remat.fit import BLOCK, Fit, Fitter, Measure
 from heron.passes.schedule.remat.held import Held
 from heron.passes.schedule.remat.refusal import explain, unmet

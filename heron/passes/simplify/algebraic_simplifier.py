@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from heron.passes.registry import register
-from heron.passes.simplify.algebraic.rules import RULES, Rule
-from heron.passes.simplify.rewriting import RewritePass
+from heron.passes.framework.registry import register
+from heron.passes.rewriting.driver import RewritePass
+from heron.passes.rewriting.rules import RULES, Rule
 
 
 @register

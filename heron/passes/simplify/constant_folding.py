@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from heron.errors import HeronError
-from heron.hlo.instruction import Instruction
-from heron.hlo.literal import Literal
-from heron.hlo.module import Module
-from heron.hlo.op import Trait
-from heron.hlo.shape import Shape
-from heron.passes.base import Pass
-from heron.passes.building import constant
-from heron.passes.context import PassContext
-from heron.passes.registry import register
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.literal import Literal
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.op import Trait
+from heron.hlo.ir.shape import Shape
+from heron.passes.framework.base import Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.rewriting.building import constant
 
 if TYPE_CHECKING:
     from heron.hlo.evaluator import Evaluator

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heron.hlo import literal
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.hlo.types import ElementType
-from heron.passes.base import Pass
-from heron.passes.building import constant, is_static
-from heron.passes.context import PassContext
-from heron.passes.registry import register
+from heron.hlo.ir import literal
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.types import ElementType
+from heron.passes.framework.base import Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.rewriting.building import constant, is_static
 
 #: ops that only move elements of their operands: convert(move(x)) == move(convert(x)) whatever the types
 _MOVES = frozenset({"reshape", "transpose", "slice", "reverse", "concatenate", "pad"})

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from heron.hlo.instruction import Instruction
-from heron.hlo.window import ConvDims
-from heron.passes.base import Constraint
-from heron.passes.building import array, transpose
-from heron.passes.expand.expander import Expander, home
-from heron.passes.registry import register
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.window import ConvDims
+from heron.passes.framework.base import Constraint
+from heron.passes.framework.registry import register
+from heron.passes.rewriting.building import array, transpose
+from heron.passes.rewriting.expander import Expander, home
 
 
 @register

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from heron.hlo.instruction import Instruction
-from heron.passes.building import array, reshape
-from heron.passes.expand.expander import Expander
-from heron.passes.registry import register
+from heron.hlo.ir.instruction import Instruction
+from heron.passes.framework.registry import register
+from heron.passes.rewriting.building import array, reshape
+from heron.passes.rewriting.expander import Expander
 
 
 @register

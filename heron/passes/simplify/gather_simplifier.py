@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.passes.base import Pass
-from heron.passes.building import array, is_static, reshape, transpose
-from heron.passes.context import PassContext
-from heron.passes.registry import register
-from heron.passes.simplify.index_matrix import index_matrix
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.passes.framework.base import Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.rewriting.building import array, is_static, reshape, transpose
+from heron.passes.simplify.model.index_matrix import index_matrix
 
 
 @register

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.passes.base import Constraint, Pass
-from heron.passes.building import combiner, is_static, splat_value
-from heron.passes.context import PassContext
-from heron.passes.expand.expander import home
-from heron.passes.registry import register
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.passes.framework.base import Constraint, Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.rewriting.building import combiner, is_static, splat_value
+from heron.passes.rewriting.expander import home
 
 #: what an initial value must be for it not to matter how often it goes in; any will do for the other ops
 _NEUTRAL = {"add": 0, "multiply": 1, "xor": 0}

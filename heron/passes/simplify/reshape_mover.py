@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.literal import Literal
-from heron.hlo.module import Module
-from heron.passes.base import Pass
-from heron.passes.building import array, constant, is_static, reshape
-from heron.passes.context import PassContext
-from heron.passes.dimensions import reshaped_broadcast, squeezed
-from heron.passes.registry import register
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.literal import Literal
+from heron.hlo.ir.module import Module
+from heron.passes.framework.base import Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.rewriting.building import array, constant, is_static, reshape
+from heron.passes.rewriting.dimensions import reshaped_broadcast, squeezed
 
 _MOVES = ("reshape", "transpose")
 

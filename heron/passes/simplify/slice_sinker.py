@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.passes.base import Pass
-from heron.passes.canonical import Forms
-from heron.passes.context import PassContext
-from heron.passes.registry import register
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.passes.framework.base import Pass
+from heron.passes.framework.canonical import Forms
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
 
 _Key = tuple[Any, ...]
 

@@ -6,16 +6,16 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from heron.analysis.blocks.config import BlockConfig, config_of
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.passes.base import Constraint
-from heron.passes.building import copy_body
-from heron.passes.context import PassContext
-from heron.passes.expand.expander import Expander, home
-from heron.passes.fusion.build import fuse
-from heron.passes.fusion.split import added, in_parts
-from heron.passes.fusion.tiled import needed, why_whole
-from heron.passes.registry import register
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.passes.framework.base import Constraint
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.fusion.model.build import fuse
+from heron.passes.fusion.model.split_sum import added, in_parts
+from heron.passes.fusion.model.tiled import needed, why_whole
+from heron.passes.rewriting.building import copy_body
+from heron.passes.rewriting.expander import Expander, home
 
 
 @register

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heron.hlo.instruction import Instruction
-from heron.passes.base import Constraint
-from heron.passes.building import array
-from heron.passes.expand.expander import Expander
-from heron.passes.registry import register
+from heron.hlo.ir.instruction import Instruction
+from heron.passes.framework.base import Constraint
+from heron.passes.framework.registry import register
+from heron.passes.rewriting.building import array
+from heron.passes.rewriting.expander import Expander
 
 
 @register

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heron.hlo.literal import Literal
-from heron.hlo.module import Module
-from heron.hlo.op import Trait
-from heron.passes.base import Pass
-from heron.passes.building import constant
-from heron.passes.context import PassContext
-from heron.passes.registry import register
+from heron.hlo.ir.literal import Literal
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.op import Trait
+from heron.passes.framework.base import Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.rewriting.building import constant
 
 
 @register

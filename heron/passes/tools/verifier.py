@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
 from heron.hlo.verifier import VerifierOptions, verify
-from heron.passes.base import Pass
-from heron.passes.context import PassContext
-from heron.passes.registry import register
+from heron.passes.framework.base import Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
 
 
 @register

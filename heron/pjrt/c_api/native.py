@@ -15,7 +15,7 @@ from typing import Any
 
 from heron.codegen.llvm.declarations import declared
 from heron.once import once
-from heron.pjrt.c_api import abi, handles, quick_code
+from heron.pjrt.c_api import abi, fast_paths, handles
 from heron.pjrt.c_api.words import load, store
 from heron.runtime import numpy_api
 
@@ -32,7 +32,7 @@ _PYTHON = {
     "PyLong_AsVoidPtr": "ptr @PyLong_AsVoidPtr(ptr)",
     "PyLong_FromVoidPtr": "ptr @PyLong_FromVoidPtr(ptr)",
     "PyObject_CallOneArg": "ptr @PyObject_CallOneArg(ptr, ptr)",
-    **quick_code.PYTHON,
+    **fast_paths.PYTHON,
 }
 
 #: getters: the argument that is the handle, its cell, and (field of the cell, argument) of what is copied
@@ -175,7 +175,7 @@ def code() -> dict[str, int]:
     is_ending = getattr(python, "Py_IsFinalizing", None) or python._Py_IsFinalizing
     symbols["heron_is_ending"] = ctypes.cast(is_ending, ctypes.c_void_p).value or 0
     symbols["heron_interrupt"] = id(KeyboardInterrupt)
-    symbols[quick_code.EMPTY] = numpy_api.function(numpy_api.EMPTY) or 0
+    symbols[fast_paths.EMPTY] = numpy_api.function(numpy_api.EMPTY) or 0
     symbols["pthread_self"] = ctypes.cast(ctypes.CDLL(None).pthread_self, ctypes.c_void_p).value or 0
     jit = Jit(level=1, symbols=symbols)
     linked = jit.add(_text(), "pjrt")
@@ -218,7 +218,7 @@ def _text() -> str:
     parts += [f"@functions = internal global [{len(names)} x ptr] zeroinitializer", _COMMON]
     parts += [_entry_point(name, n) for n, name in enumerate(names)]
     parts += [_getter(name, *facts) for name, facts in GETTERS.items()]
-    return "\n".join([*parts, _ERRORS, _USER_DATA, _BUFFERS, quick_code.text()])
+    return "\n".join([*parts, _ERRORS, _USER_DATA, _BUFFERS, fast_paths.text()])
 
 
 #: what slots of events do for one that is done (its state is odd), without Python; its handle is the first argument
@@ -258,7 +258,7 @@ def _shortcut(name: str) -> str:
     if name in _POINTERS:
         return _pointer(name, _POINTERS[name])
     if name not in _DONE and name != "PJRT_Event_Destroy":
-        return quick_code.shortcut(name)
+        return fast_paths.shortcut(name)
     wanted = f"icmp eq i64 %state, {ALWAYS_DONE}" if name == "PJRT_Event_Destroy" else "trunc i64 %state to i1"
     return f"""  %event.at = getelementptr i8, ptr %args, i64 16
   %event = load ptr, ptr %event.at

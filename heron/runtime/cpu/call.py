@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heron.once import once
-from heron.runtime import numpy_api, recycle
+from heron.runtime import array_pool, numpy_api
 from heron.runtime.cpu import call_code
 from heron.runtime.memory import HostMemory
 
@@ -120,7 +120,7 @@ def quick_call(
         reuse = donate and origin >= 0
         if reuse and arguments[origin] != (kind, sizes):
             return None  # the argument in another shape is another array
-        handler = recycle.handler() if size >= recycle.LARGE else None
+        handler = array_pool.handler() if size >= array_pool.LARGE else None
         keep.append(handler)
         output_words += [dtype(kind), len(sizes), dims(sizes), number, size, first.get(number, -1), origin, int(reuse)]
         output_words.append(0 if handler is None else id(handler))

@@ -11,7 +11,7 @@ from math import ceil, log2, prod
 from operator import mul
 from typing import TYPE_CHECKING
 
-from heron.hlo.types import C64, F32, F64, ElementType
+from heron.hlo.ir.types import C64, F32, F64, ElementType
 from heron.runtime.cpu import fft_code
 from heron.runtime.cpu.fft_code import DRIVER, Job
 from heron.runtime.cpu.share import write_range

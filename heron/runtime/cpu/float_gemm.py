@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from heron.codegen.llvm.code_cache import CodeCache
 from heron.codegen.llvm.declarations import declared
 from heron.codegen.llvm.jit import Jit, Object, host
-from heron.hlo.types import BF16, F32, F64, ElementType
+from heron.hlo.ir.types import BF16, F32, F64, ElementType
 from heron.runtime.cpu import blas, common_code
 from heron.runtime.cpu.loops import LINE, Loops
 from heron.runtime.cpu.share import write_range

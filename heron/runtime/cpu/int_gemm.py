@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from heron.codegen.llvm.code_cache import CodeCache
 from heron.codegen.llvm.jit import host
-from heron.hlo.types import S8, S16, S32, U8, U32, ElementType
+from heron.hlo.ir.types import S8, S16, S32, U8, U32, ElementType
 from heron.runtime.cpu import common_code
 from heron.runtime.cpu.loops import LINE, Loops
 from heron.runtime.cpu.share import write_range

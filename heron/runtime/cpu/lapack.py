@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from heron.runtime import recycle
+from heron.runtime import array_pool
 from heron.runtime.cpu import blas
 from heron.runtime.cpu.blas_threads import one_blas_thread
 from heron.runtime.cpu.loops import Loops
@@ -40,7 +40,7 @@ class NoMemory:
     source: str
 
     def __call__(self) -> None:
-        raise recycle.no_memory(f"scratch of '{self.source}'", self.size)
+        raise array_pool.no_memory(f"scratch of '{self.source}'", self.size)
 
 
 class _Range(Loops):

@@ -16,7 +16,7 @@ from heron.codegen.llvm.code_cache import CodeCache
 from heron.codegen.llvm.declarations import Declarations
 from heron.errors import HeronError
 from heron.hlo.evaluation.draws import FIRST_STATE
-from heron.hlo.types import ElementType
+from heron.hlo.ir.types import ElementType
 from heron.runtime.cpu import blas, float_gemm, int_gemm
 from heron.runtime.cpu.blas_gemm import write_blas_gemm
 from heron.runtime.cpu.blas_threads import one_blas_thread

@@ -11,8 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from heron.buffers.assignment import Slice
-from heron.hlo.instruction import Instruction
-from heron.hlo.library.gemm_shape import gemm_shape
+from heron.hlo.calls.gemm_shape import gemm_shape
+from heron.hlo.ir.instruction import Instruction
 from heron.runtime.cpu import float_gemm
 from heron.runtime.cpu.float_gemm import Form
 from heron.runtime.cpu.loops import Loops

@@ -15,7 +15,7 @@ from enum import IntEnum
 
 from heron.codegen.llvm.code_cache import CodeCache
 from heron.codegen.llvm.jit import host
-from heron.hlo.types import ElementType
+from heron.hlo.ir.types import ElementType
 from heron.runtime.cpu import common_code
 from heron.runtime.cpu.loops import Loops
 

@@ -9,7 +9,7 @@ from itertools import chain
 from math import ceil, prod
 from typing import TYPE_CHECKING
 
-from heron.hlo.types import ElementType
+from heron.hlo.ir.types import ElementType
 from heron.runtime.cpu import tile_code
 from heron.runtime.cpu.share import write_range
 from heron.runtime.cpu.tables import write_numbers, write_table

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from heron.hlo.calls.attention import AttentionConfig
 from heron.hlo.evaluation.attention_calls import compute
-from heron.hlo.library.attention import AttentionConfig
 
 
 @dataclass(frozen=True, slots=True)

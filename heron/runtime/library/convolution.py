@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from heron.hlo.calls.conv import ConvConfig
 from heron.hlo.evaluation.conv_calls import compute
-from heron.hlo.library.conv import ConvConfig
-from heron.hlo.shape import Shape
-from heron.hlo.window import ConvDims, Window
+from heron.hlo.ir.shape import Shape
+from heron.hlo.ir.window import ConvDims, Window
 
 
 @dataclass(frozen=True, slots=True)

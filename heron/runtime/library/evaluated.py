@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from heron.hlo.module import Module
+    from heron.hlo.ir.module import Module
 
 
 @dataclass(frozen=True, slots=True)

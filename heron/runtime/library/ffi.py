@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from heron.errors import HeronError
-from heron.hlo import types
-from heron.hlo.ffi_attributes import Typed
+from heron.hlo.calls.ffi_attributes import Typed
+from heron.hlo.ir import types
 from heron.runtime.library import ffi_api
 
 _PTR, _I64, _I32 = ctypes.c_uint64, ctypes.c_int64, ctypes.c_int32

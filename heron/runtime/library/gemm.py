@@ -7,8 +7,8 @@ from math import prod
 
 import numpy as np
 
+from heron.hlo.calls.gemm import GemmConfig, Parts
 from heron.hlo.evaluation.gemm_calls import activated, saturated
-from heron.hlo.library.gemm import GemmConfig, Parts
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from heron.errors import HeronError
-from heron.hlo.shape import Shape
+from heron.hlo.ir.shape import Shape
 from heron.runtime.sim import state
 from heron.runtime.sim.accesses import Access, type_size
 from heron.runtime.sim.coroutine import Thread

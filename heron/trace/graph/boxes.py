@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from heron.errors import HeronError
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
 
 #: most boxes of one picture: beyond, nobody finds anything in it
 MOST = 3000
@@ -82,7 +82,7 @@ def _graph(c: Computation, wanted: set[Instruction] | None, closed: bool) -> Gra
 
 
 def _box(i: Instruction, closed: bool) -> Box:
-    from heron.hlo.origin import origin
+    from heron.hlo.ir.origin import origin
 
     lines = [i.name if i.name.startswith(i.opcode) else f"{i.name} = {i.opcode}", str(i.shape)[:60]]
     small = [f"{_number(o)}" for o in i.operands if o.opcode == "constant" and o.shape.is_scalar]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from heron.hlo.instruction import Instruction
+from heron.hlo.ir.instruction import Instruction
 
 
 def outline(centre: Instruction, steps: int) -> list[str]:

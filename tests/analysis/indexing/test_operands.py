@@ -14,9 +14,9 @@ from heron.analysis.indexing.operands import BUILDERS, WITHOUT_MAP, input_to_out
 from heron.analysis.indexing.runtime import Indexing
 from heron.hlo import text
 from heron.hlo.evaluator import Evaluator
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.hlo.op import all_ops
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.op import all_ops
 from heron.hlo.ops.examples import usual_program
 
 Pairs = set[tuple[tuple[int, ...], tuple[int, ...]]]

@@ -9,8 +9,8 @@ from xdsl.dialects.builtin import f32
 from xdsl.ir import Block
 
 from heron.analysis.indexing import Dim, IndexingMap, Sym
-from heron.codegen.dialects.context import parse_kernel
-from heron.codegen.dialects.xla_gpu import INDEX, IndexingMapAttr, LoopOp
+from heron.codegen.ir.dialects.context import parse_kernel
+from heron.codegen.ir.dialects.xla_gpu import INDEX, IndexingMapAttr, LoopOp
 from heron.errors import HeronError
 
 EVERY_OP = """\

@@ -7,7 +7,7 @@ import ctypes
 import numpy as np
 import pytest
 
-from heron.codegen.dialects.context import parse_kernel
+from heron.codegen.ir.dialects.context import parse_kernel
 from heron.codegen.llvm.jit import Jit
 from heron.codegen.llvm.translate import KernelAbi, to_llvm
 from heron.codegen.transforms import expand_float_ops, lower_math_cpu

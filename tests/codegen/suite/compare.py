@@ -5,7 +5,7 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 
-from heron.hlo import types
+from heron.hlo.ir import types
 
 
 def difference(got: np.ndarray, want: np.ndarray, ulps: float = 0.0, least: float = 0.0) -> str:

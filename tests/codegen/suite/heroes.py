@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import ml_dtypes
 import numpy as np
 
-from heron.hlo.types import S32, ElementType
+from heron.hlo.ir.types import S32, ElementType
 from tests.codegen.suite.program import Dims, Program
 from tests.codegen.suite.values import tame
 

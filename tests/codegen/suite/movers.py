@@ -10,8 +10,8 @@ import numpy as np
 
 from heron.codegen.elemental import supported
 from heron.errors import HeronError
-from heron.hlo import types
-from heron.hlo.types import ElementType
+from heron.hlo.ir import types
+from heron.hlo.ir.types import ElementType
 from tests.codegen.suite.heroes import Hero, combiner, lowest
 from tests.codegen.suite.ops import Op, shape_text
 from tests.codegen.suite.program import Dims, Program

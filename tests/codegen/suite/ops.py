@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from heron.hlo import types
-from heron.hlo.op import Trait, all_ops
-from heron.hlo.types import ElementType
+from heron.hlo.ir import types
+from heron.hlo.ir.op import Trait, all_ops
+from heron.hlo.ir.types import ElementType
 from tests.codegen.suite.values import TYPES
 
 

@@ -6,9 +6,10 @@ import re
 
 import numpy as np
 
-from heron.hlo import text, types
-from heron.hlo.instruction import Instruction
-from heron.hlo.types import ElementType
+from heron.hlo import text
+from heron.hlo.ir import types
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.types import ElementType
 from heron.hlo.verifier import verify
 from tests.codegen.suite.ops import Op, shape_text
 

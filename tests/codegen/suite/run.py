@@ -13,7 +13,7 @@ from heron.codegen.elemental import supported
 from heron.codegen.emit import emit_fusion
 from heron.codegen.llvm.nvptx import to_ptx
 from heron.errors import HeronError
-from heron.hlo.types import ElementType
+from heron.hlo.ir.types import ElementType
 from tests.codegen.run_kernel import emit_and_run, evaluate, lower
 from tests.codegen.suite.compare import difference
 from tests.codegen.suite.heroes import HEROES, Hero

@@ -11,10 +11,10 @@ from xdsl.dialects import arith
 
 from heron.codegen.elemental import registry
 from heron.codegen.elemental.emitter import FunctionEmitter
-from heron.codegen.heroes import base
-from heron.hlo import types
-from heron.hlo.types import ElementType
-from tests.codegen.heroes import test_sort as sorting
+from heron.codegen.emitters import base
+from heron.hlo.ir import types
+from heron.hlo.ir.types import ElementType
+from tests.codegen.emitters import test_sort as sorting
 from tests.codegen.suite.heroes import HEROES, PLACES, Hero
 from tests.codegen.suite.movers import MOVERS, run_movers
 from tests.codegen.suite.ops import Op, table
@@ -102,10 +102,10 @@ def test_a_division_that_traps_on_nothing_but_zero_is_found(monkeypatch: pytest.
 
 
 def test_a_shift_of_the_update_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    from heron.codegen.heroes import dus
+    from heron.codegen.emitters import in_place_update
 
-    right = dus.update_starts
-    monkeypatch.setattr(dus, "update_starts", lambda e, i: [right(e, i)[0] - 1, *right(e, i)[1:]])
+    right = in_place_update.update_starts
+    monkeypatch.setattr(in_place_update, "update_starts", lambda e, i: [right(e, i)[0] - 1, *right(e, i)[1:]])
     assert _found("update in place", types.F32, "negate") == {"differs"}
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 
-from heron.hlo import types
-from heron.hlo.types import ElementType
+from heron.hlo.ir import types
+from heron.hlo.ir.types import ElementType
 
 #: every type arrays can have
 TYPES: tuple[ElementType, ...] = tuple(t for t in types.ALL if t.kind not in ("token", "opaque"))

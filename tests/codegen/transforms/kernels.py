@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
-from heron.codegen.dialects.context import parse_kernel
+from heron.codegen.ir.dialects.context import parse_kernel
 from heron.codegen.llvm.jit import Jit
 from heron.codegen.llvm.translate import KernelAbi, to_llvm
 from heron.codegen.transforms import pipeline

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from xdsl.dialects import arith, func, math
 
-from heron.codegen.dialects.context import parse_kernel
+from heron.codegen.ir.dialects.context import parse_kernel
 from heron.codegen.llvm import inline
 from heron.codegen.transforms import expand_float_ops, lower_math_cpu, lower_math_gpu
-from heron.codegen.transforms.math_names import FUNCTIONS
+from heron.codegen.transforms.lib.math_names import FUNCTIONS
 from heron.codegen.transforms.options import TransformOptions
 
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heron.analysis.indexing import IndexingMap, format_map, parse_map
-from heron.codegen.dialects.context import parse_kernel
-from heron.codegen.dialects.xla_gpu import LoopOp
+from heron.codegen.ir.dialects.context import parse_kernel
+from heron.codegen.ir.dialects.xla_gpu import LoopOp
 from heron.codegen.transforms import peel_loops
 from heron.codegen.transforms.options import TransformOptions
 from tests.codegen.transforms.kernels import run_cpu

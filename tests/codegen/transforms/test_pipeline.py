@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from heron.codegen.dialects.context import parse_kernel
+from heron.codegen.ir.dialects.context import parse_kernel
 from heron.codegen.transforms import pipeline
 from heron.codegen.transforms.options import TransformOptions
 from heron.errors import HeronError

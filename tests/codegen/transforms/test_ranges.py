@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.dialects import arith
 
-from heron.codegen.dialects.context import parse_kernel
+from heron.codegen.ir.dialects.context import parse_kernel
 from heron.codegen.llvm.jit import Jit
 from heron.codegen.llvm.translate import KernelAbi, to_llvm
 from heron.codegen.transforms import pipeline
-from heron.codegen.transforms.build import functions
+from heron.codegen.transforms.lib.build import functions
+from heron.codegen.transforms.lib.ranges import Ranges
 from heron.codegen.transforms.options import TransformOptions
-from heron.codegen.transforms.ranges import Ranges
 from tests.codegen.transforms.kernels import apply
 
 #: `x` in [-3, 19] and `y` in [0, 6] by the map's domain

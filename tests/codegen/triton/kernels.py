@@ -6,11 +6,11 @@ import ml_dtypes
 import numpy as np
 
 from heron.analysis.blocks.config import BlockConfig
-from heron.codegen.heroes.base import fusion_of
+from heron.codegen.emitters.base import fusion_of
 from heron.codegen.triton.rows import emitter_of
 from heron.codegen.triton.text import to_ttir
-from heron.hlo.computation import Computation
 from heron.hlo.evaluator import evaluate
+from heron.hlo.ir.computation import Computation
 from heron.hlo.text import parse
 from heron.runtime.sim.blocks import BlockKernel
 from heron.runtime.sim.findings import Facts

@@ -12,7 +12,7 @@ from heron.analysis.blocks.tiling import Tiling
 from heron.backends.compiler import Compilation
 from heron.codegen.emit import emit_fusion
 from heron.codegen.triton.text import to_ttir
-from heron.hlo.instruction import Instruction
+from heron.hlo.ir.instruction import Instruction
 from heron.hlo.text import parse
 from heron.options import Options
 from heron.trace import Trace

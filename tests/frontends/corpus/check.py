@@ -12,9 +12,9 @@ import numpy as np
 
 from heron.frontends.loading import from_bytes
 from heron.frontends.stablehlo.importer import parse
-from heron.hlo.compare import difference
 from heron.hlo.evaluator import evaluate
-from heron.hlo.types import of_dtype
+from heron.hlo.ir.types import of_dtype
+from heron.hlo.tools.compare import difference
 from tests.frontends.corpus.table import TOLERANCE
 from tests.hlo.ops.agree import same
 from tests.xla_cpu import QUICK

@@ -13,8 +13,8 @@ from heron.errors import HeronError
 from heron.frontends.stablehlo.importer import imported
 from heron.frontends.stablehlo.reader import read
 from heron.frontends.stablehlo.syntax import Program
-from heron.hlo.module import Module
-from heron.hlo.shape import UNBOUNDED, Shape
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import UNBOUNDED, Shape
 from heron.hlo.text import parse, print_module
 from heron.hlo.verifier import problems
 

@@ -12,7 +12,7 @@ from heron.frontends.stablehlo.reader import read
 from heron.frontends.stablehlo.syntax import Function, Region
 from heron.frontends.stablehlo.types import tensor
 from heron.hlo.evaluator import evaluate
-from heron.hlo.shape import Shape
+from heron.hlo.ir.shape import Shape
 from tests import xla_cpu
 from tests.frontends.dialects.table import ARGUMENTS, SAME_TYPE
 from tests.hlo.ops.agree import draw, same

@@ -27,7 +27,7 @@ from heron.errors import HeronError
 from heron.frontends.stablehlo.importer import imported
 from heron.frontends.stablehlo.reader import read
 from heron.hlo.evaluator import evaluate, evaluate_devices, flatten
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
 from tests.frontends.stablehlo_suite import dynamic
 from tests.frontends.stablehlo_suite.compare import verdict
 from tests.frontends.stablehlo_suite.programs import (

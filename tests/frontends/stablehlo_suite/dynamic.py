@@ -10,9 +10,9 @@ import numpy as np
 from heron.cli import values
 from heron.frontends.stablehlo.importer import imported
 from heron.frontends.stablehlo.syntax import Program
-from heron.hlo.module import Module
-from heron.hlo.shape import UNBOUNDED, Shape, scalar
-from heron.hlo.types import S64
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import UNBOUNDED, Shape, scalar
+from heron.hlo.ir.types import S64
 
 #: the size of every open dimension; the first arguments of these programs say it
 SIZE = 5

@@ -16,7 +16,7 @@ from heron.frontends.stablehlo.forms import Forms, form
 from heron.frontends.stablehlo.reader import read
 from heron.frontends.stablehlo.sizes import polymorphic
 from heron.frontends.stablehlo.syntax import Function, Operation, Program
-from heron.hlo.shape import Shape
+from heron.hlo.ir.shape import Shape
 
 #: folders of a checkout, below stablehlo/
 FOLDERS = ("testdata", "testdata/quantized", "testdata/dynamic", "tests/interpret", "tests/interpret/chlo")
@@ -184,8 +184,8 @@ def _constant(op: Operation, name: str) -> Operation:
 
 
 def _of_value(op: Operation) -> Shape:
-    from heron.hlo import shape as shapes
-    from heron.hlo.types import of_dtype
+    from heron.hlo.ir import shape as shapes
+    from heron.hlo.ir.types import of_dtype
 
     value: Any = op.attrs["value"]
     return shapes.row_major(of_dtype(value.dtype), *value.shape)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from heron import HeronError
+from heron.hlo.calls import gemm
+from heron.hlo.calls.gemm import GemmConfig
 from heron.hlo.evaluator import evaluate
-from heron.hlo.library import gemm
-from heron.hlo.library.gemm import GemmConfig
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
 
 #: as XLA:GPU prints it

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from heron.hlo.evaluator import evaluate
-from heron.hlo.module import Module
-from heron.hlo.shape import Shape
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import Shape
+from heron.hlo.ir.types import ElementType
 from heron.hlo.text import parse
-from heron.hlo.types import ElementType
 from heron.hlo.verifier import verify
 from tests import xla_cpu
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from heron.hlo import types
 from heron.hlo.builder import Builder
 from heron.hlo.evaluator import evaluate
-from heron.hlo.shape import row_major
+from heron.hlo.ir import types
+from heron.hlo.ir.shape import row_major
 from tests.conformance import values
 from tests.conformance.case import unit
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from heron.hlo import types
 from heron.hlo.builder import Builder
 from heron.hlo.evaluator import evaluate
+from heron.hlo.ir import types
+from heron.hlo.ir.shape import row_major
 from heron.hlo.proto import from_proto, to_proto
-from heron.hlo.shape import row_major
 from heron.hlo.text import parse
 from tests.hlo.ops.agree import program
 

@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from heron.hlo import op as ops
-from heron.hlo.attributes import fits
-from heron.hlo.op import AttrKind, Op, Trait
+from heron.hlo.ir import op as ops
+from heron.hlo.ir.attributes import fits
+from heron.hlo.ir.op import AttrKind, Op, Trait
 from heron.hlo.text import parse
 
 OPCODES = """abs acos acosh add add-dependency after-all all-gather all-gather-done all-gather-start all-reduce

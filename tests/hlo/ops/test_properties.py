@@ -8,11 +8,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heron.hlo import shape as shapes
-from heron.hlo import types
 from heron.hlo.evaluator import Evaluator
-from heron.hlo.instruction import make
-from heron.hlo.types import F32, S32, ElementType
+from heron.hlo.ir import shape as shapes
+from heron.hlo.ir import types
+from heron.hlo.ir.instruction import make
+from heron.hlo.ir.types import F32, S32, ElementType
 
 INTEGERS = [types.by_name(n) for n in "s2 s4 s8 s16 s32 s64 u2 u4 u8 u16 u32 u64".split()]
 EV = Evaluator()

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from heron.errors import HeronError
-from heron.hlo import literal, types
-from heron.hlo import op as ops
-from heron.hlo import shape as shapes
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction, make
-from heron.hlo.layout import layout
-from heron.hlo.op import Attr, AttrKind
-from heron.hlo.shape import Shape
-from heron.hlo.types import BF16, C64, F6E2M3FN, F32, F64, PRED, S8, S32, U32, U64
-from heron.hlo.window import ConvDims, WindowDim
+from heron.hlo.ir import literal, types
+from heron.hlo.ir import op as ops
+from heron.hlo.ir import shape as shapes
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction, make
+from heron.hlo.ir.layout import layout
+from heron.hlo.ir.op import Attr, AttrKind
+from heron.hlo.ir.shape import Shape
+from heron.hlo.ir.types import BF16, C64, F6E2M3FN, F32, F64, PRED, S8, S32, U32, U64
+from heron.hlo.ir.window import ConvDims, WindowDim
 
 f32 = shapes.row_major
 

@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 
 from heron.errors import HeronError
-from heron.hlo import types
 from heron.hlo.builder import Builder
-from heron.hlo.compare import difference
-from heron.hlo.literal import Literal
-from heron.hlo.module import Module
-from heron.hlo.op import all_ops
+from heron.hlo.ir import types
+from heron.hlo.ir.literal import Literal
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.op import all_ops
+from heron.hlo.ir.shape import Shape, array, row_major
 from heron.hlo.proto import from_hlo_proto, from_proto, load, looks_like, to_hlo_proto, to_proto
 from heron.hlo.proto.fields import field_of
 from heron.hlo.proto.schema import MESSAGES
 from heron.hlo.proto.writer import CALLS
-from heron.hlo.shape import Shape, array, row_major
 from heron.hlo.text import parse, print_module
+from heron.hlo.tools.compare import difference
 from tests.hlo.proto.programs import OURS, PROGRAMS, entry
 from tests.support import NAMES, program
 
@@ -218,7 +218,7 @@ def test_random_bits(element_type: types.ElementType, dims: tuple[int, ...]) -> 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (2, 0, 1)])
 def test_layouts_of_literals(order: tuple[int, ...]) -> None:
-    from heron.hlo.layout import layout
+    from heron.hlo.ir.layout import layout
 
     for element_type in (types.F32, types.S32, types.S4, types.PRED):
         values = (np.arange(24) % 2).reshape(2, 3, 4).astype(element_type.dtype)

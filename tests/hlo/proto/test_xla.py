@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from heron.hlo.compare import difference
 from heron.hlo.proto import from_proto, to_proto
 from heron.hlo.proto.schema import MESSAGES
 from heron.hlo.text import parse, print_module
+from heron.hlo.tools.compare import difference
 from tests.hlo.proto.programs import NOT_IN_MESSAGES, NOT_READ_BY_XLA, PROGRAMS
 from tests.support import NAMES, program
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from heron.errors import HeronError
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
 from heron.hlo.text import parse, print_module
 from heron.hlo.verifier import problems
 from tests.child import Child, serve

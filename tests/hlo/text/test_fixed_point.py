@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from heron.frontends.stablehlo import importer
-from heron.hlo import types
-from heron.hlo.literal import Literal
-from heron.hlo.module import Module
-from heron.hlo.shape import row_major
+from heron.hlo.ir import types
+from heron.hlo.ir.literal import Literal
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import row_major
 from heron.hlo.text import PrintOptions, parse, print_module
 from heron.hlo.text.literals import parse_literal, print_literal
 from tests.hlo.odd import odd

@@ -12,9 +12,9 @@ import pytest
 
 from heron.cli.verbs.fmt import FORMS as FORM_NAMES
 from heron.cli.verbs.fmt import SWITCHES
-from heron.hlo.compare import difference
 from heron.hlo.text import PrintOptions, parse, print_instruction, print_module
 from heron.hlo.text.options import FORMS
+from heron.hlo.tools.compare import difference
 from tests.support import NAMES, program
 
 TEXT = (Path(__file__).parent / "options.hlo").read_text()

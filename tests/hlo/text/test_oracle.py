@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from heron.errors import HeronError
-from heron.hlo import types
-from heron.hlo.compare import difference
+from heron.hlo.ir import types
 from heron.hlo.text import PrintOptions, parse, print_module
 from heron.hlo.text.floats import format_all
+from heron.hlo.tools.compare import difference
 
 xla = pytest.importorskip("jaxlib._hlo")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from heron.hlo.compare import difference
 from heron.hlo.text import PrintOptions, parse, print_module
+from heron.hlo.tools.compare import difference
 from heron.hlo.verifier import problems
 from tests.support import NAMES, program
 

@@ -7,7 +7,7 @@ import pytest
 
 import heron
 from heron.errors import HeronError
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
 from heron.hlo.verifier import blaming
 

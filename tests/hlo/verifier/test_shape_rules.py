@@ -13,13 +13,13 @@ import pytest
 
 import heron.hlo.ops as declarations
 from heron.errors import HeronError
-from heron.hlo import op as ops
-from heron.hlo.instruction import make
-from heron.hlo.shape import Shape
+from heron.hlo.ir import op as ops
+from heron.hlo.ir.instruction import make
+from heron.hlo.ir.shape import Shape
+from heron.hlo.ir.types import C64, F32, U64
+from heron.hlo.ir.window import ConvDims, WindowDim
 from heron.hlo.text import parse
-from heron.hlo.types import C64, F32, U64
 from heron.hlo.verifier import problems
-from heron.hlo.window import ConvDims, WindowDim
 from tests.hlo.ops.test_shape_rules import REJECTED, f32, parameter
 from tests.hlo.verifier.refusals import PAIRS, Pair, module
 

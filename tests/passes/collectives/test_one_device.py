@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 import heron
 from heron.errors import HeronError
+from heron.hlo.calls.markers import BORDERS, MARKERS
 from heron.hlo.evaluator import evaluate
-from heron.hlo.library.markers import BORDERS, MARKERS
 from heron.hlo.text import parse
 from heron.hlo.verifier import verify
-from heron.passes.context import PassContext
-from heron.passes.registry import get
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import get
 
 TARGETS = ("cpu", "sim:sm_90")
 ADD = "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }\n"

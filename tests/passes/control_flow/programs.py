@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from random import Random
 
 from heron.hlo.builder import Builder
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.hlo.shape import Shape, row_major, scalar, tuple_
-from heron.hlo.types import F32, S8, S32, S64, U8, U32, ElementType
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import Shape, row_major, scalar, tuple_
+from heron.hlo.ir.types import F32, S8, S32, S64, U8, U32, ElementType
 
 ROW = row_major(F32, 2)
 NUMBER = scalar(S32)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
 from heron.hlo.verifier import verify
 from heron.options import Options
-from heron.passes import registry
-from heron.passes.context import PassContext
+from heron.passes.framework import registry
+from heron.passes.framework.context import PassContext
 
 
 def run(text: str, name: str, **options: object) -> Module:

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from heron.hlo.evaluator import Evaluator
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
 from heron.hlo.verifier import verify
 from heron.options import Options
-from heron.passes import registry
-from heron.passes.context import PassContext
+from heron.passes.framework import registry
+from heron.passes.framework.context import PassContext
 
 LESS = "less { a = f32[] parameter(0) b = f32[] parameter(1) ROOT l = pred[] compare(a, b), direction=LT }"
 

@@ -6,8 +6,8 @@ import pytest
 
 from heron.hlo.verifier import verify
 from heron.options import Options
-from heron.passes import registry
-from heron.passes.context import PassContext
+from heron.passes.framework import registry
+from heron.passes.framework.context import PassContext
 from tests.passes.control_flow.programs import program
 
 PASSES = (

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from heron.hlo.text import parse
 from heron.options import Options
-from heron.passes import registry
-from heron.passes.base import Pass
-from heron.passes.checks import random_inputs
-from heron.passes.context import PassContext
+from heron.passes.framework import registry
+from heron.passes.framework.base import Pass
+from heron.passes.framework.checks import random_inputs
+from heron.passes.framework.context import PassContext
 from tests.passes.alone import Subject
 from tests.passes.control_flow.programs import program
 

@@ -7,12 +7,12 @@ import pytest
 
 from heron.hlo.evaluation.host import Host
 from heron.hlo.evaluator import Evaluator
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
 from heron.hlo.verifier import verify
 from heron.options import Options
-from heron.passes import registry
-from heron.passes.context import PassContext
+from heron.passes.framework import registry
+from heron.passes.framework.context import PassContext
 
 #: a counter, a value, a scale nobody changes, a value only it itself depends on, a value that is swapped with another
 TEXT = """

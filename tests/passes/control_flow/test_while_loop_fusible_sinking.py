@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from heron.hlo.evaluator import evaluate
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
-from heron.passes.checks import difference, random_inputs
-from heron.passes.context import PassContext
 from heron.passes.control_flow.while_loop_fusible_sinking import WhileLoopFusibleSinking
+from heron.passes.framework.checks import difference, random_inputs
+from heron.passes.framework.context import PassContext
 
 TEXT = """HloModule m
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from heron.analysis.trip_count import trip_count
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
+from heron.analysis.values.trip_count import trip_count
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
 from heron.hlo.verifier import verify
 from heron.options import Options
-from heron.passes import registry
-from heron.passes.context import PassContext
+from heron.passes.framework import registry
+from heron.passes.framework.context import PassContext
 
 #: rotates its state, and uses the counter
 TEXT = """

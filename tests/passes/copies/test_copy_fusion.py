@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from heron.analysis.in_place import in_place_pairs
-from heron.hlo.module import Module
+from heron.analysis.fusion.in_place import in_place_pairs
+from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
 from heron.passes.copies.copy_fusion import CopyFusion
 from tests.buffers.compiled import assert_survives, copies, run_passes

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from heron.hlo.module import Module
-from heron.passes import registry
-from heron.passes.context import PassContext
+from heron.hlo.ir.module import Module
+from heron.passes.framework import registry
+from heron.passes.framework.context import PassContext
 from tests.buffers.compiled import TWO_ROUNDS, assert_survives
 from tests.passes.workloads import given
 

@@ -5,7 +5,7 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heron.passes.copies.parallel import Move, sequence
+from heron.passes.copies.model.parallel_moves import Move, sequence
 
 
 def run(moves: list[Move], places: dict[str, str]) -> dict[str, str]:

@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 from heron.analysis.dynamic_sizes import DynamicSizes, dynamic_places
 from heron.analysis.dynamic_sizes.rules import runs
-from heron.hlo import shape as shapes
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.hlo.shape import Shape, scalar
-from heron.hlo.types import S32
-from heron.passes.building import scalar as constant
-from heron.passes.expand.expander import home
+from heron.hlo.ir import shape as shapes
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import Shape, scalar
+from heron.hlo.ir.types import S32
+from heron.passes.rewriting.building import scalar as constant
+from heron.passes.rewriting.expander import home
 
 #: what takes dynamic operands; all else gets them at their bounds again, filled up with zeros
 THROUGH = frozenset(

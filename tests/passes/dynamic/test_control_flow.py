@@ -9,8 +9,8 @@ from heron.backends.compiler import compile
 from heron.errors import HeronError
 from heron.hlo.evaluator import Evaluator, evaluate_devices
 from heron.hlo.text import parse
-from heron.passes import registry
-from heron.passes.context import PassContext
+from heron.passes.framework import registry
+from heron.passes.framework.context import PassContext
 from tests.passes.dynamic.test_dynamic_padder import assert_same, flat, meant, padded
 
 #: branches drop an element `k` times, or keep the whole; the loop's body is that of another loop too

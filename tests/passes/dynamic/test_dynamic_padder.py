@@ -11,14 +11,14 @@ import pytest
 from heron.errors import HeronError
 from heron.hlo.evaluation import libraries
 from heron.hlo.evaluator import Evaluator
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
 from heron.hlo.verifier import verify
-from heron.passes import registry
-from heron.passes.building import is_static
-from heron.passes.context import PassContext
+from heron.passes.framework import registry
+from heron.passes.framework.context import PassContext
 from heron.passes.pipelines import fixed_sizes, simplify
+from heron.passes.rewriting.building import is_static
 from tests.hlo.evaluator.test_dynamic import AGREED, HIDDEN, P, Q, module_text
 from tests.passes.dynamic.programs import PROGRAMS, SIZES, inputs, text
 

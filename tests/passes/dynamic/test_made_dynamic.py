@@ -10,16 +10,16 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from heron.errors import HeronError
-from heron.hlo.cloning import CloneContext
-from heron.hlo.computation import Computation
 from heron.hlo.evaluator import Evaluator
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
+from heron.hlo.tools.cloning import CloneContext
 from heron.hlo.verifier import verify
-from heron.passes import registry
-from heron.passes.checks import difference, random_inputs
-from heron.passes.context import PassContext
+from heron.passes.framework import registry
+from heron.passes.framework.checks import difference, random_inputs
+from heron.passes.framework.context import PassContext
 from tests.hlo.generate import ALL_TYPES, Program, programs
 from tests.passes.dynamic.made_dynamic import made_dynamic
 from tests.passes.dynamic.test_dynamic_padder import flat, meant

@@ -10,12 +10,12 @@ import pytest
 from heron.backends.compiler import compile
 from heron.errors import HeronError
 from heron.hlo.evaluator import Evaluator
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
 from heron.hlo.verifier import verify
 from heron.options import Options
-from heron.passes import registry
-from heron.passes.context import PassContext
+from heron.passes.framework import registry
+from heron.passes.framework.context import PassContext
 
 ADD = """HloModule m
 ENTRY e { x = f32[<=8] parameter(0) y = f32[<=8] parameter(1) ROOT r = f32[<=8] add(x, y) }"""

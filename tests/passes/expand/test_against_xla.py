@@ -9,8 +9,8 @@ import pytest
 
 from heron.hlo.evaluator import evaluate
 from heron.hlo.verifier import verify
-from heron.passes import registry
-from heron.passes.context import PassContext
+from heron.passes.framework import registry
+from heron.passes.framework.context import PassContext
 from tests.conformance import drawn, test_dot, test_indexing, test_sort
 from tests.conformance import test_transforms as transforms
 from tests.conformance.case import Case, Closeness

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 
 from heron.hlo.verifier import verify
-from heron.passes import registry
-from heron.passes.checks import ValueCheck
-from heron.passes.context import PassContext
+from heron.passes.framework import registry
+from heron.passes.framework.checks import ValueCheck
+from heron.passes.framework.context import PassContext
 from tests.hlo.generate import ALL_TYPES, Program, programs
 
 NAMES = (

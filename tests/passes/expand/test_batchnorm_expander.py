@@ -7,8 +7,8 @@ import pytest
 from heron.hlo.text import parse
 from heron.hlo.verifier import verify
 from heron.options import Options
-from heron.passes import registry
-from heron.passes.context import PassContext
+from heron.passes.framework import registry
+from heron.passes.framework.context import PassContext
 
 TRAINING = """
   x = T[3,4,5] parameter(0)

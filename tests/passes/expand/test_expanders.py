@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from heron.hlo.evaluator import Evaluator
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.types import by_name
 from heron.hlo.text import parse
-from heron.hlo.types import by_name
 from heron.hlo.verifier import verify
-from heron.passes import registry
-from heron.passes.checks import difference, random_array
-from heron.passes.context import PassContext
+from heron.passes.framework import registry
+from heron.passes.framework.checks import difference, random_array
+from heron.passes.framework.context import PassContext
 from tests.passes.values import special_values
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from heron.hlo.module import Module
-from heron.hlo.types import by_name
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.types import by_name
 from tests.passes.expand.test_expanders import assert_same_values, module_of, run_pass
 
 GATHERS = [

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from heron.hlo.evaluator import Evaluator
-from heron.hlo.module import Module
-from heron.hlo.types import by_name
-from heron.passes.checks import difference
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.types import by_name
+from heron.passes.framework.checks import difference
 from tests.passes.expand.test_expanders import module_of, run_pass
 
 TYPES = ("f32", "f64", "c64", "bf16")

@@ -8,9 +8,9 @@ import pytest
 
 from heron.hlo.text import parse
 from heron.hlo.verifier import verify
-from heron.passes.checks import ValueCheck
-from heron.passes.context import PassContext
-from heron.passes.registry import get
+from heron.passes.framework.checks import ValueCheck
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import get
 
 LESS = """{name} {{
   a = {key}[] parameter(0)

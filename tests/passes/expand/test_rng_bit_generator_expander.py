@@ -8,8 +8,8 @@ import pytest
 from heron.hlo.evaluator import Evaluator
 from heron.hlo.text import parse
 from heron.hlo.verifier import verify
-from heron.passes import registry
-from heron.passes.context import PassContext
+from heron.passes.framework import registry
+from heron.passes.framework.context import PassContext
 
 ALL_ONES = np.uint64(0xFFFFFFFFFFFFFFFF)  # a counter about to overflow
 STATES = {

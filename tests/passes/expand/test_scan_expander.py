@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import heron
-from heron.hlo.module import Module
-from heron.passes.context import PassContext
-from heron.passes.registry import get
+from heron.hlo.ir.module import Module
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import get
 from tests.backends.agree import TARGETS, assert_agrees
 
 FUNCTIONS = """

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from heron.hlo.evaluator import evaluate
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.types import S64, U32
 from heron.hlo.text import parse
-from heron.hlo.types import S64, U32
 from heron.options import Options
-from heron.passes import registry
-from heron.passes.context import PassContext
+from heron.passes.framework import registry
+from heron.passes.framework.context import PassContext
 
 #: operand, indices, updates, what the scatter says: rows, elements of a matrix, windows that overlap in part
 CASES = {

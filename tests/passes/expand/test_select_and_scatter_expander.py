@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heron.hlo.evaluator import Evaluator
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
 from heron.hlo.verifier import verify
 from heron.options import Options
-from heron.passes import registry
-from heron.passes.context import PassContext
+from heron.passes.framework import registry
+from heron.passes.framework.context import PassContext
 
 
 def module_of(dims: list[int], source: list[int], window: str, direction: str = "GE", init: str = "0") -> Module:

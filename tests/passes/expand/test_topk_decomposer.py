@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from heron.analysis import sort_tiles
+from heron.analysis.fusion import sort_tiles
 from heron.hlo.evaluator import Evaluator
 from heron.hlo.text import parse
 from heron.hlo.verifier import verify
-from heron.passes import registry
-from heron.passes.context import PassContext
+from heron.passes.framework import registry
+from heron.passes.framework.context import PassContext
 from tests.passes.values import special_values
 
 CALLS = {

@@ -8,9 +8,9 @@ import pytest
 from heron.backends.compiler import compile
 from heron.hlo import text
 from heron.hlo.evaluator import evaluate
-from heron.hlo.module import Module
-from heron.passes.context import PassContext
-from heron.passes.registry import get
+from heron.hlo.ir.module import Module
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import get
 
 RNG = np.random.default_rng(5)
 

@@ -12,12 +12,12 @@ from heron import targets
 from heron.analysis.blocks.config import BlockConfig, config_of
 from heron.backends.compiler import compile
 from heron.hlo.evaluator import evaluate
-from heron.hlo.shape import tuple_
+from heron.hlo.ir.shape import tuple_
 from heron.hlo.text import parse
 from heron.options import Options
-from heron.passes.context import PassContext
-from heron.passes.measured import alone
-from heron.passes.registry import get
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.measured import alone
+from heron.passes.framework.registry import get
 from heron.trace import Trace
 from tests.codegen.triton.kernels import attention, expected, program, run, run_computation
 from tests.support import program as workload

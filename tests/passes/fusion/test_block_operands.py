@@ -11,7 +11,7 @@ from heron.backends.compiler import Compilation
 from heron.hlo.evaluator import evaluate
 from heron.hlo.text import parse
 from heron.options import Options
-from heron.passes.fusion.tiled import unfit, unpacks
+from heron.passes.fusion.model.tiled import unfit, unpacks
 from heron.trace import Trace
 
 SIM = targets.get("sim:sm_90")

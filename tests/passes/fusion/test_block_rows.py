@@ -17,9 +17,9 @@ from heron.backends.compiler import compile
 from heron.hlo.evaluator import evaluate
 from heron.hlo.text import parse
 from heron.options import Options
-from heron.passes.context import PassContext
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import get
 from heron.passes.fusion import fusion_block_level_rewriter
-from heron.passes.registry import get
 from heron.trace import Trace
 from tests.codegen.triton.kernels import expected, program, run
 from tests.support import program as workload

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from heron.errors import HeronError
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
 from tests.buffers.compiled import COPIES, assert_survives, run_passes
 from tests.passes.fusion.test_instruction_fusion import entry

@@ -8,9 +8,9 @@ import pytest
 import heron
 from heron.hlo.evaluator import evaluate
 from heron.hlo.text import parse
-from heron.passes.context import PassContext
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import get
 from heron.passes.fusion.fusion_legalizer import why_no_kernel
-from heron.passes.registry import get
 
 _ROWS = "update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1"
 _SCATTER = f"s = f32[8,4] scatter(%s, n, u), {_ROWS}, to_apply=add"

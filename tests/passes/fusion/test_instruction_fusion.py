@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
-from heron.passes.context import PassContext
+from heron.passes.framework.context import PassContext
 from heron.trace import Decision
 from tests.buffers.compiled import FUSED, assert_survives, kernels, run_passes
 from tests.support import counting_loop

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from heron.hlo.text import parse
-from heron.passes.context import PassContext
-from heron.passes.registry import get
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import get
 from tests.buffers.compiled import FUSED, assert_survives, kernels, run_passes
 from tests.passes.fusion.test_instruction_fusion import PLUS, entry
 

@@ -10,9 +10,9 @@ from heron import Options
 from heron.backends import compile
 from heron.backends.compiler import Compilation
 from heron.hlo.evaluator import evaluate
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
-from heron.passes.checks import difference, random_inputs
+from heron.passes.framework.checks import difference, random_inputs
 from heron.targets import get as target
 from heron.trace import Trace
 

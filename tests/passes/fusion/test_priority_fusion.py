@@ -7,7 +7,7 @@ import pytest
 from heron.analysis.cost.compose import work_of
 from heron.analysis.cost.estimate import clock_of, estimate
 from heron.analysis.cost.kernel import kernel_cost
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
 from heron.targets import get
 from heron.trace import Decision

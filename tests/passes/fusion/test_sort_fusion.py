@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import heron
-from heron.analysis import sort_tiles
+from heron.analysis.fusion import sort_tiles
 from heron.hlo.evaluator import Evaluator
 from heron.hlo.text import parse
-from heron.passes import registry
-from heron.passes.context import PassContext
+from heron.passes.framework import registry
+from heron.passes.framework.context import PassContext
 
 ORDER = """HloModule m
 

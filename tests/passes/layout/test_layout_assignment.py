@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 from heron.errors import HeronError
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
 from heron.hlo.verifier import VerifierOptions, verify
-from heron.passes.context import PassContext
+from heron.passes.framework.context import PassContext
 from heron.passes.layout.layout_assignment import LayoutAssignment
 from heron.passes.layout.layout_normalization import LayoutNormalization
 from heron.passes.layout.move_copy_to_users import MoveCopyToUsers

@@ -8,15 +8,15 @@ import pytest
 import heron
 from heron import HeronError, Options, targets
 from heron.backends import compile
+from heron.hlo.calls import attention
+from heron.hlo.calls.attention import AttentionConfig
 from heron.hlo.evaluation.attention_calls import compute
-from heron.hlo.library import attention
-from heron.hlo.library.attention import AttentionConfig
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
 from heron.hlo.verifier import verify
-from heron.passes import registry
-from heron.passes.checks import ValueCheck
-from heron.passes.context import PassContext
+from heron.passes.framework import registry
+from heron.passes.framework.checks import ValueCheck
+from heron.passes.framework.context import PassContext
 
 
 def shape(t: str, *dims: int) -> str:

@@ -9,13 +9,13 @@ import pytest
 import heron
 from heron import Options, targets
 from heron.backends import compile
-from heron.hlo.library import gemm
-from heron.hlo.module import Module
+from heron.hlo.calls import gemm
+from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
 from heron.hlo.verifier import verify
-from heron.passes import registry
-from heron.passes.checks import ValueCheck
-from heron.passes.context import PassContext
+from heron.passes.framework import registry
+from heron.passes.framework.checks import ValueCheck
+from heron.passes.framework.context import PassContext
 
 MAXIMUM = "m {\n  a = bf16[] parameter(0)\n  b = bf16[] parameter(1)\n  ROOT c = bf16[] maximum(a, b)\n}\n"
 OPERANDS = """  x = f8e4m3fn[32,64] parameter(0)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from heron import Options, targets
-from heron.hlo.library import gemm
-from heron.hlo.module import Module
+from heron.hlo.calls import gemm
+from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
 from heron.hlo.verifier import verify
-from heron.passes import registry
-from heron.passes.checks import ValueCheck
-from heron.passes.context import PassContext
+from heron.passes.framework import registry
+from heron.passes.framework.checks import ValueCheck
+from heron.passes.framework.context import PassContext
 
 HEAD = "HloModule m\nENTRY main {\n"
 DOT = """  x = T[8,32] parameter(0)

@@ -8,14 +8,14 @@ import pytest
 import heron
 from heron import HeronError, Options, targets
 from heron.backends import compile
-from heron.hlo.library import norm
-from heron.hlo.library.norm import NormConfig
-from heron.hlo.module import Module
+from heron.hlo.calls import norm
+from heron.hlo.calls.norm import NormConfig
+from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
 from heron.hlo.verifier import verify
-from heron.passes import registry
-from heron.passes.checks import ValueCheck
-from heron.passes.context import PassContext
+from heron.passes.framework import registry
+from heron.passes.framework.checks import ValueCheck
+from heron.passes.framework.context import PassContext
 
 HEAD = """HloModule m
 

@@ -7,14 +7,14 @@ import pytest
 
 from heron import Options, targets
 from heron.backends import compile
+from heron.hlo.calls import gemm
 from heron.hlo.evaluator import evaluate
-from heron.hlo.library import gemm
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
 from heron.hlo.verifier import verify
-from heron.passes import registry
-from heron.passes.checks import ValueCheck
-from heron.passes.context import PassContext
+from heron.passes.framework import registry
+from heron.passes.framework.checks import ValueCheck
+from heron.passes.framework.context import PassContext
 
 
 def after(body: str, *names: str, libraries: str = "auto") -> tuple[Module, PassContext]:

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from heron.hlo.evaluator import evaluate
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
 from heron.options import Options
-from heron.passes.context import PassContext
-from heron.passes.registry import get
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import get
 
 DTYPES = {"f32": np.float32, "f64": np.float64, "bf16": ml_dtypes.bfloat16, "f16": np.float16}
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import heron
-from heron.passes.context import PassContext
-from heron.passes.registry import get
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import get
 
 
 def _text(x: str, k: str, t: str, features: int) -> str:
@@ -43,7 +43,7 @@ def test_sums_of_the_largest_values(types: str, features: int, wide: str, end: o
         e = p.shape.element_type
         low, high = (-(1 << (e.bits - 1)), (1 << (e.bits - 1)) - 1) if e.is_signed else (0, (1 << e.bits) - 1)
         a = np.full(p.shape.dims, low if end is np.min else high, np.int64)
-        a.flat[:: 7] = high
+        a.flat[::7] = high
         inputs.append(a.astype(e.dtype))
     wanted = heron.evaluate(module, *inputs)[0]
     np.testing.assert_array_equal(heron.compile(module, "cpu")(*inputs), wanted)

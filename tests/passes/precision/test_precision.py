@@ -10,15 +10,15 @@ from hypothesis import given, settings
 
 from heron import targets
 from heron.hlo.evaluator import Evaluator
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.types import BF16, F32, by_name
 from heron.hlo.text import parse
-from heron.hlo.types import BF16, F32, by_name
 from heron.hlo.verifier import verify
 from heron.options import Options
-from heron.passes import registry
-from heron.passes.checks import ValueCheck, difference
-from heron.passes.context import PassContext
-from heron.passes.precision.widen import computes, involves
+from heron.passes.framework import registry
+from heron.passes.framework.checks import ValueCheck, difference
+from heron.passes.framework.context import PassContext
+from heron.passes.precision.model.widen import computes, involves
 from tests.hlo.generate import Program, programs
 from tests.passes.expand.test_expanders import inputs_of, module_of
 

@@ -7,8 +7,8 @@ import pytest
 from heron.errors import HeronError
 from heron.hlo.text import parse, print_module
 from heron.hlo.verifier import verify
-from heron.passes.context import PassContext
-from heron.passes.registry import all_passes, get
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import all_passes, get
 
 #: functions, a loop, a branch, a call, a fusion, reductions, an asynchronous pair: something for most passes
 PROGRAM = """HloModule m, is_scheduled=true

@@ -8,19 +8,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from heron import targets
-from heron.analysis.call_graph import CallGraph
-from heron.analysis.dataflow import Dataflow
+from heron.analysis.graph.call_graph import CallGraph
+from heron.analysis.graph.dataflow import Dataflow
 from heron.buffers import assign
 from heron.buffers.check import prove
-from heron.hlo.computation import Computation
 from heron.hlo.evaluator import evaluate_devices
-from heron.hlo.module import Module
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
-from heron.passes.checks import difference
-from heron.passes.context import PassContext
-from heron.passes.registry import get
-from heron.passes.schedule.async_pairs import run_time, times_of
-from heron.passes.schedule.steps import Places, steps_of
+from heron.passes.framework.checks import difference
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import get
+from heron.passes.schedule.model.async_pairs import run_time, times_of
+from heron.passes.schedule.model.steps import Places, steps_of
 from heron.trace import why
 
 LANES = {"collective": 1, "permute": 1, "transfer": 2, "copy": 2, "stream": 1}

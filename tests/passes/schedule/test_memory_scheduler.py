@@ -4,7 +4,7 @@ import pytest
 
 from heron.buffers import assign
 from heron.hlo.text import parse
-from heron.passes.context import PassContext
+from heron.passes.framework.context import PassContext
 from heron.passes.schedule.memory_scheduler import MemoryScheduler
 from tests.buffers.compiled import run_passes
 

@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 
 import benchmarks.programs
 from heron import HeronError, Options, targets
-from heron.analysis.donation import possible_donations
+from heron.analysis.graph.donation import possible_donations
 from heron.backends import compile as compile_module
 from heron.backends.compiler import Compilation
 from heron.backends.memory import trials
 from heron.buffers import assign
 from heron.cli import values
 from heron.frontends import load
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
-from heron.passes.context import PassContext
+from heron.passes.framework.context import PassContext
 from heron.passes.schedule.rematerialization import Rematerialization
 from heron.trace import Trace
 from tests.buffers.compiled import COPIES, FUSED, assert_survives, run_passes

@@ -9,20 +9,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from heron.analysis.call_graph import CallGraph
-from heron.analysis.dataflow import Dataflow
-from heron.analysis.sharing import reads_in_step
+from heron.analysis.fusion.sharing import reads_in_step
+from heron.analysis.graph.call_graph import CallGraph
+from heron.analysis.graph.dataflow import Dataflow
 from heron.buffers import assign
 from heron.buffers.check import prove, run_in_buffers
 from heron.buffers.profile import MemoryProfile
-from heron.hlo.computation import Computation
 from heron.hlo.evaluator import evaluate, flatten
-from heron.hlo.module import Module
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
-from heron.passes.checks import difference
-from heron.passes.context import PassContext
-from heron.passes.registry import get
-from heron.passes.schedule.steps import Places, peak, steps_of
+from heron.passes.framework.checks import difference
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import get
+from heron.passes.schedule.model.steps import Places, peak, steps_of
 from tests.buffers.programs import random_program
 from tests.hlo.odd import odd
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
 from heron.options import Options
-from heron.passes.context import PassContext
-from heron.passes.registry import get
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import get
 
 PRODUCT = """HloModule m
 

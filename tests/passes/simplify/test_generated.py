@@ -6,12 +6,12 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 
 from heron.hlo.evaluator import Evaluator
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
 from heron.hlo.verifier import VerifierOptions, verify
 from heron.options import Options
-from heron.passes import registry
-from heron.passes.context import PassContext
-from heron.passes.registry import get
+from heron.passes.framework import registry
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import get
 from tests.hlo.generate import Program, programs
 
 SMALL_PASSES = (

@@ -7,13 +7,13 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
 from heron.hlo.verifier import verify
 from heron.options import Options
-from heron.passes import registry
-from heron.passes.context import PassContext
 from heron.passes.expand.dot_decomposer import is_canonical
+from heron.passes.framework import registry
+from heron.passes.framework.context import PassContext
 from heron.passes.simplify import gather_simplifier, scatter_simplifier
 
 ADD = "add {\n a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] add(a, b)\n}\n"

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
-from heron.hlo.shape import row_major
-from heron.hlo.types import F32, PRED, S32, ElementType
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import row_major
+from heron.hlo.ir.types import F32, PRED, S32, ElementType
 from heron.hlo.verifier import verify
 from heron.options import Options
-from heron.passes import registry
-from heron.passes.building import applied, scalar, splat
-from heron.passes.context import PassContext
+from heron.passes.framework import registry
+from heron.passes.framework.context import PassContext
+from heron.passes.rewriting.building import applied, scalar, splat
 
 Rng = np.random.Generator
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from heron.hlo.evaluator import evaluate
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
-from heron.passes.context import PassContext
-from heron.passes.registry import get
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import get
 
 
 def program(all_: str, op: str = "add", first: str = "0", second: str = "0", t: str = "f32") -> Module:

@@ -8,12 +8,12 @@ import pytest
 
 import heron.passes.simplify.algebraic  # noqa: F401  (fills RULES)
 from heron.errors import HeronError
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
 from heron.hlo.verifier import verify
-from heron.passes.docs import doc_of
-from heron.passes.simplify.algebraic.rules import RULES, Rule, table
-from heron.passes.simplify.rewriting import rewrite
+from heron.passes.framework.docs import doc_of
+from heron.passes.rewriting.driver import rewrite
+from heron.passes.rewriting.rules import RULES, Rule, table
 from tests.passes.values import check_on_special_values, root_type
 
 #: what an example's types are exchanged for: a rule either leaves such a program alone or keeps its values

@@ -5,20 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.literal import Literal
-from heron.hlo.module import Module
-from heron.hlo.shape import row_major
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.literal import Literal
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import row_major
+from heron.hlo.ir.types import BF16, C64, F16, F32, F64, PRED, S8, S32, ElementType
+from heron.hlo.ir.window import ConvDims, WindowDim
 from heron.hlo.text import parse
-from heron.hlo.types import BF16, C64, F16, F32, F64, PRED, S8, S32, ElementType
 from heron.hlo.verifier import verify
-from heron.hlo.window import ConvDims, WindowDim
 from heron.options import Options
-from heron.passes.building import applied, constant, identity_of, scalar
-from heron.passes.checks import ValueCheck
-from heron.passes.context import PassContext
-from heron.passes.registry import get
+from heron.passes.framework.checks import ValueCheck
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import get
+from heron.passes.rewriting.building import applied, constant, identity_of, scalar
 from tests.passes.simplify.test_random_programs import random_program
 
 Rng = np.random.Generator

@@ -7,8 +7,8 @@ import pytest
 
 from heron.hlo.evaluator import evaluate
 from heron.hlo.text import parse
-from heron.passes.context import PassContext
-from heron.passes.registry import get
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import get
 
 RESULT = """HloModule m
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from heron.errors import HeronError
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
 from heron.hlo.text import parse, print_module
 from heron.hlo.verifier import VerifierOptions, verify
 from heron.options import Options
-from heron.passes import registry
-from heron.passes.checks import ValueCheck
-from heron.passes.context import PassContext
+from heron.passes.framework import registry
+from heron.passes.framework.checks import ValueCheck
+from heron.passes.framework.context import PassContext
 from tests.passes.control_flow.programs import program
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import heron
 from heron.backends import compile
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
 from heron.options import Options
 from heron.runtime.cpu import blas
 from tests.backends.agree import assert_agrees, random_inputs

@@ -15,8 +15,8 @@ from heron.backends import compile
 from heron.backends.compiler import Compilation
 from heron.cli import values
 from heron.hlo.evaluator import evaluate
-from heron.hlo.module import Module
-from heron.hlo.types import F64
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.types import F64
 from heron.options import Options
 from heron.runtime.cpu import fft, fft_code
 from heron.trace import Trace

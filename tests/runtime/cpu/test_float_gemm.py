@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from heron import backends
 from heron.codegen.llvm.jit import host
+from heron.hlo.ir.types import BF16, F32, F64
 from heron.hlo.text import parse
-from heron.hlo.types import BF16, F32, F64
 from heron.options import Options
 from heron.runtime.cpu import float_gemm
 from heron.runtime.cpu.float_gemm import Form, Sizes

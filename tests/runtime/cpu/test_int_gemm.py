@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from heron import backends
 from heron.codegen.llvm.jit import host
+from heron.hlo.ir.types import S8, S16, U8, ElementType
 from heron.hlo.text import parse
-from heron.hlo.types import S8, S16, U8, ElementType
 from heron.options import Options
 from heron.runtime.cpu import int_gemm
 

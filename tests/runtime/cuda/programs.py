@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import heron
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
 
 #: products in two branches that join, and a kernel
 DIAMOND = """HloModule diamond

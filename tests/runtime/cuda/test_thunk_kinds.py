@@ -10,7 +10,7 @@ import heron
 from heron import targets
 from heron.backends.compiler import Compilation
 from heron.buffers.assignment import Slice
-from heron.hlo.types import C64
+from heron.hlo.ir.types import C64
 from heron.options import Options
 from heron.runtime.cuda.libraries.cublas import CuBlas
 from heron.runtime.cuda.libraries.cublaslt import CublasLt

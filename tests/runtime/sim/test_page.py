@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from heron.hlo.shape import row_major
-from heron.hlo.types import S32
+from heron.hlo.ir.shape import row_major
+from heron.hlo.ir.types import S32
 from heron.runtime.sim.findings import Facts
 from tests.runtime.sim.support import Dims, finding, kernel_text
 from tests.runtime.sim.test_checks import FOR_EVER, SHARED, SYNC, WARP_SYNC, at, shared

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from heron.hlo import types
+from heron.hlo.ir import types
 from tests.sizes.case import Case, program, shape, together, varied
 
 _SIZES = (0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 65, 127, 129)
@@ -17,7 +17,9 @@ def cases() -> Iterator[Case]:
     for size in _SIZES:
         for t, batch, lower in (("f32", (), True), ("f64", (3,), False), ("c64", (2,), True), ("f32", (0,), False)):
             yield _cholesky(t, (*batch, size, size), lower)
-    forms = list(itertools.product((True, False), (True, False), (True, False), ("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT")))
+    forms = list(
+        itertools.product((True, False), (True, False), (True, False), ("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"))
+    )
     for n, (left, lower, unit, how) in enumerate(forms):
         for m, size in enumerate(_SIZES):
             t = ("f32", "f64", "c64", "c128")[(n + m) % 4]
@@ -28,7 +30,9 @@ def cases() -> Iterator[Case]:
 def _definite(t: str, dims: tuple[int, ...]) -> Callable[[np.random.Generator], np.ndarray]:
     def draw(rng: np.random.Generator) -> np.ndarray:
         a = rng.standard_normal(dims) + (1j * rng.standard_normal(dims) if t.startswith("c") else 0)
-        return (a @ np.swapaxes(a.conj(), -1, -2) / max(dims[-1], 1) + 2 * np.eye(dims[-1])).astype(types.by_name(t).dtype)
+        return (a @ np.swapaxes(a.conj(), -1, -2) / max(dims[-1], 1) + 2 * np.eye(dims[-1])).astype(
+            types.by_name(t).dtype
+        )
 
     return draw
 
@@ -52,7 +56,14 @@ def _cholesky(t: str, dims: tuple[int, ...], lower: bool) -> Case:
         f"in = {shape('pred', dims)} compare(i, j), direction={half}", f"z = {t}[] constant({'(0, 0)' if t[0] == 'c' else 0})",
         f"zs = {shape(t, dims)} broadcast(z), dimensions={{}}", f"ROOT r = {shape(t, dims)} select(in, c, zs)", "}", "",
     ]  # fmt: skip
-    return Case("cholesky", f"{t} {dims} lower={lower}", "\n".join(lines), together(_definite(t, dims)), error=64, work=dims[-1] ** 3)
+    return Case(
+        "cholesky",
+        f"{t} {dims} lower={lower}",
+        "\n".join(lines),
+        together(_definite(t, dims)),
+        error=64,
+        work=dims[-1] ** 3,
+    )
 
 
 def _solve(t: str, batch: tuple[int, ...], size: int, many: int, left: bool, lower: bool, unit: bool, how: str) -> Case:

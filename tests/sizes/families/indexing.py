@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from heron.hlo import types
+from heron.hlo.ir import types
 from tests.sizes.case import EDGES, Case, program, reducer, shape, together, varied, whole
 
 _TYPES = ("f32", "bf16", "s8", "s32", "f64", "c64")
@@ -78,5 +78,11 @@ def _update(dims: tuple[int, ...], part: tuple[int, ...], t: str = "f32") -> Cas
 def _slice(dims: tuple[int, ...], part: tuple[int, ...], t: str = "f32") -> Case:
     names = ", ".join(f"p{n + 1}" for n in range(len(dims)))
     sizes = ",".join(map(str, part))
-    text = program([shape(t, dims), *["s32[]"] * len(dims)], shape(t, part), f"dynamic-slice(p0, {names}), dynamic_slice_sizes={{{sizes}}}")
-    return Case("dynamic-slice", f"{t} {dims} {part}", text, together(varied(t, dims), *_starts(dims)), work=math.prod(part))
+    text = program(
+        [shape(t, dims), *["s32[]"] * len(dims)],
+        shape(t, part),
+        f"dynamic-slice(p0, {names}), dynamic_slice_sizes={{{sizes}}}",
+    )
+    return Case(
+        "dynamic-slice", f"{t} {dims} {part}", text, together(varied(t, dims), *_starts(dims)), work=math.prod(part)
+    )

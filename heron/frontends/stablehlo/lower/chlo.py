@@ -16,8 +16,8 @@ from heron.frontends.stablehlo.special.gamma import digamma, lgamma
 from heron.frontends.stablehlo.special.next_after import next_after
 from heron.frontends.stablehlo.special.zeta import polygamma, zeta
 from heron.frontends.stablehlo.syntax import Operation
-from heron.hlo.instruction import Instruction
-from heron.hlo.shape import Shape
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import Shape
 
 Function = Callable[..., Expression]
 

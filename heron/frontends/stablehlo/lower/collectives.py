@@ -8,8 +8,8 @@ from heron.frontends.stablehlo.block import Block, rule
 from heron.frontends.stablehlo.lower.reductions import combiner
 from heron.frontends.stablehlo.sizes import sized
 from heron.frontends.stablehlo.syntax import Operation
-from heron.hlo.instruction import Instruction
-from heron.hlo.shape import Shape, tuple_
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import Shape, tuple_
 
 
 def _groups(op: Operation) -> str:

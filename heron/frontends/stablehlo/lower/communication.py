@@ -7,9 +7,9 @@ from typing import Any
 from heron.frontends.stablehlo.block import Block, rule
 from heron.frontends.stablehlo.lower.calls import laid_out
 from heron.frontends.stablehlo.syntax import Operation
-from heron.hlo.instruction import Instruction
-from heron.hlo.shape import scalar, token, tuple_
-from heron.hlo.types import U32
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import scalar, token, tuple_
+from heron.hlo.ir.types import U32
 
 
 @rule("create_token", "after_all")

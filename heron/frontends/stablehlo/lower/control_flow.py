@@ -8,9 +8,9 @@ from typing import Any
 from heron.frontends.stablehlo.block import Block, rule
 from heron.frontends.stablehlo.sizes import fits, integers
 from heron.frontends.stablehlo.syntax import Operation, Region, plain
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.shape import Shape, tuple_
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import Shape, tuple_
 
 
 def _captured(b: Block, op: Operation, regions: Sequence[Region]) -> dict[str, Instruction]:

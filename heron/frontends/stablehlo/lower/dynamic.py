@@ -8,9 +8,9 @@ from heron.frontends.stablehlo.lower.movement import broadcast_in_dim
 from heron.frontends.stablehlo.lower.products import convolution
 from heron.frontends.stablehlo.sizes import integers, same_value, sized
 from heron.frontends.stablehlo.syntax import Operation
-from heron.hlo.instruction import Instruction
-from heron.hlo.shape import Shape
-from heron.hlo.types import S32
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import Shape
+from heron.hlo.ir.types import S32
 
 
 @rule("get_dimension_size")

@@ -8,9 +8,9 @@ from heron.frontends.stablehlo.block import Block
 from heron.frontends.stablehlo.lower.dynamic import known
 from heron.frontends.stablehlo.sizes import integers, sized
 from heron.frontends.stablehlo.syntax import Operation
-from heron.hlo.instruction import Instruction
-from heron.hlo.shape import Shape, tuple_
-from heron.hlo.window import WindowDim
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import Shape, tuple_
+from heron.hlo.ir.window import WindowDim
 
 Lowering = Callable[[Block, Operation, list[Instruction]], list[Instruction]]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from heron.frontends.stablehlo.block import Block, rule
 from heron.frontends.stablehlo.lower.products import precision
 from heron.frontends.stablehlo.syntax import Operation
-from heron.hlo.instruction import Instruction
+from heron.hlo.ir.instruction import Instruction
 
 
 @rule("einsum", "unary_einsum")

@@ -8,11 +8,11 @@ from heron.frontends.stablehlo.block import Block, Rule, rule
 from heron.frontends.stablehlo.constants import ELSEWHERE
 from heron.frontends.stablehlo.sizes import fits, sized
 from heron.frontends.stablehlo.syntax import Operation
-from heron.hlo import op as hlo_ops
-from heron.hlo import types
-from heron.hlo.instruction import Instruction
-from heron.hlo.shape import Shape
-from heron.hlo.types import PRED, ElementType
+from heron.hlo.ir import op as hlo_ops
+from heron.hlo.ir import types
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import Shape
+from heron.hlo.ir.types import PRED, ElementType
 
 #: operations that are named as in HLO, but for ``_``
 _SAME_UNARY = (

@@ -7,7 +7,7 @@ from typing import Any
 from heron.frontends.stablehlo.block import Block, rule
 from heron.frontends.stablehlo.lower.reductions import combiner
 from heron.frontends.stablehlo.syntax import Operation
-from heron.hlo.instruction import Instruction
+from heron.hlo.ir.instruction import Instruction
 
 
 def _numbers(op: Operation, names: dict[str, str], attribute: str) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from heron.frontends.stablehlo.block import Block, rule
 from heron.frontends.stablehlo.lower.dynamic import known
 from heron.frontends.stablehlo.sizes import sized
 from heron.frontends.stablehlo.syntax import Operation
-from heron.hlo.instruction import Instruction
-from heron.hlo.shape import tuple_
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import tuple_
 
 
 @rule("cholesky")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from heron.frontends.stablehlo.block import Block, rule
 from heron.frontends.stablehlo.syntax import Operation
-from heron.hlo.instruction import Instruction
-from heron.hlo.shape import Shape
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import Shape
 
 
 @rule("broadcast_in_dim")

@@ -7,8 +7,8 @@ from typing import Any
 
 from heron.frontends.stablehlo.block import Block, rule
 from heron.frontends.stablehlo.syntax import Operation
-from heron.hlo.instruction import Instruction
-from heron.hlo.window import ConvDims, Window, WindowDim
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.window import ConvDims, Window, WindowDim
 
 
 @rule("dot_general", "chlo.ragged_dot")

@@ -14,11 +14,11 @@ import numpy as np
 
 from heron.frontends.stablehlo.quantization import Quantization, plain_shape, quantization, shaped
 from heron.frontends.stablehlo.syntax import Argument, Operation, Region
-from heron.hlo import layout as layouts
-from heron.hlo import shape as shapes
-from heron.hlo.instruction import Instruction
-from heron.hlo.shape import Shape
-from heron.hlo.types import S32, S64, ElementType
+from heron.hlo.ir import layout as layouts
+from heron.hlo.ir import shape as shapes
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import Shape
+from heron.hlo.ir.types import S32, S64, ElementType
 
 if TYPE_CHECKING:
     from heron.frontends.stablehlo.block import Block, Results, Rule

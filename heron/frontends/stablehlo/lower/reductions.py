@@ -8,11 +8,11 @@ from heron.frontends.stablehlo.block import RETURNS, Block, rule
 from heron.frontends.stablehlo.lower.elementwise import opcode
 from heron.frontends.stablehlo.quantization import quantization
 from heron.frontends.stablehlo.syntax import Operation
-from heron.hlo import op as ops
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
+from heron.hlo.ir import op as ops
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.window import Window, WindowDim
 from heron.hlo.ops.binary import Binary
-from heron.hlo.window import Window, WindowDim
 
 
 @rule("reduce")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from heron.frontends.stablehlo.block import Block, rule
 from heron.frontends.stablehlo.forms import BY_PARTITIONER
 from heron.frontends.stablehlo.syntax import Operation, as_text
-from heron.hlo.instruction import Instruction
-from heron.hlo.shape import Shape, tuple_
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import Shape, tuple_
 
 
 @rule("sdy.sharding_constraint", "sdy.reshard")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from heron.frontends.stablehlo.special.expression import Expression, in_working_type, polynomial, where
-from heron.hlo.types import F64
+from heron.hlo.ir.types import F64
 
 # -- inverse ---------------------------------------------------------------------------------------------------------
 #: M. Giles, "Approximating the erfinv function", GPU Computing Gems (2011): polynomials in w = -log(1 - x²)

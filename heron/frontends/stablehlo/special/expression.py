@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from heron.frontends.stablehlo.block import Block
-from heron.hlo.instruction import Instruction
-from heron.hlo.types import F32, F64, PRED, ElementType
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.types import F32, F64, PRED, ElementType
 
 Operand = Any  # an Expression or a number
 

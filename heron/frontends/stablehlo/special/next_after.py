@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from heron.frontends.stablehlo.special.expression import Expression, where
-from heron.hlo import types
+from heron.hlo.ir import types
 
 
 def next_after(x: Expression, y: Expression) -> Expression:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.shape import PRED_SCALAR, tuple_
-from heron.hlo.types import PRED
-from heron.passes.building import scalar
-from heron.passes.dynamic.padded import Padded, chosen, static
-from heron.passes.expand.expander import home
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import PRED_SCALAR, tuple_
+from heron.hlo.ir.types import PRED
+from heron.passes.dynamic.model.padded import Padded, chosen, static
+from heron.passes.rewriting.building import scalar
+from heron.passes.rewriting.expander import home
 
 
 def counting(i: Instruction, arrays: list[Padded], inits: list[Instruction], dims: Sequence[int]) -> Instruction:

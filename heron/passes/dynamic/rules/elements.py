@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from heron.hlo.instruction import Instruction
-from heron.hlo.types import S32
-from heron.passes.building import array
-from heron.passes.dynamic.edges import PAD, SLICE
-from heron.passes.dynamic.padded import Padded, refused, remade
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.types import S32
+from heron.passes.dynamic.model.edges import PAD, SLICE
+from heron.passes.dynamic.model.padded import Padded, refused, remade
 from heron.passes.dynamic.rules.table import rule
-from heron.passes.expand.expander import home
+from heron.passes.rewriting.building import array
+from heron.passes.rewriting.expander import home
 
 
 @rule("add", "map", "all-reduce", "clamp", "select", "tuple", "get-tuple-element", "copy", "opt-barrier",

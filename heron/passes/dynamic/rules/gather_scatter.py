@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from math import prod
 
-from heron.hlo.instruction import Instruction
-from heron.hlo.types import PRED, S32, S64, ElementType
-from heron.passes.building import array, convert, reshape, scalar, transpose
-from heron.passes.dynamic.padded import Padded, refused, remade, spread, static
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.types import PRED, S32, S64, ElementType
+from heron.passes.dynamic.model.padded import Padded, refused, remade, spread, static
 from heron.passes.dynamic.rules.movement import parts
 from heron.passes.dynamic.rules.table import rule
-from heron.passes.expand.expander import home
-from heron.passes.expand.index_lists import index_list
+from heron.passes.expand.model.index_lists import index_list
+from heron.passes.rewriting.building import array, convert, reshape, scalar, transpose
+from heron.passes.rewriting.expander import home
 
 
 @rule("gather")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from math import prod
 
 from heron.analysis.dynamic_sizes.rules import runs
-from heron.hlo.instruction import Instruction
-from heron.hlo.types import S32
-from heron.passes.building import array, reshape, scalar
-from heron.passes.dynamic.padded import Padded, number, refused, remade, spread, static
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.types import S32
+from heron.passes.dynamic.model.padded import Padded, number, refused, remade, spread, static
 from heron.passes.dynamic.rules.table import rule
-from heron.passes.expand.expander import home
+from heron.passes.rewriting.building import array, reshape, scalar
+from heron.passes.rewriting.expander import home
 
 
 @rule("broadcast", "transpose", "slice")

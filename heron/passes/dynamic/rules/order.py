@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.shape import PRED_SCALAR, tuple_
-from heron.passes.dynamic.padded import Padded, remade
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import PRED_SCALAR, tuple_
+from heron.passes.dynamic.model.padded import Padded, remade
 from heron.passes.dynamic.rules.table import rule
-from heron.passes.expand.expander import home
+from heron.passes.rewriting.expander import home
 
 
 @rule("sort")

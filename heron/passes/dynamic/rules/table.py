@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from heron.hlo.instruction import Instruction
-from heron.passes.dynamic.padded import Padded, refused
+from heron.hlo.ir.instruction import Instruction
+from heron.passes.dynamic.model.padded import Padded, refused
 
 #: what stands for an instruction, given its padded operands
 Rule = Callable[[Instruction, list[Padded]], Instruction]

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from math import prod
 
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.shape import PRED_SCALAR, scalar, tuple_
-from heron.hlo.types import PRED, S32
-from heron.hlo.window import WindowDim
-from heron.passes.building import array, reshape
-from heron.passes.building import scalar as constant_scalar
-from heron.passes.dynamic.padded import Padded, chosen, number, refused, remade, spread
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import PRED_SCALAR, scalar, tuple_
+from heron.hlo.ir.types import PRED, S32
+from heron.hlo.ir.window import WindowDim
+from heron.passes.dynamic.model.padded import Padded, chosen, number, refused, remade, spread
 from heron.passes.dynamic.rules.table import rule
-from heron.passes.expand.expander import home
+from heron.passes.rewriting.building import array, reshape
+from heron.passes.rewriting.building import scalar as constant_scalar
+from heron.passes.rewriting.expander import home
 
 
 @rule("select-and-scatter")

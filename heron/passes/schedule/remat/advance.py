@@ -6,9 +6,9 @@ updates of weights that could have been made as soon as their gradients were the
 
 from __future__ import annotations
 
-from heron.analysis.dataflow import TRANSPARENT, Value
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
+from heron.analysis.graph.dataflow import TRANSPARENT, Value
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
 from heron.passes.schedule.remat.held import Held
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from heron.analysis.sharing import CanShare
-from heron.hlo.module import Module
+from heron.analysis.fusion.sharing import CanShare
+from heron.hlo.ir.module import Module
 from heron.passes.schedule.remat.advance import advance
 from heron.passes.schedule.remat.held import Held
 from heron.passes.schedule.remat.rewrite import reschedule

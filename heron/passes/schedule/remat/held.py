@@ -12,16 +12,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from heron.analysis.alias import AliasSets
-from heron.analysis.call_graph import CallGraph
-from heron.analysis.dataflow import Dataflow, Tree, Value, leaves
-from heron.analysis.donation import donated_parameters, output_aliases
-from heron.analysis.liveness import Liveness
-from heron.analysis.ordering import Timeline
-from heron.analysis.sharing import CanShare
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.hlo.module import Module
+from heron.analysis.fusion.sharing import CanShare
+from heron.analysis.graph.alias import AliasSets
+from heron.analysis.graph.call_graph import CallGraph
+from heron.analysis.graph.dataflow import Dataflow, Tree, Value, leaves
+from heron.analysis.graph.donation import donated_parameters, output_aliases
+from heron.analysis.graph.liveness import Liveness
+from heron.analysis.graph.ordering import Timeline
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from heron.analysis.dataflow import TRANSPARENT, Value, leaves
-from heron.analysis.in_place import in_place_pairs
-from heron.hlo.instruction import Instruction
-from heron.passes.building import is_pure
+from heron.analysis.fusion.in_place import in_place_pairs
+from heron.analysis.graph.dataflow import TRANSPARENT, Value, leaves
+from heron.hlo.ir.instruction import Instruction
+from heron.passes.rewriting.building import is_pure
 from heron.passes.schedule.remat.held import Held, Stay
 
 #: run computations of their own, or go on while others run: nothing that is done twice

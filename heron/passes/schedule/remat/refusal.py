@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heron.analysis.dataflow import Value
-from heron.analysis.donation import possible_donations
+from heron.analysis.graph.dataflow import Value
+from heron.analysis.graph.donation import possible_donations
 from heron.errors import HeronError
-from heron.hlo.instruction import Instruction
-from heron.hlo.origin import origin
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.origin import origin
 from heron.options import MemoryLimit
-from heron.passes.context import PassContext
+from heron.passes.framework.context import PassContext
 from heron.passes.schedule.remat.fit import Fit
 from heron.passes.schedule.remat.held import Held, Stay
 from heron.passes.schedule.remat.offload import Offload

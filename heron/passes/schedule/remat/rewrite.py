@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from heron.analysis.dataflow import TRANSPARENT, Value
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.passes.building import own_body
+from heron.analysis.graph.dataflow import TRANSPARENT, Value
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.passes.rewriting.building import own_body
 from heron.passes.schedule.remat.held import Held, Stay, Use
 from heron.passes.schedule.remat.recipe import Recipe
 

@@ -12,9 +12,9 @@ import numpy as np
 from heron.analysis.cost.estimate import estimate
 from heron.analysis.cost.kernel import kernel_cost
 from heron.analysis.cost.program import trips_of
-from heron.analysis.dataflow import Value
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
+from heron.analysis.graph.dataflow import Value
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
 from heron.passes.schedule.remat.held import Held, Stay, Use
 from heron.passes.schedule.remat.recipe import Recipe, Recipes, is_repeatable
 from heron.passes.schedule.remat.rewrite import cut, is_plain

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from heron.hlo.instruction import Instruction
-from heron.passes.simplify.algebraic.rules import ELEMENTWISE, Builder, rule
+from heron.hlo.ir.instruction import Instruction
+from heron.passes.rewriting.rules import ELEMENTWISE, Builder, rule
 
 
 @rule("broadcast")

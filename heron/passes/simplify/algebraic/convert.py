@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ml_dtypes
 
-from heron.hlo.instruction import Instruction
-from heron.hlo.types import ElementType
-from heron.passes.simplify.algebraic.rules import Builder, rule
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.types import ElementType
+from heron.passes.rewriting.rules import Builder, rule
 
 LAYOUTS = "kept"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from heron.hlo.instruction import Instruction
-from heron.hlo.window import ConvDims, WindowDim
-from heron.passes.building import applied, is_splat
-from heron.passes.simplify.algebraic.rules import Builder, rule
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.window import ConvDims, WindowDim
+from heron.passes.rewriting.building import applied, is_splat
+from heron.passes.rewriting.rules import Builder, rule
 
 
 @rule("convolution")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from heron.analysis.upper_bound import upper_bound
-from heron.hlo.instruction import Instruction
-from heron.passes.building import splat_value
-from heron.passes.simplify.algebraic.rules import KNOWN, Builder, rule
+from heron.analysis.values.upper_bound import upper_bound
+from heron.hlo.ir.instruction import Instruction
+from heron.passes.rewriting.building import splat_value
+from heron.passes.rewriting.rules import KNOWN, Builder, rule
 
 LAYOUTS = "kept"
 

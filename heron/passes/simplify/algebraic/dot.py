@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from heron.hlo.instruction import Instruction
-from heron.passes.building import applied
-from heron.passes.dimensions import common_groups
-from heron.passes.simplify.algebraic.rules import Builder, rule
+from heron.hlo.ir.instruction import Instruction
+from heron.passes.rewriting.building import applied
+from heron.passes.rewriting.dimensions import common_groups
+from heron.passes.rewriting.rules import Builder, rule
 
 
 @rule("dot")

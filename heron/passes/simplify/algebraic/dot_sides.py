@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from heron.hlo.instruction import Instruction
-from heron.passes.building import applied, is_splat
-from heron.passes.simplify.algebraic.rules import Builder, rule
+from heron.hlo.ir.instruction import Instruction
+from heron.passes.rewriting.building import applied, is_splat
+from heron.passes.rewriting.rules import Builder, rule
 
 #: how much larger the side that is relieved must be; XLA's threshold
 _LARGER = 2

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from heron.hlo.instruction import Instruction
-from heron.hlo.shape import Shape
-from heron.passes.building import is_splat, splat_value
-from heron.passes.dimensions import squeezed
-from heron.passes.simplify.algebraic.rules import Builder, rule
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import Shape
+from heron.passes.rewriting.building import is_splat, splat_value
+from heron.passes.rewriting.dimensions import squeezed
+from heron.passes.rewriting.rules import Builder, rule
 
 
 @rule("dynamic-slice")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from math import prod
 
-from heron.hlo.instruction import Instruction
-from heron.hlo.shape import PRED_SCALAR
-from heron.hlo.types import PRED
-from heron.passes.building import combiner
-from heron.passes.simplify.algebraic.rules import Builder, rule
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import PRED_SCALAR
+from heron.hlo.ir.types import PRED
+from heron.passes.rewriting.building import combiner
+from heron.passes.rewriting.rules import Builder, rule
 
 #: arrays up to this size are chosen from rather than gathered from
 _FEW = 4

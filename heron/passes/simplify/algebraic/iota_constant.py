@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from heron.hlo.instruction import Instruction
-from heron.hlo.literal import Literal, scalar
-from heron.hlo.types import ElementType
-from heron.passes.building import splat_value
-from heron.passes.dimensions import common_groups, squeezed
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.literal import Literal, scalar
+from heron.hlo.ir.types import ElementType
+from heron.passes.rewriting.building import splat_value
+from heron.passes.rewriting.dimensions import common_groups, squeezed
+from heron.passes.rewriting.rules import Builder, rule
 from heron.passes.simplify.algebraic.convert import exact_range
-from heron.passes.simplify.algebraic.rules import Builder, rule
 
 #: constants longer than this are not looked through
 _LONGEST = 1 << 16

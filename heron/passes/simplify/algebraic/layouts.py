@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from heron.hlo.instruction import Instruction
-from heron.hlo.layout import layout
-from heron.hlo.shape import Shape
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.layout import layout
+from heron.hlo.ir.shape import Shape
 from heron.hlo.verifier.layouts import is_bitcast
-from heron.passes.simplify.algebraic.rules import Builder, rule
+from heron.passes.rewriting.rules import Builder, rule
 
 LAYOUTS = "only"
 

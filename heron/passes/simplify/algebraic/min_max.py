@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from heron.hlo.instruction import Instruction
-from heron.passes.building import is_splat, splat_value
-from heron.passes.simplify.algebraic.rules import KNOWN, Builder, rule
+from heron.hlo.ir.instruction import Instruction
+from heron.passes.rewriting.building import is_splat, splat_value
+from heron.passes.rewriting.rules import KNOWN, Builder, rule
 
 LAYOUTS = "kept"
 

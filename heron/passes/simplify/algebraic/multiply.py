@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from heron.analysis.signs import never_negative
-from heron.hlo.instruction import Instruction
-from heron.passes.building import is_splat, splat_value
-from heron.passes.simplify.algebraic.rules import KNOWN, Builder, rule
+from heron.analysis.values.non_negative import never_negative
+from heron.hlo.ir.instruction import Instruction
+from heron.passes.rewriting.building import is_splat, splat_value
+from heron.passes.rewriting.rules import KNOWN, Builder, rule
 
 LAYOUTS = "kept"
 

@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from heron.hlo.instruction import Instruction
-from heron.passes.building import splat_value
-from heron.passes.dimensions import common_groups
-from heron.passes.simplify.algebraic.rules import Builder, rule
+from heron.hlo.ir.instruction import Instruction
+from heron.passes.rewriting.building import splat_value
+from heron.passes.rewriting.dimensions import common_groups
+from heron.passes.rewriting.rules import Builder, rule
 
 Slices = tuple[tuple[int, int, int], ...]
 

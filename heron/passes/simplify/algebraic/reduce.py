@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from math import prod
 
-from heron.hlo.instruction import Instruction
-from heron.passes.building import combiner, is_splat, splat_value
-from heron.passes.dimensions import common_groups
+from heron.hlo.ir.instruction import Instruction
+from heron.passes.rewriting.building import combiner, is_splat, splat_value
+from heron.passes.rewriting.dimensions import common_groups
+from heron.passes.rewriting.rules import KNOWN, Builder, rule
 from heron.passes.simplify.algebraic.reduce_functions import is_neutral
-from heron.passes.simplify.algebraic.rules import KNOWN, Builder, rule
 
 _IDEMPOTENT = frozenset({"maximum", "minimum", "and", "or"})
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from heron.hlo.computation import Computation
-from heron.hlo.instruction import Instruction
-from heron.passes.building import combiner, identity_of, is_splat, splat_value
-from heron.passes.simplify.algebraic.rules import Builder, rule
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.passes.rewriting.building import combiner, identity_of, is_splat, splat_value
+from heron.passes.rewriting.rules import Builder, rule
 
 Test = Callable[[Instruction], bool]
 #: how many users of an array are looked at for an argmax over it

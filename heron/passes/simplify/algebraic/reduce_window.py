@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from heron.hlo.instruction import Instruction
-from heron.hlo.window import WindowDim
-from heron.passes.building import combiner, is_splat, splat_value
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.window import WindowDim
+from heron.passes.rewriting.building import combiner, is_splat, splat_value
+from heron.passes.rewriting.rules import Builder, rule
 from heron.passes.simplify.algebraic.reduce_functions import is_neutral
-from heron.passes.simplify.algebraic.rules import Builder, rule
 
 
 def _is_plain(w: WindowDim) -> bool:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from heron.hlo.instruction import Instruction
-from heron.passes.dimensions import common_groups, reshaped_broadcast, squeezed
-from heron.passes.simplify.algebraic.rules import Builder, rule
+from heron.hlo.ir.instruction import Instruction
+from heron.passes.rewriting.dimensions import common_groups, reshaped_broadcast, squeezed
+from heron.passes.rewriting.rules import Builder, rule
 
 #: how far up a chain of reshapes and transposes is followed
 _LONGEST_CHAIN = 8

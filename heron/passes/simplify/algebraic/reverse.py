@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from heron.hlo.instruction import Instruction
-from heron.passes.dimensions import squeezed
-from heron.passes.simplify.algebraic.rules import Builder, rule
+from heron.hlo.ir.instruction import Instruction
+from heron.passes.rewriting.dimensions import squeezed
+from heron.passes.rewriting.rules import Builder, rule
 
 
 @rule("reverse")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from heron.hlo.instruction import Instruction
-from heron.passes.building import combiner
-from heron.passes.simplify.algebraic.rules import Builder, rule
+from heron.hlo.ir.instruction import Instruction
+from heron.passes.rewriting.building import combiner
+from heron.passes.rewriting.rules import Builder, rule
 
 
 @rule("add", operand="scatter", floats="reassociating")

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from heron.errors import HeronError
-from heron.hlo.types import ElementType
+from heron.hlo.ir.types import ElementType
 from heron.pjrt import element_types
 from heron.pjrt.buffer import Buffer, row_major
-from heron.pjrt.c_api import abi, errors, handles, quick_code
+from heron.pjrt.c_api import abi, errors, fast_paths, handles
 from heron.pjrt.c_api.handles import BufferCell
 from heron.pjrt.c_api.slots import hot_slot, slot
 from heron.pjrt.c_api.slots.clients import place
@@ -79,7 +79,7 @@ def from_host(args: Any) -> None:
 def _may_share(args: Any, element_type: ElementType, dims: tuple[int, ...], strides: tuple[int, ...] | None) -> bool:
     if args.host_buffer_semantics < _ZERO_COPY or args.data % ALIGNMENT or not args.data:
         return False
-    if prod(dims) * element_type.byte_size < quick_code.SMALL:
+    if prod(dims) * element_type.byte_size < fast_paths.SMALL:
         return False
     return strides is None or strides == _row_major(element_type.byte_size, dims)
 

@@ -9,7 +9,7 @@ from typing import Any
 from heron.once import once
 from heron.pjrt import element_types
 from heron.pjrt.buffer import Buffer
-from heron.pjrt.c_api import handles, native, quick_code
+from heron.pjrt.c_api import fast_paths, handles, native
 from heron.pjrt.c_api.handles import BufferCell, Handle, PlanCell
 from heron.pjrt.c_api.slots.events import DONE
 from heron.pjrt.c_api.slots.layouts import of_rank
@@ -38,7 +38,7 @@ def set_up() -> None:
         return
     ranks = (_PTR * (handles.MOST_DIMS + 1))(*map(of_rank, range(handles.MOST_DIMS + 1)))
     _native("heron_set_up", None, _PTR, _PTR, _PTR)(ctypes.addressof(ranks), DONE, id(NotImplemented))
-    table = (_I64 * (2 * quick_code.KINDS)).from_address(_native("heron_table_of_kinds", _PTR)())
+    table = (_I64 * (2 * fast_paths.KINDS)).from_address(_native("heron_table_of_kinds", _PTR)())
     for n, element_type in element_types.numbered():
         dtype = element_type.dtype
         if element_type.byte_size == dtype.itemsize:
@@ -116,7 +116,7 @@ def _fits(executable: LoadedExecutable) -> bool:
     return (
         numpy_api.known_layout()
         and max(ranks, default=0) <= handles.MOST_DIMS
-        and len(executable.parameters) <= quick_code.MOST_ARGUMENTS
+        and len(executable.parameters) <= fast_paths.MOST_ARGUMENTS
     )
 
 

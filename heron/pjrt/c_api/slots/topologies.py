@@ -7,8 +7,8 @@ import os
 from typing import Any
 
 from heron.errors import HeronError
-from heron.hlo.layout import layout
-from heron.hlo.shape import array, row_major
+from heron.hlo.ir.layout import layout
+from heron.hlo.ir.shape import array, row_major
 from heron.pjrt import element_types
 from heron.pjrt.c_api import handles
 from heron.pjrt.c_api.handles import DescriptionCell, Handle, TopologyCell

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from heron.errors import HeronError
-from heron.hlo.types import ElementType
+from heron.hlo.ir.types import ElementType
 
 #: (stream, bytes) → address of so much scratch memory on the device, which work on that stream may use one call after
 #: the other; a runtime keeps one block a stream

@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Generic, TypeVar
 
 from heron.errors import HeronError
-from heron.hlo.types import C64, C128, F32, F64, ElementType
+from heron.hlo.ir.types import C64, C128, F32, F64, ElementType
 from heron.runtime.cuda.libraries.base import Array, Descriptor, Library, Workspace
 from heron.runtime.cuda.libraries.native import Functions, Native
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
 
-from heron.hlo.types import C64, C128, F32, F64, ElementType
+from heron.hlo.ir.types import C64, C128, F32, F64, ElementType
 from heron.runtime.cuda.libraries.base import Descriptor, Workspace
 from heron.runtime.cuda.libraries.bound import LETTERS, Bound, size_of
 from heron.runtime.cuda.libraries.cublaslt import number

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
-from heron.hlo import types as t
-from heron.hlo.types import ElementType
+from heron.hlo.ir import types as t
+from heron.hlo.ir.types import ElementType
 from heron.runtime.cuda.libraries import cudnn_graph
 from heron.runtime.cuda.libraries.base import Array, Descriptor, Proposal, Workspace
 from heron.runtime.cuda.libraries.bound import Bound, ints

@@ -9,7 +9,7 @@ from ctypes import c_int, c_int64, c_void_p
 from dataclasses import dataclass
 from typing import ClassVar
 
-from heron.hlo.types import F32, PRED, S32, ElementType
+from heron.hlo.ir.types import F32, PRED, S32, ElementType
 from heron.runtime.cuda.libraries.cudnn_graph import DATA_TYPE, DATA_TYPES, DESCRIPTOR, INT64, Graph, Graphed, row_major
 
 #: cudnnBackendDescriptorType_t

@@ -15,8 +15,8 @@ from operator import mul
 from typing import Any, ClassVar
 
 from heron.errors import HeronError
-from heron.hlo import types as t
-from heron.hlo.types import ElementType
+from heron.hlo.ir import types as t
+from heron.hlo.ir.types import ElementType
 from heron.runtime.cuda.libraries.base import Array, Descriptor
 from heron.runtime.cuda.libraries.native import Functions
 

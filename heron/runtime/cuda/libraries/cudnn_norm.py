@@ -6,7 +6,7 @@ from ctypes import c_int
 from dataclasses import dataclass
 from typing import ClassVar
 
-from heron.hlo.library import norm
+from heron.hlo.calls import norm
 from heron.runtime.cuda.libraries.cudnn_graph import DESCRIPTOR, Graph, Graphed
 
 #: cudnnBackendDescriptorType_t
@@ -28,7 +28,7 @@ _ARRAYS = {
 
 @dataclass(frozen=True)
 class Norm(Graphed):
-    """A layer norm or its derivative; arrays as `heron.hlo.library.norm` has them, workspace last."""
+    """A layer norm or its derivative; arrays as `heron.hlo.calls.norm` has them, workspace last."""
 
     routine: ClassVar[str] = "norm"
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
-from heron.hlo.types import C64, C128, F32, F64
+from heron.hlo.ir.types import C64, C128, F32, F64
 from heron.runtime.cuda.libraries.base import Descriptor, Workspace
 from heron.runtime.cuda.libraries.bound import Bound, ints, size_of
 from heron.runtime.cuda.libraries.cublas import Helper

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
 
-from heron.hlo.types import C64, C128
+from heron.hlo.ir.types import C64, C128
 from heron.runtime.cuda.libraries.base import Array, Descriptor, Workspace
 from heron.runtime.cuda.libraries.bound import LETTERS, Bound, size_of
 from heron.runtime.cuda.libraries.cublas import Helper

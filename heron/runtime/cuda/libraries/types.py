@@ -5,8 +5,8 @@ Source: library_types.h of CUDA 13.
 
 from __future__ import annotations
 
-from heron.hlo import types as t
-from heron.hlo.types import ElementType
+from heron.hlo.ir import types as t
+from heron.hlo.ir.types import ElementType
 
 DATA_TYPES: dict[ElementType, int] = {
     t.F32: 0, t.F64: 1, t.F16: 2, t.S8: 3, t.C64: 4, t.C128: 5, t.U8: 8, t.S32: 10, t.U32: 12, t.BF16: 14,

@@ -15,7 +15,7 @@ import numpy as np
 
 import heron
 from heron.errors import HeronError
-from heron.hlo.module import Module
+from heron.hlo.ir.module import Module
 from heron.hlo.text import PrintOptions, parse, print_module
 from heron.hlo.verifier import problems
 from tests.child import serve

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import ml_dtypes
 import numpy as np
 
-from heron.hlo.module import Module
-from heron.hlo.types import ElementType
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.types import ElementType
 
 #: bytes of inputs, at most
 MOST = 64 << 20

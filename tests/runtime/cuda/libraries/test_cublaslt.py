@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from heron import HeronError
-from heron.hlo.library.gemm_shape import GemmShape
-from heron.hlo.types import BF16, F32, S8, S32
+from heron.hlo.calls.gemm_shape import GemmShape
+from heron.hlo.ir.types import BF16, F32, S8, S32
 from heron.runtime.cuda.libraries.base import Array, Proposal
 from heron.runtime.cuda.libraries.cublaslt import CublasLt, Matmul, stored
 from heron.runtime.cuda.libraries.recording import Recording

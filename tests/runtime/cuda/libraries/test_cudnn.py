@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from heron import HeronError
-from heron.hlo.types import F32, S8, U8
+from heron.hlo.ir.types import F32, S8, U8
 from heron.runtime.cuda.libraries.base import Array, Proposal
 from heron.runtime.cuda.libraries.cudnn import Convolution, CuDnn
 from heron.runtime.cuda.libraries.recording import Recording

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from heron import HeronError
-from heron.hlo.library import norm
-from heron.hlo.types import BF16, F32, U8
+from heron.hlo.calls import norm
+from heron.hlo.ir.types import BF16, F32, U8
 from heron.runtime.cuda.libraries.base import Array
 from heron.runtime.cuda.libraries.cudnn import CuDnn
 from heron.runtime.cuda.libraries.cudnn_attention import (

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from heron import HeronError
-from heron.hlo.types import BF16, C64, F32, F64, S32
+from heron.hlo.ir.types import BF16, C64, F32, F64, S32
 from heron.runtime.cuda.libraries.base import Array, Library
 from heron.runtime.cuda.libraries.cublas import CuBlas, TriangularSolve
 from heron.runtime.cuda.libraries.cufft import CuFft, Fft

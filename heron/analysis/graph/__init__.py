@@ -1,0 +1,1 @@
+"""Facts about instructions as a graph: order, reachability, liveness, aliases, dataflow, calls."""

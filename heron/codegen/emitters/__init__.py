@@ -1,0 +1,1 @@
+"""Emitters: each turns a fusion into a kernel around its most demanding instruction."""

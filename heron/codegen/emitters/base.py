@@ -1,0 +1,309 @@
+"""What every hero emitter shares: the fusion as emitters see it, the registry, and the frame of a kernel's entry.
+
+An emitter has a name, `emit(fusion, name, target) -> Kernel`, and registers itself under its name. A CPU entry does the
+work items `%lo` to `%hi`; a GPU entry reads its thread and block ids.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import import_module
+from math import prod
+from typing import Protocol, TypeVar
+
+from xdsl.dialects import func, gpu, tensor
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, TensorType, UnitAttr
+from xdsl.ir import Attribute, Block, SSAValue
+
+from heron.analysis.blocks.config import BlockConfig, config_of
+from heron.codegen.elemental import FunctionEmitter, KernelEmitter, Value
+from heron.codegen.elemental.registry import require
+from heron.codegen.ir.types import I64, INDEX, tensor_type
+from heron.codegen.kernel import STACK_BYTES, Kernel, KernelArg, Launch
+from heron.codegen.partition import Partition
+from heron.codegen.transforms.lib.buffers import byte_size
+from heron.errors import HeronError
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import Shape
+from heron.targets import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One flat output: the instruction that computes it, and which part of that when it is tuple-shaped."""
+
+    instruction: Instruction
+    part: int | None
+    shape: Shape
+
+    def of(self, value: Value) -> Value:
+        """This output out of the instruction's value."""
+        return value if self.part is None else value[self.part]
+
+
+@dataclass(frozen=True, slots=True)
+class Fusion:
+    """A computation to make one kernel of. ``inputs`` are its parameters in order.
+
+    ``parts``: of as many equal parts of its outputs, in memory order, each is some work items of its own, one part's
+    before the next one's (on a CPU; 0: as the emitter likes).
+    """
+
+    computation: Computation
+    inputs: tuple[Instruction, ...]
+    outputs: tuple[Output, ...]
+    #: how it is cut into tiles, when it is a block-level fusion
+    blocks: BlockConfig | None = None
+    parts: int = 0
+
+    @property
+    def roots(self) -> list[Instruction]:
+        """The instructions of the outputs, each once."""
+        return list(dict.fromkeys(o.instruction for o in self.outputs))
+
+
+class HeroEmitter(Protocol):
+    """What `@hero("name")` registers."""
+
+    def emit(self, fusion: Fusion, name: str, target: Target) -> Kernel:
+        """The kernel of `fusion`, called `name`. Raises GEN001 for what cannot be emitted."""
+        ...
+
+
+HEROES: dict[str, HeroEmitter] = {}
+_H = TypeVar("_H", bound=type)
+
+
+def hero(name: str) -> Callable[[_H], _H]:
+    """Class decorator: register an emitter."""
+
+    def register(cls: _H) -> _H:
+        HEROES[name] = cls()
+        return cls
+
+    return register
+
+
+@cache
+def load() -> dict[str, HeroEmitter]:
+    """All emitters by name."""
+    package = import_module("heron.codegen.emitters")
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        import_module(module.name)
+    return HEROES
+
+
+# -- fusions -----------------------------------------------------------------------------------------------------------
+
+
+def as_fusion(i: Instruction) -> Fusion:
+    """A fusion instruction's computation; any other instruction alone, its operands as parameters.
+
+    Calls inside are made in line in a copy. Raises GEN001 when something in it cannot be emitted.
+    """
+    computation = i.calls if i.opcode == "fusion" else _alone(i)
+    if any(inner.opcode in ("call", "fusion") for inner in computation.instructions):
+        computation = _inlined(computation)
+    return replace(fusion_of(computation), blocks=config_of(i))
+
+
+def fusion_of(computation: Computation) -> Fusion:
+    """The fusion of a computation without calls; a tuple root gives one output a leaf."""
+    return Fusion(computation, tuple(computation.parameters), tuple(outputs_of(computation.root)))
+
+
+def outputs_of(root: Instruction) -> list[Output]:
+    """The flat outputs of a root."""
+    if root.opcode == "tuple":
+        return [o for operand in root.operands for o in outputs_of(operand)]
+    if root.shape.tuple_shapes is not None:
+        return [Output(root, n, s) for n, s in enumerate(root.shape.tuple_shapes)]
+    return [Output(root, None, root.shape)]
+
+
+def _alone(i: Instruction) -> Computation:
+    computation = Computation(i.name)
+    parameters: dict[Instruction, Instruction] = {}
+    for operand in i.operands:
+        if operand not in parameters:
+            parameters[operand] = computation.add_parameter(len(parameters), operand.shape)
+    computation.root = computation.attach(i.clone([parameters[o] for o in i.operands]))
+    return computation
+
+
+def _inlined(computation: Computation) -> Computation:
+    """A copy with calls and nested fusions in line."""
+    copy = Computation(computation.name)
+
+    def add(c: Computation, arguments: Sequence[Instruction] | None) -> Instruction:
+        done: dict[Instruction, Instruction] = {}
+        for i in c.post_order():
+            operands = [done[o] for o in i.operands]
+            if i.opcode == "parameter" and arguments is not None:
+                done[i] = arguments[i.number]
+            elif i.opcode in ("call", "fusion"):
+                done[i] = add(i.called[0], operands)
+            elif i.opcode == "get-tuple-element" and operands[0].opcode == "tuple":
+                done[i] = operands[0].operands[i.index]
+            else:
+                done[i] = copy.attach(i.clone(operands))
+        return done[c.root]
+
+    copy.root = add(computation, None)
+    return copy
+
+
+def kernel_inputs(i: Instruction) -> list[Instruction]:
+    """The operands a kernel of `i` takes, in order: `KernelArg.index` counts in this list."""
+    return list(i.operands) if i.opcode == "fusion" else list(dict.fromkeys(i.operands))
+
+
+# -- kernels -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Entry:
+    """The entry function of a kernel while it is filled: finish with `finish`.
+
+    ``e`` emits into its body; ``outputs`` are the current tensor values of the outputs, which a hero replaces as it
+    inserts; ``lo``/``hi``: the range of work items (CPU only); ``heap_bytes``: of scratch.
+    """
+
+    fusion: Fusion
+    name: str
+    target: Target
+    kernel: KernelEmitter
+    e: FunctionEmitter
+    block: Block
+    outputs: list[SSAValue]
+    lo: SSAValue | None = None
+    hi: SSAValue | None = None
+    aliases: dict[int, int] = field(default_factory=dict)  # output number -> input number
+    heap_bytes: int = 0
+
+    @property
+    def is_gpu(self) -> bool:
+        return self.target.kind == "gpu"
+
+    @property
+    def items(self) -> tuple[SSAValue, SSAValue]:
+        """The range of work items a CPU kernel does."""
+        assert self.lo is not None and self.hi is not None
+        return self.lo, self.hi
+
+    def thread_id(self, axis: str = "x") -> SSAValue:
+        """`gpu.thread_id`."""
+        return self._id(gpu.ThreadIdOp, axis)
+
+    def block_id(self, axis: str = "x") -> SSAValue:
+        """`gpu.block_id`."""
+        return self._id(gpu.BlockIdOp, axis)
+
+    def _id(self, kind: type, axis: str) -> SSAValue:
+        def make_id() -> SSAValue:
+            dimension = gpu.DimensionAttr(gpu.DimensionEnum[axis.upper()])
+            return self.e.b.op(kind, type=INDEX, properties={"dimension": dimension})
+
+        return self.e.once((kind, axis), make_id)
+
+    def scratch(self, element: Attribute, *sizes: int) -> SSAValue:
+        """A tensor for the kernel's own use. On a CPU each thread has its own."""
+        type_ = TensorType(element, list(sizes))  # type: ignore[type-var]
+        size = prod(sizes) * byte_size(element)
+        if not self.is_gpu and size > STACK_BYTES:
+            self.heap_bytes += size
+        return self.e.b.op(tensor.EmptyOp, type=type_)
+
+    def finish(self, launch: Launch, emitter: str, notes: dict[str, str] | None = None) -> Kernel:
+        """Return the outputs and make the kernel record."""
+        self.e.b.terminate(func.ReturnOp, self.outputs)
+        self.e.b.drop_unused_constants()
+        function = self.kernel.add_function(self.name, self.block, [o.type for o in self.outputs])
+        function.attributes["xla_gpu.entry"] = UnitAttr()
+        self.kernel.op_count += self.e.b.count
+        args = [KernelArg(p.shape, "in", n) for n, p in enumerate(self.fusion.inputs)]
+        args += [KernelArg(o.shape, "out", n, self.aliases.get(n)) for n, o in enumerate(self.fusion.outputs)]
+        extra = [self._argument_attributes(a) for a in args]
+        extra += [DictionaryAttr({})] * (len(self.block.args) - len(args))
+        if any(a.data for a in extra):
+            function.properties["arg_attrs"] = ArrayAttr(extra)
+        launch = replace(launch, heap_bytes=self.heap_bytes)
+        return Kernel(self.name, self.kernel.module, tuple(args), launch, emitter, notes or {})
+
+    def _argument_attributes(self, arg: KernelArg) -> DictionaryAttr:
+        facts: dict[str, Attribute] = {}
+        if arg.alias is not None:
+            facts["xla_gpu.alias"] = IntegerAttr(arg.alias, I64)
+        if arg.shape.element_type.is_unsigned and arg.shape.element_type.bits < 8:
+            facts["xla_gpu.unsigned"] = UnitAttr()
+        if self.fusion.parts:
+            facts["xla_gpu.part"] = UnitAttr()
+        return DictionaryAttr(facts)
+
+
+def is_pointwise(i: Instruction) -> bool:
+    """Whether each element is computed from the operands' elements in its place."""
+    return i.op.is_elementwise or i.opcode == "map"
+
+
+def row_major(fusion: Fusion) -> bool:
+    """Whether all inputs and outputs lie in memory as their dimensions are written."""
+    shapes = [*(p.shape for p in fusion.inputs), *(o.shape for o in fusion.outputs)]
+    return all(s.layout is None or s.layout.is_default for s in shapes)
+
+
+def entry(fusion: Fusion, partition: Partition, name: str, target: Target, *, any_layout: bool = False) -> Entry:
+    """The entry function of a kernel: tensors in, tensors out, and the CPU's range of work items.
+
+    ``any_layout``: the emitter asks for elements in memory order; others get GEN004 for what is not row-major.
+    """
+    check(fusion, target)
+    if not any_layout and not row_major(fusion):
+        shapes = ", ".join(str(s) for s in (*(p.shape for p in fusion.inputs), *(o.shape for o in fusion.outputs)))
+        raise HeronError(
+            "GEN004",
+            f"kernel '{name}' would need row-major inputs and outputs",
+            where=shapes,
+            hint="the layout-assignment pass makes them so",
+        )
+    kernel = KernelEmitter(name, partition)
+    kernel.straight = target.kind == "cpu"
+    arguments: list[Attribute] = [tensor_type(p.shape) for p in fusion.inputs]
+    arguments += [tensor_type(o.shape) for o in fusion.outputs]
+    cpu = target.kind == "cpu"
+    block = Block(arg_types=[*arguments, *[INDEX] * (2 * cpu)])
+    n = len(fusion.inputs)
+    e = FunctionEmitter(kernel, block, dict(zip(fusion.inputs, block.args[:n], strict=True)))
+    for arg in block.args[:n]:
+        arg.name_hint = "in"
+    for arg in block.args[n : n + len(fusion.outputs)]:
+        arg.name_hint = "out"
+    lo, hi = block.args[-2:] if cpu else (None, None)
+    if lo is not None and hi is not None:
+        lo.name_hint, hi.name_hint = "lo", "hi"
+    outputs: list[SSAValue] = list(block.args[n : n + len(fusion.outputs)])
+    return Entry(fusion, name, target, kernel, e, block, outputs, lo, hi)
+
+
+#: ops that hero emitters take and elemental emission does not know
+HERO_ONLY = frozenset({"scatter", "sort", "tuple", "parameter"})
+
+
+def check(fusion: Fusion, target: Target) -> None:
+    """Raise GEN001 unless every instruction can be emitted, GEN003 for a fusion no kernel can have."""
+    for i in fusion.computation.instructions:
+        if i.opcode not in HERO_ONLY:
+            require(i, target.name)
+    for p in fusion.inputs:
+        if not p.shape.is_array:
+            raise HeronError("GEN003", "a kernel's inputs are arrays", where=str(p))
+
+
+__all__ = [
+    "Entry", "Fusion", "HEROES", "HeroEmitter", "Output", "as_fusion", "check", "entry", "fusion_of", "hero",
+    "is_pointwise", "kernel_inputs", "load", "outputs_of",
+]  # fmt: skip

@@ -1,0 +1,305 @@
+"""How a kernel walks the elements of a shape: CPU loop nests over work items, GPU threads with several elements each.
+
+On the CPU a run of dimensions that every access walks contiguously (`heroes.space`) is one loop. On the GPU a thread
+does 1, 2 or 4 consecutive elements of the row-major order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import prod
+from typing import TypeAlias
+
+from xdsl.dialects import arith, scf
+from xdsl.ir import Block, Region, SSAValue
+
+from heron.analysis.indexing.expr import Const, Dim, Expr, Sym
+from heron.analysis.indexing.hlo_maps import Index, delinearize
+from heron.analysis.indexing.map import IndexingMap, Var
+from heron.codegen.elemental import FunctionEmitter
+from heron.codegen.emitters.base import Entry
+from heron.codegen.ir.types import INDEX
+from heron.codegen.kernel import Launch
+from heron.targets import Target
+
+#: emits the body at an index: takes the index and the carried tensors, gives the tensors after it
+Body: TypeAlias = Callable[[Index, Sequence[SSAValue]], Sequence[SSAValue]]
+
+#: work items a CPU kernel should offer when it is large, so that threads can share it
+_WANTED_ITEMS = 64
+_LARGE = 1 << 16
+_SHORTEST_ROW = 512
+#: warps in a block of a loop over elements: enough blocks fit a core to fill it, and small loops still use many cores
+WARPS_PER_BLOCK = 4
+
+
+# -- CPU ---------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CpuPlan:
+    """``runs`` of dimensions, one loop each; the work items walk the first ``whole`` of them, and parts of ``chunk``
+    of the next one unless that is 0. ``items``: how many there are.
+    """
+
+    sizes: tuple[int, ...]
+    runs: tuple[tuple[int, ...], ...]
+    items: int
+    chunk: int = 0
+    whole: int = 1
+
+
+def plan_cpu(sizes: Sequence[int], runs: Sequence[Sequence[int]], parts: int = 0) -> CpuPlan:
+    """Enough work items to share out, with inner loops as long as may be; ``parts`` see `Fusion`."""
+    lengths = [prod(sizes[d] for d in run) for run in runs]
+    items = lengths[0] if lengths else 1
+    shape, kept = tuple(sizes), tuple(tuple(run) for run in runs)
+    if parts:
+        return _plan_parts(shape, kept, lengths, parts)
+    if len(lengths) < 2 or items >= _WANTED_ITEMS or prod(lengths) < _LARGE:
+        return CpuPlan(shape, kept, items)
+    if len(lengths) > 2:
+        return CpuPlan(shape, kept, items * lengths[1], whole=2)
+    chunk = _chunk(lengths[1], -(-_WANTED_ITEMS // items))
+    return CpuPlan(shape, kept, items * (lengths[1] // chunk), chunk if chunk < lengths[1] else 0)
+
+
+def _plan_parts(
+    sizes: tuple[int, ...], runs: tuple[tuple[int, ...], ...], lengths: Sequence[int], parts: int
+) -> CpuPlan:
+    """A work item for each of as many equal parts; for each element where no loop ends with a part."""
+    done = 1
+    for n, length in enumerate(lengths):
+        if done == parts:
+            return CpuPlan(sizes, runs, parts, whole=n)
+        left, rest = divmod(parts, done)
+        if not rest and left < length and length % left == 0:
+            return CpuPlan(sizes, runs, parts, length // left, n)
+        done *= length
+    return CpuPlan(sizes, runs, done, whole=len(lengths))
+
+
+def _chunk(length: int, parts: int) -> int:
+    """The longest divisor of `length` that gives `parts` parts, if that is no shorter than a row should be."""
+    for n in range(parts, max(parts, length // _SHORTEST_ROW) + 1):
+        if length % n == 0 and length // n >= _SHORTEST_ROW:
+            return length // n
+    return length
+
+
+def cpu_loops(
+    entry: Entry, plan: CpuPlan, first_item: int, total: int, inits: Sequence[SSAValue], body: Body
+) -> list[SSAValue]:
+    """The loops of a CPU kernel whose work items `first_item` … belong to `plan`."""
+    e = entry.e
+    lengths = [prod(plan.sizes[d] for d in run) for run in plan.runs]
+
+    chunk, whole = plan.chunk, plan.whole
+    heads = lengths[:whole] + ([lengths[whole] // chunk] if chunk else [])
+    inner = ([chunk] if chunk > 1 else []) + lengths[whole + bool(chunk) :]
+
+    def work(item: Expr, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        outer = list(delinearize(item, heads)) if len(heads) > 1 else [item] if heads else []
+        if chunk:
+            outer[-1] = outer[-1] * chunk
+
+        def at(variables: Index, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            rest = list(variables)
+            run_index = list(outer)
+            if chunk > 1:
+                run_index[-1] = run_index[-1] + rest.pop(0)
+            return body(dimension_index(plan.sizes, plan.runs, e.simplify((*run_index, *rest))), carried)
+
+        return e.loop(inner, carried, at) if inner else at((), carried)
+
+    return item_loop(entry, plan.items, first_item, total, inits, work)
+
+
+def item_loop(
+    entry: Entry,
+    items: int,
+    first_item: int,
+    total: int,
+    inits: Sequence[SSAValue],
+    work: Callable[[Expr, Sequence[SSAValue]], Sequence[SSAValue]],
+) -> list[SSAValue]:
+    """The loop over those of the kernel's `total` work items that are the `items` from `first_item` on.
+
+    ``work(item, carried) -> carried``, with items counted from 0.
+    """
+    lo, hi = item_range(entry, items, first_item, total)
+    return for_(entry, lo, hi, inits, lambda item, carried: work(entry.e.variable(item, 0, items - 1), carried))
+
+
+def for_(
+    entry: Entry,
+    lo: SSAValue,
+    hi: SSAValue,
+    inits: Sequence[SSAValue],
+    body: Callable[[SSAValue, Sequence[SSAValue]], Sequence[SSAValue]],
+    step: SSAValue | None = None,
+) -> list[SSAValue]:
+    """`scf.for` between bounds known when it runs, carrying scalars and tensors: `body(variable, carried) -> carried`.
+
+    By 1 unless there is a `step`.
+    """
+    e = entry.e
+    block = Block(arg_types=[INDEX, *(v.type for v in inits)])
+    with e.region(block):
+        e.b.terminate(scf.YieldOp, body(block.args[0], block.args[1:]))
+    operands = [lo, hi, e.b.integer(1) if step is None else step, *inits]
+    op = scf.ForOp.create(operands=operands, result_types=[v.type for v in inits], regions=[Region(block)])
+    return list(e.b.add(op).results)
+
+
+def item_range(entry: Entry, items: int, first: int, total: int) -> tuple[SSAValue, SSAValue]:
+    """The part of [lo, hi) that lies in [first, first + items), counted from `first`."""
+    (lo, hi), b = entry.items, entry.e.b
+    if items == total:
+        return lo, hi
+
+    def inside(v: SSAValue) -> SSAValue:
+        shifted = b.op(arith.SubiOp, v, b.integer(first)) if first else v
+        return b.op(arith.MinSIOp, b.op(arith.MaxSIOp, shifted, b.integer(0)), b.integer(items))
+
+    return inside(lo), inside(hi)
+
+
+def dimension_index(sizes: Sequence[int], runs: Sequence[Sequence[int]], run_index: Sequence[Expr]) -> Index:
+    """The index by dimension where each run of dimensions stands at its variable."""
+    index: list[Expr] = [Const(0)] * len(sizes)
+    for run, e in zip(runs, run_index, strict=False):
+        for d, part in zip(run, delinearize(e, [sizes[k] for k in run]), strict=True):
+            index[d] = part
+    return tuple(index)
+
+
+# -- GPU ---------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class GpuPlan:
+    """``vector`` consecutive elements a thread, ``block`` threads a block, ``grid`` blocks."""
+
+    elements: int
+    vector: int
+    block: int
+    grid: int
+
+    @property
+    def launch(self) -> Launch:
+        return Launch((self.grid, 1, 1), (self.block, 1, 1))
+
+
+def plan_gpu(
+    elements: int, bits: int, target: Target, *, row: int | None = None, whole_blocks: bool = False, block: int = 0
+) -> GpuPlan:
+    """128-bit accesses (4 elements at most) when they divide the elements and still leave every core some threads.
+
+    ``row``: what they must divide instead of the elements, where those lie in several stretches of memory.
+    ``whole_blocks``: blocks of the usual size even for few elements, so that several plans can share a launch.
+    ``block``: threads a block must have, unless 0.
+    """
+    whole_blocks = whole_blocks or bool(block)
+    block = block or min(WARPS_PER_BLOCK * target.warp, target.threads_per_block)
+    vector = max(1, min(4, 128 // max(bits, 8)))
+    enough = target.cores * block
+    while vector > 1 and (elements % vector or (row or 0) % vector or elements // vector < enough):
+        vector //= 2
+    threads = max(1, elements // vector)
+    if not whole_blocks:
+        block = min(block, threads)
+    return GpuPlan(elements, vector, block, -(-threads // block))
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a consecutive range of a kernel's blocks does.
+
+    ``members``: numbers of the outputs it stores. ``emit(block, tensors) -> tensors``: its code, with the number of the
+    block within the range and the outputs as they are.
+    """
+
+    grid: int
+    members: tuple[int, ...]
+    emit: Callable[[SSAValue, Sequence[SSAValue]], Sequence[SSAValue]]
+
+
+def gpu_parts(entry: Entry, parts: Sequence[Part]) -> int:
+    """Each part by blocks of its own, so that no warp branches; returns how many blocks that takes."""
+    e, total, first = entry.e, sum(part.grid for part in parts), 0
+    entry.thread_id()  # made once, for all parts
+    for part in parts:
+        tensors = [entry.outputs[n] for n in part.members]
+        if len(parts) == 1:
+            results = part.emit(entry.block_id(), tensors)
+        else:
+            block = e.variable(entry.block_id(), 0, total - 1)
+            body = partial(_do_part, entry, part, block - first, tensors)
+            results = e.guarded(e.holds([(block, first, first + part.grid - 1)]), tensors, body)
+        for n, result in zip(part.members, results, strict=True):
+            entry.outputs[n] = result
+        first += part.grid
+    return total
+
+
+def _do_part(entry: Entry, part: Part, block: Expr, tensors: Sequence[SSAValue]) -> Sequence[SSAValue]:
+    return part.emit(entry.e.index_value(entry.e.simplify((block,))[0]), tensors)
+
+
+def gpu_map(sizes: Sequence[int], plan: GpuPlan) -> IndexingMap:
+    """`(thread, block)[element] -> index` into a tensor of `sizes`, with a bound where the threads overshoot."""
+    linear = (Dim(1) * plan.block + Dim(0)) * plan.vector + Sym(0)
+    variables = [Var(0, plan.block - 1, "th_x"), Var(0, plan.grid - 1, "bl_x")]
+    elements = prod(sizes)
+    constraints = []
+    if plan.block * plan.grid * plan.vector > elements:
+        threads = Dim(1) * plan.block + Dim(0)
+        whole = elements % plan.vector == 0  # then a thread does all of its elements or none: one test
+        constraints = [(threads, 0, elements // plan.vector - 1) if whole else (linear, 0, elements - 1)]
+    found = IndexingMap(delinearize(linear, sizes), variables, [Var(0, plan.vector - 1)], constraints)
+    simple = found.simplifier
+    return found.replace(
+        results=[simple.simplify(e) for e in found.results],
+        constraints=[(simple.simplify(e), lo, hi) for e, lo, hi in found.constraints],
+    )
+
+
+def gpu_loops(
+    entry: Entry,
+    sizes: Sequence[int],
+    plan: GpuPlan,
+    inits: Sequence[SSAValue],
+    body: Body,
+    block: SSAValue | None = None,
+) -> list[SSAValue]:
+    """What a thread does of a tensor of `sizes`: a loop over its elements, or its one element.
+
+    ``block``: its number among those that share the tensor; the block id unless given.
+    """
+    thread, block = entry.thread_id(), entry.block_id() if block is None else block
+    if plan.vector > 1:
+        return entry.e.map_loop(
+            gpu_map(sizes, plan), [thread, block], sizes, inits, lambda index, carried, _: body(index, carried)
+        )
+    e = entry.e
+    linear = e.variable(block, 0, plan.grid - 1) * plan.block + e.variable(thread, 0, plan.block - 1)
+    inside = e.holds([(linear, 0, prod(sizes) - 1)])
+
+    def at_element() -> Sequence[SSAValue]:
+        values = e.index_values(e.simplify(delinearize(linear, sizes)))
+        # variables of their own: within the bound they stay inside the tensor
+        index = tuple(e.variable(v, 0, size - 1) for v, size in zip(values, sizes, strict=True))
+        return body(index, inits)
+
+    return e.guarded(inside, inits, at_element)
+
+
+def at_most(e: FunctionEmitter, place: Expr, most: int) -> Expr:
+    """`place`, or `most` where it is beyond."""
+    (place,) = e.simplify((place,))
+    if e.range_of(place)[1] <= most:
+        return place
+    return e.variable(e.b.op(arith.MinSIOp, e.index_value(place), e.b.integer(most)), 0, most)

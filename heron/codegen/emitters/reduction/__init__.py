@@ -1,0 +1,1 @@
+"""Reductions with everything computed before and after them."""

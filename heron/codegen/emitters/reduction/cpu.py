@@ -1,0 +1,142 @@
+"""Reductions on the CPU along rows: the last dimension is reduced. (`reduction_columns`: it stays.)
+
+A work item is one result. A sum runs in registers, and since it may be reassociated LLVM keeps several vectors of
+partial sums. A combination LLVM knows nothing of (the position of a maximum) keeps a tile of partial results instead:
+neighbouring elements join neighbouring partial results, which vectorises, and halves of the tile are merged at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import SSAValue
+
+from heron.analysis.indexing.expr import Const, Expr
+from heron.analysis.indexing.hlo_maps import Index, delinearize
+from heron.codegen.emitters.base import Entry
+from heron.codegen.emitters.cpu_tiles import get, put, source_index
+from heron.codegen.emitters.loops import item_loop
+from heron.codegen.emitters.output_boxes import Piece, cpu_pieces, plan_piece
+from heron.codegen.emitters.partial_sums import reduced
+from heron.codegen.emitters.reduction.cpu_columns import column_items, columns, narrow_columns, narrow_items
+from heron.codegen.emitters.reduction.form import Axis, Reduction, Walk
+from heron.codegen.kernel import Kernel, Launch
+
+#: partial results of a row whose combination LLVM cannot reassociate, and the elements for each that make it worth it
+LANES = 32
+ROUNDS = 4
+#: results beside each other that are kept in registers, not in a tile
+NARROW = 8
+
+
+def emit(frame: Entry, walks: Sequence[Walk], pieces: Sequence[Piece]) -> Kernel:
+    """The kernel of reductions and pieces, each with work items of its own."""
+    plans = [plan_piece(frame, piece) for piece in pieces]
+    counts = [_work_items(walk) for walk in walks]
+    total, first = sum(counts) + sum(plan.items for _, plan in plans), 0
+    forms: list[str] = []
+    for walk, count in zip(walks, counts, strict=True):
+        forms.append(_emitted(frame, walk, first, total))
+        first += count
+    cpu_pieces(frame, pieces, plans, first, total)
+    return frame.finish(Launch(work_items=total), "reduce", {"form": " and ".join(forms)})
+
+
+def _work_items(walk: Walk) -> int:
+    if _along_rows(walk):
+        return walk.reduction.rows
+    return narrow_items(walk) if walk.axes[-1].length <= NARROW else column_items(walk)
+
+
+def _along_rows(walk: Walk) -> bool:
+    return not walk.axes or walk.axes[-1].reduced
+
+
+def _emitted(frame: Entry, walk: Walk, first: int, total: int) -> str:
+    """Emits a reduction whose work items begin at `first` of `total`; tells its form."""
+    if _along_rows(walk):
+        return _rows(frame, walk.reduction, walk.axes, first, total)
+    emit_columns = narrow_columns if walk.axes[-1].length <= NARROW else columns
+    return emit_columns(frame, walk, first, total)
+
+
+def _rows(frame: Entry, reduction: Reduction, axes: Sequence[Axis], first: int, total: int) -> str:
+    e = frame.e
+    inner = [a for a in axes if a.reduced]
+    side = [frame.outputs[n] for n in reduction.side]
+    after = [frame.outputs[n] for n in reduction.after]
+    lanes = bool(inner) and inner[-1].length >= LANES * ROUNDS and not all(r.opcode for r in reduction.reducers)
+
+    def row(item: Expr, carried: Sequence[SSAValue]) -> list[SSAValue]:
+        kept = e.simplify(delinearize(item, reduction.kept_sizes))
+        fixed = dict(zip(reduction.kept, kept, strict=True))
+
+        def element(variables: Index, values: Sequence[SSAValue]) -> list[SSAValue]:
+            index = source_index(reduction, inner, variables)
+            for d, part in fixed.items():
+                index[d] = part
+            return reduction.element(frame, e.simplify(tuple(index)), values)
+
+        if lanes:
+            results = _in_lanes(frame, reduction, [a.length for a in inner], carried[: len(side)], element)
+        else:
+            inits = [*reduction.start(frame), *carried[: len(side)]]
+            results = reduced(e, reduction.reducers, [a.length for a in inner], inits, element)
+        n = reduction.accumulators
+        return [*results[n:], *reduction.epilogue(frame, kept, results[:n], carried[len(side) :])]
+
+    results = item_loop(frame, reduction.rows, first, total, [*side, *after], row)
+    reduction.store(frame, reduction.side, results[: len(side)])
+    reduction.store(frame, reduction.after, results[len(side) :])
+    return f"rows of {reduction.row}" + (f", {LANES} partial results" if lanes else "")
+
+
+def _in_lanes(
+    frame: Entry, reduction: Reduction, sizes: Sequence[int], side: Sequence[SSAValue], element
+) -> list[SSAValue]:  # noqa: ANN001,E501
+    """The results of a row (and `side` after it), combined in a tile of partial results."""
+    e = frame.e
+    *outer, length = sizes
+    types = [t for r in reduction.reducers for t in r.packed_types]
+    tiles = [e.b.op(tensor.EmptyOp, type=TensorType(t, [LANES])) for t in types]
+    n = len(tiles)
+
+    def clear(variables: Index, tensors: Sequence[SSAValue]) -> list[SSAValue]:
+        return [put(frame, v, t, variables) for v, t in zip(reduction.start(frame), tensors, strict=True)]
+
+    def at(variables: Index, lane: Expr, values: Sequence[SSAValue]) -> list[SSAValue]:
+        read = [get(frame, t, (lane,)) for t in values[:n]]
+        results = element(variables, [*read, *values[n:]])
+        return [*(put(frame, v, t, (lane,)) for v, t in zip(results, values[:n], strict=False)), *results[n:]]
+
+    def whole(variables: Index, values: Sequence[SSAValue]) -> list[SSAValue]:
+        *before, round_, lane = variables
+        return at((*before, round_ * LANES + lane), lane, values)
+
+    def rest(variables: Index, values: Sequence[SSAValue]) -> list[SSAValue]:
+        *before, lane = variables
+        return at((*before, lane + length // LANES * LANES), lane, values)
+
+    values = e.loop([LANES], tiles, clear)
+    values = e.loop([*outer, length // LANES, LANES], [*values, *side], whole)
+    if length % LANES:
+        values = e.loop([*outer, length % LANES], values, rest)
+    half = LANES // 2
+    while half:
+        values = [*_merge_halves(frame, reduction, values[:n], half), *values[n:]]
+        half //= 2
+    return [*(get(frame, t, (Const(0),)) for t in values[:n]), *values[n:]]
+
+
+def _merge_halves(frame: Entry, reduction: Reduction, tiles: Sequence[SSAValue], half: int) -> list[SSAValue]:
+    """The tiles with their second `half` elements merged into the first."""
+
+    def body(variables: Index, tensors: Sequence[SSAValue]) -> list[SSAValue]:
+        (lane,) = variables
+        first, second = ([get(frame, t, (place,)) for t in tensors] for place in (lane, lane + half))
+        merged = reduction.merge(frame, first, second)
+        return [put(frame, v, t, (lane,)) for v, t in zip(merged, tensors, strict=True)]
+
+    return frame.e.loop([half], tiles, body)

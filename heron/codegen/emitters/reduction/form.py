@@ -1,0 +1,362 @@
+"""What a fusion with reduces is made of: the reduces, how their dimensions are walked, what stands around them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import TypeAlias
+
+from xdsl.ir import SSAValue
+
+from heron.analysis.indexing.expr import Const, Expr, dims
+from heron.analysis.indexing.hlo_maps import (
+    Index,
+    delinearize,
+    from_memory,
+    linearize,
+    memory_sizes,
+    moves_elements,
+    to_memory,
+)
+from heron.analysis.indexing.simplify import simplifier
+from heron.codegen.emitters.base import Entry, Fusion, is_pointwise
+from heron.codegen.emitters.loop_space import joined_runs, steps, walk
+from heron.codegen.emitters.reducers import Reducer, merged, reducer_of, split, starts
+from heron.codegen.partition import Partition
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import Shape
+
+#: ops between a reduce and an output that only move elements
+_MOVES = frozenset({"bitcast", "reshape", "transpose", "get-tuple-element", "copy"})
+
+#: instructions made from results, and the index of theirs that belongs to the result's element at (d0, d1, ...)
+Places: TypeAlias = dict[Instruction, Index]
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """What is reduced and what becomes of it.
+
+    ``order``: the dimensions of the reduced arrays in the order they are walked. All else counts in that order:
+    ``sizes`` of the dimensions, ``reduced``: those summed over. ``side``: numbers of the outputs of the arrays' shape;
+    ``after``: numbers of the outputs made from the results. ``places``: what lies between results and outputs, operands
+    first, and the index at which it reads the results' element, over the results' dimensions.
+    """
+
+    reducers: tuple[Reducer, ...]
+    order: tuple[int, ...]
+    sizes: tuple[int, ...]
+    reduced: tuple[int, ...]
+    side: tuple[int, ...]
+    after: tuple[int, ...]
+    places: Places
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """The dimensions that stay."""
+        return tuple(d for d in range(len(self.sizes)) if d not in self.reduced)
+
+    @property
+    def kept_sizes(self) -> tuple[int, ...]:
+        return tuple(self.sizes[d] for d in self.kept)
+
+    @property
+    def rows(self) -> int:
+        """How many results there are."""
+        return prod(self.kept_sizes)
+
+    @property
+    def row(self) -> int:
+        """How many elements make one result."""
+        return prod(self.sizes[d] for d in self.reduced)
+
+    def source(self, index: Index) -> Index:
+        """The index into the arrays at a point of the walk."""
+        found: list[Expr] = [Const(0)] * len(index)
+        for d, e in zip(self.order, index, strict=True):
+            found[d] = e
+        return tuple(found)
+
+    def result(self, index: Index) -> Index:
+        """The index into the results where the kept dimensions of the walk stand at `index`."""
+        by_dimension = sorted(zip((self.order[k] for k in self.kept), index, strict=True), key=lambda pair: pair[0])
+        return tuple(e for _, e in by_dimension)
+
+    @property
+    def result_sizes(self) -> tuple[int, ...]:
+        """The dimensions of the results."""
+        sizes = dict(zip(self.order, self.sizes, strict=True))
+        gone = {self.order[k] for k in self.reduced}
+        return tuple(sizes[d] for d in range(len(self.sizes)) if d not in gone)
+
+    def walked(self, order: Sequence[int]) -> Reduction:
+        """The same reduction with its dimensions walked in another order."""
+        sizes = dict(zip(self.order, self.sizes, strict=True))
+        gone = {self.order[k] for k in self.reduced}
+        reduced = tuple(k for k, d in enumerate(order) if d in gone)
+        return replace(self, order=tuple(order), sizes=tuple(sizes[d] for d in order), reduced=reduced)
+
+    def start(self, frame: Entry) -> list[SSAValue]:
+        """Initial accumulators of all heroes."""
+        return starts(frame.e, self.reducers)
+
+    def split(self, values: Sequence[SSAValue]) -> list[Sequence[SSAValue]]:
+        """Accumulators of all heroes, hero by hero."""
+        return split(self.reducers, values)
+
+    @property
+    def accumulators(self) -> int:
+        """How many accumulators there are."""
+        return sum(len(r.types) for r in self.reducers)
+
+    def merge(self, frame: Entry, a: Sequence[SSAValue], b: Sequence[SSAValue]) -> list[SSAValue]:
+        """Two partial results of all heroes as one."""
+        return merged(frame.e, self.reducers, a, b)
+
+    def element(self, frame: Entry, index: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
+        """One element of the arrays joined to the accumulators; side outputs, carried after them, stored."""
+        e, n = frame.e, self.accumulators
+        index = self.source(index)
+        elements = [[e.value(a, index) for a in r.arrays] for r in self.reducers]
+        outputs = [frame.fusion.outputs[k] for k in self.side]
+        values = [o.of(e.value(o.instruction, index)) for o in outputs]
+        results: list[SSAValue] = []
+        for r, accumulators, read in zip(self.reducers, self.split(carried[:n]), elements, strict=True):
+            results += r.step(e, accumulators, read)
+        stores = zip(values, carried[n:], outputs, strict=True)
+        return [*results, *(e.insert(v, t, to_memory(o.shape, index)) for v, t, o in stores)]
+
+    def epilogue(
+        self, frame: Entry, index: Index, accumulators: Sequence[SSAValue], tensors: Sequence[SSAValue]
+    ) -> list[SSAValue]:
+        """The outputs made from the results at `index` (of the kept dimensions), stored."""
+        e, index = frame.e, self.result(index)
+
+        def at(i: Instruction) -> Index:
+            found = self.places.get(i)
+            if found is None:  # computed from no result: as many elements, in their order
+                return e.simplify(delinearize(linearize(index, self.result_sizes), i.shape.dims))
+            return e.simplify(tuple(x.substitute(index) for x in found))
+
+        for r, values in zip(self.reducers, self.split(accumulators), strict=True):
+            e.provide(r.hero, index, r.finish(e, values))
+        for i in self.places:
+            if i.opcode in _MOVES and i.opcode != "get-tuple-element":
+                e.provide(i, at(i), e.value(i.operands[0], at(i.operands[0])))
+        outputs = [frame.fusion.outputs[n] for n in self.after]
+        places = [at(o.instruction) for o in outputs]
+        # all values first: an output may share its buffer with an input
+        values = [o.of(e.value(o.instruction, place)) for o, place in zip(outputs, places, strict=True)]
+        stores = zip(values, tensors, places, outputs, strict=True)
+        return [e.insert(v, t, to_memory(o.shape, place)) for v, t, place, o in stores]
+
+    def store(self, frame: Entry, which: Sequence[int], tensors: Sequence[SSAValue]) -> None:
+        """`tensors` are what those outputs now are."""
+        for n, tensor in zip(which, tensors, strict=True):
+            frame.outputs[n] = tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """Neighbouring dimensions walked as one: all reduced, or all kept."""
+
+    dims: tuple[int, ...]
+    length: int
+    reduced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """A reduction and the loops over its arrays, outermost first."""
+
+    reduction: Reduction
+    axes: tuple[Axis, ...]
+
+
+def axes(runs: Sequence[Sequence[int]], reduction: Reduction) -> list[Axis]:
+    """The contiguous runs, cut where reduced dimensions meet kept ones; axes of length 1 are left out."""
+    found: list[Axis] = []
+    for run in runs:
+        group: list[int] = []
+        for d in run:
+            if reduction.sizes[d] == 1:
+                continue
+            if group and (group[-1] in reduction.reduced) != (d in reduction.reduced):
+                found.append(_axis(group, reduction))
+                group = []
+            group.append(d)
+        if group:
+            found.append(_axis(group, reduction))
+    return found
+
+
+def _axis(group: Sequence[int], reduction: Reduction) -> Axis:
+    return Axis(tuple(group), prod(reduction.sizes[d] for d in group), group[0] in reduction.reduced)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A fusion with reduces: reductions of different arrays or dimensions, and the outputs that are in none."""
+
+    reductions: tuple[Reduction, ...]
+    loose: tuple[int, ...]
+
+    @property
+    def parts(self) -> tuple[tuple[int, ...], ...]:
+        """Numbers of the outputs that have work items, or blocks, in common."""
+        return (*((*r.side, *r.after) for r in self.reductions), *((n,) for n in self.loose))
+
+
+def groups_of(fusion: Fusion) -> dict[tuple[tuple[int, ...], tuple[int, ...]], list[Instruction]]:
+    """The reduces a fusion is about, by what they reduce: sizes of the array and its reduced dimensions."""
+    heroes: dict[Instruction, None] = {}
+    for root in fusion.roots:
+        _find_heroes(root, heroes)
+    groups: dict[tuple[tuple[int, ...], tuple[int, ...]], list[Instruction]] = {}
+    for h in heroes:
+        groups.setdefault((h.operands[0].shape.dims, tuple(sorted(h.dimensions))), []).append(h)
+    return groups
+
+
+def analyse(fusion: Fusion) -> Form | str:
+    """The reductions a fusion consists of, or why it is of no form this emitter knows."""
+    groups = groups_of(fusion)
+    for (sizes, _), members in groups.items():
+        if not prod(sizes):
+            return f"'{members[0].name}' reduces nothing"
+    order = fusion.computation.post_order()
+    places = {key: _places(order, members) for key, members in groups.items()}
+    above = {key: _above(order, members) for key, members in groups.items()}
+    after: dict[object, list[int]] = {key: [] for key in groups}
+    side: dict[object, list[int]] = {key: [] for key in groups}
+    loose: list[int] = []
+    for n, output in enumerate(fusion.outputs):
+        i = output.instruction
+        reached = [key for key in groups if i in above[key]]
+        if len(reached) > 1:
+            return f"'{i.name}' is made from reductions of different arrays or dimensions"
+        if reached:
+            if i not in places[reached[0]]:
+                return f"'{i.name}' reads a reduction at other places than its own"
+            after[reached[0]].append(n)
+            continue
+        dims, count = output.shape.dims, output.shape.num_elements
+        walked = next((key for key in groups if dims == key[0]), None)
+        beside = next((key for key in groups if count == _results(*key)), None)
+        if walked is not None:
+            side[walked].append(n)
+        elif beside is not None and output.part is None:
+            after[beside].append(n)
+        elif count:
+            loose.append(n)
+    found: list[Reduction] = []
+    for key, members in groups.items():
+        sizes, reduced = key
+        reducers = tuple(reducer_of(h) for h in members)
+        every = tuple(range(len(sizes)))
+        found.append(Reduction(reducers, every, sizes, reduced, tuple(side[key]), tuple(after[key]), places[key]))
+    return Form(tuple(found), tuple(loose)) if found else "there is no reduce"
+
+
+def _results(sizes: tuple[int, ...], reduced: tuple[int, ...]) -> int:
+    return prod(n for d, n in enumerate(sizes) if d not in reduced)
+
+
+def _find_heroes(root: Instruction, heroes: dict[Instruction, None]) -> None:
+    """The reduces at a root, or below what may stand between a reduce and a root."""
+    seen: set[Instruction] = set()
+    stack = [root]
+    while stack:
+        i = stack.pop()
+        if i in seen:
+            continue
+        seen.add(i)
+        if i.opcode == "reduce":
+            heroes[i] = None
+        elif is_pointwise(i) or i.opcode in _MOVES or i.opcode == "tuple":
+            stack.extend(reversed(i.operands))
+
+
+def _above(order: Sequence[Instruction], heroes: Sequence[Instruction]) -> set[Instruction]:
+    """What is computed from the heroes, and they themselves; `order` has operands first."""
+    found = set(heroes)
+    for i in order:
+        if any(o in found for o in i.operands):
+            found.add(i)
+    return found
+
+
+def _places(order: Sequence[Instruction], heroes: Sequence[Instruction]) -> Places:
+    """At which index each instruction made from the results stands for their element at (d0, d1, ...).
+
+    Without those that stand for several elements, or for none.
+    """
+    sizes = memory_sizes(heroes[0].operands[0].shape.with_default_layout())
+    kept = [n for d, n in enumerate(sizes) if d not in heroes[0].dimensions]
+    ranges = simplifier(tuple((0, n - 1) for n in kept))
+    found: Places = {}
+    known = set(heroes)
+    for i in order:
+        if i in known:
+            found[i] = dims(len(kept))
+            continue
+        below = [o for o in i.operands if o in known]
+        if not below:
+            continue
+        known.add(i)
+        if any(o not in found for o in below):
+            continue
+        if i.opcode in _MOVES and (i.opcode != "bitcast" or moves_elements(i)):
+            found[i] = tuple(ranges.simplify(e) for e in _moved(i, found[below[0]]))
+        elif is_pointwise(i) and len({found[o] for o in below}) == 1:
+            if all(o.shape.dims == i.shape.dims for o in below):
+                found[i] = found[below[0]]
+    return found
+
+
+def _moved(i: Instruction, index: Index) -> Index:
+    """The index of the result's element that is the operand's at `index`."""
+    operand = i.operands[0].shape
+    if i.opcode == "transpose":
+        return tuple(index[d] for d in i.dimensions)
+    if i.opcode == "reshape":
+        return delinearize(linearize(index, operand.dims), i.shape.dims)
+    if i.opcode == "bitcast":
+        address = linearize(to_memory(operand, index), memory_sizes(operand))
+        return from_memory(i.shape, delinearize(address, memory_sizes(i.shape)))
+    return index
+
+
+# -- the order of the walk ---------------------------------------------------------------------------------------------
+
+
+def along_memory(reduction: Reduction, sources: Sequence[Instruction], partition: Partition) -> Reduction:
+    """The reduction walked in the order its largest array lies in memory."""
+    sizes = reduction.sizes
+    best: tuple[int, list[int]] | None = None
+    for read in walk(sources, dims(len(sizes)), sizes, partition):
+        found = None if read.address is None else steps(read.address, len(sizes))
+        if found is None or any(step <= 0 for step, n in zip(found, sizes, strict=True) if n > 1):
+            continue
+        if best is None or read.instruction.shape.byte_size > best[0]:
+            best = read.instruction.shape.byte_size, found
+    if best is None:
+        return reduction
+    step = best[1]
+    # dimensions of size 1 stay behind their neighbours
+    order = sorted(range(len(sizes)), key=lambda d: -step[d] if sizes[d] > 1 else -_outer_step(step, sizes, d))
+    return reduction.walked(order)
+
+
+def _outer_step(step: Sequence[int], sizes: Sequence[int], d: int) -> int:
+    return next((step[k] for k in range(d - 1, -1, -1) if sizes[k] > 1), prod(sizes))
+
+
+def runs_of(
+    reduction: Reduction, sources: Sequence[Instruction], outputs: Sequence[Shape], partition: Partition
+) -> list[list[int]]:
+    """Neighbouring dimensions of the walk that all arrays, and the side `outputs`, step through as one."""
+    index = reduction.source(dims(len(reduction.sizes)))
+    stores = [linearize(to_memory(s, index), memory_sizes(s)) for s in outputs]
+    return joined_runs(walk(sources, index, reduction.sizes, partition), reduction.sizes, stores)

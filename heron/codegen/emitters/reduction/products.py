@@ -1,0 +1,86 @@
+"""A dot without a library as a reduction, the form in which a CPU kernel of it vectorises.
+
+    dot(a[m,k], b[k,n])
+    ->
+    reduce(multiply(broadcast(a), broadcast(b)) over [m,k,n], dimensions={1}, add)
+
+Where the right operand lies with its summed dimension innermost, that dimension comes last in the product as well.
+`heron.hlo.product_types` has the type that is summed in.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from heron.codegen.emitters.base import Fusion, fusion_of
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.literal import Literal
+from heron.hlo.ir.shape import Shape, array, scalar
+from heron.hlo.product_types import sum_type_of
+
+#: a shorter sum is written as a loop for each element
+MIN_SUMMED = 64
+
+
+def as_reduction(fusion: Fusion) -> Fusion:
+    """The fusion of a lone dot with a long sum as a fusion with a reduce; any other as it is."""
+    dot = fusion.computation.root
+    if dot.opcode != "dot" or len(dot.operands) != 2 or any(o.opcode != "parameter" for o in dot.operands):
+        return fusion
+    lhs, rhs = (o.shape.dims for o in dot.operands)
+    summed = tuple(dot.lhs_contracting_dims or ()), tuple(dot.rhs_contracting_dims or ())
+    batch = tuple(dot.lhs_batch_dims or ()), tuple(dot.rhs_batch_dims or ())
+    count = prod(lhs[d] for d in summed[0])
+    if count < MIN_SUMMED or not dot.shape.num_elements:
+        return fusion
+    free = [
+        [d for d in range(len(dims)) if d not in summed[n] and d not in batch[n]] for n, dims in enumerate((lhs, rhs))
+    ]
+    rows, columns, sums, batches = len(free[0]), len(free[1]), len(summed[0]), len(batch[0])
+    last = bool(rhs) and len(rhs) - 1 in summed[1]
+    first_sum = batches + rows + (columns if last else 0)
+    first_column = batches + rows + (0 if last else sums)
+    places = ({}, {})
+    for n, starts in enumerate((batches, first_column)):
+        places[n].update(zip(batch[n], range(batches), strict=True))
+        places[n].update(zip(summed[n], range(first_sum, first_sum + sums), strict=True))
+        places[n].update(zip(free[n], range(starts, starts + len(free[n])), strict=True))
+    sizes = [0] * (batches + rows + columns + sums)
+    for dims, at in zip((lhs, rhs), places, strict=True):
+        for d, place in at.items():
+            sizes[place] = dims[d]
+    return fusion_of(_computation(dot, places, tuple(sizes), tuple(range(first_sum, first_sum + sums))))
+
+
+def _computation(
+    dot: Instruction, places: tuple[dict[int, int], dict[int, int]], sizes: tuple[int, ...], summed: tuple[int, ...]
+) -> Computation:
+    wide = sum_type_of(dot)
+    result = dot.shape.with_type(wide)
+    computation = Computation(dot.name)
+    parameters = sorted({o.number: o for o in dot.operands}.values(), key=lambda p: p.number)
+    known = {p: computation.add_parameter(p.number, p.shape) for p in parameters}
+    factors: list[Instruction] = []
+    for operand, place in zip(dot.operands, places, strict=True):
+        value = known[operand]
+        if operand.shape.element_type is not wide:
+            value = computation.add("convert", [value], operand.shape.with_type(wide))
+        dimensions = tuple(place[d] for d in range(operand.shape.rank))
+        factors.append(computation.add("broadcast", [value], array(wide, sizes), dimensions=dimensions))
+    product = computation.add("multiply", factors, array(wide, sizes))
+    zero = computation.add("constant", [], scalar(wide), literal=Literal(scalar(wide), np.zeros((), wide.dtype)))
+    total = computation.add("reduce", [product, zero], result, dimensions=summed, to_apply=_sum(scalar(wide)))
+    if dot.shape.element_type is not wide:
+        total = computation.add("convert", [total], dot.shape)
+    computation.root = total
+    return computation
+
+
+def _sum(shape: Shape) -> Computation:
+    computation = Computation("sum")
+    a, b = (computation.add_parameter(n, shape) for n in range(2))
+    computation.root = computation.add("add", [a, b], shape)
+    return computation

@@ -1,0 +1,1 @@
+"""Rows that are reduced, and values computed from a row and its reductions."""

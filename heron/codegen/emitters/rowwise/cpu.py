@@ -1,0 +1,93 @@
+"""Kernels by rows on the CPU: from the second time on a row is in the cache.
+
+Functions that take long and are needed again by a later stage are computed once: their values are kept for the row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from xdsl.ir import SSAValue
+
+from heron.analysis.cost.kernel import TRANSCENDENTAL
+from heron.analysis.indexing.expr import Expr
+from heron.analysis.indexing.hlo_maps import Index, delinearize
+from heron.codegen.emitters.base import Entry
+from heron.codegen.emitters.loops import item_loop
+from heron.codegen.emitters.partial_sums import reduced
+from heron.codegen.emitters.reducers import reducer_of, split, starts
+from heron.codegen.emitters.rowwise.form import Rows, Stage, stages_of
+from heron.codegen.ir.types import scalar_type
+from heron.codegen.kernel import STACK_BYTES, Kernel, Launch
+from heron.hlo.ir.instruction import Instruction
+
+
+def emit(frame: Entry, rows: Rows) -> Kernel:
+    """The kernel that does a row a work item."""
+    e, count = frame.e, rows.count
+    stages = stages_of(frame.fusion, rows, _takes_long)
+    kept = list(dict.fromkeys(i for stage in stages for i in stage.saved))
+    if prod(rows.row_sizes) * sum(i.shape.element_type.byte_size for i in kept) > STACK_BYTES:
+        stages, kept = stages_of(frame.fusion, rows, lambda _: False), []
+
+    def row(item: Expr, carried: Sequence[SSAValue]) -> list[SSAValue]:
+        place = e.simplify(delinearize(item, rows.sizes))
+        # variables of their own: what reads a reduction finds it by its index
+        at = tuple(e.variable(v, 0, size - 1) for v, size in zip(e.index_values(place), rows.sizes, strict=True))
+        room = {i: frame.scratch(scalar_type(i.shape.element_type), *rows.row_sizes) for i in kept}
+        for stage in stages:
+            _reduce(frame, rows, stage, at, room)
+        outputs = list(carried)
+        # all values before the first store: an output may have the buffer of what another one reads
+        values = [e.value(frame.fusion.outputs[n].instruction, at) for n in rows.narrow]
+        for n, value in zip(rows.narrow, values, strict=True):
+            outputs[n] = e.insert(value, outputs[n], at)
+
+        def along(v: Index, tensors: Sequence[SSAValue]) -> list[SSAValue]:
+            index = (*at, *v)
+            for i in stages[-1].given:
+                e.provide(i, index, e.extract(room[i], v))
+            values = [e.value(frame.fusion.outputs[n].instruction, index) for n in rows.wide]
+            return [e.insert(value, t, index) for value, t in zip(values, tensors, strict=True)]
+
+        stored = e.loop(rows.row_sizes, [outputs[n] for n in rows.wide], along) if rows.wide else []
+        for n, t in zip(rows.wide, stored, strict=True):
+            outputs[n] = t
+        return outputs
+
+    frame.outputs = item_loop(frame, count, 0, count, frame.outputs, row)
+    names = ", ".join(i.name for i in rows.reduces)
+    notes = {"form": f"rows of {rows.row}", "reduces": names}
+    if kept:
+        notes["kept"] = ", ".join(i.name for i in kept)
+    return frame.finish(Launch(work_items=count), "rows", notes)
+
+
+def _reduce(frame: Entry, rows: Rows, stage: Stage, at: Index, room: dict[Instruction, SSAValue]) -> None:
+    """One loop along a row for what a stage reduces, and for what it keeps in `room`, which is replaced."""
+    e, reducers = frame.e, [reducer_of(i) for i in stage.reduces]
+    if not reducers:
+        return
+    start = starts(e, reducers)
+
+    def element(v: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
+        index = (*at, *v)
+        for i in stage.given:
+            e.provide(i, index, e.extract(room[i], v))
+        read = [[e.value(a, index) for a in r.arrays] for r in reducers]
+        sums = split(reducers, carried[: len(start)])
+        results = [x for r, s, values in zip(reducers, sums, read, strict=True) for x in r.step(e, s, values)]
+        stores = zip(stage.saved, carried[len(start) :], strict=True)
+        return [*results, *(e.insert(e.value(i, index), t, v) for i, t in stores)]
+
+    inits = [*start, *(room[i] for i in stage.saved)]
+    results = reduced(e, reducers, rows.row_sizes, inits, element)
+    room |= zip(stage.saved, results[len(start) :], strict=True)
+    for r, values in zip(reducers, split(reducers, results[: len(start)]), strict=True):
+        e.provide(r.hero, at, r.finish(e, values))
+
+
+def _takes_long(i: Instruction) -> bool:
+    """Whether to compute an element again takes much longer than to read it from the first cache."""
+    return i.opcode in TRANSCENDENTAL

@@ -1,0 +1,212 @@
+"""What a kernel by rows is made of: reductions of rows, and what is computed from a row and its reductions.
+
+A softmax or a layer norm takes a few reductions of each row, one needing the other, and a loop over the row at the end:
+the stages of the kernel. A later stage needs elements that an earlier one has computed; the GPU keeps those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from heron.analysis.indexing.expr import Const, Dim
+from heron.codegen.emitters.base import Fusion, row_major
+from heron.codegen.emitters.reducers import reducer_of
+from heron.codegen.partition import Partition, partition
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.op import Trait
+
+#: elements a row must have: reductions of shorter ones cost nothing where they are needed
+MIN_ROW = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A fusion by rows: of arrays of ``dims`` the first ``kept`` dimensions number the rows.
+
+    ``reduces`` of rows, each after those it needs; numbers of the outputs stored along the row (``wide``) and once a
+    row (``narrow``). ``cut``: its functions, none of which needs a reduction.
+    """
+
+    dims: tuple[int, ...]
+    kept: int
+    reduces: tuple[Instruction, ...]
+    wide: tuple[int, ...]
+    narrow: tuple[int, ...]
+    cut: Partition
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The dimensions that number the rows."""
+        return self.dims[: self.kept]
+
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        return prod(self.sizes)
+
+    @property
+    def row_sizes(self) -> tuple[int, ...]:
+        """The dimensions of a row."""
+        return self.dims[self.kept :]
+
+    @property
+    def row(self) -> int:
+        """Elements of a row."""
+        return prod(self.row_sizes)
+
+
+def rows_of(fusion: Fusion) -> Rows | None:
+    """The fusion by rows, or None: when nothing along a row needs a reduction of it, too."""
+    order = fusion.computation.post_order()
+    reduces = tuple(i for i in order if i.opcode == "reduce")
+    if not reduces:
+        return None
+    dims = reduces[0].operands[0].shape.dims
+    kept = len(dims) - len(reduces[0].dimensions)
+    row = tuple(range(kept, len(dims)))
+    if any(i.operands[0].shape.dims != dims or tuple(sorted(i.dimensions)) != row for i in reduces):
+        return None
+    wide = tuple(n for n, o in enumerate(fusion.outputs) if o.shape.dims == dims)
+    narrow = tuple(n for n, o in enumerate(fusion.outputs) if o.shape.dims == dims[:kept])
+    if len(wide) + len(narrow) != len(fusion.outputs) or any(o.part is not None for o in fusion.outputs):
+        return None
+    if prod(dims[kept:]) < MIN_ROW or not prod(dims) or not row_major(fusion):
+        return None
+    roots = [o.instruction for o in fusion.outputs]
+    arrays = [a for i in reduces for a in reducer_of(i).arrays]
+    cut = partition(list(dict.fromkeys([*roots, *arrays])), provided=reduces)
+    if not all(_by_rows(i, dims[:kept], cut) for i in reduces) or not _needed(fusion, wide, reduces):
+        return None
+    return Rows(dims, kept, reduces, wide, narrow, cut)
+
+
+def _by_rows(i: Instruction, rows: tuple[int, ...], cut: Partition) -> bool:
+    """Whether a reduction is read in the kernel's own loops alone, and there for the row they are at."""
+    wanted = [{Dim(d), Const(0)} if size == 1 else {Dim(d)} for d, size in enumerate(rows)]
+    return all(
+        isinstance(space, tuple)
+        and space[0] == "entry"
+        and all(e in allowed for e, allowed in zip(index, wanted, strict=True))
+        for space, index in cut.accesses[i]
+    )
+
+
+def _needed(fusion: Fusion, wide: Sequence[int], reduces: Sequence[Instruction]) -> bool:
+    """Whether an output along the row, or what is reduced, is computed from a reduction."""
+    stack = [fusion.outputs[n].instruction for n in wide] + [a for i in reduces for a in reducer_of(i).arrays]
+    seen: set[Instruction] = set()
+    while stack:
+        i = stack.pop()
+        if i in reduces:
+            return True
+        if i not in seen:
+            seen.add(i)
+            stack.extend(i.operands)
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One walk along the row.
+
+    ``reduces``: whose elements it combines. ``outputs``: numbers of those it stores. ``spread``: broadcasts of
+    values of the row (a mean, a scale). ``given``: elements an earlier stage has computed and this one needs
+    again; ``saved``: those it computes itself for a later one.
+    """
+
+    reduces: tuple[Instruction, ...]
+    outputs: tuple[int, ...]
+    spread: tuple[Instruction, ...]
+    given: tuple[Instruction, ...]
+    saved: tuple[Instruction, ...]
+
+
+def stages_of(fusion: Fusion, rows: Rows, is_kept: Callable[[Instruction], bool] = lambda _: True) -> list[Stage]:
+    """The stages of a kernel by rows, in order: each reduction as early as what it needs allows, but outputs along the
+    row in the last, since they may overwrite what is read. ``is_kept``: whether to save an instruction's elements that
+    are needed again; others are computed again."""
+    order = fusion.computation.post_order()
+    level, trivial = _levels(order), _trivial(order)
+    wide = [fusion.outputs[n].instruction for n in rows.wide]
+    last = max([level[i] - 1 for i in rows.reduces] + [level[i] for i in wide])
+    first: dict[Instruction, int] = {}
+    given: list[dict[Instruction, None]] = []
+    spread: list[list[Instruction]] = []
+    for number in range(last + 1):
+        roots = [a for i in rows.reduces if level[i] - 1 == number for a in reducer_of(i).arrays]
+        again, computed = _walk([*roots, *(wide if number == last else ())], rows.dims, first)
+        first |= {i: number for i in computed if i not in trivial and is_kept(i)}
+        given.append(again)
+        spread.append([i for i in computed if _spreads_row(i, rows)])
+    return [
+        Stage(
+            tuple(i for i in rows.reduces if level[i] - 1 == number),
+            rows.wide if number == last else (),
+            tuple(spread[number]),
+            tuple(given[number]),
+            tuple(dict.fromkeys(i for later in given[number + 1 :] for i in later if first[i] == number)),
+        )
+        for number in range(last + 1)
+    ]
+
+
+def kept_words(stages: Sequence[Stage]) -> int:
+    """32-bit words that are kept of an element of the row between two stages, at most."""
+    alive: dict[Instruction, None] = {}
+    most = 0
+    for number, stage in enumerate(stages):
+        alive |= dict.fromkeys(stage.saved)
+        needed = {i for later in stages[number + 1 :] for i in later.given}
+        alive = {i: None for i in alive if i in needed}
+        most = max(most, sum(-(-i.shape.element_type.bits // 32) for i in alive))
+    return most
+
+
+def _levels(order: Sequence[Instruction]) -> dict[Instruction, int]:
+    """How many reductions, one needing the other, an instruction needs; a reduction counts itself. `order` has operands
+    first."""
+    level: dict[Instruction, int] = {}
+    for i in order:
+        level[i] = max((level[o] for o in i.operands), default=0) + (i.opcode == "reduce")
+    return level
+
+
+def _trivial(order: Sequence[Instruction]) -> set[Instruction]:
+    """What costs less to compute again than a register to keep it in: numbers, values of the row, short arrays that all
+    rows read, and simple arithmetic of those."""
+    found: set[Instruction] = set()
+    for i in order:
+        if i.opcode == "broadcast":
+            simple = i.operands[0].shape.num_elements < i.shape.num_elements
+        elif i.op.is_elementwise:
+            simple = not i.has(Trait.TRANSCENDENTAL) and all(o in found for o in i.operands)
+        else:
+            simple = i.opcode in ("constant", "iota", "partition-id", "replica-id")
+        if simple:
+            found.add(i)
+    return found
+
+
+def _walk(
+    roots: Sequence[Instruction], dims: tuple[int, ...], known: dict[Instruction, int]
+) -> tuple[dict[Instruction, None], dict[Instruction, None]]:
+    """Of what `roots` need at the row's own places: what is `known`, and what is computed."""
+    given: dict[Instruction, None] = {}
+    computed: dict[Instruction, None] = {}
+    stack = list(roots)
+    while stack:
+        i = stack.pop()
+        if i in known:
+            given[i] = None
+        elif i not in computed:
+            computed[i] = None
+            if i.op.is_elementwise:
+                stack += [o for o in i.operands if o.shape.dims == dims]
+    return given, computed
+
+
+def _spreads_row(i: Instruction, rows: Rows) -> bool:
+    """Whether every element of the row is the same value, one that is computed."""
+    return i.opcode == "broadcast" and i.operands[0].opcode != "constant" and all(d < rows.kept for d in i.dimensions)

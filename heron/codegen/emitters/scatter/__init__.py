@@ -1,0 +1,1 @@
+"""Scatters: updates combined into an array."""

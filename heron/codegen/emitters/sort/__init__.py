@@ -1,0 +1,1 @@
+"""Sorts: merge and radix sorts for CPUs, bitonic and radix sorts for GPUs."""

@@ -1,0 +1,1 @@
+"""Loops that read an operand across memory, tiled so that every access runs along it."""

@@ -1,0 +1,249 @@
+"""Transposes on the GPU: tiles are read along their rows into shared memory and used along their columns.
+
+A block of 32 x 8 threads takes a tile of 32 x 32 elements, or of 64 x 64 and 128 x 128 where elements of two bytes or
+one let a thread move two or four at once. The tile's rows in shared memory are one word longer than the tile, and
+every 32nd row starts one word later still: a warp then finds the elements of a column in different banks. What is
+staged is the value as the transpose sees it, its prologue computed while the tile is read; outputs of the same shape
+as a staged value are stored on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import prod
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import SSAValue
+
+from heron.analysis.indexing.expr import Expr
+from heron.analysis.indexing.hlo_maps import Index, to_memory
+from heron.analysis.indexing.map import Constraint
+from heron.codegen.emitters.base import Entry, Output
+from heron.codegen.emitters.loops import Part, gpu_parts
+from heron.codegen.emitters.output_boxes import Groups, gpu_piece, piece_of, store
+from heron.codegen.emitters.transpose.form import Staged, Tiling, covers, group_tiling
+from heron.codegen.ir.dialects.xla_gpu import AllocateSharedOp, SyncThreadsOp
+from heron.codegen.ir.types import scalar_type
+from heron.codegen.kernel import Kernel, Launch
+from heron.hlo.ir.shape import Shape
+
+WARP = 32
+WARPS = 8
+
+
+def emit(frame: Entry, groups: Groups) -> Kernel | str:
+    """The kernel, or why the fusion is no transpose. What needs no tiles has blocks of its own beside those that do."""
+    tilings: dict[Shape, Tiling] = {}
+    reasons: list[str] = []
+    for shape, members in groups.items():
+        outputs = [frame.fusion.outputs[n] for n in members]
+        tiling = group_tiling(outputs, shape, frame.kernel.partition, early=True, minimum=16)
+        if isinstance(tiling, str):
+            reasons.append(tiling)
+        else:
+            tilings[shape] = tiling
+    plans: list[_Plan] = []
+    done: set[Shape] = set()
+    room = frame.target.static_shared_bytes
+    for shape, tiling in tilings.items():
+        side, taken = _side_outputs(groups, tilings, done, tiling)
+        plan = _plan(frame, tiling, groups[shape], side)
+        if plan.shared_bytes > room:
+            reasons.append(f"its tiles would need {plan.shared_bytes} bytes of shared memory")
+            continue
+        room -= plan.shared_bytes
+        plans.append(plan)
+        done |= {shape, *taken}
+    if not plans:
+        return reasons[0] if reasons else "nothing to tile"
+    parts = [Part(plan.grid, plan.outputs, partial(_part, frame, plan)) for plan in plans]
+    pieces = [piece_of(frame.fusion, members) for shape, members in groups.items() if shape not in done]
+    parts += [gpu_piece(frame, piece, several=True, block=WARP * WARPS)[1] for piece in pieces]
+    grid = gpu_parts(frame, parts)
+    notes = {
+        "tile": " + ".join(f"{plan.tile}x{plan.tile}" for plan in plans),
+        "vector": " + ".join(str(plan.vector) for plan in plans),
+        "staged": " + ".join(str(len(plan.tiling.staged)) for plan in plans),
+    }
+    shared = sum(plan.shared_bytes for plan in plans)
+    return frame.finish(Launch((grid, 1, 1), (WARP * WARPS, 1, 1), shared), "transpose", notes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """``vector``: neighbouring elements a thread moves at once; ``members``: outputs along the columns.
+
+    ``side``: numbers of the outputs stored while a value is staged, by the value's number.
+    """
+
+    tiling: Tiling
+    vector: int
+    members: tuple[int, ...]
+    side: dict[int, tuple[int, ...]]
+
+    @property
+    def tile(self) -> int:
+        return WARP * self.vector
+
+    @property
+    def grid(self) -> int:
+        return prod(self.tiling.tiles(self.tile, self.tile))
+
+    @property
+    def outputs(self) -> tuple[int, ...]:
+        """Numbers of all outputs that are stored."""
+        return (*self.members, *(n for numbers in self.side.values() for n in numbers))
+
+    @property
+    def words(self) -> int:
+        """Elements of shared memory a tile takes."""
+        last = self.tile - 1
+        return last * (self.tile + self.vector) + last // WARP * self.vector + self.tile
+
+    @property
+    def shared_bytes(self) -> int:
+        return self.words * sum(max(1, s.instruction.shape.element_type.byte_size) for s in self.tiling.staged)
+
+    def slot(self, column: Expr, row: Expr) -> Expr:
+        """Where an element of the tile lies in shared memory."""
+        return column * (self.tile + self.vector) + column // WARP * self.vector + row
+
+
+def _side_outputs(
+    groups: Groups, tilings: Mapping[Shape, Tiling], done: set[Shape], tiling: Tiling
+) -> tuple[dict[int, tuple[int, ...]], list[Shape]]:
+    """The outputs that need no tiles and lie on the way of a staged value, by that value's number; and their shapes."""
+    found: dict[int, tuple[int, ...]] = {}
+    shapes: list[Shape] = []
+    for shape, others in groups.items():
+        if shape in tilings or shape in done:
+            continue
+        for n, staged in enumerate(tiling.staged):
+            if staged.instruction.shape.dims == shape.dims and covers(staged, tiling.space):
+                found[n] = (*found.get(n, ()), *others)
+                shapes.append(shape)
+                break
+    return found, shapes
+
+
+def _plan(frame: Entry, tiling: Tiling, members: Sequence[int], side: dict[int, tuple[int, ...]]) -> _Plan:
+    outputs = [frame.fusion.outputs[n].shape for n in members]
+    shapes = [*outputs, *(s.instruction.shape for s in tiling.staged)]
+    vector = max(1, 4 // max(max(1, s.element_type.byte_size) for s in shapes))
+    while vector > 1:
+        tiles = tiling.tiles(WARP * vector, WARP * vector)
+        divides = tiling.rows % vector == 0 and tiling.columns % vector == 0
+        if divides and tiles[0] * tiles[1] * tiles[2] >= 2 * frame.target.cores:
+            break
+        vector //= 2
+    return _Plan(tiling, vector, tuple(members), side)
+
+
+def _part(frame: Entry, plan: _Plan, block: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+    """What the blocks of one plan do: `block` counts them."""
+    before = list(frame.outputs)
+    threads = _Threads(frame, plan, frame.e.variable(block, 0, plan.grid - 1))
+    ready = list(frame.e.b.add(SyncThreadsOp(threads.stage())).results)
+    threads.use(ready)
+    results = [frame.outputs[n] for n in plan.outputs]
+    frame.outputs[:] = before
+    return results
+
+
+class _Threads:
+    """What a thread does."""
+
+    def __init__(self, frame: Entry, plan: _Plan, block: Expr) -> None:
+        self.frame, self.plan, self.e = frame, plan, frame.e
+        _, rows, columns = plan.tiling.tiles(plan.tile, plan.tile)
+        thread = self.e.variable(frame.thread_id(), 0, WARP * WARPS - 1)
+        self.lane, self.warp = self.e.simplify((thread % WARP, thread // WARP))
+        self.outer, row, column = self.e.simplify(
+            (block // (rows * columns), block // columns % rows * plan.tile, block % columns * plan.tile)
+        )
+        self.first = (row, column)
+        self.loop = [plan.tile // WARPS, plan.vector]
+
+    def stage(self) -> list[SSAValue]:
+        """Tiles of shared memory, filled; side outputs stored."""
+        e, plan, tiling = self.e, self.plan, self.plan.tiling
+        types = [scalar_type(s.instruction.shape.element_type) for s in tiling.staged]
+        shared = [e.b.op(AllocateSharedOp, type=TensorType(t, [plan.words])) for t in types]
+        side = [n for outputs in plan.side.values() for n in outputs]
+
+        def element(variables: Index, values: Sequence[SSAValue]) -> list[SSAValue]:
+            row, column = self._along_rows(variables)
+            place = e.simplify(self._place(row, column))
+            index = [_at(e, s, place) for s in tiling.staged]
+            # all values first: a side output may share its buffer with an input
+            computed = [e.value(s.instruction, at) for s, at in zip(tiling.staged, index, strict=True)]
+            stored: list[tuple[object, Output, Index]] = []
+            for n, outputs in plan.side.items():
+                for output in (self.frame.fusion.outputs[k] for k in outputs):
+                    stored.append((output.of(e.value(output.instruction, index[n])), output, index[n]))
+            slot = e.simplify((plan.slot(column, row),))
+            tiles = [e.insert(v, t, slot) for v, t in zip(computed, values, strict=False)]
+            rest = values[len(tiles) :]
+            return [
+                *tiles,
+                *(e.insert(v, t, to_memory(o.shape, at)) for (v, o, at), t in zip(stored, rest, strict=True)),
+            ]
+
+        inits = [*shared, *(self.frame.outputs[n] for n in side)]
+        results = e.loop(self.loop, inits, element, lambda v: self._inside(*self._along_rows(v)))
+        store(self.frame, side, results[len(shared) :])
+        return results[: len(shared)]
+
+    def use(self, tiles: Sequence[SSAValue]) -> None:
+        """The outputs along the columns."""
+        e, tiling = self.e, self.plan.tiling
+        members = self.plan.members
+        outputs = [self.frame.fusion.outputs[n] for n in members]
+
+        def element(variables: Index, values: Sequence[SSAValue]) -> list[SSAValue]:
+            row, column = self._along_columns(variables)
+            place = self._fresh(self._place(row, column))
+            slot = e.simplify((self.plan.slot(column, row),))
+            for staged, tile in zip(tiling.staged, tiles, strict=True):
+                e.provide(staged.instruction, _at(e, staged, place), e.extract(tile, slot))
+            index = e.simplify(tiling.space.at(place))
+            computed = [o.of(e.value(o.instruction, index)) for o in outputs]
+            stores = zip(computed, values, outputs, strict=True)
+            return [e.insert(v, t, to_memory(o.shape, index)) for v, t, o in stores]
+
+        inits = [self.frame.outputs[n] for n in members]
+        inside = e.loop(self.loop, inits, element, lambda v: self._inside(*self._along_columns(v)))
+        store(self.frame, members, inside)
+
+    def _along_rows(self, variables: Index) -> tuple[Expr, Expr]:
+        """Row and column in the tile of a thread's element when a warp reads along a row of the operand."""
+        step, k = variables
+        return self.lane * self.plan.vector + k, step * WARPS + self.warp
+
+    def _along_columns(self, variables: Index) -> tuple[Expr, Expr]:
+        """Row and column in the tile when a warp stores along the columns."""
+        column, row = self._along_rows(variables)
+        return row, column
+
+    def _place(self, row: Expr, column: Expr) -> Index:
+        return self.plan.tiling.place(self.outer, self.first[0] + row, self.first[1] + column)
+
+    def _inside(self, row: Expr, column: Expr) -> list[Constraint]:
+        """Where the tile overhangs the array."""
+        tiling, side = self.plan.tiling, self.plan.tile
+        ends = ((self.first[0] + row, tiling.rows), (self.first[1] + column, tiling.columns))
+        return [(e, 0, n - 1) for e, n in ends if n % side]
+
+    def _fresh(self, place: Index) -> Index:
+        """The place as variables of their own, so that an index made of them looks as it did in the analysis."""
+        e = self.e
+        values = e.index_values(e.simplify(place))
+        sizes = self.plan.tiling.space.sizes
+        return tuple(e.variable(v, 0, n - 1) for v, n in zip(values, sizes, strict=True))
+
+
+def _at(e, staged: Staged, place: Index) -> Index:  # noqa: ANN001
+    """The staged instruction's index at a point of the space."""
+    return e.simplify(tuple(x.substitute(place) for x in staged.index))

@@ -1,0 +1,1 @@
+"""MLIR as the emitters build it: the op builder, types, dialects."""

@@ -1,0 +1,226 @@
+"""What a tensor value is once lowered: a pointer, an element type and strides; loads and stores of elements.
+
+`i1` and `i4` live one value a byte, `complex<f32>` is two floats.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import gcd
+
+from xdsl.dialects import arith, complex, llvm
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    ComplexType,
+    DenseArrayBase,
+    FixedBitwidthType,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    NoneAttr,
+    TensorType,
+    UnitAttr,
+    i8,
+    i32,
+)
+from xdsl.dialects.llvm import GEP_USE_SSA_VAL, LLVMArrayType, LLVMPointerType
+from xdsl.ir import Attribute, SSAValue
+
+from heron.analysis.indexing import Add, Const, Expr, Mul
+from heron.codegen.transforms.lib.build import I64, Inserter, int_attr
+from heron.errors import HeronError
+
+POINTER = LLVMPointerType()
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """A tensor in memory.
+
+    Args:
+        pointer: where element 0 is.
+        type: the tensor's type.
+        alignment: bytes the pointer is known to be a multiple of.
+    """
+
+    pointer: SSAValue
+    type: TensorType
+    alignment: int = 16
+
+    @property
+    def element(self) -> Attribute:
+        return self.type.element_type
+
+
+@lru_cache(maxsize=4096)
+def strides(type_: TensorType) -> tuple[int, ...]:
+    """Elements between neighbours in each dimension; row-major, or by the encoding (minor-to-major order).
+
+    Raises:
+        HeronError: GEN120 for an encoding that is not a list of dimensions, or a dynamic shape.
+    """
+    shape = type_.get_shape()
+    order = range(len(shape) - 1, -1, -1)
+    if not isinstance(type_.encoding, NoneAttr):
+        order = _minor_to_major(type_)
+    out, step = [0] * len(shape), 1
+    for d in order:
+        out[d] = step
+        step *= shape[d]
+    if any(n < 0 for n in shape):
+        raise HeronError("GEN120", "tensor of unknown size in a kernel", where=str(type_))
+    return tuple(out)
+
+
+def _minor_to_major(type_: TensorType) -> list[int]:
+    encoding = type_.encoding
+    order: list[int] = []
+    if isinstance(encoding, ArrayAttr):
+        order = [a.value.data for a in encoding if isinstance(a, IntegerAttr)]
+    elif isinstance(encoding, DenseArrayBase):
+        order = [int(v) for v in encoding.iter_values()]
+    if sorted(order) != list(range(len(type_.get_shape()))):
+        raise HeronError("GEN120", "tensor encoding is not a minor-to-major order", where=str(type_))
+    return order
+
+
+@lru_cache(maxsize=256)
+def storage_type(element: Attribute) -> Attribute:
+    """The type one element has in memory: `i8` for integers under a byte, an array of two for complex."""
+    if isinstance(element, IntegerType) and element.width.data < 8:
+        return i8
+    if isinstance(element, ComplexType):
+        return LLVMArrayType(2, element.element_type)
+    return I64 if isinstance(element, IndexType) else element
+
+
+@lru_cache(maxsize=256)
+def byte_size(element: Attribute) -> int:
+    """Bytes one element takes in memory."""
+    if isinstance(element, ComplexType):
+        return 2 * byte_size(element.element_type)
+    if isinstance(element, IndexType):
+        return 8
+    if isinstance(element, FixedBitwidthType):
+        return (element.bitwidth + 7) // 8
+    raise HeronError("GEN121", "element type has no place in memory", where=str(element))
+
+
+def address(buffer: Buffer, linear: SSAValue | None, place: Inserter) -> SSAValue:
+    """The address of the element at the linear index (None: element 0)."""
+    if linear is None:
+        return buffer.pointer
+    index = place.unary(arith.IndexCastOp, linear, I64) if isinstance(linear.type, IndexType) else linear
+    element = storage_type(buffer.element)
+    key = (llvm.GEPOp, buffer.pointer, index, element)
+    found = place.known.get(key)
+    if found is None:
+        op = llvm.GEPOp.create(
+            operands=(buffer.pointer, index),
+            result_types=(buffer.pointer.type,),
+            properties=_gep_properties(element, GEP_USE_SSA_VAL),
+        )
+        found = place.known[key] = place.insert(op).results[0]
+    return found
+
+
+@lru_cache(maxsize=256)
+def _gep_properties(element: Attribute, index: int) -> dict[str, Attribute]:
+    return {
+        "rawConstantIndices": DenseArrayBase.from_list(i32, [index]),
+        "elem_type": element,
+        "noWrapFlags": IntegerAttr(0, 32),
+        "inbounds": UnitAttr(),
+    }
+
+
+def offset(pointer: SSAValue, element: Attribute, index: int, place: Inserter) -> SSAValue:
+    """The address `index` elements of that type after `pointer`."""
+    if not index:
+        return pointer
+    op = llvm.GEPOp.create(
+        operands=(pointer, place.const(index, I64)),
+        result_types=(pointer.type,),
+        properties=_gep_properties(element, GEP_USE_SSA_VAL),
+    )
+    return place.insert(op).results[0]
+
+
+def known_alignment(buffer: Buffer, linear: Expr) -> int:
+    """Bytes the element's address is known to be a multiple of: what `linear`'s factors allow."""
+    return gcd(buffer.alignment, byte_size(buffer.element) * factor(linear)) or buffer.alignment
+
+
+def factor(e: Expr) -> int:
+    """A number every value of the expression is known to be a multiple of; 0: it is 0."""
+    if isinstance(e, Const):
+        return abs(e.value)
+    if isinstance(e, Add):
+        return gcd(factor(e.lhs), factor(e.rhs))
+    return abs(e.rhs.value) if isinstance(e, Mul) and isinstance(e.rhs, Const) else 1
+
+
+@lru_cache(maxsize=64)
+def _access_properties(alignment: int) -> dict[str, Attribute]:
+    return {"ordering": int_attr(0, I64), "alignment": int_attr(alignment, I64)}
+
+
+def raw_load(pointer: SSAValue, type_: Attribute, alignment: int, place: Inserter) -> SSAValue:
+    """`llvm.load`."""
+    op = llvm.LoadOp.create(operands=(pointer,), result_types=(type_,), properties=_access_properties(alignment))
+    return place.insert(op).results[0]
+
+
+def raw_store(value: SSAValue, pointer: SSAValue, alignment: int, place: Inserter) -> None:
+    """`llvm.store`."""
+    place.insert(llvm.StoreOp.create(operands=(value, pointer), properties=_access_properties(alignment)))
+
+
+def load(buffer: Buffer, pointer: SSAValue, alignment: int, place: Inserter) -> SSAValue:
+    """The element at `pointer`."""
+    element = buffer.element
+    if isinstance(element, ComplexType):
+        part, second = _imaginary(element, pointer, alignment, place)
+        re = raw_load(pointer, part, alignment, place)
+        im = raw_load(second[0], part, second[1], place)
+        return place.insert(complex.CreateOp.create(operands=(re, im), result_types=(element,))).results[0]
+    stored = storage_type(element)
+    value = raw_load(pointer, stored, alignment, place)
+    if stored is element or stored == element:
+        return value
+    cast = arith.IndexCastOp if isinstance(element, IndexType) else arith.TruncIOp
+    return place.insert(cast.create(operands=(value,), result_types=(element,))).results[0]
+
+
+def store(buffer: Buffer, value: SSAValue, pointer: SSAValue, alignment: int, place: Inserter) -> None:
+    """Writes the element at `pointer`."""
+    element = buffer.element
+    if isinstance(element, ComplexType):
+        part, second = _imaginary(element, pointer, alignment, place)
+        for op, target, align in ((complex.ReOp, pointer, alignment), (complex.ImOp, *second)):
+            half = place.insert(op.create(operands=(value,), result_types=(part,))).results[0]
+            raw_store(half, target, align, place)
+        return
+    raw_store(to_storage(buffer, value, place), pointer, alignment, place)
+
+
+def to_storage(buffer: Buffer, value: SSAValue, place: Inserter) -> SSAValue:
+    """`value` in the type it has in memory."""
+    element, stored = buffer.element, storage_type(buffer.element)
+    if stored == element:
+        return value
+    if isinstance(element, IndexType):
+        cast = arith.IndexCastOp
+    else:
+        cast = arith.ExtUIOp  # the unused bits of a byte are zero, as in ml_dtypes arrays of s4 and u4
+    return place.insert(cast.create(operands=(value,), result_types=(stored,))).results[0]
+
+
+def _imaginary(
+    element: ComplexType, pointer: SSAValue, alignment: int, place: Inserter
+) -> tuple[Attribute, tuple[SSAValue, int]]:
+    """The type of the parts, and where and how aligned the second part is."""
+    part = element.element_type
+    op = llvm.GEPOp.create(operands=(pointer,), result_types=(pointer.type,), properties=_gep_properties(part, 1))
+    return part, (place.insert(op).results[0], gcd(alignment, byte_size(part)))

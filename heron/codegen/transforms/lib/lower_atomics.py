@@ -1,0 +1,191 @@
+"""xla_gpu.atomic_rmw → an atomic instruction, a compare-and-swap loop, or (on the CPU) plain load and store.
+
+A body that is one operation LLVM has as `atomicrmw`, on the current value and one other, becomes that instruction. Any
+other body runs in a loop that reads the element, computes the new one, and swaps it in if nobody changed it in between
+(LLVM widens a swap of 8 bits to the 32-bit word around it). CPU kernels give no element to two threads, so there
+nothing need be atomic. Loads, stores and additions by which blocks of a GPU speak to each other are instructions too.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith, complex, scf
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    ComplexType,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    IntegerType,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from heron.codegen.ir.dialects.xla_gpu import (
+    AtomicRMWOp,
+    LLVMAtomicLoadOp,
+    LLVMAtomicRMWOp,
+    LLVMAtomicStoreOp,
+    LLVMCmpXchgOp,
+    YieldOp,
+)
+from heron.codegen.transforms.lib.buffers import Buffer, byte_size, load, raw_load, store, to_storage
+from heron.codegen.transforms.lib.build import I1, NO_FLAGS, Inserter, erase, yield_
+from heron.codegen.transforms.options import TransformOptions
+from heron.errors import HeronError
+
+#: LLVM's name of all threads of a GPU
+DEVICE = "device"
+_INTEGER: dict[type[Operation], str] = {
+    arith.AddiOp: "add",
+    arith.AndIOp: "and",
+    arith.OrIOp: "or",
+    arith.XOrIOp: "xor",
+    arith.MinSIOp: "min",
+    arith.MaxSIOp: "max",
+    arith.MinUIOp: "umin",
+    arith.MaxUIOp: "umax",
+}
+
+
+def lower(
+    op: AtomicRMWOp,
+    buffer: Buffer,
+    pointer: SSAValue,
+    alignment: int,
+    place: Inserter,
+    options: TransformOptions,
+) -> None:
+    """Emits the update of the element at `pointer` before `op`, whose body is used up."""
+    if not options.is_gpu:
+        current = load(buffer, pointer, alignment, place)
+        store(buffer, _inline(op, current, place), pointer, alignment, place)
+        return
+    scope = _scope(options)
+    native = _native(op, buffer.element)
+    if native is not None:
+        name, value = native
+        _move_body(op, place)
+        place.insert(LLVMAtomicRMWOp(name, pointer, value, syncscope=scope))
+        return
+    _swap_loop(op, buffer, pointer, place, scope)
+
+
+def load_word(
+    pointer: SSAValue, type_: Attribute, ordering: str, place: Inserter, options: TransformOptions
+) -> SSAValue:
+    """The word at `pointer`, as threads of other blocks leave it."""
+    return place.insert(LLVMAtomicLoadOp(pointer, type_, ordering, _scope(options))).results[0]
+
+
+def store_word(value: SSAValue, pointer: SSAValue, ordering: str, place: Inserter, options: TransformOptions) -> None:
+    """Writes the word at `pointer` for threads of other blocks."""
+    place.insert(LLVMAtomicStoreOp(value, pointer, ordering, _scope(options)))
+
+
+def fetch_add(value: SSAValue, pointer: SSAValue, place: Inserter, options: TransformOptions) -> SSAValue:
+    """Adds to the word at `pointer`; what was there."""
+    return place.insert(LLVMAtomicRMWOp("add", pointer, value, syncscope=_scope(options))).results[0]
+
+
+def _scope(options: TransformOptions) -> str:
+    return DEVICE if options.target == "gpu" else ""
+
+
+def _native(op: AtomicRMWOp, element: Attribute) -> tuple[str, SSAValue] | None:
+    """The atomicrmw operation that does what the body does, and its operand."""
+    current, last = op.body.block.args[0], op.body.block.last_op
+    assert isinstance(last, YieldOp)
+    result = last.operands[0]
+    is_word = isinstance(element, IntegerType) and element.width.data in (32, 64)
+    is_float = isinstance(element, (Float32Type, Float64Type))
+    if current.first_use is None:
+        return ("xchg", result) if (is_word or is_float) else None
+    combine = result.owner
+    if not isinstance(combine, Operation) or len(combine.operands) != 2 or not current.has_one_use():
+        return None
+    if current not in combine.operands:
+        return None
+    other = combine.operands[1 if combine.operands[0] is current else 0]
+    if is_word and type(combine) in _INTEGER:
+        return _INTEGER[type(combine)], other
+    if isinstance(combine, arith.AddfOp) and (is_float or isinstance(element, (Float16Type, BFloat16Type))):
+        return "fadd", other
+    return None
+
+
+def _move_body(op: AtomicRMWOp, place: Inserter) -> None:
+    """Moves what the operand needs out of the body; the combining op and the yield go."""
+    block = op.body.block
+    last = block.last_op
+    assert last is not None
+    result = last.operands[0]
+    erase(last)
+    if block.args[0].first_use is not None and isinstance(result.owner, Operation):
+        erase(result.owner)
+    _move(block, place)
+
+
+def _move(block: Block, place: Inserter) -> None:
+    op = block.first_op
+    while op is not None:
+        following = op.next_op
+        op.detach()
+        place.insert(op)
+        op = following
+
+
+def _inline(op: AtomicRMWOp, current: SSAValue, place: Inserter) -> SSAValue:
+    """The body's ops at `place`, computed from `current`; returns the new value."""
+    block = op.body.block
+    block.args[0].replace_all_uses_with(current)
+    last = block.last_op
+    assert last is not None
+    result = last.operands[0]
+    erase(last)
+    _move(block, place)
+    return result
+
+
+def _swap_loop(op: AtomicRMWOp, buffer: Buffer, pointer: SSAValue, place: Inserter, scope: str) -> None:
+    element = buffer.element
+    bits = 8 * byte_size(element)
+    if bits > 64:
+        why = "no GPU swaps more than 64 bits at once"
+        raise HeronError("GEN124", f"no atomic update of {bits}-bit elements", where=str(element), why=why)
+    word = IntegerType(bits)
+    first = raw_load(pointer, word, bits // 8, place)
+    before, after = Block(arg_types=[word]), Block(arg_types=[word])
+    inside = Inserter(before, None, {}, place.constants)
+    seen = before.args[0]
+    new = _inline(op, _from_word(seen, element, inside), inside)
+    swap = inside.insert(LLVMCmpXchgOp(pointer, seen, _to_word(new, buffer, word, inside), syncscope=scope))
+    again = inside.binary(arith.XOrIOp, swap.results[1], inside.const(1, I1))
+    inside.insert(scf.ConditionOp.create(operands=(again, swap.results[0])))
+    after.add_op(yield_([after.args[0]]))
+    loop = scf.WhileOp.create(operands=(first,), result_types=(word,), regions=[Region(before), Region(after)])
+    place.insert(loop)
+
+
+def _from_word(word: SSAValue, element: Attribute, place: Inserter) -> SSAValue:
+    """The element whose memory form is `word`."""
+    if isinstance(element, ComplexType):
+        half = IntegerType(word.type.width.data // 2)  # type: ignore[attr-defined]
+        upper = place.binary(arith.ShRUIOp, word, place.const(half.width.data, word.type))
+        parts = [place.unary(arith.TruncIOp, v, half) for v in (word, upper)]
+        parts = [place.unary(arith.BitcastOp, v, element.element_type) for v in parts]
+        return place.insert(complex.CreateOp.create(operands=parts, result_types=(element,))).results[0]
+    if not isinstance(element, IntegerType):
+        return place.unary(arith.BitcastOp, word, element)
+    return word if word.type == element else place.unary(arith.TruncIOp, word, element)
+
+
+def _to_word(value: SSAValue, buffer: Buffer, word: IntegerType, place: Inserter) -> SSAValue:
+    """The element as it stands in memory, as an integer."""
+    element = buffer.element
+    if isinstance(element, ComplexType):
+        half = IntegerType(word.width.data // 2)
+        parts = [place.unary(op, value, element.element_type) for op in (complex.ReOp, complex.ImOp)]
+        parts = [place.unary(arith.ExtUIOp, place.unary(arith.BitcastOp, v, half), word) for v in parts]
+        upper = place.binary(arith.ShLIOp, parts[1], place.const(half.width.data, word), NO_FLAGS)
+        return place.binary(arith.OrIOp, parts[0], upper)
+    value = to_storage(buffer, value, place)
+    return value if isinstance(value.type, IntegerType) else place.unary(arith.BitcastOp, value, word)

@@ -1,0 +1,1 @@
+"""Custom calls: the configuration each one carries, read into plain data and written again."""

@@ -1,0 +1,48 @@
+"""Custom calls that say something about their operand and give it as it is."""
+
+from __future__ import annotations
+
+from heron.hlo.ir.instruction import Instruction
+
+_SPREAD = "how values are spread was decided, or this is the only device"
+_PLACE = "values stay in the memory of the device that computes them"
+_KEEP = "what is kept close is the hardware's to decide"
+#: where a value is to be kept, how it is spread, what may be assumed of it: each with why nothing follows from it where
+#: code is made for one device and one memory
+MARKERS: dict[str, str] = {
+    "Sharding": _SPREAD,
+    "xla.sdy.FuncResultSharding": _SPREAD,
+    "xla.sdy.ShardingConstraint": _SPREAD,
+    "xla.sdy.PropagationBarrier": _SPREAD,
+    "MoveToHost": _PLACE,
+    "MoveToDevice": _PLACE,
+    "annotate_device_placement": _PLACE,
+    "PinToDevice": _PLACE,
+    "PinToDeviceSram": _KEEP,
+    "Pin": _KEEP,
+    "Unpin": _KEEP,
+    "AssumeGatherIndicesInBound": "indices out of bounds have a meaning of their own here",
+    "ShardBarrierFrom": _SPREAD,
+    "ShardBarrierTo": _SPREAD,
+    "SetBound": "bounds of dynamic sizes are found where they are needed",
+    "LayoutConstraint": "the order of an array in memory changes none of its values",
+    # these give nothing
+    "xla.sdy.ShardingGroup": _SPREAD,
+    "InspectSharding": _SPREAD,
+}
+#: borders of a region where each device computes with its own part of a value: in, and out again. On one device the
+#: part is the whole
+BORDERS = frozenset({
+    "SPMDFullToShardShape", "SPMDShardToFullShape", "xla.sdy.GlobalToLocalShape", "xla.sdy.LocalToGlobalShape",
+})  # fmt: skip
+
+
+def is_identity(i: Instruction) -> bool:
+    """Whether a custom call gives its operands as they are, or nothing, on one device."""
+    if i.custom_call_target not in MARKERS and i.custom_call_target not in BORDERS:
+        return False
+    if not any(True for _ in i.shape.leaves()):
+        return i.custom_call_target in MARKERS
+    given = [o.shape.bare for o in i.operands]
+    one = len(given) == 1 and given[0] is i.shape.bare
+    return one or given == [s.bare for s in i.shape.tuple_shapes or ()]

@@ -1,0 +1,1 @@
+"""The data of the language: types, shapes, layouts, literals, instructions, modules, op declarations."""

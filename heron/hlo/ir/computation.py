@@ -1,0 +1,210 @@
+"""Computation: a graph of instructions with parameters and a root."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from heron.errors import HeronError
+from heron.hlo.ir.instruction import Instruction, make
+from heron.hlo.ir.shape import Shape
+
+if TYPE_CHECKING:
+    from heron.hlo.ir.module import Module
+
+
+class Computation:
+    """Instructions in insertion order (`instructions`), the `root`, and the `module` it belongs to, if any.
+
+    Insertion order is the text's; after passes it need not be topological: use `post_order()`.
+    """
+
+    __slots__ = ("name", "_instructions", "root", "module", "extras", "__weakref__")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._instructions: dict[Instruction, None] = {}
+        self.root: Instruction = None  # type: ignore[assignment]
+        self.module: Module | None = None
+        self.extras: dict[str, Any] = {}  # execution_thread and the like
+
+    def __str__(self) -> str:
+        from heron.hlo.text.printer import print_computation
+
+        return print_computation(self)
+
+    def __repr__(self) -> str:
+        return f"<computation {self.name}>"
+
+    def _repr_html_(self) -> str:
+        from heron.hlo.ir.module import as_html
+
+        return as_html(str(self))
+
+    def __len__(self) -> int:
+        return len(self._instructions)
+
+    def __contains__(self, i: Instruction) -> bool:
+        return i in self._instructions
+
+    # -- questions ---------------------------------------------------------------------------------------------------
+    @property
+    def instructions(self) -> list[Instruction]:
+        """A list of the instructions, safe to hold while changing the computation."""
+        return list(self._instructions)
+
+    @property
+    def parameters(self) -> list[Instruction]:
+        """Parameters by number."""
+        found = [i for i in self._instructions if i.opcode == "parameter"]
+        found.sort(key=lambda i: i.attrs["number"])
+        return found
+
+    @property
+    def is_entry(self) -> bool:
+        return self.module is not None and self.module.entry is self
+
+    def post_order(self) -> list[Instruction]:
+        """All instructions, operands and control predecessors first; otherwise in insertion order.
+
+        Raises HLO020 when there is a cycle.
+        """
+        done: set[Instruction] = set()
+        order: list[Instruction] = []
+        for start in self._instructions:
+            if start in done:
+                continue
+            if not start.control_predecessors and done.issuperset(start.operands):  # as in most orders of insertion
+                done.add(start)
+                order.append(start)
+                continue
+            stack = [start]
+            active: set[Instruction] = set()
+            while stack:
+                i = stack[-1]
+                if i in done:
+                    stack.pop()
+                    continue
+                active.add(i)
+                before = len(stack)
+                for operand in reversed(i.operands):
+                    if operand not in done:
+                        stack.append(operand)
+                if i.control_predecessors:
+                    stack.extend(p for p in i.control_predecessors if p not in done)
+                if len(stack) == before:
+                    stack.pop()
+                    done.add(i)
+                    order.append(i)
+                    continue
+                for waiting in stack[before:]:
+                    if waiting in active:
+                        raise HeronError(
+                            "HLO020", f"cycle through '{waiting.name}' in '{self.name}'", where=str(waiting)
+                        )
+        return order
+
+    # -- changes -----------------------------------------------------------------------------------------------------
+    def attach(self, i: Instruction) -> Instruction:
+        """Add an unattached instruction; its name is made unique in the module."""
+        i.parent = self
+        self._instructions[i] = None
+        if self.module is not None:
+            i.name = self.module.unique_name(i.name or i.opcode)
+        elif not i.name:
+            i.name = f"{i.opcode}.{len(self._instructions)}"
+        return i
+
+    def add(
+        self,
+        opcode: str,
+        operands: Sequence[Instruction] = (),
+        shape: Shape | None = None,
+        name: str = "",
+        like: Instruction | None = None,
+        **attrs: Any,
+    ) -> Instruction:
+        """Create and attach. ``like`` hands on the metadata of the instruction this one stands for."""
+        i = make(opcode, operands, shape, name, **attrs)
+        if like is not None:
+            i.metadata = like.metadata
+            i.name = i.name or f"{like.name.rpartition('.')[0] or like.name}"
+        return self.attach(i)
+
+    def add_parameter(self, number: int, shape: Shape, name: str = "") -> Instruction:
+        return self.add("parameter", (), shape, name or f"param_{number}", number=number)
+
+    def remove(self, i: Instruction) -> None:
+        """Take an unused instruction out. Raises PASS010 when it is still needed."""
+        if i.users or i is self.root:
+            raise HeronError("PASS010", f"'{i.name}' is still in use and cannot be removed")
+        i.drop_control_edges()
+        i.set_operands(())
+        del self._instructions[i]
+        i.parent = None
+
+    def remove_dead_from(self, i: Instruction) -> None:
+        """Remove `i` and whatever only it kept alive (parameters and side effects stay)."""
+        work = [i]
+        while work:
+            dead = work.pop()
+            if dead.parent is not self or dead.users or dead is self.root:
+                continue
+            if dead.opcode == "parameter" or dead.has_side_effect:
+                continue
+            operands = list(dead.operands)
+            self.remove(dead)
+            work.extend(operands)
+
+    def replace(self, old: Instruction, new: Instruction) -> None:
+        """Let `new` (attached here already) take over all uses of `old`, then drop what died."""
+        if new.metadata is None:
+            new.metadata = old.metadata
+        if "sharding" in old.extras and "sharding" not in new.extras:
+            new.extras["sharding"] = old.extras["sharding"]
+        if "frontend_attributes" in old.extras and not new.users and "frontend_attributes" not in new.extras:
+            new.extras["frontend_attributes"] = old.extras["frontend_attributes"]
+        old.replace_uses_with(new)
+        self.remove_dead_from(old)
+
+    def replace_with(
+        self,
+        old: Instruction,
+        opcode: str,
+        operands: Sequence[Instruction] = (),
+        shape: Shape | None = None,
+        **attrs: Any,
+    ) -> Instruction:
+        """Replace `old` by a fresh instruction and return that."""
+        new = self.add(opcode, operands, shape, like=old, **attrs)
+        self.replace(old, new)
+        return new
+
+    def reorder(self, order: Iterable[Instruction]) -> None:
+        """Make `order` (a permutation of the instructions) the insertion order."""
+        self._instructions = dict.fromkeys(order)
+
+    def clone(self, name: str | None = None, calls: dict[Computation, Computation] | None = None) -> Computation:
+        """A copy outside any module; called computations are shared unless mapped by ``calls``."""
+        copy = Computation(name or self.name)
+        copy.extras = dict(self.extras)
+        clones: dict[Instruction, Instruction] = {}
+        for i in self.post_order():
+            clones[i] = new = i.clone([clones[o] for o in i.operands])
+            if calls:
+                remap_calls(new, calls)
+            new.parent = copy
+            for before in i.control_predecessors:
+                new.add_control_predecessor(clones[before])
+        copy._instructions = dict.fromkeys(clones[i] for i in self._instructions)
+        copy.root = clones[self.root]
+        return copy
+
+
+def remap_calls(i: Instruction, calls: dict[Computation, Computation]) -> None:
+    """Make `i` call the computations `calls` maps its present ones to."""
+    for name, value in i.attrs.items():
+        if isinstance(value, Computation):
+            i.attrs[name] = calls.get(value, value)
+        elif isinstance(value, tuple) and value and isinstance(value[0], Computation):
+            i.attrs[name] = tuple(calls.get(v, v) for v in value)

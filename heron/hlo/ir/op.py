@@ -1,0 +1,206 @@
+"""How an op is declared: once.
+
+A declaration names the operands and attributes, gives the shape rule and the NumPy meaning. Parser, printer, verifier,
+builder, evaluator, fuzzer and docs all read it::
+
+    @op("clamp")
+    class Clamp(Op):
+        operands = ("min", "operand", "max")
+        traits = {Trait.ELEMENTWISE}
+
+        def shape(self, i, lo, x, hi): ...          # shapes in, shape out; raises HeronError
+        def evaluate(self, ev, i, lo, x, hi): ...   # arrays in, array out: the definition of what the op means
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
+
+from heron.errors import HeronError
+
+if TYPE_CHECKING:
+    from heron.hlo.evaluator import Evaluator
+    from heron.hlo.ir.instruction import Instruction
+    from heron.hlo.ir.shape import Shape
+
+
+class Trait(enum.Enum):
+    """Facts about an op that passes ask for."""
+
+    ELEMENTWISE = "each output element depends on the operands' elements at the same index"
+    COMMUTATIVE = "the first two operands may be swapped"
+    ASSOCIATIVE = "exactly associative on integers"
+    TRANSCENDENTAL = "costs many flops an element"
+    SIDE_EFFECT = "must not be removed, duplicated or reordered with others of its kind"
+    CONTROL_FLOW = "runs called computations as control flow"
+    COLLECTIVE = "talks to other devices"
+    BITCAST_LIKE = "may move no data at all"
+    RANDOM = "same operands may give other values"
+
+
+class AttrKind(enum.Enum):
+    """The syntax an attribute's value has in text, and so its Python type."""
+
+    INT = "5 → int"
+    FLOAT = "0.5 → float"
+    BOOL = "true → bool"
+    STRING = '"text" → str'
+    ENUM = "a bare word out of `choices` → str"
+    INTS = "{1,2} → tuple[int, ...]"
+    INT_LISTS = "{{1,2},{3}} → tuple[tuple[int, ...], ...]"
+    COMPUTATION = "name or an inline body → Computation"
+    COMPUTATIONS = "{a, b} → tuple[Computation, ...]"
+    SLICES = "{[0:4], [1:9:2]} → tuple[tuple[start, limit, stride], ...]"
+    PADDING = "0_1_2x3_4 → tuple[tuple[low, high, interior], ...]"
+    WINDOW = "{size=2x2 stride=1x1 ...} → Window"
+    DIM_LABELS = "b01f_01io->b01f → ConvDims"
+    LITERAL = "a literal in XLA's text → Literal"
+    SHAPE = "a shape → Shape"
+    SHAPES = "{f32[2], s32[]} → tuple[Shape, ...]"
+    WORDS = "{default,high} → tuple[str, ...]"
+    RAW = "balanced braces or a word, kept as text → str"
+    REPLICA_GROUPS = "{{0,1},{2,3}} or [2,2]<=[4] → str, kept as text"
+    PAIRS = "{{0,1},{1,2}} → tuple[tuple[int, int], ...]"
+    ALIASING = "{{0}: (1, {})} → tuple[(output index, operand, operand index), ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class Attr:
+    """One attribute of an op: its syntax, its default, whether text must give it.
+
+    A value equal to the default is not printed, unless ``shown`` says XLA prints it all the same.
+    """
+
+    kind: AttrKind
+    default: Any = None
+    required: bool = False
+    choices: tuple[str, ...] = ()
+    shown: bool = False
+
+
+class Op:
+    """Base of all declarations; one instance per op, found in `REGISTRY`."""
+
+    name: ClassVar[str] = ""
+    #: operand names in order; a last name ending in ``*`` takes any number
+    operands: ClassVar[tuple[str, ...]] = ()
+    #: attributes in the order they print
+    attributes: ClassVar[dict[str, Attr]] = {}
+    traits: ClassVar[frozenset[Trait] | set[Trait]] = frozenset()
+    #: page or section that defines the op
+    source: ClassVar[str] = "https://openxla.org/xla/operation_semantics"
+
+    # filled by @op
+    min_operands: int = 0
+    max_operands: int | None = 0
+    is_elementwise: bool = False
+    has_side_effect: bool = False
+    #: whether it has attributes that print even by default
+    shows: bool = False
+    #: attributes that name computations
+    calling: tuple[str, ...] = ()
+
+    def shape(self, i: Instruction, *operands: Shape) -> Shape:
+        """The result shape, from operand shapes and `i`'s attributes.
+
+        Ops whose shape is part of the program (broadcast, reshape, constant…) check and return ``i.shape``.
+        """
+        raise NotImplementedError(self.name)
+
+    def evaluate(self, ev: Evaluator, i: Instruction, *operands: Any) -> Any:
+        """The value, by NumPy: arrays (tuples as Python tuples) in and out."""
+        raise HeronError("EVAL001", f"the evaluator does not know '{self.name}'", where=str(i))
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}>"
+
+
+REGISTRY: dict[str, Op] = {}
+_O = TypeVar("_O", bound=type[Op])
+
+
+def op(name: str):
+    """Class decorator: declare an op under its HLO opcode."""
+
+    def register(cls: _O) -> _O:
+        assert name not in REGISTRY, name
+        cls.name = name
+        variadic = bool(cls.operands) and cls.operands[-1].endswith("*")
+        optional = sum(o.endswith("?") for o in cls.operands)
+        cls.max_operands = None if variadic else len(cls.operands)
+        cls.min_operands = len(cls.operands) - variadic - optional
+        cls.traits = frozenset(cls.traits)
+        cls.is_elementwise = Trait.ELEMENTWISE in cls.traits
+        cls.has_side_effect = Trait.SIDE_EFFECT in cls.traits
+        kinds = (AttrKind.COMPUTATION, AttrKind.COMPUTATIONS)
+        cls.calling = tuple([n for n, a in cls.attributes.items() if a.kind in kinds])
+        cls.shows = any(a.shown for a in cls.attributes.values())
+        cls.shape = _diagnosed(cls.shape)
+        REGISTRY[name] = cls()  # type: ignore[assignment]
+        return cls
+
+    return register
+
+
+def _diagnosed(rule: Callable[..., Shape]) -> Callable[..., Shape]:
+    """A shape rule that blames attributes of the wrong Python type, instead of stumbling over them.
+
+    Rules read attributes without checking their types first: that would cost time for each instruction made.
+    """
+
+    @functools.wraps(rule)
+    def shape(self: Op, i: Instruction, *operands: Shape) -> Shape:
+        try:
+            return rule(self, i, *operands)
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+            from heron.hlo.ir.attributes import need_kinds
+
+            need_kinds(i)
+            raise
+
+    return shape
+
+
+def get(name: str) -> Op:
+    """The op of that opcode. Raises HLO003 for an unknown one."""
+    found = REGISTRY.get(name)
+    if found is None:
+        found = _declared().get(name)
+    if found is None:
+        import difflib
+
+        near = difflib.get_close_matches(name, REGISTRY, 1)
+        hint = f"did you mean '{near[0]}'?" if near else "`heron ops` lists all"
+        raise HeronError("HLO003", f"unknown op '{name}'", hint=hint)
+    return found
+
+
+def all_ops() -> Iterable[Op]:
+    """Every declared op, by name."""
+    return [op for _, op in sorted(_declared().items())]
+
+
+def _declared() -> dict[str, Op]:
+    """The registry after all declarations were read: they import this file, so it cannot import them at its top."""
+    import heron.hlo.ops  # noqa: F401
+
+    return REGISTRY
+
+
+def reject(i: Instruction, what: str, why: str | None = None, hint: str | None = None) -> NoReturn:
+    """Raise HLO010: a shape rule is broken by `i`."""
+    raise HeronError("HLO010", f"{i.opcode}: {what}", where=describe(i), why=why, hint=hint)
+
+
+def describe(i: Instruction) -> str:
+    """`i` as text; without its attributes while it has no shape yet, or where an attribute cannot be printed."""
+    from heron.hlo.ir.attributes import misfits
+
+    if i.shape is not None and not misfits(i):
+        return str(i)
+    operands = ", ".join(f"{o.shape} %{o.name}" for o in i.operands)
+    return f"{i.opcode}({operands})"

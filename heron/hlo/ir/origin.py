@@ -1,0 +1,30 @@
+"""Where an instruction comes from: the user's operation and source line, as far as its metadata says."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+from heron.hlo.ir.instruction import Instruction
+
+
+def source_line(i: Instruction) -> str:
+    """``model.py:12``, from the metadata itself or the module's table of stack frames; empty where neither says."""
+    m = i.metadata
+    if m is None:
+        return ""
+    if m.source_file:
+        return f"{PurePath(m.source_file).name}:{m.source_line}"
+    module = i.parent.module if i.parent is not None else None
+    tables = module.header.get("stack_frames") if module is not None else None
+    place = tables.place(m.stack_frame_id) if tables is not None else None
+    return f"{PurePath(place[0]).name}:{place[1]}" if place is not None else ""
+
+
+def operation(i: Instruction) -> str:
+    """What the user called it: ``jit(f)/layer_0/dot_general``; empty where metadata does not say."""
+    return i.metadata.op_name if i.metadata is not None else ""
+
+
+def origin(i: Instruction) -> str:
+    """Source line and the last word of the operation, whichever there are: ``model.py:12 dot_general``."""
+    return f"{source_line(i)} {operation(i).rpartition('/')[2]}".strip()

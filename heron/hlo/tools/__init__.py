@@ -1,0 +1,1 @@
+"""Operations on whole programs: copying, comparing, fingerprinting, outlining."""

@@ -1,0 +1,1 @@
+"""What every pass needs: its base class, registry, pipelines, context, checks between passes, documentation."""

@@ -1,0 +1,51 @@
+"""What changed in a module since a pass last looked at it: a pass in a loop need not look at everything again."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+
+
+def changed_since(module: Module, stamp: int) -> set[Instruction]:
+    """The instructions changed after `stamp`; one that calls a computation with changes has changed itself."""
+    found = {i for c in module.computations for i in c.instructions if i.stamp > stamp}
+    work = {i.parent for i in found if i.parent is not module.entry}
+    callers = module.callers() if work else {}
+    while work:
+        c = work.pop()
+        assert c is not None
+        fresh = [i for i in callers[c] if i not in found]
+        found.update(fresh)
+        work.update(i.parent for i in fresh if i.parent is not module.entry)
+    return found
+
+
+def around(changed: Iterable[Instruction], reach: int) -> set[Instruction]:
+    """The instructions whose near neighbourhood holds a changed one.
+
+    That is up to `reach` steps up their operands, or one of their users.
+    """
+    found = set(changed)
+    ring = set(found)
+    for _ in range(reach):
+        ring = {user for i in ring for user in i.users} - found
+        if not ring:
+            break
+        found |= ring
+    found.update(o for i in changed for o in i.operands)
+    return found
+
+
+def in_order(c: Computation, wanted: set[Instruction]) -> list[Instruction]:
+    """Those of `c` among `wanted`, as they stand in it."""
+    return [i for i in c.instructions if i in wanted]
+
+
+def diff(before: str, after: str, names: tuple[str, str] = ("before", "after")) -> str:
+    """How two texts differ, as a unified diff with one line around each place."""
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), *names, n=1, lineterm="")
+    return "\n".join(lines)

@@ -1,0 +1,90 @@
+"""Clusters: kernels that multi-output-fusion puts together, and the check that this makes no cycle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from heron.analysis.cost.code_size import fusion_code
+from heron.analysis.graph.reachability import Reachability
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+
+
+@dataclass(slots=True, eq=False)
+class Cluster:
+    """Kernels (fusions or single ops) in order of execution, what they read that none of them computes, the bytes of
+    both, and the LLVM instructions they become together."""
+
+    nodes: list[Instruction]
+    instructions: int
+    code: float
+    inputs: dict[Instruction, None] = field(default_factory=dict)
+    bytes: int = 0
+
+
+class Clusters:
+    """Kernels of a computation, without control edges, each at first a cluster of its own; `join` keeps the graph of
+    clusters acyclic."""
+
+    def __init__(self, computation: Computation, nodes: Iterable[Instruction]) -> None:
+        self.reach = Reachability(computation)
+        self.of: dict[Instruction, Cluster] = {}
+        for i in nodes:
+            size = len(i.attrs["calls"]) if i.opcode == "fusion" else 1
+            inputs = dict.fromkeys(map(source, i.operands))
+            self.of[i] = Cluster([i], size, fusion_code(i), inputs, bytes_of((i, *inputs)))
+
+    def clusters(self) -> list[Cluster]:
+        return list(dict.fromkeys(self.of.values()))
+
+    def makes_cycle(self, a: Instruction, b: Instruction) -> bool:
+        """Whether some path between the clusters of `a` and `b` runs through a third instruction."""
+        one, two = self.of[a], self.of[b]
+        reach = self.reach
+        if reach.reaches(b, a):
+            one, two, a = two, one, b
+        elif not reach.reaches(a, b):
+            return False
+        return any(self.of.get(i) is not one and reach.reaches(a, i) for i in two.inputs)
+
+    def join(self, a: Instruction, b: Instruction) -> None:
+        """Make one cluster of those of `a` and `b`."""
+        one, two = self.of[a], self.of[b]
+        if self.reach.reaches(b, a):
+            one, two = two, one
+        self.reach.fuse(a, b)
+        one.nodes += two.nodes
+        one.instructions += two.instructions
+        one.code += two.code
+        one.inputs |= two.inputs
+        inside = set(one.nodes)
+        one.inputs = {i: None for i in one.inputs if i not in inside}
+        one.bytes = bytes_of(one.nodes) + bytes_of(one.inputs)
+        for node in two.nodes:
+            self.of[node] = one
+
+
+def source(i: Instruction) -> Instruction:
+    """The instruction that computes `i`: what a get-tuple-element takes a part of."""
+    return i.operands[0] if i.opcode == "get-tuple-element" else i
+
+
+def uses(i: Instruction) -> list[Instruction]:
+    """Instructions that read `i` or parts of it."""
+    found: dict[Instruction, None] = {}
+    for user in i.users:
+        if user.opcode == "get-tuple-element":
+            found.update(dict.fromkeys(user.users))
+        else:
+            found[user] = None
+    return list(found)
+
+
+def bytes_of(instructions: Iterable[Instruction]) -> int:
+    """Bytes of all their arrays."""
+    total = 0
+    for i in instructions:
+        shape = i.shape
+        total += sum(s.byte_size for _, s in shape.leaves()) if shape.is_tuple else shape.byte_size
+    return total

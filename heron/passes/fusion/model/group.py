@@ -1,0 +1,54 @@
+"""Groups: kernels in the making, and how often each of their instructions would be computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from heron.analysis.cost.code_size import Places, code_at, op_code, places_of
+from heron.analysis.cost.reuse import evaluations_of
+from heron.hlo.ir.instruction import Instruction
+
+
+@dataclass(slots=True, eq=False)
+class Group:
+    """One kernel: its ``root`` and all it computes, `root` included.
+
+    ``evaluations[i]``: how many elements of member `i` the kernel computes; more than `i` has when some are computed
+    again for several readers. ``inputs``: what it reads from memory. ``places``: where each member is computed, which
+    makes ``code`` LLVM instructions; ``is_full``: something was refused because that would be too many.
+    """
+
+    root: Instruction
+    evaluations: dict[Instruction, float] = field(default_factory=dict)
+    inputs: dict[Instruction, None] = field(default_factory=dict)
+    places: dict[Instruction, Places] = field(default_factory=dict)
+    code: float = 0.0
+    is_full: bool = False
+
+    @staticmethod
+    def of(root: Instruction) -> Group:
+        """The kernel of `root` alone."""
+        size = (root.shape.tuple_shapes or (root.shape,))[0].num_elements
+        return Group(root, {root: float(size)}, dict.fromkeys(root.operands), {root: {None: 1}}, op_code(root))
+
+    def __contains__(self, i: Instruction) -> bool:
+        return i in self.evaluations
+
+    def add(self, i: Instruction, evaluations: float, users: Iterable[Instruction]) -> None:
+        """Compute `i` inside, for the members that use it, `users`."""
+        self.evaluations[i] = evaluations
+        places = self.places[i] = places_of(i, self.places, users)
+        self.code += code_at(i, places)
+        self.inputs.pop(i, None)
+        for operand in i.operands:
+            if operand not in self.evaluations:
+                self.inputs[operand] = None
+
+    def evaluations_of(self, i: Instruction, users: Iterable[Instruction]) -> float:
+        """How many elements of `i` the members that use it, `users`, would compute, were it inside."""
+        return evaluations_of(i, self.evaluations, users=users)
+
+    def code_with(self, i: Instruction, users: Iterable[Instruction]) -> float:
+        """LLVM instructions of the kernel, were `i` inside."""
+        return self.code + code_at(i, places_of(i, self.places, users))

@@ -1,0 +1,36 @@
+"""What a program asks of fusion: ``frontend_attributes={nofuse="true"}``, ``{fuse="NAME"}`` and, of products,
+``{product="own"}`` of an instruction."""
+
+from __future__ import annotations
+
+from heron.errors import HeronError
+from heron.hlo.ir.instruction import Instruction
+from heron.passes.framework.measured import CUBLASLT, OWN
+
+
+def stays_alone(i: Instruction) -> bool:
+    """Whether an instruction is to have a kernel of its own, by ``nofuse="true"``."""
+    return bool(i.extras) and i.extras.get("frontend_attributes", {}).get("nofuse") == "true"
+
+
+def group_of(i: Instruction) -> str:
+    """The name that instructions of one kernel share, by ``fuse="NAME"``; empty without one."""
+    return i.extras.get("frontend_attributes", {}).get("fuse", "") if i.extras else ""
+
+
+def computed_by(dot: Instruction) -> str:
+    """Who is to compute a product, by ``product="own"`` or ``product="cublaslt"``; empty where nothing is said.
+
+    Raises PASS024 for anybody else.
+    """
+    who = dot.extras.get("frontend_attributes", {}).get("product", "") if dot.extras else ""
+    if who not in ("", OWN, CUBLASLT):
+        why = f"{OWN} and {CUBLASLT} can be named; tiles of block kernels are for the lock file"
+        raise HeronError("PASS024", f"'{dot.name}' is to be computed by '{who}'", where=str(dot), why=why)
+    return who
+
+
+def compute_by(dot: Instruction, who: str) -> None:
+    """Say who is to compute a product."""
+    dot.extras["frontend_attributes"] = dot.extras.get("frontend_attributes", {}) | {"product": who}
+    dot.touch()

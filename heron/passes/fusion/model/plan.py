@@ -1,0 +1,214 @@
+"""Which instructions go into which kernel: the decisions of instruction-fusion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from heron.analysis.cost import element_flops
+from heron.analysis.cost.code_size import BUDGET
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.passes.fusion.model.group import Group
+from heron.passes.fusion.model.hints import stays_alone
+from heron.passes.fusion.model.kinds import accepts, is_consumer, is_emitted, is_producer, updated
+from heron.passes.fusion.model.traffic_model import Machine, inside, separate
+
+#: (fused?, reason, producer, consumer or "", cost before, cost after)
+Tell = Callable[[bool, str, Instruction, str, float | None, float | None], None]
+
+
+#: operations on positions that take no longer than a load
+_SIMPLE = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Most inputs, most instructions of one kernel, most elements computed for each one needed, most code."""
+
+    inputs: int = 32
+    instructions: int = 1500
+    recomputation: float = 64.0
+    code: float = BUDGET
+
+
+class Planner:
+    """Visits users before what they use, and decides for each instruction whether its readers compute it themselves.
+
+    An instruction goes into the kernels of all its readers, or, when some reader needs it in memory, into those for
+    which computing it is cheaper than reading it.
+    """
+
+    def __init__(self, machine: Machine, limits: Limits, tell: Tell) -> None:
+        self.machine, self.limits, self.tell = machine, limits, tell
+        self.groups: dict[Instruction, Group] = {}
+        self._inside: dict[Instruction, list[Group]] = {}
+        self._takes: set[Instruction] = set()  # roots of kernels that may compute their operands
+        self._old: dict[Instruction, set[Instruction]] = {}
+
+    def plan(self, c: Computation) -> list[Group]:
+        """The kernels of `c`, producers first; single instructions too."""
+        order = c.post_order()
+        for i in reversed(order):
+            self._visit(i, i is c.root)
+        return [self.groups[i] for i in order if i in self.groups]
+
+    def _visit(self, i: Instruction, is_root: bool) -> None:
+        fused_everywhere = False
+        if is_producer(i) and (i.users or is_root):
+            fused_everywhere = self._try(i, is_root)
+        if fused_everywhere:
+            return
+        takes = is_consumer(i)
+        if takes:
+            self._takes.add(i)
+        if takes or is_emitted(i):
+            self.groups[i] = Group.of(i)
+
+    def _reads_old(self, root: Instruction) -> set[Instruction]:
+        """What an updating `root` could compute itself but must not: it depends on the elements `root` overwrites."""
+        known = self._old.get(root)
+        if known is None:
+            overwritten = set(updated(root))
+            known = self._old[root] = _depending(root, overwritten) if overwritten else set()
+        return known
+
+    def _readers(self, i: Instruction) -> tuple[dict[Group, list[Instruction]], Instruction | None]:
+        """The kernels that could compute `i`, each with its members that read it, and a reader that needs it in
+        memory, if any."""
+        groups: dict[Group, list[Instruction]] = {}
+        refused: dict[Group, Instruction] = {}
+        in_memory: Instruction | None = None
+        for user in i.users:
+            inside_of = self._inside.get(user, ())
+            own = self.groups.get(user)
+            if not inside_of and own is None:
+                in_memory = user
+            for group in inside_of:
+                groups.setdefault(group, []).append(user)
+            if own is None:
+                continue
+            takes = user.op.is_elementwise or all(accepts(user, n) for n, o in enumerate(user.operands) if o is i)
+            if takes and (user in self._takes or stays_alone(user) and i.opcode in ("constant", "broadcast", "iota")):
+                groups.setdefault(own, []).append(user)
+            else:
+                refused[own] = user
+        for group, user in refused.items():
+            groups.pop(group, None)
+            in_memory = user
+        return groups, in_memory
+
+    def _try(self, i: Instruction, is_root: bool) -> bool:
+        """Fuse `i` where it pays; true when nobody needs it in memory any more."""
+        groups, in_memory = self._readers(i)
+        if not groups:
+            if in_memory is not None and i.opcode != "constant":
+                self._tell_needed(i, in_memory)
+            return False
+        counts = [(g, g.evaluations_of(i, members)) for g, members in groups.items()]
+        if is_root or in_memory is not None:
+            self._into_some(i, counts, in_memory, groups)
+            return False
+        for group, count in counts:
+            why_not = self._forbidden(i, group, count, groups[group])
+            if why_not:
+                self.tell(False, why_not, i, group.root.name, None, None)
+                self._into_some(i, [x for x in counts if x[0] is not group], group.root, groups)
+                return False
+        before = separate(self.machine, i, len(counts))
+        after = sum(inside(self.machine, i, counts))
+        names = ", ".join([g.root.name for g in groups])
+        if after > before and not made_of_nothing(i):
+            times = sum(n for _, n in counts) / max(1, i.shape.num_elements)
+            self.tell(False, f"would be computed {times:.3g} times per element", i, names, before, after)
+            self._into_some(i, counts, None, groups)
+            return False
+        for group, count in counts:
+            group.add(i, count, groups[group])
+        self._inside[i] = list(groups)
+        why = "its only reader" if len(groups) == 1 else f"all {len(groups)} readers compute it themselves"
+        if after > before:
+            why += ": it reads no memory"
+        self.tell(True, why, i, names, before, after)
+        return True
+
+    def _into_some(
+        self,
+        i: Instruction,
+        counts: list[tuple[Group, float]],
+        needs: Instruction | None,
+        readers: dict[Group, list[Instruction]],
+    ) -> None:
+        """`i` stays in memory: still compute it anew where that is cheaper than reading it. ``counts``: how often each
+        kernel would compute it; ``readers``: its members that read it."""
+        taken: list[Group] = []
+        reading = float(i.shape.byte_size)
+        for (group, count), cost in zip(counts, inside(self.machine, i, counts), strict=True):
+            forbidden = self._forbidden(i, group, count, readers[group])
+            if cost * 2 <= reading and not forbidden or i.opcode == "constant":
+                group.add(i, count, readers[group])
+                taken.append(group)
+                if i.opcode != "constant":
+                    self.tell(True, "cheaper to compute than to read", i, group.root.name, reading, cost)
+        if taken:
+            self._inside[i] = taken
+        if needs is not None and len(taken) < len(counts):
+            self._tell_needed(i, needs)
+
+    def _tell_needed(self, i: Instruction, needs: Instruction) -> None:
+        self.tell(False, f"'{needs.name}' ({needs.opcode}) needs it in memory", i, needs.name, None, None)
+
+    def _forbidden(self, i: Instruction, group: Group, count: float, users: list[Instruction]) -> str:
+        """A reason that rules the pair out whatever it costs, or an empty text. ``users``: its readers there."""
+        if len(group.evaluations) >= self.limits.instructions:
+            return f"the kernel has {len(group.evaluations)} instructions already"
+        if len(group.inputs) - 1 + len(i.operands) > self.limits.inputs:  # if all of them are new
+            new = sum(o not in group and o not in group.inputs for o in dict.fromkeys(i.operands))
+            if len(group.inputs) - 1 + new > self.limits.inputs:
+                return f"the kernel would have more than {self.limits.inputs} inputs"
+        if count > self.limits.recomputation * max(1, i.shape.num_elements) and i.opcode not in ("broadcast", "iota"):
+            if i.shape.num_elements > 1 and element_flops(i) > 0:
+                return "most of it would be computed over and over"
+        if i in self._reads_old(group.root):
+            return "it is computed from what the kernel overwrites"
+        if not made_of_nothing(i) and (group.is_full or group.code_with(i, users) > self.limits.code):
+            group.is_full = True  # what comes next stays out, too: the kernel ends at values that lie side by side
+            return f"the kernel would become more than {self.limits.code:.0f} LLVM instructions"
+        return ""
+
+
+def made_of_nothing(i: Instruction) -> bool:
+    """Whether `i` is a few simple operations on positions and constants, a mask for example: quicker than a load."""
+    left, work = _SIMPLE, [i]
+    while work:
+        o = work.pop()
+        if o.opcode == "constant" and o.shape.is_scalar or o.opcode == "iota":
+            continue
+        if o.opcode != "broadcast" and not (o.op.is_elementwise and element_flops(o) <= 1):
+            return False
+        left -= 1
+        if left < 0:
+            return False
+        work.extend(o.operands)
+    return True
+
+
+def _depending(root: Instruction, sources: set[Instruction]) -> set[Instruction]:
+    """Producers above `root` that read one of `sources`, directly or through other producers."""
+    order: list[Instruction] = []
+    seen = {root}
+    stack = [(root, iter(root.operands))]
+    while stack:
+        i, rest = stack[-1]
+        operand = next((o for o in rest if o not in seen and is_producer(o)), None)
+        if operand is None:
+            order.append(i)
+            stack.pop()
+        else:
+            seen.add(operand)
+            stack.append((operand, iter(operand.operands)))
+    found: set[Instruction] = set()
+    for i in order:
+        if any(o in sources or o in found for o in i.operands):
+            found.add(i)
+    return found

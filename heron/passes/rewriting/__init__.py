@@ -1,0 +1,1 @@
+"""Rewriting programs: rules and the driver that applies them, and helpers that build instructions."""

@@ -1,0 +1,249 @@
+"""Small things many passes build or ask for: constants, splats, combiners of reductions, inlined calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from heron.hlo.ir import literal, shape
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.literal import Literal
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.op import Trait
+from heron.hlo.ir.shape import Shape
+from heron.hlo.ir.types import ElementType
+
+_COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"})
+
+
+def constant(c: Computation, value: Literal, like: Instruction | None = None) -> Instruction:
+    """A constant holding `value`."""
+    i = c.add("constant", (), value.shape, "constant", literal=value)
+    if like is not None:
+        i.metadata = like.metadata
+    return i
+
+
+def scalar(c: Computation, element_type: ElementType, value: object) -> Instruction:
+    """A scalar constant."""
+    return constant(c, literal.scalar(element_type, value))
+
+
+def splat(c: Computation, of: Shape, value: object) -> Instruction:
+    """An array of that shape filled with `value`: a scalar constant, broadcast unless the shape is scalar."""
+    made = scalar(c, of.element_type, value)
+    if of.rank == 0:
+        return made
+    return c.add("broadcast", [made], of.with_default_layout(), dimensions=())
+
+
+def splat_value(i: Instruction) -> Any:
+    """The NumPy scalar every element of `i` is known to be; None when not known.
+
+    Of constants only small ones are looked at.
+    """
+    while i.opcode == "broadcast" or i.opcode == "reshape":
+        i = i.operands[0]
+    if i.opcode != "constant" or not i.shape.is_array:
+        return None
+    array = i.attrs["literal"].array
+    if array.ndim == 0:
+        return array[()]
+    if not 0 < array.size <= 4096:
+        return None
+    first = array.flat[0]
+    return first if array.tobytes() == first.tobytes() * array.size else None
+
+
+def is_splat(i: Instruction, value: float) -> bool:
+    """Whether every element of `i` is known to equal `value`; 0 and -0 are told apart by the sign of a float `value`.
+
+    Write ``0`` for either zero, ``-0.0`` or ``+0.0`` for just that one. A complex zero must have that sign twice.
+    """
+    found = splat_value(i)
+    if found is None or found != value:
+        return False
+    if value == 0 and isinstance(value, float):
+        wide = np.complex128(found)
+        signs = [np.signbit(wide.real), np.signbit(wide.imag)] if np.iscomplexobj(found) else [np.signbit(wide.real)]
+        return all(sign == np.signbit(value) for sign in signs)
+    return True
+
+
+def identity_of(opcode: str, element_type: ElementType) -> Any:
+    """The value e with op(e, x) == x for every x, for reductions by that op; None when it has none.
+
+    For float addition that is -0.0.
+    """
+    kind = element_type.kind
+    if opcode == "add":
+        return -0.0 if kind == "float" else 0 if kind != "pred" else False
+    if opcode == "multiply":
+        return 1
+    if opcode == "and":
+        return True if kind == "pred" else -1 if kind == "signed" else (1 << element_type.bits) - 1
+    if opcode in ("or", "xor"):
+        return 0
+    if opcode in ("maximum", "minimum"):
+        return _extreme(element_type, lowest=opcode == "maximum")
+    return None
+
+
+def _extreme(element_type: ElementType, lowest: bool) -> Any:
+    bits = element_type.bits
+    match element_type.kind:
+        case "float":
+            worst = np.asarray(-np.inf if lowest else np.inf).astype(element_type.dtype)
+            return worst[()] if np.isinf(worst.astype(np.float64)) else None
+        case "signed":
+            return -(1 << (bits - 1)) if lowest else (1 << (bits - 1)) - 1
+        case "unsigned":
+            return 0 if lowest else (1 << bits) - 1
+        case "pred":
+            return not lowest
+    return None
+
+
+def combiner(c: Computation) -> str | None:
+    """The opcode when `c` is one commutative op applied to its two scalar parameters, else None."""
+    root = c.root
+    if root.opcode not in _COMMUTATIVE or len(c) != 3:
+        return None
+    a, b = root.operands
+    if a.opcode == b.opcode == "parameter" and a is not b and a.shape.bare is b.shape.bare is root.shape.bare:
+        return root.opcode
+    return None
+
+
+def applied(module: Module, opcode: str, element_type: ElementType) -> Computation:
+    """A computation that applies `opcode` to two scalars, for reductions; one the module has, or a new one."""
+    wanted = shape.scalar(element_type)
+    for c in module.computations:
+        if not c.is_entry and len(c) == 3 and combiner(c) == opcode and c.root.shape.bare is wanted.bare:
+            return c
+    c = Computation(opcode)
+    parameters = [c.add_parameter(n, wanted) for n in range(2)]
+    c.root = c.add(opcode, parameters, wanted)
+    return module.add_computation(c)
+
+
+def is_static(i: Instruction) -> bool:
+    """Whether neither `i` nor an operand has a dynamic dimension."""
+    for x in (i, *i.operands):
+        shape = x.shape
+        if shape.dynamic or shape.is_tuple and any(s.dynamic for _, s in shape.leaves()):
+            return False
+    return True
+
+
+def same_type(a: Instruction, b: Instruction) -> bool:
+    """Whether two values have equal shapes, whatever their layouts."""
+    return a.shape is b.shape or a.shape.bare is b.shape.bare
+
+
+def array(element_type: ElementType, dims: Sequence[int]) -> Shape:
+    """An array shape with the default layout."""
+    return shape.row_major(element_type, *dims)
+
+
+def reshape(x: Instruction, dims: Sequence[int]) -> Instruction:
+    """`x` with other dimensions; `x` itself when they are the same."""
+    assert x.parent is not None
+    if x.shape.dims == tuple(dims):
+        return x
+    return x.parent.add("reshape", [x], array(x.shape.element_type, dims), like=x)
+
+
+def transpose(x: Instruction, permutation: Sequence[int]) -> Instruction:
+    """`x` with dimension ``permutation[d]`` in place d; `x` itself for the identity."""
+    assert x.parent is not None
+    if list(permutation) == list(range(len(permutation))):
+        return x
+    dims = [x.shape.dims[d] for d in permutation]
+    return x.parent.add("transpose", [x], array(x.shape.element_type, dims), like=x, dimensions=tuple(permutation))
+
+
+def convert(x: Instruction, to: ElementType) -> Instruction:
+    """`x` as another type; `x` itself when it is of that type."""
+    assert x.parent is not None
+    if x.shape.element_type is to:
+        return x
+    return x.parent.add("convert", [x], x.shape.with_type(to), like=x)
+
+
+def bits_of(x: Instruction, to: ElementType) -> Instruction:
+    """The bits of `x` as a type of the same width; `x` itself when it is of that type."""
+    assert x.parent is not None
+    if x.shape.element_type is to:
+        return x
+    return x.parent.add("bitcast-convert", [x], x.shape.with_type(to), like=x)
+
+
+def own_body(i: Instruction) -> None:
+    """Give a copied fusion a body of its own, and so the fusions in that: a body belongs to one fusion."""
+    if i.opcode != "fusion":
+        return
+    assert i.parent is not None and i.parent.module is not None
+    body = i.attrs["calls"] = i.parent.module.add_computation(i.attrs["calls"].clone())
+    for inner in body.instructions:
+        own_body(inner)
+
+
+def is_movable(i: Instruction) -> bool:
+    """Whether `i` may be computed elsewhere, more often or not at all: no effects, no order, no other devices."""
+    return not (i.control_predecessors or i.control_successors) and is_pure(i)
+
+
+def is_pure(i: Instruction) -> bool:
+    """Whether `i` does nothing but give a value, the same each time: no effects, tokens or other devices."""
+    if i.opcode == "parameter" or i.has_side_effect:
+        return False
+    if any(s.is_token for _, s in i.shape.leaves()):
+        return False
+    work, seen = [i], set(i.called)
+    while work:
+        j = work.pop()
+        if Trait.COLLECTIVE in j.op.traits:
+            return False
+        for c in j.called:
+            if j is i or c not in seen:
+                seen.add(c)
+                work += c.instructions
+    return True
+
+
+def inline(at: Instruction, callee: Computation, arguments: Sequence[Instruction]) -> Instruction:
+    """Copy `callee`'s body in place of `at`, its parameters being `arguments`; return what stands for `at` now."""
+    caller = at.parent
+    assert caller is not None
+    copies = copy_body(caller, callee, arguments)
+    made = [copy for i, copy in copies.items() if i.opcode != "parameter"]
+    for before in at.control_predecessors:
+        for copy in made:
+            copy.add_control_predecessor(before)
+    for after in at.control_successors:
+        for copy in made:
+            after.add_control_predecessor(copy)
+    result = copies[callee.root]
+    caller.replace(at, result)
+    if at.parent is caller and not at.users:  # a call with side effects, which now stand in the caller
+        caller.remove(at)
+    return result
+
+
+def copy_body(
+    caller: Computation, callee: Computation, arguments: Sequence[Instruction]
+) -> dict[Instruction, Instruction]:
+    """Copy `callee`'s body into `caller`: what stands there for each instruction, `arguments` for its parameters."""
+    copies: dict[Instruction, Instruction] = dict(zip(callee.parameters, arguments, strict=True))
+    for i in callee.post_order():
+        if i in copies:
+            continue
+        copy = copies[i] = caller.attach(i.clone([copies[o] for o in i.operands]))
+        own_body(copy)
+        for before in i.control_predecessors:
+            copy.add_control_predecessor(copies[before])
+    return copies

@@ -1,0 +1,127 @@
+"""Asynchronous ops of a computation, and what they and all its steps take: what a schedule's time is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from heron.analysis.cost.communication import DONE, WAYS, communicates, copy_seconds, link_seconds
+from heron.analysis.cost.program import computation_seconds
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.passes.schedule.model.steps import Steps
+from heron.targets import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Work that step ``start`` begins and step ``done`` waits for: `seconds` on `resource`."""
+
+    start: int
+    done: int
+    seconds: float
+    resource: str
+
+
+@dataclass(slots=True)
+class Times:
+    """``seconds[n]`` that step `n` keeps the device busy; ``pairs`` by the step that waits (`done`), and by `start`.
+
+    ``uses[n]``: resources that the computations of step `n` need while it runs. ``lanes``: how many of a resource's ops
+    can be under way at once (those not named: one).
+    """
+
+    seconds: list[float]
+    lanes: Mapping[str, int]
+    by_start: dict[int, Pair] = field(default_factory=dict)
+    by_done: dict[int, Pair] = field(default_factory=dict)
+    uses: dict[int, set[str]] = field(default_factory=dict)
+
+
+def is_start(i: Instruction) -> bool:
+    return i.opcode in DONE
+
+
+def times_of(steps: Steps, module: Module, target: Target, lanes: Mapping[str, int]) -> Times:
+    """The times of a computation's steps on `target`, by the cost model."""
+    found = Times([_busy(i, module, target) for i in steps.instructions], lanes)
+    number = {i: n for n, i in enumerate(steps.instructions)}
+    for n, i in enumerate(steps.instructions):
+        if is_start(i):
+            done = _done_of(i)
+            if done is not None:
+                pair = Pair(n, number[done], _transfer(i, module, target), _resource(i))
+                found.by_start[n] = found.by_done[pair.done] = pair
+        elif i.called and i.opcode in ("while", "conditional", "call"):
+            inside = {r for c in i.called for r in _resources(c)}
+            if inside:
+                found.uses[n] = inside
+    return found
+
+
+def run_time(order: Sequence[int], times: Times) -> tuple[float, dict[int, float]]:
+    """Seconds the steps take in that order, and how many of them each pair (by its done) is waited for.
+
+    Steps run one after the other; what a start began runs beside them, when one of its resource's lanes is free.
+    """
+    now, over, waited = 0.0, dict[int, float](), dict[int, float]()
+    lanes: dict[str, list[float]] = {}
+    for n in order:
+        pair = times.by_start.get(n)
+        if pair is not None:
+            free = lanes.setdefault(pair.resource, [0.0] * times.lanes.get(pair.resource, 1))
+            lane = free.index(min(free))
+            free[lane] = over[pair.done] = max(now, free[lane]) + pair.seconds
+        elif n in over:
+            waited[n] = max(0.0, over[n] - now)
+            now += waited[n]
+        for resource in times.uses.get(n, ()):  # what it runs has to wait for those lanes too
+            now = max(now, *lanes.get(resource, (0.0,)))
+        now += times.seconds[n]
+    return now, waited
+
+
+def _busy(i: Instruction, module: Module, target: Target) -> float:
+    if is_start(i):
+        return target.launch_seconds
+    if i.opcode in WAYS:  # nothing else runs meanwhile
+        return target.launch_seconds + link_seconds(i, module, target)
+    return computation_seconds([i], module, target)
+
+
+def _transfer(i: Instruction, module: Module, target: Target) -> float:
+    moved = communicates(i)
+    if moved is not None:
+        return link_seconds(moved, module, target)
+    if i.opcode == "copy-start":
+        return copy_seconds(i, target)
+    c = i.calls
+    return computation_seconds((module.schedule or {}).get(c) or c.post_order(), module, target)
+
+
+def _resource(i: Instruction) -> str:
+    moved = communicates(i)
+    if moved is not None:
+        return WAYS[moved.opcode.removesuffix("-start")].resource
+    return "copy" if i.opcode == "copy-start" else "stream"
+
+
+def _done_of(i: Instruction) -> Instruction | None:
+    """The op that waits for what `i` begins, through updates; None when nothing does."""
+    at = i
+    while True:
+        following = next((u for u in at.users if u.opcode in (DONE[i.opcode], "async-update")), None)
+        if following is None or following.opcode == DONE[i.opcode]:
+            return following
+        at = following
+
+
+def _resources(c: Computation) -> set[str]:
+    found: set[str] = set()
+    for i in c.instructions:
+        if is_start(i) or i.opcode in WAYS:
+            found.add(_resource(i))
+        elif i.opcode in ("while", "conditional", "call"):
+            found.update(*map(_resources, i.called))
+    return found

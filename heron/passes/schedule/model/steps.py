@@ -1,0 +1,285 @@
+"""A computation as numbers: what each of its steps holds, reads and frees, for schedulers to compare orders by.
+
+Only what runs is a step: parameters, constants and views have no place of their own in an order and are put back by
+`Steps.expand`. Bytes are counted by value, as buffer assignment shares buffers: an update in place holds nothing new,
+loop state lies where its initial value does, what goes into a donated argument needs no room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from heron.analysis.fusion.sharing import CanShare
+from heron.analysis.graph.dataflow import TRANSPARENT, Dataflow, Value, awaited, leaves
+from heron.analysis.graph.donation import output_aliases
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+
+_THERE = frozenset({"parameter", "constant"})
+_VIEWS = frozenset({"get-tuple-element", "bitcast"})
+
+
+class Places:
+    """What the flows of a whole module say of buffers: who writes over whom, and what lies in the caller's arguments.
+
+    ``over[v]`` is the value that `v` is written over; ``moved`` are values whose buffers live on in others;
+    ``state[body]`` are the values a loop's body gets and replaces; ``given`` lie in arguments.
+    """
+
+    def __init__(self, flow: Dataflow) -> None:
+        self.over: dict[Value, Value] = {}
+        self.moved: set[Value] = set()
+        self.state: dict[Computation, set[Value]] = {}
+        self.given: set[Value] = set()
+        for f in flow.flows:
+            if f.kind == "in-place":
+                self.over[f.target] = f.source
+                self.moved.add(f.source)
+            elif f.kind == "while-init":
+                self.moved.add(f.source)
+            elif f.kind == "while-body" and f.at.parent is not None:
+                self.state.setdefault(f.at.parent, set()).add(f.target)
+        aliased = {index for index, _, _ in output_aliases(flow.module)}
+        if aliased:
+            self._give(flow, {out for out in flow.outputs if out.index in aliased})
+        self.output_bytes = sum(out.size for out in flow.outputs if out not in self.given)
+
+    def _give(self, flow: Dataflow, given: set[Value]) -> None:
+        """Whatever shares a buffer with these is given too."""
+        beside: dict[Value, list[Value]] = {}
+        for f in flow.flows:
+            beside.setdefault(f.source, []).append(f.target)
+            beside.setdefault(f.target, []).append(f.source)
+        work = list(given)
+        while work:
+            for v in beside.get(work.pop(), ()):
+                if v not in given:
+                    given.add(v)
+                    work.append(v)
+        self.given = given
+
+
+@dataclass(slots=True)
+class Steps:
+    """Steps 0, 1, … in some order that may run. All sizes are bytes; values are numbered too.
+
+    ``before[n]``, ``after[n]``: the steps that `n` must follow, and those that must follow it. ``makes[n]``: what it
+    holds newly, of which ``keeps[n]`` to the end and ``drops[n]`` only while it runs. ``extra[n]``: what the
+    computations it runs hold. ``reads[n]``: the values it needs; ``readers[v]`` counts their steps, ``frees[v]`` is
+    given back with the last (0 for what is not the computation's to free).
+    """
+
+    computation: Computation
+    instructions: list[Instruction] = field(default_factory=list)
+    before: list[set[int]] = field(default_factory=list)
+    after: list[list[int]] = field(default_factory=list)
+    makes: list[int] = field(default_factory=list)
+    keeps: list[int] = field(default_factory=list)
+    drops: list[int] = field(default_factory=list)
+    extra: list[int] = field(default_factory=list)
+    reads: list[tuple[int, ...]] = field(default_factory=list)
+    readers: list[int] = field(default_factory=list)
+    frees: list[int] = field(default_factory=list)
+    #: bytes of outputs, whose memory serves until they are there
+    spare: int = 0
+    can_share: CanShare | None = None
+    flow: Dataflow | None = None
+    numbers: dict[Value, int] = field(default_factory=dict)
+    _shares: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.instructions)
+
+    def in_step(self, n: int, last: Sequence[int]) -> int:
+        """Bytes of results of step `n` that its kernel computes in place over operands it is the last to read."""
+        if self.can_share is None:
+            return 0
+        pairs = self._shares.get(n)
+        if pairs is None:
+            pairs = self._shares[n] = self._in_step(n)
+        return sum(size for v, size in pairs if last[v] == n)
+
+    def _in_step(self, n: int) -> list[tuple[int, int]]:
+        i = self.instructions[n]
+        assert self.flow is not None and self.can_share is not None
+        if i.opcode not in ("fusion", "sort") and not i.op.is_elementwise:
+            return []
+        at, found = self.flow.at, dict[int, int]()
+        for index, made in leaves(at[i]):
+            if made is None or made.instruction is not i:
+                continue
+            for k, operand in enumerate(i.operands):
+                source = at[operand]
+                if not isinstance(source, Value) or source.size != made.size:
+                    continue
+                v = self.numbers[source]
+                if v not in found and self.frees[v] and self.can_share(i, k, index):
+                    found[v] = made.size
+                    break
+        return list(found.items())
+
+    def expand(self, order: Sequence[int]) -> list[Instruction]:
+        """All instructions of the computation: the steps in that order, what is no step just before it is needed."""
+        c = self.computation
+        done: dict[Instruction, None] = dict.fromkeys(p for p in c.parameters if not p.control_predecessors)
+        for start in (*(self.instructions[n] for n in order), *c.instructions):
+            if start in done:
+                continue
+            stack = [start]
+            while stack:
+                i = stack[-1]
+                waiting = [o for o in i.operands if o not in done]
+                if i.control_predecessors:
+                    waiting += [o for o in i.control_predecessors if o not in done]
+                if waiting:
+                    stack += reversed(waiting)
+                    continue
+                stack.pop()
+                done[i] = None
+        if not c.root.users and not c.root.control_successors:
+            del done[c.root]
+            done[c.root] = None
+        return list(done)
+
+
+def steps_of(
+    c: Computation, flow: Dataflow, places: Places, peaks: Mapping[Computation, int], can_share: CanShare | None = None
+) -> Steps:
+    """The steps of `c`, operands first; `peaks` are the bytes that the computations it runs hold at most.
+
+    ``can_share``: what a kernel may compute in place, as for `heron.buffers.assign`; None counts no such sharing.
+    """
+    s = Steps(c, can_share=can_share, flow=flow)
+    s.spare = places.output_bytes if c is flow.module.entry else 0
+    at, numbers, given = flow.at, s.numbers, places.given
+    kept = {v for _, v in leaves(at[c.root])}
+    state = places.state.get(c, set())
+    step: dict[Instruction, int] = {}
+
+    def number(v: Value, own: bool) -> int:
+        found = numbers.get(v)
+        if found is None:
+            found = numbers[v] = len(s.readers)
+            s.readers.append(0)
+            lives_on = v in kept or v in given or v in places.moved
+            s.frees.append(v.size if (own or v in state) and not lives_on else 0)
+        return found
+
+    for i in c.post_order():
+        opcode = i.opcode
+        if not i.control_predecessors:
+            if opcode in _THERE:
+                step[i] = -1
+                continue
+            if opcode in _VIEWS:
+                step[i] = step[i.operands[0]]
+                continue
+        n = step[i] = len(s.instructions)
+        s.instructions.append(i)
+        before = {step[o] for o in i.operands}
+        if i.control_predecessors:
+            before.update(step[o] for o in i.control_predecessors)
+        before.discard(-1)
+        s.before.append(before)
+        s.after.append([])
+        for b in before:
+            s.after[b].append(n)
+        if opcode in TRANSPARENT or opcode in _THERE:
+            s.reads.append(())
+            s.makes.append(0)
+            s.keeps.append(0)
+            s.drops.append(0)
+            s.extra.append(0)
+            continue
+        read: dict[int, None] = {}
+        for o in awaited(i):
+            tree = at[o]
+            if isinstance(tree, Value):
+                read[number(tree, False)] = None
+            elif tree is not None:
+                for _, v in leaves(tree):
+                    if v is not None:
+                        read[number(v, False)] = None
+        for v in read:
+            s.readers[v] += 1
+        s.reads.append(tuple(read))
+        makes = keeps = 0
+        tree = at[i]
+        for _, v in [((), tree)] if isinstance(tree, Value) else leaves(tree):
+            if v is None or v in numbers:
+                continue
+            number(v, True)
+            if v.kind == "phi" and opcode == "while" or v in given or v in places.over:
+                continue
+            makes += v.size
+            if v in kept:
+                keeps += v.size
+        s.makes.append(makes)
+        s.keeps.append(keeps)
+        s.drops.append(0)
+        s.extra.append(max((peaks.get(k, 0) for k in i.called), default=0) if i.attrs else 0)
+    made_at = {v: step[v.instruction] for v in numbers if v.instruction in step}
+    for v, n in made_at.items():
+        if n >= 0 and not s.readers[numbers[v]]:
+            s.drops[n] += s.frees[numbers[v]]
+    return s
+
+
+@dataclass(slots=True)
+class Course:
+    """What a schedule holds over time: ``held[k]`` bytes while step k of the order runs, ``result[k]`` of them for
+    the computation's result; ``last[v]`` is the step that reads a value last (-1: none does)."""
+
+    held: list[int]
+    result: list[int]
+    last: list[int]
+
+
+def course(steps: Steps, order: Sequence[int]) -> Course:
+    """What is held while each step of `order` runs, nothing computed in place but what must be."""
+    left, last = steps.readers.copy(), [-1] * len(steps.readers)
+    makes, keeps, drops, extra = steps.makes, steps.keeps, steps.drops, steps.extra
+    reads, frees = steps.reads, steps.frees
+    held: list[int] = []
+    result: list[int] = []
+    now = kept = 0
+    for n in order:
+        new = makes[n]
+        kept += keeps[n]
+        held.append(now + (extra[n] if extra[n] > new else new))
+        result.append(kept)
+        now += new - drops[n]
+        for v in reads[n]:
+            left[v] -= 1
+            if not left[v]:
+                now -= frees[v]
+                last[v] = n
+    return Course(held, result, last)
+
+
+def tops(steps: Steps, order: Sequence[int], found: Course) -> tuple[int, int]:
+    """Places in `order` of the two peaks: of all bytes, and of those that are not for the result. What kernels there
+    compute in place is taken off `found`."""
+    looked = set[int]()
+    return _top(steps, order, found, [0] * len(order), looked), _top(steps, order, found, found.result, looked)
+
+
+def _top(steps: Steps, order: Sequence[int], found: Course, less: Sequence[int], looked: set[int]) -> int:
+    while True:
+        heights = [a - b for a, b in zip(found.held, less, strict=True)]
+        at = heights.index(max(heights))
+        shared = 0 if at in looked else steps.in_step(order[at], found.last)
+        if not shared:
+            return at
+        looked.add(at)
+        found.held[at] -= shared
+
+
+def peak(steps: Steps, order: Sequence[int]) -> tuple[int, int]:
+    """Most bytes held at once when the steps run in that order, and most that are not for the result."""
+    if not order:
+        return 0, 0
+    found = course(steps, order)
+    all_, others = tops(steps, order, found)
+    return found.held[all_], found.held[others] - found.result[others]
