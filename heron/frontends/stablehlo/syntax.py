@@ -15,8 +15,8 @@ import numpy as np
 
 from heron.errors import HeronError, Span
 from heron.frontends.stablehlo.lexer import Source
+from heron.hlo.ir.quoting import quote
 from heron.hlo.ir.shape import Shape
-from heron.hlo.text.quoting import quote
 
 _NO_NAME = re.compile(r"[^\w.\-]", re.ASCII)
 

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from heron.errors import HeronError
 from heron.hlo.ir.instruction import Instruction
-from heron.hlo.text.quoting import unquote
+from heron.hlo.ir.quoting import unquote
 
 #: how deep objects and lists may be in each other, as in protobuf
 DEPTH = 100

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from heron.errors import HeronError
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import ShapeIndex
-from heron.hlo.text.words import Words
+from heron.hlo.ir.words import Words
 
 _FIELD = "dynamic_parameter_binding"
 

@@ -14,7 +14,7 @@ from math import prod
 import numpy as np
 
 from heron.errors import HeronError
-from heron.hlo.text.words import Words
+from heron.hlo.ir.words import Words
 
 Groups = tuple[tuple[int, ...], ...]
 #: an iota is a short text for any number of devices; no machine has more than this

@@ -9,10 +9,10 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from heron.errors import HeronError
 from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.words import Words
 from heron.hlo.proto.origins import read_origin, write_origin
 from heron.hlo.proto.schema import MESSAGES, Message
 from heron.hlo.proto.sharding import read_sharding, write_sharding
-from heron.hlo.text.words import Words
 
 _OpSharding = MESSAGES["OpSharding"]
 #: the extra that keeps fields heron does not read

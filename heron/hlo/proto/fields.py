@@ -17,6 +17,7 @@ from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.op import Op
 from heron.hlo.ir.shape import Shape
 from heron.hlo.ir.window import ConvDims, WindowDim
+from heron.hlo.ir.words import Words
 from heron.hlo.proto import enums
 from heron.hlo.proto.annotations import read_accuracy, to_bytes, to_text, write_accuracy
 from heron.hlo.proto.groups import read_groups, write_groups
@@ -25,7 +26,6 @@ from heron.hlo.proto.schema import Message
 from heron.hlo.proto.shapes import ShapeReader, ShapeWriter
 from heron.hlo.proto.sharding import read_sharding, write_sharding
 from heron.hlo.text.shapes import MAX_RANK
-from heron.hlo.text.words import Words
 
 Write = Callable[[Message, Any, Instruction, ShapeWriter], None]
 Read = Callable[[Message, ShapeReader, Sequence[Instruction]], Any]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from heron.hlo.ir.words import Words
 from heron.hlo.proto.meshes import read_axes, read_iota, read_mesh, write_axes, write_iota, write_mesh
 from heron.hlo.proto.schema import Message
 from heron.hlo.sharding import text as sharding_text
-from heron.hlo.text.words import Words
 
 
 def write_groups(text: str, to: Message) -> None:

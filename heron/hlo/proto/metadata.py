@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from heron.hlo.ir.instruction import Metadata
+from heron.hlo.ir.quoting import quote
+from heron.hlo.ir.words import Words
 from heron.hlo.proto.schema import Message
 from heron.hlo.text.header import StackFrames
-from heron.hlo.text.quoting import quote
-from heron.hlo.text.words import Words
 
 _NUMBERS = ("source_line", "source_end_line", "source_column", "source_end_column", "stack_frame_id")
 _EXTRA_STRINGS = ("deduplicated_name", "scheduling_name")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from heron.errors import HeronError
+from heron.hlo.ir.quoting import quote
+from heron.hlo.ir.words import Words
 from heron.hlo.proto.schema import Message
-from heron.hlo.text.quoting import quote
-from heron.hlo.text.words import Words
 
 _SYNTHETIC = "[synthetic_call]"
 _DEPTH = 60

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
+from heron.hlo.ir.quoting import quote
 from heron.hlo.sharding.tiles import Iota, TileAssignment, reject
-from heron.hlo.text.quoting import quote
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from typing import Any, NoReturn, TypeVar
 
 from heron.errors import HeronError
 from heron.hlo.ir.instruction import Metadata
+from heron.hlo.ir.quoting import quote
+from heron.hlo.ir.words import Words
 from heron.hlo.sharding.mesh import Axis, Mesh, NamedSharding, Split
 from heron.hlo.sharding.tiles import Iota, TileAssignment
 from heron.hlo.sharding.value import SUBGROUPS, Kind, ShardGroup, Sharding
-from heron.hlo.text.quoting import quote
-from heron.hlo.text.words import Words
 
 _PLAIN = ("replicated", "maximal", "devices", "manual", "unknown", "unreduced")
 _GROUPS = ("shard_as", "shard_like")

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from heron.hlo.ir.literal import Literal
 from heron.hlo.ir.op import Attr, AttrKind
+from heron.hlo.ir.quoting import quote
 from heron.hlo.ir.shape import tuple_
 from heron.hlo.text import structured
 from heron.hlo.text.literals import LiteralError, parse_literal, print_literal
 from heron.hlo.text.nearest import nearest
-from heron.hlo.text.quoting import quote
 
 if TYPE_CHECKING:
     from heron.hlo.ir.shape import Shape

@@ -11,9 +11,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from heron.errors import HeronError
+from heron.hlo.ir.quoting import quote
 from heron.hlo.ir.shape import Shape
 from heron.hlo.text import groups
-from heron.hlo.text.quoting import quote
 
 if TYPE_CHECKING:
     from heron.hlo.sharding import Sharding
@@ -81,7 +81,7 @@ def _statistics(text: str) -> str | None:
 
 def _accuracy(text: str) -> str | None:
     """``{mode=highest}`` or ``{tolerance={atol=1,rtol=0.5,ulps=2}}``; None for the default."""
-    from heron.hlo.text.words import Words
+    from heron.hlo.ir.words import Words
 
     w = Words(text, "result_accuracy", CODE)
     w.expect("{")
@@ -117,7 +117,7 @@ def _accuracy(text: str) -> str | None:
 
 def _origin(text: str) -> str:
     """``{{"x"}}``, a tree of ``({"a"}, {"b" {1}})``, or ``{[synthetic_call]}``."""
-    from heron.hlo.text.words import Words
+    from heron.hlo.ir.words import Words
 
     w = Words(text, "origin", CODE)
 
@@ -157,7 +157,7 @@ _BY = re.compile(r"x\d{1,18}")
 
 def _sparsity(text: str) -> str | None:
     """``{lhs={sparsity=1x4 dimension=3 stride=1} rhs={...}}``: how many of how many elements are not zero."""
-    from heron.hlo.text.words import Words
+    from heron.hlo.ir.words import Words
 
     w = Words(text, "sparsity_config", CODE)
     sides: dict[str, dict[str, str]] = {}

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 from heron.hlo.ir.instruction import Metadata
+from heron.hlo.ir.quoting import end_of_dictionary, quote
 from heron.hlo.text.cursor import Cursor
 from heron.hlo.text.nearest import nearest
-from heron.hlo.text.quoting import end_of_dictionary, quote
 
 #: text name -> reader of the value
 READ: dict[str, Callable[[Cursor], Any]] = {

@@ -7,10 +7,10 @@ from typing import NoReturn, TypeVar
 
 from heron.errors import HeronError
 from heron.hlo.ir import shape as shapes
+from heron.hlo.ir.quoting import end_of_dictionary, unquote
 from heron.hlo.ir.shape import Shape
 from heron.hlo.text import carried
 from heron.hlo.text.lexer import END, INTEGER, MAX_DEPTH, WORD, Source
-from heron.hlo.text.quoting import end_of_dictionary, unquote
 from heron.hlo.text.shapes import COMMENT, parse_array
 
 _T = TypeVar("_T")

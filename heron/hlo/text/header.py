@@ -11,11 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from heron.hlo.ir.quoting import quote
 from heron.hlo.ir.shape import Shape
 from heron.hlo.text.common import print_frontend_attributes, read_frontend_attributes
 from heron.hlo.text.cursor import Cursor
 from heron.hlo.text.nearest import nearest
-from heron.hlo.text.quoting import quote
 from heron.hlo.text.structured import print_index
 
 EntryLayout = tuple[tuple[Shape, ...], Shape]

@@ -6,7 +6,7 @@ import re
 from typing import NoReturn
 
 from heron.errors import HeronError
-from heron.hlo.text.quoting import unquote
+from heron.hlo.ir.quoting import unquote
 
 _TOKEN = re.compile(
     r"(?:\s|/\*.*?\*/)*("
