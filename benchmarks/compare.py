@@ -247,7 +247,7 @@ def _number(value: float) -> str:
 @click.option("--target", default="cpu", show_default=True, help="heron's target.")
 @click.option("--alone", is_flag=True, help="heron only: no XLA beside it.")
 @click.option("--peer-python", default=sys.executable, help="A Python that has jax, if this one has not.")
-@click.option("--write", is_flag=True, help="Write the table to docs/benchmarks.md.")
+@click.option("--write", is_flag=True, help="Write the table to docs/reference/benchmarks.md.")
 @click.option("--json", "output", metavar="OUT", help="Write all figures to a file.")
 def main(
     names: tuple[str, ...],

@@ -131,7 +131,7 @@ within 5 % of XLA, or a reason."""
 @click.command()
 @click.argument("names", nargs=-1)
 @click.option("--xla-dumps", required=True, type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--write", is_flag=True, help="Into docs/benchmarks.md.")
+@click.option("--write", is_flag=True, help="Into docs/reference/benchmarks.md.")
 def main(names: tuple[str, ...], xla_dumps: Path, write: bool) -> None:
     """Count the instructions of all programs (or NAMES) after both optimisers."""
     rows = [row(name, xla_dumps / name) for name in names or programs.names()]

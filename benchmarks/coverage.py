@@ -1,7 +1,7 @@
 """``python -m benchmarks.coverage [--write | --checks]``: which real programs run where, and what the others lack.
 
 Each small workload is compiled, run and compared with XLA's values, in a process of its own. ``--write`` puts the table
-into ``docs/workloads.md``.
+into ``docs/reference/workloads.md``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from benchmarks import programs
 
 ROOT = Path(__file__).parent.parent
 WORKLOADS = ROOT / "tests" / "workloads"
-PAGE = ROOT / "docs" / "workloads.md"
+PAGE = ROOT / "docs" / "reference" / "workloads.md"
 TARGETS = ("cpu", "sim:sm_90", "sim:sm_90 checked", "sm_90")
 _LIMIT = 300  # seconds
 
@@ -32,7 +32,8 @@ what XLA:CPU gives. "ok" means every output agrees within the tolerance of its t
 largest magnitude; bf16 and f16 1e-2; f64 1e-10; integers exactly; two programs whose
 values are partly rounding noise have their own in `tests/workloads/tolerances.toml`). The GPU's columns are of the
 programs as JAX lowers them for CUDA; on `sm_90` "ok" means compiled to PTX, and "checked" that the simulated GPU looked
-for races, accesses out of bounds, values nobody wrote and divergence, and found none ([simulator.md](simulator.md)).
+for races, accesses out of bounds, values nobody wrote and divergence, and found none
+([simulator.md](../use/simulator.md)).
 `python -m benchmarks.coverage --checks` runs that column alone.
 
 | program | evaluator | """
@@ -72,7 +73,7 @@ def outcome(name: str, target: str) -> str:
 
 @click.command()
 @click.argument("names", nargs=-1)
-@click.option("--write", is_flag=True, help="Write docs/workloads.md.")
+@click.option("--write", is_flag=True, help="Write docs/reference/workloads.md.")
 @click.option("--checks", is_flag=True, help="Only on the simulated GPU with all checks; exit code 1 if one is not ok.")
 def main(names: tuple[str, ...], write: bool, checks: bool) -> None:
     """Run every small workload (or NAMES) by the evaluator and on each target."""

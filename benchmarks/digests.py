@@ -1,4 +1,4 @@
-"""``python -m benchmarks.digests write OUT.json`` and ``… compare A.json B.json``: has a change altered any code?
+"""``python -m benchmarks.digests write OUT.json``, ``… compare A.json B.json``: proves that a change altered no code.
 
 Writes a digest of each stage's text for every program and target. A refactoring must leave all of them as they were.
 """

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.emitters --write``: docs/emitters.md: three programs on their way from HLO to PTX.
+"""``python -m benchmarks.emitters --write``: docs/reference/emitters.md: three programs on their way from HLO to PTX.
 
 Everything on the page is what the compiler said when it was made, so it never tells of another compiler than this one.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from heron.codegen.transforms.options import TransformOptions
     from heron.hlo.ir.instruction import Instruction
 
-PAGE = Path(__file__).parent.parent / "docs" / "emitters.md"
+PAGE = Path(__file__).parent.parent / "docs" / "reference" / "emitters.md"
 TARGET = "sm_90"
 
 GELU = """HloModule gelu
@@ -253,7 +253,7 @@ that are written out have as many loads under way without it:
 
 
 @click.command()
-@click.option("--write", is_flag=True, help="Write docs/emitters.md.")
+@click.option("--write", is_flag=True, help="Write docs/reference/emitters.md.")
 def main(write: bool) -> None:
     """Print the page, or write it."""
     if write:

@@ -132,7 +132,7 @@ def programs_table(rows: Sequence[Row]) -> str:
 
 
 def section(rows: Sequence[Row], target: str) -> str:
-    """What docs/benchmarks.md says."""
+    """What docs/reference/benchmarks.md says."""
     made = [r for r in rows if not r.error]
     median = statistics.median(1e3 * r.to_ptx for r in made)
     return f"""{len(rows)} distinct kernels of {len({r.program for r in rows})} programs at full scale, for {target},
@@ -169,7 +169,7 @@ def report(rows: Sequence[Row]) -> Iterable[str]:
 @click.option("--target", "names_of_targets", multiple=True, help="GPUs to compile for (default: sm_90).")
 @click.option("--every-target", is_flag=True, help="All GPUs there are data for.")
 @click.option("--ptxas", is_flag=True, help="Make machine code too, by NVIDIA's assembler; tell what is refused.")
-@click.option("--write", is_flag=True, help="Write the tables to docs/benchmarks.md.")
+@click.option("--write", is_flag=True, help="Write the tables to docs/reference/benchmarks.md.")
 @click.option("--json", "output", metavar="OUT", help="Write all figures to a file.")
 def main(
     names: tuple[str, ...],

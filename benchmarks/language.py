@@ -104,7 +104,7 @@ def table(rows: list[Row]) -> str:
 
 
 def section(name: str, rows: list[Row], repeats: int) -> str:
-    """What docs/benchmarks.md says."""
+    """What docs/reference/benchmarks.md says."""
     from heron.hlo.text import parse
 
     count = parse(programs.path(name).read_text()).instruction_count()
@@ -122,7 +122,7 @@ its Python bindings have no verify, clone, hash or comparison.
 @click.command()
 @click.argument("name", default="gpt2_12l_train_step")
 @click.option("--repeats", type=click.IntRange(min=1), default=7, show_default=True, help="Rounds.")
-@click.option("--write", is_flag=True, help="Write the table to docs/benchmarks.md.")
+@click.option("--write", is_flag=True, help="Write the table to docs/reference/benchmarks.md.")
 @click.option("--json", "output", metavar="OUT", help="Write all figures to a file.")
 def main(name: str, repeats: int, write: bool, output: str | None) -> None:
     """Measure parsing, printing, verifying, copying, hashing and protocol buffers on NAME."""

@@ -94,7 +94,7 @@ def _counted(worker: Worker, name: str) -> Counter[str]:
 @click.command()
 @click.argument("names", nargs=-1)
 @click.option("--peer-python", default=sys.executable, help="A Python that has jax, if this one has not.")
-@click.option("--write", is_flag=True, help="Into docs/benchmarks.md.")
+@click.option("--write", is_flag=True, help="Into docs/reference/benchmarks.md.")
 def main(names: tuple[str, ...], peer_python: str, write: bool) -> None:
     """Count the loops over data of all programs (or NAMES) on both sides."""
     workers = Worker("heron"), Worker("xla", python=peer_python)

@@ -184,7 +184,7 @@ def passes_table(row: Row, least_ms: float = 1.0) -> str:
 
 
 def section(rows: Sequence[Row], series: Sequence[Row], profiles: dict[str, str], rounds: int) -> str:
-    """What docs/benchmarks.md says."""
+    """What docs/reference/benchmarks.md says."""
     tables = "\n\n".join(f"{r.program}, {r.target}:\n\n```\n{passes_table(r)}\n```" for r in rows[-2:])
     hot = "\n\n".join(f"{what}:\n\n```\n{text}\n```" for what, text in profiles.items())
     goals = ", ".join(f"{seconds} s for {name}" for name, seconds in GOALS.items())
@@ -225,7 +225,7 @@ def _machine() -> str:
 @click.option("--rounds", type=click.IntRange(min=1), default=5, show_default=True, help="Runs of each program.")
 @click.option("--series/--no-series", default=True, help="Also the chain of 8 to 64 layers.")
 @click.option("--profile", "profiled", is_flag=True, help="Also which functions take the time.")
-@click.option("--write", is_flag=True, help="Write the tables to docs/benchmarks.md.")
+@click.option("--write", is_flag=True, help="Write the tables to docs/reference/benchmarks.md.")
 @click.option("--json", "output", metavar="OUT", help="Write all figures to a file.")
 def main(names: tuple[str, ...], rounds: int, series: bool, profiled: bool, write: bool, output: str | None) -> None:
     """Measure the passes on NAMES (default: the two training steps)."""

@@ -187,7 +187,7 @@ def means(rows: Sequence[Row]) -> str:
 
 
 def section(rows: Sequence[Row]) -> str:
-    """What docs/benchmarks.md says."""
+    """What docs/reference/benchmarks.md says."""
     today = datetime.date.today()
     return f"""Programs as JAX lowers them for CUDA, at full scale, compiled for an H200 by both, {today},
 by `python -m benchmarks.peer_gpu DUMP --write`; each pair is heron's / XLA:GPU's. No GPU was there: XLA's products are
@@ -208,7 +208,7 @@ the shapes of their operands and results, each loop's body once.
 @click.command()
 @click.argument("dump", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.argument("names", nargs=-1)
-@click.option("--write", is_flag=True, help="Write the table to docs/benchmarks.md.")
+@click.option("--write", is_flag=True, help="Write the table to docs/reference/benchmarks.md.")
 @click.option("--json", "output", metavar="OUT", help="Write all figures to a file.")
 def main(dump: Path, names: tuple[str, ...], write: bool, output: str | None) -> None:
     """Compare heron's kernels with XLA:GPU's, of which DUMP has a folder for each program (default: all there)."""

@@ -1,4 +1,4 @@
-"""docs/benchmarks.md: every benchmark writes a section of its own and leaves the others as they are."""
+"""docs/reference/benchmarks.md: every benchmark writes a section of its own and leaves the others as they are."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from heron import files
 
-PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+PAGE = Path(__file__).parent.parent / "docs" / "reference" / "benchmarks.md"
 
 
 def put(heading: str, body: str, page: Path = PAGE) -> None:

@@ -114,10 +114,10 @@ class Options:
         "operands of block kernels by a GPU's copy engine (sm_90 on): by model, wherever it can, never, with own warps",
         TMA,
     )
-    lock: str = _field("", "a file of choices measured on a device, by `heron tune` (docs/triton.md)")
+    lock: str = _field("", "a file of choices measured on a device, by `heron tune` (docs/understand/triton.md)")
     frozen: bool = _field(False, "what has to be chosen for a device and the lock file lacks is an error")
     compile_timeout: int = _field(0, "seconds after which a compile is given up, with what it was at; 0: no limit")
-    cache: bool = _field(False, "keep machine code and PTX in files, for later compiles (docs/cache.md)")
+    cache: bool = _field(False, "keep machine code and PTX in files, for later compiles (docs/use/cache.md)")
 
     def __post_init__(self) -> None:
         for f in dataclasses.fields(self):

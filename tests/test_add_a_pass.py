@@ -1,4 +1,4 @@
-"""docs/add-a-pass.md: its code is the example's, and its commands give what it shows (``--bless`` writes that)."""
+"""docs/change/add-a-pass.md: its code is the example's, and its commands give what it shows (``--bless`` writes that)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from tests.support import heron
 
 ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "docs" / "add-a-pass.md"
+PAGE = ROOT / "docs" / "change" / "add-a-pass.md"
 EXAMPLE = ROOT / "examples" / "my_passes.py"
 
 

@@ -1,4 +1,4 @@
-"""docs/emitters.md is what the compiler says today, and what it says is what the examples are there to show."""
+"""docs/reference/emitters.md is what the compiler says today, and what it says is what the examples are there to show."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""``python -m benchmarks.performance``: docs/performance.md, how fast heron is on a CPU and what holds it back."""
+"""``python -m benchmarks.performance``: docs/reference/performance.md, heron's speed on a CPU and its limits."""

@@ -19,7 +19,7 @@ from benchmarks.performance.page import Figures
 from heron import files
 from heron.errors import HeronError
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[2] / "docs" / "reference"
 
 
 @click.command()
@@ -28,7 +28,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 @click.option("--repeats", type=click.IntRange(min=1), default=5, show_default=True, help="Timed runs of each.")
 @click.option("--peer-python", default=sys.executable, help="A Python that has jax, if this one has not.")
 @click.option("--only-programs", is_flag=True, help="No calls, sizes and start-up.")
-@click.option("--write", is_flag=True, help="Write docs/performance.md and its plots.")
+@click.option("--write", is_flag=True, help="Write docs/reference/performance.md and its plots.")
 @click.option("--json", "output", metavar="OUT", help="Write all figures to a file.")
 def main(
     names: tuple[str, ...],

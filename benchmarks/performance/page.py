@@ -1,4 +1,4 @@
-"""docs/performance.md: the goals, whether they are met, and every program's figures."""
+"""docs/reference/performance.md: the goals, whether they are met, and every program's figures."""
 
 from __future__ import annotations
 
@@ -103,8 +103,8 @@ def page(f: Figures) -> str:
         "## Programs",
         "",
         f'The programs of [workloads.md](workloads.md), {scale} scale. "warm": compile time when a cache of files has',
-        'all code ([cache.md](cache.md)); "peak": the most memory a fresh process has had after the compile, all it',
-        'imports included; "threads": the time of one thread over that of all. Against XLA medians of turns count,',
+        'all code ([cache.md](../use/cache.md)); "peak": peak memory of a fresh process after the compile, imports',
+        'included; "threads": the time of one thread over that of all. Against XLA medians of turns count,',
         "against NumPy and one thread the best.",
         "",
         *_table(f),
@@ -209,7 +209,7 @@ def _calls(f: Figures) -> list[str]:
             "",
             f"In a fresh process `import heron` takes {f.startup.import_heron:.3f} s, and the first result of a small",
             f"program is there after {f.startup.first_result:.2f} s, or {f.startup.first_kept:.2f} s when the",
-            "[cache](cache.md) has the program.",
+            "[cache](../use/cache.md) has the program.",
         ]
     return lines
 

@@ -1,4 +1,4 @@
-"""What can be told of an op, from its declaration and by trying its example: for `heron ops` and docs/ops.md."""
+"""Facts about an op, from its declaration and from trying its example, for `heron ops` and docs/reference/ops.md."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def runs_on_text(op: Op) -> str:
 
 
 def markdown() -> str:
-    """docs/ops.md: every op, by name."""
+    """docs/reference/ops.md: every op, by name."""
     from heron.hlo.ir.op import all_ops
 
     return _HEAD + "\n".join(_section(op) for op in all_ops())

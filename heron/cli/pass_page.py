@@ -1,4 +1,4 @@
-"""What can be told of a pass, from its class and the pipelines: for `heron passes` and docs/passes.md."""
+"""What can be told of a pass, from its class and the pipelines: for `heron passes` and docs/reference/passes.md."""
 
 from __future__ import annotations
 
@@ -68,14 +68,15 @@ def order_text(c: Constraint, name: str) -> str:
 
 
 def markdown() -> str:
-    """The page docs/passes.md."""
+    """The page docs/reference/passes.md."""
     every = registry.all_passes()
     parts = [
         f"""# Passes
 
 All {len(every)} passes, by `heron passes --markdown`. Text and example of a pass are its docstring, which runs as a
 test. In examples a typed operand that no line defines is a parameter; below the arrow stands what the pass makes of it.
-[add-a-pass.md](add-a-pass.md) says how to write one, [add-a-rule.md](add-a-rule.md) how to write a rewrite rule.
+[add-a-pass.md](../change/add-a-pass.md) says how to write a pass,
+[add-a-rule.md](../change/add-a-rule.md) how to write a rewrite rule.
 """
     ]
     order = {name: n for n, name in enumerate(_TITLES)}

@@ -1,4 +1,4 @@
-"""The table of docs/workloads.md is true: what it calls ok lowers to kernels and library calls, the rest is refused so.
+"""The table of docs/reference/workloads.md is true: what it calls ok lowers to kernels and library calls, the rest is refused so.
 
 Values are compared by `test_workloads.py` for some programs and by ``python -m benchmarks.coverage`` for all.
 """
@@ -19,7 +19,7 @@ from heron.trace import Trace
 from tests.backends.test_workloads import CUDA, RUN
 from tests.support import NAMES, program
 
-PAGE = (Path(__file__).parents[2] / "docs" / "workloads.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "workloads.md").read_text()
 _LARGE = {"gpt2_12l_train_step", "threefry"}
 
 

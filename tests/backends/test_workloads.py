@@ -1,6 +1,6 @@
 """Whole programs on the CPU and on the simulated GPU, against XLA's results.
 
-`test_coverage.py` sees to the others: that they compile, as docs/workloads.md says.
+`test_coverage.py` sees to the others: that they compile, as docs/reference/workloads.md says.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""docs/ops.md and `heron ops` against the declarations: every op says what it means, and its example is a program."""
+"""docs/reference/ops.md and `heron ops` against the declarations: every op says what it means, and its example is a program."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from heron.hlo.ops.examples import _LINES, element_types, line, usual_program
 from heron.hlo.text import parse
 from tests.support import heron
 
-PAGE = Path(__file__).parent.parent.parent / "docs" / "ops.md"
+PAGE = Path(__file__).parent.parent.parent / "docs" / "reference" / "ops.md"
 
 
 def test_page(golden: Callable[[Path, str], None]) -> None:

@@ -1,4 +1,4 @@
-"""docs/passes.md and `heron passes` against the registry."""
+"""docs/reference/passes.md and `heron passes` against the registry."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 def test_page(golden: Callable[[Path, str], None]) -> None:
-    golden(ROOT / "docs" / "passes.md", heron("passes", "--markdown").out)
+    golden(ROOT / "docs" / "reference" / "passes.md", heron("passes", "--markdown").out)
 
 
 def test_a_pass_tells_where_it_stands() -> None:

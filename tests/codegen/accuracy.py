@@ -2,7 +2,7 @@
 
 Kernels of each op and type run on the CPU and on the simulated GPU over dense sweeps: all values of the 16-bit types;
 of the others, values of every exponent, both signs, denormals and infinities included, and many where functions are
-mostly used. The reference is NumPy in a wider type. The table goes to docs/accuracy.md.
+mostly used. The reference is NumPy in a wider type. The table goes to docs/reference/accuracy.md.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.codegen.run_kernel import emit_and_run
 from tests.codegen.suite.ops import Op, table
 from tests.codegen.suite.program import Program
 
-PAGE = Path(__file__).parents[2] / "docs" / "accuracy.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "accuracy.md"
 TARGETS = ("cpu", "sim:sm_90")
 REAL = (types.F16, types.BF16, types.F32, types.F64)
 COMPLEX = (types.C64, types.C128)
@@ -207,7 +207,7 @@ formula `-i·log((x + iy) / √(x² + y²))` and loses those that cancel where t
 
 
 def page(errors: list[Error], count: int) -> str:
-    """The text of docs/accuracy.md."""
+    """The text of docs/reference/accuracy.md."""
     lines = [_INTRODUCTION.format(count=f"{count:,}")]
     for target, kinds in (*((target, (*REAL, *COMPLEX)) for target in TARGETS), ("libdevice", (types.F32, types.F64))):
         lines += [f"\n## {target}\n", "| function | " + " | ".join(t.name for t in kinds) + " |"]
@@ -222,7 +222,7 @@ def page(errors: list[Error], count: int) -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Measure and print; 1 when a real function of heron's own is off by more than 2 ULP."""
     parser = argparse.ArgumentParser(prog="python -m tests.codegen.accuracy", description=__doc__)
-    parser.add_argument("--write", action="store_true", help="into docs/accuracy.md")
+    parser.add_argument("--write", action="store_true", help="into docs/reference/accuracy.md")
     parser.add_argument("--count", type=int, default=COUNT, help="values of a type that is not swept whole")
     parser.add_argument("--type", default="", help="only these types, comma-separated")
     chosen = parser.parse_args(arguments)

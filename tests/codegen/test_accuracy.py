@@ -1,4 +1,4 @@
-"""docs/accuracy.md says what is so: no real function is off by more than 2 ULP, and no sample by more than it says."""
+"""docs/reference/accuracy.md says what is so: no real function is off by more than 2 ULP, and no sample by more than it says."""
 
 from __future__ import annotations
 

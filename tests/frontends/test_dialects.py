@@ -46,7 +46,7 @@ def test_refusals_are_located_and_documented(op: str) -> None:
     with pytest.raises(HeronError, match=code) as caught:
         parse(f"func.func @main(%a: {F}) -> {F} {{\n  %r = {line}\n  return %r : {F}\n}}")
     assert caught.value.where.line == 2 and caught.value.why
-    assert f"`{op.removeprefix('stablehlo.')}`" in (ROOT.parent / "docs" / "frontends.md").read_text()
+    assert f"`{op.removeprefix('stablehlo.')}`" in (ROOT.parent / "docs" / "use" / "frontends.md").read_text()
 
 
 def test_no_operation_is_missing() -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     epilog=examples("heron ops", "heron ops clamp", "heron ops --json", "heron ops --markdown > ops.md"),
 )
 @click.argument("name", required=False)
-@click.option("--markdown", is_flag=True, help="Print the page of all ops, docs/ops.md.")
+@click.option("--markdown", is_flag=True, help="Print the page of all ops, docs/reference/ops.md.")
 @json_option
 def command(name: str | None, markdown: bool, as_json: bool) -> None:
     """List the HLO ops heron knows; with NAME, tell all about that one."""

@@ -16,7 +16,7 @@ from heron.cli.common import examples, json_option, print_json, print_table, pri
 @click.argument("name", required=False)
 @click.option("--pipeline", metavar="NAME", help="Print the passes of a pipeline, in order.")
 @click.option("--load", "loads", multiple=True, metavar="PY", help="A Python file with passes or rules of your own.")
-@click.option("--markdown", "as_page", is_flag=True, help="As the page docs/passes.md.")
+@click.option("--markdown", "as_page", is_flag=True, help="As the page docs/reference/passes.md.")
 @json_option
 def command(name: str | None, pipeline: str | None, loads: tuple[str, ...], as_page: bool, as_json: bool) -> None:
     """List passes and named pipelines; with NAME, tell all about that one."""

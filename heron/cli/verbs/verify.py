@@ -19,7 +19,7 @@ from heron.errors import HeronError
 @click.argument("file", metavar="FILE", required=False)
 @click.option("--mode", "names", multiple=True, metavar="MODE", help="Demand more; `--rules` shows what and when.")
 @click.option("--rules", is_flag=True, help="List the rules instead.")
-@click.option("--markdown", "as_page", is_flag=True, help="With --rules: as the page docs/verifier.md.")
+@click.option("--markdown", "as_page", is_flag=True, help="With --rules: as the page docs/reference/verifier.md.")
 @json_option
 def command(file: str | None, names: tuple[str, ...], rules: bool, as_page: bool, as_json: bool) -> int:
     """Verify FILE (text or binary, - for standard input) and show all that is wrong, as far as it makes sense.

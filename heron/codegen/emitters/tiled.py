@@ -1,7 +1,7 @@
 """The emitter of block-level fusions: products with what is around them, a tile of the result by one program.
 
 Which fusions and how they are cut is decided by the pass `gemm-fusion`, and written in their backend config. The kernel
-is Triton's IR ([triton.md](../../../docs/triton.md)), which Triton compiles, and the simulated GPU interprets.
+is Triton's IR (docs/understand/triton.md), which Triton compiles, and the simulated GPU interprets.
 """
 
 from __future__ import annotations

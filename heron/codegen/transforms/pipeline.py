@@ -75,7 +75,7 @@ PIPELINES: dict[Target, tuple[Step, ...]] = {
     "gpu": _GPU,
     "sim": _GPU,  # the simulator binds libdevice's names to the host's maths library
 }
-#: on request: the first three change no kernel that is emitted, the last is worth too little (docs/emitters.md)
+#: on request: the first three change no emitted kernel, the last gains too little (docs/reference/emitters.md)
 _FOR_TEXT = _steps(erase_dead_functions, propagate_slice_indices, expand_float_ops, pipeline_loads)
 #: every step by name, in the order a pipeline runs them
 STEPS: dict[str, Transform] = dict(step for steps in (_GPU, PIPELINES["cpu"], _FOR_TEXT) for step in steps)

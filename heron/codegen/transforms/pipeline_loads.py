@@ -17,7 +17,7 @@ takes registers. The tensor must come from outside the loop, the index from the 
 last round loads its own elements once more, so that there is no branch and nothing is read past the end. Loops that are
 written out whole have all loads under way already.
 
-On request (`heron codegen opt -p pipeline-loads`): docs/emitters.md says why no pipeline has it.
+On request (`heron codegen opt -p pipeline-loads`): docs/reference/emitters.md says why no pipeline has it.
 """
 
 from __future__ import annotations

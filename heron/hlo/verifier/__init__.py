@@ -2,7 +2,7 @@
 
 Rules run in three stages (`Stage`); a stage runs only when the ones before it found nothing. `VerifierOptions` switches
 the rules that hold from some point of a compile on: layouts after layout assignment, orders after scheduling.
-docs/verifier.md and `heron verify --rules` list all of them.
+docs/reference/verifier.md and `heron verify --rules` list all of them.
 """
 
 from __future__ import annotations

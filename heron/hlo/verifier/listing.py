@@ -1,4 +1,4 @@
-"""The rules as a page: docs/verifier.md."""
+"""The rules as a page: docs/reference/verifier.md."""
 
 from __future__ import annotations
 

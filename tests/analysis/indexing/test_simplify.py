@@ -61,7 +61,7 @@ def test_forms(expr: Expr, text: str) -> None:
 
 
 def test_forms_in_the_docs() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "indexing.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "understand" / "indexing.md").read_text()
     rows = re.findall(r"^\| `([^`]*d0[^`]*)` \| `([^`]*)` \|$", page, re.M)
     assert len(rows) == 5
     for before, after in rows:

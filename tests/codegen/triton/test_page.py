@@ -1,4 +1,4 @@
-"""The example of docs/triton.md is what the compiler does."""
+"""The example of docs/understand/triton.md is what the compiler does."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from heron.hlo.text import parse
 from heron.options import Options
 from heron.trace import Trace
 
-PAGE = Path(__file__).parents[3] / "docs" / "triton.md"
+PAGE = Path(__file__).parents[3] / "docs" / "understand" / "triton.md"
 PROGRAM = """\
 HloModule scaled
 

@@ -4,7 +4,7 @@
 
 `testdata`, `testdata/quantized` and `tests/interpret` hold their own checks; `testdata/dynamic` has none, and is held
 against XLA:CPU. A program is right within the limits of its check, close within those of its type (f32 1e-4, f16 and
-bf16 2e-2, f64 1e-8 of the largest value), deviates as docs/frontends.md says, is refused with a HeronError, or is left out
+bf16 2e-2, f64 1e-8 of the largest value), deviates as docs/use/frontends.md says, is refused with a HeronError, or is left out
 when it tests the interpreter itself.
 """
 

@@ -20,7 +20,7 @@ from heron.hlo.ir.shape import Shape
 
 #: folders of a checkout, below stablehlo/
 FOLDERS = ("testdata", "testdata/quantized", "testdata/dynamic", "tests/interpret", "tests/interpret/chlo")
-#: programs whose expected values, or operations, are not XLA's; docs/frontends.md says of each why
+#: programs whose expected values, or operations, are not XLA's; docs/use/frontends.md says of each why
 DEVIATIONS = (
     *("tests/interpret/maximum#15", "tests/interpret/maximum#16", "tests/interpret/minimum#15"),
     *("tests/interpret/minimum#16", "tests/interpret/reduce_precision#1"),

@@ -1,4 +1,4 @@
-"""docs/verifier.md and the command `heron verify`."""
+"""docs/reference/verifier.md and the command `heron verify`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from heron.hlo.verifier import RULES
 from heron.hlo.verifier.listing import markdown
 from tests.support import heron
 
-PAGE = Path(__file__).parents[3] / "docs" / "verifier.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "verifier.md"
 BROKEN = """HloModule m
 
 ENTRY e {
@@ -21,7 +21,7 @@ ENTRY e {
 
 
 def test_page_is_up_to_date() -> None:
-    assert PAGE.read_text() == markdown(), "heron verify --rules --markdown > docs/verifier.md"
+    assert PAGE.read_text() == markdown(), "heron verify --rules --markdown > docs/reference/verifier.md"
 
 
 def test_rules_are_listed() -> None:

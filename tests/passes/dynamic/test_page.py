@@ -1,4 +1,4 @@
-"""docs/dynamic.md: its program, commands and what they print."""
+"""docs/use/dynamic.md: its program, commands and what they print."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tests.support import heron
 
-PAGE = (Path(__file__).parents[3] / "docs" / "dynamic.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs" / "use" / "dynamic.md").read_text()
 
 
 def blocks(kind: str) -> list[str]:

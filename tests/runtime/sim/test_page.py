@@ -1,4 +1,4 @@
-"""The examples of docs/simulator.md: planted bugs and what is reported of them, word for word."""
+"""The examples of docs/use/simulator.md: planted bugs and what is reported of them, word for word."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from heron.runtime.sim.findings import Facts
 from tests.runtime.sim.support import Dims, finding, kernel_text
 from tests.runtime.sim.test_checks import FOR_EVER, SHARED, SYNC, WARP_SYNC, at, shared
 
-PAGE = Path(__file__).parents[3] / "docs" / "simulator.md"
+PAGE = Path(__file__).parents[3] / "docs" / "use" / "simulator.md"
 FACTS = Facts("HLO fusion.7: add.3, exp.4, from jit(step)/exp", (("output of fusion.7", row_major(S32, 8, 8)),))
 
 ONE, WARPS = (1, 1, 1), (64, 1, 1)
