@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from heron.archive import load, save
     from heron.caching import compile
     from heron.errors import HeronError
+    from heron.evaluator import evaluate, evaluate_devices
     from heron.frontends.jax import from_jax
-    from heron.hlo.evaluator import evaluate, evaluate_devices
     from heron.hlo.ir.module import Module
     from heron.hlo.text import parse
     from heron.jitting import jit
@@ -44,8 +44,8 @@ _HOMES = {
     "Module": "heron.hlo.ir.module",
     "Options": "heron.options",
     "compile": "heron.caching",
-    "evaluate": "heron.hlo.evaluator",
-    "evaluate_devices": "heron.hlo.evaluator",
+    "evaluate": "heron.evaluator",
+    "evaluate_devices": "heron.evaluator",
     "from_jax": "heron.frontends.jax",
     "jit": "heron.jitting",
     "load": "heron.archive",

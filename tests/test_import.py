@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import subprocess
 import sys
+from pathlib import Path
 
+ROOT = Path(__file__).parent.parent
 HEAVY = {"jax", "jaxlib", "xdsl", "llvmlite", "scipy", "triton", "numpy", "rich", "click"}
 
 
@@ -53,3 +57,22 @@ def test_python_dash_m_gives_the_version() -> None:
 
     done = subprocess.run([sys.executable, "-m", "heron", "--version"], capture_output=True, text=True, check=True)
     assert heron.__version__ in done.stdout
+
+
+def test_imports_go_down_the_table_of_folders() -> None:
+    """A folder imports itself, folders above it in the table of the architecture page, and files of no folder."""
+    (page,) = ROOT.glob("docs/**/architecture.md")
+    order = re.findall(r"^\| `(\w+)` \|", page.read_text(), re.M)
+    wrong: list[str] = []
+    for file in (ROOT / "heron").rglob("*.py"):
+        folder = file.relative_to(ROOT / "heron").parts[0]
+        if folder not in order:
+            continue
+        for node in ast.walk(ast.parse(file.read_text())):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            for name in names:
+                parts = name.split(".")
+                if parts[0] == "heron" and len(parts) > 1 and parts[1] in order[order.index(folder) + 1 :]:
+                    wrong.append(f"{file.relative_to(ROOT)} imports {name}")
+    assert not wrong

@@ -24,7 +24,7 @@ from benchmarks.performance.programs import Program
 from benchmarks.performance.startup import Startup
 from heron.backends.cpu.profile import Row
 from heron.cli import values
-from heron.hlo.evaluator import evaluate
+from heron.evaluator import evaluate
 from heron.hlo.text import parse
 
 RATES = Rates(threads=2, f32=1e11, f64=5e10, read=1e10, copy=8e9)

@@ -10,7 +10,7 @@ import numpy as np
 
 from heron.autotune.fragments import executable_of
 from heron.errors import HeronError
-from heron.hlo.evaluator import evaluate
+from heron.evaluator import evaluate
 from heron.options import Options
 from heron.passes.framework.measured import CUBLASLT, CUDNN, Fragment
 from heron.runtime.cuda.array import DeviceArray

@@ -18,12 +18,12 @@ from heron.analysis.graph.dataflow import TRANSPARENT, Tree, Value
 from heron.buffers.assignment import BufferAssignment
 from heron.buffers.asynchronous import Asynchronous
 from heron.errors import HeronError
-from heron.hlo.evaluation.bits import from_memory
-from heron.hlo.evaluator import Evaluator
+from heron.evaluator import Evaluator
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import Shape
+from heron.hlo.meaning.bits import from_memory
 
 POISON = 0xA5
 

@@ -14,7 +14,7 @@ import heron
 from heron import targets
 from heron.analysis.cost.code_size import BUDGET, code_of, fusion_code, op_code
 from heron.backends.compiler import Compilation
-from heron.hlo.evaluator import evaluate
+from heron.evaluator import evaluate
 from heron.hlo.ir.module import Module
 from heron.options import Options
 from heron.trace import Trace

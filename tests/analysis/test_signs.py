@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from heron.analysis.values.non_negative import never_negative
-from heron.hlo.evaluator import Evaluator
+from heron.evaluator import Evaluator
 from heron.hlo.text import parse
 from heron.passes.framework.docs import expand_example
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from heron.analysis.values.trip_count import counter_of, trip_count
-from heron.hlo.evaluator import Evaluator
+from heron.evaluator import Evaluator
 from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
 

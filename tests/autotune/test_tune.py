@@ -16,7 +16,7 @@ from heron.autotune.fragments import executable_of, fragments
 from heron.autotune.tune import tune
 from heron.backends.compiler import Compilation
 from heron.errors import HeronError
-from heron.hlo.evaluator import evaluate
+from heron.evaluator import evaluate
 from heron.hlo.text import parse
 from heron.options import Options
 from heron.passes.framework.measured import Fragment

@@ -8,7 +8,7 @@ import numpy as np
 
 from heron.backends import compile
 from heron.buffers.check import prove, run_in_buffers
-from heron.hlo.evaluator import evaluate, flatten
+from heron.evaluator import evaluate, flatten
 from heron.hlo.text import print_module
 from heron.options import Options
 from tests.hlo.generate import Program

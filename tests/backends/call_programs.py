@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from heron.evaluator.calls import libraries
 from heron.hlo.builder import Builder
-from heron.hlo.evaluation import libraries
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.layout import layout

@@ -14,9 +14,9 @@ from heron.backends.library import linalg
 from heron.backends.library.custom_calls import _handler as lower_handler
 from heron.buffers import assign
 from heron.errors import HeronError
+from heron.evaluator import evaluate
+from heron.evaluator.calls import libraries
 from heron.hlo.calls import solvers
-from heron.hlo.evaluation import libraries
-from heron.hlo.evaluator import evaluate
 from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
 from heron.hlo.verifier import verify

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heron.backends import compile
-from heron.hlo.evaluator import evaluate
+from heron.evaluator import evaluate
 from heron.hlo.ir.layout import layout
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import Shape, tuple_

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from heron import backends
-from heron.hlo.evaluator import evaluate
+from heron.evaluator import evaluate
 from heron.hlo.text import parse
 from heron.runtime.thunks import KernelThunk, WhileThunk, walk
 

@@ -19,7 +19,7 @@ from heron.backends.cpu.machine import CpuMachine
 from heron.codegen.llvm.declarations import Declarations
 from heron.codegen.llvm.optimize import binding
 from heron.errors import HeronError
-from heron.hlo.evaluator import evaluate
+from heron.evaluator import evaluate
 from heron.hlo.ir.types import F32
 from heron.hlo.text import parse
 from heron.passes.framework.checks import difference, random_inputs

@@ -9,9 +9,9 @@ import pytest
 
 import heron
 from heron.backends import compile
-from heron.hlo.evaluation.draws import FIRST_STATE
-from heron.hlo.evaluator import evaluate, evaluate_devices
+from heron.evaluator import evaluate, evaluate_devices
 from heron.hlo.ir.module import Module
+from heron.hlo.meaning.draws import FIRST_STATE
 from heron.options import Options
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import get

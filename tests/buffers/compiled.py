@@ -9,7 +9,7 @@ import numpy as np
 
 from heron.buffers import BufferAssignment, assign
 from heron.buffers.check import prove, run_in_buffers
-from heron.hlo.evaluator import evaluate, flatten
+from heron.evaluator import evaluate, flatten
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import Shape
 from heron.hlo.text import parse

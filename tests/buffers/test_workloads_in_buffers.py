@@ -9,7 +9,7 @@ from heron.backends.compiler import Compilation
 from heron.buffers import assign
 from heron.buffers.check import misaligned, prove, run_in_buffers
 from heron.cli import values
-from heron.hlo.evaluator import evaluate, flatten
+from heron.evaluator import evaluate, flatten
 from heron.hlo.text import parse
 from heron.options import Options
 from heron.passes.framework.checks import difference

@@ -15,10 +15,10 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 
-from heron.hlo.evaluation import complex_math
 from heron.hlo.ir import types
 from heron.hlo.ir.op import Trait, all_ops
 from heron.hlo.ir.types import ElementType
+from heron.hlo.meaning import complex_math
 from tests.codegen import libdevice_host
 from tests.codegen.run_kernel import emit_and_run
 from tests.codegen.suite.ops import Op, table

@@ -19,8 +19,8 @@ from heron.codegen.llvm.jit import Jit
 from heron.codegen.llvm.translate import KernelAbi, to_llvm
 from heron.codegen.transforms import pipeline
 from heron.codegen.transforms.options import TransformOptions
+from heron.evaluator import Evaluator
 from heron.hlo import text
-from heron.hlo.evaluator import Evaluator
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.runtime.sim.launcher import SimKernel

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from heron.hlo.evaluator import evaluate
+from heron.evaluator import evaluate
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from tests.conformance.case import Case

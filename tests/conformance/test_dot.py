@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from heron.hlo.evaluator import evaluate
+from heron.evaluator import evaluate
 from heron.hlo.text import parse
 from tests.conformance.case import Case
 from tests.conformance.runner import expect_agreement

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from heron.hlo.evaluator import evaluate
+from heron.evaluator import evaluate
 from heron.hlo.text import parse
 from tests.conformance.case import Case
 from tests.conformance.reducers import FIRST, LOOP, SECOND, SUM_AND_MAX, binary

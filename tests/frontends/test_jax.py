@@ -12,7 +12,7 @@ import pytest
 
 import heron
 from heron.errors import HeronError
-from heron.hlo.evaluator import evaluate
+from heron.evaluator import evaluate
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy

@@ -11,8 +11,8 @@ import pytest
 import heron
 from heron.cli.main import invoke
 from heron.errors import HeronError
+from heron.evaluator import evaluate
 from heron.frontends.stablehlo.importer import parse
-from heron.hlo.evaluator import evaluate
 from heron.hlo.ir import shape as shapes
 from heron.hlo.ir.types import F32
 from heron.specializing import Specialized

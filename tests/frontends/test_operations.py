@@ -7,9 +7,9 @@ import re
 import numpy as np
 import pytest
 
+from heron.evaluator import evaluate
 from heron.frontends.stablehlo.importer import parse
 from heron.hlo import text as hlo_text
-from heron.hlo.evaluator import evaluate
 
 #: operands any snippet may use
 ARGUMENTS = """%a: tensor<4x6xf32>, %b: tensor<4x6xf32>, %s: tensor<f32>, %i: tensor<i32>, %p: tensor<i1>,

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import heron
 from heron.errors import HeronError
+from heron.evaluator import evaluate
 from heron.frontends.stablehlo.importer import parse
 from heron.frontends.stablehlo.quantization import Quantization
 from heron.frontends.stablehlo.quantization import parse as quantization
-from heron.hlo.evaluator import evaluate
 
 A, B = "!quant.uniform<i8:f32, 0.1:-30>", "!quant.uniform<i8:f32, 0.5:-20>"
 AXIS = "!quant.uniform<i8:f32:1, {0.1:-30,0.5:-20,0.25}>"
@@ -94,7 +94,10 @@ KIND = "tensor<2x3x{}>"
 
 #: operations on ``%a: 2x3xA``, ``%b: 2x3xB`` and ``%x: 2x3xf32``, the type of the result, and its integers
 OPERATIONS: dict[str, tuple[str, np.ndarray]] = {
-    f"stablehlo.add %a, %b : (tensor<2x3x{A}>, tensor<2x3x{B}>) -> tensor<2x3x{B}>": (f"2x3x{B}", quantize(FA + FB, QB)),
+    f"stablehlo.add %a, %b : (tensor<2x3x{A}>, tensor<2x3x{B}>) -> tensor<2x3x{B}>": (
+        f"2x3x{B}",
+        quantize(FA + FB, QB),
+    ),
     f"stablehlo.tanh %a : tensor<2x3x{A}>": (f"2x3x{A}", quantize(np.tanh(FA), QA)),
     f"stablehlo.compare LT, %a, %b : (tensor<2x3x{A}>, tensor<2x3x{B}>) -> tensor<2x3xi1>": ("2x3xi1", FA < FB),
     f"stablehlo.uniform_quantize %a : (tensor<2x3x{A}>) -> tensor<2x3x{B}>": (f"2x3x{B}", quantize(FA, QB)),

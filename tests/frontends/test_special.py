@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import special
 
+from heron.evaluator import evaluate
 from heron.frontends.stablehlo.importer import parse
-from heron.hlo.evaluator import evaluate
 
 REALS = np.array([-7.5, -3.25, -1.5, -0.7, -1e-3, 1e-4, 0.3, 0.5, 0.9, 1.0, 1.5, 2.0, 3.7, 8.0, 12.5, 40.0])
 UNIT = np.array([-1.0, -0.9999, -0.7, -0.1, 0.0, 1e-5, 0.3, 0.5, 0.97, 0.9999999, 1.0])

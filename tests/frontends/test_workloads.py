@@ -9,9 +9,9 @@ import json
 import numpy as np
 import pytest
 
+from heron.evaluator import evaluate
 from heron.frontends.stablehlo.importer import parse
 from heron.hlo import text as hlo_text
-from heron.hlo.evaluator import evaluate
 from heron.hlo.ir.module import Module
 from heron.hlo.tools.compare import difference
 from tests.hlo.test_goldens import NOISE, close

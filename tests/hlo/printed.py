@@ -17,7 +17,7 @@ import numpy as np
 
 import heron
 from heron.errors import HeronError
-from heron.hlo.evaluator import evaluate
+from heron.evaluator import evaluate
 from heron.hlo.text import parse, print_module
 from heron.hlo.verifier import problems
 
@@ -60,7 +60,9 @@ def functions() -> dict[str, Function]:
         return jnp.sum(jax.nn.gelu(jnp.tanh(x @ p) @ q) ** 2)
 
     def newton(x: Any) -> Any:
-        return lax.while_loop(lambda s: jnp.abs(s[0] ** 2 - x).max() > 1e-4, lambda s: ((s[0] + x / s[0]) / 2,), (x,))[0]
+        return lax.while_loop(lambda s: jnp.abs(s[0] ** 2 - x).max() > 1e-4, lambda s: ((s[0] + x / s[0]) / 2,), (x,))[
+            0
+        ]
 
     def normal(bits: Any) -> Any:
         return jax.random.normal(jax.random.wrap_key_data(bits[:2]), (3, 4))
@@ -240,7 +242,9 @@ def differs(got: np.ndarray, wanted: np.ndarray) -> str:
     off, most = np.abs(x - y)[finite].max(initial=0), np.abs(y[finite]).max(initial=0)
     if not np.array_equal(x[~finite & ~np.isnan(x)], y[~finite & ~np.isnan(x)]):
         return "infinite at other places"
-    return f"off by {off:.3g} of {most:.3g}" if off > TOLERANCE[np.real(wanted).dtype.itemsize] * max(most, 1e-3) else ""
+    return (
+        f"off by {off:.3g} of {most:.3g}" if off > TOLERANCE[np.real(wanted).dtype.itemsize] * max(most, 1e-3) else ""
+    )
 
 
 def _flat(value: Any) -> list[Any]:

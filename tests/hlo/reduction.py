@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from heron.errors import HeronError
-from heron.hlo.evaluator import Evaluator, flatten
+from heron.evaluator import Evaluator, flatten
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from heron.errors import HeronError, Span
+from heron.evaluator import evaluate
 from heron.hlo.broadcasting import common_dims
 from heron.hlo.builder import Builder
-from heron.hlo.evaluator import evaluate
 from heron.hlo.ir import shape as shapes
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction, Metadata

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from heron.hlo.evaluator import evaluate
+from heron.evaluator import evaluate
 from heron.hlo.ir.shape import Shape
 from heron.hlo.text import parse
 from tests.support import NAMES, golden_values, program

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from heron.errors import HeronError
+from heron.evaluator import evaluate
 from heron.hlo.builder import Builder
-from heron.hlo.evaluator import evaluate
 from heron.hlo.ir.aliasing import Alias, Donor
 from heron.hlo.ir.dynamic_parameters import DynamicDimension, SizeParameter
 from heron.hlo.ir.instruction import Instruction

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from heron.errors import HeronError
+from heron.evaluator import evaluate
 from heron.hlo.builder import Builder
-from heron.hlo.evaluator import evaluate
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import row_major
 from heron.hlo.ir.types import BF16, F32, S32, U32, of_dtype

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import heron
-from heron.hlo.evaluator import evaluate
+from heron.evaluator import evaluate
 from heron.hlo.text import parse, print_module
 from tests.hlo.printed import check
 

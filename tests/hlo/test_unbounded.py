@@ -12,7 +12,7 @@ import pytest
 from heron.backends.compiler import compile
 from heron.cli.main import invoke
 from heron.errors import HeronError
-from heron.hlo.evaluator import evaluate
+from heron.evaluator import evaluate
 from heron.hlo.ir.module import Module
 from heron.hlo.proto import from_proto, to_proto
 from heron.hlo.text import parse, print_module

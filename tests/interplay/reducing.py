@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from heron.errors import HeronError
-from heron.hlo.evaluator import evaluate
+from heron.evaluator import evaluate
 from heron.hlo.ir.module import Module
 from heron.hlo.text import parse, print_module
 from heron.passes.framework import registry

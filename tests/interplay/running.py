@@ -97,7 +97,7 @@ def imported(text: str) -> Module:
 def computed(target: str, module: Module, inputs: Sequence[np.ndarray], donated: bool = False) -> list[np.ndarray]:
     """The module's outputs on one of heron's targets."""
     import heron
-    from heron.hlo.evaluator import evaluate
+    from heron.evaluator import evaluate
 
     if target == "eval":
         return evaluate(module, *inputs)

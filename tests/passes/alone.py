@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from heron.errors import HeronError
-from heron.hlo.evaluation.host import Host
-from heron.hlo.evaluator import evaluate_devices, flatten
+from heron.evaluator import evaluate_devices, flatten
+from heron.evaluator.host import Host
 from heron.hlo.ir.module import Module
 from heron.hlo.verifier import VerifierOptions, problems, verify
 from heron.passes.framework import registry

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import heron
-from heron.hlo.evaluator import evaluate
+from heron.evaluator import evaluate
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.literal import Literal, scalar
 from heron.hlo.ir.module import Module

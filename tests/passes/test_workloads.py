@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from heron.hlo.evaluator import Evaluator
+from heron.evaluator import Evaluator
 from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
 from heron.hlo.verifier import verify

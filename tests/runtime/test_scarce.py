@@ -15,7 +15,7 @@ import heron
 from heron import HeronError, Options
 from heron.backends import compile
 from heron.cli import values
-from heron.hlo.evaluator import evaluate
+from heron.evaluator import evaluate
 from heron.runtime import array_pool, memory
 from heron.runtime.cpu import blas, blas_threads
 from heron.runtime.library import lapack

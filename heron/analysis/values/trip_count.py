@@ -19,7 +19,7 @@ from heron.hlo.ir.op import Trait
 from heron.hlo.ir.types import ElementType
 
 if TYPE_CHECKING:
-    from heron.hlo.evaluator import Evaluator
+    from heron.evaluator import Evaluator
 
 _HOLDS = {
     "LT": operator.lt,
@@ -187,7 +187,7 @@ def _by_running(loop: Instruction, most: int) -> int | None:
     values = _starting_values(loop, steps[1])
     if values is None:
         return None
-    from heron.hlo.evaluator import Evaluator
+    from heron.evaluator import Evaluator
 
     ev = Evaluator()
     for n in range(most + 1):
@@ -284,5 +284,5 @@ def _run(ev: Evaluator, order: list[Instruction], values: dict[int, Any]) -> dic
         elif i.opcode == "get-tuple-element":
             known[i] = values[i.attrs["index"]]
         else:
-            known[i] = ev.run_instruction(i, [known[o] for o in i.operands])
+            known[i] = np.asarray(ev.run_instruction(i, [known[o] for o in i.operands]))
     return known

@@ -63,7 +63,7 @@ def command(file: str, job: Job, devices: tuple[int | None, int] | None, timeout
         return _on_devices(module, job, replicas, partitions, as_json)
     from heron.backends.watchdog import watched
     from heron.cli.report import flat
-    from heron.hlo.evaluator import evaluate
+    from heron.evaluator import evaluate
 
     arrays = job.arrays(module)
     start = time.perf_counter()
@@ -87,8 +87,8 @@ def _counts(module: Module, devices: tuple[int | None, int] | None) -> tuple[int
 
 
 def _on_devices(module: Module, job: Job, replicas: int, partitions: int, as_json: bool) -> int:
-    from heron.hlo.evaluation.devices import World
-    from heron.hlo.evaluator import evaluate_devices
+    from heron.evaluator import evaluate_devices
+    from heron.evaluator.devices import World
 
     if job.save is not None and "{}" not in job.save:
         what = f"every device would be saved to '{job.save}'"

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from heron.errors import HeronError
+from heron.evaluator import Evaluator, Value
 from heron.frontends.arguments import Given
 from heron.frontends.stablehlo.syntax import Function, Operation, Program, Region
-from heron.hlo.evaluator import Evaluator
 from heron.hlo.ir import shape as shapes
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import UNBOUNDED, Shape
@@ -125,9 +125,9 @@ class Folding:
 
     def __init__(self) -> None:
         self._unknown: set[Instruction] = set()
-        self._values: dict[Instruction, object] = {}
+        self._values: dict[Instruction, Value] = {}
 
-    def value(self, i: Instruction) -> object | None:
+    def value(self, i: Instruction) -> Value:
         """The value of an instruction: an array, or a tuple of arrays; None when it is not known yet."""
         if i in self._values:
             return self._values[i]
@@ -140,7 +140,7 @@ class Folding:
             self._values[i] = found
         return found
 
-    def _computed(self, i: Instruction) -> object | None:
+    def _computed(self, i: Instruction) -> Value:
         if (constant := _returned(i)) is not None:
             return integers(constant)
         if i.opcode in _AT_RUN_TIME or i.has_side_effect or not _may_say_sizes(i.shape) or not _ends(i):

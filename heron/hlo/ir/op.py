@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 from heron.errors import HeronError
 
 if TYPE_CHECKING:
-    from heron.hlo.evaluator import Evaluator
+    from heron.hlo.ir.evaluation import Evaluation
     from heron.hlo.ir.instruction import Instruction
     from heron.hlo.ir.shape import Shape
 
@@ -111,7 +111,7 @@ class Op:
         """
         raise NotImplementedError(self.name)
 
-    def evaluate(self, ev: Evaluator, i: Instruction, *operands: Any) -> Any:
+    def evaluate(self, ev: Evaluation, i: Instruction, *operands: Any) -> Any:
         """The value, by NumPy: arrays (tuples as Python tuples) in and out."""
         raise HeronError("EVAL001", f"the evaluator does not know '{self.name}'", where=str(i))
 

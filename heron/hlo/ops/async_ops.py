@@ -16,7 +16,7 @@ from heron.hlo.ir.types import U32
 from heron.hlo.ops.rules import attr, need_signature
 
 if TYPE_CHECKING:
-    from heron.hlo.evaluator import Evaluator
+    from heron.hlo.ir.evaluation import Evaluation
     from heron.hlo.ir.instruction import Instruction
 
 ATTRIBUTES = {
@@ -50,7 +50,7 @@ class AsyncStart(Op):
             reject(i, "the result must be ((operands), result, context)", f"it is {i.shape}, {want} expected")
         return i.shape
 
-    def evaluate(self, ev: Evaluator, i: Instruction, *operands: Any) -> tuple[Any, ...]:
+    def evaluate(self, ev: Evaluation, i: Instruction, *operands: Any) -> tuple[Any, ...]:
         return operands, ev.call(i.calls, *operands), np.zeros((), np.uint32)
 
 
@@ -68,7 +68,7 @@ class AsyncUpdate(Op):
         need_started(i, started)
         return started
 
-    def evaluate(self, ev: Evaluator, i: Instruction, started: Any) -> Any:
+    def evaluate(self, ev: Evaluation, i: Instruction, started: Any) -> Any:
         return started
 
 
@@ -85,7 +85,7 @@ class AsyncDone(Op):
     def shape(self, i: Instruction, started: Shape) -> Shape:
         return need_started(i, started)[1]
 
-    def evaluate(self, ev: Evaluator, i: Instruction, started: tuple[Any, ...]) -> Any:
+    def evaluate(self, ev: Evaluation, i: Instruction, started: tuple[Any, ...]) -> Any:
         return started[1]
 
 

@@ -12,7 +12,7 @@ from heron.hlo.ir.types import PRED, U32
 from heron.hlo.ops.rules import attr, default, given, need_arrays, need_dim
 
 if TYPE_CHECKING:
-    from heron.hlo.evaluator import Evaluator
+    from heron.hlo.ir.evaluation import Evaluation
     from heron.hlo.ir.instruction import Instruction
 
 
@@ -48,7 +48,7 @@ class Constant(Op):
             reject(i, "the shape is not the literal's", f"{i.shape} and {shape}")
         return i.shape
 
-    def evaluate(self, ev: Evaluator, i: Instruction) -> Any:
+    def evaluate(self, ev: Evaluation, i: Instruction) -> Any:
         return _value(i.literal)
 
 
@@ -73,7 +73,7 @@ class Iota(Op):
         need_dim(i, "iota_dimension", attr(i, "iota_dimension"), shape.rank)
         return default(shape)
 
-    def evaluate(self, ev: Evaluator, i: Instruction) -> np.ndarray:
+    def evaluate(self, ev: Evaluation, i: Instruction) -> np.ndarray:
         shape, d = i.shape, i.iota_dimension
         if not shape.num_elements:  # the dimension itself may be huge
             return np.zeros(shape.dims, shape.element_type.dtype)
@@ -94,7 +94,7 @@ class Tuple(Op):
     def shape(self, i: Instruction, *elements: Shape) -> Shape:
         return tuple_(elements)
 
-    def evaluate(self, ev: Evaluator, i: Instruction, *elements: Any) -> tuple[Any, ...]:
+    def evaluate(self, ev: Evaluation, i: Instruction, *elements: Any) -> tuple[Any, ...]:
         return elements
 
 
@@ -117,7 +117,7 @@ class GetTupleElement(Op):
             reject(i, f"index={index} is outside the tuple", f"it has {len(parts)} elements")
         return parts[index]
 
-    def evaluate(self, ev: Evaluator, i: Instruction, x: tuple[Any, ...]) -> Any:
+    def evaluate(self, ev: Evaluation, i: Instruction, x: tuple[Any, ...]) -> Any:
         return x[i.index]
 
 
@@ -134,7 +134,7 @@ class Copy(Op):
     def shape(self, i: Instruction, x: Shape) -> Shape:
         return x
 
-    def evaluate(self, ev: Evaluator, i: Instruction, x: Any) -> Any:
+    def evaluate(self, ev: Evaluation, i: Instruction, x: Any) -> Any:
         return x
 
 
@@ -156,7 +156,7 @@ class CopyStart(Op):
             reject(i, "the result must be (destination, source, context)", f"it is {i.shape} for {x}")
         return i.shape
 
-    def evaluate(self, ev: Evaluator, i: Instruction, x: Any) -> tuple[Any, ...]:
+    def evaluate(self, ev: Evaluation, i: Instruction, x: Any) -> tuple[Any, ...]:
         return x, x, np.zeros((), np.uint32)
 
 
@@ -174,5 +174,5 @@ class CopyDone(Op):
             reject(i, "operand 0 must be what copy-start returns", f"it is {started}")
         return started.tuple_shapes[0]
 
-    def evaluate(self, ev: Evaluator, i: Instruction, started: tuple[Any, ...]) -> Any:
+    def evaluate(self, ev: Evaluation, i: Instruction, started: tuple[Any, ...]) -> Any:
         return started[0]

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from heron.hlo.evaluation import complex_math, numeric
-from heron.hlo.evaluation.numeric import lift, lift_precise
 from heron.hlo.ir.op import Op, Trait, op, reject
 from heron.hlo.ir.shape import Shape
 from heron.hlo.ir.types import C64, C128, F64, ElementType
+from heron.hlo.meaning import complex_math, numeric
+from heron.hlo.meaning.numeric import lift, lift_precise
 from heron.hlo.ops.rules import default, need_arrays, need_kind, need_same_dims, need_same_type
 from heron.hlo.ops.unary import FLOAT, FRACTION, INTEGER, LOGICAL, NUMBER
 
 if TYPE_CHECKING:
-    from heron.hlo.evaluator import Evaluator
+    from heron.hlo.ir.evaluation import Evaluation
     from heron.hlo.ir.instruction import Instruction
 
 ANY = NUMBER | LOGICAL
@@ -42,7 +42,7 @@ class Binary(Op):
             need_kind(i, x, self.kinds)
         return default(x)
 
-    def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def evaluate(self, ev: Evaluation, i: Instruction, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         t = i.shape.element_type
         return lift(lambda a, b: self.compute(t, a, b), t, x, y)
 
@@ -78,7 +78,7 @@ class Multiply(Binary):
 
     traits = LATTICE
 
-    def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def evaluate(self, ev: Evaluation, i: Instruction, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         t = i.shape.element_type
         return (lift_precise if t.is_complex else lift)(np.multiply, t, x, y)
 
@@ -100,7 +100,7 @@ class Divide(Binary):
 
     kinds = NUMBER
 
-    def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def evaluate(self, ev: Evaluation, i: Instruction, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         t = i.shape.element_type
         if t.is_complex:
             return lift_precise(complex_math.divide, t, x, y)
@@ -124,7 +124,7 @@ class Power(Binary):
     traits = {Trait.ELEMENTWISE, Trait.TRANSCENDENTAL}
     kinds = NUMBER
 
-    def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def evaluate(self, ev: Evaluation, i: Instruction, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         t = i.shape.element_type
         if t.is_integer:
             return lift(lambda a, b: numeric.power(a, b, t.bits), t, x, y)
@@ -138,7 +138,7 @@ class Atan2(Binary):
     traits = {Trait.ELEMENTWISE, Trait.TRANSCENDENTAL}
     kinds = FRACTION
 
-    def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def evaluate(self, ev: Evaluation, i: Instruction, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         t = i.shape.element_type
         return lift_precise(complex_math.arctan2 if t.is_complex else np.arctan2, t, x, y)
 
@@ -158,7 +158,7 @@ class Complex(Binary):
             reject(i, f"no complex type has parts of type {part.element_type}", "f32 and f64 do")
         return part.with_type(C128 if part.element_type is F64 else C64)
 
-    def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def evaluate(self, ev: Evaluation, i: Instruction, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         x, y = np.broadcast_arrays(x, y)
         result = np.empty(x.shape, i.shape.element_type.dtype)
         result.real, result.imag = x, y

@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heron.errors import HeronError
-from heron.hlo.evaluation import groups, in_place
-from heron.hlo.evaluation.combine import Combiner
-from heron.hlo.evaluation.groups import Members
 from heron.hlo.ir.op import Attr, AttrKind, Op, Trait, op, reject
 from heron.hlo.ir.shape import Shape, scalar, tuple_
 from heron.hlo.ir.types import U32
+from heron.hlo.meaning import slices_in_place
+from heron.hlo.meaning.combine import Combiner
 from heron.hlo.ops.rules import attr, default, given, need_arrays, need_dim, need_dims
 
 if TYPE_CHECKING:
-    from heron.hlo.evaluator import Evaluator
+    from heron.hlo.ir.evaluation import Evaluation, Members
     from heron.hlo.ir.instruction import Instruction
 
 Arrays = tuple[np.ndarray, ...]
@@ -50,11 +49,11 @@ class Collective(Op):
         need_arrays(i, *operands)
         return _one_or_tuple(tuple(map(default, operands)))
 
-    def evaluate(self, ev: Evaluator, i: Instruction, *operands: Any) -> Any:
-        results = self.exchanged(ev, i, groups.needed(ev, i), operands)
+    def evaluate(self, ev: Evaluation, i: Instruction, *operands: Any) -> Any:
+        results = self.exchanged(ev, i, ev.own_group(i), operands)
         return results if i.shape.is_tuple else results[0]
 
-    def exchanged(self, ev: Evaluator, i: Instruction, members: Members, operands: Arrays) -> Arrays:
+    def exchanged(self, ev: Evaluation, i: Instruction, members: Members, operands: Arrays) -> Arrays:
         """This device's results, one an operand."""
         raise NotImplementedError(self.name)
 
@@ -110,13 +109,13 @@ class AllGather(Collective):
 
     attributes = {**GROUPS, **DIMENSIONS, **GLOBAL_IDS}
 
-    def exchanged(self, ev: Evaluator, i: Instruction, members: Members, operands: Arrays) -> Arrays:
+    def exchanged(self, ev: Evaluation, i: Instruction, members: Members, operands: Arrays) -> Arrays:
         (dim,) = i.dimensions
 
         def join(brought: list[Arrays]) -> Arrays:
             return tuple(np.concatenate(parts, dim) for parts in zip(*brought, strict=True))
 
-        return need_shapes(i, groups.exchange(ev, i, members, operands, join), _results(i))
+        return need_shapes(i, ev.exchange(i, members, operands, join), _results(i))
 
     def shape(self, i: Instruction, *operands: Shape) -> Shape:
         super().shape(i, *operands)
@@ -146,8 +145,8 @@ class AllGatherStart(AllGather):
             reject(i, "the result must be (operands, results)", f"it is {to}")
         return to
 
-    def evaluate(self, ev: Evaluator, i: Instruction, *operands: Any) -> Any:
-        results = self.exchanged(ev, i, groups.needed(ev, i), operands)
+    def evaluate(self, ev: Evaluation, i: Instruction, *operands: Any) -> Any:
+        results = self.exchanged(ev, i, ev.own_group(i), operands)
         parts = i.shape.tuple_shapes or ()
         return tuple(v if s.is_tuple else v[0] for v, s in zip((operands, results), parts, strict=False))
 
@@ -164,7 +163,7 @@ class Done(Op):
             reject(i, "operand 0 must be what the -start op returns", f"it is {started}")
         return parts[1]
 
-    def evaluate(self, ev: Evaluator, i: Instruction, started: Any) -> Any:
+    def evaluate(self, ev: Evaluation, i: Instruction, started: Any) -> Any:
         return started[1]
 
 
@@ -191,11 +190,11 @@ class AllReduce(Collective):
         attr(i, "to_apply")
         return super().shape(i, *operands)
 
-    def exchanged(self, ev: Evaluator, i: Instruction, members: Members, operands: Arrays) -> Arrays:
-        return groups.exchange(ev, i, members, operands, lambda brought: _combined(ev, i, brought))
+    def exchanged(self, ev: Evaluation, i: Instruction, members: Members, operands: Arrays) -> Arrays:
+        return ev.exchange(i, members, operands, lambda brought: _combined(ev, i, brought))
 
 
-def _combined(ev: Evaluator, i: Instruction, brought: list[Arrays]) -> Arrays:
+def _combined(ev: Evaluation, i: Instruction, brought: list[Arrays]) -> Arrays:
     """Each operand's values reduced over the group."""
     results: list[np.ndarray] = []
     for o, parts in zip(i.operands, zip(*brought, strict=True), strict=True):
@@ -225,7 +224,7 @@ class AllReduceDone(Op):
     def shape(self, i: Instruction, started: Shape) -> Shape:
         return started
 
-    def evaluate(self, ev: Evaluator, i: Instruction, started: Any) -> Any:
+    def evaluate(self, ev: Evaluation, i: Instruction, started: Any) -> Any:
         return started
 
 
@@ -243,8 +242,8 @@ class ReduceScatter(Collective):
         attr(i, "to_apply")
         return need_stated(i, operands, need_one_dimension(i, operands[0].rank), grows=False)
 
-    def exchanged(self, ev: Evaluator, i: Instruction, members: Members, operands: Arrays) -> Arrays:
-        whole = groups.exchange(ev, i, members, operands, lambda brought: _combined(ev, i, brought))
+    def exchanged(self, ev: Evaluation, i: Instruction, members: Members, operands: Arrays) -> Arrays:
+        whole = ev.exchange(i, members, operands, lambda brought: _combined(ev, i, brought))
         mine = members.index(ev.device.number)
         return need_shapes(i, tuple(_pieces(i, x, len(members))[mine] for x in whole), _results(i))
 
@@ -276,12 +275,12 @@ class AllToAll(Collective):
                 reject(i, "with dimensions, one operand is split", f"{len(operands)} operands given")
         return result if i.shape is None or i.shape.bare is result.bare else _need_tuple(i, operands)
 
-    def exchanged(self, ev: Evaluator, i: Instruction, members: Members, operands: Arrays) -> Arrays:
+    def exchanged(self, ev: Evaluation, i: Instruction, members: Members, operands: Arrays) -> Arrays:
         if i.dimensions is None and len(operands) != len(members):
             why = f"{len(operands)} operands for a group of {len(members)}"
             raise HeronError("EVAL004", "'all-to-all' needs one operand for each device of the group", why=why)
         pieces = operands if i.dimensions is None else _pieces(i, operands[0], len(members))
-        brought = groups.exchange(ev, i, members, pieces, list)
+        brought = ev.exchange(i, members, pieces, list)
         mine = members.index(ev.device.number)
         received = tuple(parts[mine] for parts in brought)
         return received if i.dimensions is None else (np.concatenate(received, i.dimensions[0]),)
@@ -315,14 +314,14 @@ class RaggedAllToAll(Op):
                 reject(i, f"operand {n} must be integers, as many as operand 2", f"it is {v}")
         return default(output)
 
-    def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray, output: np.ndarray, *vectors: np.ndarray) -> Any:
-        members = groups.needed(ev, i)
+    def evaluate(self, ev: Evaluation, i: Instruction, x: np.ndarray, output: np.ndarray, *vectors: np.ndarray) -> Any:
+        members = ev.own_group(i)
         if vectors[0].ndim != 1 or vectors[0].size % len(members):
             why = f"{list(vectors[0].shape)} offsets among {len(members)} devices"
             raise HeronError("EVAL004", "'ragged-all-to-all' needs the same number of pieces for each device", why=why)
         starts, sizes, targets, _ = (v.tolist() for v in vectors)
         pieces = [(to, _span(i, x, start, size)) for start, size, to in zip(starts, sizes, targets, strict=True)]
-        brought = groups.exchange(ev, i, members, pieces, list)
+        brought = ev.exchange(i, members, pieces, list)
         each, mine = len(pieces) // len(members), members.index(ev.device.number)
         result = output.copy()
         for sent in brought:
@@ -347,12 +346,12 @@ class CollectiveBroadcast(Collective):
 
     attributes = GROUPS_ALONE
 
-    def evaluate(self, ev: Evaluator, i: Instruction, *operands: Any) -> Any:
-        members = groups.members(ev, i)
+    def evaluate(self, ev: Evaluation, i: Instruction, *operands: Any) -> Any:
+        members = ev.group(i)
         if members is None:
             results = tuple(map(np.zeros_like, operands))
         else:
-            results = groups.exchange(ev, i, members, operands, lambda brought: brought[0])
+            results = ev.exchange(i, members, operands, lambda brought: brought[0])
         return results if i.shape.is_tuple else results[0]
 
 
@@ -373,29 +372,17 @@ class CollectivePermute(Collective):
         need_pairs(i)
         return result
 
-    def exchanged(self, ev: Evaluator, i: Instruction, members: Members, operands: Arrays) -> Arrays:
-        pairs = permuted_pairs(ev, i)
+    def exchanged(self, ev: Evaluation, i: Instruction, members: Members, operands: Arrays) -> Arrays:
+        pairs = ev.permuted_pairs(i)
         if i.slice_sizes is not None:
-            return in_place.permute(ev, i, members, pairs, operands)
-        brought = groups.exchange(ev, i, members, operands, list)
+            return slices_in_place.permute(ev, i, members, pairs, operands)
+        brought = ev.exchange(i, members, operands, list)
         source = next((s for s, t in pairs if t == ev.device.number), None)
         return tuple(map(np.zeros_like, operands)) if source is None else brought[members.index(source)]
 
-    def evaluate(self, ev: Evaluator, i: Instruction, *operands: Any) -> Any:
-        results = self.exchanged(ev, i, groups.needed(ev, i), operands)
+    def evaluate(self, ev: Evaluation, i: Instruction, *operands: Any) -> Any:
+        results = self.exchanged(ev, i, ev.own_group(i), operands)
         return results if i.slice_sizes is not None or i.shape.is_tuple else results[0]
-
-
-def permuted_pairs(ev: Evaluator, i: Instruction) -> list[tuple[int, int]]:
-    """(source, target) devices, among the replicas of this partition or the partitions of this replica."""
-    across = groups.crosses_partitions(i)
-    what, count = ("partition", ev.world.partitions) if across else ("replica", ev.world.replicas)
-    found: list[tuple[int, int]] = []
-    for pair in i.source_target_pairs:
-        groups.need_ids(i, pair, count, what)
-        source, target = groups.to_devices(ev, pair, across)
-        found.append((source, target))
-    return found
 
 
 def need_pairs(i: Instruction) -> None:
@@ -451,8 +438,8 @@ class CollectivePermuteStart(CollectivePermute):
             reject(i, "the result must be (operand, result, context...)", f"it is {i.shape}")
         return i.shape
 
-    def evaluate(self, ev: Evaluator, i: Instruction, *operands: Any) -> Any:
-        moved = self.exchanged(ev, i, groups.needed(ev, i), operands)
+    def evaluate(self, ev: Evaluation, i: Instruction, *operands: Any) -> Any:
+        moved = self.exchanged(ev, i, ev.own_group(i), operands)
         parts = (i.shape.tuple_shapes or ())[2:]
         context = [np.zeros(s.dims, s.element_type.dtype) for s in parts]
         if i.slice_sizes is not None:
@@ -484,7 +471,7 @@ class PartitionId(DeviceNumber):
     Shape: u32[].
     """
 
-    def evaluate(self, ev: Evaluator, i: Instruction) -> np.ndarray:
+    def evaluate(self, ev: Evaluation, i: Instruction) -> np.ndarray:
         return np.array(ev.device.partition, np.uint32)
 
 
@@ -495,5 +482,5 @@ class ReplicaId(DeviceNumber):
     Shape: u32[].
     """
 
-    def evaluate(self, ev: Evaluator, i: Instruction) -> np.ndarray:
+    def evaluate(self, ev: Evaluation, i: Instruction) -> np.ndarray:
         return np.array(ev.device.replica, np.uint32)

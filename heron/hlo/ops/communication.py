@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from heron.hlo.evaluation import transfers
 from heron.hlo.ir.op import Attr, AttrKind, Op, Trait, op, reject
 from heron.hlo.ir.shape import Shape, scalar, token, tuple_
 from heron.hlo.ir.types import U32
 from heron.hlo.ops.rules import attr, given
 
 if TYPE_CHECKING:
-    from heron.hlo.evaluator import Evaluator
+    from heron.hlo.ir.evaluation import Evaluation
     from heron.hlo.ir.instruction import Instruction
 
 TRANSFER = {"channel_id": Attr(AttrKind.INT), "is_host_transfer": Attr(AttrKind.BOOL, False)}
@@ -39,7 +38,7 @@ class AfterAll(Op):
             need_token(i, n, s)
         return token()
 
-    def evaluate(self, ev: Evaluator, i: Instruction, *tokens: None) -> None:
+    def evaluate(self, ev: Evaluation, i: Instruction, *tokens: None) -> None:
         return None
 
 
@@ -52,7 +51,7 @@ class Identity(Op):
     def shape(self, i: Instruction, x: Shape) -> Shape:
         return x
 
-    def evaluate(self, ev: Evaluator, i: Instruction, x: Any) -> Any:
+    def evaluate(self, ev: Evaluation, i: Instruction, x: Any) -> Any:
         return x
 
 
@@ -69,7 +68,7 @@ class AddDependency(Identity):
         need_token(i, 1, after)
         return x
 
-    def evaluate(self, ev: Evaluator, i: Instruction, x: Any, after: None) -> Any:
+    def evaluate(self, ev: Evaluation, i: Instruction, x: Any, after: None) -> Any:
         return x
 
 
@@ -113,8 +112,8 @@ class Infeed(Op):
             reject(i, "the result must be (data, token)", f"it is {to}")
         return to
 
-    def evaluate(self, ev: Evaluator, i: Instruction, after: None) -> tuple[Any, None]:
-        return ev.from_host(i.shape.at((0,)), ev.host.next_infeed()), None
+    def evaluate(self, ev: Evaluation, i: Instruction, after: None) -> tuple[Any, None]:
+        return ev.infeed(i.shape.at((0,))), None
 
 
 @op("outfeed")
@@ -134,8 +133,8 @@ class Outfeed(Op):
             reject(i, "outfeed_shape is not the operand's shape", f"{i.outfeed_shape} and {x}")
         return token()
 
-    def evaluate(self, ev: Evaluator, i: Instruction, x: Any, after: None) -> None:
-        ev.host.outfeed.append(x)
+    def evaluate(self, ev: Evaluation, i: Instruction, x: Any, after: None) -> None:
+        ev.outfeed(x)
 
 
 @op("send")
@@ -153,8 +152,8 @@ class Send(Op):
         need_token(i, 1, after)
         return tuple_((x, scalar(U32), token()))
 
-    def evaluate(self, ev: Evaluator, i: Instruction, x: Any, after: None) -> tuple[Any, np.ndarray, None]:
-        transfers.send(ev, i, x)
+    def evaluate(self, ev: Evaluation, i: Instruction, x: Any, after: None) -> tuple[Any, np.ndarray, None]:
+        ev.send(i, x)
         return x, np.zeros((), np.uint32), None
 
 
@@ -173,7 +172,7 @@ class SendDone(Op):
         need_transfer(i, sent)
         return token()
 
-    def evaluate(self, ev: Evaluator, i: Instruction, sent: Any) -> None:
+    def evaluate(self, ev: Evaluation, i: Instruction, sent: Any) -> None:
         return None
 
 
@@ -194,8 +193,8 @@ class Recv(Op):
         need_transfer(i, to)
         return to
 
-    def evaluate(self, ev: Evaluator, i: Instruction, after: None) -> tuple[Any, np.ndarray, None]:
-        return zeros(i.shape.at((0,))), transfers.begin(ev, i), None
+    def evaluate(self, ev: Evaluation, i: Instruction, after: None) -> tuple[Any, np.ndarray, None]:
+        return zeros(i.shape.at((0,))), ev.begin_receive(i), None
 
 
 @op("recv-done")
@@ -212,8 +211,8 @@ class RecvDone(Op):
     def shape(self, i: Instruction, received: Shape) -> Shape:
         return tuple_((need_transfer(i, received), token()))
 
-    def evaluate(self, ev: Evaluator, i: Instruction, received: Any) -> tuple[Any, None]:
-        return transfers.finish(ev, i, received[1], received[0]), None
+    def evaluate(self, ev: Evaluation, i: Instruction, received: Any) -> tuple[Any, None]:
+        return ev.finish_receive(i, received[1], received[0]), None
 
 
 def zeros(s: Shape) -> Any:

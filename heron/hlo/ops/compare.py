@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from heron.hlo.evaluation.numeric import lift, maximum, minimum, total_order, working
 from heron.hlo.ir.op import Attr, AttrKind, Op, Trait, op, reject
 from heron.hlo.ir.shape import Shape
 from heron.hlo.ir.types import PRED
+from heron.hlo.meaning.numeric import lift, maximum, minimum, total_order, working
 from heron.hlo.ops.rules import attr, default, need_arrays, need_same_dims, need_same_type
 
 if TYPE_CHECKING:
-    from heron.hlo.evaluator import Evaluator
+    from heron.hlo.ir.evaluation import Evaluation
     from heron.hlo.ir.instruction import Instruction
 
 COMPARISONS = {
@@ -54,7 +54,7 @@ class Compare(Op):
             reject(i, f"complex numbers have no order for direction={direction}")
         return default(x.with_type(PRED))
 
-    def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def evaluate(self, ev: Evaluation, i: Instruction, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         t = i.operands[0].shape.element_type
         if i.type == "TOTALORDER":
             x, y = total_order(x, t), total_order(y, t)
@@ -84,7 +84,7 @@ class Select(Op):
             reject(i, "operand 0 must be a scalar or as large as the others", f"{pred} and {x}")
         return default(x)
 
-    def evaluate(self, ev: Evaluator, i: Instruction, pred: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def evaluate(self, ev: Evaluation, i: Instruction, pred: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.where(pred, x, y)
 
 
@@ -108,5 +108,5 @@ class Clamp(Op):
             reject(i, f"{x.element_type} cannot be clamped", "integers and floats can")
         return default(x)
 
-    def evaluate(self, ev: Evaluator, i: Instruction, low: np.ndarray, x: np.ndarray, high: np.ndarray) -> np.ndarray:
+    def evaluate(self, ev: Evaluation, i: Instruction, low: np.ndarray, x: np.ndarray, high: np.ndarray) -> np.ndarray:
         return lift(lambda a, v, b: minimum(b, maximum(a, v)), i.shape.element_type, low, x, high)

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from heron.hlo.evaluation import batched
 from heron.hlo.ir.op import Attr, AttrKind, Op, Trait, op, reject
 from heron.hlo.ir.shape import PRED_SCALAR, Shape, scalar
 from heron.hlo.ir.types import PRED, S32
+from heron.hlo.meaning import batched
 from heron.hlo.ops.rules import array, attr, need_arrays, need_signature
 
 if TYPE_CHECKING:
-    from heron.hlo.evaluator import Evaluator
+    from heron.hlo.ir.evaluation import Evaluation
     from heron.hlo.ir.instruction import Instruction
 
 FUSION_KINDS = ("kLoop", "kInput", "kOutput", "kCustom")
@@ -38,7 +38,7 @@ class Call(Op):
         need_signature(i, "to_apply", callee, operands)
         return callee.root.shape
 
-    def evaluate(self, ev: Evaluator, i: Instruction, *operands: Any) -> Any:
+    def evaluate(self, ev: Evaluation, i: Instruction, *operands: Any) -> Any:
         return ev.call(i.to_apply, *operands)
 
 
@@ -61,7 +61,7 @@ class While(Op):
         need_signature(i, "body", attr(i, "body"), (init,), init)
         return init
 
-    def evaluate(self, ev: Evaluator, i: Instruction, value: Any) -> Any:
+    def evaluate(self, ev: Evaluation, i: Instruction, value: Any) -> Any:
         condition, body = i.condition, i.body
         while ev.call(condition, value):
             value = ev.call(body, value)
@@ -94,7 +94,7 @@ class Conditional(Op):
             need_signature(i, "branch", branch, (operand,), result)
         return result
 
-    def evaluate(self, ev: Evaluator, i: Instruction, index: np.ndarray, *operands: Any) -> Any:
+    def evaluate(self, ev: Evaluation, i: Instruction, index: np.ndarray, *operands: Any) -> Any:
         branches = i.branch_computations
         chosen = int(not index) if index.dtype == np.bool_ else int(index)
         if not 0 <= chosen < len(branches):
@@ -131,7 +131,7 @@ class Map(Op):
             reject(i, "to_apply must return a scalar", f"it returns {body.root.shape}")
         return array(body.root.shape.element_type, dims)
 
-    def evaluate(self, ev: Evaluator, i: Instruction, *operands: np.ndarray) -> np.ndarray:
+    def evaluate(self, ev: Evaluation, i: Instruction, *operands: np.ndarray) -> np.ndarray:
         return batched.apply(ev, i.to_apply, *operands)
 
 
@@ -156,5 +156,5 @@ class Fusion(Op):
         need_signature(i, "calls", body, operands)
         return body.root.shape
 
-    def evaluate(self, ev: Evaluator, i: Instruction, *operands: Any) -> Any:
+    def evaluate(self, ev: Evaluation, i: Instruction, *operands: Any) -> Any:
         return ev.call(i.calls, *operands)

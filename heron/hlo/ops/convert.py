@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from heron.errors import HeronError
-from heron.hlo.evaluation import bits, numeric, rounding
 from heron.hlo.ir.op import Attr, AttrKind, Op, Trait, op, reject
 from heron.hlo.ir.shape import Shape
+from heron.hlo.meaning import bits, numeric, rounding
 from heron.hlo.ops.rules import array, attr, default, given, need_arrays, need_kind, need_same_dims
 from heron.hlo.ops.unary import FLOAT
 
 if TYPE_CHECKING:
-    from heron.hlo.evaluator import Evaluator
+    from heron.hlo.ir.evaluation import Evaluation
     from heron.hlo.ir.instruction import Instruction
 
 
@@ -37,7 +37,7 @@ class Convert(Op):
             reject(i, "a conversion keeps the dimensions", f"{x} to {to}")
         return default(to)
 
-    def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray) -> np.ndarray:
+    def evaluate(self, ev: Evaluation, i: Instruction, x: np.ndarray) -> np.ndarray:
         return numeric.convert(x, i.operands[0].shape.element_type, i.shape.element_type)
 
 
@@ -70,7 +70,7 @@ class BitcastConvert(Op):
             reject(i, f"the result must have dimensions {list(dims)}", f"it is {to}")
         return default(to)
 
-    def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray) -> np.ndarray:
+    def evaluate(self, ev: Evaluation, i: Instruction, x: np.ndarray) -> np.ndarray:
         old, new = i.operands[0].shape.element_type, i.shape.element_type
         # of one width it may be run on a whole array for a scalar, as in a comparator
         return bits.reinterpret(x, old, new, x.shape if old.bits == new.bits else i.shape.dims)
@@ -98,7 +98,7 @@ class StochasticConvert(Op):
             reject(i, "the result must be signed integers or floats of the operand's dimensions", f"it is {to}")
         return default(to)
 
-    def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray, random: np.ndarray) -> np.ndarray:
+    def evaluate(self, ev: Evaluation, i: Instruction, x: np.ndarray, random: np.ndarray) -> np.ndarray:
         t = i.shape.element_type
         if not t.is_signed:
             raise HeronError("EVAL001", "the evaluator knows stochastic-convert to signed integers only")
@@ -135,7 +135,7 @@ class ReducePrecision(Op):
             )
         return default(x)
 
-    def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray) -> np.ndarray:
+    def evaluate(self, ev: Evaluation, i: Instruction, x: np.ndarray) -> np.ndarray:
         return rounding.reduce_precision(x, i.shape.element_type, i.exponent_bits, i.mantissa_bits)
 
 
@@ -157,7 +157,7 @@ class Bitcast(Op):
             reject(i, "a bitcast keeps the bits", f"{x} has {before}, {to} has {after}")
         return to if to.layout is not None else array(to.element_type, to.dims, to.dynamic)
 
-    def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray) -> np.ndarray:
+    def evaluate(self, ev: Evaluation, i: Instruction, x: np.ndarray) -> np.ndarray:
         source, to = i.operands[0].shape, i.shape
         if not source.rank and not to.rank:  # it may be run on a whole array for a scalar, as in a comparator
             return bits.reinterpret(x, source.element_type, to.element_type, x.shape)

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from heron.hlo.evaluation import products
 from heron.hlo.ir.op import Attr, AttrKind, Op, op, reject
 from heron.hlo.ir.shape import Shape
+from heron.hlo.meaning import products
 from heron.hlo.ops.dot import stated_type
 from heron.hlo.ops.rules import array, attr, need_arrays, need_dims
 from heron.hlo.ops.window import need_window
 
 if TYPE_CHECKING:
-    from heron.hlo.evaluator import Evaluator
+    from heron.hlo.ir.evaluation import Evaluation
     from heron.hlo.ir.instruction import Instruction
 
 
@@ -66,7 +66,7 @@ class Convolution(Op):
             sizes[dims.output_spatial[d]] = w.output_size(x.dims[dims.input_spatial[d]])
         return array(stated_type(i, x, k), sizes)
 
-    def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray, k: np.ndarray) -> np.ndarray:
+    def evaluate(self, ev: Evaluation, i: Instruction, x: np.ndarray, k: np.ndarray) -> np.ndarray:
         return products.convolution(x, k, i.window, i.dim_labels, i.feature_group_count, i.batch_group_count, i.shape)
 
 

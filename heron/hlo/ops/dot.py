@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from heron.hlo.evaluation import products
 from heron.hlo.ir.op import Attr, AttrKind, Op, op, reject
 from heron.hlo.ir.shape import Shape
 from heron.hlo.ir.types import ElementType
+from heron.hlo.meaning import products
 from heron.hlo.ops.rules import array, need_arrays, need_dims, need_rank
 from heron.hlo.product_types import result_type
 
 if TYPE_CHECKING:
-    from heron.hlo.evaluator import Evaluator
+    from heron.hlo.ir.evaluation import Evaluation
     from heron.hlo.ir.instruction import Instruction
 
 PRECISION = Attr(AttrKind.WORDS)
@@ -47,7 +47,7 @@ class Dot(Op):
     def shape(self, i: Instruction, x: Shape, y: Shape) -> Shape:
         return dot_shape(i, x, y)
 
-    def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def evaluate(self, ev: Evaluation, i: Instruction, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         dims = (i.lhs_batch_dims, i.lhs_contracting_dims, i.rhs_batch_dims, i.rhs_contracting_dims)
         if i.algorithm is not None:
             x, y = products.rounded_for(i.algorithm, x), products.rounded_for(i.algorithm, y)
@@ -145,7 +145,7 @@ class RaggedDot(Op):
         dims += [n for d, n in enumerate(y.dims) if d not in gone]
         return array(stated_type(i, x, y), dims)
 
-    def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray, y: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    def evaluate(self, ev: Evaluation, i: Instruction, x: np.ndarray, y: np.ndarray, sizes: np.ndarray) -> np.ndarray:
         dims = (i.lhs_batch_dims, i.lhs_contracting_dims, i.rhs_batch_dims, i.rhs_contracting_dims)
         t, ragged = i.shape.element_type, i.lhs_ragged_dims[0]
         if ragged in i.lhs_batch_dims:
@@ -176,7 +176,7 @@ class ScaledDot(Op):
 
     def evaluate(
         self,
-        ev: Evaluator,
+        ev: Evaluation,
         i: Instruction,
         x: np.ndarray,
         y: np.ndarray,

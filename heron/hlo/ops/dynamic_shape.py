@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from heron.errors import HeronError
-from heron.hlo.evaluation import dynamic
 from heron.hlo.ir import shape as shapes
 from heron.hlo.ir.op import Attr, AttrKind, Op, op, reject
 from heron.hlo.ir.shape import Shape, scalar
 from heron.hlo.ir.types import S32
+from heron.hlo.meaning.dynamic_size import resized, within_bound
 from heron.hlo.ops.rules import attr, default, given, need_arrays, need_dims, need_same_type
 
 if TYPE_CHECKING:
-    from heron.hlo.evaluator import Evaluator
+    from heron.hlo.ir.evaluation import Evaluation
     from heron.hlo.ir.instruction import Instruction
 
 DIMENSIONS = {"dimensions": Attr(AttrKind.INTS, required=True)}
@@ -52,7 +52,7 @@ class GetDimensionSize(Op):
         need_one_dimension(i, x)
         return scalar(S32)
 
-    def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray) -> np.ndarray:
+    def evaluate(self, ev: Evaluation, i: Instruction, x: np.ndarray) -> np.ndarray:
         return np.array(x.shape[i.dimensions[0]], np.int32)
 
 
@@ -77,11 +77,11 @@ class SetDimensionSize(Op):
             return default(x)  # a constant size equal to the bound stays static
         return shapes.array(x.element_type, x.dims, x.layout, tuple(marks)).with_default_layout()
 
-    def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray, size: np.ndarray) -> np.ndarray:
+    def evaluate(self, ev: Evaluation, i: Instruction, x: np.ndarray, size: np.ndarray) -> np.ndarray:
         (d,) = i.dimensions
         bound = i.shape.dims[d]
         least = 0 if i.shape.dynamic and i.shape.dynamic[d] else bound
-        return dynamic.resized(x, d, dynamic.need_size(int(size), bound, d, least))
+        return resized(x, d, within_bound(int(size), bound, d, least))
 
 
 @op("dynamic-reshape")
@@ -105,9 +105,9 @@ class DynamicReshape(Op):
             reject(i, "a reshape keeps the elements", f"{x} has {x.num_elements}, {to} has {to.num_elements}")
         return default(to)
 
-    def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray, *sizes: np.ndarray) -> np.ndarray:
+    def evaluate(self, ev: Evaluation, i: Instruction, x: np.ndarray, *sizes: np.ndarray) -> np.ndarray:
         dims = tuple(
-            dynamic.need_size(int(n), bound, d) for d, (n, bound) in enumerate(zip(sizes, i.shape.dims, strict=True))
+            within_bound(int(n), bound, d) for d, (n, bound) in enumerate(zip(sizes, i.shape.dims, strict=True))
         )
         if prod(dims) != x.size:
             why = f"{list(dims)} has {prod(dims)} elements, the operand {x.size}"

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from heron.hlo.evaluation.numeric import precise
 from heron.hlo.ir.op import Attr, AttrKind, Op, op, reject
 from heron.hlo.ir.shape import Shape
 from heron.hlo.ir.types import C64, C128, F32, F64
+from heron.hlo.meaning.numeric import precise
 from heron.hlo.ops.rules import array, attr, default, need_arrays
 
 if TYPE_CHECKING:
-    from heron.hlo.evaluator import Evaluator
+    from heron.hlo.ir.evaluation import Evaluation
     from heron.hlo.ir.instruction import Instruction
 
 KINDS = ("FFT", "IFFT", "RFFT", "IRFFT")
@@ -55,7 +55,7 @@ class Fft(Op):
             return array(F32 if x.element_type is C64 else F64, dims)
         return default(x)
 
-    def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray) -> np.ndarray:
+    def evaluate(self, ev: Evaluation, i: Instruction, x: np.ndarray) -> np.ndarray:
         axes = tuple(range(x.ndim - len(i.fft_length), x.ndim))
         if i.shape.num_elements == 0:
             return np.zeros(i.shape.dims, i.shape.element_type.dtype)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from heron.hlo.evaluation import combine, indices
 from heron.hlo.ir.op import Attr, AttrKind, Op, op, reject
 from heron.hlo.ir.shape import Shape, scalar, tuple_
+from heron.hlo.meaning import combine, indices
 from heron.hlo.ops.rules import array, attr, default, need_arrays, need_dims, need_same_type
 
 if TYPE_CHECKING:
-    from heron.hlo.evaluator import Evaluator
+    from heron.hlo.ir.evaluation import Evaluation
     from heron.hlo.ir.instruction import Instruction
 
 
@@ -66,7 +66,7 @@ class Gather(Op):
         rest, inside = iter(batch), iter(window)
         return array(x.element_type, [next(inside if d in offset_dims else rest) for d in range(rank)])
 
-    def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    def evaluate(self, ev: Evaluation, i: Instruction, x: np.ndarray, starts: np.ndarray) -> np.ndarray:
         if not x.size:  # there is nothing to read where windows have elements that the operand has not
             return np.zeros(i.shape.dims, x.dtype)
         gone = {*i.collapsed_slice_dims, *i.operand_batching_dims}
@@ -158,7 +158,7 @@ class Scatter(Op):
                 f"({', '.join(map(str, has))}) to {gives}",
             )
 
-    def evaluate(self, ev: Evaluator, i: Instruction, *operands: np.ndarray) -> object:
+    def evaluate(self, ev: Evaluation, i: Instruction, *operands: np.ndarray) -> object:
         count = len(operands) // 2
         arrays, starts, updates = operands[:count], operands[count], operands[count + 1 :]
         x = arrays[0]

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from heron.hlo.evaluation import linalg
 from heron.hlo.ir.op import Attr, AttrKind, Op, op, reject
 from heron.hlo.ir.shape import Shape
+from heron.hlo.meaning import linalg
 from heron.hlo.ops.rules import default, need_arrays, need_kind, need_same_type
 from heron.hlo.ops.unary import FRACTION
 
 if TYPE_CHECKING:
-    from heron.hlo.evaluator import Evaluator
+    from heron.hlo.ir.evaluation import Evaluation
     from heron.hlo.ir.instruction import Instruction
 
 TRANSPOSES = ("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT")
@@ -43,7 +43,7 @@ class Cholesky(Op):
         need_square(i, a)
         return default(a)
 
-    def evaluate(self, ev: Evaluator, i: Instruction, a: np.ndarray) -> np.ndarray:
+    def evaluate(self, ev: Evaluation, i: Instruction, a: np.ndarray) -> np.ndarray:
         return linalg.cholesky(a, i.lower)[0]
 
 
@@ -76,6 +76,6 @@ class TriangularSolve(Op):
             reject(i, f"transpose_a={i.transpose_a} is none of {', '.join(TRANSPOSES)}")
         return default(b)
 
-    def evaluate(self, ev: Evaluator, i: Instruction, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    def evaluate(self, ev: Evaluation, i: Instruction, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         transpose = i.transpose_a or "NO_TRANSPOSE"
         return linalg.triangular_solve(a, b, i.left_side, i.lower, transpose, i.unit_diagonal)

@@ -11,7 +11,7 @@ from heron.hlo.ir.shape import Shape
 from heron.hlo.ops.rules import array, attr, default, given, need_arrays, need_dims, need_same_type
 
 if TYPE_CHECKING:
-    from heron.hlo.evaluator import Evaluator
+    from heron.hlo.ir.evaluation import Evaluation
     from heron.hlo.ir.instruction import Instruction
 
 DIMENSIONS = {"dimensions": Attr(AttrKind.INTS, required=True)}
@@ -39,7 +39,7 @@ class Broadcast(Op):
                 reject(i, f"operand dimension {n} has another size than result dimension {d}", f"{x} and {to}")
         return default(to)
 
-    def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray) -> np.ndarray:
+    def evaluate(self, ev: Evaluation, i: Instruction, x: np.ndarray) -> np.ndarray:
         dims, to = i.dimensions, i.shape.dims
         order = sorted(range(len(dims)), key=dims.__getitem__)
         sizes = [1] * len(to)
@@ -67,7 +67,7 @@ class Reshape(Op):
             reject(i, "a reshape keeps the elements", f"{x} has {x.num_elements}, {to} has {to.num_elements}")
         return default(to)
 
-    def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray) -> np.ndarray:
+    def evaluate(self, ev: Evaluation, i: Instruction, x: np.ndarray) -> np.ndarray:
         return x.reshape(i.shape.dims)
 
 
@@ -91,7 +91,7 @@ class Transpose(Op):
         dynamic = tuple(x.dynamic[d] for d in dims) if x.dynamic else ()
         return array(x.element_type, [x.dims[d] for d in dims], dynamic)
 
-    def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray) -> np.ndarray:
+    def evaluate(self, ev: Evaluation, i: Instruction, x: np.ndarray) -> np.ndarray:
         return x.transpose(i.dimensions)
 
 
@@ -110,7 +110,7 @@ class Reverse(Op):
         need_dims(i, "dimensions", attr(i, "dimensions"), x.rank)
         return default(x)
 
-    def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray) -> np.ndarray:
+    def evaluate(self, ev: Evaluation, i: Instruction, x: np.ndarray) -> np.ndarray:
         return np.flip(x, i.dimensions)
 
 
@@ -141,7 +141,7 @@ class Concatenate(Op):
             total += s.dims[d]
         return array(first.element_type, (*first.dims[:d], total, *first.dims[d + 1 :]), first.dynamic)
 
-    def evaluate(self, ev: Evaluator, i: Instruction, *operands: np.ndarray) -> np.ndarray:
+    def evaluate(self, ev: Evaluation, i: Instruction, *operands: np.ndarray) -> np.ndarray:
         return np.concatenate(operands, i.dimensions[0])
 
 
@@ -175,7 +175,7 @@ class Pad(Op):
             dims.append(size)
         return array(x.element_type, dims, x.dynamic)
 
-    def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray, value: np.ndarray) -> np.ndarray:
+    def evaluate(self, ev: Evaluation, i: Instruction, x: np.ndarray, value: np.ndarray) -> np.ndarray:
         full, inside, kept = [], [], []
         for n, (low, high, interior) in zip(x.shape, i.padding, strict=True):
             start = max(low, 0)

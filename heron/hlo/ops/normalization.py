@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from heron.hlo.evaluation.numeric import precise
 from heron.hlo.ir.op import Attr, AttrKind, Op, op, reject
 from heron.hlo.ir.shape import Shape, tuple_
+from heron.hlo.meaning.numeric import precise
 from heron.hlo.ops.rules import array, attr, default, need_arrays, need_dim, need_kind, need_same_type
 from heron.hlo.ops.unary import FLOAT
 
 if TYPE_CHECKING:
-    from heron.hlo.evaluator import Evaluator
+    from heron.hlo.ir.evaluation import Evaluation
     from heron.hlo.ir.instruction import Instruction
 
 ATTRIBUTES = {"epsilon": Attr(AttrKind.FLOAT, required=True), "feature_index": Attr(AttrKind.INT, required=True)}
@@ -56,7 +56,7 @@ class BatchNormTraining(Op):
         return tuple_((default(x), vector, vector))
 
     def evaluate(
-        self, ev: Evaluator, i: Instruction, x: np.ndarray, scale: np.ndarray, offset: np.ndarray
+        self, ev: Evaluation, i: Instruction, x: np.ndarray, scale: np.ndarray, offset: np.ndarray
     ) -> tuple[np.ndarray, ...]:
         over, (value, by, plus) = _spread(i, x, scale, offset)
         mean, variance = value.mean(over, keepdims=True), value.var(over, keepdims=True)
@@ -78,7 +78,7 @@ class BatchNormInference(Op):
         need_features(i, x, *vectors)
         return default(x)
 
-    def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray, *vectors: np.ndarray) -> np.ndarray:
+    def evaluate(self, ev: Evaluation, i: Instruction, x: np.ndarray, *vectors: np.ndarray) -> np.ndarray:
         _, (value, scale, offset, mean, variance) = _spread(i, x, *vectors)
         return ((value - mean) / np.sqrt(variance + i.epsilon) * scale + offset).astype(x.dtype)
 
@@ -101,7 +101,7 @@ class BatchNormGrad(Op):
 
     def evaluate(
         self,
-        ev: Evaluator,
+        ev: Evaluation,
         i: Instruction,
         x: np.ndarray,
         scale: np.ndarray,

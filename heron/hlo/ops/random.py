@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from heron.hlo.evaluation import bit_generators, draws
 from heron.hlo.ir.op import Attr, AttrKind, Op, Trait, op, reject
 from heron.hlo.ir.shape import Shape, row_major, tuple_
 from heron.hlo.ir.types import U64
+from heron.hlo.meaning import bit_generators, draws
 from heron.hlo.ops.rules import attr, default, given, need_arrays, need_same_type
 
 if TYPE_CHECKING:
-    from heron.hlo.evaluator import Evaluator
+    from heron.hlo.ir.evaluation import Evaluation
     from heron.hlo.ir.instruction import Instruction
 
 ALGORITHMS = ("rng_default", "rng_three_fry", "rng_philox")
@@ -48,7 +48,7 @@ class Rng(Op):
             reject(i, "uniform numbers are floats, integers or pred", f"the result is {to}")
         return default(to)
 
-    def evaluate(self, ev: Evaluator, i: Instruction, a: np.ndarray, b: np.ndarray, _: Any = None) -> np.ndarray:
+    def evaluate(self, ev: Evaluation, i: Instruction, a: np.ndarray, b: np.ndarray, _: Any = None) -> np.ndarray:
         t, dims = i.shape.element_type, i.shape.dims
         if i.distribution == "rng_normal":
             return draws.normal(ev, t, dims, a, b)
@@ -82,7 +82,7 @@ class RngBitGenerator(Op):
             reject(i, "the result must be (state, bits)", f"it is {i.shape} for the state {state}")
         return tuple_([default(p) for p in parts])
 
-    def evaluate(self, ev: Evaluator, i: Instruction, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def evaluate(self, ev: Evaluation, i: Instruction, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return bit_generators.generate(i.algorithm, state, i.shape.at((1,)))
 
 
@@ -103,5 +103,5 @@ class RngGetAndUpdateState(Op):
             reject(i, "the result must be u64[2]", f"it is {i.shape}")
         return want
 
-    def evaluate(self, ev: Evaluator, i: Instruction) -> np.ndarray:
+    def evaluate(self, ev: Evaluation, i: Instruction) -> np.ndarray:
         return np.array(draws.advanced(ev, i.delta), np.uint64)

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from heron.hlo.evaluation import combine, numeric
 from heron.hlo.ir.op import Attr, AttrKind, Op, op, reject
 from heron.hlo.ir.shape import Shape, scalar, tuple_
+from heron.hlo.meaning import combine, numeric
 from heron.hlo.ops.rules import array, attr, need_arrays, need_dims
 
 if TYPE_CHECKING:
-    from heron.hlo.evaluator import Evaluator
     from heron.hlo.ir.computation import Computation
+    from heron.hlo.ir.evaluation import Evaluation
     from heron.hlo.ir.instruction import Instruction
 
 
@@ -94,7 +94,7 @@ class Reduce(Op):
             return array(arrays[0].element_type, kept)
         return tuple_([array(s.element_type, kept) for s in arrays])
 
-    def evaluate(self, ev: Evaluator, i: Instruction, *operands: np.ndarray) -> object:
+    def evaluate(self, ev: Evaluation, i: Instruction, *operands: np.ndarray) -> object:
         arrays, inits = reduction_inputs(i, operands)
         types = tuple(o.shape.element_type for o in i.operands[len(arrays) :])
         results = combine.reduce(combine.Combiner(ev, i.to_apply, types), arrays, inits, tuple(i.dimensions))

@@ -11,7 +11,7 @@ from heron.hlo.ir.shape import Shape
 from heron.hlo.ops.rules import array, attr, given, need_arrays, need_dim, need_signature
 
 if TYPE_CHECKING:
-    from heron.hlo.evaluator import Evaluator
+    from heron.hlo.ir.evaluation import Evaluation
     from heron.hlo.ir.instruction import Instruction
 
 
@@ -66,7 +66,7 @@ class Scan(Op):
             reject(i, "all that is scanned has one size along the dimension", f"sizes {sorted(sizes)}")
         return to
 
-    def evaluate(self, ev: Evaluator, i: Instruction, *operands: Any) -> Any:
+    def evaluate(self, ev: Evaluation, i: Instruction, *operands: Any) -> Any:
         (dim,) = i.dimensions
         arrays, carries = operands[: len(operands) - i.num_carries], operands[len(operands) - i.num_carries :]
         parts = i.shape.tuple_shapes or (i.shape,)

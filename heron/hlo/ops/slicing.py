@@ -11,7 +11,7 @@ from heron.hlo.ir.shape import Shape
 from heron.hlo.ops.rules import array, attr, default, need_arrays, need_same_type
 
 if TYPE_CHECKING:
-    from heron.hlo.evaluator import Evaluator
+    from heron.hlo.ir.evaluation import Evaluation
     from heron.hlo.ir.instruction import Instruction
 
 
@@ -41,7 +41,7 @@ class Slice(Op):
             dims.append((limit - start + stride - 1) // stride)
         return array(x.element_type, dims)
 
-    def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray) -> np.ndarray:
+    def evaluate(self, ev: Evaluation, i: Instruction, x: np.ndarray) -> np.ndarray:
         return x[tuple(slice(*bounds) for bounds in i.slice)]
 
 
@@ -66,7 +66,7 @@ class DynamicSlice(Op):
                 reject(i, f"slice size {size} does not fit dimension {d}", f"of size {x.dims[d]}")
         return array(x.element_type, sizes)
 
-    def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray, *starts: np.ndarray) -> np.ndarray:
+    def evaluate(self, ev: Evaluation, i: Instruction, x: np.ndarray, *starts: np.ndarray) -> np.ndarray:
         return x[_region(x, i.dynamic_slice_sizes, starts)]
 
 
@@ -88,7 +88,7 @@ class DynamicUpdateSlice(Op):
         return default(x)
 
     def evaluate(
-        self, ev: Evaluator, i: Instruction, x: np.ndarray, update: np.ndarray, *starts: np.ndarray
+        self, ev: Evaluation, i: Instruction, x: np.ndarray, update: np.ndarray, *starts: np.ndarray
     ) -> np.ndarray:
         result = x.copy()
         result[_region(x, update.shape, starts)] = update

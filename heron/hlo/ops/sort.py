@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from heron.hlo.evaluation import sorting
 from heron.hlo.ir.op import Attr, AttrKind, Op, op, reject
 from heron.hlo.ir.shape import PRED_SCALAR, Shape, scalar, tuple_
 from heron.hlo.ir.types import S32
+from heron.hlo.meaning import sorting
 from heron.hlo.ops.rules import array, attr, default, need_arrays, need_dims, need_signature
 
 if TYPE_CHECKING:
-    from heron.hlo.evaluator import Evaluator
+    from heron.hlo.ir.evaluation import Evaluation
     from heron.hlo.ir.instruction import Instruction
 
 
@@ -48,7 +48,7 @@ class Sort(Op):
         need_signature(i, "to_apply", attr(i, "to_apply"), pairs, PRED_SCALAR)
         return default(first) if len(operands) == 1 else tuple_([default(s) for s in operands])
 
-    def evaluate(self, ev: Evaluator, i: Instruction, *operands: np.ndarray) -> object:
+    def evaluate(self, ev: Evaluation, i: Instruction, *operands: np.ndarray) -> object:
         (d,) = i.dimensions
         permutation = sorting.order(ev, i.to_apply, operands, d)
         results = tuple(np.take_along_axis(x, permutation, d) for x in operands)
@@ -77,5 +77,5 @@ class TopK(Op):
         dims = (*x.dims[:-1], k)
         return tuple_([array(x.element_type, dims), array(S32, dims)])
 
-    def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def evaluate(self, ev: Evaluation, i: Instruction, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return sorting.top_k(x, i.operands[0].shape.element_type, i.k, i.largest)

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from heron.hlo.evaluation import complex_math, numeric
-from heron.hlo.evaluation.numeric import lift, lift_precise
-from heron.hlo.evaluation.scipy_part import scipy_part
 from heron.hlo.ir.op import Attr, AttrKind, Op, Trait, op
 from heron.hlo.ir.shape import Shape
 from heron.hlo.ir.types import PRED, ElementType
+from heron.hlo.meaning import complex_math, numeric
+from heron.hlo.meaning.numeric import lift, lift_precise
+from heron.hlo.meaning.scipy_part import scipy_part
 from heron.hlo.ops.rules import default, need_arrays, need_kind
 
 if TYPE_CHECKING:
-    from heron.hlo.evaluator import Evaluator
+    from heron.hlo.ir.evaluation import Evaluation
     from heron.hlo.ir.instruction import Instruction
 
 FLOAT = frozenset({"float"})
@@ -44,7 +44,7 @@ class Unary(Op):
             need_arrays(i, x)
             need_kind(i, x, self.kinds)
 
-    def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray) -> np.ndarray:
+    def evaluate(self, ev: Evaluation, i: Instruction, x: np.ndarray) -> np.ndarray:
         t = i.operands[0].shape.element_type
         return lift(lambda v: self.compute(t, v), i.shape.element_type, x)
 
@@ -60,7 +60,7 @@ class Transcendental(Unary):
     traits = {Trait.ELEMENTWISE, Trait.TRANSCENDENTAL}
     kinds = FRACTION
 
-    def evaluate(self, ev: Evaluator, i: Instruction, x: np.ndarray) -> np.ndarray:
+    def evaluate(self, ev: Evaluation, i: Instruction, x: np.ndarray) -> np.ndarray:
         t = i.shape.element_type
         return lift_precise(lambda v: self.compute(t, v), t, x)
 

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from heron.hlo.evaluation import batched, combine
 from heron.hlo.ir.op import Attr, AttrKind, Op, op, reject
 from heron.hlo.ir.shape import PRED_SCALAR, Shape, scalar, tuple_
 from heron.hlo.ir.window import Window
+from heron.hlo.meaning import batched, combine
 from heron.hlo.ops.reduce import need_reduction, reduction_inputs
 from heron.hlo.ops.rules import array, attr, default, need_arrays, need_same_type, need_signature
 
 if TYPE_CHECKING:
-    from heron.hlo.evaluator import Evaluator
+    from heron.hlo.ir.evaluation import Evaluation
     from heron.hlo.ir.instruction import Instruction
 
 
@@ -56,7 +56,7 @@ class ReduceWindow(Op):
             return array(arrays[0].element_type, dims)
         return tuple_([array(s.element_type, dims) for s in arrays])
 
-    def evaluate(self, ev: Evaluator, i: Instruction, *operands: np.ndarray) -> object:
+    def evaluate(self, ev: Evaluation, i: Instruction, *operands: np.ndarray) -> object:
         arrays, inits = reduction_inputs(i, operands)
         types = tuple(o.shape.element_type for o in i.operands[len(arrays) :])
         results = combine.reduce_window(combine.Combiner(ev, i.to_apply, types), arrays, inits, i.window)
@@ -95,7 +95,7 @@ class SelectAndScatter(Op):
         return default(x)
 
     def evaluate(
-        self, ev: Evaluator, i: Instruction, x: np.ndarray, source: np.ndarray, init: np.ndarray
+        self, ev: Evaluation, i: Instruction, x: np.ndarray, source: np.ndarray, init: np.ndarray
     ) -> np.ndarray:
         base = np.full(x.size, init, source.dtype)
         if not x.size:  # every window lies in the padding
@@ -107,7 +107,7 @@ class SelectAndScatter(Op):
         return result.reshape(x.shape)
 
 
-def _selected(ev: Evaluator, i: Instruction, x: np.ndarray, dims: tuple[int, ...]) -> np.ndarray:
+def _selected(ev: Evaluation, i: Instruction, x: np.ndarray, dims: tuple[int, ...]) -> np.ndarray:
     """The flat position in `x` each window selects; -1 when it lies in the padding altogether."""
     place = np.full(dims, -1)
     best = np.zeros(dims, x.dtype)

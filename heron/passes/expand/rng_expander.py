@@ -8,13 +8,13 @@ from math import pi
 
 import numpy as np
 
-from heron.hlo.evaluation.draws import counters
 from heron.hlo.ir import literal
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import tuple_
 from heron.hlo.ir.types import F32, F64, S32, S64, U32, U64, ElementType
+from heron.hlo.meaning.draws import counters
 from heron.passes.framework.base import Constraint
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register

@@ -14,7 +14,7 @@ from heron.hlo.ir.module import Module
 from heron.hlo.ir.types import ElementType
 
 if TYPE_CHECKING:
-    from heron.hlo.evaluation.devices import Device
+    from heron.hlo.ir.evaluation import Device
 
 #: relative tolerance by width of the type, for passes that may round otherwise
 _TOLERANCE = {64: 1e-10, 32: 2e-5, 16: 2e-2, 8: 0.3, 4: 1.0}
@@ -164,14 +164,14 @@ def random_array(element_type: ElementType, dims: tuple[int, ...], rng: np.rando
 
 def _evaluate(module: Module, inputs: list[list[np.ndarray]]) -> list[np.ndarray]:
     """The outputs of every device the program is for, one device after the other."""
-    from heron.hlo.evaluator import evaluate_devices
+    from heron.evaluator import evaluate_devices
 
     return [output for outputs in evaluate_devices(module, inputs) for output in outputs]
 
 
 def _values_of(module: Module, names: set[str], inputs: list[list[np.ndarray]]) -> dict[tuple[int, str], Any]:
     """Values of the entry's instructions of those names by device and name, in the order they are computed."""
-    from heron.hlo.evaluator import evaluate_devices
+    from heron.evaluator import evaluate_devices
 
     found: dict[tuple[int, str], Any] = {}
 

@@ -20,7 +20,7 @@ from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import constant
 
 if TYPE_CHECKING:
-    from heron.hlo.evaluator import Evaluator
+    from heron.evaluator import Evaluator
 
 #: never worth a constant: cheap to make where they are used, or not a computation at all
 _NOT_FOLDED = frozenset(
@@ -113,7 +113,7 @@ def _work(i: Instruction) -> int:
 
 def _value(i: Instruction) -> Literal | None:
     """`i` evaluated, or None when the evaluator cannot."""
-    from heron.hlo.evaluator import Evaluator
+    from heron.evaluator import Evaluator
 
     ev = Evaluator()
     try:
@@ -126,4 +126,4 @@ def _value(i: Instruction) -> Literal | None:
 def _array(i: Instruction, ev: Evaluator) -> np.ndarray:
     if i.opcode == "constant":
         return i.attrs["literal"].array
-    return ev.run_instruction(i, [i.operands[0].attrs["literal"].array])
+    return np.asarray(ev.run_instruction(i, [i.operands[0].attrs["literal"].array]))

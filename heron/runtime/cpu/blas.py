@@ -12,8 +12,8 @@ import os
 from typing import Any
 
 from heron.errors import HeronError
-from heron.hlo.evaluation.scipy_part import scipy_part
 from heron.hlo.ir.types import C64, C128, F32, F64, ElementType
+from heron.hlo.meaning.scipy_part import scipy_part
 from heron.once import once
 
 #: element type → BLAS prefix

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from heron.codegen.llvm.code_cache import CodeCache
 from heron.codegen.llvm.declarations import declared
-from heron.hlo.evaluation.scipy_part import scipy_part
+from heron.hlo.meaning.scipy_part import scipy_part
 from heron.once import once
 from heron.runtime.cpu import common_code
 

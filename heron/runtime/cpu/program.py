@@ -15,8 +15,8 @@ from heron.codegen.kernel import Kernel
 from heron.codegen.llvm.code_cache import CodeCache
 from heron.codegen.llvm.declarations import Declarations
 from heron.errors import HeronError
-from heron.hlo.evaluation.draws import FIRST_STATE
 from heron.hlo.ir.types import ElementType
+from heron.hlo.meaning.draws import FIRST_STATE
 from heron.runtime.cpu import blas, float_gemm, int_gemm
 from heron.runtime.cpu.blas_gemm import write_blas_gemm
 from heron.runtime.cpu.blas_threads import one_blas_thread

@@ -13,7 +13,7 @@ import numpy as np
 
 from heron.buffers.assignment import Slice
 from heron.errors import HeronError
-from heron.hlo.evaluation.draws import FIRST_STATE
+from heron.hlo.meaning.draws import FIRST_STATE
 from heron.runtime.cuda import helpers, streams
 from heron.runtime.cuda.commands import Bases, Captured, Command, Copy, Kernel
 from heron.runtime.cuda.device import Device, runs

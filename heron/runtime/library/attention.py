@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from heron.evaluator.calls.attention import compute
 from heron.hlo.calls.attention import AttentionConfig
-from heron.hlo.evaluation.attention_calls import compute
 
 
 @dataclass(frozen=True, slots=True)

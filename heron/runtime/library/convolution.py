@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from heron.evaluator.calls.conv import compute
 from heron.hlo.calls.conv import ConvConfig
-from heron.hlo.evaluation.conv_calls import compute
 from heron.hlo.ir.shape import Shape
 from heron.hlo.ir.window import ConvDims, Window
 

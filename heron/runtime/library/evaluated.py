@@ -24,7 +24,7 @@ class Evaluated:
         return self.name
 
     def __call__(self, *arrays: np.ndarray) -> None:
-        from heron.hlo.evaluator import evaluate
+        from heron.evaluator import evaluate
 
         found = evaluate(_module(self.program), *arrays[: self.operands])
         for out, value in zip(arrays[self.operands :], found, strict=True):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from heron.hlo.evaluation.scipy_part import scipy_part
+from heron.hlo.meaning.scipy_part import scipy_part
 
 #: elements from which on threads share a transform
 _SHARED = 1 << 16

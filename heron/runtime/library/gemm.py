@@ -7,8 +7,8 @@ from math import prod
 
 import numpy as np
 
+from heron.evaluator.calls.gemm import activated, saturated
 from heron.hlo.calls.gemm import GemmConfig, Parts
-from heron.hlo.evaluation.gemm_calls import activated, saturated
 
 
 @dataclass(frozen=True, slots=True)

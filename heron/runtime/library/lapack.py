@@ -14,7 +14,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from heron.hlo.evaluation.scipy_part import scipy_part
+from heron.hlo.meaning.scipy_part import scipy_part
 from heron.once import once
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from heron.evaluator.calls.norm import compute
 from heron.hlo.calls.norm import NormConfig
-from heron.hlo.evaluation.norm_calls import compute
 
 
 @dataclass(frozen=True, slots=True)

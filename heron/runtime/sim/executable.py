@@ -9,7 +9,7 @@ import numpy as np
 
 from heron.buffers.assignment import Slice
 from heron.errors import HeronError
-from heron.hlo.evaluation.draws import FIRST_STATE
+from heron.hlo.meaning.draws import FIRST_STATE
 from heron.runtime.executable import Executable
 from heron.runtime.memory import HostMemory
 from heron.runtime.sim.blocks import BlockKernel

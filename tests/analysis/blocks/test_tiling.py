@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from heron import targets
 from heron.analysis.blocks.cost import plans
 from heron.analysis.blocks.tiling import Refusal, Tiling, split
-from heron.hlo.evaluator import evaluate
+from heron.evaluator import evaluate
 from heron.hlo.text import parse
 
 

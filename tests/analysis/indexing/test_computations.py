@@ -15,8 +15,8 @@ from heron.analysis.indexing.computations import (
 )
 from heron.analysis.indexing.operands import input_to_output, output_to_input
 from heron.errors import HeronError
+from heron.evaluator import Evaluator
 from heron.hlo import text
-from heron.hlo.evaluator import Evaluator
 from heron.hlo.ir.instruction import Instruction
 
 from .test_operands import Pairs, changed, differences, named

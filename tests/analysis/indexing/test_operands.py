@@ -12,8 +12,8 @@ import pytest
 from heron.analysis.indexing import IndexingMap, format_map
 from heron.analysis.indexing.operands import BUILDERS, WITHOUT_MAP, input_to_output, operand_indexing, output_to_input
 from heron.analysis.indexing.runtime import Indexing
+from heron.evaluator import Evaluator
 from heron.hlo import text
-from heron.hlo.evaluator import Evaluator
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.op import all_ops

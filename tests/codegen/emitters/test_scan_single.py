@@ -13,7 +13,7 @@ from heron.backends.compiler import compile
 from heron.codegen.emitters.scan import gpu_single_pass as hero
 from heron.codegen.kernel import Kernel
 from heron.codegen.llvm.nvptx import to_ptx
-from heron.hlo.evaluator import evaluate
+from heron.evaluator import evaluate
 from heron.hlo.text import parse
 from heron.runtime.sim.launcher import SimKernel
 from tests.codegen.run_kernel import lower

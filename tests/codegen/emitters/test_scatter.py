@@ -10,8 +10,8 @@ from heron import targets
 from heron.backends.compiler import compile
 from heron.codegen.emit import emit_fusion
 from heron.errors import HeronError
+from heron.evaluator import evaluate as evaluate_module
 from heron.hlo import text
-from heron.hlo.evaluator import evaluate as evaluate_module
 from heron.options import Options
 from tests.codegen.run_gpu_kernel import check_sim, ptx, run_sim
 from tests.codegen.run_kernel import compare, evaluate, root_fusion, run_cpu

@@ -9,7 +9,7 @@ from heron.analysis.blocks.config import BlockConfig
 from heron.codegen.emitters.base import fusion_of
 from heron.codegen.triton.rows import emitter_of
 from heron.codegen.triton.text import to_ttir
-from heron.hlo.evaluator import evaluate
+from heron.evaluator import evaluate
 from heron.hlo.ir.computation import Computation
 from heron.hlo.text import parse
 from heron.runtime.sim.blocks import BlockKernel

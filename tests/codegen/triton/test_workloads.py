@@ -8,7 +8,7 @@ import pytest
 from heron import targets
 from heron.backends.compiler import Compilation
 from heron.backends.gpu import blocks
-from heron.hlo.evaluator import evaluate
+from heron.evaluator import evaluate
 from heron.hlo.text import parse
 from heron.options import Options
 from heron.targets.triton import missing

@@ -10,9 +10,9 @@ from typing import Any
 import jax
 import numpy as np
 
+from heron.evaluator import evaluate
 from heron.frontends.loading import from_bytes
 from heron.frontends.stablehlo.importer import parse
-from heron.hlo.evaluator import evaluate
 from heron.hlo.ir.types import of_dtype
 from heron.hlo.tools.compare import difference
 from tests.frontends.corpus.table import TOLERANCE

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
+from heron.evaluator import evaluate
 from heron.frontends.stablehlo.importer import parse
 from heron.frontends.stablehlo.reader import read
 from heron.frontends.stablehlo.syntax import Function, Region
 from heron.frontends.stablehlo.types import tensor
-from heron.hlo.evaluator import evaluate
 from heron.hlo.ir.shape import Shape
 from tests import xla_cpu
 from tests.frontends.dialects.table import ARGUMENTS, SAME_TYPE

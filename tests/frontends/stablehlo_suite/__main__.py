@@ -24,9 +24,9 @@ import numpy as np
 
 import heron
 from heron.errors import HeronError
+from heron.evaluator import evaluate, evaluate_devices, flatten
 from heron.frontends.stablehlo.importer import imported
 from heron.frontends.stablehlo.reader import read
-from heron.hlo.evaluator import evaluate, evaluate_devices, flatten
 from heron.hlo.ir.module import Module
 from tests.frontends.stablehlo_suite import dynamic
 from tests.frontends.stablehlo_suite.compare import verdict

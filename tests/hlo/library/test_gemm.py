@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from heron import HeronError
+from heron.evaluator import evaluate
 from heron.hlo.calls import gemm
 from heron.hlo.calls.gemm import GemmConfig
-from heron.hlo.evaluator import evaluate
 from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
 

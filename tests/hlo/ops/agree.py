@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from heron.hlo.evaluator import evaluate
+from heron.evaluator import evaluate
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import Shape
 from heron.hlo.ir.types import ElementType

@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from heron.evaluator import evaluate
 from heron.hlo.builder import Builder
-from heron.hlo.evaluator import evaluate
 from heron.hlo.ir import types
 from heron.hlo.ir.shape import row_major
 from tests.conformance import values

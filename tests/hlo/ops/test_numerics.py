@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from heron.hlo.evaluator import Evaluator, evaluate
+from heron.evaluator import Evaluator, evaluate
 from heron.hlo.text import parse
 from tests.hlo.ops.agree import check, program
 

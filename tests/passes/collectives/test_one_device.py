@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import heron
 from heron.errors import HeronError
+from heron.evaluator import evaluate
 from heron.hlo.calls.markers import BORDERS, MARKERS
-from heron.hlo.evaluator import evaluate
 from heron.hlo.text import parse
 from heron.hlo.verifier import verify
 from heron.passes.framework.context import PassContext

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from heron.hlo.evaluator import Evaluator
+from heron.evaluator import Evaluator
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.text import parse

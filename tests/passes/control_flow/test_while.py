@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from heron.hlo.evaluation.host import Host
-from heron.hlo.evaluator import Evaluator
+from heron.evaluator import Evaluator
+from heron.evaluator.host import Host
 from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
 from heron.hlo.verifier import verify

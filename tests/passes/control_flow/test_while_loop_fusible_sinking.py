@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from heron.hlo.evaluator import evaluate
+from heron.evaluator import evaluate
 from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
 from heron.passes.control_flow.while_loop_fusible_sinking import WhileLoopFusibleSinking

@@ -7,7 +7,7 @@ import pytest
 
 from heron.backends.compiler import compile
 from heron.errors import HeronError
-from heron.hlo.evaluator import Evaluator, evaluate_devices
+from heron.evaluator import Evaluator, evaluate_devices
 from heron.hlo.text import parse
 from heron.passes.framework import registry
 from heron.passes.framework.context import PassContext

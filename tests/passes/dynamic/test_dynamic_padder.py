@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from heron.errors import HeronError
-from heron.hlo.evaluation import libraries
-from heron.hlo.evaluator import Evaluator
+from heron.evaluator import Evaluator
+from heron.evaluator.calls import libraries
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
@@ -19,7 +19,7 @@ from heron.passes.framework import registry
 from heron.passes.framework.context import PassContext
 from heron.passes.pipelines import fixed_sizes, simplify
 from heron.passes.rewriting.building import is_static
-from tests.hlo.evaluator.test_dynamic import AGREED, HIDDEN, P, Q, module_text
+from tests.evaluator.test_dynamic import AGREED, HIDDEN, P, Q, module_text
 from tests.passes.dynamic.programs import PROGRAMS, SIZES, inputs, text
 
 RNG = np.random.default_rng(1)

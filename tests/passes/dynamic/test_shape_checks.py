@@ -9,7 +9,7 @@ import pytest
 
 from heron.backends.compiler import compile
 from heron.errors import HeronError
-from heron.hlo.evaluator import Evaluator
+from heron.evaluator import Evaluator
 from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
 from heron.hlo.verifier import verify

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from heron.analysis.fusion import sort_tiles
-from heron.hlo.evaluator import Evaluator
+from heron.evaluator import Evaluator
 from heron.hlo.text import parse
 from heron.hlo.verifier import verify
 from heron.passes.framework import registry

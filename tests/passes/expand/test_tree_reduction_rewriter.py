@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from heron.backends.compiler import compile
+from heron.evaluator import evaluate
 from heron.hlo import text
-from heron.hlo.evaluator import evaluate
 from heron.hlo.ir.module import Module
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import get

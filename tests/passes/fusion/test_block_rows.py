@@ -14,7 +14,7 @@ from heron.analysis.blocks.config import config_of
 from heron.analysis.blocks.row_plans import row_plans, row_tiling
 from heron.analysis.blocks.tiling import Tiling
 from heron.backends.compiler import compile
-from heron.hlo.evaluator import evaluate
+from heron.evaluator import evaluate
 from heron.hlo.text import parse
 from heron.options import Options
 from heron.passes.framework.context import PassContext

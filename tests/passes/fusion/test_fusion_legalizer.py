@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import heron
-from heron.hlo.evaluator import evaluate
+from heron.evaluator import evaluate
 from heron.hlo.text import parse
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import get

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from heron import backends
-from heron.hlo.evaluator import evaluate
+from heron.evaluator import evaluate
 from heron.hlo.text import parse
 from tests.buffers.compiled import COPIES, assert_survives, kernels, run_passes
 from tests.passes.fusion.test_instruction_fusion import entry

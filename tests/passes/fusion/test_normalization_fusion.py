@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import heron
 from heron.codegen.emitters.base import as_fusion
 from heron.codegen.emitters.select import choose
-from heron.hlo.evaluator import evaluate
+from heron.evaluator import evaluate
 from heron.hlo.text import parse
 from tests.buffers.compiled import run_passes
 from tests.passes.fusion.test_instruction_fusion import entry

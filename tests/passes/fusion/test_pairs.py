@@ -9,7 +9,7 @@ import pytest
 from heron import Options
 from heron.backends import compile
 from heron.backends.compiler import Compilation
-from heron.hlo.evaluator import evaluate
+from heron.evaluator import evaluate
 from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
 from heron.passes.framework.checks import difference, random_inputs

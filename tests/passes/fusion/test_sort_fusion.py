@@ -7,7 +7,7 @@ import pytest
 
 import heron
 from heron.analysis.fusion import sort_tiles
-from heron.hlo.evaluator import Evaluator
+from heron.evaluator import Evaluator
 from heron.hlo.text import parse
 from heron.passes.framework import registry
 from heron.passes.framework.context import PassContext

@@ -12,7 +12,7 @@ from heron.analysis.blocks.config import BlockConfig, config_of
 from heron.backends import compile
 from heron.backends.compiler import Compilation
 from heron.errors import HeronError
-from heron.hlo.evaluator import evaluate
+from heron.evaluator import evaluate
 from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
 from heron.hlo.tools.fingerprint import fingerprint

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import heron
 from heron import targets
 from heron.codegen.emit import emit_fusion
-from heron.hlo.evaluator import evaluate
+from heron.evaluator import evaluate
 from heron.hlo.text import parse
 
 ADD = "add {\n a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] add(a, b)\n}\n"
@@ -81,7 +81,14 @@ BODIES = {
     ),
 }  # fmt: skip
 LEFT = "left {\n p = bf16[32,48] parameter(0)\n ROOT n = bf16[32,48] negate(p)\n}\n"
-KINDS = ("__triton", "__triton_gemm", "__triton_nested_gemm_fusion", "__cudnn$fusion", "__custom_fusion", "__row_blocks")
+KINDS = (
+    "__triton",
+    "__triton_gemm",
+    "__triton_nested_gemm_fusion",
+    "__cudnn$fusion",
+    "__custom_fusion",
+    "__row_blocks",
+)
 
 
 def program(body: str, config: str) -> str:
@@ -152,7 +159,9 @@ def test_stated_tiles_are_taken(body: str, text: str) -> None:
         assert made["sim:sm_90"] == ["block"]
 
 
-_SIZE = st.sampled_from(["1", 1, "4", 8, "16", 32, "64", 128, 48, 0, -4, "1e999", "x", None, 3.5, 1 << 70, True, [], {}])
+_SIZE = st.sampled_from(
+    ["1", 1, "4", 8, "16", 32, "64", 128, 48, 0, -4, "1e999", "x", None, 3.5, 1 << 70, True, [], {}]
+)
 _TILE = st.lists(_SIZE, max_size=3).map(lambda sizes: {"sizes": sizes})
 _BLOCK = st.fixed_dictionaries(
     {},

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import heron
-from heron.hlo.evaluator import evaluate
+from heron.evaluator import evaluate
 from heron.hlo.text import parse
 from heron.hlo.verifier import verify
 
@@ -52,7 +52,9 @@ def program(shape: tuple, use: str, inside: bool, entry: str) -> str:
         case "call":
             line += ', to_apply=f, frontend_attributes={inlineable="false"}'
         case "conditional":
-            line = f"c = pred[] constant(true)  ROOT r = {t} conditional(c, p, p), true_computation=f, false_computation=g"
+            line = (
+                f"c = pred[] constant(true)  ROOT r = {t} conditional(c, p, p), true_computation=f, false_computation=g"
+            )
             body += f"g {{ ROOT {p} }}\n"
         case "while":
             body = f"f {{ ROOT {p} }}\ng {{ {p}  ROOT c = pred[] constant(false) }}\n"

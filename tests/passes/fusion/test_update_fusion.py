@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import heron
-from heron.hlo.evaluator import Evaluator
+from heron.evaluator import Evaluator
 from heron.hlo.text import parse
 
 PROGRAM = """HloModule m

@@ -8,9 +8,9 @@ import pytest
 import heron
 from heron import HeronError, Options, targets
 from heron.backends import compile
+from heron.evaluator.calls.attention import compute
 from heron.hlo.calls import attention
 from heron.hlo.calls.attention import AttentionConfig
-from heron.hlo.evaluation.attention_calls import compute
 from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
 from heron.hlo.verifier import verify

@@ -9,8 +9,8 @@ import pytest
 
 from heron import Options, targets
 from heron.backends import compile
+from heron.evaluator import evaluate
 from heron.hlo.calls import conv
-from heron.hlo.evaluator import evaluate
 from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
 from heron.hlo.verifier import verify

@@ -248,7 +248,7 @@ def test_the_derivative_is_that_of_the_norm() -> None:
     rng = np.random.default_rng(2)
     x, dy = rng.standard_normal((2, 4, 6, 1, 1))
     scale, bias = rng.standard_normal((2, 1, 6, 1, 1))
-    from heron.hlo.evaluation.norm_calls import compute
+    from heron.evaluator.calls.norm import compute
 
     forward = NormConfig(norm.TRAINING, 0.01)
     _, mean, factor = compute(forward, (x, scale, bias))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from heron import targets
-from heron.hlo.evaluator import Evaluator
+from heron.evaluator import Evaluator
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.types import BF16, F32, by_name
 from heron.hlo.text import parse

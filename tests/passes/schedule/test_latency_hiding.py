@@ -12,7 +12,7 @@ from heron.analysis.graph.call_graph import CallGraph
 from heron.analysis.graph.dataflow import Dataflow
 from heron.buffers import assign
 from heron.buffers.check import prove
-from heron.hlo.evaluator import evaluate_devices
+from heron.evaluator import evaluate_devices
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.module import Module
 from heron.hlo.text import parse

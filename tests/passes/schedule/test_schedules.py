@@ -15,7 +15,7 @@ from heron.analysis.graph.dataflow import Dataflow
 from heron.buffers import assign
 from heron.buffers.check import prove, run_in_buffers
 from heron.buffers.profile import MemoryProfile
-from heron.hlo.evaluator import evaluate, flatten
+from heron.evaluator import evaluate, flatten
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.module import Module
 from heron.hlo.text import parse

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 
-from heron.hlo.evaluator import Evaluator
+from heron.evaluator import Evaluator
 from heron.hlo.ir.module import Module
 from heron.hlo.verifier import VerifierOptions, verify
 from heron.options import Options

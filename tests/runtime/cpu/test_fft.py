@@ -14,7 +14,7 @@ from heron import targets
 from heron.backends import compile
 from heron.backends.compiler import Compilation
 from heron.cli import values
-from heron.hlo.evaluator import evaluate
+from heron.evaluator import evaluate
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.types import F64
 from heron.options import Options

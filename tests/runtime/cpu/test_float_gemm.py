@@ -169,7 +169,7 @@ def _products(text: str) -> tuple[list[GemmThunk], Executable]:
 
 
 def test_a_product_is_added_where_the_sum_is() -> None:
-    from heron.hlo.evaluator import evaluate
+    from heron.evaluator import evaluate
 
     (product,), exe = _products(SUM)
     assert product.adds

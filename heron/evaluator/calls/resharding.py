@@ -1,0 +1,132 @@
+"""Borders of manual regions in programs not yet partitioned (what `shard_map` lowers to).
+
+Outside, every device computes with whole values; inside, each with its tile. Going in takes the device's tile, coming
+out puts everybody's tiles together. GSPMD's custom calls tell the tiles by `sharding`, Shardy's by frontend attributes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from heron.errors import HeronError
+from heron.evaluator import groups
+from heron.evaluator.calls.libraries import target
+from heron.hlo import sharding as shardings
+from heron.hlo.sharding import Sharding
+
+if TYPE_CHECKING:
+    from heron.evaluator.walker import Evaluator
+    from heron.hlo.ir.instruction import Instruction
+    from heron.hlo.ir.shape import Shape
+
+_MESH = re.compile(r"(\w+) = #sdy\.mesh<\[([^\]]*)\](?:, device_ids=\[([\d, ]*)\])?>")
+_MESH_AXIS = re.compile(r'"(\w+)"=(\d+)')
+_VALUE = re.compile(r"<@(\w+), \[(.*?)\](?:, \w+=\{[^}]*\})*>")
+_AXIS = re.compile(r'"(\w+)"(?::\((\d+)\)(\d+))?')
+
+
+@target("SPMDFullToShardShape", with_evaluator=True)
+def full_to_shard(ev: Evaluator, i: Instruction, x: np.ndarray) -> np.ndarray:
+    """This device's tile; the operand itself when that is all of it."""
+    text = i.operands[0].extras.get("sharding")
+    return _tile(ev, i, x, i.operands[0].shape, i.shape, None if text is None else shardings.parse(text))
+
+
+@target("SPMDShardToFullShape", with_evaluator=True)
+def shard_to_full(ev: Evaluator, i: Instruction, x: np.ndarray) -> np.ndarray:
+    """All tiles, put together."""
+    text = i.extras.get("sharding")
+    return _whole(ev, i, 0, x, i.shape, None if text is None else shardings.parse(text))
+
+
+@target("xla.sdy.GlobalToLocalShape", with_evaluator=True)
+def global_to_local(ev: Evaluator, i: Instruction, *xs: np.ndarray) -> Any:
+    """This device's tile of each operand."""
+    parts = i.shape.tuple_shapes or (i.shape,)
+    given = _shardy(ev, i, "xla.sdy.in_shardings", len(xs))
+    found = tuple(_tile(ev, i, x, o.shape, s, g) for x, o, s, g in zip(xs, i.operands, parts, given, strict=True))
+    return found if i.shape.is_tuple else found[0]
+
+
+@target("xla.sdy.LocalToGlobalShape", with_evaluator=True)
+def local_to_global(ev: Evaluator, i: Instruction, *xs: np.ndarray) -> Any:
+    """All tiles of each operand, put together."""
+    parts = i.shape.tuple_shapes or (i.shape,)
+    given = _shardy(ev, i, "xla.sdy.out_shardings", len(xs))
+    found = tuple(_whole(ev, i, n, x, s, g) for n, (x, s, g) in enumerate(zip(xs, parts, given, strict=True)))
+    return found if i.shape.is_tuple else found[0]
+
+
+# -- tiles -----------------------------------------------------------------------------------------------------------
+def _tile(
+    ev: Evaluator, i: Instruction, x: np.ndarray, full: Shape, local: Shape, given: Sharding | None
+) -> np.ndarray:
+    if x.shape == local.dims:
+        return x
+    sharding = _fitting(ev, i, given, full, local)
+    part = x[_place(sharding, full, ev.device.partition)]
+    return np.pad(part, [(0, n - m) for n, m in zip(local.dims, part.shape, strict=True)])
+
+
+def _whole(ev: Evaluator, i: Instruction, n: int, x: np.ndarray, full: Shape, given: Sharding | None) -> np.ndarray:
+    if x.shape == full.dims:
+        return x
+    sharding = _fitting(ev, i, given, full, i.operands[n].shape)
+
+    def join(tiles: list[np.ndarray]) -> np.ndarray:
+        result = np.zeros(full.dims, x.dtype)
+        for partition, tile in enumerate(tiles):
+            place = _place(sharding, full, partition)
+            result[place] = tile[tuple(slice(0, s.stop - s.start) for s in place)]
+        return result
+
+    members = groups.to_devices(ev, range(ev.world.partitions), True)
+    return ev.world.meet(ev.device, i, (i, n, members), members, x, join)
+
+
+def _place(sharding: Sharding, full: Shape, partition: int) -> tuple[slice, ...]:
+    begin, end = sharding.tile_offset(full, partition), sharding.tile_limit(full, partition)
+    return tuple(map(slice, begin, end))
+
+
+def _fitting(ev: Evaluator, i: Instruction, given: Sharding | None, full: Shape, local: Shape) -> Sharding:
+    """The sharding in tiles. Raises EVAL004 unless it spreads `full` over this world's partitions in `local` tiles."""
+    sharding = given.plain if given is not None else Sharding.replicated()
+    count = sharding.num_devices
+    if count != ev.world.partitions or sharding.tile_shape(full).dims != local.dims:
+        raise HeronError(
+            "EVAL004",
+            f"'{i.custom_call_target}' from {i.operands[0].shape.bare} to {i.shape.bare} needs other devices",
+            why=f"there are {ev.world.partitions} partitions; the sharding is {given or 'not given'}",
+            hint="`evaluate_devices` (`heron eval --devices N`) runs a program on several",
+        )
+    return sharding
+
+
+# -- Shardy ----------------------------------------------------------------------------------------------------------
+def _shardy(ev: Evaluator, i: Instruction, name: str, count: int) -> Sequence[Sharding | None]:
+    """The shardings a frontend attribute tells, over the manual axes alone; None for each when it tells none."""
+    attributes = i.extras.get("frontend_attributes", {})
+    values = _VALUE.findall(attributes.get(name, ""))
+    if len(values) != count:
+        return [None] * count
+    held = ev.module.header.get("frontend_attributes", {}) if ev.module is not None else {}
+    meshes = {mesh: (axes, ids) for mesh, axes, ids in _MESH.findall(held.get("xla.sdy.meshes", ""))}
+    manual = set(re.findall(r'"(\w+)"', attributes.get("xla.sdy.manual_axes", "")))
+    return [_named(*meshes[mesh], dims, manual) if mesh in meshes else None for mesh, dims in values]
+
+
+def _named(axes: str, ids: str, dims: str, manual: set[str]) -> Sharding:
+    """A sharding in XLA's spelling: ``{mesh['x'=2], [{'x'}, {}]}``."""
+    mesh = "mesh[" + ",".join(f"'{name}'={size}" for name, size in _MESH_AXIS.findall(axes)) + "]"
+    if ids:
+        mesh += f", device_ids=({ids})"
+    splits: list[str] = []
+    for split in re.findall(r"\{([^}]*)\}", dims):
+        parts = [(axis, before, size) for axis, before, size in _AXIS.findall(split) if axis in manual]
+        splits.append("{" + ",".join(f"'{a}'" + (f":({b}){s}" if b else "") for a, b, s in parts) + "}")
+    return shardings.parse(f"{{{mesh}, [{', '.join(splits)}]}}")

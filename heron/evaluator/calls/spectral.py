@@ -1,0 +1,131 @@
+"""LAPACK calls beyond plain factorisations: eigenvalues, Schur forms, condensed forms, pivoted QR, tridiagonal systems.
+
+As in `libraries`, LAPACK's own routines run in the program's precision.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from heron.evaluator.calls.libraries import batched, lapack, target
+from heron.hlo.calls.solvers import is_lower, letter, options
+
+if TYPE_CHECKING:
+    from heron.hlo.ir.instruction import Instruction
+
+
+@target("lapack_?geev_ffi", "cuhybrid_eig_real", "cuhybrid_eig_comp")
+def geev(i: Instruction, a: np.ndarray) -> Any:
+    """Eigenvalues (complex, or real and imaginary parts), left and right eigenvectors, info."""
+    o, routine = options(i), lapack("geev", a)
+    wanted = [o.get(side, letter(o, f"compute_{side}", "V") == "V") for side in ("left", "right")]
+
+    def one(m: np.ndarray) -> tuple[np.ndarray, ...]:
+        *values, left, right, info = routine(m, compute_vl=int(wanted[0]), compute_vr=int(wanted[1]))
+        vectors = [_paired(v, values) if w else np.zeros_like(m) for v, w in zip((left, right), wanted, strict=True)]
+        return *values, *vectors, np.asarray(info)
+
+    return batched(i, one, a)
+
+
+def _paired(v: np.ndarray, values: list[np.ndarray]) -> np.ndarray:
+    """Complex eigenvectors; a real routine gives real and imaginary part of a conjugate pair as two columns."""
+    if len(values) == 1:
+        return v
+    found = v.astype(np.result_type(v.dtype, np.complex64))
+    for n in np.flatnonzero(values[1] > 0):
+        found[:, n] = v[:, n] + 1j * v[:, n + 1]
+        found[:, n + 1] = found[:, n].conj()
+    return found
+
+
+@target("lapack_?gees_ffi")
+def gees(i: Instruction, a: np.ndarray) -> Any:
+    """Schur form, Schur vectors, eigenvalues (complex, or two parts), how many were selected, info."""
+    routine, wanted = lapack("gees", a), letter(options(i), "mode", "V") == "V"
+
+    def one(m: np.ndarray) -> tuple[np.ndarray, ...]:
+        form, selected, *values, vectors, _, info = routine(lambda *_: False, m, compute_v=int(wanted))
+        vectors = vectors if wanted else np.zeros_like(m)
+        return form, vectors, *values, np.asarray(selected), np.asarray(info)
+
+    return batched(i, one, a)
+
+
+@target("lapack_?gehrd_ffi")
+def gehrd(i: Instruction, a: np.ndarray) -> Any:
+    """Hessenberg form with the reflectors below, their factors, info."""
+    o, routine = options(i), lapack("gehrd", a)
+    low, high = o.get("low", 1) - 1, o.get("high", a.shape[-1]) - 1
+
+    def one(m: np.ndarray) -> tuple[np.ndarray, ...]:
+        form, factors, info = routine(m, lo=low, hi=high)
+        return form, factors, np.asarray(info)
+
+    return batched(i, one, a)
+
+
+@target("lapack_?sytrd_ffi", "lapack_?hetrd_ffi", "cusolver_sytrd_ffi")
+def sytrd(i: Instruction, a: np.ndarray) -> Any:
+    """Tridiagonal form with the reflectors, its diagonal, the one beside it, the reflectors' factors, info."""
+    lower = is_lower(options(i))
+    routine = lapack("hetrd" if a.dtype.kind == "c" else "sytrd", a)
+
+    def one(m: np.ndarray) -> tuple[np.ndarray, ...]:
+        *parts, info = routine(m, lower=int(lower))
+        return *parts, np.asarray(info)
+
+    return batched(i, one, a)
+
+
+@target("lapack_?gesvd_ffi")
+def gesvd(i: Instruction, a: np.ndarray) -> Any:
+    """Singular values by QR iteration: (what is left of a, values, U, V^H, info); modes as for gesdd."""
+    mode, routine = letter(options(i), "mode", "A"), lapack("gesvd", a)
+    shapes = i.shape.tuple_shapes or ()
+
+    def one(m: np.ndarray) -> tuple[np.ndarray, ...]:
+        u, values, vt, info = routine(m, compute_uv=int(mode != "N"), full_matrices=int(mode == "A"))
+        if mode == "N":  # unspecified outputs
+            u, vt = (np.zeros(s.dims[-2:], m.dtype) for s in shapes[2:4])
+        return m, values, u, vt, np.asarray(info)
+
+    return batched(i, one, a)
+
+
+@target("lapack_?geqp3_ffi", "cuhybrid_geqp3")
+def geqp3(i: Instruction, a: np.ndarray, pivots: np.ndarray) -> Any:
+    """QR with column pivoting: (R with the reflectors below, pivots counted from 1, the reflectors' factors).
+
+    SciPy's wrapper leaves every column free, which JAX's calls ask for with zeros.
+    """
+    routine = lapack("geqp3", a)
+    return batched(i, lambda m: routine(m)[:3], a)
+
+
+@target("lapack_?ormqr_ffi", "lapack_?unmqr_ffi", "cusolver_ormqr_ffi")
+def ormqr(i: Instruction, a: np.ndarray, factors: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """``Q c``, ``Q^H c``, ``c Q`` or ``c Q^H``, Q given by its reflectors."""
+    o, is_complex = options(i), a.dtype.kind == "c"
+    routine = lapack("unmqr" if is_complex else "ormqr", a)
+    side = "L" if o.get("left", True) else "R"
+    transpose = ("C" if is_complex else "T") if o.get("transpose", False) else "N"
+    result = np.zeros(i.shape.dims, i.shape.element_type.dtype)
+    room = 64 * max(1, *c.shape[-2:])
+    for at in np.ndindex(*a.shape[:-2]):
+        result[at] = routine(side, transpose, a[at], factors[at], c[at], room)[0]
+    return result
+
+
+@target("lapack_?gtsv_ffi")
+def gtsv(i: Instruction, lower: np.ndarray, diagonal: np.ndarray, upper: np.ndarray, b: np.ndarray) -> Any:
+    """A tridiagonal system: (what is left of the three diagonals, solutions, info)."""
+    routine = lapack("gtsv", b)
+    results = [np.zeros(s.dims, s.element_type.dtype) for s in i.shape.tuple_shapes or ()]
+    for at in np.ndindex(*b.shape[:-2]):
+        second, main, first, x, info = routine(lower[at][1:], diagonal[at], upper[at][:-1], b[at])
+        results[0][at][: second.size] = second
+        results[1][at], results[2][at][: first.size], results[3][at], results[4][at] = main, first, x, info
+    return tuple(results)

@@ -1,1 +1,0 @@
-"""NumPy building blocks of the evaluator: scalar semantics, reducers over whole arrays, library calls."""

@@ -1,0 +1,1 @@
+"""The meanings of ops in NumPy: arithmetic of every element type, products, reductions, sorts, random bits."""
