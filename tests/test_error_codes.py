@@ -24,7 +24,7 @@ SHARED = {
 
 
 def _raised() -> dict[str, set[str]]:
-    """The parts of heron, `runtime/library` or `errors.py`, in which an error of a code is made."""
+    """The parts of heron, `runtime/host` or `errors.py`, in which an error of a code is made."""
     found = defaultdict(set)
     for path in sorted((ROOT / "heron").rglob("*.py")):
         parts = path.relative_to(ROOT / "heron").parts

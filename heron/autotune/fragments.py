@@ -13,7 +13,7 @@ from heron.analysis.blocks.config import GEMM, BlockConfig, config_of, kind_of
 from heron.analysis.blocks.cost import Freedom, plans, variants
 from heron.analysis.blocks.tiling import Refusal, Tiling
 from heron.backends.compiler import Compilation
-from heron.hlo.calls import conv, gemm
+from heron.hlo.calls import convolution, gemm
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.options import LIBRARIES, Libraries, Options
@@ -99,7 +99,7 @@ def program_of(fragment: Fragment, way: str, options: Options) -> tuple[Module, 
     if fragment.kind == "algorithm":
         number = int(way.split(" ")[1])
         is_product = root.custom_call_target in gemm.TARGETS
-        config = gemm.read(root) if is_product else conv.read(root)
+        config = gemm.read(root) if is_product else convolution.read(root)
         change = {"selected" if is_product else "algorithm": number}
         root.extras["backend_config"] = str(dataclasses.replace(config, **change))
         return module, plain, AsFused

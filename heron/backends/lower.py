@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from heron.analysis.fusion.row_blocks import row_blocks_of
 from heron.analysis.values.trip_count import noted_trips
-from heron.backends import library
+from heron.backends.calls import RULES
 from heron.backends.row_blocks import row_blocks
 from heron.buffers.assignment import Slice
 from heron.codegen.emit import emit_kernels
@@ -97,7 +97,7 @@ class Lowering:
             "conditional": self.conditional,
             "call": self.call,
             "rng-get-and-update-state": self.random_state,
-            **{opcode: partial(rule, self) for opcode, rule in library.RULES.items()},
+            **{opcode: partial(rule, self) for opcode, rule in RULES.items()},
         }
 
     def program(self) -> Sequence:

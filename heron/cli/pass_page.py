@@ -19,7 +19,7 @@ _TITLES = {
     "precision": "Precision",
     "dynamic": "Dynamic shapes",
     "layout": "Layouts",
-    "library": "Libraries",
+    "calls": "Libraries",
     "fusion": "Fusion",
     "copies": "Copies and buffers",
     "collectives": "Collectives",

@@ -11,7 +11,7 @@ from typing import Any
 from heron.errors import HeronError
 from heron.pjrt import jax_name
 from heron.pjrt.compile_options import CALLBACKS
-from heron.runtime.library.callbacks import Filed
+from heron.runtime.host.callbacks import Filed
 
 #: set in a forked child
 _forked: list[bool] = []

@@ -8,7 +8,7 @@ from typing import Any
 from heron.errors import HeronError
 from heron.once import once
 from heron.pjrt.device import PLATFORM
-from heron.runtime.library import ffi
+from heron.runtime.host import ffi
 
 #: the version of custom calls whose handlers take a call frame
 _TYPED = 1

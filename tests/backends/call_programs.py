@@ -21,7 +21,7 @@ from heron.hlo.ir.layout import layout
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import Shape, row_major, scalar, tuple_
 from heron.hlo.ir.types import PRED, S32
-from heron.runtime.library import ffi
+from heron.runtime.host import ffi
 
 #: arrays of one number of elements, so that a reshape leads from each to each
 SHAPES = tuple(row_major(S32, *dims) for dims in ((4, 6), (6, 4), (2, 3, 4), (3, 1, 8)))

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heron.backends import compile
-from heron.backends.library import linalg
-from heron.backends.library.custom_calls import _handler as lower_handler
+from heron.backends.calls import lapack
+from heron.backends.calls.custom_call import _handler as lower_handler
 from heron.buffers import assign
 from heron.errors import HeronError
 from heron.evaluator import evaluate
@@ -82,8 +82,8 @@ def test_only_routines_of_our_own_take_any_order() -> None:
     """What may be somebody's handler is given arrays as the call states."""
     for target in libraries.known():
         (call,) = (i for i in parse(_call(target)).instructions() if i.opcode == "custom-call")
-        assert not takes_any_order(call) or linalg.knows(target), target
-    assert all(linalg.knows(f"cusolver_{name}_ffi") or linalg.knows(name) for name in solvers.IN_ANY_ORDER)
+        assert not takes_any_order(call) or lapack.knows(target), target
+    assert all(lapack.knows(f"cusolver_{name}_ffi") or lapack.knows(name) for name in solvers.IN_ANY_ORDER)
 
 
 def _call(target: str) -> str:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heron.backends import compile
-from heron.backends.library import strided_products
+from heron.backends.convolution import strided_products
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.window import WindowDim
 from heron.options import Options

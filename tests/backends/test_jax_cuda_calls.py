@@ -137,7 +137,7 @@ def wide(values: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 def test_every_call_is_tried() -> None:
     computed = {t for t, how in TARGETS.items() if how != REFUSED}
-    attention = {t for t in computed if t.startswith("__cudnn$fmha")}  # tests/passes/library/test_attention.py
+    attention = {t for t in computed if t.startswith("__cudnn$fmha")}  # tests/passes/calls/test_attention.py
     assert computed - attention - {"cusolver_csrlsvqr_ffi"} == {c[0] for c in CALLS} == set(PROPERTIES)
 
 

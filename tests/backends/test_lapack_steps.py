@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from heron.backends.library import lapack_steps
+from heron.backends.calls import lapack_steps
 from heron.buffers.assignment import Slice
 from heron.codegen.llvm.jit import Jit
 from heron.errors import HeronError
@@ -22,7 +22,7 @@ from heron.runtime.cpu import blas_threads
 from heron.runtime.cpu.executable import HostCalls
 from heron.runtime.cpu.pool import pool
 from heron.runtime.cpu.program import ENTRY, ProgramWriter
-from heron.runtime.library import lapack
+from heron.runtime.host import lapack
 from heron.runtime.thunks import LAPACK, LapackThunk
 
 TYPES = [F32, F64, C64, C128]

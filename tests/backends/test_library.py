@@ -7,12 +7,12 @@ import pytest
 
 import heron
 from heron.backends import compile
-from heron.backends.library.host import Permuted, memory_order
+from heron.backends.calls.host import Permuted, memory_order
 from heron.errors import HeronError
 from heron.hlo.ir.layout import layout
 from heron.hlo.ir.shape import array
 from heron.hlo.ir.types import F32
-from heron.runtime.library import lapack
+from heron.runtime.host import lapack
 from tests.backends.agree import TARGETS, assert_agrees, program, random_inputs
 
 FLOATS = {"s": "f32", "d": "f64", "c": "c64", "z": "c128"}

@@ -12,7 +12,7 @@ from heron.backends.cpu import parallel
 from heron.cli import values
 from heron.runtime.cpu import pool_code, share
 from heron.runtime.cpu.executable import CpuExecutable
-from heron.runtime.library.fft import Transform
+from heron.runtime.host.fft import Transform
 from tests.support import golden_values, program
 
 pytestmark = pytest.mark.skipif(not pool_code.supported(), reason="the pool needs Linux on x86-64 or AArch64")

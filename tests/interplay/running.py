@@ -111,7 +111,7 @@ def computed(target: str, module: Module, inputs: Sequence[np.ndarray], donated:
 def _handlers() -> Iterator[None]:
     """JAX's handlers of custom calls stand in for heron's own routines."""
     from heron.pjrt import jax_ffi
-    from heron.runtime.library import ffi
+    from heron.runtime.host import ffi
 
     jax_ffi.install()
     try:

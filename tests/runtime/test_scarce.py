@@ -18,7 +18,7 @@ from heron.cli import values
 from heron.evaluator import evaluate
 from heron.runtime import array_pool, memory
 from heron.runtime.cpu import blas, blas_threads
-from heron.runtime.library import lapack
+from heron.runtime.host import lapack
 from tests.support import program
 
 PRODUCT = """HloModule m

@@ -10,7 +10,7 @@ from heron.analysis.cost.traffic import bytes_written
 from heron.analysis.cost.work import OP_FLOPS, element_flops, first_array, flops
 from heron.analysis.fusion import radix_plan
 from heron.analysis.fusion.row_blocks import row_blocks_of
-from heron.hlo.calls import conv, gemm, radix_sort
+from heron.hlo.calls import convolution, gemm, radix_sort
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
 
@@ -19,7 +19,7 @@ TRANSCENDENTAL = frozenset(name for name, cost in OP_FLOPS.items() if cost >= 12
 
 #: what cores' matrix units do
 _MATRIX = frozenset({"dot", "convolution", "ragged-dot", "scaled-dot"})
-PRODUCT_CALLS = frozenset((*gemm.TARGETS, *conv.TARGETS))
+PRODUCT_CALLS = frozenset((*gemm.TARGETS, *convolution.TARGETS))
 
 #: ops that read an operand from anywhere: neighbouring threads need not read neighbouring elements
 _SCATTERED = frozenset({"gather", "scatter"})

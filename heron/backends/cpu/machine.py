@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 from heron.backends import row_blocks
+from heron.backends.calls.fft import scratch_bytes
 from heron.backends.cpu.compilers import Compilers
 from heron.backends.cpu.portions import portions
-from heron.backends.library.fft import scratch_bytes
 from heron.backends.lower import KernelUse
 from heron.backends.machine import Machine, lowered_text, no_stage
 from heron.backends.memory import CPU_ALIGNMENT

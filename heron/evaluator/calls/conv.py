@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heron.evaluator.calls.libraries import target
-from heron.hlo.calls import conv
-from heron.hlo.calls.conv import ConvConfig
+from heron.hlo.calls import convolution
+from heron.hlo.calls.convolution import ConvConfig
 from heron.hlo.ir.shape import Shape
 from heron.hlo.ir.types import F64, S64, ElementType
 from heron.hlo.ir.window import ConvDims, Window
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from heron.hlo.ir.instruction import Instruction
 
 
-@target(*conv.TARGETS)
+@target(*convolution.TARGETS)
 def convolve(i: Instruction, x: np.ndarray, w: np.ndarray, *more: np.ndarray) -> Any:
     """The array; workspace is zero."""
-    given = conv.read(i)
+    given = convolution.read(i)
     shapes = i.shape.tuple_shapes or (i.shape,)
     out = compute(i.custom_call_target, given, i.window, i.dim_labels, i.feature_group_count, shapes[0], (x, w, *more))
     rest = [np.zeros(s.dims, s.element_type.dtype) for s in shapes[1:]]
@@ -52,13 +52,13 @@ def compute(
     t = shape.element_type
     is_integer = x.dtype.kind in "iu" or x.dtype.name in ("int4", "uint4")
     wide = shape.with_type(S64 if is_integer else F64)
-    if call == conv.BACKWARD_INPUT:
+    if call == convolution.BACKWARD_INPUT:
         value = backward_input(x, w, window, dims, groups, wide)
-    elif call == conv.BACKWARD_FILTER:
+    elif call == convolution.BACKWARD_FILTER:
         value = backward_filter(x, w, window, dims, groups, wide)
     else:
         value = products.convolution(x, w, window, dims, groups, 1, wide)
-    if call != conv.FUSED and given.scale == 1:
+    if call != convolution.FUSED and given.scale == 1:
         return _settled(value, t)
     value = value.astype(np.float64) * given.scale
     if more:

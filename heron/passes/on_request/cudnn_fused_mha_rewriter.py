@@ -13,11 +13,11 @@ from heron.hlo.ir import shape as shapes
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.types import BF16, F16, U8, ElementType
+from heron.passes.calls.model.attention import Attention, find_attention, spread_of
+from heron.passes.calls.model.choice import absent
 from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
-from heron.passes.library.model.attention import Attention, find_attention, spread_of
-from heron.passes.library.model.choice import absent
 from heron.passes.rewriting.building import array, convert, is_static, reshape, splat, transpose
 from heron.passes.rewriting.expander import home
 

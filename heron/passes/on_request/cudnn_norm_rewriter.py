@@ -12,12 +12,12 @@ from heron.hlo.ir import shape as shapes
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.types import BF16, F16, F32, U8
+from heron.passes.calls.model.choice import absent
+from heron.passes.calls.model.layer_norm import LayerNorm, find_layer_norm
+from heron.passes.calls.model.layer_norm_derivative import Derivative, find_derivative
 from heron.passes.framework.base import Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
-from heron.passes.library.model.choice import absent
-from heron.passes.library.model.layer_norm import LayerNorm, find_layer_norm
-from heron.passes.library.model.layer_norm_derivative import Derivative, find_derivative
 from heron.passes.rewriting.building import array, is_static, reshape, splat
 from heron.passes.rewriting.expander import home
 

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from heron.hlo.calls import conv
+from heron.hlo.calls import convolution
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import Shape, tuple_
 from heron.hlo.ir.types import S8
 from heron.hlo.ir.window import ConvDims
+from heron.passes.calls.conv_rewriter import conv_call
 from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
-from heron.passes.library.conv_rewriter import conv_call
 from heron.passes.rewriting.building import array, reshape, transpose
 from heron.passes.rewriting.expander import home
 
@@ -60,7 +60,7 @@ class CudnnVectorizeConvolutions(Pass):
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
         for c in module.computations_to_rewrite():
-            for i in [i for i in c.instructions if i.opcode == "custom-call" and i.custom_call_target in conv.TARGETS]:
+            for i in [i for i in c.instructions if convolution.is_call(i)]:
                 found = _width(i, ctx)
                 if isinstance(found, str):
                     ctx.decide(False, found, subject=i.name, object="cudnn")
@@ -77,13 +77,13 @@ def _width(i: Instruction, ctx: PassContext) -> int | str:
     """How many features lie side by side, or why all of them stay innermost."""
     d, result = i.dim_labels, (i.shape.tuple_shapes or (i.shape,))[0]
     x, w = (o.shape for o in i.operands[:2])
-    if i.custom_call_target not in (conv.FORWARD, conv.FUSED):
+    if i.custom_call_target not in (convolution.FORWARD, convolution.FUSED):
         return "it is a derivative, which there is of floats alone"
     if any(s.element_type is not S8 for s in (x, w, result)):
         return f"it goes from {x.element_type} to {result.element_type}, not from s8 to s8"
     if i.feature_group_count > 1:
         return "its features are in groups of their own"
-    if conv.in_groups(i):
+    if convolution.in_groups(i):
         return "its features are side by side already"
     features = x.dims[d.input_feature], result.dims[d.output_feature]
     capability = int(ctx.target.machine.removeprefix("sm_")) if ctx.target is not None else _WIDTHS[0][1]
@@ -105,7 +105,7 @@ def _vectorized(i: Instruction, width: int) -> Instruction:
     shape = _cut_shape(result, outs, width)
     space = tuple(range(2, rank))
     labels = ConvDims(0, 1, space, 1, 0, space, 0, 1, space)
-    made = conv_call(i, i.custom_call_target, operands, shape, i.window, labels, 1, conv.read(i))
+    made = conv_call(i, i.custom_call_target, operands, shape, i.window, labels, 1, convolution.read(i))
     whole = _joined(c.add("get-tuple-element", [made], shape, like=i, index=0), result, outs)
     if not i.shape.tuple_shapes:
         return whole

@@ -8,12 +8,12 @@ from heron.analysis.blocks.config import BlockConfig
 from heron.analysis.blocks.cost import Plan, library_seconds, plans, variants
 from heron.analysis.blocks.tiling import Tiling
 from heron.hlo.ir.instruction import Instruction
+from heron.passes.calls.model.choice import CUBLASLT, OWN, TRITON, Way, absent, best, own_seconds
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.measured import Fragment, as_program, find, is_asked, key_of, taken
 from heron.passes.fusion.model.build import outlined
 from heron.passes.fusion.model.split_sum import plans_in_parts
 from heron.passes.fusion.model.tiled import fitting, needed
-from heron.passes.library.model.choice import CUBLASLT, OWN, TRITON, Way, absent, best, own_seconds
 from heron.targets import Target
 
 #: how many times as quick a kernel of our own has to be by the model, which knows its caches and cores less well

@@ -1,0 +1,100 @@
+"""From a convolution to sums in registers: its result in tiles, each written once, whatever is summed for it.
+
+Rows of a tile are neighbours in the batch or along one spatial dimension, its columns output features. Padding is read
+from zeros along the rows' dimension and left out along all others. Where every output feature has an input of its own
+(depthwise) both sides are read in vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from heron.backends.convolution.axes import MAX_STEPS, Axis, strides
+from heron.hlo.ir.instruction import Instruction
+from heron.runtime.cpu import tiles
+from heron.runtime.cpu.tile_code import LOOPS, SUMMED, ZEROS
+from heron.runtime.strided import Loop, Rows, Step, Tiling
+
+#: cycles of a processor in a microsecond, about
+_CYCLES = 3_000
+#: bytes of the right array that should stay in a processor's own cache while rows go by
+_CACHED = 1 << 19
+#: what an element costs that is not next to the one before, in cycles
+_FAR = 1.0
+
+_ONCE = Loop((Step(0, 0, 0),))
+
+
+def tiling(i: Instruction, axes: list[Axis] | None) -> tuple[Tiling | None, float]:
+    """The best tiling of a convolution and its estimated microseconds on one thread; None where output features are
+    not next to each other in the result and in the right operand, or there are too many dimensions or positions.
+    """
+    if axes is None or len(axes) > SUMMED - 1:
+        return None, float("inf")
+    best, least = None, float("inf")
+    for found in _choices(i, axes):
+        estimate = _cost(found, i)
+        if estimate < least:
+            best, least = found, estimate
+    return best, least
+
+
+def _cost(t: Tiling, i: Instruction) -> float:
+    cycles = tiles.cycles(t, i.shape.element_type)
+    inner = t.loops[-1]
+    far = inner.lhs > 1 and len(t.rows[0].outs) > 1 and not t.lanewise and not _are_neighbours(t.rows[0])
+    return cycles * (1 + far * _FAR) / _CYCLES
+
+
+def _are_neighbours(rows: Rows) -> bool:
+    first, second = rows.steps[0][1][:2] if rows.steps else (None, None)
+    return first is not None and second is not None and second - first == 1
+
+
+def _choices(i: Instruction, axes: list[Axis]) -> Iterator[Tiling]:
+    """Every choice of what is rows (the batch or an axis) and what is summed innermost (features or another axis)."""
+    dims, parts = i.dim_labels, i.feature_group_count * i.batch_group_count
+    x, k = (o.shape for o in i.operands)
+    out_s, x_s, k_s = strides(i.shape), strides(x), strides(k)
+    batch, features = i.shape.dims[dims.output_batch], i.shape.dims[dims.output_feature] // parts
+    inputs = k.dims[dims.kernel_input]
+    out_column, rhs_column = out_s[dims.output_feature], k_s[dims.kernel_output]
+    # a group has its own part of the input features or of the batch, and its own output features
+    part = inputs * x_s[dims.input_feature] if i.batch_group_count == 1 else batch * x_s[dims.input_batch]
+    lanewise = features == part == 1 < parts
+    columns = parts if lanewise else features
+    if columns > 1 and (out_column != 1 or rhs_column != 1) or max(parts, batch) > MAX_STEPS:
+        return
+    groups = Loop(tuple(Step(g * features * out_column, g * part, g * features * rhs_column) for g in range(parts)))
+    of_groups = _ONCE if lanewise else groups
+    of_batch = Loop(tuple(Step(n * out_s[dims.output_batch], n * x_s[dims.input_batch], 0) for n in range(batch)))
+    of_inputs = Loop((Step(0, 0, 0, inputs),), x_s[dims.input_feature], k_s[dims.kernel_input])
+    sums = [of_inputs, *(axis.sums() for axis in axes)]
+    for rows in range(len(sums)):  # 0: the batch
+        if rows:
+            lines = axes[rows - 1].rows()
+            placed = (of_groups, of_batch)
+        else:
+            outs, places = (tuple(getattr(s, name) for s in of_batch.walk) for name in ("out", "lhs"))
+            lines = (Rows(outs, ((0, places),)),)
+            placed = (of_groups, _ONCE)
+        for inner in range(len(sums)):
+            if inner == rows != 0:
+                continue
+            rest = [loop for n, loop in enumerate(sums) if n != inner and (n != rows or n == 0)]
+            summed = [*rest, *[_ONCE] * (SUMMED - 1 - len(rest)), sums[inner]]
+            if None not in summed:
+                found = _made((*placed, *summed), lines, columns, lanewise, i.shape.element_type.byte_size)
+                if found is not None:
+                    yield found
+
+
+def _made(loops: tuple[Loop, ...], rows: tuple[Rows, ...], columns: int, lanewise: bool, size: int) -> Tiling | None:
+    assert len(loops) == LOOPS
+    summed = [max((s.count for s in loop.walk), default=0) for loop in loops[-SUMMED:]]
+    inner = loops[-1]
+    read = ((summed[-1] - 1) * inner.lhs + (columns if lanewise else 1)) * size
+    if read > ZEROS and any(r.has_padding for r in rows):
+        return None
+    once = summed[1] * summed[2] * summed[3] * max((len(r.steps) for r in rows), default=1) * min(columns, 64) * size
+    return Tiling(loops, rows, columns, lanewise, max(1, _CACHED // max(1, once)))
