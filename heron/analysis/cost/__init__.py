@@ -5,6 +5,6 @@ kernel, `estimate` turns that into seconds on a target, `program` sums up a sche
 """
 
 from heron.analysis.cost.traffic import bytes_read, bytes_written
-from heron.analysis.cost.work import OP_FLOPS, computation_flops, element_flops, flops
+from heron.analysis.cost.work import computation_flops, element_flops, flops
 
-__all__ = ["OP_FLOPS", "bytes_read", "bytes_written", "computation_flops", "element_flops", "flops"]
+__all__ = ["bytes_read", "bytes_written", "computation_flops", "element_flops", "flops"]

@@ -16,6 +16,7 @@ from math import prod
 from typing import TypeAlias
 
 from heron.analysis.fusion.prefix_scan import is_long_scan
+from heron.hlo.facts import root_parts
 from heron.hlo.ir.instruction import Instruction
 
 #: LLVM instructions for an element that fusion lets a kernel have, ahead of the vectoriser. A kernel without copies of
@@ -25,17 +26,6 @@ BUDGET = 2500
 #: where an op is computed: ways of asking for it, each with how many copies it has
 Places: TypeAlias = Mapping[object, int]
 
-#: LLVM instructions for one element, of ops that are more than one
-OP_CODE: dict[str, int] = {
-    "divide": 2, "remainder": 4, "sign": 4, "clamp": 2, "round-nearest-afz": 6, "is-finite": 2, "sqrt": 2, "rsqrt": 4,
-    "cbrt": 58, "exponential": 32, "exponential-minus-one": 30, "log": 41, "log-plus-one": 65, "logistic": 36,
-    "tanh": 38, "tan": 87, "sine": 97, "cosine": 94, "sinh": 42, "cosh": 33, "asin": 43, "acos": 53, "atan": 50,
-    "asinh": 87, "acosh": 89, "atanh": 83, "atan2": 81, "power": 85, "erf": 46, "popcnt": 2,
-    "constant": 0, "tuple": 0, "get-tuple-element": 0, "bitcast": 3, "reshape": 3, "broadcast": 0, "iota": 1,
-    "parameter": 1, "copy": 0, "slice": 2, "reverse": 1, "transpose": 0, "concatenate": 8, "pad": 20, "gather": 16,
-    "dynamic-slice": 8, "dynamic-update-slice": 12, "scatter": 12, "convolution": 30, "dot": 12, "reduce": 8,
-    "reduce-window": 12, "sort": 40, "select-and-scatter": 30,
-}  # fmt: skip
 #: how much longer code is for wide floats and for pairs of them
 _DOUBLE, _COMPLEX = 1.5, 4.0
 #: positions of a window up to which its sum may be written out
@@ -48,7 +38,7 @@ _LONG = 16
 
 def op_code(i: Instruction) -> float:
     """LLVM instructions for one element of `i`, its operands' not included."""
-    code = float(OP_CODE.get(i.opcode, 1))
+    code = float(i.op.code)
     if i.opcode in ("concatenate", "dynamic-update-slice"):
         code *= len(i.operands)
     elif i.opcode in ("reduce", "reduce-window", "scatter", "sort", "map", "select-and-scatter"):
@@ -122,8 +112,7 @@ def fusion_code(i: Instruction) -> float:
     if i.opcode != "fusion":
         return op_code(i)
     inside = i.attrs["calls"]
-    root = inside.root
-    return code_of(root.operands if root.opcode == "tuple" else [root], inside.instructions)
+    return code_of(root_parts(inside), inside.instructions)
 
 
 def _at_own_index(user: Instruction, i: Instruction) -> bool:

@@ -15,17 +15,6 @@ from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import Shape
 from heron.targets import Target
 
-#: the op that waits for each op that begins work
-DONE = {
-    "all-gather-start": "all-gather-done",
-    "all-reduce-start": "all-reduce-done",
-    "collective-permute-start": "collective-permute-done",
-    "async-start": "async-done",
-    "copy-start": "copy-done",
-    "send": "send-done",
-    "recv": "recv-done",
-}
-
 #: memory space of a layout that is the host's
 HOST_SPACE = 5
 

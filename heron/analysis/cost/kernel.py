@@ -7,15 +7,13 @@ from math import log2
 
 from heron.analysis.cost.reuse import evaluations, in_place, reads
 from heron.analysis.cost.traffic import bytes_written
-from heron.analysis.cost.work import OP_FLOPS, element_flops, first_array, flops
+from heron.analysis.cost.work import element_flops, first_array, flops
 from heron.analysis.fusion import radix_plan
 from heron.analysis.fusion.row_blocks import row_blocks_of
 from heron.hlo.calls import convolution, gemm, radix_sort
+from heron.hlo.facts import calls_function
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
-
-#: ops whose element costs a call of a maths function
-TRANSCENDENTAL = frozenset(name for name, cost in OP_FLOPS.items() if cost >= 12 and name != "remainder")
 
 #: what cores' matrix units do
 _MATRIX = frozenset({"dot", "convolution", "ragged-dot", "scaled-dot"})
@@ -81,7 +79,7 @@ def kernel_cost(i: Instruction, keeps: bool = False) -> KernelCost:
         work = 0.0
     reading = tuple(_read(o, i, n) for n, o in enumerate(i.operands) if o.shape.is_array and i.operands.index(o) == n)
     size = float(first_array(i).num_elements if first_array(i).is_array else total)
-    calls = size if i.opcode in TRANSCENDENTAL else 0.0
+    calls = size if calls_function(i) else 0.0
     items = items_of(i) if i.opcode == "reduce" else size
     return KernelCost(i.name, i.opcode, work, calls, reading, written, items, _unit([i]))
 
@@ -104,7 +102,7 @@ def _fusion(i: Instruction, keeps: bool) -> KernelCost:
         if inner.opcode in ("parameter", "constant"):
             continue
         work += n * element_flops(inner)
-        if inner.opcode in TRANSCENDENTAL:
+        if calls_function(inner):
             calls += n
     reading = tuple(
         _parameter(p, o.name, counts, keeps)

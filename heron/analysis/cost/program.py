@@ -5,22 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from heron.analysis.cost.communication import DONE, communicates, link_seconds
+from heron.analysis.cost.communication import communicates, link_seconds
 from heron.analysis.cost.estimate import Estimate, estimate
 from heron.analysis.cost.kernel import KernelCost, kernel_cost
 from heron.analysis.fusion import radix_plan
 from heron.analysis.values.trip_count import counter_of, noted_trips
 from heron.hlo.calls import radix_sort
+from heron.hlo.facts import is_free
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.targets import Target
-
-#: what takes no time of its own
-FREE = frozenset({
-    "parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "add-dependency", "opt-barrier",
-    "domain", "partition-id", "replica-id", "async-update", *DONE.values(),
-})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +76,7 @@ def _each(
     module: Module, instructions: Iterable[Instruction], target: Target, runs: float, known: bool
 ) -> Iterator[Step]:
     for i in instructions:
-        if i.opcode in FREE:
+        if is_free(i):
             continue
         if i.opcode == "while":
             trips = trips_of(i)

@@ -10,17 +10,6 @@ from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
 
-#: what one element of an op costs, in flops of a machine with multiply and add; 1 where not listed
-OP_FLOPS: dict[str, float] = {
-    "divide": 4, "remainder": 12, "sqrt": 4, "rsqrt": 5, "cbrt": 25, "exponential": 12, "exponential-minus-one": 18,
-    "log": 14, "log-plus-one": 18, "logistic": 18, "tanh": 18, "tan": 30, "sine": 22, "cosine": 22, "sinh": 25,
-    "cosh": 25, "asin": 25, "acos": 25, "atan": 20, "asinh": 30, "acosh": 30, "atanh": 30, "atan2": 30, "power": 40,
-    "erf": 20,
-    "broadcast": 0, "reshape": 0, "bitcast": 0, "transpose": 0, "slice": 0, "reverse": 0, "iota": 0.5, "constant": 0,
-    "parameter": 0, "copy": 0, "concatenate": 1, "pad": 1, "gather": 3, "dynamic-slice": 1, "tuple": 0,
-    "get-tuple-element": 0,
-}  # fmt: skip
-
 
 def element_flops(i: Instruction) -> float:
     """Work for one element of the result, operands' work not included."""
@@ -37,7 +26,7 @@ def element_flops(i: Instruction) -> float:
         return 2.0 * prod(lhs[d] for d in i.attrs.get("lhs_contracting_dims") or ())
     if opcode == "custom-call":
         return library_flops(i)
-    cost = OP_FLOPS.get(opcode, 1.0)
+    cost = float(i.op.flops)
     return cost * 4 if i.shape.element_type.is_complex else cost
 
 

@@ -54,10 +54,11 @@ from heron.codegen.ir.types import compute_type, scalar_type
 from heron.codegen.triton.engine import fetch
 from heron.codegen.triton.lift import Scalars, lift, no_form, replay
 from heron.codegen.triton.tiles import Axis, Tile, TileBuilder
+from heron.hlo import facts
 from heron.hlo.ir import types
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.types import PRED, S32, ElementType
-from heron.passes.rewriting.building import combiner, identity_of
+from heron.passes.rewriting.building import combiner
 
 Guard = tuple[Constraint, ...]
 #: programs that work on neighbouring rows at the same time, so that they share the columns they read in the L2 cache
@@ -425,7 +426,7 @@ class BlockEmitter:
         return self._along(value, axis, opcode, t)
 
     def _identity(self, opcode: str, t: ElementType) -> SSAValue:
-        return self.b.constant(_number(identity_of(opcode, t), t), scalar_type(t))
+        return self.b.constant(_number(facts.identity(opcode, t), t), scalar_type(t))
 
     def _along(self, value: Tile, axis: int, opcode: str, t: ElementType) -> Tile:
         at = value.axes.index(axis)

@@ -26,20 +26,47 @@ if TYPE_CHECKING:
     from heron.hlo.ir.evaluation import Evaluation
     from heron.hlo.ir.instruction import Instruction
     from heron.hlo.ir.shape import Shape
+    from heron.hlo.ir.types import ElementType
 
 
 class Trait(enum.Enum):
-    """Facts about an op that passes ask for."""
+    """Facts about an op, declared with it. `heron.hlo.facts` has the questions that passes ask."""
 
+    __hash__ = object.__hash__  # members are single objects; an enum's own hash is Python code
+
+    # arithmetic
     ELEMENTWISE = "each output element depends on the operands' elements at the same index"
     COMMUTATIVE = "the first two operands may be swapped"
     ASSOCIATIVE = "exactly associative on integers"
-    TRANSCENDENTAL = "costs many flops an element"
-    SIDE_EFFECT = "must not be removed, duplicated or reordered with others of its kind"
+    IDEMPOTENT = "of two equal operands the result is that operand"
+    EXTREMUM = "the result is the larger or the smaller operand"
+    BITWISE = "each bit of the result depends on the operands' bits at the same place"
+    MONOTONE = "on real numbers, a larger operand never gives a smaller result"
+    TRANSCENDENTAL = "rounded from a function that has no exact result"
+    # movement
+    VIEW = "the operand's bytes in the same order under another shape"
+    REINDEXES = "each output element is an element of the operand, at an index known from the attributes"
+    MOVES_ELEMENTS = "computes nothing: output elements are elements of the operands, or indices"
+    READS_PART = "reads only some elements of the first operand"
+    UPDATES_OPERAND = "the first operand (of a scatter: each one) with some elements replaced; can be done in place"
+    # work
+    APPLIES = "applies a computation of scalars to elements"
+    PRODUCT = "sums products of the operands' elements"
+    LIBRARY = "computed by a library or a routine of its own, not element by element"
+    # structure
+    GIVEN = "a value that is there when the computation starts"
+    TUPLE = "makes a tuple or takes one element of it"
+    FORWARDS = "the value of the first operand, in the same memory"
+    FREE = "takes no time"
     CONTROL_FLOW = "runs called computations as control flow"
-    COLLECTIVE = "talks to other devices"
-    BITCAST_LIKE = "may move no data at all"
+    # effects
+    SIDE_EFFECT = "must not be removed, duplicated or reordered with others of its kind"
     RANDOM = "same operands may give other values"
+    COLLECTIVE = "talks to other devices"
+    DEVICE_ID = "the number of the device that runs the program"
+    CHANNEL = "one end of a transfer to another device or the host"
+    HOST = "exchanges values with the host"
+    ASYNC = "starts, continues or ends a computation that runs beside others"
 
 
 class AttrKind(enum.Enum):
@@ -91,6 +118,12 @@ class Op:
     #: attributes in the order they print
     attributes: ClassVar[dict[str, Attr]] = {}
     traits: ClassVar[frozenset[Trait] | set[Trait]] = frozenset()
+    #: work for one output element, in flops of a machine with multiply and add
+    flops: ClassVar[float] = 1
+    #: LLVM instructions for one output element, ahead of the vectoriser
+    code: ClassVar[int] = 1
+    #: of an op that begins work, the op that waits for its end
+    done: ClassVar[str] = ""
     #: page or section that defines the op
     source: ClassVar[str] = "https://openxla.org/xla/operation_semantics"
 
@@ -114,6 +147,10 @@ class Op:
     def evaluate(self, ev: Evaluation, i: Instruction, *operands: Any) -> Any:
         """The value, by NumPy: arrays (tuples as Python tuples) in and out."""
         raise HeronError("EVAL001", f"the evaluator does not know '{self.name}'", where=str(i))
+
+    def identity(self, t: ElementType) -> Any:
+        """The value e with ``op(e, x) == x`` for every x of type `t`; None when there is none."""
+        return None
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"

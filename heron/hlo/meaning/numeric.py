@@ -233,3 +233,18 @@ def saturate(x: np.ndarray, t: ElementType) -> np.ndarray:
     inside = np.where(under | over | np.isnan(x), 0.0, x).astype(holder)
     result = np.where(under, np.array(low, holder), np.where(over, np.array(high, holder), inside))
     return result.astype(t.dtype)
+
+
+def extreme(t: ElementType, lowest: bool) -> Any:
+    """The lowest or the highest value of a type, an infinity for floats; None for types that have none."""
+    match t.kind:
+        case "float":
+            value = np.asarray(-np.inf if lowest else np.inf).astype(t.dtype)
+            return value[()] if np.isinf(value.astype(np.float64)) else None
+        case "signed":
+            return -(1 << (t.bits - 1)) if lowest else (1 << (t.bits - 1)) - 1
+        case "unsigned":
+            return 0 if lowest else (1 << t.bits) - 1
+        case "pred":
+            return not lowest
+    return None

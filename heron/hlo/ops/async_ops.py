@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from heron.hlo.ir.op import Attr, AttrKind, Op, op, reject
+from heron.hlo.ir.op import Attr, AttrKind, Op, Trait, op, reject
 from heron.hlo.ir.shape import Shape, scalar, tuple_
 from heron.hlo.ir.types import U32
 from heron.hlo.ops.rules import attr, need_signature
@@ -38,6 +38,8 @@ class AsyncStart(Op):
         "output_to_operand_aliasing": Attr(AttrKind.ALIASING, ()),
         "calls": ATTRIBUTES["calls"],
     }
+    traits = {Trait.ASYNC, Trait.CONTROL_FLOW}
+    done = "async-done"
 
     def shape(self, i: Instruction, *operands: Shape) -> Shape:
         body = attr(i, "calls")
@@ -63,6 +65,7 @@ class AsyncUpdate(Op):
 
     operands = ("started",)
     attributes = ATTRIBUTES
+    traits = {Trait.FREE, Trait.ASYNC}
 
     def shape(self, i: Instruction, started: Shape) -> Shape:
         need_started(i, started)
@@ -81,6 +84,7 @@ class AsyncDone(Op):
 
     operands = ("started",)
     attributes = ATTRIBUTES
+    traits = {Trait.FREE, Trait.ASYNC}
 
     def shape(self, i: Instruction, started: Shape) -> Shape:
         return need_started(i, started)[1]

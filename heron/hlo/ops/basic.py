@@ -24,6 +24,8 @@ class Parameter(Op):
     """
 
     attributes = {"number": Attr(AttrKind.INT, required=True)}
+    traits = {Trait.GIVEN, Trait.FREE}
+    flops = 0
 
     def shape(self, i: Instruction) -> Shape:
         if attr(i, "number") < 0:
@@ -39,6 +41,9 @@ class Constant(Op):
     """
 
     attributes = {"literal": Attr(AttrKind.LITERAL, required=True)}
+    traits = {Trait.GIVEN, Trait.FREE}
+    flops = 0
+    code = 0
 
     def shape(self, i: Instruction) -> Shape:
         shape = attr(i, "literal").shape
@@ -64,6 +69,8 @@ class Iota(Op):
     """
 
     attributes = {"iota_dimension": Attr(AttrKind.INT, required=True)}
+    traits = {Trait.MOVES_ELEMENTS}
+    flops = 0.5
 
     def shape(self, i: Instruction) -> Shape:
         shape = given(i)
@@ -89,7 +96,9 @@ class Tuple(Op):
     """
 
     operands = ("elements*",)
-    traits = {Trait.BITCAST_LIKE}
+    traits = {Trait.TUPLE, Trait.FREE}
+    flops = 0
+    code = 0
 
     def shape(self, i: Instruction, *elements: Shape) -> Shape:
         return tuple_(elements)
@@ -107,7 +116,9 @@ class GetTupleElement(Op):
 
     operands = ("tuple",)
     attributes = {"index": Attr(AttrKind.INT, required=True)}
-    traits = {Trait.BITCAST_LIKE}
+    traits = {Trait.TUPLE, Trait.FREE}
+    flops = 0
+    code = 0
 
     def shape(self, i: Instruction, x: Shape) -> Shape:
         parts, index = x.tuple_shapes, attr(i, "index")
@@ -129,7 +140,9 @@ class Copy(Op):
     """
 
     operands = ("operand",)
-    traits = {Trait.ELEMENTWISE}
+    traits = {Trait.ELEMENTWISE, Trait.REINDEXES}
+    flops = 0
+    code = 0
 
     def shape(self, i: Instruction, x: Shape) -> Shape:
         return x
@@ -147,6 +160,7 @@ class CopyStart(Op):
 
     operands = ("operand",)
     attributes = {"cross_program_prefetch_index": Attr(AttrKind.INT)}
+    done = "copy-done"
 
     def shape(self, i: Instruction, x: Shape) -> Shape:
         if i.shape is None:
@@ -168,6 +182,7 @@ class CopyDone(Op):
     """
 
     operands = ("started",)
+    traits = {Trait.FREE}
 
     def shape(self, i: Instruction, started: Shape) -> Shape:
         if not started.tuple_shapes:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from heron.hlo.ir.op import Op, Trait, op, reject
 from heron.hlo.ir.shape import Shape
-from heron.hlo.ir.types import C64, C128, F64, ElementType
+from heron.hlo.ir.types import C64, C128, F64, PRED, ElementType
 from heron.hlo.meaning import complex_math, numeric
 from heron.hlo.meaning.numeric import lift, lift_precise
 from heron.hlo.ops.rules import default, need_arrays, need_kind, need_same_dims, need_same_type
@@ -61,6 +61,9 @@ class Add(Binary):
     def compute(self, t: ElementType, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.add(x, y)
 
+    def identity(self, t: ElementType) -> Any:
+        return -0.0 if t.is_float else False if t is PRED else 0
+
 
 @op("subtract")
 class Subtract(Binary):
@@ -82,6 +85,9 @@ class Multiply(Binary):
         t = i.shape.element_type
         return (lift_precise if t.is_complex else lift)(np.multiply, t, x, y)
 
+    def identity(self, t: ElementType) -> Any:
+        return 1
+
 
 @op("mulhi")
 class MultiplyHigh(Binary):
@@ -99,6 +105,8 @@ class Divide(Binary):
     """The quotient. Integers: towards zero, ``x / 0 == -1``, ``INT_MIN / -1 == INT_MIN``."""
 
     kinds = NUMBER
+    flops = 4
+    code = 2
 
     def evaluate(self, ev: Evaluation, i: Instruction, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         t = i.shape.element_type
@@ -112,6 +120,8 @@ class Remainder(Binary):
     """What division leaves, with the dividend's sign; integers: ``x % 0 == x``."""
 
     kinds = INTEGER | FLOAT
+    flops = 12
+    code = 4
 
     def compute(self, t: ElementType, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return numeric.remainder(x, y) if t.is_integer else np.fmod(x, y)
@@ -123,6 +133,8 @@ class Power(Binary):
 
     traits = {Trait.ELEMENTWISE, Trait.TRANSCENDENTAL}
     kinds = NUMBER
+    flops = 40
+    code = 85
 
     def evaluate(self, ev: Evaluation, i: Instruction, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         t = i.shape.element_type
@@ -137,6 +149,8 @@ class Atan2(Binary):
 
     traits = {Trait.ELEMENTWISE, Trait.TRANSCENDENTAL}
     kinds = FRACTION
+    flops = 30
+    code = 81
 
     def evaluate(self, ev: Evaluation, i: Instruction, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         t = i.shape.element_type
@@ -170,20 +184,26 @@ class Complex(Binary):
 class Maximum(Binary):
     """The larger one; NaN when either is; 0 is above -0. Complex numbers: by their real parts, the first of equals."""
 
-    traits = LATTICE
+    traits = LATTICE | {Trait.IDEMPOTENT, Trait.EXTREMUM}
 
     def compute(self, t: ElementType, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.where(np.real(x) >= np.real(y), x, y) if t.is_complex else numeric.maximum(x, y)
+
+    def identity(self, t: ElementType) -> Any:
+        return numeric.extreme(t, lowest=True)
 
 
 @op("minimum")
 class Minimum(Binary):
     """The smaller one; NaN when either is; -0 is below 0. Complex numbers: by their real parts, the first of equals."""
 
-    traits = LATTICE
+    traits = LATTICE | {Trait.IDEMPOTENT, Trait.EXTREMUM}
 
     def compute(self, t: ElementType, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.where(np.real(x) <= np.real(y), x, y) if t.is_complex else numeric.minimum(x, y)
+
+    def identity(self, t: ElementType) -> Any:
+        return numeric.extreme(t, lowest=False)
 
 
 # -- bits -----------------------------------------------------------------------------------------------------------
@@ -191,33 +211,42 @@ class Minimum(Binary):
 class And(Binary):
     """Both, bit by bit; for preds, logically."""
 
-    traits = LATTICE
+    traits = LATTICE | {Trait.IDEMPOTENT, Trait.BITWISE}
     kinds = LOGICAL
 
     def compute(self, t: ElementType, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.bitwise_and(x, y)
+
+    def identity(self, t: ElementType) -> Any:
+        return True if t is PRED else -1 if t.is_signed else (1 << t.bits) - 1
 
 
 @op("or")
 class Or(Binary):
     """Either, bit by bit; for preds, logically."""
 
-    traits = LATTICE
+    traits = LATTICE | {Trait.IDEMPOTENT, Trait.BITWISE}
     kinds = LOGICAL
 
     def compute(self, t: ElementType, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.bitwise_or(x, y)
+
+    def identity(self, t: ElementType) -> Any:
+        return 0
 
 
 @op("xor")
 class Xor(Binary):
     """Just one, bit by bit; for preds, logically."""
 
-    traits = LATTICE
+    traits = LATTICE | {Trait.BITWISE}
     kinds = LOGICAL
 
     def compute(self, t: ElementType, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.bitwise_xor(x, y)
+
+    def identity(self, t: ElementType) -> Any:
+        return 0
 
 
 @op("shift-left")

@@ -137,6 +137,8 @@ class AllGatherStart(AllGather):
     Shape: as stated.
     """
 
+    done = "all-gather-done"
+
     def shape(self, i: Instruction, *operands: Shape) -> Shape:
         Collective.shape(self, i, *operands)
         need_one_dimension(i, operands[0].rank)
@@ -175,6 +177,7 @@ class AllGatherDone(Done):
     """
 
     pass
+    traits = {Trait.COLLECTIVE, Trait.FREE}
 
 
 @op("all-reduce")
@@ -210,6 +213,8 @@ class AllReduceStart(AllReduce):
     Shape: that of the all-reduce.
     """
 
+    done = "all-reduce-done"
+
 
 @op("all-reduce-done")
 class AllReduceDone(Op):
@@ -219,7 +224,7 @@ class AllReduceDone(Op):
     """
 
     operands = ("started",)
-    traits = {Trait.COLLECTIVE}
+    traits = {Trait.COLLECTIVE, Trait.FREE}
 
     def shape(self, i: Instruction, started: Shape) -> Shape:
         return started
@@ -424,6 +429,8 @@ class CollectivePermuteStart(CollectivePermute):
     Shape: a tuple: the operand's shape twice, and contexts where stated.
     """
 
+    done = "collective-permute-done"
+
     def shape(self, i: Instruction, *operands: Shape) -> Shape:
         if i.slice_sizes is not None:
             need_in_place(i, operands)
@@ -460,6 +467,8 @@ class CollectivePermuteDone(Done):
 
 
 class DeviceNumber(Op):
+    traits = {Trait.COLLECTIVE, Trait.FREE}
+
     def shape(self, i: Instruction) -> Shape:
         return scalar(U32)
 
@@ -471,6 +480,8 @@ class PartitionId(DeviceNumber):
     Shape: u32[].
     """
 
+    traits = {Trait.FREE, Trait.DEVICE_ID}
+
     def evaluate(self, ev: Evaluation, i: Instruction) -> np.ndarray:
         return np.array(ev.device.partition, np.uint32)
 
@@ -481,6 +492,8 @@ class ReplicaId(DeviceNumber):
 
     Shape: u32[].
     """
+
+    traits = {Trait.FREE, Trait.DEVICE_ID}
 
     def evaluate(self, ev: Evaluation, i: Instruction) -> np.ndarray:
         return np.array(ev.device.replica, np.uint32)

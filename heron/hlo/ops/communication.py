@@ -32,6 +32,7 @@ class AfterAll(Op):
     """
 
     operands = ("tokens*",)
+    traits = {Trait.FREE}
 
     def shape(self, i: Instruction, *tokens: Shape) -> Shape:
         for n, s in enumerate(tokens):
@@ -46,7 +47,7 @@ class Identity(Op):
     """Gives its operand back."""
 
     operands = ("operand",)
-    traits = {Trait.BITCAST_LIKE}
+    traits = {Trait.FORWARDS, Trait.FREE}
 
     def shape(self, i: Instruction, x: Shape) -> Shape:
         return x
@@ -103,7 +104,7 @@ class Infeed(Op):
 
     operands = ("token",)
     attributes = {"infeed_config": Attr(AttrKind.STRING, "")}
-    traits = EFFECT
+    traits = {Trait.SIDE_EFFECT, Trait.HOST}
 
     def shape(self, i: Instruction, after: Shape) -> Shape:
         need_token(i, 0, after)
@@ -125,7 +126,7 @@ class Outfeed(Op):
 
     operands = ("operand", "token")
     attributes = {"outfeed_shape": Attr(AttrKind.SHAPE), "outfeed_config": Attr(AttrKind.STRING, "")}
-    traits = EFFECT
+    traits = {Trait.SIDE_EFFECT, Trait.HOST}
 
     def shape(self, i: Instruction, x: Shape, after: Shape) -> Shape:
         need_token(i, 1, after)
@@ -146,7 +147,8 @@ class Send(Op):
 
     operands = ("operand", "token")
     attributes = TRANSFER
-    traits = EFFECT
+    traits = {Trait.SIDE_EFFECT, Trait.CHANNEL}
+    done = "send-done"
 
     def shape(self, i: Instruction, x: Shape, after: Shape) -> Shape:
         need_token(i, 1, after)
@@ -166,7 +168,7 @@ class SendDone(Op):
 
     operands = ("sent",)
     attributes = TRANSFER
-    traits = EFFECT
+    traits = {Trait.SIDE_EFFECT, Trait.FREE, Trait.CHANNEL}
 
     def shape(self, i: Instruction, sent: Shape) -> Shape:
         need_transfer(i, sent)
@@ -185,7 +187,8 @@ class Recv(Op):
 
     operands = ("token",)
     attributes = TRANSFER
-    traits = EFFECT
+    traits = {Trait.SIDE_EFFECT, Trait.CHANNEL}
+    done = "recv-done"
 
     def shape(self, i: Instruction, after: Shape) -> Shape:
         need_token(i, 0, after)
@@ -206,7 +209,7 @@ class RecvDone(Op):
 
     operands = ("received",)
     attributes = TRANSFER
-    traits = EFFECT
+    traits = {Trait.SIDE_EFFECT, Trait.FREE, Trait.CHANNEL}
 
     def shape(self, i: Instruction, received: Shape) -> Shape:
         return tuple_((need_transfer(i, received), token()))

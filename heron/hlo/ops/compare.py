@@ -97,6 +97,7 @@ class Clamp(Op):
 
     operands = ("min", "operand", "max")
     traits = {Trait.ELEMENTWISE}
+    code = 2
 
     def shape(self, i: Instruction, low: Shape, x: Shape, high: Shape) -> Shape:
         need_arrays(i, low, x, high)

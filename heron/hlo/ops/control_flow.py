@@ -114,6 +114,7 @@ class Map(Op):
         "dimensions": Attr(AttrKind.INTS),
         "to_apply": Attr(AttrKind.COMPUTATION, required=True),
     }
+    traits = {Trait.APPLIES}
 
     def shape(self, i: Instruction, *operands: Shape) -> Shape:
         if not operands:

@@ -147,7 +147,9 @@ class Bitcast(Op):
     """
 
     operands = ("operand",)
-    traits = {Trait.BITCAST_LIKE}
+    traits = {Trait.VIEW, Trait.FORWARDS, Trait.MOVES_ELEMENTS, Trait.REINDEXES, Trait.FREE}
+    flops = 0
+    code = 3
 
     def shape(self, i: Instruction, x: Shape) -> Shape:
         to = given(i)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from heron.hlo.ir.op import Attr, AttrKind, Op, op, reject
+from heron.hlo.ir.op import Attr, AttrKind, Op, Trait, op, reject
 from heron.hlo.ir.shape import Shape
 from heron.hlo.meaning import products
 from heron.hlo.ops.dot import stated_type
@@ -37,6 +37,8 @@ class Convolution(Op):
         "operand_precision": Attr(AttrKind.WORDS),
         "sparsity_config": Attr(AttrKind.RAW),
     }
+    traits = {Trait.PRODUCT, Trait.LIBRARY}
+    code = 30
 
     def shape(self, i: Instruction, x: Shape, k: Shape) -> Shape:
         if i.sparsity_config is not None:

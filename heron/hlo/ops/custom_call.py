@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from heron.hlo.ir.op import Attr, AttrKind, Op, op, reject
+from heron.hlo.ir.op import Attr, AttrKind, Op, Trait, op, reject
 from heron.hlo.ir.shape import Shape
 from heron.hlo.ops.rules import attr, given
 
@@ -48,6 +48,7 @@ class CustomCall(Op):
         ),
         "called_computations": Attr(AttrKind.COMPUTATIONS, ()),
     }
+    traits = {Trait.LIBRARY}
 
     def shape(self, i: Instruction, *operands: Shape) -> Shape:
         attr(i, "custom_call_target")

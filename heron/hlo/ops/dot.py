@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from heron.hlo.ir.op import Attr, AttrKind, Op, op, reject
+from heron.hlo.ir.op import Attr, AttrKind, Op, Trait, op, reject
 from heron.hlo.ir.shape import Shape
 from heron.hlo.ir.types import ElementType
 from heron.hlo.meaning import products
@@ -43,6 +43,8 @@ class Dot(Op):
         "operand_precision": PRECISION,
         "algorithm": ALGORITHM,
     }
+    traits = {Trait.PRODUCT, Trait.LIBRARY}
+    code = 12
 
     def shape(self, i: Instruction, x: Shape, y: Shape) -> Shape:
         return dot_shape(i, x, y)
@@ -114,6 +116,7 @@ class RaggedDot(Op):
         "rhs_group_dims": Attr(AttrKind.INTS, ()),
         "operand_precision": PRECISION,
     }
+    traits = {Trait.PRODUCT, Trait.LIBRARY}
 
     def shape(self, i: Instruction, x: Shape, y: Shape, sizes: Shape) -> Shape:
         batch = need_dot_dims(i, x, y)
@@ -163,6 +166,7 @@ class ScaledDot(Op):
 
     operands = ("lhs", "rhs", "lhs_scale", "rhs_scale")
     attributes = {**DIMENSION_NUMBERS, "operand_precision": PRECISION, "algorithm": ALGORITHM}
+    traits = {Trait.PRODUCT, Trait.LIBRARY}
 
     def shape(self, i: Instruction, x: Shape, y: Shape, x_scale: Shape, y_scale: Shape) -> Shape:
         need_arrays(i, x, y, x_scale, y_scale)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from heron.hlo.ir.op import Attr, AttrKind, Op, op, reject
+from heron.hlo.ir.op import Attr, AttrKind, Op, Trait, op, reject
 from heron.hlo.ir.shape import Shape
 from heron.hlo.ir.types import C64, C128, F32, F64
 from heron.hlo.meaning.numeric import precise
@@ -31,6 +31,7 @@ class Fft(Op):
         "fft_type": Attr(AttrKind.ENUM, required=True, choices=KINDS),
         "fft_length": Attr(AttrKind.INTS, required=True),
     }
+    traits = {Trait.LIBRARY}
 
     def shape(self, i: Instruction, x: Shape) -> Shape:
         need_arrays(i, x)

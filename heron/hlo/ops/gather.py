@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from heron.hlo.ir.op import Attr, AttrKind, Op, op, reject
+from heron.hlo.ir.op import Attr, AttrKind, Op, Trait, op, reject
 from heron.hlo.ir.shape import Shape, scalar, tuple_
 from heron.hlo.meaning import combine, indices
 from heron.hlo.ops.rules import array, attr, default, need_arrays, need_dims, need_same_type
@@ -37,6 +37,9 @@ class Gather(Op):
         "slice_sizes": Attr(AttrKind.INTS, required=True),
         "indices_are_sorted": Attr(AttrKind.BOOL, False),
     }
+    traits = {Trait.MOVES_ELEMENTS, Trait.READS_PART}
+    flops = 3
+    code = 16
 
     def shape(self, i: Instruction, x: Shape, starts: Shape) -> Shape:
         need_arrays(i, x, starts)
@@ -99,6 +102,8 @@ class Scatter(Op):
         "unique_indices": Attr(AttrKind.BOOL, False),
         "to_apply": Attr(AttrKind.COMPUTATION, required=True),
     }
+    traits = {Trait.UPDATES_OPERAND, Trait.APPLIES}
+    code = 12
 
     def shape(self, i: Instruction, *operands: Shape) -> Shape:
         count = len(operands) // 2

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from heron.hlo.ir.op import Attr, AttrKind, Op, op, reject
+from heron.hlo.ir.op import Attr, AttrKind, Op, Trait, op, reject
 from heron.hlo.ir.shape import Shape
 from heron.hlo.meaning import linalg
 from heron.hlo.ops.rules import default, need_arrays, need_kind, need_same_type
@@ -38,6 +38,7 @@ class Cholesky(Op):
 
     operands = ("a",)
     attributes = {"lower": Attr(AttrKind.BOOL, False)}
+    traits = {Trait.LIBRARY}
 
     def shape(self, i: Instruction, a: Shape) -> Shape:
         need_square(i, a)
@@ -61,6 +62,7 @@ class TriangularSolve(Op):
         "unit_diagonal": Attr(AttrKind.BOOL, False),
         "transpose_a": Attr(AttrKind.ENUM, choices=TRANSPOSES),
     }
+    traits = {Trait.LIBRARY}
 
     def shape(self, i: Instruction, a: Shape, b: Shape) -> Shape:
         need_arrays(i, a, b)

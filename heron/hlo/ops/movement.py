@@ -26,6 +26,9 @@ class Broadcast(Op):
 
     operands = ("operand",)
     attributes = DIMENSIONS
+    traits = {Trait.MOVES_ELEMENTS, Trait.REINDEXES}
+    flops = 0
+    code = 0
 
     def shape(self, i: Instruction, x: Shape) -> Shape:
         to, dims = given(i), attr(i, "dimensions")
@@ -57,7 +60,9 @@ class Reshape(Op):
 
     operands = ("operand",)
     attributes = {"inferred_dimension": Attr(AttrKind.INT)}
-    traits = {Trait.BITCAST_LIKE}
+    traits = {Trait.VIEW, Trait.MOVES_ELEMENTS, Trait.REINDEXES}
+    flops = 0
+    code = 3
 
     def shape(self, i: Instruction, x: Shape) -> Shape:
         to = given(i)
@@ -80,7 +85,9 @@ class Transpose(Op):
 
     operands = ("operand",)
     attributes = DIMENSIONS
-    traits = {Trait.BITCAST_LIKE}
+    traits = {Trait.MOVES_ELEMENTS, Trait.REINDEXES}
+    flops = 0
+    code = 0
 
     def shape(self, i: Instruction, x: Shape) -> Shape:
         dims = attr(i, "dimensions")
@@ -104,6 +111,8 @@ class Reverse(Op):
 
     operands = ("operand",)
     attributes = DIMENSIONS
+    traits = {Trait.MOVES_ELEMENTS, Trait.REINDEXES}
+    flops = 0
 
     def shape(self, i: Instruction, x: Shape) -> Shape:
         need_arrays(i, x)
@@ -123,6 +132,8 @@ class Concatenate(Op):
 
     operands = ("operands*",)
     attributes = DIMENSIONS
+    traits = {Trait.MOVES_ELEMENTS}
+    code = 8
 
     def shape(self, i: Instruction, *operands: Shape) -> Shape:
         if not operands:
@@ -156,6 +167,8 @@ class Pad(Op):
 
     operands = ("operand", "padding_value")
     attributes = {"padding": Attr(AttrKind.PADDING, required=True)}
+    traits = {Trait.MOVES_ELEMENTS}
+    code = 20
 
     def shape(self, i: Instruction, x: Shape, value: Shape) -> Shape:
         need_arrays(i, x, value)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from heron.hlo.ir.op import Attr, AttrKind, Op, op, reject
+from heron.hlo.ir.op import Attr, AttrKind, Op, Trait, op, reject
 from heron.hlo.ir.shape import Shape, scalar, tuple_
 from heron.hlo.meaning import combine, numeric
 from heron.hlo.ops.rules import array, attr, need_arrays, need_dims
@@ -84,6 +84,8 @@ class Reduce(Op):
         "dimensions": Attr(AttrKind.INTS, required=True),
         "to_apply": Attr(AttrKind.COMPUTATION, required=True),
     }
+    traits = {Trait.APPLIES}
+    code = 8
 
     def shape(self, i: Instruction, *operands: Shape) -> Shape:
         arrays = need_reduction(i, operands, attr(i, "to_apply"))

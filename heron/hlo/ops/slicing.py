@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from heron.hlo.ir.op import Attr, AttrKind, Op, op, reject
+from heron.hlo.ir.op import Attr, AttrKind, Op, Trait, op, reject
 from heron.hlo.ir.shape import Shape
 from heron.hlo.ops.rules import array, attr, default, need_arrays, need_same_type
 
@@ -24,6 +24,9 @@ class Slice(Op):
 
     operands = ("operand",)
     attributes = {"slice": Attr(AttrKind.SLICES, required=True)}
+    traits = {Trait.MOVES_ELEMENTS, Trait.REINDEXES, Trait.READS_PART}
+    flops = 0
+    code = 2
 
     def shape(self, i: Instruction, x: Shape) -> Shape:
         need_arrays(i, x)
@@ -54,6 +57,8 @@ class DynamicSlice(Op):
 
     operands = ("operand", "start_indices*")
     attributes = {"dynamic_slice_sizes": Attr(AttrKind.INTS, required=True)}
+    traits = {Trait.MOVES_ELEMENTS, Trait.READS_PART}
+    code = 8
 
     def shape(self, i: Instruction, x: Shape, *starts: Shape) -> Shape:
         need_arrays(i, x, *starts)
@@ -78,6 +83,8 @@ class DynamicUpdateSlice(Op):
     """
 
     operands = ("operand", "update", "start_indices*")
+    traits = {Trait.UPDATES_OPERAND}
+    code = 12
 
     def shape(self, i: Instruction, x: Shape, update: Shape, *starts: Shape) -> Shape:
         need_arrays(i, x, update, *starts)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from heron.hlo.ir.op import Attr, AttrKind, Op, op, reject
+from heron.hlo.ir.op import Attr, AttrKind, Op, Trait, op, reject
 from heron.hlo.ir.shape import PRED_SCALAR, Shape, scalar, tuple_
 from heron.hlo.ir.types import S32
 from heron.hlo.meaning import sorting
@@ -32,6 +32,8 @@ class Sort(Op):
         "is_stable": Attr(AttrKind.BOOL, False),
         "to_apply": Attr(AttrKind.COMPUTATION, required=True),
     }
+    traits = {Trait.APPLIES, Trait.LIBRARY}
+    code = 40
 
     def shape(self, i: Instruction, *operands: Shape) -> Shape:
         if not operands:
@@ -67,6 +69,7 @@ class TopK(Op):
         "k": Attr(AttrKind.INT, required=True),
         "largest": Attr(AttrKind.BOOL, required=True),
     }
+    traits = {Trait.LIBRARY}
 
     def shape(self, i: Instruction, x: Shape) -> Shape:
         need_arrays(i, x)

@@ -93,6 +93,8 @@ class Negate(Unary):
 class Sign(Unary):
     """-1, 0 or 1 (``x / |x|`` when complex); zeros keep their sign, NaN stays NaN."""
 
+    code = 4
+
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         if t.is_complex:
             return complex_math.sign(x.astype(np.complex128))
@@ -124,6 +126,7 @@ class RoundNearestAfz(Unary):
     """To the nearest whole number, halves away from zero."""
 
     kinds = FLOAT
+    code = 6
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         whole = np.trunc(x)
@@ -146,6 +149,7 @@ class Not(Unary):
     """Each bit turned; for preds, the other truth value."""
 
     kinds = LOGICAL
+    traits = {Trait.ELEMENTWISE, Trait.BITWISE}
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return np.invert(x)
@@ -156,6 +160,7 @@ class PopulationCount(Unary):
     """How many bits are set."""
 
     kinds = INTEGER
+    code = 2
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return numeric.popcount(x, t)
@@ -179,6 +184,7 @@ class IsFinite(Unary):
     """
 
     kinds = FLOAT
+    code = 2
 
     def shape(self, i: Instruction, x: Shape) -> Shape:
         self.check(i, x)
@@ -221,6 +227,9 @@ class Imag(Real):
 class Sqrt(Transcendental):
     """The square root."""
 
+    flops = 4
+    code = 2
+
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return np.sqrt(x)
 
@@ -228,6 +237,9 @@ class Sqrt(Transcendental):
 @op("rsqrt")
 class Rsqrt(Transcendental):
     """``1 / sqrt(x)``."""
+
+    flops = 5
+    code = 4
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return complex_math.reciprocal_sqrt(x) if t.is_complex else 1.0 / np.sqrt(x)
@@ -238,6 +250,9 @@ class Cbrt(Transcendental):
     """The cube root, also of negative numbers."""
 
     kinds = FLOAT
+    traits = {Trait.ELEMENTWISE, Trait.TRANSCENDENTAL, Trait.MONOTONE}
+    flops = 25
+    code = 58
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return np.cbrt(x)
@@ -247,6 +262,9 @@ class Cbrt(Transcendental):
 class Exponential(Transcendental):
     """e to the power of the operand."""
 
+    flops = 12
+    code = 32
+
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return np.exp(x)
 
@@ -254,6 +272,9 @@ class Exponential(Transcendental):
 @op("exponential-minus-one")
 class ExponentialMinusOne(Transcendental):
     """``exp(x) - 1``, exact for small x too."""
+
+    flops = 18
+    code = 30
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return complex_math.exponential_minus_one(x) if t.is_complex else np.expm1(x)
@@ -263,6 +284,9 @@ class ExponentialMinusOne(Transcendental):
 class Log(Transcendental):
     """The natural logarithm."""
 
+    flops = 14
+    code = 41
+
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return np.log(x)
 
@@ -271,6 +295,9 @@ class Log(Transcendental):
 class LogPlusOne(Transcendental):
     """``log(1 + x)``, exact for small x too."""
 
+    flops = 18
+    code = 65
+
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return complex_math.log_plus_one(x) if t.is_complex else np.log1p(x)
 
@@ -278,6 +305,10 @@ class LogPlusOne(Transcendental):
 @op("logistic")
 class Logistic(Transcendental):
     """``1 / (1 + exp(-x))``."""
+
+    traits = {Trait.ELEMENTWISE, Trait.TRANSCENDENTAL, Trait.MONOTONE}
+    flops = 18
+    code = 36
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         if t.is_complex:
@@ -291,6 +322,9 @@ class Erf(Transcendental):
     """The error function."""
 
     kinds = FLOAT
+    traits = {Trait.ELEMENTWISE, Trait.TRANSCENDENTAL, Trait.MONOTONE}
+    flops = 20
+    code = 46
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return scipy_part("special").erf(x)
@@ -301,6 +335,9 @@ class Erf(Transcendental):
 class Sine(Transcendental):
     """The sine."""
 
+    flops = 22
+    code = 97
+
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return np.sin(x)
 
@@ -308,6 +345,9 @@ class Sine(Transcendental):
 @op("cosine")
 class Cosine(Transcendental):
     """The cosine."""
+
+    flops = 22
+    code = 94
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return np.cos(x)
@@ -317,6 +357,9 @@ class Cosine(Transcendental):
 class Tan(Transcendental):
     """The tangent."""
 
+    flops = 30
+    code = 87
+
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return complex_math.tangent(x) if t.is_complex else np.tan(x)
 
@@ -324,6 +367,9 @@ class Tan(Transcendental):
 @op("sinh")
 class Sinh(Transcendental):
     """The hyperbolic sine."""
+
+    flops = 25
+    code = 42
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return np.sinh(x)
@@ -333,6 +379,9 @@ class Sinh(Transcendental):
 class Cosh(Transcendental):
     """The hyperbolic cosine."""
 
+    flops = 25
+    code = 33
+
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return np.cosh(x)
 
@@ -340,6 +389,10 @@ class Cosh(Transcendental):
 @op("tanh")
 class Tanh(Transcendental):
     """The hyperbolic tangent."""
+
+    traits = {Trait.ELEMENTWISE, Trait.TRANSCENDENTAL, Trait.MONOTONE}
+    flops = 18
+    code = 38
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return np.tanh(x)
@@ -349,6 +402,9 @@ class Tanh(Transcendental):
 class Acos(Transcendental):
     """The inverse cosine."""
 
+    flops = 25
+    code = 53
+
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return np.arccos(x)
 
@@ -356,6 +412,9 @@ class Acos(Transcendental):
 @op("asin")
 class Asin(Transcendental):
     """The inverse sine."""
+
+    flops = 25
+    code = 43
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return np.arcsin(x)
@@ -365,6 +424,9 @@ class Asin(Transcendental):
 class Acosh(Transcendental):
     """The inverse hyperbolic cosine."""
 
+    flops = 30
+    code = 89
+
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return np.arccosh(x)
 
@@ -373,6 +435,9 @@ class Acosh(Transcendental):
 class Asinh(Transcendental):
     """The inverse hyperbolic sine."""
 
+    flops = 30
+    code = 87
+
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return np.arcsinh(x)
 
@@ -380,6 +445,9 @@ class Asinh(Transcendental):
 @op("atanh")
 class Atanh(Transcendental):
     """The inverse hyperbolic tangent."""
+
+    flops = 30
+    code = 83
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return np.arctanh(x)

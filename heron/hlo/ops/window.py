@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from heron.hlo.ir.op import Attr, AttrKind, Op, op, reject
+from heron.hlo.ir.op import Attr, AttrKind, Op, Trait, op, reject
 from heron.hlo.ir.shape import PRED_SCALAR, Shape, scalar, tuple_
 from heron.hlo.ir.window import Window
 from heron.hlo.meaning import batched, combine
@@ -47,6 +47,8 @@ class ReduceWindow(Op):
         "window": Attr(AttrKind.WINDOW, ()),
         "to_apply": Attr(AttrKind.COMPUTATION, required=True),
     }
+    traits = {Trait.APPLIES}
+    code = 12
 
     def shape(self, i: Instruction, *operands: Shape) -> Shape:
         arrays = need_reduction(i, operands, attr(i, "to_apply"))
@@ -76,6 +78,8 @@ class SelectAndScatter(Op):
         "select": Attr(AttrKind.COMPUTATION, required=True),
         "scatter": Attr(AttrKind.COMPUTATION, required=True),
     }
+    traits = {Trait.APPLIES}
+    code = 30
 
     def shape(self, i: Instruction, x: Shape, source: Shape, init: Shape) -> Shape:
         need_arrays(i, x, source, init)

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from heron.analysis.fusion.prefix_scan import Scan, scan_of
 from heron.analysis.fusion.scan_plan import single_pass
+from heron.hlo import facts
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import tuple_
 from heron.hlo.ir.window import WindowDim
 from heron.passes.expand.model.whole_arrays import apply_to_arrays, is_elementwise
 from heron.passes.framework.registry import register
-from heron.passes.rewriting.building import array, combiner, identity_of, reshape, scalar, splat_value
+from heron.passes.rewriting.building import array, combiner, reshape, scalar, splat_value
 from heron.passes.rewriting.expander import Expander
 
 
@@ -162,7 +163,7 @@ def _identities(c: Computation, i: Instruction, inits: Sequence[Instruction]) ->
     if opcode is None:
         return inits
     element_type = inits[0].shape.element_type
-    identity = identity_of(opcode, element_type)
+    identity = facts.identity(opcode, element_type)
     if identity is None or splat_value(inits[0]) == identity:
         return inits
     return [scalar(c, element_type, identity)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from heron.hlo import facts
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
@@ -15,7 +16,7 @@ from heron.passes.expand.model.loops import State, counted
 from heron.passes.framework.base import Constraint
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
-from heron.passes.rewriting.building import applied, array, combiner, copy_body, identity_of, reshape, scalar, splat
+from heron.passes.rewriting.building import applied, array, combiner, copy_body, reshape, scalar, splat
 from heron.passes.rewriting.expander import Expander, home
 
 #: combinations that give the same value in any order
@@ -72,7 +73,7 @@ def _one_op(i: Instruction) -> str | None:
         return None
     scanned, start = (o.shape.element_type for o in i.operands)
     opcode = _combines(i.to_apply, root.operands[0])
-    if opcode is None or scanned is not start or identity_of(opcode, scanned) is None:
+    if opcode is None or scanned is not start or facts.identity(opcode, scanned) is None:
         return None
     rounds = scanned.is_float or scanned.is_complex
     return opcode if i.is_associative or opcode in _EXACT or not rounds else None
@@ -100,7 +101,7 @@ def _as_window(i: Instruction, opcode: str) -> list[Instruction]:
     window = tuple(along if k == d else WindowDim(1) for k in range(x.shape.rank))
     so_far = c.add(
         "reduce-window",
-        [x, scalar(c, t, identity_of(opcode, t))],
+        [x, scalar(c, t, facts.identity(opcode, t))],
         array(t, x.shape.dims),
         window=window,
         to_apply=applied(c.module, opcode, t),

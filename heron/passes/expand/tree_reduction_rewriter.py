@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
+from heron.hlo import facts
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
@@ -18,7 +19,6 @@ from heron.passes.rewriting.building import (
     applied,
     array,
     combiner,
-    identity_of,
     is_static,
     reshape,
     scalar,
@@ -145,7 +145,7 @@ def _identities(opcode: str | None, inits: Sequence[Instruction]) -> Sequence[In
         return inits
     (init,) = inits
     assert init.parent is not None
-    identity = identity_of(opcode, init.shape.element_type)
+    identity = facts.identity(opcode, init.shape.element_type)
     if identity is None or splat_value(init) == identity:
         return inits
     return [scalar(init.parent, init.shape.element_type, identity)]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from heron.analysis.cost.communication import DONE
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
+from heron.hlo.ir.op import all_ops
 from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 
-_ENDS = frozenset(DONE.values())
+_ENDS = frozenset(op.done for op in all_ops() if op.done)
 
 
 @register
@@ -48,9 +48,9 @@ class SchedulePostprocessing(Pass):
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
         for c, order in (module.schedule or {}).items():
-            if not any(i.opcode in DONE for i in order):
+            if not any(i.op.done for i in order):
                 continue
-            sooner = _bubbled(order, lambda i: i.opcode in DONE, _needs)
+            sooner = _bubbled(order, lambda i: bool(i.op.done), _needs)
             later = _bubbled(sooner[::-1], lambda i: i.opcode in _ENDS, _needed_by)[::-1]
             if order[-1] is c.root:
                 later.remove(c.root)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from heron.hlo.facts import is_combiner
 from heron.hlo.ir import literal, shape
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
@@ -15,8 +16,6 @@ from heron.hlo.ir.module import Module
 from heron.hlo.ir.op import Trait
 from heron.hlo.ir.shape import Shape
 from heron.hlo.ir.types import ElementType
-
-_COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"})
 
 
 def constant(c: Computation, value: Literal, like: Instruction | None = None) -> Instruction:
@@ -73,44 +72,10 @@ def is_splat(i: Instruction, value: float) -> bool:
     return True
 
 
-def identity_of(opcode: str, element_type: ElementType) -> Any:
-    """The value e with op(e, x) == x for every x, for reductions by that op; None when it has none.
-
-    For float addition that is -0.0.
-    """
-    kind = element_type.kind
-    if opcode == "add":
-        return -0.0 if kind == "float" else 0 if kind != "pred" else False
-    if opcode == "multiply":
-        return 1
-    if opcode == "and":
-        return True if kind == "pred" else -1 if kind == "signed" else (1 << element_type.bits) - 1
-    if opcode in ("or", "xor"):
-        return 0
-    if opcode in ("maximum", "minimum"):
-        return _extreme(element_type, lowest=opcode == "maximum")
-    return None
-
-
-def _extreme(element_type: ElementType, lowest: bool) -> Any:
-    bits = element_type.bits
-    match element_type.kind:
-        case "float":
-            worst = np.asarray(-np.inf if lowest else np.inf).astype(element_type.dtype)
-            return worst[()] if np.isinf(worst.astype(np.float64)) else None
-        case "signed":
-            return -(1 << (bits - 1)) if lowest else (1 << (bits - 1)) - 1
-        case "unsigned":
-            return 0 if lowest else (1 << bits) - 1
-        case "pred":
-            return not lowest
-    return None
-
-
 def combiner(c: Computation) -> str | None:
     """The opcode when `c` is one commutative op applied to its two scalar parameters, else None."""
     root = c.root
-    if root.opcode not in _COMMUTATIVE or len(c) != 3:
+    if not is_combiner(root.op) or len(c) != 3:
         return None
     a, b = root.operands
     if a.opcode == b.opcode == "parameter" and a is not b and a.shape.bare is b.shape.bare is root.shape.bare:

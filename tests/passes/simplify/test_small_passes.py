@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from heron.hlo import facts
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.literal import Literal
@@ -18,7 +19,7 @@ from heron.options import Options
 from heron.passes.framework.checks import ValueCheck
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import get
-from heron.passes.rewriting.building import applied, constant, identity_of, scalar
+from heron.passes.rewriting.building import applied, constant, scalar
 from tests.passes.simplify.test_random_programs import random_program
 
 Rng = np.random.Generator
@@ -98,7 +99,7 @@ def _reduction(rng: Rng) -> Module:
     count = int(rng.integers(1, len(dims) + 1))
     over = tuple(sorted(int(d) for d in rng.choice(len(dims), count, replace=False)))
     op = str(rng.choice(["add", "maximum", "minimum"]))
-    init = scalar(c, t, 0 if op == "add" else identity_of(op, t))
+    init = scalar(c, t, 0 if op == "add" else facts.identity(op, t))
     c.root = c.add("reduce", [x, init], dimensions=over, to_apply=applied(module, op, t))
     return module
 

@@ -10,7 +10,6 @@ from math import prod
 
 from xdsl.ir import SSAValue
 
-from heron.analysis.cost.kernel import TRANSCENDENTAL
 from heron.analysis.indexing.expr import Expr
 from heron.analysis.indexing.hlo_maps import Index, delinearize
 from heron.codegen.emitters.base import Entry
@@ -20,6 +19,7 @@ from heron.codegen.emitters.reducers import reducer_of, split, starts
 from heron.codegen.emitters.rowwise.form import Rows, Stage, stages_of
 from heron.codegen.ir.types import scalar_type
 from heron.codegen.kernel import STACK_BYTES, Kernel, Launch
+from heron.hlo.facts import calls_function
 from heron.hlo.ir.instruction import Instruction
 
 
@@ -90,4 +90,4 @@ def _reduce(frame: Entry, rows: Rows, stage: Stage, at: Index, room: dict[Instru
 
 def _takes_long(i: Instruction) -> bool:
     """Whether to compute an element again takes much longer than to read it from the first cache."""
-    return i.opcode in TRANSCENDENTAL
+    return calls_function(i)

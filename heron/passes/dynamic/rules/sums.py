@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from heron.hlo import facts
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.window import WindowDim
 from heron.passes.dynamic.model.padded import Padded, refused, remade
 from heron.passes.dynamic.rules.counting import counting
 from heron.passes.dynamic.rules.table import rule
-from heron.passes.rewriting.building import combiner, identity_of
+from heron.passes.rewriting.building import combiner
 
 
 @rule("reduce")
@@ -30,7 +31,7 @@ def reduced(i: Instruction, operands: list[Padded], dims: Sequence[int]) -> Inst
     if not arrays[0].dynamic_of(dims):
         return remade(i, [*(a.x for a in arrays), *inits])
     opcode = combiner(i.to_apply)
-    identity = identity_of(opcode, arrays[0].x.shape.element_type) if count == 1 and opcode else None
+    identity = facts.identity(opcode, arrays[0].x.shape.element_type) if count == 1 and opcode else None
     if identity is None:
         return counting(i, arrays, inits, dims)
     return remade(i, [arrays[0].masked(dims, identity), *inits])

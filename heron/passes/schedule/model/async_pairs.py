@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from heron.analysis.cost.communication import DONE, WAYS, communicates, copy_seconds, link_seconds
+from heron.analysis.cost.communication import WAYS, communicates, copy_seconds, link_seconds
 from heron.analysis.cost.program import computation_seconds
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
@@ -40,7 +40,7 @@ class Times:
 
 
 def is_start(i: Instruction) -> bool:
-    return i.opcode in DONE
+    return bool(i.op.done)
 
 
 def times_of(steps: Steps, module: Module, target: Target, lanes: Mapping[str, int]) -> Times:
@@ -111,8 +111,8 @@ def _done_of(i: Instruction) -> Instruction | None:
     """The op that waits for what `i` begins, through updates; None when nothing does."""
     at = i
     while True:
-        following = next((u for u in at.users if u.opcode in (DONE[i.opcode], "async-update")), None)
-        if following is None or following.opcode == DONE[i.opcode]:
+        following = next((u for u in at.users if u.opcode in (i.op.done, "async-update")), None)
+        if following is None or following.opcode == i.op.done:
             return following
         at = following
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from heron.hlo import facts
 from heron.hlo.ir.instruction import Instruction
-from heron.passes.rewriting.building import identity_of, is_splat, splat_value
+from heron.passes.rewriting.building import is_splat, splat_value
 from heron.passes.rewriting.rules import KNOWN, Builder, rule
 
 LAYOUTS = "kept"
@@ -37,7 +38,7 @@ def neutral_operand(i: Instruction, b: Builder) -> Instruction | None:
     x, c = i.operands
     if splat_value(c) is None:
         x, c = c, x
-    neutral = identity_of(i.opcode, i.shape.element_type)
+    neutral = facts.identity(i.opcode, i.shape.element_type)
     return x if neutral is not None and is_splat(c, neutral) else None
 
 
@@ -50,7 +51,7 @@ def absorbing_operand(i: Instruction, b: Builder) -> Instruction | None:
     ->
     ROOT f
     """
-    absorbing = identity_of("or" if i.opcode == "and" else "and", i.shape.element_type)
+    absorbing = facts.identity("or" if i.opcode == "and" else "and", i.shape.element_type)
     for c in i.operands:
         if is_splat(c, absorbing):
             return c
@@ -132,8 +133,8 @@ def clamp_to_range(i: Instruction, b: Builder) -> Instruction | None:
     if not i.shape.element_type.is_integer:
         return None
     low, x, high = i.operands
-    lowest = identity_of("maximum", i.shape.element_type)
-    highest = identity_of("minimum", i.shape.element_type)
+    lowest = facts.identity("maximum", i.shape.element_type)
+    highest = facts.identity("minimum", i.shape.element_type)
     return x if is_splat(low, lowest) and is_splat(high, highest) else None
 
 

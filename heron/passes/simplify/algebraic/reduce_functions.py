@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from heron.hlo import facts
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
-from heron.passes.rewriting.building import combiner, identity_of, is_splat, splat_value
+from heron.passes.rewriting.building import combiner, is_splat, splat_value
 from heron.passes.rewriting.rules import Builder, rule
 
 Test = Callable[[Instruction], bool]
@@ -128,7 +129,7 @@ def is_neutral(op: str, init: Instruction) -> bool:
     """
     if op == "add":
         return is_splat(init, 0)
-    neutral = identity_of(op, init.shape.element_type)
+    neutral = facts.identity(op, init.shape.element_type)
     return neutral is not None and is_splat(init, neutral)
 
 
