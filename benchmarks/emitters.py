@@ -15,8 +15,8 @@ import click
 import heron
 from benchmarks import ptx_text
 from heron import files, targets
+from heron.analysis.fusion.partition import partition
 from heron.backends.compiler import Compilation
-from heron.codegen.partition import partition
 from heron.codegen.transforms import pipeline
 from heron.options import Options
 from heron.trace import Trace

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from heron.analysis.fusion.fusion import as_fusion
 from heron.analysis.fusion.row_blocks import RowBlocks, row_blocks_of, source
+from heron.analysis.fusion.rowwise import rows_of
 from heron.backends.sharing import computes_in_place
 from heron.buffers.assignment import Slice
 from heron.codegen.emit import emit_fusion
-from heron.codegen.emitters.base import as_fusion
-from heron.codegen.emitters.rowwise.form import rows_of
 from heron.codegen.kernel import Kernel
 from heron.hlo.calls.gemm_shape import gemm_shape
 from heron.hlo.ir.instruction import Instruction

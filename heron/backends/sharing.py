@@ -48,9 +48,9 @@ def _reduction_parts(i: Instruction) -> list[int]:
     """For each output of a kernel with reductions the number of the part that writes it; none for other kernels."""
     if all(inside.opcode != "reduce" for inside in i.attrs["calls"].instructions):
         return []
-    from heron.codegen.emitters.base import as_fusion
-    from heron.codegen.emitters.reduction.form import analyse
-    from heron.codegen.emitters.select import choose
+    from heron.analysis.fusion.fusion import as_fusion
+    from heron.analysis.fusion.reduction import analyse
+    from heron.analysis.fusion.select import choose
 
     fusion = as_fusion(i)
     if choose(fusion).emitter != "reduce":
@@ -97,10 +97,10 @@ def _reduces_one_kind(body: Computation) -> bool:
 
 
 def _find_walk(i: Instruction) -> str:
-    from heron.codegen.emitters.base import as_fusion
-    from heron.codegen.emitters.reduction.form import analyse, groups_of
-    from heron.codegen.emitters.rowwise.form import rows_of
-    from heron.codegen.emitters.select import choose
+    from heron.analysis.fusion.fusion import as_fusion
+    from heron.analysis.fusion.reduction import analyse, groups_of
+    from heron.analysis.fusion.rowwise import rows_of
+    from heron.analysis.fusion.select import choose
 
     fusion = as_fusion(i)
     if rows_of(fusion) is not None:

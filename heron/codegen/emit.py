@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from heron.codegen.emitters import select
-from heron.codegen.emitters.base import Fusion, as_fusion
+from heron.analysis.fusion import select
+from heron.analysis.fusion.fusion import Fusion, as_fusion
+from heron.codegen.emitters.base import load
 from heron.codegen.emitters.reduction.products import as_reduction
 from heron.codegen.emitters.sort.emitter import emit_sort
 from heron.codegen.kernel import Kernel
@@ -45,7 +46,7 @@ def emit_fusion(i: Instruction, name: str, target: Target, *, in_place: bool = T
             return made
         fusion = replace(fusion, blocks=None)
     choice = select.choose(fusion, in_place)
-    kernel = select.emitter(choice).emit(fusion, name, target)
+    kernel = load()[choice.emitter].emit(fusion, name, target)
     kernel.parts = parts
     reason = kernel.notes.setdefault("reason", f"{choice.reason}; {why}" if why else choice.reason)
     return _decided(kernel, choice, reason)
@@ -57,7 +58,7 @@ def _tiled(fusion: Fusion, name: str, target: Target) -> tuple[Kernel | None, st
         return None, "block kernels are for GPUs"
     choice = select.choose(fusion)
     try:
-        kernel = select.emitter(choice).emit(fusion, name, target)
+        kernel = load()[choice.emitter].emit(fusion, name, target)
     except HeronError as error:
         if error.code != "GEN015":
             raise

@@ -11,9 +11,9 @@ import ml_dtypes  # noqa: F401  (NumPy learns bfloat16 and friends)
 import numpy as np
 
 from heron import targets
+from heron.analysis.fusion.fusion import kernel_inputs
 from heron.analysis.indexing.hlo_maps import memory_order, memory_sizes
 from heron.codegen.emit import emit_fusion
-from heron.codegen.emitters.base import kernel_inputs
 from heron.codegen.kernel import Kernel
 from heron.codegen.llvm.jit import Jit
 from heron.codegen.llvm.translate import KernelAbi, to_llvm

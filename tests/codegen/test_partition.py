@@ -10,9 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heron import targets
-from heron.codegen.emitters.base import as_fusion, entry
-from heron.codegen.emitters.output_boxes import emit_pieces, whole_pieces
-from heron.codegen.partition import Partition, partition
+from heron.analysis.fusion.fusion import as_fusion
+from heron.analysis.fusion.output_boxes import whole_pieces
+from heron.analysis.fusion.partition import Partition, partition
+from heron.codegen.emitters.base import entry
+from heron.codegen.emitters.output_boxes import emit_pieces
 from tests.codegen.emitters.test_loop import random_body
 from tests.codegen.run_kernel import compare, evaluate, root_fusion, run_cpu, run_sim
 from tests.codegen.test_elemental_indexing import array, source

@@ -30,6 +30,16 @@ class Scan:
     source: int
     results: int
 
+    @property
+    def phases(self) -> tuple[int, int, int]:
+        """The numbers of results before the first element, with a new element each, and after the last element."""
+        if self.reverse:
+            before = min(self.results + self.delay - self.source, self.results)
+            return before, self.results - before, 0
+        before = min(self.delay, self.results)
+        during = min(self.results, self.source + self.delay) - before
+        return before, during, self.results - before - during
+
 
 def scan_of(i: Instruction) -> Scan | None:
     """The scan that a reduce-window is, or None when it is none (or only looks at one element)."""

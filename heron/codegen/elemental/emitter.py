@@ -17,6 +17,7 @@ from xdsl.dialects import complex as mlir_complex
 from xdsl.dialects.builtin import ComplexType, FunctionType, ModuleOp, StringAttr, SymbolRefAttr, TensorType
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
+from heron.analysis.fusion.partition import Function, Partition
 from heron.analysis.indexing.expr import Const, Dim, Expr, Sym
 from heron.analysis.indexing.hlo_maps import Index, moves_elements, operand_index, to_memory
 from heron.analysis.indexing.map import Constraint, IndexingMap, Var
@@ -25,7 +26,6 @@ from heron.codegen.elemental import registry
 from heron.codegen.ir.builder import Builder
 from heron.codegen.ir.dialects.xla_gpu import ApplyIndexingOp, IndexingMapAttr, LoopOp, PureCallOp, YieldOp
 from heron.codegen.ir.types import INDEX, scalar_type, tensor_type
-from heron.codegen.partition import Function, Partition
 from heron.errors import HeronError
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape

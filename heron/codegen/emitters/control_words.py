@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from xdsl.ir import SSAValue
 
+from heron.analysis.fusion.fusion import Fusion, Output
+from heron.analysis.fusion.partition import partition
 from heron.analysis.indexing.hlo_maps import Index
 from heron.codegen.elemental import FunctionEmitter
-from heron.codegen.emitters.base import Fusion, Output, entry
+from heron.codegen.emitters.base import entry
 from heron.codegen.emitters.loops import gpu_loops, plan_gpu
 from heron.codegen.ir.dialects.xla_gpu import FetchAddOp
 from heron.codegen.ir.types import I32
 from heron.codegen.kernel import Kernel
-from heron.codegen.partition import partition
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.shape import Shape, array
 from heron.hlo.ir.types import U32

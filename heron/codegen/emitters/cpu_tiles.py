@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from xdsl.dialects import tensor
 from xdsl.ir import SSAValue
 
+from heron.analysis.fusion.reduction import Axis, Reduction
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index, delinearize
 from heron.codegen.emitters.base import Entry
-from heron.codegen.emitters.reduction.form import Axis, Reduction
 
 
 def source_index(reduction: Reduction, axes: Sequence[Axis], variables: Sequence[Expr]) -> list[Expr]:

@@ -10,124 +10,17 @@ from functools import partial
 
 from xdsl.ir import SSAValue
 
+from heron.analysis.fusion.fusion import Fusion
+from heron.analysis.fusion.in_place_update import updated_by, updates
+from heron.analysis.fusion.loop_space import contiguous_runs
+from heron.analysis.fusion.partition import partition
 from heron.analysis.indexing.hlo_maps import Index, delinearize, linearize
 from heron.codegen.elemental.dynamic import update_starts
-from heron.codegen.elemental.registry import Support
-from heron.codegen.emitters.base import Entry, Fusion, as_fusion, entry, hero, row_major
-from heron.codegen.emitters.loop_space import contiguous_runs
+from heron.codegen.emitters.base import Entry, entry, hero
 from heron.codegen.emitters.loops import Body, GpuPlan, Part, cpu_loops, gpu_loops, gpu_parts, plan_cpu, plan_gpu
 from heron.codegen.kernel import Kernel, Launch
-from heron.codegen.partition import partition
 from heron.hlo.ir.instruction import Instruction
 from heron.targets import Target
-
-
-def can_update_in_place(i: Instruction) -> Support:
-    """Whether a kernel of `i` (a fusion, or a bare dynamic-update-slice) can write into its operands' buffers.
-
-    `in_place_operands` says which; the buffer assigner must give output and operand one buffer, else use another
-    emitter.
-    """
-    if i.opcode not in ("fusion", "dynamic-update-slice"):
-        return Support(False, f"'{i.opcode}' is no update")
-    return updates(as_fusion(i))[1]
-
-
-def in_place_operands(i: Instruction) -> dict[int, int]:
-    """Flat output number -> kernel input number whose buffer it must have; empty when `can_update_in_place` says no."""
-    if not can_update_in_place(i):
-        return {}
-    return updates(as_fusion(i))[0]
-
-
-def updates(fusion: Fusion) -> tuple[dict[int, int], Support]:
-    """Output number -> input number of an in-place update, and whether every output is one."""
-    found: dict[int, int] = {}
-    if not row_major(fusion):
-        return {}, Support(False, "inputs or outputs are not row-major")
-    for n, output in enumerate(fusion.outputs):
-        update = _update(output.instruction)
-        if update is None or output.part is not None:
-            return {}, Support(False, f"output {n} is no dynamic-update-slice")
-        target = _target(update)
-        if target.opcode != "parameter":
-            return {}, Support(False, f"'{update.name}' updates a computed value")
-        reason = _other_reads(fusion, update, target)
-        if reason:
-            return {}, Support(False, reason)
-        if target.number in found.values():
-            return {}, Support(False, f"parameter {target.number} is updated twice")
-        found[n] = target.number
-    return found, Support(bool(found), "" if found else "no output")
-
-
-def _is_view(i: Instruction) -> bool:
-    """Whether each element of `i` is its operand's at the same place in memory."""
-    if i.opcode not in ("bitcast", "reshape", "copy"):
-        return False
-    shapes = (i.shape, i.operands[0].shape)
-    return shapes[0].element_type is shapes[1].element_type and all(
-        s.layout is None or s.layout.is_default for s in shapes
-    )
-
-
-def _source(i: Instruction) -> Instruction:
-    while _is_view(i):
-        i = i.operands[0]
-    return i
-
-
-def _target(update: Instruction) -> Instruction:
-    """The array whose memory an update changes; a copy is one of its own."""
-    i = update.operands[0]
-    while i.opcode != "copy" and _is_view(i):
-        i = i.operands[0]
-    return i
-
-
-def _update(i: Instruction) -> Instruction | None:
-    i = _source(i)
-    return i if i.opcode == "dynamic-update-slice" else None
-
-
-def _other_reads(fusion: Fusion, update: Instruction, target: Instruction) -> str:
-    """Why the target must keep its old elements during the update; '' when it need not.
-
-    Reading the very elements that are written, each before it is written, is allowed: a dynamic-slice at the same
-    place that reaches the update through elementwise ops only.
-    """
-    same_place = _elementwise_below(update.operands[1])
-    pending = [target]
-    while pending:
-        i = pending.pop()
-        for user, uses in i.users.items():
-            if user is update and uses == 1 and _target(update) is target:
-                continue
-            if _is_view(user):
-                pending.append(user)
-                continue
-            slices = user.opcode == "dynamic-slice" and user.operands[1:] == update.operands[2:]
-            if slices and user.shape.dims == update.operands[1].shape.dims:
-                if user in same_place and all(u in same_place or u is update for u in user.users):
-                    continue
-            return f"'{user.name}' reads parameter {target.number} elsewhere"
-    if len(fusion.outputs) > 1 and len(target.users) > 1:
-        return f"parameter {target.number} is read by several outputs"
-    return ""
-
-
-def _elementwise_below(i: Instruction) -> set[Instruction]:
-    """What is computed at the update's own index: elementwise ops and the leaves they end in."""
-    found: set[Instruction] = set()
-    stack = [i]
-    while stack:
-        at = stack.pop()
-        if at in found or at.shape.dims != i.shape.dims:
-            continue
-        found.add(at)
-        if at.op.is_elementwise:
-            stack.extend(at.operands)
-    return found
 
 
 @hero("dus")
@@ -135,9 +28,9 @@ class InPlaceUpdateEmitter:
     """See the module."""
 
     def emit(self, fusion: Fusion, name: str, target: Target) -> Kernel:
-        aliases, decision = updates(fusion)
-        assert decision, decision.reason
-        found = [u for o in fusion.outputs if (u := _update(o.instruction)) is not None]
+        aliases, why_not = updates(fusion)
+        assert not why_not, why_not
+        found = [u for o in fusion.outputs if (u := updated_by(o.instruction)) is not None]
         frame = entry(fusion, partition([r for u in found for r in u.operands[1:]]), name, target)
         frame.aliases = {n: number for n, number in aliases.items()}
         if frame.is_gpu:

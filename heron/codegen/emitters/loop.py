@@ -6,10 +6,12 @@ on a GPU by blocks of their own. The one output of a GPU kernel is a function of
 
 from __future__ import annotations
 
-from heron.codegen.emitters.base import Fusion, entry, hero
-from heron.codegen.emitters.output_boxes import emit_pieces, whole_pieces
+from heron.analysis.fusion.fusion import Fusion
+from heron.analysis.fusion.output_boxes import whole_pieces
+from heron.analysis.fusion.partition import partition
+from heron.codegen.emitters.base import entry, hero
+from heron.codegen.emitters.output_boxes import emit_pieces
 from heron.codegen.kernel import Kernel
-from heron.codegen.partition import partition
 from heron.hlo.ir.instruction import Instruction
 from heron.targets import Target
 

@@ -1,7 +1,7 @@
 """How a kernel walks the elements of a shape: CPU loop nests over work items, GPU threads with several elements each.
 
-On the CPU a run of dimensions that every access walks contiguously (`heroes.space`) is one loop. On the GPU a thread
-does 1, 2 or 4 consecutive elements of the row-major order.
+On the CPU a run of dimensions that every access walks contiguously (`analysis.fusion.loop_space`) is one loop. On the
+GPU a thread does 1, 2 or 4 consecutive elements of the row-major order.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import TypeAlias
 from xdsl.dialects import arith, scf
 from xdsl.ir import Block, Region, SSAValue
 
-from heron.analysis.indexing.expr import Const, Dim, Expr, Sym
+from heron.analysis.fusion.loop_space import dimension_index
+from heron.analysis.indexing.expr import Dim, Expr, Sym
 from heron.analysis.indexing.hlo_maps import Index, delinearize
 from heron.analysis.indexing.map import IndexingMap, Var
 from heron.codegen.elemental import FunctionEmitter
@@ -165,15 +166,6 @@ def item_range(entry: Entry, items: int, first: int, total: int) -> tuple[SSAVal
         return b.op(arith.MinSIOp, b.op(arith.MaxSIOp, shifted, b.integer(0)), b.integer(items))
 
     return inside(lo), inside(hi)
-
-
-def dimension_index(sizes: Sequence[int], runs: Sequence[Sequence[int]], run_index: Sequence[Expr]) -> Index:
-    """The index by dimension where each run of dimensions stands at its variable."""
-    index: list[Expr] = [Const(0)] * len(sizes)
-    for run, e in zip(runs, run_index, strict=False):
-        for d, part in zip(run, delinearize(e, [sizes[k] for k in run]), strict=True):
-            index[d] = part
-    return tuple(index)
 
 
 # -- GPU ---------------------------------------------------------------------------------------------------------------

@@ -8,17 +8,13 @@ branches over the others.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from math import gcd, prod
-from typing import TypeAlias
 
 from xdsl.ir import SSAValue
 
-from heron.analysis.fusion.sharing import loop_groups
-from heron.analysis.indexing.expr import Const
-from heron.analysis.indexing.hlo_maps import Index, from_memory, memory_order, memory_sizes, to_memory
-from heron.codegen.emitters.base import Entry, Fusion
-from heron.codegen.emitters.loop_space import Space, output_space
+from heron.analysis.fusion.loop_space import Space, output_space
+from heron.analysis.fusion.output_boxes import Piece
+from heron.analysis.indexing.hlo_maps import Index, memory_sizes, to_memory
+from heron.codegen.emitters.base import Entry
 from heron.codegen.emitters.loops import (
     Body,
     CpuPlan,
@@ -31,53 +27,6 @@ from heron.codegen.emitters.loops import (
     plan_gpu,
 )
 from heron.codegen.kernel import Kernel, Launch
-from heron.hlo.ir.shape import Shape
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A box of the index space of outputs `members`: as large as ``shape``, beginning at ``start``.
-
-    ``whole``: the outputs' own shape.
-    """
-
-    shape: Shape
-    members: tuple[int, ...]
-    whole: Shape
-    start: tuple[int, ...]
-
-    def index(self, inside: Index) -> Index:
-        """The outputs' index of an index into the box."""
-        return tuple(i + Const(s) if s else i for i, s in zip(inside, self.start, strict=True))
-
-    def at(self, place: Index) -> Index:
-        """The outputs' index of a place of the box in memory order."""
-        return self.index(from_memory(self.shape, place))
-
-    @property
-    def row(self) -> int:
-        """A number of elements that divides each stretch of the box that lies in one piece in memory, and its place."""
-        if self.shape.dims == self.whole.dims:
-            return self.shape.num_elements
-        part, whole = memory_sizes(self.shape), memory_sizes(self.whole)
-        first = [self.start[d] for d in memory_order(self.shape)]
-        cut = max(k for k, (a, b) in enumerate(zip(part, whole, strict=True)) if a != b)
-        return gcd(prod(part[cut:]), prod(whole[cut:]), first[cut] * prod(whole[cut + 1 :]))
-
-
-def whole_pieces(fusion: Fusion) -> list[Piece]:
-    """A piece for all outputs of equal dimensions that have something in common; empty outputs need none."""
-    loops: dict[int, list[int]] = {}
-    for n, loop in enumerate(loop_groups([o.instruction for o in fusion.outputs])):
-        if fusion.outputs[n].shape.num_elements:
-            loops.setdefault(loop, []).append(n)
-    return [piece_of(fusion, members) for members in loops.values()]
-
-
-def piece_of(fusion: Fusion, members: Sequence[int]) -> Piece:
-    """All of outputs `members`, in the order the first lies in memory."""
-    shape = fusion.outputs[members[0]].shape
-    return Piece(shape, tuple(members), shape, (0,) * shape.rank)
 
 
 def emit_pieces(frame: Entry, pieces: Sequence[Piece], emitter: str, notes: dict[str, str] | None = None) -> Kernel:
@@ -137,19 +86,6 @@ def gpu_piece(frame: Entry, piece: Piece, *, several: bool, block: int = 0) -> t
 
 
 # -- outputs that share a loop -----------------------------------------------------------------------------------------
-
-Groups: TypeAlias = dict[Shape, list[int]]
-
-
-def groups_of(fusion: Fusion) -> Groups:
-    """Numbers of the outputs that share a loop, by the first one's shape; empty outputs need none."""
-    groups: Groups = {}
-    leaders: dict[tuple[int, ...], Shape] = {}
-    for n, output in enumerate(fusion.outputs):
-        if output.shape.num_elements:
-            leader = leaders.setdefault(output.shape.dims, output.shape)
-            groups.setdefault(leader, []).append(n)
-    return groups
 
 
 def elements(frame: Entry, members: Sequence[int], at: Callable[[Index], Index]) -> Body:

@@ -7,14 +7,13 @@ that lies there.
 
 from __future__ import annotations
 
-from heron.codegen.emitters.base import Fusion, entry, hero
-from heron.codegen.emitters.output_boxes import emit_pieces, piece_of
+from heron.analysis.fusion.fusion import Fusion
+from heron.analysis.fusion.output_boxes import piece_of
+from heron.analysis.fusion.partition import partition
+from heron.codegen.emitters.base import entry, hero
+from heron.codegen.emitters.output_boxes import emit_pieces
 from heron.codegen.kernel import Kernel
-from heron.codegen.partition import partition
-from heron.hlo.ir.instruction import Instruction
 from heron.targets import Target
-
-_VIEWS = frozenset({"bitcast", "reshape", "copy"})
 
 
 @hero("slices")
@@ -25,14 +24,3 @@ class SlicesEmitter:
         frame = entry(fusion, partition(fusion.roots), name, target, any_layout=True)
         pieces = [piece_of(fusion, [n]) for n, o in enumerate(fusion.outputs) if o.shape.num_elements]
         return emit_pieces(frame, pieces, "slices")
-
-
-def are_slices(fusion: Fusion) -> bool:
-    """Whether the fusion has several outputs and all of them are slices, or views of such."""
-    return len(fusion.outputs) > 1 and all(_is_slice(o.instruction) for o in fusion.outputs)
-
-
-def _is_slice(i: Instruction) -> bool:
-    while i.opcode in _VIEWS:
-        i = i.operands[0]
-    return i.opcode == "slice"

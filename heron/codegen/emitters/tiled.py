@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from heron.analysis.blocks.engine import has_engine
-from heron.codegen.emitters.base import Fusion, check, hero
+from heron.analysis.fusion.fusion import Fusion
+from heron.codegen.emitters.base import check, hero
 from heron.codegen.kernel import Kernel, KernelArg, Launch
 from heron.codegen.triton.rows import emitter_of
 from heron.targets import Target

@@ -29,6 +29,7 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from heron.analysis.blocks.config import WHOLE, BlockConfig, power_of_two
 from heron.analysis.blocks.engine import address_of, descriptor_of
 from heron.analysis.blocks.tiling import Tiling, factor_index, holds_rows, split, used, whole_dims
+from heron.analysis.fusion.fusion import Fusion
 from heron.analysis.indexing.expr import Add, Const, Dim, Expr, FloorDiv, Mod, Mul
 from heron.analysis.indexing.hlo_maps import Index, moves_elements, operand_index
 from heron.analysis.indexing.map import Constraint
@@ -36,7 +37,6 @@ from heron.analysis.indexing.simplify import Simplifier, linear_terms, simplifie
 from heron.codegen.elemental.arithmetic import binary
 from heron.codegen.elemental.convert import convert
 from heron.codegen.elemental.floats import narrow, widen
-from heron.codegen.emitters.base import Fusion
 from heron.codegen.ir.dialects.triton import (
     AddPtrOp,
     DotOp,

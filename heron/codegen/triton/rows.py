@@ -15,9 +15,9 @@ from xdsl.ir import Block
 
 from heron.analysis.blocks.config import BlockConfig
 from heron.analysis.blocks.tiling import factor_index, holds_rows, split
+from heron.analysis.fusion.fusion import Fusion
 from heron.analysis.indexing.expr import Expr
 from heron.analysis.indexing.hlo_maps import Index
-from heron.codegen.emitters.base import Fusion
 from heron.codegen.ir.dialects.triton import ExternElementwiseOp, PreciseDivOp
 from heron.codegen.ir.types import compute_type, scalar_type
 from heron.codegen.triton.emitter import BlockEmitter, Guard

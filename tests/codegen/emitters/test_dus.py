@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from heron import targets
+from heron.analysis.fusion.fusion import as_fusion
+from heron.analysis.fusion.in_place_update import updates
 from heron.codegen.emit import emit_fusion
-from heron.codegen.emitters.in_place_update import can_update_in_place, in_place_operands
 from tests.codegen.run_kernel import check, root_fusion
 from tests.codegen.test_elemental_indexing import CASES, array, source
 
@@ -25,9 +26,8 @@ PLAIN = ["f32[1000,8]", "f32[2,8]", "s32[]", "s32[]"]
 )
 def test_when(name: str, allowed: bool) -> None:
     root = root_fusion(source(*CASES[name]))
-    decision = can_update_in_place(root)
-    assert bool(decision) is allowed and bool(decision.reason) is not allowed
-    assert in_place_operands(root) == ({0: 0} if allowed else {})
+    pairs, why_not = updates(as_fusion(root))
+    assert pairs == ({0: 0} if allowed else {}) and bool(why_not) is not allowed
 
 
 def test_only_the_update_is_walked() -> None:
@@ -52,7 +52,7 @@ def test_bare_instruction_and_two_updates() -> None:
         " ROOT r = (f32[6,4], f32[8]) tuple(a, b)"
     )
     root = root_fusion(source(shapes, body))
-    assert in_place_operands(root) == {0: 0, 1: 1}
+    assert updates(as_fusion(root))[0] == {0: 0, 1: 1}
     inputs = [array(s) for s in shapes]
     check(source(shapes, body), inputs, parts=2)
     check(source(shapes, body), inputs, gpu=True)
@@ -70,7 +70,7 @@ def test_views_of_what_is_updated(kind: str, gpu: bool) -> None:
         f" u = {kind}[6,4] dynamic-update-slice(a, p1, p2, z)\n ROOT r = {kind}[2,12] bitcast(u)"
     )
     text = source(shapes, body)
-    assert in_place_operands(root_fusion(text)) == {0: 0}
+    assert updates(as_fusion(root_fusion(text)))[0] == {0: 0}
     dtype = root_fusion(text).operands[0].shape.element_type.dtype
     values = [(np.arange(24) % 2).astype(dtype), np.ones((3, 2), dtype), np.array(2, np.int32)]
     check(text, values, parts=2, gpu=gpu)

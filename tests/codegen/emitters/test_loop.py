@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from heron import targets
+from heron.analysis.fusion.fusion import as_fusion
+from heron.analysis.fusion.loop_space import Space, output_space
+from heron.analysis.fusion.partition import partition
 from heron.codegen.emit import emit_fusion
-from heron.codegen.emitters.base import as_fusion
-from heron.codegen.emitters.loop_space import Space, output_space
 from heron.codegen.emitters.loops import plan_cpu, plan_gpu
 from heron.codegen.kernel import Kernel
-from heron.codegen.partition import partition
 from heron.codegen.transforms import pipeline
 from heron.codegen.transforms.options import TransformOptions
 from heron.errors import HeronError

@@ -8,10 +8,10 @@ import pytest
 
 from benchmarks import ptx_text
 from heron import targets
+from heron.analysis.fusion.fusion import as_fusion
+from heron.analysis.fusion.rowwise import kept_words, rows_of, stages_of
 from heron.codegen.emit import emit_fusion
-from heron.codegen.emitters.base import as_fusion
 from heron.codegen.emitters.rowwise import gpu
-from heron.codegen.emitters.rowwise.form import kept_words, rows_of, stages_of
 from heron.codegen.emitters.rowwise.gpu import Plan
 from heron.codegen.llvm.assemble import assemble, knows
 from tests.codegen.run_gpu_kernel import check_sim, ptx

@@ -13,7 +13,6 @@ from heron.analysis.fusion.prefix_scan import Scan, scan_of
 from heron.backends import compile
 from heron.codegen.emit import emit_fusion
 from heron.codegen.emitters.scan import gpu
-from heron.codegen.emitters.scan.form import phases
 from heron.hlo.text import parse
 from tests.codegen.run_kernel import check, root_fusion, run_sim
 
@@ -79,8 +78,8 @@ def test_exclusive_delayed_and_cut(n: int, size: int, low: int, high: int) -> No
     source = text("s32", (3, n), (3, m), along(1, 2, n, low, high, size), init="7")
     scan = scan_of(root_fusion(source).fused_root)
     assert scan is not None and (scan.reverse, scan.delay) == WINDOWS[n, size, low, high]
-    assert sum(phases(scan)) == m
-    assert emitter(source, "sm_90") == ("scan" if not phases(scan)[2] else "loop")
+    assert sum(scan.phases) == m
+    assert emitter(source, "sm_90") == ("scan" if not scan.phases[2] else "loop")
     check_everywhere(source, [RNG.integers(-9, 9, (3, n)).astype(np.int32)])
 
 
@@ -201,5 +200,5 @@ ENTRY e {{ x = c64[2,{n}] parameter(0) z = c64[] constant((3, 0))
 
 
 def test_phases() -> None:
-    assert phases(Scan(0, True, 2, 9, 9)) == (2, 7, 0)
-    assert phases(Scan(0, False, 2, 9, 15)) == (2, 9, 4)
+    assert Scan(0, True, 2, 9, 9).phases == (2, 7, 0)
+    assert Scan(0, False, 2, 9, 15).phases == (2, 9, 4)

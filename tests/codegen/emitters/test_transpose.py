@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heron import targets
+from heron.analysis.fusion.fusion import as_fusion
+from heron.analysis.fusion.output_boxes import groups_of
+from heron.analysis.fusion.partition import partition
+from heron.analysis.fusion.transpose import Tiling, group_tiling
 from heron.codegen.emit import emit_fusion
-from heron.codegen.emitters.base import as_fusion
-from heron.codegen.emitters.output_boxes import groups_of
-from heron.codegen.emitters.transpose.form import Tiling, group_tiling
 from heron.codegen.kernel import Kernel
-from heron.codegen.partition import partition
 from tests.codegen.run_gpu_kernel import ptx
 from tests.codegen.run_kernel import check, lower, root_fusion
 from tests.codegen.test_elemental_indexing import array, source

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from xdsl.dialects import arith
 
+from heron.analysis.fusion.fusion import Output
 from heron.codegen.elemental import registry
 from heron.codegen.elemental.emitter import FunctionEmitter
-from heron.codegen.emitters import base
 from heron.hlo.ir import types
 from heron.hlo.ir.types import ElementType
 from tests.codegen.emitters import test_sort as sorting
@@ -110,8 +110,8 @@ def test_a_shift_of_the_update_is_found(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_an_epilogue_left_out_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = base.Output.of
-    monkeypatch.setattr(base.Output, "of", lambda self, value: right(self, value))
+    right = Output.of
+    monkeypatch.setattr(Output, "of", lambda self, value: right(self, value))
     assert _found("row reduction", types.S32, "negate", after=True) == {"ok"}
     monkeypatch.setitem(registry.load(), "negate", lambda e, i, index: e.operand(i, 0, index))
     assert _found("row reduction", types.S32, "negate", after=True) == {"differs"}

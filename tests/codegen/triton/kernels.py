@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 
 from heron.analysis.blocks.config import BlockConfig
-from heron.codegen.emitters.base import fusion_of
+from heron.analysis.fusion.fusion import fusion_of
 from heron.codegen.triton.rows import emitter_of
 from heron.codegen.triton.text import to_ttir
 from heron.evaluator import evaluate

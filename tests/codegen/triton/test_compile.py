@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from heron.analysis.blocks.config import BlockConfig
-from heron.codegen.emitters.base import fusion_of
+from heron.analysis.fusion.fusion import fusion_of
 from heron.codegen.triton.compile import compile_block, spelled
 from heron.codegen.triton.rows import emitter_of
 from heron.codegen.triton.text import to_ttir

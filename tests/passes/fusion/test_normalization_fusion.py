@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import heron
-from heron.codegen.emitters.base import as_fusion
-from heron.codegen.emitters.select import choose
+from heron.analysis.fusion.fusion import as_fusion
+from heron.analysis.fusion.select import choose
 from heron.evaluator import evaluate
 from heron.hlo.text import parse
 from tests.buffers.compiled import run_passes

@@ -13,15 +13,17 @@ from xdsl.dialects import tensor
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
+from heron.analysis.fusion.output_boxes import Piece
+from heron.analysis.fusion.reduction import Axis
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index, delinearize
 from heron.codegen.emitters.base import Entry
 from heron.codegen.emitters.cpu_tiles import get, put, source_index
 from heron.codegen.emitters.loops import item_loop
-from heron.codegen.emitters.output_boxes import Piece, cpu_pieces, plan_piece
+from heron.codegen.emitters.output_boxes import cpu_pieces, plan_piece
 from heron.codegen.emitters.partial_sums import reduced
+from heron.codegen.emitters.reduction.code import ReductionCode, Walk
 from heron.codegen.emitters.reduction.cpu_columns import column_items, columns, narrow_columns, narrow_items
-from heron.codegen.emitters.reduction.form import Axis, Reduction, Walk
 from heron.codegen.kernel import Kernel, Launch
 
 #: partial results of a row whose combination LLVM cannot reassociate, and the elements for each that make it worth it
@@ -62,7 +64,7 @@ def _emitted(frame: Entry, walk: Walk, first: int, total: int) -> str:
     return emit_columns(frame, walk, first, total)
 
 
-def _rows(frame: Entry, reduction: Reduction, axes: Sequence[Axis], first: int, total: int) -> str:
+def _rows(frame: Entry, reduction: ReductionCode, axes: Sequence[Axis], first: int, total: int) -> str:
     e = frame.e
     inner = [a for a in axes if a.reduced]
     side = [frame.outputs[n] for n in reduction.side]
@@ -94,7 +96,7 @@ def _rows(frame: Entry, reduction: Reduction, axes: Sequence[Axis], first: int, 
 
 
 def _in_lanes(
-    frame: Entry, reduction: Reduction, sizes: Sequence[int], side: Sequence[SSAValue], element
+    frame: Entry, reduction: ReductionCode, sizes: Sequence[int], side: Sequence[SSAValue], element
 ) -> list[SSAValue]:  # noqa: ANN001,E501
     """The results of a row (and `side` after it), combined in a tile of partial results."""
     e = frame.e
@@ -130,7 +132,7 @@ def _in_lanes(
     return [*(get(frame, t, (Const(0),)) for t in values[:n]), *values[n:]]
 
 
-def _merge_halves(frame: Entry, reduction: Reduction, tiles: Sequence[SSAValue], half: int) -> list[SSAValue]:
+def _merge_halves(frame: Entry, reduction: ReductionCode, tiles: Sequence[SSAValue], half: int) -> list[SSAValue]:
     """The tiles with their second `half` elements merged into the first."""
 
     def body(variables: Index, tensors: Sequence[SSAValue]) -> list[SSAValue]:

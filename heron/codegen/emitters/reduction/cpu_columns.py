@@ -20,6 +20,7 @@ from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
+from heron.analysis.fusion.reduction import Axis
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index, delinearize
 from heron.codegen.emitters.base import Entry
@@ -27,7 +28,7 @@ from heron.codegen.emitters.cpu_tiles import get, put, source_index
 from heron.codegen.emitters.loops import for_, item_loop, item_range
 from heron.codegen.emitters.partial_sums import Accumulators, reduced, summed
 from heron.codegen.emitters.reducers import lose_digits
-from heron.codegen.emitters.reduction.form import Axis, Reduction, Walk
+from heron.codegen.emitters.reduction.code import ReductionCode, Walk
 
 #: results of a work item; of sources larger than `LARGE` bytes, the bytes of a source row it takes
 ITEM = 64
@@ -111,7 +112,7 @@ def columns(frame: Entry, walk: Walk, first: int, total: int) -> str:
     return f"columns of {reduction.row}, up to {work.tile} at a time"
 
 
-def _widths(reduction: Reduction) -> tuple[int, int]:
+def _widths(reduction: ReductionCode) -> tuple[int, int]:
     """Results of a work item, and most that are kept at once: a multiple of it."""
     kept = sum(t.byte_size for r in reduction.reducers for t in r.types)
     read = max(a.shape.element_type.byte_size or 1 for r in reduction.reducers for a in r.arrays)
@@ -168,7 +169,7 @@ def narrow_columns(frame: Entry, walk: Walk, first: int, total: int) -> str:
 class _Columns:
     """Emits the sums of neighbouring columns; ``tile``: most that are kept at once. They come in `unit`s."""
 
-    def __init__(self, frame: Entry, reduction: Reduction, shape: _Shape, tile: int, unit: int) -> None:
+    def __init__(self, frame: Entry, reduction: ReductionCode, shape: _Shape, tile: int, unit: int) -> None:
         self.frame, self.reduction, self.shape, self.tile, self.unit = frame, reduction, shape, tile, unit
 
     def place(self, item: Expr) -> Index:
@@ -260,7 +261,7 @@ def _bounds(frame: Entry, lo: SSAValue, hi: SSAValue, tiles: int) -> tuple[SSAVa
     return b.op(arith.DivUIOp, lo, count), b.op(arith.DivUIOp, last, count)
 
 
-def _store(frame: Entry, reduction: Reduction, results: Sequence[SSAValue]) -> None:
+def _store(frame: Entry, reduction: ReductionCode, results: Sequence[SSAValue]) -> None:
     n = len(reduction.side)
     reduction.store(frame, reduction.side, results[:n])
     reduction.store(frame, reduction.after, results[n:])

@@ -9,13 +9,15 @@ Results do not depend on the order threads run in: there are no atomics.
 
 from __future__ import annotations
 
-from heron.codegen.emitters import select
-from heron.codegen.emitters.base import Fusion, entry, hero
-from heron.codegen.emitters.output_boxes import piece_of
+from heron.analysis.fusion import select
+from heron.analysis.fusion.fusion import Fusion
+from heron.analysis.fusion.output_boxes import piece_of
+from heron.analysis.fusion.partition import partition
+from heron.analysis.fusion.reduction import along_memory, analyse, axes, runs_of
+from heron.codegen.emitters.base import entry, hero, load
 from heron.codegen.emitters.reduction import cpu, gpu
-from heron.codegen.emitters.reduction.form import Walk, along_memory, analyse, axes, runs_of
+from heron.codegen.emitters.reduction.code import ReductionCode, Walk
 from heron.codegen.kernel import Kernel
-from heron.codegen.partition import partition
 from heron.targets import Target
 
 
@@ -27,21 +29,21 @@ class ReductionEmitter:
         form = analyse(fusion)
         if isinstance(form, str):
             other = select.elementwise(fusion)
-            kernel = select.emitter(other).emit(fusion, name, target)
+            kernel = load()[other.emitter].emit(fusion, name, target)
             kernel.notes["reason"] = f"{form}; {other.reason}"
             return kernel
-        heroes = [r.hero for reduction in form.reductions for r in reduction.reducers]
+        heroes = [i for reduction in form.reductions for i in reduction.reduces]
         operands = [o for h in heroes for o in h.operands]
         others = [o.instruction for o in fusion.outputs if o.instruction not in heroes]
         cut = partition(list(dict.fromkeys([*operands, *others])), provided=heroes)
         frame = entry(fusion, cut, name, target, any_layout=True)
         walks: list[Walk] = []
         for reduction in form.reductions:
-            sources = [a for r in reduction.reducers for a in r.arrays]
+            sources = reduction.arrays
             sources += [fusion.outputs[n].instruction for n in reduction.side]
             reduction = along_memory(reduction, sources, cut)
             runs = runs_of(reduction, sources, [fusion.outputs[n].shape for n in reduction.side], cut)
-            walks.append(Walk(reduction, tuple(axes(runs, reduction))))
+            walks.append(Walk(ReductionCode.of(reduction), tuple(axes(runs, reduction))))
         pieces = [piece_of(fusion, [n]) for n in form.loose]
         emit = gpu.emit if frame.is_gpu else cpu.emit
         return emit(frame, walks, pieces)

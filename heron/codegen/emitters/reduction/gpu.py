@@ -15,6 +15,8 @@ from functools import partial
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
+from heron.analysis.fusion.output_boxes import Piece
+from heron.analysis.fusion.reduction import Axis
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index, delinearize
 from heron.analysis.indexing.map import Constraint
@@ -22,8 +24,8 @@ from heron.codegen.emitters.base import Entry
 from heron.codegen.emitters.cpu_tiles import get, put
 from heron.codegen.emitters.gpu_sums import WARP, PartialSums, accumulator_bytes, rounds, sync
 from heron.codegen.emitters.loops import WARPS_PER_BLOCK, Part, gpu_parts
-from heron.codegen.emitters.output_boxes import Piece, gpu_piece
-from heron.codegen.emitters.reduction.form import Axis, Reduction, Walk
+from heron.codegen.emitters.output_boxes import gpu_piece
+from heron.codegen.emitters.reduction.code import ReductionCode, Walk
 from heron.codegen.ir.dialects.xla_gpu import AllocateSharedOp
 from heron.codegen.kernel import Kernel, Launch
 
@@ -72,7 +74,7 @@ def _part(frame: Entry, plan: Rows | Columns, block: SSAValue, _: Sequence[SSAVa
 class Rows:
     """``threads`` share a row, each reads ``vector`` neighbours at once; ``per_block`` rows share a block."""
 
-    reduction: Reduction
+    reduction: ReductionCode
     vector: int
     threads: int
     per_block: int
@@ -146,7 +148,7 @@ class Columns:
     ``rows`` of its threads stand below each other.
     """
 
-    reduction: Reduction
+    reduction: ReductionCode
     last: Axis
     vector: int
     width: int
@@ -283,7 +285,7 @@ class Columns:
 # -- pieces ------------------------------------------------------------------------------------------------------------
 
 
-def _vector(reduction: Reduction, axes: Sequence[Axis]) -> int:
+def _vector(reduction: ReductionCode, axes: Sequence[Axis]) -> int:
     """How many neighbouring elements a thread reads at once: up to 128 bits of the widest array."""
     if not axes:
         return 1
@@ -305,14 +307,14 @@ def _threads(parts: int, rows: int, frame: Entry) -> int:
     return max(threads, min(WARP, 1 << max(parts - 1, 0).bit_length()))
 
 
-def _index(frame: Entry, reduction: Reduction, kept: Sequence[Expr], reduced: Sequence[Expr]) -> Index:
+def _index(frame: Entry, reduction: ReductionCode, kept: Sequence[Expr], reduced: Sequence[Expr]) -> Index:
     parts = dict(zip(reduction.kept, kept, strict=True)) | dict(zip(reduction.reduced, reduced, strict=True))
     return frame.e.simplify(tuple(parts[d] for d in range(len(reduction.sizes))))
 
 
 def _write(
     frame: Entry,
-    reduction: Reduction,
+    reduction: ReductionCode,
     kept: Index,
     sums: Sequence[SSAValue],
     where: Sequence[Constraint],

@@ -14,7 +14,7 @@ from math import prod
 
 import numpy as np
 
-from heron.codegen.emitters.base import Fusion, fusion_of
+from heron.analysis.fusion.fusion import Fusion, fusion_of
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.literal import Literal

@@ -10,13 +10,13 @@ from math import prod
 
 from xdsl.ir import SSAValue
 
+from heron.analysis.fusion.rowwise import Rows, Stage, stages_of
 from heron.analysis.indexing.expr import Expr
 from heron.analysis.indexing.hlo_maps import Index, delinearize
 from heron.codegen.emitters.base import Entry
 from heron.codegen.emitters.loops import item_loop
 from heron.codegen.emitters.partial_sums import reduced
 from heron.codegen.emitters.reducers import reducer_of, split, starts
-from heron.codegen.emitters.rowwise.form import Rows, Stage, stages_of
 from heron.codegen.ir.types import scalar_type
 from heron.codegen.kernel import STACK_BYTES, Kernel, Launch
 from heron.hlo.facts import calls_function

@@ -6,9 +6,10 @@ read once: a CPU finds it in the cache when it needs it again, a GPU has it in t
 
 from __future__ import annotations
 
-from heron.codegen.emitters.base import Fusion, entry, hero
+from heron.analysis.fusion.fusion import Fusion
+from heron.analysis.fusion.rowwise import rows_of
+from heron.codegen.emitters.base import entry, hero
 from heron.codegen.emitters.rowwise import cpu, gpu
-from heron.codegen.emitters.rowwise.form import rows_of
 from heron.codegen.kernel import Kernel
 from heron.targets import Target
 

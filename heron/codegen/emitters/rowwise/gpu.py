@@ -15,6 +15,7 @@ from xdsl.dialects import tensor
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
+from heron.analysis.fusion.rowwise import Rows, Stage, kept_words, stages_of
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index, delinearize, operand_index
 from heron.analysis.indexing.map import Constraint
@@ -24,7 +25,6 @@ from heron.codegen.emitters.base import Entry
 from heron.codegen.emitters.gpu_sums import WARP, PartialSums, accumulator_bytes, rounds
 from heron.codegen.emitters.loops import WARPS_PER_BLOCK
 from heron.codegen.emitters.reducers import reducer_of, split
-from heron.codegen.emitters.rowwise.form import Rows, Stage, kept_words, stages_of
 from heron.codegen.ir.types import scalar_type
 from heron.codegen.kernel import Kernel, Launch
 from heron.hlo.ir.instruction import Instruction

@@ -5,12 +5,13 @@ See `scan_cpu` and `scan_gpu`. Anything else computed in the same kernel has eac
 
 from __future__ import annotations
 
+from heron.analysis.fusion.fusion import Fusion
+from heron.analysis.fusion.partition import partition
 from heron.analysis.fusion.prefix_scan import scan_of
-from heron.codegen.emitters.base import Fusion, entry, hero, load
+from heron.codegen.emitters.base import entry, hero, load
 from heron.codegen.emitters.scan import cpu, gpu
-from heron.codegen.emitters.scan.form import ScanForm, phases
+from heron.codegen.emitters.scan.form import ScanForm
 from heron.codegen.kernel import Kernel
-from heron.codegen.partition import partition
 from heron.targets import Target
 
 
@@ -36,6 +37,6 @@ def _refusal(fusion: Fusion, target: Target) -> str:
     scan = scan_of(fusion.roots[0])
     if len(fusion.roots) != 1 or scan is None:
         return "more is computed than a scan"
-    if target.kind == "gpu" and phases(scan)[2]:
+    if target.kind == "gpu" and scan.phases[2]:
         return "results after the last element"
     return ""

@@ -30,7 +30,7 @@ class ScanForm:
         sizes = i.operands[0].shape.dims
         self.kept = tuple(n for d, n in enumerate(sizes) if d != scan.dimension)
         self.inner = prod(sizes[scan.dimension + 1 :])
-        self.before, self.during, self.after = phases(scan)
+        self.before, self.during, self.after = scan.phases
 
     @property
     def scans(self) -> int:
@@ -73,13 +73,3 @@ class ScanForm:
     def _index(self, position: Expr, scan: Expr) -> Index:
         kept, d = delinearize(scan, self.kept), self.scan.dimension
         return self.e.simplify((*kept[:d], position, *kept[d:]))
-
-
-def phases(scan: Scan) -> tuple[int, int, int]:
-    """How many results of a scan come before its first element, with a new element each, and after its last."""
-    if scan.reverse:
-        before = min(scan.results + scan.delay - scan.source, scan.results)
-        return before, scan.results - before, 0
-    before = min(scan.delay, scan.results)
-    during = min(scan.results, scan.source + scan.delay) - before
-    return before, during, scan.results - before - during

@@ -25,12 +25,14 @@ from xdsl.dialects import arith, math, scf
 from xdsl.dialects.builtin import IntegerType, TensorType
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
+from heron.analysis.fusion.fusion import Fusion, Output, outputs_of
+from heron.analysis.fusion.partition import partition
 from heron.analysis.fusion.prefix_scan import scan_of
 from heron.analysis.fusion.scan_plan import FIRST_FLAG, GROUP, THREADS, ScanPlan
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index
 from heron.analysis.indexing.map import Constraint
-from heron.codegen.emitters.base import Entry, Fusion, Output, entry, outputs_of
+from heron.codegen.emitters.base import Entry, entry
 from heron.codegen.emitters.control_words import add, control_shape
 from heron.codegen.emitters.cpu_tiles import get, put
 from heron.codegen.emitters.loops import at_most, for_
@@ -46,7 +48,6 @@ from heron.codegen.ir.dialects.xla_gpu import (
 )
 from heron.codegen.ir.types import I32, I64, INDEX
 from heron.codegen.kernel import Kernel, Launch
-from heron.codegen.partition import partition
 from heron.hlo.ir.computation import Computation
 from heron.targets import Target
 

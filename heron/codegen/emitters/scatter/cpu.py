@@ -11,11 +11,12 @@ from math import prod
 
 from xdsl.ir import SSAValue
 
+from heron.analysis.fusion.scatter import Scatter
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index
 from heron.codegen.emitters.base import Entry
 from heron.codegen.emitters.loops import item_loop
-from heron.codegen.emitters.scatter.form import Scatter, combine
+from heron.codegen.emitters.scatter.code import combine, place_of
 from heron.codegen.kernel import Kernel, Launch
 from heron.hlo.ir.instruction import Instruction
 
@@ -43,14 +44,14 @@ def emit(frame: Entry, s: Scatter) -> Kernel:
             first[d] = v
         if part:
             first[s.window[-1]] = item * part
-        start, constraints = s.place(e, e.simplify(tuple(first)))
+        start, constraints = place_of(e, s, e.simplify(tuple(first)))
 
         def element(window: Index, tensors: Sequence[SSAValue]) -> list[SSAValue]:
             index = list(first)
             for d, v in zip(s.window, window, strict=True):
                 index[d] = index[d] + v
             at = e.simplify(tuple(index))
-            where, _ = s.place(e, at)
+            where, _ = place_of(e, s, at)
             values = [e.value(u, at) for u in s.updates]
             return combine(frame, s, where, values, tensors)
 

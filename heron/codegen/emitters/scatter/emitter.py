@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from heron.codegen.emitters.base import Fusion, entry, hero, outputs_of
+from heron.analysis.fusion.fusion import Fusion, outputs_of
+from heron.analysis.fusion.partition import partition
+from heron.analysis.fusion.scatter import Scatter
+from heron.codegen.emitters.base import entry, hero
 from heron.codegen.emitters.scatter import cpu, gpu
-from heron.codegen.emitters.scatter.form import Scatter
 from heron.codegen.kernel import Kernel
-from heron.codegen.partition import partition
 from heron.errors import HeronError
 from heron.hlo.ir.instruction import Instruction
 from heron.targets import Target

@@ -20,13 +20,14 @@ from xdsl.dialects import arith, scf
 from xdsl.ir import Block, Region, SSAValue
 
 from heron.analysis.fusion import scatter_order as facts
+from heron.analysis.fusion.scatter import Scatter
 from heron.analysis.indexing.expr import Expr
 from heron.analysis.indexing.hlo_maps import Index, linearize
 from heron.codegen.elemental.control import apply
 from heron.codegen.emitters.base import Entry
 from heron.codegen.emitters.loops import gpu_loops, plan_gpu
 from heron.codegen.emitters.scatter import gpu_private, gpu_whole
-from heron.codegen.emitters.scatter.form import Scatter, combine
+from heron.codegen.emitters.scatter.code import combine, place_of
 from heron.codegen.emitters.scatter.updates import Updates
 from heron.codegen.ir.dialects.xla_gpu import AtomicRMWOp, YieldOp
 from heron.codegen.ir.types import I1, INDEX
@@ -53,7 +54,7 @@ def emit(frame: Entry, s: Scatter) -> Kernel:
     plan = plan_gpu(prod(s.sizes), vector_bits, frame.target)
 
     def body(index: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
-        where, constraints = s.place(e, index)
+        where, constraints = place_of(e, s, index)
         return e.loop([], carried, lambda _, tensors: write(index, where, tensors), lambda _: constraints)
 
     frame.outputs[:] = gpu_loops(frame, s.sizes, plan, frame.outputs, body)

@@ -14,10 +14,11 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
 from heron.analysis.fusion import scatter_order as facts
+from heron.analysis.fusion.scatter import Scatter
 from heron.analysis.indexing.hlo_maps import Index, delinearize, linearize
 from heron.codegen.emitters.base import Entry
 from heron.codegen.emitters.control_words import add
-from heron.codegen.emitters.scatter.form import Scatter
+from heron.codegen.emitters.scatter.code import place_of
 from heron.codegen.ir.dialects.xla_gpu import AllocateSharedOp, SyncThreadsOp
 from heron.codegen.ir.types import I32
 from heron.codegen.kernel import Kernel, Launch
@@ -59,7 +60,7 @@ def emit(frame: Entry, s: Scatter) -> Kernel:
     def count(variables: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
         number = (variables[0] * blocks + block) * _THREADS + thread
         index = e.simplify(delinearize(number, s.sizes))
-        where, constraints = s.place(e, index)
+        where, constraints = place_of(e, s, index)
 
         def one(_: Index, tensors: Sequence[SSAValue]) -> list[SSAValue]:
             (update,) = e.pack(e.value(s.updates[0], index), single)

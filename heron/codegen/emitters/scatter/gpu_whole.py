@@ -15,12 +15,12 @@ from xdsl.dialects import arith, scf
 from xdsl.ir import Block, Region, SSAValue
 
 from heron.analysis.fusion import scatter_order as facts
+from heron.analysis.fusion.scatter import Scatter
 from heron.analysis.indexing.expr import Expr
 from heron.analysis.indexing.hlo_maps import Index, delinearize
 from heron.codegen.elemental.movement import scalar_to_index
 from heron.codegen.emitters.base import Entry
 from heron.codegen.emitters.loops import for_, plan_gpu
-from heron.codegen.emitters.scatter.form import Scatter
 from heron.codegen.emitters.scatter.updates import Updates
 from heron.codegen.ir.types import INDEX
 from heron.codegen.kernel import Kernel, Launch

@@ -8,11 +8,12 @@ from math import prod
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
+from heron.analysis.fusion.scatter import Scatter
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index, delinearize
 from heron.codegen.elemental import Value
 from heron.codegen.emitters.base import Entry
-from heron.codegen.emitters.scatter.form import Scatter, combined
+from heron.codegen.emitters.scatter.code import combined, place_of
 from heron.codegen.ir.types import I1
 from heron.hlo.ir.shape import scalar
 
@@ -52,7 +53,7 @@ class Updates:
     def holds(self, number: Expr, place: Index) -> tuple[SSAValue, list[Expr]]:
         """Whether the window of an update lies inside the operand and holds `place`, and which place of it that is."""
         e, s = self.e, self.s
-        start, constraints = s.place(e, s.index(self.batch(number), (Const(0),) * len(s.window)))
+        start, constraints = place_of(e, s, s.index(self.batch(number), (Const(0),) * len(s.window)))
         gone = {*s.i.inserted_window_dims, *(s.i.input_batching_dims or ())}
         sizes = iter([s.sizes[d] for d in s.window])
         offsets: list[Expr] = []

@@ -18,7 +18,7 @@ from heron.analysis.indexing.expr import Const, Expr
 from heron.codegen.elemental import Value
 from heron.codegen.emitters.base import Entry
 from heron.codegen.emitters.loops import for_, item_loop
-from heron.codegen.emitters.sort.emitter import Sort
+from heron.codegen.emitters.sort.code import SortCode
 from heron.codegen.emitters.sort.keys import emit_key
 from heron.codegen.ir.types import I64, INDEX, scalar_type
 from heron.codegen.kernel import Kernel, Launch
@@ -29,12 +29,12 @@ LEAST, LEAST_PER_BYTE = 24, 10
 _BUCKETS = 256
 
 
-def is_worth(sort: Sort, keys: Sequence[Key]) -> bool:
+def is_worth(sort: SortCode, keys: Sequence[Key]) -> bool:
     """Whether rows are long enough."""
     return sort.length >= max(LEAST, LEAST_PER_BYTE * sum(k.bits // 8 for k in keys))
 
 
-def emit(sort: Sort, keys: Sequence[Key], name: str, target: Target) -> Kernel:
+def emit(sort: SortCode, keys: Sequence[Key], name: str, target: Target) -> Kernel:
     """The kernel."""
     frame = sort.frame_in_place(name, target)
     rows = sort.rows
@@ -67,7 +67,7 @@ class RadixRow:
     """
 
     def __init__(
-        self, sort: Sort, keys: Sequence[Key], frame: Entry, row: Expr, scratch: Sequence[SSAValue] | None = None
+        self, sort: SortCode, keys: Sequence[Key], frame: Entry, row: Expr, scratch: Sequence[SSAValue] | None = None
     ) -> None:
         types = [scalar_type(o.shape.element_type) for o in sort.i.operands]
         self.scratch = [frame.scratch(t, 1, sort.length) for t in types] if scratch is None else scratch

@@ -20,6 +20,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
+from heron.analysis.fusion.sort import Kept
 from heron.analysis.fusion.sort_tiles import TILE_BYTES, fits_tile, steps_together, tile_of
 from heron.analysis.indexing.expr import Expr
 from heron.analysis.indexing.hlo_maps import Index
@@ -28,7 +29,7 @@ from heron.codegen.elemental import Value
 from heron.codegen.elemental.logic import select
 from heron.codegen.emitters.base import Entry
 from heron.codegen.emitters.loops import at_most, for_
-from heron.codegen.emitters.sort.emitter import Kept, Sort
+from heron.codegen.emitters.sort.code import SortCode
 from heron.codegen.ir.dialects.xla_gpu import AllocateSharedOp, SyncThreadsOp
 from heron.codegen.ir.types import scalar_type
 from heron.codegen.kernel import Kernel, Launch
@@ -42,7 +43,7 @@ BLOCK = 256
 MOST_LEVELS = 4
 
 
-def emit(sort: Sort, name: str, target: Target) -> list[Kernel]:
+def emit(sort: SortCode, name: str, target: Target) -> list[Kernel]:
     """The kernels in order; a step that is needed again is the same kernel again.
 
     Raises GEN134 where results are dropped and a row is several tiles: the outputs are where further steps work.
@@ -79,7 +80,7 @@ def emit(sort: Sort, name: str, target: Target) -> list[Kernel]:
 # -- steps over global memory ------------------------------------------------------------------------------------------
 
 
-def _step_kernel(sort: Sort, name: str, target: Target, bit: int, steps: int, mirrored: bool) -> Kernel:
+def _step_kernel(sort: SortCode, name: str, target: Target, bit: int, steps: int, mirrored: bool) -> Kernel:
     """The steps with positions that differ in `bit`, …, `bit - steps + 1` (mirrored: in the first, in all bits up to
     `bit`). A thread holds the 2^steps elements that these compare."""
     frame = sort.frame_in_place(name, target)
@@ -118,7 +119,7 @@ class _Held:
     def __init__(
         self,
         frame: Entry,
-        sort: Sort,
+        sort: SortCode,
         places: Sequence[Expr],
         exists: Sequence[list[Constraint]],
         end: int,
@@ -184,14 +185,14 @@ class _Tiles:
     ``level``: how often runs of 2^``run`` positions were merged by twos into as long ones, the rest forgotten.
     """
 
-    sort: Sort
+    sort: SortCode
     bits: int
     together: int
     run: int = 0
     level: int = 0
 
     @staticmethod
-    def of(sort: Sort, bits: int, target: Target) -> _Tiles:
+    def of(sort: SortCode, bits: int, target: Target) -> _Tiles:
         """As many short rows as make a block of warps, while every core has a block."""
         together, each = 1, sum(o.shape.element_type.byte_size for o in sort.i.operands) << bits
         while sort.length <= 1 << bits and together << bits < 2 * BLOCK and 2 * together * each <= TILE_BYTES:
@@ -233,7 +234,7 @@ class _Tiles:
         return [(row, 0, self.sort.rows - 1), (position, 0, self.sort.length - 1)]
 
 
-def _tile_kernel(sort: Sort, name: str, target: Target, bits: int, whole: bool) -> Kernel:
+def _tile_kernel(sort: SortCode, name: str, target: Target, bits: int, whole: bool) -> Kernel:
     """Sorts each tile of 2^bits positions (`whole`) of the operands into the outputs, or does, in the outputs, only the
     steps of a wider stage that stay inside tiles."""
     frame = sort.frame(name, target) if whole else sort.frame_in_place(name, target)
@@ -290,7 +291,7 @@ def _tile_kernel(sort: Sort, name: str, target: Target, bits: int, whole: bool) 
     return frame.finish(Launch((tiles.grid, 1, 1), (block, 1, 1), bytes_), "sort", {"form": form})
 
 
-def _kept_bits(sort: Sort) -> int:
+def _kept_bits(sort: SortCode) -> int:
     """Bits of the positions that are stored of a row, if those are its first; else of all its positions."""
     return (max(max(k.start + k.size for k in sort.outputs), 2) - 1).bit_length()
 

@@ -25,6 +25,8 @@ from xdsl.dialects import arith, math, scf
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Region, SSAValue
 
+from heron.analysis.fusion.fusion import Fusion, Output
+from heron.analysis.fusion.partition import partition
 from heron.analysis.fusion.radix_plan import FIRST_BIN, RADIX, THREADS, WARP, WARPS, RadixPlan
 from heron.analysis.fusion.sort_keys import Key
 from heron.analysis.indexing.expr import Const, Expr
@@ -32,7 +34,7 @@ from heron.analysis.indexing.hlo_maps import Index, delinearize
 from heron.analysis.indexing.map import Constraint
 from heron.codegen.elemental import FunctionEmitter, Value
 from heron.codegen.elemental.movement import index_to_scalar
-from heron.codegen.emitters.base import Entry, Fusion, Output, entry
+from heron.codegen.emitters.base import Entry, entry
 from heron.codegen.emitters.control_words import add, control_shape
 from heron.codegen.emitters.loops import at_most
 from heron.codegen.emitters.sort.keys import emit_key
@@ -47,7 +49,6 @@ from heron.codegen.ir.dialects.xla_gpu import (
 )
 from heron.codegen.ir.types import I32, INDEX, scalar_type
 from heron.codegen.kernel import Kernel, Launch
-from heron.codegen.partition import partition
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.shape import Shape
 from heron.targets import Target

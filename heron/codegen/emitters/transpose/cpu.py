@@ -14,14 +14,16 @@ from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
+from heron.analysis.fusion.fusion import Output
+from heron.analysis.fusion.loop_space import Space, output_space
+from heron.analysis.fusion.output_boxes import Groups
+from heron.analysis.fusion.transpose import Staged, Tiling, group_tiling, is_turn
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index, to_memory
 from heron.analysis.indexing.map import Constraint
-from heron.codegen.emitters.base import Entry, Output
-from heron.codegen.emitters.loop_space import Space, output_space
+from heron.codegen.emitters.base import Entry
 from heron.codegen.emitters.loops import CpuPlan, cpu_loops, item_loop, plan_cpu
-from heron.codegen.emitters.output_boxes import Groups, elements, store
-from heron.codegen.emitters.transpose.form import Staged, Tiling, group_tiling, is_turn
+from heron.codegen.emitters.output_boxes import elements, store
 from heron.codegen.ir.dialects.xla_gpu import TransposeBlockOp
 from heron.codegen.ir.types import scalar_type
 from heron.codegen.kernel import Kernel, Launch

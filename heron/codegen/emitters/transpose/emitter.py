@@ -1,16 +1,17 @@
 """The transpose emitter: loops that read some operand across memory, tiled so that every access runs along it.
 
-See `transpose_form` for what is staged. A fusion in which nothing needs staging goes to the loop emitter.
+See `analysis.fusion.transpose` for what is staged. A fusion in which nothing needs staging goes to the loop emitter.
 """
 
 from __future__ import annotations
 
-from heron.codegen.emitters import select
-from heron.codegen.emitters.base import Fusion, entry, hero
-from heron.codegen.emitters.output_boxes import groups_of
+from heron.analysis.fusion import select
+from heron.analysis.fusion.fusion import Fusion
+from heron.analysis.fusion.output_boxes import groups_of
+from heron.analysis.fusion.partition import partition
+from heron.codegen.emitters.base import entry, hero, load
 from heron.codegen.emitters.transpose import cpu, gpu
 from heron.codegen.kernel import Kernel
-from heron.codegen.partition import partition
 from heron.targets import Target
 
 
@@ -25,6 +26,6 @@ class TransposeEmitter:
         if isinstance(found, Kernel):
             return found
         other = select.elementwise(fusion)
-        kernel = select.emitter(other).emit(fusion, name, target)
+        kernel = load()[other.emitter].emit(fusion, name, target)
         kernel.notes["reason"] = f"{found}; {other.reason}"
         return kernel

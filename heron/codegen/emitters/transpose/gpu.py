@@ -17,13 +17,15 @@ from math import prod
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
+from heron.analysis.fusion.fusion import Output
+from heron.analysis.fusion.output_boxes import Groups, piece_of
+from heron.analysis.fusion.transpose import Staged, Tiling, covers, group_tiling
 from heron.analysis.indexing.expr import Expr
 from heron.analysis.indexing.hlo_maps import Index, to_memory
 from heron.analysis.indexing.map import Constraint
-from heron.codegen.emitters.base import Entry, Output
+from heron.codegen.emitters.base import Entry
 from heron.codegen.emitters.loops import Part, gpu_parts
-from heron.codegen.emitters.output_boxes import Groups, gpu_piece, piece_of, store
-from heron.codegen.emitters.transpose.form import Staged, Tiling, covers, group_tiling
+from heron.codegen.emitters.output_boxes import gpu_piece, store
 from heron.codegen.ir.dialects.xla_gpu import AllocateSharedOp, SyncThreadsOp
 from heron.codegen.ir.types import scalar_type
 from heron.codegen.kernel import Kernel, Launch

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import TypeAlias
 
-from xdsl.ir import SSAValue
-
+from heron.analysis.fusion.fusion import Fusion, is_pointwise
+from heron.analysis.fusion.loop_space import joined_runs, steps, walk
+from heron.analysis.fusion.partition import Partition
 from heron.analysis.indexing.expr import Const, Expr, dims
 from heron.analysis.indexing.hlo_maps import (
     Index,
@@ -20,15 +21,11 @@ from heron.analysis.indexing.hlo_maps import (
     to_memory,
 )
 from heron.analysis.indexing.simplify import simplifier
-from heron.codegen.emitters.base import Entry, Fusion, is_pointwise
-from heron.codegen.emitters.loop_space import joined_runs, steps, walk
-from heron.codegen.emitters.reducers import Reducer, merged, reducer_of, split, starts
-from heron.codegen.partition import Partition
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
 
 #: ops between a reduce and an output that only move elements
-_MOVES = frozenset({"bitcast", "reshape", "transpose", "get-tuple-element", "copy"})
+MOVES = frozenset({"bitcast", "reshape", "transpose", "get-tuple-element", "copy"})
 
 #: instructions made from results, and the index of theirs that belongs to the result's element at (d0, d1, ...)
 Places: TypeAlias = dict[Instruction, Index]
@@ -44,13 +41,18 @@ class Reduction:
     first, and the index at which it reads the results' element, over the results' dimensions.
     """
 
-    reducers: tuple[Reducer, ...]
+    reduces: tuple[Instruction, ...]
     order: tuple[int, ...]
     sizes: tuple[int, ...]
     reduced: tuple[int, ...]
     side: tuple[int, ...]
     after: tuple[int, ...]
     places: Places
+
+    @property
+    def arrays(self) -> list[Instruction]:
+        """The arrays that are reduced."""
+        return [a for i in self.reduces for a in arrays_of(i)]
 
     @property
     def kept(self) -> tuple[int, ...]:
@@ -97,65 +99,6 @@ class Reduction:
         reduced = tuple(k for k, d in enumerate(order) if d in gone)
         return replace(self, order=tuple(order), sizes=tuple(sizes[d] for d in order), reduced=reduced)
 
-    def start(self, frame: Entry) -> list[SSAValue]:
-        """Initial accumulators of all heroes."""
-        return starts(frame.e, self.reducers)
-
-    def split(self, values: Sequence[SSAValue]) -> list[Sequence[SSAValue]]:
-        """Accumulators of all heroes, hero by hero."""
-        return split(self.reducers, values)
-
-    @property
-    def accumulators(self) -> int:
-        """How many accumulators there are."""
-        return sum(len(r.types) for r in self.reducers)
-
-    def merge(self, frame: Entry, a: Sequence[SSAValue], b: Sequence[SSAValue]) -> list[SSAValue]:
-        """Two partial results of all heroes as one."""
-        return merged(frame.e, self.reducers, a, b)
-
-    def element(self, frame: Entry, index: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
-        """One element of the arrays joined to the accumulators; side outputs, carried after them, stored."""
-        e, n = frame.e, self.accumulators
-        index = self.source(index)
-        elements = [[e.value(a, index) for a in r.arrays] for r in self.reducers]
-        outputs = [frame.fusion.outputs[k] for k in self.side]
-        values = [o.of(e.value(o.instruction, index)) for o in outputs]
-        results: list[SSAValue] = []
-        for r, accumulators, read in zip(self.reducers, self.split(carried[:n]), elements, strict=True):
-            results += r.step(e, accumulators, read)
-        stores = zip(values, carried[n:], outputs, strict=True)
-        return [*results, *(e.insert(v, t, to_memory(o.shape, index)) for v, t, o in stores)]
-
-    def epilogue(
-        self, frame: Entry, index: Index, accumulators: Sequence[SSAValue], tensors: Sequence[SSAValue]
-    ) -> list[SSAValue]:
-        """The outputs made from the results at `index` (of the kept dimensions), stored."""
-        e, index = frame.e, self.result(index)
-
-        def at(i: Instruction) -> Index:
-            found = self.places.get(i)
-            if found is None:  # computed from no result: as many elements, in their order
-                return e.simplify(delinearize(linearize(index, self.result_sizes), i.shape.dims))
-            return e.simplify(tuple(x.substitute(index) for x in found))
-
-        for r, values in zip(self.reducers, self.split(accumulators), strict=True):
-            e.provide(r.hero, index, r.finish(e, values))
-        for i in self.places:
-            if i.opcode in _MOVES and i.opcode != "get-tuple-element":
-                e.provide(i, at(i), e.value(i.operands[0], at(i.operands[0])))
-        outputs = [frame.fusion.outputs[n] for n in self.after]
-        places = [at(o.instruction) for o in outputs]
-        # all values first: an output may share its buffer with an input
-        values = [o.of(e.value(o.instruction, place)) for o, place in zip(outputs, places, strict=True)]
-        stores = zip(values, tensors, places, outputs, strict=True)
-        return [e.insert(v, t, to_memory(o.shape, place)) for v, t, place, o in stores]
-
-    def store(self, frame: Entry, which: Sequence[int], tensors: Sequence[SSAValue]) -> None:
-        """`tensors` are what those outputs now are."""
-        for n, tensor in zip(which, tensors, strict=True):
-            frame.outputs[n] = tensor
-
 
 @dataclass(frozen=True, slots=True)
 class Axis:
@@ -164,14 +107,6 @@ class Axis:
     dims: tuple[int, ...]
     length: int
     reduced: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Walk:
-    """A reduction and the loops over its arrays, outermost first."""
-
-    reduction: Reduction
-    axes: tuple[Axis, ...]
 
 
 def axes(runs: Sequence[Sequence[int]], reduction: Reduction) -> list[Axis]:
@@ -206,6 +141,11 @@ class Form:
     def parts(self) -> tuple[tuple[int, ...], ...]:
         """Numbers of the outputs that have work items, or blocks, in common."""
         return (*((*r.side, *r.after) for r in self.reductions), *((n,) for n in self.loose))
+
+
+def arrays_of(i: Instruction) -> list[Instruction]:
+    """The arrays that a reduce combines."""
+    return i.operands[: len(i.operands) // 2]
 
 
 def groups_of(fusion: Fusion) -> dict[tuple[tuple[int, ...], tuple[int, ...]], list[Instruction]]:
@@ -253,9 +193,8 @@ def analyse(fusion: Fusion) -> Form | str:
     found: list[Reduction] = []
     for key, members in groups.items():
         sizes, reduced = key
-        reducers = tuple(reducer_of(h) for h in members)
         every = tuple(range(len(sizes)))
-        found.append(Reduction(reducers, every, sizes, reduced, tuple(side[key]), tuple(after[key]), places[key]))
+        found.append(Reduction(tuple(members), every, sizes, reduced, tuple(side[key]), tuple(after[key]), places[key]))
     return Form(tuple(found), tuple(loose)) if found else "there is no reduce"
 
 
@@ -274,7 +213,7 @@ def _find_heroes(root: Instruction, heroes: dict[Instruction, None]) -> None:
         seen.add(i)
         if i.opcode == "reduce":
             heroes[i] = None
-        elif is_pointwise(i) or i.opcode in _MOVES or i.opcode == "tuple":
+        elif is_pointwise(i) or i.opcode in MOVES or i.opcode == "tuple":
             stack.extend(reversed(i.operands))
 
 
@@ -307,7 +246,7 @@ def _places(order: Sequence[Instruction], heroes: Sequence[Instruction]) -> Plac
         known.add(i)
         if any(o not in found for o in below):
             continue
-        if i.opcode in _MOVES and (i.opcode != "bitcast" or moves_elements(i)):
+        if i.opcode in MOVES and (i.opcode != "bitcast" or moves_elements(i)):
             found[i] = tuple(ranges.simplify(e) for e in _moved(i, found[below[0]]))
         elif is_pointwise(i) and len({found[o] for o in below}) == 1:
             if all(o.shape.dims == i.shape.dims for o in below):

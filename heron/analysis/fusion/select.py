@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from heron.analysis.fusion import in_place_update, transpose
+from heron.analysis.fusion.cuts import are_slices, cuts_of
+from heron.analysis.fusion.fusion import Fusion, row_major
 from heron.analysis.fusion.prefix_scan import scan_of
+from heron.analysis.fusion.rowwise import rows_of
 from heron.analysis.indexing.hlo_maps import moves_elements
-from heron.codegen.emitters import in_place_update
-from heron.codegen.emitters.base import HERO_ONLY, Fusion, HeroEmitter, load, row_major
-from heron.codegen.emitters.concatenate import cuts_of
-from heron.codegen.emitters.rowwise.form import rows_of
-from heron.codegen.emitters.slices import are_slices
-from heron.codegen.emitters.transpose import form
 from heron.hlo.ir.instruction import Instruction
 
 #: elements a reduce must combine for an emitter of its own; fewer are summed in the thread that needs them
@@ -20,10 +18,8 @@ MIN_REDUCED = 64
 _EPILOGUE = frozenset({"bitcast", "reshape", "get-tuple-element", "copy"})
 
 
-#: emitters of heroes that ask for elements in memory order
-_ANY_LAYOUT = frozenset({"reduce"})
-#: emitters that are not called like the op they are for
-_EMITTERS = {"reduce-window": "scan"}
+#: the emitter of each hero
+_EMITTERS = {"reduce": "reduce", "reduce-window": "scan", "scatter": "scatter"}
 
 
 class Choice(NamedTuple):
@@ -46,7 +42,6 @@ def choose(fusion: Fusion, in_place: bool = True) -> Choice:
         inside = fusion.computation.instructions
         hero = min(inside, key=lambda i: ("dot", "reduce").index(i.opcode) if i.opcode in ("dot", "reduce") else 2)
         return Choice("block", hero, f"'{hero.name}' is computed tile by tile with what is around it")
-    known = load()
     rows = rows_of(fusion)
     if rows is not None:
         names = ", ".join(f"'{i.name}'" for i in rows.reduces)
@@ -57,15 +52,15 @@ def choose(fusion: Fusion, in_place: bool = True) -> Choice:
         found = find_hero(output.instruction)
         if found is not None:
             wanted, why = found
-            name = _EMITTERS.get(wanted.opcode, wanted.opcode)
-            if name in known and name not in _ANY_LAYOUT and name not in HERO_ONLY and not row_major(fusion):
+            name = _EMITTERS.get(wanted.opcode, "")
+            if name == "scan" and not row_major(fusion):
                 return Choice("loop", wanted, f"{why}, but not everything is row-major", name)
-            if name in known:
+            if name:
                 return Choice(name, wanted, why)
-            return Choice("loop", wanted, f"{why}, but there is no {name} emitter", name)
-    if in_place and in_place_update.updates(fusion)[1]:
+            return Choice("loop", wanted, f"{why}, but there is no {wanted.opcode} emitter", wanted.opcode)
+    if in_place and not in_place_update.updates(fusion)[1]:
         return Choice("dus", fusion.outputs[0].instruction, "every output updates an input in place")
-    turned = form.candidate(fusion)
+    turned = transpose.candidate(fusion)
     if turned is not None:
         return Choice("transpose", turned, f"'{turned.name}' changes which dimension lies innermost")
     return elementwise(fusion)
@@ -79,11 +74,6 @@ def elementwise(fusion: Fusion) -> Choice:
     if cuts is not None:
         return Choice("concatenate", cuts.hero, f"'{cuts.hero.name}' joins {len(cuts.hero.operands)} operands")
     return Choice("loop", None, "each output element is computed by itself")
-
-
-def emitter(choice: Choice) -> HeroEmitter:
-    """The chosen emitter."""
-    return load()[choice.emitter]
 
 
 def find_hero(root: Instruction) -> tuple[Instruction, str] | None:

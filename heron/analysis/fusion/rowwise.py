@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from heron.analysis.fusion.fusion import Fusion, row_major
+from heron.analysis.fusion.partition import Partition, partition
+from heron.analysis.fusion.reduction import arrays_of
 from heron.analysis.indexing.expr import Const, Dim
-from heron.codegen.emitters.base import Fusion, row_major
-from heron.codegen.emitters.reducers import reducer_of
-from heron.codegen.partition import Partition, partition
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.op import Trait
 
@@ -75,7 +75,7 @@ def rows_of(fusion: Fusion) -> Rows | None:
     if prod(dims[kept:]) < MIN_ROW or not prod(dims) or not row_major(fusion):
         return None
     roots = [o.instruction for o in fusion.outputs]
-    arrays = [a for i in reduces for a in reducer_of(i).arrays]
+    arrays = [a for i in reduces for a in arrays_of(i)]
     cut = partition(list(dict.fromkeys([*roots, *arrays])), provided=reduces)
     if not all(_by_rows(i, dims[:kept], cut) for i in reduces) or not _needed(fusion, wide, reduces):
         return None
@@ -95,7 +95,7 @@ def _by_rows(i: Instruction, rows: tuple[int, ...], cut: Partition) -> bool:
 
 def _needed(fusion: Fusion, wide: Sequence[int], reduces: Sequence[Instruction]) -> bool:
     """Whether an output along the row, or what is reduced, is computed from a reduction."""
-    stack = [fusion.outputs[n].instruction for n in wide] + [a for i in reduces for a in reducer_of(i).arrays]
+    stack = [fusion.outputs[n].instruction for n in wide] + [a for i in reduces for a in arrays_of(i)]
     seen: set[Instruction] = set()
     while stack:
         i = stack.pop()
@@ -135,7 +135,7 @@ def stages_of(fusion: Fusion, rows: Rows, is_kept: Callable[[Instruction], bool]
     given: list[dict[Instruction, None]] = []
     spread: list[list[Instruction]] = []
     for number in range(last + 1):
-        roots = [a for i in rows.reduces if level[i] - 1 == number for a in reducer_of(i).arrays]
+        roots = [a for i in rows.reduces if level[i] - 1 == number for a in arrays_of(i)]
         again, computed = _walk([*roots, *(wide if number == last else ())], rows.dims, first)
         first |= {i: number for i in computed if i not in trivial and is_kept(i)}
         given.append(again)

@@ -13,9 +13,12 @@ from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
+from heron.analysis.fusion.fusion import Output
+from heron.analysis.fusion.partition import Partition
 from heron.analysis.indexing.expr import Add, BinaryExpr, Const, Dim, Expr, FloorDiv, Mod, Mul, dims
 from heron.analysis.indexing.hlo_maps import (
     Index,
+    delinearize,
     from_memory,
     linearize,
     memory_sizes,
@@ -24,8 +27,6 @@ from heron.analysis.indexing.hlo_maps import (
     to_memory,
 )
 from heron.analysis.indexing.simplify import Simplifier, simplifier
-from heron.codegen.emitters.base import Output
-from heron.codegen.partition import Partition
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
 
@@ -65,6 +66,15 @@ class Space:
     def lengths(self) -> tuple[int, ...]:
         """The number of points of each run."""
         return tuple(prod(self.sizes[d] for d in run) for run in self.runs)
+
+
+def dimension_index(sizes: Sequence[int], runs: Sequence[Sequence[int]], run_index: Sequence[Expr]) -> Index:
+    """The index by dimension where each run of dimensions stands at its variable."""
+    index: list[Expr] = [Const(0)] * len(sizes)
+    for run, e in zip(runs, run_index, strict=False):
+        for d, part in zip(run, delinearize(e, [sizes[k] for k in run]), strict=True):
+            index[d] = part
+    return tuple(index)
 
 
 def output_space(outputs: Sequence[Output], shape: Shape, partition: Partition, start: Sequence[int] = ()) -> Space:

@@ -12,13 +12,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from heron.analysis.fusion.fusion import Fusion, Output
+from heron.analysis.fusion.loop_space import Read, Space, dimension_index, output_space, steps, walk
+from heron.analysis.fusion.partition import Partition
 from heron.analysis.indexing.expr import Expr
 from heron.analysis.indexing.hlo_maps import Index, delinearize, linearize, memory_sizes, to_memory
 from heron.analysis.indexing.simplify import simplifier
-from heron.codegen.emitters.base import Fusion, Output
-from heron.codegen.emitters.loop_space import Read, Space, output_space, steps, walk
-from heron.codegen.emitters.loops import dimension_index
-from heron.codegen.partition import Partition
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
 

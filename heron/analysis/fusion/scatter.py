@@ -1,0 +1,65 @@
+"""What a scatter is made of, and where its updates go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from heron.analysis.fusion import scatter_order as facts
+from heron.analysis.indexing.expr import Const, Expr
+from heron.analysis.indexing.hlo_maps import Index
+from heron.hlo.ir.instruction import Instruction
+
+
+@dataclass(frozen=True, slots=True)
+class Scatter:
+    """A scatter taken apart. ``batch``: update dimensions that count updates; ``window``: those inside one."""
+
+    i: Instruction
+    operands: tuple[Instruction, ...]
+    indices: Instruction
+    updates: tuple[Instruction, ...]
+    batch: tuple[int, ...]
+    window: tuple[int, ...]
+
+    @staticmethod
+    def of(i: Instruction) -> Scatter:
+        n = len(i.operands) // 2
+        updates = tuple(i.operands[n + 1 :])
+        window = tuple(i.update_window_dims)
+        batch = tuple(d for d in range(updates[0].shape.rank) if d not in window)
+        operands = tuple(_without_views(o) for o in i.operands[:n])
+        return Scatter(i, operands, i.operands[n], updates, batch, window)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The dimensions of the updates."""
+        return self.updates[0].shape.dims
+
+    @property
+    def target_dims(self) -> tuple[int, ...]:
+        """The dimensions of the operands."""
+        return self.i.operands[0].shape.dims
+
+    @property
+    def batch_sizes(self) -> tuple[int, ...]:
+        """The dimensions of the updates that count them."""
+        return tuple(self.sizes[d] for d in self.batch)
+
+    @property
+    def takes_update(self) -> bool:
+        """Whether the combiner gives the updates as they are."""
+        return facts.takes_update(self.i)
+
+    def index(self, batch: Index, window: Index) -> Index:
+        """The index into the updates."""
+        index: list[Expr] = [Const(0)] * len(self.sizes)
+        for d, e in (*zip(self.batch, batch, strict=True), *zip(self.window, window, strict=True)):
+            index[d] = e
+        return tuple(index)
+
+
+def _without_views(i: Instruction) -> Instruction:
+    """The array that a view shows. A copy is one of its own: its original stays as it is."""
+    while i.opcode in ("bitcast", "reshape") and i.operands[0].opcode == "parameter":
+        i = i.operands[0]
+    return i

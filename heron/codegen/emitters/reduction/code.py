@@ -1,0 +1,95 @@
+"""The code of a reduction: its elements joined to accumulators, its results stored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+
+from xdsl.ir import SSAValue
+
+from heron.analysis.fusion.reduction import MOVES, Axis, Reduction
+from heron.analysis.indexing.hlo_maps import Index, delinearize, linearize, to_memory
+from heron.codegen.emitters.base import Entry
+from heron.codegen.emitters.reducers import Reducer, merged, reducer_of, split, starts
+from heron.hlo.ir.instruction import Instruction
+
+
+@dataclass(frozen=True)
+class ReductionCode(Reduction):
+    """A reduction and the code of it. ``reducers``: how each of its reduces combines."""
+
+    @staticmethod
+    def of(reduction: Reduction) -> ReductionCode:
+        return ReductionCode(*(getattr(reduction, f.name) for f in fields(Reduction)))
+
+    @cached_property
+    def reducers(self) -> tuple[Reducer, ...]:
+        return tuple(map(reducer_of, self.reduces))
+
+    def start(self, frame: Entry) -> list[SSAValue]:
+        """Initial accumulators of all heroes."""
+        return starts(frame.e, self.reducers)
+
+    def split(self, values: Sequence[SSAValue]) -> list[Sequence[SSAValue]]:
+        """Accumulators of all heroes, hero by hero."""
+        return split(self.reducers, values)
+
+    @property
+    def accumulators(self) -> int:
+        """How many accumulators there are."""
+        return sum(len(r.types) for r in self.reducers)
+
+    def merge(self, frame: Entry, a: Sequence[SSAValue], b: Sequence[SSAValue]) -> list[SSAValue]:
+        """Two partial results of all heroes as one."""
+        return merged(frame.e, self.reducers, a, b)
+
+    def element(self, frame: Entry, index: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
+        """One element of the arrays joined to the accumulators; side outputs, carried after them, stored."""
+        e, n = frame.e, self.accumulators
+        index = self.source(index)
+        elements = [[e.value(a, index) for a in r.arrays] for r in self.reducers]
+        outputs = [frame.fusion.outputs[k] for k in self.side]
+        values = [o.of(e.value(o.instruction, index)) for o in outputs]
+        results: list[SSAValue] = []
+        for r, accumulators, read in zip(self.reducers, self.split(carried[:n]), elements, strict=True):
+            results += r.step(e, accumulators, read)
+        stores = zip(values, carried[n:], outputs, strict=True)
+        return [*results, *(e.insert(v, t, to_memory(o.shape, index)) for v, t, o in stores)]
+
+    def epilogue(
+        self, frame: Entry, index: Index, accumulators: Sequence[SSAValue], tensors: Sequence[SSAValue]
+    ) -> list[SSAValue]:
+        """The outputs made from the results at `index` (of the kept dimensions), stored."""
+        e, index = frame.e, self.result(index)
+
+        def at(i: Instruction) -> Index:
+            found = self.places.get(i)
+            if found is None:  # computed from no result: as many elements, in their order
+                return e.simplify(delinearize(linearize(index, self.result_sizes), i.shape.dims))
+            return e.simplify(tuple(x.substitute(index) for x in found))
+
+        for r, values in zip(self.reducers, self.split(accumulators), strict=True):
+            e.provide(r.hero, index, r.finish(e, values))
+        for i in self.places:
+            if i.opcode in MOVES and i.opcode != "get-tuple-element":
+                e.provide(i, at(i), e.value(i.operands[0], at(i.operands[0])))
+        outputs = [frame.fusion.outputs[n] for n in self.after]
+        places = [at(o.instruction) for o in outputs]
+        # all values first: an output may share its buffer with an input
+        values = [o.of(e.value(o.instruction, place)) for o, place in zip(outputs, places, strict=True)]
+        stores = zip(values, tensors, places, outputs, strict=True)
+        return [e.insert(v, t, to_memory(o.shape, place)) for v, t, place, o in stores]
+
+    def store(self, frame: Entry, which: Sequence[int], tensors: Sequence[SSAValue]) -> None:
+        """`tensors` are what those outputs now are."""
+        for n, tensor in zip(which, tensors, strict=True):
+            frame.outputs[n] = tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """A reduction and the loops over its arrays, outermost first."""
+
+    reduction: ReductionCode
+    axes: tuple[Axis, ...]
