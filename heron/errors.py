@@ -33,12 +33,14 @@ class HeronError(Exception):
     """A located, coded, actionable error.
 
     Args:
-        code: stable identifier, e.g. ``"HLO012"``; the letters name the area (TXT text, HLO language, EVAL, PASS,
-            BUF buffers, GEN codegen, LLVM, RUN runtime, TGT targets, CLI).
-        what: one sentence: what is wrong.
+        code: stable identifier, e.g. ``"HLO010"``. The letters name the area: TXT text, SHLO StableHLO, JAX functions,
+            PROTO protocol buffers, HLO language, EVAL evaluator, PASS passes, BUF buffers, GEN kernels, LLVM machine
+            code, RUN runtime, PJRT, TGT targets, TUNE measured choices, CLI command line. docs/reference/errors.md
+            lists every code with cause and cure; codes never change their meaning.
+        what: the problem, in one sentence.
         where: a `Span`, an instruction's text, or a file name.
-        why: the numbers or the rule behind it.
-        hint: what to try.
+        why: the numbers or the rule behind the problem.
+        hint: the next step for the user.
     """
 
     def __init__(
