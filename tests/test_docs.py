@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from heron import Options
-from tests.support import WORKLOADS, heron
+from tests.support import WORKLOADS
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -32,19 +31,6 @@ def test_ci_runs_the_readmes_test_command() -> None:
     command = _blocks("sh")[1].strip()
     assert command.endswith("pytest -n 2 -q")
     assert (ROOT / ".ci" / "run").read_text().rstrip().endswith(command)
-
-
-@pytest.mark.parametrize(
-    "command",
-    [line.partition("#")[0].strip() for line in _blocks("sh")[2].splitlines()],
-)
-def test_commands_of_the_readme_are_understood(command: str) -> None:
-    program, verb, file, *rest = shlex.split(command)
-    assert program == "heron"
-    assert (ROOT / file).exists()
-    help_ = heron(verb, "--help").out
-    for option in (w for w in rest if w.startswith("-")):
-        assert option in help_, option
 
 
 def test_readmes_python_example(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
