@@ -15,6 +15,9 @@ CODE = re.compile(r"[A-Z]{2,6}\d{3}")
 #: codes that several folders raise, and the one thing they mean
 SHARED = {
     "BUF003": "a schedule is missing or out of date",
+    "EVAL001": "the evaluator has no definition of this op",
+    "EVAL004": "a collective does not fit the devices or the sizes",
+    "EVAL008": "a slice lies outside its operand",
     "GEN002": "there is no code generation for this here",
     "GEN010": "a product is not in the form a matrix library takes",
     "GEN110": "a kernel's text cannot be read",
