@@ -6,6 +6,7 @@ Every failure heron knows of is a `HeronError`: a stable code that can be search
 
 from __future__ import annotations
 
+import copyreg
 from dataclasses import dataclass
 
 
@@ -54,6 +55,10 @@ class HeronError(Exception):
     ) -> None:
         self.code, self.what, self.where, self.why, self.hint = code, what, where, why, hint
         super().__init__(self.render())
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """All fields, so that an error raised in a worker process arrives whole."""
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # not __init__: it takes other arguments
 
     def render(self) -> str:
         """The whole message as plain text, one fact a line."""
