@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
 
+from heron.codegen.ir.editing import ops_of
 from heron.codegen.kernel import Kernel
-from heron.codegen.transforms.lib.build import ops_of
 
 
 def merge(kernels: Iterable[Kernel]) -> ModuleOp:

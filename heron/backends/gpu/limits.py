@@ -10,8 +10,8 @@ from xdsl.dialects.builtin import ModuleOp, TensorType
 
 from heron.backends.lower import KernelUse
 from heron.codegen.ir.dialects.xla_gpu import AllocateSharedOp
+from heron.codegen.ir.editing import functions, walk_blocks
 from heron.codegen.transforms.lib.buffers import byte_size
-from heron.codegen.transforms.lib.build import functions, walk_blocks
 from heron.errors import HeronError
 from heron.hlo.ir.instruction import Instruction
 from heron.targets import Target

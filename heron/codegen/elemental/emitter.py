@@ -54,7 +54,6 @@ class KernelEmitter:
         self.module.body.detach_block(0)
         self.module.body.add_block(self.body)
         self.rules = registry.load()
-        self.op_count = 0
         #: straight code for small windows and selects for padding: what lets LLVM vectorise the loop around them
         self.straight = False
         self.promoted: dict[Any, Any] = {}  # reducers with small floats as f32
@@ -78,8 +77,7 @@ class KernelEmitter:
         )
         results = e.pack(e.value(f.root, index), f.root.shape)
         e.b.terminate(func.ReturnOp, results)
-        e.b.drop_unused_constants()
-        self.op_count += e.b.count
+        e.b.constants.drop_unused()
         self.add_function(symbol, block, [r.type for r in results], private=True)
 
     def add_function(

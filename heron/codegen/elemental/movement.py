@@ -50,7 +50,7 @@ def _constant(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
     if uniform is not None:
         return scalar_constant(e, uniform, t)
     type_ = tensor_type(i.shape.with_default_layout())
-    return e.extract(e.b.constant(_dense(array, t, type_), type_), index)
+    return e.extract(e.b.constants.dense(_dense(array, t, type_), type_), index)
 
 
 def _uniform(array: np.ndarray) -> np.ndarray | None:

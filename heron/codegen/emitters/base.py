@@ -119,10 +119,9 @@ class Entry:
     def finish(self, launch: Launch, emitter: str, notes: dict[str, str] | None = None) -> Kernel:
         """Return the outputs and make the kernel record."""
         self.e.b.terminate(func.ReturnOp, self.outputs)
-        self.e.b.drop_unused_constants()
+        self.e.b.constants.drop_unused()
         function = self.kernel.add_function(self.name, self.block, [o.type for o in self.outputs])
         function.attributes["xla_gpu.entry"] = UnitAttr()
-        self.kernel.op_count += self.e.b.count
         args = [KernelArg(p.shape, "in", n) for n, p in enumerate(self.fusion.inputs)]
         args += [KernelArg(o.shape, "out", n, self.aliases.get(n)) for n, o in enumerate(self.fusion.outputs)]
         extra = [self._argument_attributes(a) for a in args]

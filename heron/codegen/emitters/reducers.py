@@ -98,7 +98,6 @@ class Reducer:
         n = len(self.types)
         results = self.merge(inner, block.args[:n], block.args[n:])
         inner.b.terminate(func.ReturnOp, results)
-        e.kernel.op_count += inner.b.count
         e.kernel.add_function(symbol, block, self.packed_types, private=True)
         return symbol
 

@@ -1,13 +1,14 @@
-"""Builder: appends xDSL ops to a block, as cheaply as xDSL lets one.
+"""The builder of MLIR (xDSL) code: adds ops at one place of a function.
 
-`b.op(arith.AddfOp, x, y)` creates an op whose result has the type of its first operand; constants are made once a
-function and stand at its start.
+xDSL takes about 25 µs to create an op, its declared constructors twice that, so ops are made with `create`, from
+attributes made once. Constants are made once a function and stand at its start.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
+from typing import TypeAlias
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType
@@ -15,46 +16,130 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from heron.codegen.ir.types import I1, I64, INDEX
 
-_CMPI = {p: n for n, p in enumerate(("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"))}
-_CMPF = {
-    p: n
-    for n, p in enumerate(
-        "false oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno true".split()  # MLIR's numbering
-    )
+#: what value numbering compares
+Key: TypeAlias = tuple[object, ...]
+Properties: TypeAlias = dict[str, Attribute]
+
+NO_PROPERTIES: Properties = {}
+NO_FLAGS: Properties = {"overflowFlags": arith.IntegerOverflowAttr("none")}
+NSW: Properties = {"overflowFlags": arith.IntegerOverflowAttr((arith.IntegerOverflowFlag.NSW,))}
+NSW_NUW: Properties = {
+    "overflowFlags": arith.IntegerOverflowAttr((arith.IntegerOverflowFlag.NSW, arith.IntegerOverflowFlag.NUW))
 }
-_NONE: dict[str, Attribute] = {}
+#: the predicates of `arith.cmpi` and `arith.cmpf`, in MLIR's numbering
+INTEGER_PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
+FLOAT_PREDICATES = tuple("false oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno true".split())
 
 
 @cache
-def _predicate(kind: str, name: str) -> dict[str, Attribute]:
-    return {"predicate": IntegerAttr((_CMPI if kind == "i" else _CMPF)[name], I64)}
+def _predicate(names: tuple[str, ...], name: str) -> Properties:
+    return {"predicate": IntegerAttr(names.index(name), I64)}
 
 
 @lru_cache(maxsize=4096)
-def _integer(value: int, type_: Attribute) -> dict[str, Attribute]:
-    attr = IntegerAttr(value, type_, truncate_bits=True)  # type: ignore[call-overload]
-    return {"value": attr}
+def int_attr(value: int, type_: Attribute = INDEX) -> IntegerAttr:
+    """`value : type_`, made once; `value` is taken modulo the type's width."""
+    return IntegerAttr(value, type_, truncate_bits=True)  # pyright: ignore[reportArgumentType, reportCallIssue]
 
 
 @lru_cache(maxsize=4096)
-def _float(text: str, type_: Attribute) -> dict[str, Attribute]:
-    return {"value": FloatAttr(float(text), type_)}  # type: ignore[arg-type]
+def _integer(value: int, type_: Attribute) -> Properties:
+    return {"value": int_attr(value, type_)}
+
+
+@lru_cache(maxsize=4096)
+def _float(text: str, type_: Attribute) -> Properties:
+    return {"value": FloatAttr(float(text), type_)}  # pyright: ignore[reportArgumentType, reportCallIssue]
+
+
+def integer_constant(value: int, type_: Attribute = INDEX) -> arith.ConstantOp:
+    """An integer or index constant at no place yet."""
+    return arith.ConstantOp.create(result_types=(type_,), properties=_integer(value, type_))
+
+
+class Constants:
+    """The constants of one function, made once each at the start of its first block, ``entry``."""
+
+    __slots__ = ("_entry", "_known")
+
+    def __init__(self, entry: Block) -> None:
+        self._entry = entry
+        self._known: dict[Key, SSAValue] = {}
+        op = entry.first_op
+        while isinstance(op, arith.ConstantOp):
+            attr = op.properties["value"]
+            if isinstance(attr, IntegerAttr):
+                self._known.setdefault(_integer_key(attr.value.data, attr.type), op.results[0])
+            op = op.next_op
+
+    def integer(self, value: int, type_: Attribute = INDEX) -> SSAValue:
+        """An integer or index constant; `value` is taken modulo the type's width."""
+        key = _integer_key(value, type_)
+        return self._known.get(key) or self._make(key, type_, _integer(value, type_))
+
+    def floating(self, value: float, type_: Attribute) -> SSAValue:
+        """A float constant; -0.0 and 0.0 differ, NaN is the quiet one."""
+        key = type_, (text := repr(value))
+        return self._known.get(key) or self._make(key, type_, _float(text, type_))
+
+    def dense(self, attr: Attribute, type_: Attribute) -> SSAValue:
+        """A constant tensor."""
+        key = type_, attr
+        return self._known.get(key) or self._make(key, type_, {"value": attr})
+
+    def drop_unused(self) -> None:
+        """Erase the constants that nothing uses (a small float whose f32 form was used instead)."""
+        for key, value in list(self._known.items()):
+            if value.first_use is None:
+                self._entry.erase_op(self._known.pop(key).owner)  # pyright: ignore[reportArgumentType]
+
+    def _make(self, key: Key, type_: Attribute, properties: Properties) -> SSAValue:
+        op = arith.ConstantOp.create(result_types=(type_,), properties=properties)
+        first = self._entry.first_op
+        if first is None:
+            self._entry.add_op(op)
+        else:
+            self._entry.insert_op_before(op, first)
+        self._known[key] = result = op.results[0]
+        return result
+
+
+def _integer_key(value: int, type_: Attribute) -> Key:
+    if isinstance(type_, IntegerType):
+        value &= (1 << type_.width.data) - 1
+    return type_, value
 
 
 class Builder:
-    """Appends ops to ``block``. ``entry`` is the function's first block, where constants go."""
+    """Adds ops to ``block``: at its end, or in front of the op ``before``.
 
-    __slots__ = ("block", "entry", "_constants", "count")
+    Args:
+        block: the place; without ``constants`` it is the first block of a new function.
+        constants: those of the function that `block` belongs to.
+        before: the op to insert in front of, which may change while building.
+        known: numbers the values that `op` makes, so that an equal one in scope is used again; without it every call
+            makes an op. A nested scope takes a copy.
+    """
 
-    def __init__(self, entry: Block) -> None:
-        self.block = self.entry = entry
-        self._constants: dict[tuple[Attribute, object], SSAValue] = {}
-        self.count = 0
+    __slots__ = ("before", "block", "constants", "known")
+
+    def __init__(
+        self,
+        block: Block,
+        constants: Constants | None = None,
+        *,
+        before: Operation | None = None,
+        known: dict[Key, SSAValue] | None = None,
+    ) -> None:
+        self.block, self.before, self.known = block, before, known
+        self.constants = constants if constants is not None else Constants(block)
 
     def add(self, op: Operation) -> Operation:
-        """Append an op made elsewhere."""
-        self.count += 1
-        self.block.add_op(op)
+        """Insert an op made elsewhere."""
+        if self.before is None:
+            self.block.add_op(op)
+        else:
+            self.block.insert_op_before(op, self.before)
         return op
 
     def op(
@@ -62,56 +147,46 @@ class Builder:
         kind: type[Operation],
         *operands: SSAValue,
         type: Attribute | None = None,  # noqa: A002
-        properties: dict[str, Attribute] = _NONE,
+        properties: Properties = NO_PROPERTIES,
     ) -> SSAValue:
-        """A new op with one result (of the first operand's type unless given); returns the result."""
-        result = operands[0].type if type is None else type
-        op = kind.create(operands=operands, result_types=(result,), properties=properties)
-        self.count += 1
-        self.block.add_op(op)
-        return op.results[0]
+        """The result of an op with one result, of the first operand's type unless given.
 
-    # -- constants -----------------------------------------------------------------------------------------------------
-    def _constant(self, key: tuple[Attribute, object], properties: dict[str, Attribute]) -> SSAValue:
-        op = arith.ConstantOp.create(result_types=(key[0],), properties=properties)
-        self.count += 1
-        first = self.entry.first_op
-        if first is None:
-            self.entry.add_op(op)
-        else:
-            self.entry.insert_op_before(op, first)
-        self._constants[key] = result = op.results[0]
-        return result
+        Where values are numbered, `properties` is one of the dictionaries that are made once.
+        """
+        result = operands[0].type if type is None else type
+        if self.known is None:
+            return self.add(kind.create(operands=operands, result_types=(result,), properties=properties)).results[0]
+        key = (kind, operands, result, id(properties))
+        return self.once(key, lambda: kind.create(operands=operands, result_types=(result,), properties=properties))
+
+    def once(self, key: Key, make: Callable[[], Operation]) -> SSAValue:
+        """The result of the op that `make` gives, made once a scope under `key`."""
+        value = self.known.get(key) if self.known is not None else None
+        if value is None:
+            value = self.add(make()).results[0]
+            if self.known is not None:
+                self.known[key] = value
+        return value
+
+    def nested_scope(self) -> dict[Key, SSAValue]:
+        """The values that a nested block may use again."""
+        return dict(self.known or {})
 
     def integer(self, value: int, type_: Attribute = INDEX) -> SSAValue:
         """An integer or index constant; `value` is taken modulo the type's width."""
-        if isinstance(type_, IntegerType):
-            value &= (1 << type_.width.data) - 1
-        key = (type_, value)
-        found = self._constants.get(key)
-        return found if found is not None else self._constant(key, _integer(value, type_))
+        return self.constants.integer(value, type_)
 
     def floating(self, value: float, type_: Attribute) -> SSAValue:
         """A float constant; -0.0 and 0.0 differ, NaN is the quiet one."""
-        text = repr(value)
-        key = (type_, text)
-        found = self._constants.get(key)
-        return found if found is not None else self._constant(key, _float(text, type_))
+        return self.constants.floating(value, type_)
 
-    def constant(self, attr: Attribute, type_: Attribute) -> SSAValue:
-        """Any other constant attribute (dense tensors)."""
-        key = (type_, attr)
-        found = self._constants.get(key)
-        return found if found is not None else self._constant(key, {"value": attr})
+    def cmpi(self, predicate: str, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """`arith.cmpi`; see `INTEGER_PREDICATES`."""
+        return self.op(arith.CmpiOp, lhs, rhs, type=I1, properties=_predicate(INTEGER_PREDICATES, predicate))
 
-    # -- shorthands ----------------------------------------------------------------------------------------------------
-    def cmpi(self, predicate: str, a: SSAValue, b: SSAValue) -> SSAValue:
-        """`arith.cmpi`: eq ne slt sle sgt sge ult ule ugt uge."""
-        return self.op(arith.CmpiOp, a, b, type=I1, properties=_predicate("i", predicate))
-
-    def cmpf(self, predicate: str, a: SSAValue, b: SSAValue) -> SSAValue:
-        """`arith.cmpf`: oeq ogt … une uno."""
-        return self.op(arith.CmpfOp, a, b, type=I1, properties=_predicate("f", predicate))
+    def cmpf(self, predicate: str, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """`arith.cmpf`; see `FLOAT_PREDICATES`."""
+        return self.op(arith.CmpfOp, lhs, rhs, type=I1, properties=_predicate(FLOAT_PREDICATES, predicate))
 
     def select(self, condition: SSAValue, yes: SSAValue, no: SSAValue) -> SSAValue:
         """`arith.select`."""
@@ -120,14 +195,6 @@ class Builder:
     def negate(self, condition: SSAValue) -> SSAValue:
         """Logical not of an `i1`."""
         return self.op(arith.XOrIOp, condition, self.integer(1, I1))
-
-    def drop_unused_constants(self) -> None:
-        """Take out constants nothing came to use (a small float whose f32 form was used instead)."""
-        for value in self._constants.values():
-            if value.first_use is None:
-                self.entry.erase_op(value.owner)  # type: ignore[arg-type]
-                self.count -= 1
-        self._constants = {}
 
     def terminate(self, kind: type[Operation], values: Sequence[SSAValue]) -> None:
         """End the block with a yield or return."""

@@ -17,8 +17,9 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, SSAValue
 
+from heron.codegen.ir.builder import Key
 from heron.codegen.ir.dialects.xla_gpu import PureCallOp
-from heron.codegen.transforms.lib.build import Key, call, functions, replace
+from heron.codegen.ir.editing import call, functions, replace
 from heron.codegen.transforms.options import TransformOptions
 
 

@@ -10,8 +10,9 @@ from xdsl.dialects import arith, complex, gpu, math, scf, tensor
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
+from heron.codegen.ir.builder import Key
 from heron.codegen.ir.dialects.xla_gpu import ApplyIndexingOp, LoopOp, PureCallOp
-from heron.codegen.transforms.lib.build import Key, erase, functions, ops_of
+from heron.codegen.ir.editing import erase, functions, ops_of
 from heron.codegen.transforms.options import TransformOptions
 
 _PURE = frozenset(op for dialect in (arith.Arith, math.Math, complex.Complex) for op in dialect.operations) | {

@@ -13,8 +13,8 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
+from heron.codegen.ir.editing import erase, function_table
 from heron.codegen.transforms.inliner import callee_of, calls_of
-from heron.codegen.transforms.lib.build import erase, function_table
 from heron.codegen.transforms.options import TransformOptions
 
 

@@ -16,8 +16,8 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import BFloat16Type, Float64Type, ModuleOp
 from xdsl.ir import Attribute, Block, Operation
 
+from heron.codegen.ir.editing import functions, ops_of, replace, walk_blocks
 from heron.codegen.llvm.types import SMALL_FLOATS
-from heron.codegen.transforms.lib.build import functions, ops_of, replace, walk_blocks
 from heron.codegen.transforms.lib.math_names import F32, insert, widen
 from heron.codegen.transforms.options import TransformOptions
 

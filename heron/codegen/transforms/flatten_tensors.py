@@ -23,8 +23,9 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from heron.analysis.indexing import Const, Dim, Expr, IndexingMap, Simplifier
+from heron.codegen.ir.builder import Builder, Constants, Key
 from heron.codegen.ir.dialects.xla_gpu import AtomicLoadOp, AtomicRMWOp, AtomicStoreOp, FetchAddOp, TransposeBlockOp
-from heron.codegen.transforms.lib.build import Constants, Inserter, Key, apply_indexing, retype
+from heron.codegen.ir.editing import apply_indexing, retype
 from heron.codegen.transforms.lib.linear_index import LinearIndexer
 from heron.codegen.transforms.options import TransformOptions
 from heron.codegen.transforms.simplify_affine import drop_unused
@@ -93,14 +94,11 @@ class _Accesses:
         assert isinstance(target.type, TensorType) and before.parent is not None
         e, ranges = self.indexer.linear(target.type, indices)
         if isinstance(e, Const):
-            return self.constants.get(e.value)
+            return self.constants.integer(e.value)
         if isinstance(e, Dim):
             return self.indexer.leaf(e)
-        found = known.get((e,))
-        if found is None:
-            place = Inserter(before.parent, before, {}, self.constants)
-            found = known[(e,)] = place.insert(self._apply(e, ranges)).results[0]
-        return found
+        builder = Builder(before.parent, self.constants, before=before, known=known)
+        return builder.once((e,), lambda: self._apply(e, ranges))
 
     def _apply(self, e: Expr, ranges: Simplifier) -> Operation:
         used = sorted(v.index for v in e.variables() if isinstance(v, Dim))

@@ -17,7 +17,7 @@ from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Operation, SSAValue
 
 from heron.codegen.ir.dialects.xla_gpu import PureCallOp
-from heron.codegen.transforms.lib.build import erase, function_table, replace
+from heron.codegen.ir.editing import erase, function_table, replace
 from heron.codegen.transforms.options import TransformOptions
 from heron.errors import HeronError
 

@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import ComplexType, Float32Type, IntegerType, ModuleO
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
+from heron.codegen.ir.builder import NO_FLAGS, Builder, Constants
 from heron.codegen.ir.dialects.xla_gpu import (
     BallotOp,
     MatchAnyOp,
@@ -28,21 +29,9 @@ from heron.codegen.ir.dialects.xla_gpu import (
     ShuffleUpOp,
     SyncThreadsOp,
 )
+from heron.codegen.ir.editing import call, declare, function_table, functions, ops_of, replace, walk_blocks
+from heron.codegen.ir.types import I32, I64
 from heron.codegen.transforms.lib.buffers import byte_size
-from heron.codegen.transforms.lib.build import (
-    I32,
-    I64,
-    NO_FLAGS,
-    Constants,
-    Inserter,
-    call,
-    declare,
-    function_table,
-    functions,
-    ops_of,
-    replace,
-    walk_blocks,
-)
 from heron.codegen.transforms.options import TransformOptions
 from heron.errors import HeronError
 
@@ -72,7 +61,7 @@ def run(module: ModuleOp, options: TransformOptions) -> None:
                     continue
                 if not options.is_gpu:
                     raise HeronError("GEN125", "a CPU kernel has no threads to synchronise", where=str(op))
-                lowering.lower(op, Inserter(block, op, {}, lowering.constants))
+                lowering.lower(op, Builder(block, lowering.constants, before=op, known={}))
 
 
 class Move(NamedTuple):
@@ -88,87 +77,90 @@ class _Lowering:
     def __init__(self, module: ModuleOp, table: dict[str, FuncOp], constants: Constants) -> None:
         self.module, self.table, self.constants = module, table, constants
 
-    def lower(self, op: Operation, place: Inserter) -> None:
+    def lower(self, op: Operation, builder: Builder) -> None:
         if isinstance(op, SyncThreadsOp):
             callee = declare(self.module, self.table, BARRIER, [I32], [])
-            place.insert(call(callee, [self.constants.get(0, I32)], []))
+            builder.add(call(callee, [self.constants.integer(0, I32)], []))
             replace(op, op.operands)
             return
         if isinstance(op, ShuffleUpOp):
             move = Move("up", op.distance.value.data)
-            replace(op, [self._shuffle(v, move, place) for v in op.operands])
+            replace(op, [self._shuffle(v, move, builder) for v in op.operands])
             return
         if isinstance(op, ShuffleFirstOp):
             move = Move("idx", 0, op.lanes.value.data)
-            replace(op, [self._shuffle(v, move, place) for v in op.operands])
+            replace(op, [self._shuffle(v, move, builder) for v in op.operands])
             return
         if isinstance(op, ShuffleFromOp):
-            replace(op, [self._word(f"{SHUFFLE}idx.i32", [op.value, op.lane, CLAMP["idx"]], place)])
+            replace(op, [self._word(f"{SHUFFLE}idx.i32", [op.value, op.lane, CLAMP["idx"]], builder)])
             return
         if isinstance(op, BallotOp):
-            replace(op, [self._word(BALLOT, [op.condition], place)])
+            replace(op, [self._word(BALLOT, [op.condition], builder)])
             return
         if isinstance(op, MatchAnyOp):
-            replace(op, [self._word(MATCH, [op.value], place)])
+            replace(op, [self._word(MATCH, [op.value], builder)])
             return
         assert isinstance(op, ShuffleReduceOp)
         values: Sequence[SSAValue] = op.operands
         types = [v.type for v in values]
         distance = op.max_distance.value.data
         while distance:
-            others = [self._shuffle(v, Move("down", distance), place) for v in values]
+            others = [self._shuffle(v, Move("down", distance), builder) for v in values]
             combined = PureCallOp(op.combiner.root_reference.data, [*values, *others], types)
-            values = place.insert(combined).results
+            values = builder.add(combined).results
             distance //= 2
         replace(op, values)
 
-    def _shuffle(self, value: SSAValue, move: Move, place: Inserter) -> SSAValue:
+    def _shuffle(self, value: SSAValue, move: Move, builder: Builder) -> SSAValue:
         """The value of another lane."""
         type_ = value.type
         if isinstance(type_, ComplexType):
             parts = [
-                self._shuffle(place.unary(part, value, type_.element_type), move, place)
+                self._shuffle(builder.op(part, value, type=type_.element_type), move, builder)
                 for part in (complex.ReOp, complex.ImOp)
             ]
-            return place.insert(complex.CreateOp.create(operands=parts, result_types=(type_,))).results[0]
+            return builder.add(complex.CreateOp.create(operands=parts, result_types=(type_,))).results[0]
         if isinstance(type_, Float32Type):
-            return self._call(value, move, "f32", place)
+            return self._call(value, move, "f32", builder)
         bits = type_.width.data if isinstance(type_, IntegerType) else 8 * byte_size(type_)
         if bits == 64:
-            return self._halves(value, move, place)
+            return self._halves(value, move, builder)
         if bits > 32:
             raise HeronError("GEN126", f"no warp shuffle of {bits}-bit values", where=str(type_))
         word = value
         if not isinstance(type_, IntegerType):
-            word = place.unary(arith.BitcastOp, value, IntegerType(bits))
+            word = builder.op(arith.BitcastOp, value, type=IntegerType(bits))
         if bits < 32:
-            word = place.unary(arith.ExtUIOp, word, I32)
-        word = self._call(word, move, "i32", place)
+            word = builder.op(arith.ExtUIOp, word, type=I32)
+        word = self._call(word, move, "i32", builder)
         if bits < 32:
-            word = place.unary(arith.TruncIOp, word, IntegerType(bits))
-        return word if isinstance(type_, IntegerType) else place.unary(arith.BitcastOp, word, type_)
+            word = builder.op(arith.TruncIOp, word, type=IntegerType(bits))
+        return word if isinstance(type_, IntegerType) else builder.op(arith.BitcastOp, word, type=type_)
 
-    def _word(self, name: str, arguments: Sequence[SSAValue | int], place: Inserter) -> SSAValue:
+    def _word(self, name: str, arguments: Sequence[SSAValue | int], builder: Builder) -> SSAValue:
         """A call of an intrinsic of the whole warp that gives a word."""
-        words = [self.constants.get(a, I32) if isinstance(a, int) else a for a in (FULL_MASK, *arguments)]
+        words = [self.constants.integer(a, I32) if isinstance(a, int) else a for a in (FULL_MASK, *arguments)]
         callee = declare(self.module, self.table, name, [w.type for w in words], [I32])
-        return place.insert(call(callee, words, [I32])).results[0]
+        return builder.add(call(callee, words, [I32])).results[0]
 
-    def _halves(self, value: SSAValue, move: Move, place: Inserter) -> SSAValue:
+    def _halves(self, value: SSAValue, move: Move, builder: Builder) -> SSAValue:
         type_ = value.type
-        wide = value if isinstance(type_, IntegerType) else place.unary(arith.BitcastOp, value, I64)
-        shift = place.const(32, I64)
-        low = self._call(place.unary(arith.TruncIOp, wide, I32), move, "i32", place)
-        upper = place.binary(arith.ShRUIOp, wide, shift)
-        high = self._call(place.unary(arith.TruncIOp, upper, I32), move, "i32", place)
-        high64 = place.binary(arith.ShLIOp, place.unary(arith.ExtUIOp, high, I64), shift, NO_FLAGS)
-        joined = place.binary(arith.OrIOp, high64, place.unary(arith.ExtUIOp, low, I64))
-        return joined if isinstance(type_, IntegerType) else place.unary(arith.BitcastOp, joined, type_)
+        wide = value if isinstance(type_, IntegerType) else builder.op(arith.BitcastOp, value, type=I64)
+        shift = builder.integer(32, I64)
+        low = self._call(builder.op(arith.TruncIOp, wide, type=I32), move, "i32", builder)
+        upper = builder.op(arith.ShRUIOp, wide, shift)
+        high = self._call(builder.op(arith.TruncIOp, upper, type=I32), move, "i32", builder)
+        high64 = builder.op(arith.ShLIOp, builder.op(arith.ExtUIOp, high, type=I64), shift, properties=NO_FLAGS)
+        joined = builder.op(arith.OrIOp, high64, builder.op(arith.ExtUIOp, low, type=I64))
+        return joined if isinstance(type_, IntegerType) else builder.op(arith.BitcastOp, joined, type=type_)
 
-    def _call(self, word: SSAValue, move: Move, suffix: str, place: Inserter) -> SSAValue:
+    def _call(self, word: SSAValue, move: Move, suffix: str, builder: Builder) -> SSAValue:
         name = f"{SHUFFLE}{move.direction}.{suffix}"
         callee = declare(self.module, self.table, name, [I32, word.type, I32, I32], [word.type])
         groups = (WARP - move.lanes) << 8  # PTX ISA, shfl.sync: the bits of a lane's number that stay as they are
-        mask, clamp = self.constants.get(FULL_MASK, I32), self.constants.get(groups | CLAMP[move.direction], I32)
-        arguments = [mask, word, self.constants.get(move.distance, I32), clamp]
-        return place.insert(call(callee, arguments, [word.type])).results[0]
+        mask, clamp = (
+            self.constants.integer(FULL_MASK, I32),
+            self.constants.integer(groups | CLAMP[move.direction], I32),
+        )
+        arguments = [mask, word, self.constants.integer(move.distance, I32), clamp]
+        return builder.add(call(callee, arguments, [word.type])).results[0]

@@ -37,6 +37,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.rewriter import Rewriter
 
 from heron.analysis.indexing import Const, Dim, Expr
+from heron.codegen.ir.builder import Builder, Constants, Key, int_attr
 from heron.codegen.ir.dialects.xla_gpu import (
     AllocateSharedOp,
     ApplyIndexingOp,
@@ -46,6 +47,8 @@ from heron.codegen.ir.dialects.xla_gpu import (
     FetchAddOp,
     TransposeBlockOp,
 )
+from heron.codegen.ir.editing import call, constant_value, declare, erase, function_table, functions, replace
+from heron.codegen.ir.types import I64
 from heron.codegen.kernel import STACK_BYTES
 from heron.codegen.transforms.lib import lower_atomics, lower_transpose
 from heron.codegen.transforms.lib.buffers import (
@@ -59,20 +62,6 @@ from heron.codegen.transforms.lib.buffers import (
     raw_store,
     storage_type,
     store,
-)
-from heron.codegen.transforms.lib.build import (
-    I64,
-    Constants,
-    Inserter,
-    Key,
-    call,
-    constant_value,
-    declare,
-    erase,
-    function_table,
-    functions,
-    int_attr,
-    replace,
 )
 from heron.codegen.transforms.lib.constant_tensors import Globals, scalar_constant, splat_value
 from heron.codegen.transforms.options import TransformOptions
@@ -161,7 +150,7 @@ class _Function:
             following = op.next_op
             rule = _RULES.get(type(op))
             if rule is not None:
-                rule(self, op, Inserter(block, op, known, self.constants))
+                rule(self, op, Builder(block, self.constants, before=op, known=known))
             else:
                 self._other(op, known)
             op = following
@@ -186,7 +175,7 @@ class _Function:
 
     # -- accesses
 
-    def address(self, buffer: Buffer, indices: Sequence[SSAValue], place: Inserter) -> tuple[SSAValue, int]:
+    def address(self, buffer: Buffer, indices: Sequence[SSAValue], builder: Builder) -> tuple[SSAValue, int]:
         """Pointer and known alignment of the element at `indices`."""
         if len(indices) != 1:
             raise HeronError(
@@ -197,78 +186,78 @@ class _Function:
             )
         e = _expression(indices[0])
         linear = None if isinstance(e, Const) and not e.value else indices[0]
-        return address(buffer, linear, place), known_alignment(buffer, e)
+        return address(buffer, linear, builder), known_alignment(buffer, e)
 
-    def _extract(self, op: Operation, place: Inserter) -> None:
+    def _extract(self, op: Operation, builder: Builder) -> None:
         source = op.operands[0]
         if isinstance(source.owner, arith.ConstantOp):
-            return replace(op, [self._splat(source.owner, place)])
+            return replace(op, [self._splat(source.owner, builder)])
         buffer = self.buffer(source)
-        pointer, alignment = self.address(buffer, op.operands[1:], place)
-        replace(op, [load(buffer, pointer, alignment, place)])
+        pointer, alignment = self.address(buffer, op.operands[1:], builder)
+        replace(op, [load(buffer, pointer, alignment, builder)])
 
-    def _splat(self, op: arith.ConstantOp, place: Inserter) -> SSAValue:
+    def _splat(self, op: arith.ConstantOp, builder: Builder) -> SSAValue:
         value = op.properties["value"]
         assert isinstance(value, DenseIntOrFPElementsAttr)
         scalar = splat_value(value)
         assert scalar is not None
-        return place.insert(scalar_constant(scalar, value.get_element_type())).results[0]
+        return builder.add(scalar_constant(scalar, value.get_element_type())).results[0]
 
-    def _insert(self, op: Operation, place: Inserter) -> None:
+    def _insert(self, op: Operation, builder: Builder) -> None:
         value, dest, *indices = op.operands
         buffer = self.buffer(dest)
-        pointer, alignment = self.address(buffer, indices, place)
-        store(buffer, value, pointer, alignment, place)
+        pointer, alignment = self.address(buffer, indices, builder)
+        store(buffer, value, pointer, alignment, builder)
         replace(op, [dest])
 
-    def _read(self, op: Operation, place: Inserter) -> None:
+    def _read(self, op: Operation, builder: Builder) -> None:
         buffer = self.buffer(op.operands[0])
-        pointer, alignment = self.address(buffer, op.operands[1:2], place)
-        replace(op, [raw_load(pointer, op.results[0].type, alignment, place)])
+        pointer, alignment = self.address(buffer, op.operands[1:2], builder)
+        replace(op, [raw_load(pointer, op.results[0].type, alignment, builder)])
 
-    def _write(self, op: Operation, place: Inserter) -> None:
+    def _write(self, op: Operation, builder: Builder) -> None:
         value, dest, index = op.operands
-        pointer, alignment = self.address(self.buffer(dest), [index], place)
-        raw_store(value, pointer, alignment, place)
+        pointer, alignment = self.address(self.buffer(dest), [index], builder)
+        raw_store(value, pointer, alignment, builder)
         replace(op, [dest])
 
-    def _atomic(self, op: Operation, place: Inserter) -> None:
+    def _atomic(self, op: Operation, builder: Builder) -> None:
         assert isinstance(op, AtomicRMWOp)
         buffer = self.buffer(op.tensor)
-        pointer, alignment = self.address(buffer, op.operands[1:], place)
-        self._block(op.body.block, dict(place.known))
-        lower_atomics.lower(op, buffer, pointer, alignment, place, self.options)
+        pointer, alignment = self.address(buffer, op.operands[1:], builder)
+        self._block(op.body.block, builder.nested_scope())
+        lower_atomics.lower(op, buffer, pointer, alignment, builder, self.options)
         replace(op, [op.tensor])
 
-    def _atomic_load(self, op: Operation, place: Inserter) -> None:
+    def _atomic_load(self, op: Operation, builder: Builder) -> None:
         assert isinstance(op, AtomicLoadOp)
-        pointer, _ = self.address(self.buffer(op.tensor), op.operands[1:], place)
-        replace(op, [lower_atomics.load_word(pointer, op.result.type, op.ordering.data, place, self.options)])
+        pointer, _ = self.address(self.buffer(op.tensor), op.operands[1:], builder)
+        replace(op, [lower_atomics.load_word(pointer, op.result.type, op.ordering.data, builder, self.options)])
 
-    def _atomic_store(self, op: Operation, place: Inserter) -> None:
+    def _atomic_store(self, op: Operation, builder: Builder) -> None:
         assert isinstance(op, AtomicStoreOp)
-        pointer, _ = self.address(self.buffer(op.tensor), op.operands[2:], place)
-        lower_atomics.store_word(op.value, pointer, op.ordering.data, place, self.options)
+        pointer, _ = self.address(self.buffer(op.tensor), op.operands[2:], builder)
+        lower_atomics.store_word(op.value, pointer, op.ordering.data, builder, self.options)
         replace(op, [op.tensor])
 
-    def _fetch_add(self, op: Operation, place: Inserter) -> None:
+    def _fetch_add(self, op: Operation, builder: Builder) -> None:
         assert isinstance(op, FetchAddOp)
-        pointer, _ = self.address(self.buffer(op.tensor), op.operands[2:], place)
-        replace(op, [lower_atomics.fetch_add(op.value, pointer, place, self.options), op.tensor])
+        pointer, _ = self.address(self.buffer(op.tensor), op.operands[2:], builder)
+        replace(op, [lower_atomics.fetch_add(op.value, pointer, builder, self.options), op.tensor])
 
-    def _transpose(self, op: Operation, place: Inserter) -> None:
+    def _transpose(self, op: Operation, builder: Builder) -> None:
         assert isinstance(op, TransposeBlockOp)
         buffers = self.buffer(op.source), self.buffer(op.target)
         rank = len(buffers[0].type.get_shape())
         indices = op.indices[:rank], op.indices[rank:]
-        found = [self.address(b, at, place) for b, at in zip(buffers, indices, strict=True)]
+        found = [self.address(b, at, builder) for b, at in zip(buffers, indices, strict=True)]
         pointers, alignments = (found[0][0], found[1][0]), (found[0][1], found[1][1])
-        lower_transpose.lower(op, buffers[0].element, pointers, alignments, place)
+        lower_transpose.lower(op, buffers[0].element, pointers, alignments, builder)
         replace(op, [op.target])
 
     # -- where tensors come from
 
-    def _constant(self, op: Operation, place: Inserter) -> None:
+    def _constant(self, op: Operation, builder: Builder) -> None:
         value = op.properties["value"]
         if not isinstance(op.results[0].type, TensorType):
             return
@@ -277,13 +266,13 @@ class _Function:
             self.splats.append(op)  # its reads become scalars
             return
         if op.results[0].first_use is not None:
-            self._bind(op, self._global(value, place))
+            self._bind(op, self._global(value, builder))
         else:
             erase(op)
 
-    def _global(self, value: DenseIntOrFPElementsAttr, place: Inserter) -> Buffer:
+    def _global(self, value: DenseIntOrFPElementsAttr, builder: Builder) -> Buffer:
         name = self.globals.constant(value)
-        pointer = place.insert(llvm.AddressOfOp(name, POINTER)).results[0]
+        pointer = builder.add(llvm.AddressOfOp(name, POINTER)).results[0]
         return Buffer(pointer, value.type, 16)  # pyright: ignore[reportArgumentType]
 
     def _bind(self, op: Operation, buffer: Buffer) -> None:
@@ -293,21 +282,21 @@ class _Function:
         self.buffers[buffer.pointer] = buffer
         erase(op)
 
-    def _shared(self, op: Operation, place: Inserter) -> None:
+    def _shared(self, op: Operation, builder: Builder) -> None:
         type_ = op.results[0].type
         assert isinstance(type_, TensorType)
         name = self.globals.shared(self.function.sym_name.data, type_)
-        pointer = place.insert(llvm.AddressOfOp(name, SHARED)).results[0]
+        pointer = builder.add(llvm.AddressOfOp(name, SHARED)).results[0]
         self._bind(op, Buffer(pointer, type_, 16))
 
-    def _empty(self, op: Operation, place: Inserter) -> None:
+    def _empty(self, op: Operation, builder: Builder) -> None:
         type_ = op.results[0].type
         assert isinstance(type_, TensorType)
         bytes_ = _count(type_) * byte_size(type_.element_type)
         if bytes_ > STACK_BYTES and not self.options.is_gpu:
             self._bind(op, Buffer(self._heap(bytes_), type_, 16))
             return
-        size = self.constants.get(max(1, _count(type_)), I64)
+        size = self.constants.integer(max(1, _count(type_)), I64)
         properties = {"elem_type": storage_type(type_.element_type), "alignment": int_attr(16, I64)}
         alloca = llvm.AllocaOp.create(operands=(size,), result_types=(POINTER,), properties=properties)
         self.entry.insert_op_after(alloca, size.owner)  # pyright: ignore[reportArgumentType]
@@ -316,7 +305,7 @@ class _Function:
     def _heap(self, size: int) -> SSAValue:
         """Memory from malloc, taken when the function starts and given back when it returns."""
         last = self.entry.last_op
-        bytes_ = self.constants.get(size, I64)
+        bytes_ = self.constants.integer(size, I64)
         allocate = call(declare(self.module, self.table, "malloc", [I64], [POINTER]), [bytes_], [POINTER])
         self.entry.insert_op_after(allocate, bytes_.owner)  # pyright: ignore[reportArgumentType]
         free = call(declare(self.module, self.table, "free", [POINTER], []), allocate.results, [])
@@ -326,11 +315,11 @@ class _Function:
 
     # -- control flow
 
-    def _for(self, op: Operation, place: Inserter) -> None:
+    def _for(self, op: Operation, builder: Builder) -> None:
         block = op.regions[0].block
         inits = op.operands[3:]
         keep = self._carried(inits, block.args[1:])
-        self._block(block, dict(place.known))
+        self._block(block, builder.nested_scope())
         self._end(block, inits)
         if len(keep) == len(inits):
             return
@@ -342,13 +331,13 @@ class _Function:
             attributes=op.attributes,
             regions=[op.detach_region(0)],
         )
-        self._replace_control(op, new, keep, inits, place)
+        self._replace_control(op, new, keep, inits, builder)
 
-    def _if(self, op: Operation, place: Inserter) -> None:
+    def _if(self, op: Operation, builder: Builder) -> None:
         ends: list[list[SSAValue]] = []
         for region in op.regions:
             if region.blocks:
-                self._block(region.block, dict(place.known))
+                self._block(region.block, builder.nested_scope())
                 last = region.block.last_op
                 ends.append(list(last.operands) if last is not None else [])
         if not any(isinstance(r.type, TensorType) for r in op.results):
@@ -365,18 +354,18 @@ class _Function:
             attributes=op.attributes,
             regions=[op.detach_region(op.regions[0]) for _ in range(2)],
         )
-        self._replace_control(op, new, keep, ends[0], place)
+        self._replace_control(op, new, keep, ends[0], builder)
 
-    def _while(self, op: Operation, place: Inserter) -> None:
+    def _while(self, op: Operation, builder: Builder) -> None:
         before, after = (region.block for region in op.regions)
         inits = list(op.operands)
         keep = self._carried(inits, before.args)
-        self._block(before, dict(place.known))
+        self._block(before, builder.nested_scope())
         condition = before.last_op
         assert condition is not None
         passed = list(condition.operands[1:])
         keep_after = self._carried(passed, after.args)
-        self._block(after, dict(place.known))
+        self._block(after, builder.nested_scope())
         self._end(after, inits)
         if len(keep) == len(inits) and len(keep_after) == len(passed):
             return
@@ -389,7 +378,7 @@ class _Function:
             attributes=op.attributes,
             regions=[op.detach_region(op.regions[0]) for _ in range(2)],
         )
-        self._replace_control(op, new, keep_after, passed, place)
+        self._replace_control(op, new, keep_after, passed, builder)
 
     def _carried(self, inits: Sequence[SSAValue], args: Sequence[SSAValue]) -> list[int]:
         """Binds tensor block arguments to the buffers of `inits`; the positions of the values that stay."""
@@ -428,9 +417,9 @@ class _Function:
                 block.erase_arg(block.args[index + offset])
 
     def _replace_control(
-        self, op: Operation, new: Operation, keep: list[int], inits: Sequence[SSAValue], place: Inserter
+        self, op: Operation, new: Operation, keep: list[int], inits: Sequence[SSAValue], builder: Builder
     ) -> None:
-        place.insert(new)
+        builder.add(new)
         values = list(inits)
         for result, index in zip(new.results, keep, strict=True):
             values[index] = result
@@ -438,23 +427,23 @@ class _Function:
 
     # -- calls and returns
 
-    def _call(self, op: Operation, place: Inserter) -> None:
+    def _call(self, op: Operation, builder: Builder) -> None:
         if any(isinstance(r.type, TensorType) for r in op.results):
             raise HeronError("GEN122", "a called function cannot return a tensor", where=str(op))
         callee = op.properties["callee"]
-        arguments = [self._argument(v, place) if self.is_tensor(v) else v for v in op.operands]
+        arguments = [self._argument(v, builder) if self.is_tensor(v) else v for v in op.operands]
         new = call(callee, arguments, [r.type for r in op.results])  # pyright: ignore[reportArgumentType]
-        place.insert(new)
+        builder.add(new)
         replace(op, new.results)
 
-    def _argument(self, value: SSAValue, place: Inserter) -> SSAValue:
+    def _argument(self, value: SSAValue, builder: Builder) -> SSAValue:
         if isinstance(value.owner, arith.ConstantOp):
             attr = value.owner.properties["value"]
             assert isinstance(attr, DenseIntOrFPElementsAttr)
-            return self._global(attr, place).pointer
+            return self._global(attr, builder).pointer
         return self.buffer(value).pointer
 
-    def _return(self, op: Operation, place: Inserter) -> None:
+    def _return(self, op: Operation, builder: Builder) -> None:
         op.operands = [v for v in op.operands if not self.is_tensor(v)]
 
 
@@ -485,11 +474,11 @@ def _count(type_: TensorType) -> int:
     return count
 
 
-def _keep(function: _Function, op: Operation, place: Inserter) -> None:
+def _keep(function: _Function, op: Operation, builder: Builder) -> None:
     """Left for a later transform."""
 
 
-_RULES: dict[type[Operation], Callable[[_Function, Operation, Inserter], None]] = {
+_RULES: dict[type[Operation], Callable[[_Function, Operation, Builder], None]] = {
     ApplyIndexingOp: _keep,
     scf.YieldOp: _keep,  # the op it ends drops the tensors
     scf.ConditionOp: _keep,

@@ -21,19 +21,10 @@ from xdsl.ir import Block, SSAValue
 
 from heron.analysis.indexing import Add, Const, Dim, Expr, IndexingMap, Sym
 from heron.analysis.indexing.map import Constraint
+from heron.codegen.ir.builder import Builder, Constants
 from heron.codegen.ir.dialects.xla_gpu import ApplyIndexingOp, LoopOp, YieldOp
-from heron.codegen.transforms.lib.build import (
-    INDEX,
-    Constants,
-    Inserter,
-    erase,
-    functions,
-    replace,
-    scf_for,
-    scf_if,
-    walk_blocks,
-    yield_,
-)
+from heron.codegen.ir.editing import erase, functions, replace, scf_for, scf_if, walk_blocks, yield_
+from heron.codegen.ir.types import INDEX
 from heron.codegen.transforms.options import TransformOptions
 
 
@@ -58,8 +49,8 @@ def _lower(loop: LoopOp, constants: Constants, options: TransformOptions) -> Non
         return replace(loop, list(loop.inits))
     block = loop.parent
     assert block is not None
-    place = Inserter(block, loop, {}, constants)
-    results = _Nest(loop, m, options).level(place, 0, loop.inits, [])
+    builder = Builder(block, constants, before=loop, known={})
+    results = _Nest(loop, m, options).level(builder, 0, loop.inits, [])
     replace(loop, results)
 
 
@@ -72,14 +63,14 @@ class _Nest:
     options: TransformOptions
 
     def level(
-        self, place: Inserter, depth: int, carried: Sequence[SSAValue], syms: list[SSAValue]
+        self, builder: Builder, depth: int, carried: Sequence[SSAValue], syms: list[SSAValue]
     ) -> Sequence[SSAValue]:
         """Emits constraints decided by the first `depth` symbols, then the loop over symbol `depth`."""
         bound = [c for c in self.map.constraints if self._bounds(c, depth)]
         decided = [c for c in self._decided(depth) if not (depth and self._bounds(c, depth - 1))]
         if decided:
-            return self._guarded(place, decided, depth, carried, syms, bound)
-        return self._loop(place, depth, carried, syms, bound)
+            return self._guarded(builder, decided, depth, carried, syms, bound)
+        return self._loop(builder, depth, carried, syms, bound)
 
     def _decided(self, depth: int) -> list[Constraint]:
         return [c for c in self.map.constraints if _deepest(c[0]) == depth]
@@ -98,7 +89,7 @@ class _Nest:
 
     def _guarded(
         self,
-        place: Inserter,
+        builder: Builder,
         constraints: list[Constraint],
         depth: int,
         carried: Sequence[SSAValue],
@@ -107,57 +98,57 @@ class _Nest:
     ) -> Sequence[SSAValue]:
         condition: SSAValue | None = None
         for e, lo, hi in constraints:
-            value = self._apply(place, [e], syms)[0]
+            value = self._apply(builder, [e], syms)[0]
             have_lo, have_hi = self.map.range_of(e)
             for holds, name, limit in ((lo <= have_lo, "sge", lo), (hi >= have_hi, "sle", hi)):
                 if holds:
                     continue
-                test = place.compare(name, value, place.const(limit))
-                condition = test if condition is None else place.binary(arith.AndIOp, condition, test)
+                test = builder.cmpi(name, value, builder.integer(limit))
+                condition = test if condition is None else builder.op(arith.AndIOp, condition, test)
         if condition is None:
-            return self._loop(place, depth, carried, syms, bound)
+            return self._loop(builder, depth, carried, syms, bound)
         then = Block()
-        inside = Inserter(then, None, {}, place.constants)
-        inside.insert(yield_(self._loop(inside, depth, carried, syms, bound)))
+        inside = Builder(then, builder.constants, known={})
+        inside.add(yield_(self._loop(inside, depth, carried, syms, bound)))
         otherwise = Block([yield_(carried)]) if carried else None
-        return place.insert(scf_if(condition, [v.type for v in carried], then, otherwise)).results
+        return builder.add(scf_if(condition, [v.type for v in carried], then, otherwise)).results
 
     def _loop(
         self,
-        place: Inserter,
+        builder: Builder,
         depth: int,
         carried: Sequence[SSAValue],
         syms: list[SSAValue],
         bound: list[Constraint],
     ) -> Sequence[SSAValue]:
         if depth == len(self.map.syms):
-            return self._body(place, carried, syms)
+            return self._body(builder, carried, syms)
         v = self.map.syms[depth]
         if v.lo == v.hi:
-            return self.level(place, depth + 1, carried, [*syms, place.const(v.lo)])
-        upper = place.const(v.hi + 1)
+            return self.level(builder, depth + 1, carried, [*syms, builder.integer(v.lo)])
+        upper = builder.integer(v.hi + 1)
         for e, _, hi in bound:  # s + rest <= hi  ==  s < hi + 1 - rest
             rest = e.substitute((), [None] * depth + [Const(0)])
-            limit = self._apply(place, [Const(hi + 1) - rest], syms)[0]
-            upper = place.binary(arith.MinSIOp, upper, limit)
+            limit = self._apply(builder, [Const(hi + 1) - rest], syms)[0]
+            upper = builder.op(arith.MinSIOp, upper, limit)
         body = Block(arg_types=[INDEX, *(c.type for c in carried)])
-        inside = Inserter(body, None, {}, place.constants)
+        inside = Builder(body, builder.constants, known={})
         results = self.level(inside, depth + 1, body.args[1:], [*syms, body.args[0]])
-        inside.insert(yield_(results))
-        return place.insert(scf_for(place.const(v.lo), upper, place.const(1), carried, body)).results
+        inside.add(yield_(results))
+        return builder.add(scf_for(builder.integer(v.lo), upper, builder.integer(1), carried, body)).results
 
-    def _apply(self, place: Inserter, exprs: Sequence[Expr], syms: Sequence[SSAValue]) -> Sequence[SSAValue]:
+    def _apply(self, builder: Builder, exprs: Sequence[Expr], syms: Sequence[SSAValue]) -> Sequence[SSAValue]:
         """The expressions at the current point; symbols of loops further in do not occur in them."""
         known = [(v.lo, v.hi) for v in self.map.syms[: len(syms)]]
         m = IndexingMap(exprs, self.map.dims, known)
-        return place.insert(ApplyIndexingOp(m, [*self.loop.dims, *syms])).results
+        return builder.add(ApplyIndexingOp(m, [*self.loop.dims, *syms])).results
 
-    def _body(self, place: Inserter, carried: Sequence[SSAValue], syms: list[SSAValue]) -> Sequence[SSAValue]:
+    def _body(self, builder: Builder, carried: Sequence[SSAValue], syms: list[SSAValue]) -> Sequence[SSAValue]:
         source = self.loop.body.block
         n, k = len(self.map.syms), len(self.map.syms) + len(self.map.results)
         for old, new in zip((*source.args[:n], *source.args[k:]), (*syms, *carried), strict=True):
             old.replace_all_uses_with(new)
-        self._replace_results(place, source.args[n:k], syms)
+        self._replace_results(builder, source.args[n:k], syms)
         last = source.last_op
         assert isinstance(last, YieldOp)
         results = list(last.operands)
@@ -166,11 +157,11 @@ class _Nest:
         while op is not None:
             following = op.next_op
             op.detach()
-            place.insert(op)
+            builder.add(op)
             op = following
         return results
 
-    def _replace_results(self, place: Inserter, args: Sequence[SSAValue], syms: list[SSAValue]) -> None:
+    def _replace_results(self, builder: Builder, args: Sequence[SSAValue], syms: list[SSAValue]) -> None:
         needed: list[tuple[SSAValue, Expr]] = []
         for arg, e in zip(args, self.map.results, strict=True):
             if arg.first_use is None:
@@ -180,11 +171,11 @@ class _Nest:
             elif isinstance(e, Sym):
                 arg.replace_all_uses_with(syms[e.index])
             elif isinstance(e, Const):
-                arg.replace_all_uses_with(place.const(e.value))
+                arg.replace_all_uses_with(builder.integer(e.value))
             else:
                 needed.append((arg, e))
         if needed:
-            values = self._apply(place, [e for _, e in needed], syms)
+            values = self._apply(builder, [e for _, e in needed], syms)
             for (arg, _), value in zip(needed, values, strict=True):
                 arg.replace_all_uses_with(value)
 

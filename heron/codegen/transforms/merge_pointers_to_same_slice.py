@@ -16,7 +16,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, ModuleOp
 from xdsl.dialects.func import FuncOp
 
-from heron.codegen.transforms.lib.build import functions
+from heron.codegen.ir.editing import functions
 from heron.codegen.transforms.options import TransformOptions
 
 

@@ -22,8 +22,10 @@ from xdsl.ir import Block
 
 from heron.analysis.indexing import Expr, IndexingMap, Simplifier
 from heron.analysis.indexing.expr import BinaryExpr
+from heron.codegen.ir.builder import int_attr
 from heron.codegen.ir.dialects.xla_gpu import ApplyIndexingOp
-from heron.codegen.transforms.lib.build import I64, functions, int_attr
+from heron.codegen.ir.editing import functions
+from heron.codegen.ir.types import I64
 from heron.codegen.transforms.lib.ranges import Range, Ranges
 from heron.codegen.transforms.options import TransformOptions
 

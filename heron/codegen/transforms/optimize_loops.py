@@ -34,8 +34,10 @@ from xdsl.dialects.builtin import ModuleOp, TensorType, UnitAttr, VectorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
+from heron.codegen.ir.builder import int_attr
+from heron.codegen.ir.editing import constant_value, functions, walk_blocks
+from heron.codegen.ir.types import I64
 from heron.codegen.transforms.lib.buffers import byte_size
-from heron.codegen.transforms.lib.build import I64, constant_value, functions, int_attr, walk_blocks
 from heron.codegen.transforms.options import TransformOptions
 from heron.codegen.transforms.vectorize_loads_stores import trip_count
 

@@ -21,7 +21,7 @@ from heron.analysis.indexing import IndexingMap, Sym
 from heron.analysis.indexing.map import Constraint, Var
 from heron.codegen.ir.dialects.indexing_map_attr import IndexingMapAttr
 from heron.codegen.ir.dialects.xla_gpu import LoopOp
-from heron.codegen.transforms.lib.build import functions, ops_of, replace, walk_blocks
+from heron.codegen.ir.editing import functions, ops_of, replace, walk_blocks
 from heron.codegen.transforms.options import TransformOptions
 
 #: whole rounds that are worth code of their own

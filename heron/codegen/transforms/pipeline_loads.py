@@ -29,8 +29,10 @@ from xdsl.dialects.builtin import ModuleOp, TensorType, VectorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import is_side_effect_free
 
+from heron.codegen.ir.builder import integer_constant
+from heron.codegen.ir.editing import constant_value, functions, ops_of, replace, walk_blocks
+from heron.codegen.ir.types import INDEX
 from heron.codegen.transforms.lib.buffers import byte_size
-from heron.codegen.transforms.lib.build import INDEX, constant, constant_value, functions, ops_of, replace, walk_blocks
 from heron.codegen.transforms.optimize_loops import in_flight
 from heron.codegen.transforms.options import TransformOptions
 
@@ -72,7 +74,7 @@ def _pipeline(loop: scf.ForOp, room: int) -> None:
     assert outer is not None
     first = [_copy(op, below, body.args[0], loop.operands[0], loop) for op, below in slices.items()]
     # the next round's loads, at its variable or, in the last round, at this one's
-    end = constant(lower + last * step)
+    end = integer_constant(lower + last * step)
     outer.insert_op_before(end, loop)
     ahead = arith.AddiOp(body.args[0], loop.operands[2], result_type=INDEX)
     clamped = arith.MinSIOp(ahead, end, result_type=INDEX)

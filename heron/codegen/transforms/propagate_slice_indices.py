@@ -24,8 +24,10 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, Module
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, SSAValue
 
+from heron.codegen.ir.builder import int_attr
+from heron.codegen.ir.editing import function_table
+from heron.codegen.ir.types import I64
 from heron.codegen.transforms.inliner import callee_of, callees_first, calls_of
-from heron.codegen.transforms.lib.build import I64, function_table, int_attr
 from heron.codegen.transforms.options import TransformOptions
 
 SLICE = "xla_gpu.slice_index"

@@ -13,8 +13,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, SSAValue
 
 from heron.analysis.indexing import Dim, Expr
+from heron.codegen.ir.builder import Builder, Constants, Key
 from heron.codegen.ir.dialects.xla_gpu import ApplyIndexingOp
-from heron.codegen.transforms.lib.build import Constants, Inserter, Key, erase, functions, replace
+from heron.codegen.ir.editing import erase, functions, replace
 from heron.codegen.transforms.lib.emit_expr import emit
 from heron.codegen.transforms.options import TransformOptions
 
@@ -31,7 +32,7 @@ def _block(block: Block, known: dict[Key, SSAValue], constants: Constants) -> No
     while op is not None:
         following = op.next_op
         if isinstance(op, ApplyIndexingOp):
-            replace(op, lower(op, Inserter(block, op, known, constants)))
+            replace(op, lower(op, Builder(block, constants, before=op, known=known)))
         for region in op.regions:
             for inner in region.blocks:
                 _block(inner, dict(known), constants)
@@ -51,7 +52,7 @@ def drop_unused(block: Block) -> None:
         op = previous
 
 
-def lower(op: ApplyIndexingOp, place: Inserter) -> list[SSAValue]:
+def lower(op: ApplyIndexingOp, builder: Builder) -> list[SSAValue]:
     """The op's results as arith values made at `place`."""
     m, operands = op.map, op.operands
     n = len(m.dims)
@@ -62,5 +63,5 @@ def lower(op: ApplyIndexingOp, place: Inserter) -> list[SSAValue]:
     simplifier = m.simplifier
     values: list[SSAValue] = []
     for e, result in zip(m.results, op.results, strict=True):
-        values.append(result if result.first_use is None else emit(simplifier.simplify(e), leaf, simplifier, place))
+        values.append(result if result.first_use is None else emit(simplifier.simplify(e), leaf, simplifier, builder))
     return values

@@ -16,15 +16,8 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType, IntegerType, ModuleOp, i1
 from xdsl.ir import Block, Operation, SSAValue
 
-from heron.codegen.transforms.lib.build import (
-    PREDICATES,
-    Constants,
-    Inserter,
-    constant_value,
-    erase,
-    functions,
-    replace,
-)
+from heron.codegen.ir.builder import INTEGER_PREDICATES, Builder, Constants
+from heron.codegen.ir.editing import constant_value, erase, functions, replace
 from heron.codegen.transforms.lib.ranges import Ranges
 from heron.codegen.transforms.options import TransformOptions
 
@@ -63,36 +56,36 @@ def _block(block: Block, constants: Constants, ranges: Ranges) -> None:
         if isinstance(op, scf.IfOp):
             following = _if(op, block, constants) or following
         elif len(op.results) == 1:
-            new = _simplify(op, Inserter(block, op, {}, constants), ranges)
+            new = _simplify(op, Builder(block, constants, before=op, known={}), ranges)
             if new is not None:
                 replace(op, [new])
         op = following
 
 
-def _simplify(op: Operation, place: Inserter, ranges: Ranges) -> SSAValue | None:
+def _simplify(op: Operation, builder: Builder, ranges: Ranges) -> SSAValue | None:
     kind = type(op)
     if kind in _FOLD:
-        return _binary(op, place) or _bounded(op, ranges)
+        return _binary(op, builder) or _bounded(op, ranges)
     if kind in _DIVISIONS:
-        return _division(op, place, ranges)
+        return _division(op, builder, ranges)
     if isinstance(op, arith.CmpiOp):
-        return _compare(op, place, ranges)
+        return _compare(op, builder, ranges)
     if isinstance(op, arith.SelectOp):
         return _select(op)
     return None
 
 
-def _binary(op: Operation, place: Inserter) -> SSAValue | None:
+def _binary(op: Operation, builder: Builder) -> SSAValue | None:
     lhs, rhs = op.operands
     a, b, type_ = constant_value(lhs), constant_value(rhs), op.results[0].type
     if a is not None and b is not None and isinstance(type_, (IntegerType, IndexType)):
-        return place.const(_wrap(_FOLD[type(op)](a, b), type_), type_)
+        return builder.integer(_wrap(_FOLD[type(op)](a, b), type_), type_)
     if isinstance(op, (arith.AddiOp, arith.OrIOp, arith.XOrIOp)) and a == 0:
         return rhs  # 0 + x == x
     if isinstance(op, (arith.AddiOp, arith.SubiOp, arith.OrIOp, arith.XOrIOp)) and b == 0:
         return lhs  # x + 0 == x - 0 == x | 0 == x ^ 0 == x
     if isinstance(op, (arith.MuliOp, arith.AndIOp)) and (a == 0 or b == 0):
-        return place.const(0, type_)  # x * 0 == x & 0 == 0
+        return builder.integer(0, type_)  # x * 0 == x & 0 == 0
     if isinstance(op, arith.MuliOp) and (a == 1 or b == 1) and type_ != IntegerType(1):
         return rhs if a == 1 else lhs  # x * 1 == x
     if isinstance(op, arith.AndIOp) and _all_ones(b, type_):
@@ -131,19 +124,17 @@ def _bounded(op: Operation, ranges: Ranges) -> SSAValue | None:
     return lhs if b <= c else rhs if d <= a else None  # min(x, y) == x where x <= y
 
 
-def _division(op: Operation, place: Inserter, ranges: Ranges) -> SSAValue | None:
+def _division(op: Operation, builder: Builder, ranges: Ranges) -> SSAValue | None:
     lhs, rhs = op.operands
     (a, b), (c, d) = ranges.of(lhs), ranges.of(rhs)
     unsigned = _DIVISIONS[type(op)]
     if a < 0 or c <= 0:
         return None
     if b < c:  # x mod y == x and x / y == 0 where 0 <= x < y
-        return lhs if unsigned is arith.RemUIOp else place.const(0, lhs.type)
+        return lhs if unsigned is arith.RemUIOp else builder.integer(0, lhs.type)
     if c == d == 1:  # x / 1 == x and x mod 1 == 0
-        return place.const(0, lhs.type) if unsigned is arith.RemUIOp else lhs
-    return (
-        None if unsigned is type(op) else place.binary(unsigned, lhs, rhs)
-    )  # signs do not matter where there are none
+        return builder.integer(0, lhs.type) if unsigned is arith.RemUIOp else lhs
+    return None if unsigned is type(op) else builder.op(unsigned, lhs, rhs)  # signs do not matter where there are none
 
 
 #: a predicate is decided where the range of the difference `lhs - rhs` lies on one side
@@ -157,8 +148,8 @@ _DECIDED: dict[str, Callable[[int, int], int | None]] = {
 }
 
 
-def _compare(op: arith.CmpiOp, place: Inserter, ranges: Ranges) -> SSAValue | None:
-    name = PREDICATES[op.predicate.value.data]
+def _compare(op: arith.CmpiOp, builder: Builder, ranges: Ranges) -> SSAValue | None:
+    name = INTEGER_PREDICATES[op.predicate.value.data]
     lhs, rhs = op.operands
     if lhs.type == i1:
         return None
@@ -168,7 +159,7 @@ def _compare(op: arith.CmpiOp, place: Inserter, ranges: Ranges) -> SSAValue | No
             return None
         name = "s" + name[1:]  # signs do not matter where there are none
     found = _DECIDED[name](a - d, b - c)
-    return None if found is None else place.const(found, op.results[0].type)
+    return None if found is None else builder.integer(found, op.results[0].type)
 
 
 def _select(op: arith.SelectOp) -> SSAValue | None:

@@ -49,19 +49,10 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from heron.analysis.indexing import Add, Const, Dim, Expr, IndexingMap
+from heron.codegen.ir.builder import Constants
 from heron.codegen.ir.dialects.xla_gpu import ApplyIndexingOp
+from heron.codegen.ir.editing import apply_indexing, constant_value, functions, ops_of, replace, retype, walk_blocks
 from heron.codegen.transforms.lib.buffers import byte_size, factor, storage_type
-from heron.codegen.transforms.lib.build import (
-    Constants,
-    apply_indexing,
-    constant_value,
-    float_constant,
-    functions,
-    ops_of,
-    replace,
-    retype,
-    walk_blocks,
-)
 from heron.codegen.transforms.lib.math_names import FUNCTIONS
 from heron.codegen.transforms.options import TransformOptions
 
@@ -201,7 +192,7 @@ class _Loop:
 
     def _find_start(self, index: SSAValue) -> SSAValue | None:
         if index is self.variable:
-            return self.constants.get(0)
+            return self.constants.integer(0)
         if not isinstance(index, OpResult) or not isinstance(index.op, ApplyIndexingOp):
             return None
         m, operands = index.op.map, list(index.op.operands)
@@ -216,7 +207,7 @@ class _Loop:
         ):
             return None
         if isinstance(rest, Const):
-            return self.constants.get(rest.value)
+            return self.constants.integer(rest.value)
         numbers = iter(range(len(operands)))
         renumber: list[Expr | None] = [None if n == position else Dim(next(numbers)) for n in range(len(operands))]
         kept = [n for n in range(len(operands)) if n != position]
@@ -243,17 +234,13 @@ class _Loop:
     def _zero(self, element: Attribute) -> SSAValue:
         """The padding a vector read names; the read is in bounds, so that it is never used."""
         if isinstance(element, IntegerType):
-            return self.constants.get(0, element)
-        op = float_constant(0.0, element)
-        self.block.insert_op_before(op, self.loop)
-        return op.results[0]
+            return self.constants.integer(0, element)
+        return self.constants.floating(0.0, element)
 
     def _zeros(self, type_: VectorType) -> SSAValue:
         zero = 0 if isinstance(type_.element_type, IntegerType) else 0.0
         value = DenseIntOrFPElementsAttr.from_list(type_, [zero])  # pyright: ignore
-        op = arith.ConstantOp.create(result_types=(type_,), properties={"value": value})
-        self.block.insert_op_before(op, self.loop)
-        return op.results[0]
+        return self.constants.dense(value, type_)
 
 
 @lru_cache(maxsize=1024)

@@ -6,9 +6,9 @@ import pytest
 
 from heron import targets
 from heron.codegen.ir.dialects.context import parse_kernel
+from heron.codegen.ir.editing import functions
 from heron.codegen.kernel import Launch
 from heron.codegen.transforms import optimize_loops
-from heron.codegen.transforms.lib.build import functions
 from heron.codegen.transforms.options import TransformOptions
 
 KERNEL = """func.func @k(%t: tensor<99999xf32>) -> f32 {{

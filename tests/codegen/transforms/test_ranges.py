@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from xdsl.dialects import arith
 
 from heron.codegen.ir.dialects.context import parse_kernel
+from heron.codegen.ir.editing import functions
 from heron.codegen.llvm.jit import Jit
 from heron.codegen.llvm.translate import KernelAbi, to_llvm
 from heron.codegen.transforms import pipeline
-from heron.codegen.transforms.lib.build import functions
 from heron.codegen.transforms.lib.ranges import Ranges
 from heron.codegen.transforms.options import TransformOptions
 from tests.codegen.transforms.kernels import apply

@@ -28,7 +28,8 @@ from xdsl.dialects.llvm import GEP_USE_SSA_VAL, LLVMArrayType, LLVMPointerType
 from xdsl.ir import Attribute, SSAValue
 
 from heron.analysis.indexing import Add, Const, Expr, Mul
-from heron.codegen.transforms.lib.build import I64, Inserter, int_attr
+from heron.codegen.ir.builder import Builder, int_attr
+from heron.codegen.ir.types import I64
 from heron.errors import HeronError
 
 POINTER = LLVMPointerType()
@@ -107,22 +108,19 @@ def byte_size(element: Attribute) -> int:
     raise HeronError("GEN121", "element type has no place in memory", where=str(element))
 
 
-def address(buffer: Buffer, linear: SSAValue | None, place: Inserter) -> SSAValue:
+def address(buffer: Buffer, linear: SSAValue | None, builder: Builder) -> SSAValue:
     """The address of the element at the linear index (None: element 0)."""
     if linear is None:
         return buffer.pointer
-    index = place.unary(arith.IndexCastOp, linear, I64) if isinstance(linear.type, IndexType) else linear
+    index = builder.op(arith.IndexCastOp, linear, type=I64) if isinstance(linear.type, IndexType) else linear
     element = storage_type(buffer.element)
-    key = (llvm.GEPOp, buffer.pointer, index, element)
-    found = place.known.get(key)
-    if found is None:
-        op = llvm.GEPOp.create(
-            operands=(buffer.pointer, index),
-            result_types=(buffer.pointer.type,),
-            properties=_gep_properties(element, GEP_USE_SSA_VAL),
-        )
-        found = place.known[key] = place.insert(op).results[0]
-    return found
+    operands, types = (buffer.pointer, index), (buffer.pointer.type,)
+    return builder.once(
+        (llvm.GEPOp, *operands, element),
+        lambda: llvm.GEPOp.create(
+            operands=operands, result_types=types, properties=_gep_properties(element, GEP_USE_SSA_VAL)
+        ),
+    )
 
 
 @lru_cache(maxsize=256)
@@ -135,16 +133,16 @@ def _gep_properties(element: Attribute, index: int) -> dict[str, Attribute]:
     }
 
 
-def offset(pointer: SSAValue, element: Attribute, index: int, place: Inserter) -> SSAValue:
+def offset(pointer: SSAValue, element: Attribute, index: int, builder: Builder) -> SSAValue:
     """The address `index` elements of that type after `pointer`."""
     if not index:
         return pointer
     op = llvm.GEPOp.create(
-        operands=(pointer, place.const(index, I64)),
+        operands=(pointer, builder.integer(index, I64)),
         result_types=(pointer.type,),
         properties=_gep_properties(element, GEP_USE_SSA_VAL),
     )
-    return place.insert(op).results[0]
+    return builder.add(op).results[0]
 
 
 def known_alignment(buffer: Buffer, linear: Expr) -> int:
@@ -166,46 +164,46 @@ def _access_properties(alignment: int) -> dict[str, Attribute]:
     return {"ordering": int_attr(0, I64), "alignment": int_attr(alignment, I64)}
 
 
-def raw_load(pointer: SSAValue, type_: Attribute, alignment: int, place: Inserter) -> SSAValue:
+def raw_load(pointer: SSAValue, type_: Attribute, alignment: int, builder: Builder) -> SSAValue:
     """`llvm.load`."""
     op = llvm.LoadOp.create(operands=(pointer,), result_types=(type_,), properties=_access_properties(alignment))
-    return place.insert(op).results[0]
+    return builder.add(op).results[0]
 
 
-def raw_store(value: SSAValue, pointer: SSAValue, alignment: int, place: Inserter) -> None:
+def raw_store(value: SSAValue, pointer: SSAValue, alignment: int, builder: Builder) -> None:
     """`llvm.store`."""
-    place.insert(llvm.StoreOp.create(operands=(value, pointer), properties=_access_properties(alignment)))
+    builder.add(llvm.StoreOp.create(operands=(value, pointer), properties=_access_properties(alignment)))
 
 
-def load(buffer: Buffer, pointer: SSAValue, alignment: int, place: Inserter) -> SSAValue:
+def load(buffer: Buffer, pointer: SSAValue, alignment: int, builder: Builder) -> SSAValue:
     """The element at `pointer`."""
     element = buffer.element
     if isinstance(element, ComplexType):
-        part, second = _imaginary(element, pointer, alignment, place)
-        re = raw_load(pointer, part, alignment, place)
-        im = raw_load(second[0], part, second[1], place)
-        return place.insert(complex.CreateOp.create(operands=(re, im), result_types=(element,))).results[0]
+        part, second = _imaginary(element, pointer, alignment, builder)
+        re = raw_load(pointer, part, alignment, builder)
+        im = raw_load(second[0], part, second[1], builder)
+        return builder.add(complex.CreateOp.create(operands=(re, im), result_types=(element,))).results[0]
     stored = storage_type(element)
-    value = raw_load(pointer, stored, alignment, place)
+    value = raw_load(pointer, stored, alignment, builder)
     if stored is element or stored == element:
         return value
     cast = arith.IndexCastOp if isinstance(element, IndexType) else arith.TruncIOp
-    return place.insert(cast.create(operands=(value,), result_types=(element,))).results[0]
+    return builder.add(cast.create(operands=(value,), result_types=(element,))).results[0]
 
 
-def store(buffer: Buffer, value: SSAValue, pointer: SSAValue, alignment: int, place: Inserter) -> None:
+def store(buffer: Buffer, value: SSAValue, pointer: SSAValue, alignment: int, builder: Builder) -> None:
     """Writes the element at `pointer`."""
     element = buffer.element
     if isinstance(element, ComplexType):
-        part, second = _imaginary(element, pointer, alignment, place)
+        part, second = _imaginary(element, pointer, alignment, builder)
         for op, target, align in ((complex.ReOp, pointer, alignment), (complex.ImOp, *second)):
-            half = place.insert(op.create(operands=(value,), result_types=(part,))).results[0]
-            raw_store(half, target, align, place)
+            half = builder.add(op.create(operands=(value,), result_types=(part,))).results[0]
+            raw_store(half, target, align, builder)
         return
-    raw_store(to_storage(buffer, value, place), pointer, alignment, place)
+    raw_store(to_storage(buffer, value, builder), pointer, alignment, builder)
 
 
-def to_storage(buffer: Buffer, value: SSAValue, place: Inserter) -> SSAValue:
+def to_storage(buffer: Buffer, value: SSAValue, builder: Builder) -> SSAValue:
     """`value` in the type it has in memory."""
     element, stored = buffer.element, storage_type(buffer.element)
     if stored == element:
@@ -214,13 +212,13 @@ def to_storage(buffer: Buffer, value: SSAValue, place: Inserter) -> SSAValue:
         cast = arith.IndexCastOp
     else:
         cast = arith.ExtUIOp  # the unused bits of a byte are zero, as in ml_dtypes arrays of s4 and u4
-    return place.insert(cast.create(operands=(value,), result_types=(stored,))).results[0]
+    return builder.add(cast.create(operands=(value,), result_types=(stored,))).results[0]
 
 
 def _imaginary(
-    element: ComplexType, pointer: SSAValue, alignment: int, place: Inserter
+    element: ComplexType, pointer: SSAValue, alignment: int, builder: Builder
 ) -> tuple[Attribute, tuple[SSAValue, int]]:
     """The type of the parts, and where and how aligned the second part is."""
     part = element.element_type
     op = llvm.GEPOp.create(operands=(pointer,), result_types=(pointer.type,), properties=_gep_properties(part, 1))
-    return part, (place.insert(op).results[0], gcd(alignment, byte_size(part)))
+    return part, (builder.add(op).results[0], gcd(alignment, byte_size(part)))

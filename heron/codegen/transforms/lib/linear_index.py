@@ -16,8 +16,8 @@ from xdsl.ir import OpResult, SSAValue
 from heron.analysis.indexing import Const, Dim, Expr, Simplifier
 from heron.analysis.indexing.simplify import Range
 from heron.codegen.ir.dialects.xla_gpu import ApplyIndexingOp
+from heron.codegen.ir.editing import constant_value
 from heron.codegen.transforms.lib.buffers import strides
-from heron.codegen.transforms.lib.build import constant_value
 
 Ranges: TypeAlias = dict[int, Range]  # leaf number -> range
 UNKNOWN: Range = (-(2**62), 2**62)

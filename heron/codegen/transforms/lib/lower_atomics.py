@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from heron.codegen.ir.builder import NO_FLAGS, Builder
 from heron.codegen.ir.dialects.xla_gpu import (
     AtomicRMWOp,
     LLVMAtomicLoadOp,
@@ -27,8 +28,9 @@ from heron.codegen.ir.dialects.xla_gpu import (
     LLVMCmpXchgOp,
     YieldOp,
 )
+from heron.codegen.ir.editing import erase, yield_
+from heron.codegen.ir.types import I1
 from heron.codegen.transforms.lib.buffers import Buffer, byte_size, load, raw_load, store, to_storage
-from heron.codegen.transforms.lib.build import I1, NO_FLAGS, Inserter, erase, yield_
 from heron.codegen.transforms.options import TransformOptions
 from heron.errors import HeronError
 
@@ -51,39 +53,39 @@ def lower(
     buffer: Buffer,
     pointer: SSAValue,
     alignment: int,
-    place: Inserter,
+    builder: Builder,
     options: TransformOptions,
 ) -> None:
     """Emits the update of the element at `pointer` before `op`, whose body is used up."""
     if not options.is_gpu:
-        current = load(buffer, pointer, alignment, place)
-        store(buffer, _inline(op, current, place), pointer, alignment, place)
+        current = load(buffer, pointer, alignment, builder)
+        store(buffer, _inline(op, current, builder), pointer, alignment, builder)
         return
     scope = _scope(options)
     native = _native(op, buffer.element)
     if native is not None:
         name, value = native
-        _move_body(op, place)
-        place.insert(LLVMAtomicRMWOp(name, pointer, value, syncscope=scope))
+        _move_body(op, builder)
+        builder.add(LLVMAtomicRMWOp(name, pointer, value, syncscope=scope))
         return
-    _swap_loop(op, buffer, pointer, place, scope)
+    _swap_loop(op, buffer, pointer, builder, scope)
 
 
 def load_word(
-    pointer: SSAValue, type_: Attribute, ordering: str, place: Inserter, options: TransformOptions
+    pointer: SSAValue, type_: Attribute, ordering: str, builder: Builder, options: TransformOptions
 ) -> SSAValue:
     """The word at `pointer`, as threads of other blocks leave it."""
-    return place.insert(LLVMAtomicLoadOp(pointer, type_, ordering, _scope(options))).results[0]
+    return builder.add(LLVMAtomicLoadOp(pointer, type_, ordering, _scope(options))).results[0]
 
 
-def store_word(value: SSAValue, pointer: SSAValue, ordering: str, place: Inserter, options: TransformOptions) -> None:
+def store_word(value: SSAValue, pointer: SSAValue, ordering: str, builder: Builder, options: TransformOptions) -> None:
     """Writes the word at `pointer` for threads of other blocks."""
-    place.insert(LLVMAtomicStoreOp(value, pointer, ordering, _scope(options)))
+    builder.add(LLVMAtomicStoreOp(value, pointer, ordering, _scope(options)))
 
 
-def fetch_add(value: SSAValue, pointer: SSAValue, place: Inserter, options: TransformOptions) -> SSAValue:
+def fetch_add(value: SSAValue, pointer: SSAValue, builder: Builder, options: TransformOptions) -> SSAValue:
     """Adds to the word at `pointer`; what was there."""
-    return place.insert(LLVMAtomicRMWOp("add", pointer, value, syncscope=_scope(options))).results[0]
+    return builder.add(LLVMAtomicRMWOp("add", pointer, value, syncscope=_scope(options))).results[0]
 
 
 def _scope(options: TransformOptions) -> str:
@@ -112,7 +114,7 @@ def _native(op: AtomicRMWOp, element: Attribute) -> tuple[str, SSAValue] | None:
     return None
 
 
-def _move_body(op: AtomicRMWOp, place: Inserter) -> None:
+def _move_body(op: AtomicRMWOp, builder: Builder) -> None:
     """Moves what the operand needs out of the body; the combining op and the yield go."""
     block = op.body.block
     last = block.last_op
@@ -121,19 +123,19 @@ def _move_body(op: AtomicRMWOp, place: Inserter) -> None:
     erase(last)
     if block.args[0].first_use is not None and isinstance(result.owner, Operation):
         erase(result.owner)
-    _move(block, place)
+    _move(block, builder)
 
 
-def _move(block: Block, place: Inserter) -> None:
+def _move(block: Block, builder: Builder) -> None:
     op = block.first_op
     while op is not None:
         following = op.next_op
         op.detach()
-        place.insert(op)
+        builder.add(op)
         op = following
 
 
-def _inline(op: AtomicRMWOp, current: SSAValue, place: Inserter) -> SSAValue:
+def _inline(op: AtomicRMWOp, current: SSAValue, builder: Builder) -> SSAValue:
     """The body's ops at `place`, computed from `current`; returns the new value."""
     block = op.body.block
     block.args[0].replace_all_uses_with(current)
@@ -141,51 +143,51 @@ def _inline(op: AtomicRMWOp, current: SSAValue, place: Inserter) -> SSAValue:
     assert last is not None
     result = last.operands[0]
     erase(last)
-    _move(block, place)
+    _move(block, builder)
     return result
 
 
-def _swap_loop(op: AtomicRMWOp, buffer: Buffer, pointer: SSAValue, place: Inserter, scope: str) -> None:
+def _swap_loop(op: AtomicRMWOp, buffer: Buffer, pointer: SSAValue, builder: Builder, scope: str) -> None:
     element = buffer.element
     bits = 8 * byte_size(element)
     if bits > 64:
         why = "no GPU swaps more than 64 bits at once"
         raise HeronError("GEN124", f"no atomic update of {bits}-bit elements", where=str(element), why=why)
     word = IntegerType(bits)
-    first = raw_load(pointer, word, bits // 8, place)
+    first = raw_load(pointer, word, bits // 8, builder)
     before, after = Block(arg_types=[word]), Block(arg_types=[word])
-    inside = Inserter(before, None, {}, place.constants)
+    inside = Builder(before, builder.constants, known={})
     seen = before.args[0]
     new = _inline(op, _from_word(seen, element, inside), inside)
-    swap = inside.insert(LLVMCmpXchgOp(pointer, seen, _to_word(new, buffer, word, inside), syncscope=scope))
-    again = inside.binary(arith.XOrIOp, swap.results[1], inside.const(1, I1))
-    inside.insert(scf.ConditionOp.create(operands=(again, swap.results[0])))
+    swap = inside.add(LLVMCmpXchgOp(pointer, seen, _to_word(new, buffer, word, inside), syncscope=scope))
+    again = inside.op(arith.XOrIOp, swap.results[1], inside.integer(1, I1))
+    inside.add(scf.ConditionOp.create(operands=(again, swap.results[0])))
     after.add_op(yield_([after.args[0]]))
     loop = scf.WhileOp.create(operands=(first,), result_types=(word,), regions=[Region(before), Region(after)])
-    place.insert(loop)
+    builder.add(loop)
 
 
-def _from_word(word: SSAValue, element: Attribute, place: Inserter) -> SSAValue:
+def _from_word(word: SSAValue, element: Attribute, builder: Builder) -> SSAValue:
     """The element whose memory form is `word`."""
     if isinstance(element, ComplexType):
         half = IntegerType(word.type.width.data // 2)  # type: ignore[attr-defined]
-        upper = place.binary(arith.ShRUIOp, word, place.const(half.width.data, word.type))
-        parts = [place.unary(arith.TruncIOp, v, half) for v in (word, upper)]
-        parts = [place.unary(arith.BitcastOp, v, element.element_type) for v in parts]
-        return place.insert(complex.CreateOp.create(operands=parts, result_types=(element,))).results[0]
+        upper = builder.op(arith.ShRUIOp, word, builder.integer(half.width.data, word.type))
+        parts = [builder.op(arith.TruncIOp, v, type=half) for v in (word, upper)]
+        parts = [builder.op(arith.BitcastOp, v, type=element.element_type) for v in parts]
+        return builder.add(complex.CreateOp.create(operands=parts, result_types=(element,))).results[0]
     if not isinstance(element, IntegerType):
-        return place.unary(arith.BitcastOp, word, element)
-    return word if word.type == element else place.unary(arith.TruncIOp, word, element)
+        return builder.op(arith.BitcastOp, word, type=element)
+    return word if word.type == element else builder.op(arith.TruncIOp, word, type=element)
 
 
-def _to_word(value: SSAValue, buffer: Buffer, word: IntegerType, place: Inserter) -> SSAValue:
+def _to_word(value: SSAValue, buffer: Buffer, word: IntegerType, builder: Builder) -> SSAValue:
     """The element as it stands in memory, as an integer."""
     element = buffer.element
     if isinstance(element, ComplexType):
         half = IntegerType(word.width.data // 2)
-        parts = [place.unary(op, value, element.element_type) for op in (complex.ReOp, complex.ImOp)]
-        parts = [place.unary(arith.ExtUIOp, place.unary(arith.BitcastOp, v, half), word) for v in parts]
-        upper = place.binary(arith.ShLIOp, parts[1], place.const(half.width.data, word), NO_FLAGS)
-        return place.binary(arith.OrIOp, parts[0], upper)
-    value = to_storage(buffer, value, place)
-    return value if isinstance(value.type, IntegerType) else place.unary(arith.BitcastOp, value, word)
+        parts = [builder.op(op, value, type=element.element_type) for op in (complex.ReOp, complex.ImOp)]
+        parts = [builder.op(arith.ExtUIOp, builder.op(arith.BitcastOp, v, type=half), type=word) for v in parts]
+        upper = builder.op(arith.ShLIOp, parts[1], builder.integer(half.width.data, word), properties=NO_FLAGS)
+        return builder.op(arith.OrIOp, parts[0], upper)
+    value = to_storage(buffer, value, builder)
+    return value if isinstance(value.type, IntegerType) else builder.op(arith.BitcastOp, value, type=word)

@@ -14,9 +14,9 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import DenseArrayBase, IntegerType, VectorType, i32
 from xdsl.ir import Attribute, SSAValue
 
+from heron.codegen.ir.builder import Builder
 from heron.codegen.ir.dialects.xla_gpu import TransposeBlockOp
 from heron.codegen.transforms.lib.buffers import byte_size, offset, raw_load, raw_store
-from heron.codegen.transforms.lib.build import Inserter
 
 
 def lower(
@@ -24,7 +24,7 @@ def lower(
     element: Attribute,
     pointers: tuple[SSAValue, SSAValue],
     alignments: tuple[int, int],
-    place: Inserter,
+    builder: Builder,
 ) -> None:
     """Emits the op.
 
@@ -38,22 +38,22 @@ def lower(
     row_type = VectorType(integer, [n])
     alignment = gcd(alignments[0], source_step * bytes_)
     rows = [
-        raw_load(offset(pointers[0], integer, k * source_step, place), row_type, alignment, place) for k in range(n)
+        raw_load(offset(pointers[0], integer, k * source_step, builder), row_type, alignment, builder) for k in range(n)
     ]
     half = n // 2
     for _ in range(n.bit_length() - 1):
         pairs = [(rows[k], rows[k + half]) for k in range(half)]
-        rows = [_interleave(a, b, part, row_type, place) for a, b in pairs for part in range(2)]
+        rows = [_interleave(a, b, part, row_type, builder) for a, b in pairs for part in range(2)]
     alignment = gcd(alignments[1], target_step * bytes_)
     for k, row in enumerate(rows):
-        raw_store(row, offset(pointers[1], integer, k * target_step, place), alignment, place)
+        raw_store(row, offset(pointers[1], integer, k * target_step, builder), alignment, builder)
 
 
-def _interleave(a: SSAValue, b: SSAValue, part: int, type_: VectorType, place: Inserter) -> SSAValue:
+def _interleave(a: SSAValue, b: SSAValue, part: int, type_: VectorType, builder: Builder) -> SSAValue:
     """The elements of the first (part 0) or second halves of two rows, in turn."""
     properties: dict[str, Attribute] = {"mask": _mask(type_.get_shape()[0], part)}
     op = llvm.ShuffleVectorOp.create(operands=(a, b), result_types=(type_,), properties=properties)
-    return place.insert(op).results[0]
+    return builder.add(op).results[0]
 
 
 @lru_cache(maxsize=64)

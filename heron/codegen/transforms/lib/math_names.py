@@ -11,8 +11,8 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import Float32Type, Float64Type, IntegerType, ModuleOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from heron.codegen.ir.editing import call, declare, function_table, functions, ops_of, replace, walk_blocks
 from heron.codegen.llvm.types import is_float
-from heron.codegen.transforms.lib.build import call, declare, function_table, functions, ops_of, replace, walk_blocks
 
 F32 = Float32Type()
 Namer = Callable[[str, Attribute], str]

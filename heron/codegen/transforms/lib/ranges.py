@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import IntegerType, i1
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from heron.codegen.ir.dialects.xla_gpu import ApplyIndexingOp, LoopOp
-from heron.codegen.transforms.lib.build import constant_value
+from heron.codegen.ir.editing import constant_value
 
 Range: TypeAlias = tuple[int, int]
 #: an i1, which is no number to compute with: 1 is its -1
