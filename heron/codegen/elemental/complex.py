@@ -9,6 +9,7 @@ from xdsl.dialects import arith, math
 from xdsl.ir import SSAValue
 
 from heron.analysis.indexing.hlo_maps import Index
+from heron.codegen.elemental.constants import scalar_constant
 from heron.codegen.elemental.emitter import FunctionEmitter, Pair, Value
 from heron.codegen.elemental.real import Real, Truth, joined, parts
 from heron.codegen.elemental.registry import rule
@@ -31,8 +32,6 @@ def _part(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
 
 def zero(e: FunctionEmitter, t: ElementType) -> SSAValue:
     """0 as a float type has it: f8e8m0fnu, of powers of two alone, has NaN for it."""
-    from heron.codegen.elemental.movement import scalar_constant  # movement needs what needs this
-
     return scalar_constant(e, t.dtype.type(0), t)
 
 

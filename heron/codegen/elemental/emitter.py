@@ -27,6 +27,7 @@ from heron.codegen.ir.builder import Builder
 from heron.codegen.ir.dialects.xla_gpu import ApplyIndexingOp, IndexingMapAttr, LoopOp, PureCallOp, YieldOp
 from heron.codegen.ir.types import INDEX, scalar_type, tensor_type
 from heron.errors import HeronError
+from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
 
@@ -56,7 +57,7 @@ class KernelEmitter:
         self.rules = registry.load()
         #: straight code for small windows and selects for padding: what lets LLVM vectorise the loop around them
         self.straight = False
-        self.promoted: dict[Any, Any] = {}  # reducers with small floats as f32
+        self.promoted: dict[Computation, Computation] = {}  # reducers, with small floats as f32
         self._symbols: dict[Instruction, str] = {}
 
     def symbol(self, f: Function) -> str:

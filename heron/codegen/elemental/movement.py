@@ -9,6 +9,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index, moves_elements, operand_index, pad_index
+from heron.codegen.elemental.constants import scalar_constant
 from heron.codegen.elemental.emitter import FunctionEmitter, Pair, Value
 from heron.codegen.elemental.floats import is_small, narrow
 from heron.codegen.elemental.logic import select
@@ -68,24 +69,6 @@ def _dense(array: np.ndarray, t: ElementType, type_: Attribute) -> Attribute:
     if t is types.PRED or (t.is_integer and t.bits < 8):
         return DenseIntOrFPElementsAttr.from_list(type_, [int(v) for v in array.reshape(-1)])  # type: ignore
     return DenseIntOrFPElementsAttr(type_, BytesAttr(np.ascontiguousarray(array).tobytes()))  # type: ignore[arg-type]
-
-
-def scalar_constant(e: FunctionEmitter, value: np.ndarray | float | int, t: ElementType) -> Value:
-    """A constant of type `t`, from a Python number or a one-element array."""
-    array = np.asarray(value)
-    item = array.reshape(-1)[0]
-    if t.is_complex:
-        part = scalar_type(t.component)
-        return Pair(e.b.floating(float(item.real), part), e.b.floating(float(item.imag), part))
-    if not t.is_float:
-        return e.b.integer(int(item), scalar_type(t))
-    if is_small(t):
-        # rounding a constant f32 would cost an op: the literal is exact in the small type already
-        wide = e.b.floating(float(item), F32)
-        small = e.b.floating(float(item), scalar_type(t))
-        e.once(("wide", small), lambda: wide)
-        return small
-    return e.b.floating(float(item), scalar_type(t))
 
 
 def _one_device(i: Instruction) -> str | None:

@@ -12,9 +12,9 @@ from xdsl.ir import SSAValue
 from heron.analysis.indexing.hlo_maps import Index, convolution_index, dot_index
 from heron.analysis.indexing.map import Constraint
 from heron.codegen.elemental.arithmetic import binary
+from heron.codegen.elemental.constants import scalar_constant
 from heron.codegen.elemental.convert import convert
 from heron.codegen.elemental.emitter import FunctionEmitter, Value
-from heron.codegen.elemental.movement import scalar_constant
 from heron.codegen.elemental.registry import rule
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import scalar

@@ -10,10 +10,10 @@ from xdsl.ir import SSAValue
 from heron.analysis.indexing.expr import Const, Expr, floordiv, mod
 from heron.analysis.indexing.hlo_maps import Index, window_index
 from heron.analysis.indexing.map import Constraint
+from heron.codegen.elemental.constants import scalar_constant
 from heron.codegen.elemental.control import apply
 from heron.codegen.elemental.emitter import FunctionEmitter, Value
 from heron.codegen.elemental.logic import select
-from heron.codegen.elemental.movement import scalar_constant
 from heron.codegen.elemental.registry import rule
 from heron.codegen.ir.types import I1
 from heron.hlo.ir.instruction import Instruction

@@ -15,9 +15,10 @@ from xdsl.ir import SSAValue
 from heron.analysis.indexing.expr import Expr
 from heron.analysis.indexing.hlo_maps import Index
 from heron.analysis.indexing.map import Constraint
+from heron.codegen.elemental.reducer import Reducer
 from heron.codegen.emitters.base import Entry
 from heron.codegen.emitters.cpu_tiles import get, put
-from heron.codegen.emitters.reducers import Reducer, split
+from heron.codegen.emitters.reducers import split
 from heron.codegen.ir.dialects.xla_gpu import AllocateSharedOp, ShuffleFirstOp, ShuffleReduceOp, SyncThreadsOp
 
 WARP = 32

@@ -17,7 +17,8 @@ from xdsl.ir import SSAValue
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index
 from heron.codegen.elemental import FunctionEmitter
-from heron.codegen.emitters.reducers import Reducer, lose_digits, merged, starts
+from heron.codegen.elemental.reducer import Reducer
+from heron.codegen.emitters.reducers import lose_digits, merged, starts
 
 #: elements that are added in one go: floats in several vectors of partial sums, complex numbers one after the other
 BLOCK, COMPLEX_BLOCK = 4096, 256

@@ -10,8 +10,9 @@ from xdsl.ir import SSAValue
 
 from heron.analysis.fusion.reduction import MOVES, Axis, Reduction
 from heron.analysis.indexing.hlo_maps import Index, delinearize, linearize, to_memory
+from heron.codegen.elemental.reducer import Reducer
 from heron.codegen.emitters.base import Entry
-from heron.codegen.emitters.reducers import Reducer, merged, reducer_of, split, starts
+from heron.codegen.emitters.reducers import merged, split, starts
 from heron.hlo.ir.instruction import Instruction
 
 
@@ -25,7 +26,7 @@ class ReductionCode(Reduction):
 
     @cached_property
     def reducers(self) -> tuple[Reducer, ...]:
-        return tuple(map(reducer_of, self.reduces))
+        return tuple(map(Reducer.in_parts, self.reduces))
 
     def start(self, frame: Entry) -> list[SSAValue]:
         """Initial accumulators of all heroes."""

@@ -13,10 +13,11 @@ from xdsl.ir import SSAValue
 from heron.analysis.fusion.rowwise import Rows, Stage, stages_of
 from heron.analysis.indexing.expr import Expr
 from heron.analysis.indexing.hlo_maps import Index, delinearize
+from heron.codegen.elemental.reducer import Reducer
 from heron.codegen.emitters.base import Entry
 from heron.codegen.emitters.loops import item_loop
 from heron.codegen.emitters.partial_sums import reduced
-from heron.codegen.emitters.reducers import reducer_of, split, starts
+from heron.codegen.emitters.reducers import split, starts
 from heron.codegen.ir.types import scalar_type
 from heron.codegen.kernel import STACK_BYTES, Kernel, Launch
 from heron.hlo.facts import calls_function
@@ -66,7 +67,7 @@ def emit(frame: Entry, rows: Rows) -> Kernel:
 
 def _reduce(frame: Entry, rows: Rows, stage: Stage, at: Index, room: dict[Instruction, SSAValue]) -> None:
     """One loop along a row for what a stage reduces, and for what it keeps in `room`, which is replaced."""
-    e, reducers = frame.e, [reducer_of(i) for i in stage.reduces]
+    e, reducers = frame.e, [Reducer.in_parts(i) for i in stage.reduces]
     if not reducers:
         return
     start = starts(e, reducers)

@@ -21,10 +21,11 @@ from heron.analysis.indexing.hlo_maps import Index, delinearize, operand_index
 from heron.analysis.indexing.map import Constraint
 from heron.codegen.elemental import Value
 from heron.codegen.elemental.movement import scalar_constant
+from heron.codegen.elemental.reducer import Reducer
 from heron.codegen.emitters.base import Entry
 from heron.codegen.emitters.gpu_sums import WARP, PartialSums, accumulator_bytes, rounds
 from heron.codegen.emitters.loops import WARPS_PER_BLOCK
-from heron.codegen.emitters.reducers import reducer_of, split
+from heron.codegen.emitters.reducers import split
 from heron.codegen.ir.types import scalar_type
 from heron.codegen.kernel import Kernel, Launch
 from heron.hlo.ir.instruction import Instruction
@@ -92,7 +93,7 @@ def emit(frame: Entry, rows: Rows) -> Kernel:
     for number, stage in enumerate(stages):
         walk.do(stage, number)
     walk.finish()
-    reducers = [reducer_of(i) for i in rows.reduces]
+    reducers = [Reducer.in_parts(i) for i in rows.reduces]
     shared = plan.block // WARP * accumulator_bytes(reducers) if plan.threads > WARP else 0
     notes = {
         "form": f"rows of {rows.row}",
@@ -134,7 +135,7 @@ class _Walk:
     def do(self, stage: Stage, number: int) -> None:
         """Combine what a stage reduces, and store what it stores."""
         frame, e, plan = self.frame, self.frame.e, self.plan
-        reducers = [reducer_of(i) for i in stage.reduces]
+        reducers = [Reducer.in_parts(i) for i in stage.reduces]
         given, saved = (stage.given, stage.saved) if plan.keeps else ((), ())
         for value in stage.spread:
             self._spread(value)

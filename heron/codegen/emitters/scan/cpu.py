@@ -20,11 +20,11 @@ from xdsl.ir import SSAValue
 from heron.analysis.cost import computation_flops
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index
-from heron.codegen.elemental.movement import scalar_constant
+from heron.codegen.elemental.constants import scalar_constant
+from heron.codegen.elemental.reducer import identity
 from heron.codegen.emitters.cpu_tiles import get, put
 from heron.codegen.emitters.loops import item_loop
 from heron.codegen.emitters.partial_sums import SHORT, cuts
-from heron.codegen.emitters.reducers import identities
 from heron.codegen.emitters.scan.form import ScanForm
 from heron.codegen.kernel import Kernel, Launch
 from heron.targets import Target
@@ -137,11 +137,11 @@ class _Emission:
 
     def _identity(self) -> list[SSAValue] | None:
         """What a block starts from, where running values are sums or products that round; else None."""
-        reducer, shape = self.form.reducer, self.form.reducer.wide[0]
-        opcode, t = reducer.computation.root.opcode, shape.element_type
+        reducer, t = self.form.reducer, self.form.reducer.types[0]
+        opcode = reducer.computation.root.opcode
         if not reducer.is_plain or opcode not in ("add", "multiply") or not (t.is_float or t.is_complex):
             return None
-        return self.e.pack(scalar_constant(self.e, identities(opcode, t)[0], t), shape)
+        return reducer.pack(self.e, [scalar_constant(self.e, identity(opcode, t), t)])
 
     def _state(self, value: Sequence[SSAValue]) -> list[SSAValue]:
         """The running values of all lanes, each the same."""

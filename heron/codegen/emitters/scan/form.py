@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 from heron.analysis.fusion.prefix_scan import Scan
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index, delinearize
-from heron.codegen.elemental.reduction import Reducer, initial_values
+from heron.codegen.elemental.reducer import Reducer
 from heron.codegen.emitters.base import Entry
 from heron.hlo.ir.instruction import Instruction
 
@@ -25,8 +25,7 @@ class ScanForm:
 
     def __init__(self, frame: Entry, i: Instruction, scan: Scan) -> None:
         self.frame, self.e, self.i, self.scan = frame, frame.e, i, scan
-        self.reducer = Reducer(frame.e, i)
-        self.arrays = i.operands[: len(i.operands) // 2]
+        self.reducer = Reducer.in_order(frame.e, i)
         sizes = i.operands[0].shape.dims
         self.kept = tuple(n for d, n in enumerate(sizes) if d != scan.dimension)
         self.inner = prod(sizes[scan.dimension + 1 :])
@@ -40,28 +39,29 @@ class ScanForm:
     @property
     def width(self) -> int:
         """How many scalars a running value is."""
-        return len(self.reducer.wide)
+        return len(self.reducer.types)
 
     def start(self) -> list[SSAValue]:
         """The running value before the first element."""
-        return self.reducer.pack(self.reducer.enter(initial_values(self.e, self.i)))
+        return self.reducer.start(self.e)
 
     def read(self, position: Expr, scan: Expr) -> list[SSAValue]:
         """The element that result `position` takes up."""
         delay = self.scan.delay if self.scan.reverse else -self.scan.delay
         index = self._index(self._result(position) + delay, scan)
-        return self.reducer.pack(self.reducer.enter([self.e.value(a, index) for a in self.arrays]))
+        elements = [self.e.value(a, index) for a in self.reducer.arrays]
+        return self.reducer.pack(self.e, self.reducer.enter(self.e, elements))
 
     def join(self, so_far: Sequence[SSAValue], later: Sequence[SSAValue]) -> list[SSAValue]:
         """Two neighbouring parts of a scan as one. Elements keep the order they have in memory."""
         both = (later, so_far) if self.scan.reverse else (so_far, later)
-        return self.reducer.pack(self.reducer.combine(*(self.reducer.unpack(part) for part in both)))
+        return self.reducer.merge(self.e, *both)
 
     def store(
         self, running: Sequence[SSAValue], outputs: Sequence[SSAValue], position: Expr, scan: Expr
     ) -> list[SSAValue]:
         """The outputs with the running value as result `position`."""
-        results = self.reducer.leave(self.reducer.unpack(running))
+        results = self.reducer.leave(self.e, self.reducer.unpack(self.e, running))
         index = self._index(self._result(position), scan)
         parts = [results[o.part or 0] for o in self.frame.fusion.outputs[: len(outputs)]]
         return [self.e.insert(v, t, index) for v, t in zip(parts, outputs, strict=True)]

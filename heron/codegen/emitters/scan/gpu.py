@@ -101,7 +101,7 @@ def _columns(form: ScanForm) -> Kernel:
     if form.during:
         carried = [*running, *frame.outputs]
         frame.outputs = e.loop([length], carried, element, lambda v: [*inside(v), *exists])[n:]
-    bytes_ = sum(s.byte_size for s in form.reducer.wide) * block if stretches > 1 else 0
+    bytes_ = sum(s.byte_size for s in form.reducer.shapes) * block if stretches > 1 else 0
     notes = {"form": f"{stretches} stretches of {across} scans"}
     return frame.finish(Launch((grid, 1, 1), (block, 1, 1), bytes_), "scan", notes)
 
@@ -171,7 +171,7 @@ class _Blocks:
         if form.during:
             frame.outputs = e.loop([tiles], carried, lambda v, c: self._tile(v[0], c))[len(start) + len(shared) :]
         notes = {"form": f"{plan.threads} threads a scan", "elements": str(plan.elements)}
-        bytes_ = sum(s.byte_size for s in form.reducer.wide) * plan.per_block * plan.warps if shared else 0
+        bytes_ = sum(s.byte_size for s in form.reducer.shapes) * plan.per_block * plan.warps if shared else 0
         return frame.finish(Launch((self.grid, 1, 1), (plan.block, 1, 1), bytes_), "scan", notes)
 
     def _strided(self, count: int, values: Sequence[SSAValue]) -> list[SSAValue]:
