@@ -19,6 +19,10 @@ from heron.errors import HeronError
 _DATA = Path(__file__).parent / "data"
 
 
+#: threads of a warp, of every GPU that heron writes kernels for
+WARP = 32
+
+
 @dataclass(frozen=True)
 class Target:
     """A machine. Sizes are bytes, rates per second, "core" is a CPU core or a GPU multiprocessor."""
@@ -55,7 +59,6 @@ class Target:
     #: ops computed in a float type below f32 itself, by type (``f16``, ``bf16``, ``f8e5m2``, …); ``all``: every op
     floats: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
-    warp: int = 1
     threads_per_block: int = 1
     threads_per_core: int = 1
     blocks_per_core: int = 1

@@ -16,11 +16,10 @@ from heron.analysis.fusion.sort_keys import keys_of
 from heron.analysis.fusion.sort_tiles import TILE_BYTES, steps_together, tile_for
 from heron.hlo.calls.radix_sort import arrays, comparator_of, positions
 from heron.hlo.ir.instruction import Instruction
-from heron.targets import Target
+from heron.targets import WARP, Target
 
 #: threads of a block, values of a digit: a thread for each value
 THREADS = RADIX = 256
-WARP = 32
 WARPS = THREADS // WARP
 #: the control word where counts begin; the first word of all counts tickets
 FIRST_BIN = 32

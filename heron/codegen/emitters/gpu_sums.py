@@ -20,8 +20,7 @@ from heron.codegen.emitters.base import Entry
 from heron.codegen.emitters.cpu_tiles import get, put
 from heron.codegen.emitters.reducers import split
 from heron.codegen.ir.dialects.xla_gpu import AllocateSharedOp, ShuffleFirstOp, ShuffleReduceOp, SyncThreadsOp
-
-WARP = 32
+from heron.targets import WARP
 
 
 def rounds(

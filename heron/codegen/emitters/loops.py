@@ -23,7 +23,7 @@ from heron.codegen.elemental import FunctionEmitter
 from heron.codegen.emitters.base import Entry
 from heron.codegen.ir.types import INDEX
 from heron.codegen.kernel import Launch
-from heron.targets import Target
+from heron.targets import WARP, Target
 
 #: emits the body at an index: takes the index and the carried tensors, gives the tensors after it
 Body: TypeAlias = Callable[[Index, Sequence[SSAValue]], Sequence[SSAValue]]
@@ -195,7 +195,7 @@ def plan_gpu(
     ``block``: threads a block must have, unless 0.
     """
     whole_blocks = whole_blocks or bool(block)
-    block = block or min(WARPS_PER_BLOCK * target.warp, target.threads_per_block)
+    block = block or min(WARPS_PER_BLOCK * WARP, target.threads_per_block)
     vector = max(1, min(4, 128 // max(bits, 8)))
     enough = target.cores * block
     while vector > 1 and (elements % vector or (row or 0) % vector or elements // vector < enough):

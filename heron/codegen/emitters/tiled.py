@@ -13,7 +13,7 @@ from heron.analysis.fusion.fusion import Fusion
 from heron.codegen.emitters.base import check, hero
 from heron.codegen.kernel import Kernel, KernelArg, Launch
 from heron.codegen.triton.rows import emitter_of
-from heron.targets import Target
+from heron.targets import WARP, Target
 
 
 @hero("block")
@@ -31,7 +31,7 @@ class BlockHero:
         module, programs = emitter.emit()
         args = [KernelArg(p.shape, "in", n) for n, p in enumerate(fusion.inputs)]
         args += [KernelArg(o.shape, "out", n) for n, o in enumerate(fusion.outputs)]
-        launch = Launch(grid=(programs, 1, 1), block=(32 * config.warps, 1, 1))
+        launch = Launch(grid=(programs, 1, 1), block=(WARP * config.warps, 1, 1))
         notes = {"tile": "x".join(map(str, config.tiles)), "step": str(config.block_k), "stages": str(config.stages)}
         if config.tma:
             notes["tma"] = "; ".join(f"{i.name}: {why or 'by descriptor'}" for i, why in emitter.engine.items())

@@ -34,6 +34,7 @@ from heron.codegen.ir.types import I32, I64
 from heron.codegen.transforms.lib.buffers import byte_size
 from heron.codegen.transforms.options import TransformOptions
 from heron.errors import HeronError
+from heron.targets import WARP
 
 BARRIER = "llvm.nvvm.barrier.cta.sync.aligned.all"
 SHUFFLE = "llvm.nvvm.shfl.sync."
@@ -42,7 +43,6 @@ MATCH = "llvm.nvvm.match.any.sync.i32"
 FULL_MASK = -1
 #: the lane beyond which a shuffle gives a lane its own value, by direction
 CLAMP = {"down": 31, "up": 0, "idx": 31}
-WARP = 32
 _LOWERED = frozenset({SyncThreadsOp, ShuffleReduceOp, ShuffleUpOp, ShuffleFirstOp, ShuffleFromOp, MatchAnyOp, BallotOp})
 
 

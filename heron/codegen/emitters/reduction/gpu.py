@@ -22,12 +22,13 @@ from heron.analysis.indexing.hlo_maps import Index, delinearize
 from heron.analysis.indexing.map import Constraint
 from heron.codegen.emitters.base import Entry
 from heron.codegen.emitters.cpu_tiles import get, put
-from heron.codegen.emitters.gpu_sums import WARP, PartialSums, accumulator_bytes, rounds, sync
+from heron.codegen.emitters.gpu_sums import PartialSums, accumulator_bytes, rounds, sync
 from heron.codegen.emitters.loops import WARPS_PER_BLOCK, Part, gpu_parts
 from heron.codegen.emitters.output_boxes import gpu_piece
 from heron.codegen.emitters.reduction.code import ReductionCode, Walk
 from heron.codegen.ir.dialects.xla_gpu import AllocateSharedOp
 from heron.codegen.kernel import Kernel, Launch
+from heron.targets import WARP
 
 #: bytes a thread reads of a row at once where columns are summed, if that leaves blocks enough
 WORD = 4

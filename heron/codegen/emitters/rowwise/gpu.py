@@ -23,14 +23,14 @@ from heron.codegen.elemental import Value
 from heron.codegen.elemental.movement import scalar_constant
 from heron.codegen.elemental.reducer import Reducer
 from heron.codegen.emitters.base import Entry
-from heron.codegen.emitters.gpu_sums import WARP, PartialSums, accumulator_bytes, rounds
+from heron.codegen.emitters.gpu_sums import PartialSums, accumulator_bytes, rounds
 from heron.codegen.emitters.loops import WARPS_PER_BLOCK
 from heron.codegen.emitters.reducers import split
 from heron.codegen.ir.types import scalar_type
 from heron.codegen.kernel import Kernel, Launch
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import scalar
-from heron.targets import Target
+from heron.targets import WARP, Target
 
 #: bytes a thread reads at once
 ACCESS = 16

@@ -24,9 +24,8 @@ from heron.codegen.emitters.loops import at_most
 from heron.codegen.emitters.scan.form import ScanForm
 from heron.codegen.ir.dialects.xla_gpu import AllocateSharedOp, ShuffleUpOp, SyncThreadsOp
 from heron.codegen.kernel import Kernel, Launch
-from heron.targets import Target
+from heron.targets import WARP, Target
 
-WARP = 32
 #: neighbouring elements a thread takes, if the scan has that many for each of a few warps
 ELEMENTS, LONG = 4, 128
 #: threads of a block, and those of it that one scan has at most

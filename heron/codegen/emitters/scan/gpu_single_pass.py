@@ -49,9 +49,8 @@ from heron.codegen.ir.dialects.xla_gpu import (
 from heron.codegen.ir.types import I32, I64, INDEX
 from heron.codegen.kernel import Kernel, Launch
 from heron.hlo.ir.computation import Computation
-from heron.targets import Target
+from heron.targets import WARP, Target
 
-WARP = 32
 WARPS = THREADS // WARP
 #: what is known of a group: its total, or all up to its end
 TOTAL, ALL = 1, 2

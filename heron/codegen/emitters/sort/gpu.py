@@ -34,7 +34,7 @@ from heron.codegen.ir.dialects.xla_gpu import AllocateSharedOp, SyncThreadsOp
 from heron.codegen.ir.types import scalar_type
 from heron.codegen.kernel import Kernel, Launch
 from heron.errors import HeronError
-from heron.targets import Target
+from heron.targets import WARP, Target
 
 #: threads that sort a tile at most: with registers for the elements each holds, a core has several such blocks
 TILE_THREADS = 512
@@ -88,7 +88,7 @@ def _step_kernel(sort: SortCode, name: str, target: Target, bit: int, steps: int
     half, low, count = 1 << bit, 1 << (bit - steps + 1), 1 << (steps - 1)
     groups = -(-sort.length // (2 * half)) * low
     threads = groups * sort.rows
-    block = min(BLOCK, -(-threads // target.warp) * target.warp)
+    block = min(BLOCK, -(-threads // WARP) * WARP)
     grid = -(-threads // block)
     thread = e.variable(frame.block_id(), 0, grid - 1) * block + e.variable(frame.thread_id(), 0, block - 1)
     row, group = thread // groups, thread % groups

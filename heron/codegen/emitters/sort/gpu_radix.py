@@ -27,7 +27,7 @@ from xdsl.ir import Block, Region, SSAValue
 
 from heron.analysis.fusion.fusion import Fusion, Output
 from heron.analysis.fusion.partition import partition
-from heron.analysis.fusion.radix_plan import FIRST_BIN, RADIX, THREADS, WARP, WARPS, RadixPlan
+from heron.analysis.fusion.radix_plan import FIRST_BIN, RADIX, THREADS, WARPS, RadixPlan
 from heron.analysis.fusion.sort_keys import Key
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index, delinearize
@@ -51,7 +51,7 @@ from heron.codegen.ir.types import I32, INDEX, scalar_type
 from heron.codegen.kernel import Kernel, Launch
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.shape import Shape
-from heron.targets import Target
+from heron.targets import WARP, Target
 
 #: what is asked of memory at once while keys are counted, and blocks a core counts with
 _COUNTED_AT_ONCE, _COUNTING_BLOCKS = 8, 4

@@ -30,8 +30,8 @@ from heron.codegen.ir.dialects.xla_gpu import AllocateSharedOp, SyncThreadsOp
 from heron.codegen.ir.types import scalar_type
 from heron.codegen.kernel import Kernel, Launch
 from heron.hlo.ir.shape import Shape
+from heron.targets import WARP
 
-WARP = 32
 WARPS = 8
 
 
