@@ -50,10 +50,11 @@ from heron.codegen.ir.dialects.xla_gpu import (
 from heron.codegen.ir.editing import call, constant_value, declare, erase, function_table, functions, replace
 from heron.codegen.ir.types import I64
 from heron.codegen.kernel import STACK_BYTES
-from heron.codegen.transforms.lib import lower_atomics, lower_transpose
+from heron.codegen.transforms.lib import lower_atomics, lower_transpose, tensor_control
 from heron.codegen.transforms.lib.buffers import (
     POINTER,
     Buffer,
+    Buffers,
     address,
     byte_size,
     known_alignment,
@@ -99,7 +100,7 @@ class _Function:
         self.globals, self.table = globals_, table
         self.entry = function.body.block
         self.constants = Constants(self.entry)
-        self.buffers: dict[SSAValue, Buffer] = {}
+        self.buffers = Buffers()
         self.splats: list[Operation] = []
 
     def lower(self) -> None:
@@ -157,21 +158,11 @@ class _Function:
 
     def _other(self, op: Operation, known: dict[Key, SSAValue]) -> None:
         for value in (*op.operands, *op.results):
-            if type(value.type) in _MEMORY and self.is_tensor(value):
+            if type(value.type) in _MEMORY and self.buffers.has(value):
                 raise HeronError("GEN122", f"'{op.name}' on a tensor cannot be lowered", where=str(op))
         for region in op.regions:
             for inner in region.blocks:
                 self._block(inner, dict(known))
-
-    def buffer(self, value: SSAValue) -> Buffer:
-        """The buffer of a tensor value."""
-        found = self.buffers.get(value)
-        if found is None:
-            raise HeronError("GEN122", "tensor value has no buffer", where=str(value.owner))
-        return found
-
-    def is_tensor(self, value: SSAValue) -> bool:
-        return value in self.buffers or isinstance(value.type, TensorType)
 
     # -- accesses
 
@@ -192,7 +183,7 @@ class _Function:
         source = op.operands[0]
         if isinstance(source.owner, arith.ConstantOp):
             return replace(op, [self._splat(source.owner, builder)])
-        buffer = self.buffer(source)
+        buffer = self.buffers.of(source)
         pointer, alignment = self.address(buffer, op.operands[1:], builder)
         replace(op, [load(buffer, pointer, alignment, builder)])
 
@@ -205,25 +196,25 @@ class _Function:
 
     def _insert(self, op: Operation, builder: Builder) -> None:
         value, dest, *indices = op.operands
-        buffer = self.buffer(dest)
+        buffer = self.buffers.of(dest)
         pointer, alignment = self.address(buffer, indices, builder)
         store(buffer, value, pointer, alignment, builder)
         replace(op, [dest])
 
     def _read(self, op: Operation, builder: Builder) -> None:
-        buffer = self.buffer(op.operands[0])
+        buffer = self.buffers.of(op.operands[0])
         pointer, alignment = self.address(buffer, op.operands[1:2], builder)
         replace(op, [raw_load(pointer, op.results[0].type, alignment, builder)])
 
     def _write(self, op: Operation, builder: Builder) -> None:
         value, dest, index = op.operands
-        pointer, alignment = self.address(self.buffer(dest), [index], builder)
+        pointer, alignment = self.address(self.buffers.of(dest), [index], builder)
         raw_store(value, pointer, alignment, builder)
         replace(op, [dest])
 
     def _atomic(self, op: Operation, builder: Builder) -> None:
         assert isinstance(op, AtomicRMWOp)
-        buffer = self.buffer(op.tensor)
+        buffer = self.buffers.of(op.tensor)
         pointer, alignment = self.address(buffer, op.operands[1:], builder)
         self._block(op.body.block, builder.nested_scope())
         lower_atomics.lower(op, buffer, pointer, alignment, builder, self.options)
@@ -231,23 +222,23 @@ class _Function:
 
     def _atomic_load(self, op: Operation, builder: Builder) -> None:
         assert isinstance(op, AtomicLoadOp)
-        pointer, _ = self.address(self.buffer(op.tensor), op.operands[1:], builder)
+        pointer, _ = self.address(self.buffers.of(op.tensor), op.operands[1:], builder)
         replace(op, [lower_atomics.load_word(pointer, op.result.type, op.ordering.data, builder, self.options)])
 
     def _atomic_store(self, op: Operation, builder: Builder) -> None:
         assert isinstance(op, AtomicStoreOp)
-        pointer, _ = self.address(self.buffer(op.tensor), op.operands[2:], builder)
+        pointer, _ = self.address(self.buffers.of(op.tensor), op.operands[2:], builder)
         lower_atomics.store_word(op.value, pointer, op.ordering.data, builder, self.options)
         replace(op, [op.tensor])
 
     def _fetch_add(self, op: Operation, builder: Builder) -> None:
         assert isinstance(op, FetchAddOp)
-        pointer, _ = self.address(self.buffer(op.tensor), op.operands[2:], builder)
+        pointer, _ = self.address(self.buffers.of(op.tensor), op.operands[2:], builder)
         replace(op, [lower_atomics.fetch_add(op.value, pointer, builder, self.options), op.tensor])
 
     def _transpose(self, op: Operation, builder: Builder) -> None:
         assert isinstance(op, TransposeBlockOp)
-        buffers = self.buffer(op.source), self.buffer(op.target)
+        buffers = self.buffers.of(op.source), self.buffers.of(op.target)
         rank = len(buffers[0].type.get_shape())
         indices = op.indices[:rank], op.indices[rank:]
         found = [self.address(b, at, builder) for b, at in zip(buffers, indices, strict=True)]
@@ -313,125 +304,13 @@ class _Function:
         self.entry.insert_op_before(free, last)
         return allocate.results[0]
 
-    # -- control flow
-
-    def _for(self, op: Operation, builder: Builder) -> None:
-        block = op.regions[0].block
-        inits = op.operands[3:]
-        keep = self._carried(inits, block.args[1:])
-        self._block(block, builder.nested_scope())
-        self._end(block, inits)
-        if len(keep) == len(inits):
-            return
-        self._drop_arguments(block, 1, inits)
-        kept = [inits[i] for i in keep]
-        new = scf.ForOp.create(
-            operands=(*op.operands[:3], *kept),
-            result_types=[v.type for v in kept],
-            attributes=op.attributes,
-            regions=[op.detach_region(0)],
-        )
-        self._replace_control(op, new, keep, inits, builder)
-
-    def _if(self, op: Operation, builder: Builder) -> None:
-        ends: list[list[SSAValue]] = []
-        for region in op.regions:
-            if region.blocks:
-                self._block(region.block, builder.nested_scope())
-                last = region.block.last_op
-                ends.append(list(last.operands) if last is not None else [])
-        if not any(isinstance(r.type, TensorType) for r in op.results):
-            return
-        for index, result in enumerate(op.results):
-            if isinstance(result.type, TensorType):
-                self._same_buffer(op, [end[index] for end in ends])
-        for region in op.regions:
-            self._end(region.block, ends[0])
-        keep = [i for i, r in enumerate(op.results) if not isinstance(r.type, TensorType)]
-        new = scf.IfOp.create(
-            operands=op.operands,
-            result_types=[op.results[i].type for i in keep],
-            attributes=op.attributes,
-            regions=[op.detach_region(op.regions[0]) for _ in range(2)],
-        )
-        self._replace_control(op, new, keep, ends[0], builder)
-
-    def _while(self, op: Operation, builder: Builder) -> None:
-        before, after = (region.block for region in op.regions)
-        inits = list(op.operands)
-        keep = self._carried(inits, before.args)
-        self._block(before, builder.nested_scope())
-        condition = before.last_op
-        assert condition is not None
-        passed = list(condition.operands[1:])
-        keep_after = self._carried(passed, after.args)
-        self._block(after, builder.nested_scope())
-        self._end(after, inits)
-        if len(keep) == len(inits) and len(keep_after) == len(passed):
-            return
-        condition.operands = [condition.operands[0], *(passed[i] for i in keep_after)]
-        self._drop_arguments(before, 0, inits)
-        self._drop_arguments(after, 0, passed)
-        new = scf.WhileOp.create(
-            operands=[inits[i] for i in keep],
-            result_types=[passed[i].type for i in keep_after],
-            attributes=op.attributes,
-            regions=[op.detach_region(op.regions[0]) for _ in range(2)],
-        )
-        self._replace_control(op, new, keep_after, passed, builder)
-
-    def _carried(self, inits: Sequence[SSAValue], args: Sequence[SSAValue]) -> list[int]:
-        """Binds tensor block arguments to the buffers of `inits`; the positions of the values that stay."""
-        keep: list[int] = []
-        for index, (init, arg) in enumerate(zip(inits, args, strict=True)):
-            if self.is_tensor(init):
-                arg.replace_all_uses_with(init)
-            else:
-                keep.append(index)
-        return keep
-
-    def _end(self, block: Block, starts: Sequence[SSAValue]) -> None:
-        """Drops tensors from the block's yield, each of which must be the buffer it started as."""
-        last = block.last_op
-        if last is None or not any(self.is_tensor(v) for v in last.operands):
-            return
-        for start, end in zip(starts, last.operands, strict=True):
-            if self.is_tensor(end):
-                self._same_buffer(last, [start, end])
-        last.operands = [v for v in last.operands if not self.is_tensor(v)]
-
-    def _same_buffer(self, op: Operation, values: Sequence[SSAValue]) -> None:
-        pointers = {self.buffer(v).pointer for v in values}
-        if len(pointers) != 1:
-            raise HeronError(
-                "GEN123",
-                "the branches of a region end with different tensors",
-                where=str(op),
-                why="a tensor carried through a region must be the buffer it started as",
-                hint="write both results to the same destination",
-            )
-
-    def _drop_arguments(self, block: Block, offset: int, inits: Sequence[SSAValue]) -> None:
-        for index in reversed(range(len(inits))):
-            if self.is_tensor(inits[index]):
-                block.erase_arg(block.args[index + offset])
-
-    def _replace_control(
-        self, op: Operation, new: Operation, keep: list[int], inits: Sequence[SSAValue], builder: Builder
-    ) -> None:
-        builder.add(new)
-        values = list(inits)
-        for result, index in zip(new.results, keep, strict=True):
-            values[index] = result
-        replace(op, values)
-
     # -- calls and returns
 
     def _call(self, op: Operation, builder: Builder) -> None:
         if any(isinstance(r.type, TensorType) for r in op.results):
             raise HeronError("GEN122", "a called function cannot return a tensor", where=str(op))
         callee = op.properties["callee"]
-        arguments = [self._argument(v, builder) if self.is_tensor(v) else v for v in op.operands]
+        arguments = [self._argument(v, builder) if self.buffers.has(v) else v for v in op.operands]
         new = call(callee, arguments, [r.type for r in op.results])  # pyright: ignore[reportArgumentType]
         builder.add(new)
         replace(op, new.results)
@@ -441,10 +320,10 @@ class _Function:
             attr = value.owner.properties["value"]
             assert isinstance(attr, DenseIntOrFPElementsAttr)
             return self._global(attr, builder).pointer
-        return self.buffer(value).pointer
+        return self.buffers.of(value).pointer
 
     def _return(self, op: Operation, builder: Builder) -> None:
-        op.operands = [v for v in op.operands if not self.is_tensor(v)]
+        op.operands = [v for v in op.operands if not self.buffers.has(v)]
 
 
 def _argument_attributes(type_: TensorType, align: int, is_written: bool) -> dict[str, Attribute]:
@@ -478,6 +357,13 @@ def _keep(function: _Function, op: Operation, builder: Builder) -> None:
     """Left for a later transform."""
 
 
+def _control(lower: tensor_control.Lowering) -> Callable[[_Function, Operation, Builder], None]:
+    def rule(function: _Function, op: Operation, builder: Builder) -> None:
+        lower(op, function.buffers, builder, lambda block: function._block(block, builder.nested_scope()))
+
+    return rule
+
+
 _RULES: dict[type[Operation], Callable[[_Function, Operation, Builder], None]] = {
     ApplyIndexingOp: _keep,
     scf.YieldOp: _keep,  # the op it ends drops the tensors
@@ -494,9 +380,9 @@ _RULES: dict[type[Operation], Callable[[_Function, Operation, Builder], None]] =
     AtomicStoreOp: _Function._atomic_store,
     FetchAddOp: _Function._fetch_add,
     TransposeBlockOp: _Function._transpose,
-    scf.ForOp: _Function._for,
-    scf.IfOp: _Function._if,
-    scf.WhileOp: _Function._while,
+    scf.ForOp: _control(tensor_control.lower_for),
+    scf.IfOp: _control(tensor_control.lower_if),
+    scf.WhileOp: _control(tensor_control.lower_while),
     func.CallOp: _Function._call,
     func.ReturnOp: _Function._return,
 }

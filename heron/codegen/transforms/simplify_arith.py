@@ -80,21 +80,32 @@ def _binary(op: Operation, builder: Builder) -> SSAValue | None:
     a, b, type_ = constant_value(lhs), constant_value(rhs), op.results[0].type
     if a is not None and b is not None and isinstance(type_, (IntegerType, IndexType)):
         return builder.integer(_wrap(_FOLD[type(op)](a, b), type_), type_)
+    if isinstance(op, (arith.MuliOp, arith.AndIOp)):
+        found = _product(op, a, b, builder)
+        if found is not None:
+            return found
     if isinstance(op, (arith.AddiOp, arith.OrIOp, arith.XOrIOp)) and a == 0:
         return rhs  # 0 + x == x
     if isinstance(op, (arith.AddiOp, arith.SubiOp, arith.OrIOp, arith.XOrIOp)) and b == 0:
         return lhs  # x + 0 == x - 0 == x | 0 == x ^ 0 == x
-    if isinstance(op, (arith.MuliOp, arith.AndIOp)) and (a == 0 or b == 0):
-        return builder.integer(0, type_)  # x * 0 == x & 0 == 0
-    if isinstance(op, arith.MuliOp) and (a == 1 or b == 1) and type_ != IntegerType(1):
-        return rhs if a == 1 else lhs  # x * 1 == x
-    if isinstance(op, arith.AndIOp) and _all_ones(b, type_):
-        return lhs  # x & ~0 == x
-    if isinstance(op, arith.AndIOp) and _all_ones(a, type_):
-        return rhs
     if isinstance(op, (arith.AndIOp, arith.OrIOp, arith.MinSIOp, arith.MaxSIOp)) and lhs is rhs:
         return lhs  # x & x == x | x == min(x, x) == x
     return None
+
+
+def _product(op: arith.MuliOp | arith.AndIOp, a: int | None, b: int | None, builder: Builder) -> SSAValue | None:
+    """A product or `and` of which one operand, `a` or `b`, is the constant that decides it."""
+    lhs, rhs = op.operands
+    type_ = op.results[0].type
+    if a == 0 or b == 0:
+        return builder.integer(0, type_)  # x * 0 == x & 0 == 0
+    if isinstance(op, arith.MuliOp):
+        if type_ == IntegerType(1) or 1 not in (a, b):
+            return None
+        return rhs if a == 1 else lhs  # x * 1 == x
+    if _all_ones(b, type_):
+        return lhs  # x & ~0 == x
+    return rhs if _all_ones(a, type_) else None
 
 
 def _wrap(value: int, type_: IntegerType | IndexType) -> int:

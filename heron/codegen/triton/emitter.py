@@ -38,18 +38,15 @@ from heron.codegen.elemental.arithmetic import binary
 from heron.codegen.elemental.convert import convert
 from heron.codegen.elemental.floats import narrow, widen
 from heron.codegen.ir.dialects.triton import (
-    AddPtrOp,
     DotOp,
     FuncOp,
     GetProgramIdOp,
-    LoadOp,
     MakeRangeOp,
-    PtrType,
     ReduceOp,
     ReduceReturnOp,
     ReturnOp,
-    StoreOp,
 )
+from heron.codegen.ir.dialects.triton_memory import AddPtrOp, LoadOp, PtrType, StoreOp
 from heron.codegen.ir.types import compute_type, scalar_type
 from heron.codegen.triton.engine import fetch
 from heron.codegen.triton.lift import Scalars, lift, no_form, replay

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import TensorType, i64
 from xdsl.ir import Attribute, SSAValue
 
-from heron.codegen.ir.dialects.triton import DescriptorLoadOp, MakeTensorDescriptorOp
+from heron.codegen.ir.dialects.triton_memory import DescriptorLoadOp, MakeTensorDescriptorOp
 from heron.codegen.triton.tiles import Tile, TileBuilder
 
 

@@ -54,6 +54,21 @@ class Buffer:
         return self.type.element_type
 
 
+class Buffers(dict[SSAValue, Buffer]):
+    """The buffer that each tensor value of a function has become, by its pointer."""
+
+    def of(self, value: SSAValue) -> Buffer:
+        """The buffer of a tensor value; GEN122 where there is none."""
+        found = self.get(value)
+        if found is None:
+            raise HeronError("GEN122", "tensor value has no buffer", where=str(value.owner))
+        return found
+
+    def has(self, value: SSAValue) -> bool:
+        """Whether the value is a tensor, or has been one."""
+        return value in self or isinstance(value.type, TensorType)
+
+
 @lru_cache(maxsize=4096)
 def strides(type_: TensorType) -> tuple[int, ...]:
     """Elements between neighbours in each dimension; row-major, or by the encoding (minor-to-major order).
