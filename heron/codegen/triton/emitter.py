@@ -8,32 +8,25 @@ varies along follows from its index.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import (
     FloatAttr,
     IntegerAttr,
-    IntegerType,
     ModuleOp,
     UnitAttr,
     f32,
-    i1,
-    i8,
     i32,
-    i64,
 )
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
-from heron.analysis.blocks.config import WHOLE, BlockConfig, power_of_two
-from heron.analysis.blocks.engine import address_of, descriptor_of
+from heron.analysis.blocks.config import WHOLE, BlockConfig
 from heron.analysis.blocks.tiling import Tiling, factor_index, holds_rows, split, used, whole_dims
 from heron.analysis.fusion.fusion import Fusion
-from heron.analysis.indexing.expr import Add, Const, Dim, Expr, FloorDiv, Mod, Mul
+from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index, moves_elements, operand_index
-from heron.analysis.indexing.map import Constraint
-from heron.analysis.indexing.simplify import Simplifier, linear_terms, simplifier
+from heron.analysis.indexing.simplify import Simplifier, simplifier
 from heron.codegen.elemental.arithmetic import binary
 from heron.codegen.elemental.convert import convert
 from heron.codegen.elemental.floats import narrow, widen
@@ -41,55 +34,37 @@ from heron.codegen.ir.dialects.triton import (
     DotOp,
     FuncOp,
     GetProgramIdOp,
-    MakeRangeOp,
     ReduceOp,
     ReduceReturnOp,
     ReturnOp,
 )
-from heron.codegen.ir.dialects.triton_memory import AddPtrOp, LoadOp, PtrType, StoreOp
+from heron.codegen.ir.dialects.triton_memory import PtrType
 from heron.codegen.ir.types import compute_type, scalar_type
-from heron.codegen.triton.engine import fetch
+from heron.codegen.triton.accesses import Accesses, stored_type, zero_of
 from heron.codegen.triton.lift import Scalars, lift, no_form, replay
-from heron.codegen.triton.tiles import Axis, Tile, TileBuilder
+from heron.codegen.triton.positions import Guard, Position
+from heron.codegen.triton.tiles import Tile, TileBuilder
 from heron.hlo import facts
 from heron.hlo.ir import types
 from heron.hlo.ir.instruction import Instruction
-from heron.hlo.ir.types import PRED, S32, ElementType
+from heron.hlo.ir.types import S32, ElementType
 from heron.passes.rewriting.building import combiner
 
-Guard = tuple[Constraint, ...]
 #: programs that work on neighbouring rows at the same time, so that they share the columns they read in the L2 cache
 GROUP = 8
-#: elements a matrix unit sums at least, of bytes
-SHORTEST = 32
 #: types whose sums have more digits
 _WIDE = frozenset({types.F64, types.S64, types.U64, types.U32})
 #: elements of 8-bit floats that are added up as matrix units do it, in 14 bits, before they go to a sum in f32
 IMPRECISE = 128
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
-    """Where along a dimension of ``size`` elements a program is: a scalar, or a tile on the axis of the same number.
-
-    ``whole``: the tile holds the dimension. ``exact``: no element of a tile lies outside. ``start``: the first element,
-    when that is not 0.
-    """
-
-    size: int
-    tile: Tile
-    whole: bool = False
-    exact: bool = True
-    start: SSAValue | None = None
-
-
-class BlockEmitter:
+class BlockEmitter(Accesses):
     """Emits one kernel. ``config`` says the tiles of its result and of the steps of its sums."""
 
     def __init__(self, fusion: Fusion, config: BlockConfig, name: str) -> None:
         self.fusion, self.config, self.name = fusion, config, name
         shapes = [*(p.shape for p in fusion.inputs), *(o.shape for o in fusion.outputs)]
-        self.block = Block(arg_types=[PtrType(_stored(s.element_type)) for s in shapes])
+        self.block = Block(arg_types=[PtrType(stored_type(s.element_type)) for s in shapes])
         for n, argument in enumerate(self.block.args):
             argument.name_hint = "in" if n < len(fusion.inputs) else "out"
         self.pointers = dict(zip(fusion.inputs, self.block.args, strict=False))
@@ -126,7 +101,7 @@ class BlockEmitter:
             raise no_form(i, "its elements do not follow the tiles of the fusion's largest result")
         return found
 
-    # -- positions -----------------------------------------------------------------------------------------------------
+    # -- the grid ------------------------------------------------------------------------------------------------------
     def _root_index(self) -> tuple[Index, int]:
         """The index of the result that a program computes, from which program it is."""
         dims = self.main.shape.dims
@@ -170,164 +145,6 @@ class BlockEmitter:
 
     def _by(self, kind: type, value: SSAValue, n: int) -> SSAValue:
         return self.b.op(kind, (value, self.b.integer(n)))
-
-    def _position(self, size: int, tile: int, order: float, place: SSAValue | None, step: int = 0) -> Expr:
-        """A new position; ``place``: which tile, in units of `step` (the tile itself by default); None: the first."""
-        b, n = self.b, len(self.positions)
-        b.axes[n] = Axis(tile, order)
-        base = None if place is None else b.op(arith.MuliOp, (place, b.integer(step or tile))) if step != 1 else place
-        if tile == 1:
-            value = Tile(base if base is not None else b.integer(0))
-        else:
-            bounds = {"end": IntegerAttr(tile, i32), "start": IntegerAttr(0, i32)}
-            value = Tile(b.op(MakeRangeOp, (), b.type_of((n,), i32), bounds), (n,))
-            if base is not None:
-                value = b.each(arith.AddiOp, value, Tile(base))
-        self.positions.append(Position(size, value, tile >= size and tile > 1, size % tile == 0, base))
-        # a tile stays one, even if only its first place is wanted
-        self._simplifier = simplifier(tuple((0, max(p.size - 1, len(p.tile.axes))) for p in self.positions))
-        return Dim(n) if size > 1 or tile > 1 else Const(0)
-
-    def _whole(self, size: int, beside: Sequence[Expr], order: float | None = None) -> Expr:
-        """A position that runs over a whole dimension: one there is, unless `beside` has it already."""
-        taken = used(tuple(beside))
-        for n in reversed(range(len(self.positions))):
-            p = self.positions[n]
-            if p.whole and p.size == size and n not in taken:
-                return Dim(n)
-        with self.b.outside(0):
-            last = 1e3 + len(self.positions)
-            return self._position(size, max(SHORTEST, power_of_two(size)), last if order is None else order, None)
-
-    def _axes(self, index: Sequence[Expr]) -> tuple[int, ...]:
-        return self.b.ordered([n for n in used(tuple(index)) if self.positions[n].tile.axes])
-
-    def simplify(self, index: Sequence[Expr]) -> Index:
-        return tuple(self._simplifier.simplify(e) for e in index)
-
-    def place(self, e: Expr) -> Tile:
-        """An index expression as a tile of i32."""
-        match e:
-            case Const():
-                return Tile(self.b.integer(e.value))
-            case Dim():
-                return self.positions[e.index].tile
-            case FloorDiv() | Mod():
-                kind = arith.DivSIOp if isinstance(e, FloorDiv) else arith.RemSIOp
-                return self.b.each(kind, self.place(e.lhs), self.place(e.rhs))
-            case Mul():
-                return self.b.each(arith.MuliOp, self.place(e.lhs), self.place(e.rhs))
-            case Add():
-                return self._sum(e)
-        raise AssertionError(e)
-
-    def _sum(self, e: Expr) -> Tile:
-        """Terms along the same axes first, so that few ops are on large tiles."""
-        terms, constant = linear_terms(e)
-        parts: dict[tuple[int, ...], Tile] = {(): Tile(self.b.integer(constant))} if constant else {}
-        for atom, factor in terms.items():
-            term = self.place(atom)
-            if factor != 1:
-                term = self.b.each(arith.MuliOp, term, Tile(self.b.integer(factor)))
-            parts[term.axes] = self._plus(parts.get(term.axes), term)
-        total: Tile | None = None
-        for axes in sorted(parts, key=len):
-            total = self._plus(total, parts[axes])
-        assert total is not None
-        return total
-
-    def _plus(self, a: Tile | None, b: Tile) -> Tile:
-        return b if a is None else self.b.each(arith.AddiOp, a, b)
-
-    # -- memory --------------------------------------------------------------------------------------------------------
-    def _address(self, pointer: SSAValue, i: Instruction, index: Index) -> Tile:
-        terms, constant = linear_terms(self._simplifier.simplify(address_of(i, index)))
-        scalars = [a for a in terms if not self._axes([a])]
-        fixed: Expr = Const(constant)
-        for atom in scalars:
-            fixed = fixed + atom * terms[atom]
-        moving: Expr = Const(0)
-        for atom, factor in terms.items():
-            if atom not in scalars:
-                moving = moving + atom * factor
-        address = Tile(pointer)
-        if fixed != Const(0):
-            address = Tile(self.b.op(AddPtrOp, (pointer, self.place(fixed).value)))
-        return address if moving == Const(0) else self._add_pointer(address, self.place(moving))
-
-    def _add_pointer(self, address: Tile, offset: Tile) -> Tile:
-        return Tile(self.b.op(AddPtrOp, (self.b.spread(address, offset.axes), offset.value)), offset.axes)
-
-    def _mask(self, index: Sequence[Expr], guard: Guard) -> Tile | None:
-        """Where the index lies in the array and `guard` holds; None: everywhere."""
-        b, mask = self.b, None
-        tests: list[Tile] = []
-        for n in sorted(used((*index, *(e for e, _, _ in guard)))):
-            p = self.positions[n]
-            if not p.exact:
-                tests.append(self._compare("slt", p.tile, p.size))
-        for e, lo, hi in guard:
-            least, most = self._simplifier.range_of(e)
-            if least < lo:
-                tests.append(self._compare("sge", self.place(e), lo))
-            if most > hi:
-                tests.append(self._compare("sle", self.place(e), hi))
-        for test in tests:
-            mask = test if mask is None else b.each(arith.AndIOp, mask, test)
-        return mask
-
-    def _compare(self, predicate: str, a: Tile, bound: int) -> Tile:
-        properties = {"predicate": IntegerAttr({"ne": 1, "slt": 2, "sle": 3, "sge": 5}[predicate], i64)}
-        other = Tile(self.b.integer(bound, a.element))
-        return self.b.each(arith.CmpiOp, a, other, element=i1, properties=properties)
-
-    def _load(self, i: Instruction, index: Index, guard: Guard) -> Tile:
-        if self.config.tma and len(self.b.blocks) > 1 and (tile := self._fetched(i, index, guard)) is not None:
-            return tile
-        b, address, mask = self.b, self._address(self.pointers[i], i, index), self._mask(index, guard)
-        stored = _stored(i.shape.element_type)
-        axes = b.ordered([*address.axes, *(mask.axes if mask else ())])
-        operands = [b.spread(address, axes)]
-        if mask is not None:
-            zero = Tile(b.constant(_zero(stored), stored))
-            operands += [b.spread(mask, axes), b.spread(zero, axes)]
-        level = max(map(b.level, operands))
-        key = (LoadOp, tuple(operands))
-        found = b.known[level].get(key)
-        if found is None:
-            op = LoadOp(operands)
-            b.blocks[level].add_op(op)
-            found = b.known[level][key] = op.result
-        value = Tile(found, axes)
-        return self._compare("ne", value, 0) if i.shape.element_type is PRED else value
-
-    def _fetched(self, i: Instruction, index: Index, guard: Guard) -> Tile | None:
-        """A tile of a loop by the copy engine; None, with the reason kept, where it has no descriptor."""
-        found = descriptor_of(i, self._simplifier.simplify(address_of(i, index)), lambda n: self.b.axes[n].size)
-        if guard:
-            found = "an edge of a concatenation lies inside its tile"
-        elif not isinstance(found, str) and self._level((found.base,)) > 0:
-            found = "where it begins changes in the loop"
-        self.engine[i] = found if isinstance(found, str) else ""
-        if isinstance(found, str):
-            return None
-        pointer = self.pointers[i]
-        if found.base != Const(0):
-            pointer = self.b.op(AddPtrOp, (pointer, self.place(found.base).value))
-        sides = [(n, self.positions[n].size, self.positions[n].start) for n in (found.rows, found.columns)]
-        tile = fetch(self.b, pointer, _stored(i.shape.element_type), found.stride, sides)
-        return self._compare("ne", tile, 0) if i.shape.element_type is PRED else tile
-
-    def _store(self, value: Tile, pointer: SSAValue, i: Instruction, index: Index) -> None:
-        b = self.b
-        if i.shape.element_type is PRED:
-            value = b.each(arith.ExtUIOp, value, element=i8)
-        address, mask = self._address(pointer, i, index), self._mask(index, ())
-        axes = self._axes(index)
-        operands = [b.spread(address, axes), b.spread(value, axes)]
-        if mask is not None:
-            operands.append(b.spread(mask, axes))
-        b.add(StoreOp(operands))
 
     # -- values --------------------------------------------------------------------------------------------------------
     def value(self, i: Instruction, index: Index, guard: Guard = ()) -> Tile:
@@ -469,10 +286,6 @@ class BlockEmitter:
                 self._values[i, way, guard] = self._result(total, i)
         return self._values[i, index, guard]
 
-    def _level(self, index: Sequence[Expr]) -> int:
-        """In how many loops the places of an index stand."""
-        return max((self.b.level(self.positions[p].tile.value) for p in used(tuple(index))), default=0)
-
     def _order_between(self, i: Instruction, index: Index) -> float:
         """Where the axis of a product's sum goes: behind its rows and before its columns, or the other way round."""
         _, m, n = split(i, index)
@@ -517,7 +330,7 @@ class BlockEmitter:
         for number, (o, free) in enumerate(zip(i.operands, (m, n), strict=True)):
             value = self.value(o, self.simplify(factor_index(i, number, batch, k, free)), guard)
             if o.opcode != "parameter":  # what a load leaves out is 0 already
-                zero = b.constant(_zero(value.element), value.element)
+                zero = b.constant(zero_of(value.element), value.element)
                 value = self._only(value, self._mask([k], ()), zero)
             parts.append(value)
         m_axis, n_axis = self._one_axis(m, i), self._one_axis(n, i)
@@ -541,7 +354,7 @@ class BlockEmitter:
     def _zeros(self, i: Instruction, index: Index) -> Tile:
         t, (_, m, n) = _sum_type(i), split(i, index)
         axes = self.b.ordered([self._one_axis(m, i), self._one_axis(n, i)])
-        return Tile(self.b.spread(Tile(self.b.constant(_zero(t), t)), axes), axes)
+        return Tile(self.b.spread(Tile(self.b.constant(zero_of(t), t)), axes), axes)
 
     def _result(self, total: Tile, i: Instruction) -> Tile:
         block = Block(arg_types=[total.element])
@@ -566,17 +379,8 @@ def _combine(block: Block, opcode: str, t: ElementType) -> SSAValue:
     return e.b.op(bitwise, x, y) if bitwise is not None else binary(e, opcode, x, y, t)
 
 
-def _stored(t: ElementType) -> Attribute:
-    """The type of an element in memory."""
-    return i8 if t is PRED or t.is_integer and t.bits < 8 else scalar_type(t)
-
-
 def _sum_type(dot: Instruction) -> Attribute:
     return i32 if dot.shape.element_type.is_integer else scalar_type(types.F32)
-
-
-def _zero(element: Attribute) -> Attribute:
-    return IntegerAttr(0, element) if isinstance(element, IntegerType) else FloatAttr(0.0, element)  # type: ignore
 
 
 def _number(value: object, t: ElementType) -> Attribute:

@@ -20,8 +20,9 @@ from heron.analysis.indexing.expr import Expr
 from heron.analysis.indexing.hlo_maps import Index
 from heron.codegen.ir.dialects.triton import ExternElementwiseOp, PreciseDivOp
 from heron.codegen.ir.types import compute_type, scalar_type
-from heron.codegen.triton.emitter import BlockEmitter, Guard
+from heron.codegen.triton.emitter import BlockEmitter
 from heron.codegen.triton.lift import function_of, no_form
+from heron.codegen.triton.positions import Guard
 from heron.codegen.triton.tiles import Tile
 from heron.hlo.ir import types
 from heron.hlo.ir.instruction import Instruction
