@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 from xdsl.dialects import arith, func
 from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Attribute, Block, Operation, SSAValue
@@ -25,7 +24,7 @@ from heron.codegen.elemental.convert import convert
 from heron.codegen.elemental.emitter import FunctionEmitter, Value
 from heron.codegen.elemental.floats import is_small, narrow
 from heron.codegen.ir.types import compute_type, scalar_type
-from heron.hlo.ir import types
+from heron.hlo import facts
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.literal import Literal
@@ -168,11 +167,11 @@ class Reducer:
         """The identity of the operation; -0.0 for sums unless the initial value is +0.0 itself."""
         if self._starts_from_identity():
             return self.hero.operands[1].literal.item()
-        return identity(self.opcode, self.types[0])
+        return facts.identity(self.opcode, self.types[0])
 
     def _starts_from_identity(self) -> bool:
         init = self.hero.operands[1]
-        return init.opcode == "constant" and init.literal.item() == identity(self.opcode, self.types[0])
+        return init.opcode == "constant" and init.literal.item() == facts.identity(self.opcode, self.types[0])
 
 
 def initial_values(e: FunctionEmitter, hero: Instruction) -> list[Value]:
@@ -184,22 +183,6 @@ def reassociate(value: Value) -> None:
     """Let LLVM sum in another order, when `value` is a float sum or product: several vectors of partial results."""
     if isinstance(value, SSAValue) and isinstance(value.owner, (arith.AddfOp, arith.MulfOp)):
         value.owner.properties.update(_REASSOCIATE)
-
-
-def identity(opcode: str, t: ElementType) -> float | int:
-    """The value `x` with `x op y == y` for all y; -0.0 for sums of floats."""
-    if t is types.PRED:
-        return int(opcode in ("multiply", "minimum", "and"))
-    if opcode in ("add", "or", "xor"):
-        return -0.0 if t.is_float else 0
-    if opcode == "multiply":
-        return 1
-    if opcode == "and":
-        return -1 if t.is_signed else (1 << t.bits) - 1
-    if t.is_float:
-        return -np.inf if opcode == "maximum" else np.inf
-    lowest, highest = (-(1 << (t.bits - 1)), (1 << (t.bits - 1)) - 1) if t.is_signed else (0, (1 << t.bits) - 1)
-    return lowest if opcode == "maximum" else highest
 
 
 def _element_types(hero: Instruction) -> tuple[ElementType, ...]:

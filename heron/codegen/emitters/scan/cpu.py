@@ -21,12 +21,12 @@ from heron.analysis.cost import computation_flops
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index
 from heron.codegen.elemental.constants import scalar_constant
-from heron.codegen.elemental.reducer import identity
 from heron.codegen.emitters.cpu_tiles import get, put
 from heron.codegen.emitters.loops import item_loop
 from heron.codegen.emitters.partial_sums import SHORT, cuts
 from heron.codegen.emitters.scan.form import ScanForm
 from heron.codegen.kernel import Kernel, Launch
+from heron.hlo import facts
 from heron.targets import Target
 
 #: rows that go together: enough to fill the time one addition takes; and where combining takes long, whole vectors
@@ -141,7 +141,7 @@ class _Emission:
         opcode = reducer.computation.root.opcode
         if not reducer.is_plain or opcode not in ("add", "multiply") or not (t.is_float or t.is_complex):
             return None
-        return reducer.pack(self.e, [scalar_constant(self.e, identity(opcode, t), t)])
+        return reducer.pack(self.e, [scalar_constant(self.e, facts.identity(opcode, t), t)])
 
     def _state(self, value: Sequence[SSAValue]) -> list[SSAValue]:
         """The running values of all lanes, each the same."""
