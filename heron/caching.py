@@ -71,7 +71,7 @@ def program_key(module: Module, target: Target, options: Options) -> Key:
     """What a whole program is filed under: its identity, the machine, the options, and heron's own code."""
     from heron.codegen.llvm.code_cache import key
     from heron.codegen.llvm.jit import host
-    from heron.hlo.tools.fingerprint import identity
+    from heron.hlo.text.printer import identity
     from heron.runtime.cpu.pool import thread_count
 
     here = host()

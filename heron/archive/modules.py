@@ -12,8 +12,8 @@ from heron.hlo.ir.literal import Literal
 from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
 from heron.hlo.text.literals import is_long, parse_literal, print_literal
+from heron.hlo.text.printer import identity
 from heron.hlo.text.shapes import parse_array
-from heron.hlo.tools.fingerprint import identity
 
 #: the member of a program after all passes
 SCHEDULED = "stages/scheduled.txt"

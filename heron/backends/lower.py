@@ -23,11 +23,11 @@ from heron.codegen.kernel import Kernel
 from heron.errors import HeronError
 from heron.hlo.calls.gemm_shape import gemm_shape
 from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.fingerprint import fingerprint
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import ShapeIndex
 from heron.hlo.ir.types import PRED, ElementType
-from heron.hlo.tools.fingerprint import fingerprint
 from heron.options import Options
 from heron.runtime.thunks import (
     ConditionalThunk,

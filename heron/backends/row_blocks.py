@@ -13,9 +13,9 @@ from heron.buffers.assignment import Slice
 from heron.codegen.emit import emit_fusion
 from heron.codegen.kernel import Kernel
 from heron.hlo.calls.gemm_shape import gemm_shape
+from heron.hlo.ir.fingerprint import fingerprint
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import ShapeIndex
-from heron.hlo.tools.fingerprint import fingerprint
 from heron.runtime.thunks import GemmThunk, KernelThunk, RowBlocksThunk, Thunk
 
 if TYPE_CHECKING:

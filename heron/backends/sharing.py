@@ -7,9 +7,9 @@ from math import prod
 from heron.analysis.fusion.row_blocks import row_blocks_of
 from heron.analysis.fusion.sharing import outputs_in_step, reads_in_step, remembered, same_steps, used_in_step
 from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.fingerprint import digest
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import ShapeIndex
-from heron.hlo.tools.fingerprint import digest
 
 _STEP = frozenset({"bitcast", "reshape", "copy", "convert", "bitcast-convert"})
 

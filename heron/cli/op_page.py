@@ -72,8 +72,8 @@ def runs_on(op: Op) -> dict[str, str]:
     from heron.backends.compiler import Compilation
     from heron.errors import HeronError
     from heron.hlo.ir.op import Op
-    from heron.hlo.ops.examples import usual_program
     from heron.hlo.text import parse
+    from heron.hlo.tools.op_examples import usual_program
     from heron.options import Options
     from heron.runtime.thunks import kind_of, walk
     from heron.targets import get
@@ -115,7 +115,7 @@ computes it, if one does); a target may still refuse other types or attributes, 
 
 
 def _section(op: Op) -> str:
-    from heron.hlo.ops.examples import element_types, line
+    from heron.hlo.tools.op_examples import element_types, line
 
     lines = [f"## {op.name}", "", meaning(op), "", "```", line(op.name), "```", ""]
     lines.append(f"- shape: {shape_rule(op)}")

@@ -22,17 +22,18 @@ import numpy as np
 
 import heron.hlo.ops  # noqa: F401  (fills the registry)
 from heron.errors import HeronError
-from heron.hlo.broadcasting import broadcast_to, broadcast_together, common_dims
 from heron.hlo.callers import at_caller
 from heron.hlo.ir import literal as literals
 from heron.hlo.ir import op as ops
 from heron.hlo.ir import shape as shapes
+from heron.hlo.ir.broadcasting import broadcast_to, broadcast_together, common_dims
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.op import AttrKind, Op
 from heron.hlo.ir.shape import Shape
 from heron.hlo.ir.types import PRED, S32, ElementType
+from heron.hlo.verifier import verify as verify_module
 
 #: what an op takes where an instruction is wanted
 Value = Instruction | bool | int | float | complex | np.ndarray | np.generic
@@ -131,11 +132,9 @@ class Builder:
 
     def build(self, root: Instruction, verify: bool = True) -> Module:
         """The finished module. Raises what the verifier finds."""
-        from heron.hlo.verifier import verify as check
-
         self.finish(root)
         if verify:
-            check(self.module)
+            verify_module(self.module)
         return self.module
 
     # -- ops ---------------------------------------------------------------------------------------------------------

@@ -221,7 +221,7 @@ class LoadedExecutable:
     def fingerprint(self) -> str:
         """The same text for the same program with the same options, in every process."""
         import heron
-        from heron.hlo.tools.fingerprint import identity
+        from heron.hlo.text.printer import identity
 
         what = f"heron {heron.__version__} {self.client.target.name} {sorted(asdict(self.compile_options).items())}"
         return hashlib.sha256(f"{what}\n{identity(self.source)}".encode()).hexdigest()

@@ -11,8 +11,8 @@ import pytest
 from heron.cli import op_page
 from heron.hlo.ir.op import Op, all_ops
 from heron.hlo.ir.types import ALL, by_name
-from heron.hlo.ops.examples import _LINES, element_types, line, usual_program
 from heron.hlo.text import parse
+from heron.hlo.tools.op_examples import _LINES, element_types, line, usual_program
 from tests.support import heron
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "reference" / "ops.md"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from heron.frontends.stablehlo.importer import parse
-from heron.hlo.ir.instruction import Metadata
+from heron.hlo.ir.metadata import Metadata
 
 ALIASES = """
 #loc1 = loc("model.py":3:4 to :17)

@@ -10,19 +10,20 @@ import pytest
 
 from heron.errors import HeronError, Span
 from heron.evaluator import evaluate
-from heron.hlo.broadcasting import common_dims
 from heron.hlo.builder import Builder
 from heron.hlo.ir import shape as shapes
+from heron.hlo.ir.broadcasting import common_dims
 from heron.hlo.ir.computation import Computation
-from heron.hlo.ir.instruction import Instruction, Metadata
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.metadata import Metadata
 from heron.hlo.ir.module import as_html
 from heron.hlo.ir.op import Op, all_ops
 from heron.hlo.ir.shape import row_major, scalar
 from heron.hlo.ir.types import BF16, F32, PRED, S32
-from heron.hlo.ops.examples import usual_program
 from heron.hlo.sharding import Sharding
 from heron.hlo.text import PrintOptions, parse, print_module
 from heron.hlo.tools.compare import difference
+from heron.hlo.tools.op_examples import usual_program
 from heron.hlo.verifier import verify
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from heron.hlo.ir.fingerprint import digest, fingerprint
 from heron.hlo.text import PrintOptions, parse, print_module
 from heron.hlo.tools.compare import difference, equal, equal_computations
-from heron.hlo.tools.fingerprint import digest, fingerprint
 
 TEXT = """HloModule m
 

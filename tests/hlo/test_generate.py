@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from heron.hlo.ir.fingerprint import fingerprint
 from heron.hlo.text import parse, print_module
 from heron.hlo.tools.compare import difference
-from heron.hlo.tools.fingerprint import fingerprint
 from tests.hlo.generate import Program, programs
 
 

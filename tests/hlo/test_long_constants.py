@@ -18,13 +18,14 @@ from heron.archive import modules
 from heron.errors import HeronError
 from heron.hlo.builder import Builder
 from heron.hlo.ir import literal as literals
+from heron.hlo.ir.fingerprint import digest
 from heron.hlo.ir.literal import Literal
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import array as array_shape
 from heron.hlo.ir.types import F32
 from heron.hlo.text import literals as texts
+from heron.hlo.text.printer import identity
 from heron.hlo.tools.compare import equal
-from heron.hlo.tools.fingerprint import digest, identity
 from heron.pjrt.client import Client
 
 TYPES = [np.float32, np.float64, np.int32, np.int8, np.uint64, np.complex64, np.float16, ml_dtypes.bfloat16, np.bool_]

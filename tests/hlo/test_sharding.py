@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from heron.errors import HeronError
 from heron.hlo import text
-from heron.hlo.ir.instruction import Metadata
+from heron.hlo.ir.metadata import Metadata
 from heron.hlo.ir.shape import row_major, tuple_
 from heron.hlo.ir.types import F32
 from heron.hlo.sharding import Axis, Iota, Kind, Mesh, NamedSharding, ShardGroup, Sharding, Split, parse

@@ -9,8 +9,8 @@ from heron.analysis.fusion.radix_plan import called
 from heron.analysis.fusion.sort_keys import keys_of
 from heron.errors import HeronError
 from heron.hlo.calls.radix_sort import arrays, comparator_of, positions
+from heron.hlo.ir.fingerprint import fingerprint
 from heron.hlo.ir.instruction import Instruction
-from heron.hlo.tools.fingerprint import fingerprint
 from heron.runtime.thunks import Thunk
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from heron.analysis.fusion.scan_plan import single_pass
 from heron.errors import HeronError
 from heron.hlo.calls.scan import body_of
+from heron.hlo.ir.fingerprint import fingerprint
 from heron.hlo.ir.instruction import Instruction
-from heron.hlo.tools.fingerprint import fingerprint
 from heron.runtime.thunks import Thunk
 
 if TYPE_CHECKING:

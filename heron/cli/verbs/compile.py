@@ -98,7 +98,7 @@ def command(
         return
 
     from heron import backends
-    from heron.hlo.tools.fingerprint import identity
+    from heron.hlo.text.printer import identity
 
     with progress(trace, what):
         executable = backends.compile(module, target=machine, options=options, trace=trace)

@@ -51,7 +51,7 @@ def _traits(op: Op) -> list[str]:
 
 def _facts(op: Op) -> dict[str, Any]:
     from heron.cli import op_page
-    from heron.hlo.ops.examples import element_types, line
+    from heron.hlo.tools.op_examples import element_types, line
 
     return {
         "name": op.name,
@@ -76,7 +76,7 @@ def _facts(op: Op) -> dict[str, Any]:
 
 def _text(op: Op) -> str:
     from heron.cli import op_page
-    from heron.hlo.ops.examples import element_types, line
+    from heron.hlo.tools.op_examples import element_types, line
 
     lines = [f"{op.name}({', '.join(op.operands)})", "", op_page.meaning(op), ""]
     for key, a in op.attributes.items():

@@ -84,7 +84,7 @@ def _trace(file: str, target: str, settings: tuple[str, ...], kernels: bool) -> 
         return Trace.load(file)
     from heron import backends, targets
     from heron.cli.progress import progress
-    from heron.hlo.tools.fingerprint import identity
+    from heron.hlo.text.printer import identity
 
     module = load_module(file, target)
     trace = Trace(module.name, target)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from heron.frontends.stablehlo.cursor import Cursor
 from heron.frontends.stablehlo.lexer import Source
 from heron.frontends.stablehlo.syntax import plain
-from heron.hlo.ir.instruction import Metadata
+from heron.hlo.ir.metadata import Metadata
 
 _MAX_FRAMES = 60
 

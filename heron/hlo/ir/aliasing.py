@@ -7,12 +7,14 @@ A parameter *must* or *may* be aliased with an output (``input_output_alias``); 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
 from typing import Literal as OneOf
-from typing import NamedTuple
 
 from heron.errors import HeronError
-from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import Shape, ShapeIndex
+
+if TYPE_CHECKING:
+    from heron.hlo.ir.module import Module
 
 Kind = OneOf["may-alias", "must-alias"]
 

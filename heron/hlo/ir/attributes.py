@@ -1,16 +1,55 @@
-"""Attribute values by kind: does a Python value have the type its `AttrKind` promises?"""
+"""Attributes of ops: their kinds, each with its syntax in text and its Python type, and the test of a value."""
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
-from heron.hlo.ir.op import Attr, AttrKind, reject
+from heron.hlo.ir.literal import Literal
 from heron.hlo.ir.shape import Shape
 from heron.hlo.ir.window import ConvDims, WindowDim
 
-if TYPE_CHECKING:
-    from heron.hlo.ir.instruction import Instruction
+
+class AttrKind(enum.Enum):
+    """The syntax an attribute's value has in text, and so its Python type."""
+
+    INT = "5 → int"
+    FLOAT = "0.5 → float"
+    BOOL = "true → bool"
+    STRING = '"text" → str'
+    ENUM = "a bare word out of `choices` → str"
+    INTS = "{1,2} → tuple[int, ...]"
+    INT_LISTS = "{{1,2},{3}} → tuple[tuple[int, ...], ...]"
+    COMPUTATION = "name or an inline body → Computation"
+    COMPUTATIONS = "{a, b} → tuple[Computation, ...]"
+    SLICES = "{[0:4], [1:9:2]} → tuple[tuple[start, limit, stride], ...]"
+    PADDING = "0_1_2x3_4 → tuple[tuple[low, high, interior], ...]"
+    WINDOW = "{size=2x2 stride=1x1 ...} → Window"
+    DIM_LABELS = "b01f_01io->b01f → ConvDims"
+    LITERAL = "a literal in XLA's text → Literal"
+    SHAPE = "a shape → Shape"
+    SHAPES = "{f32[2], s32[]} → tuple[Shape, ...]"
+    WORDS = "{default,high} → tuple[str, ...]"
+    RAW = "balanced braces or a word, kept as text → str"
+    REPLICA_GROUPS = "{{0,1},{2,3}} or [2,2]<=[4] → str, kept as text"
+    PAIRS = "{{0,1},{1,2}} → tuple[tuple[int, int], ...]"
+    ALIASING = "{{0}: (1, {})} → tuple[(output index, operand, operand index), ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class Attr:
+    """One attribute of an op: its syntax, its default, whether text must give it.
+
+    A value equal to the default is not printed, unless ``shown`` says XLA prints it all the same.
+    """
+
+    kind: AttrKind
+    default: Any = None
+    required: bool = False
+    choices: tuple[str, ...] = ()
+    shown: bool = False
 
 
 def _is_int(v: Any) -> bool:
@@ -33,16 +72,15 @@ def _triples(v: Any) -> bool:
     return _all(v, lambda p: _is_ints(p) and len(p) == 3)
 
 
+class Callee:
+    """Base of `Computation`: values of the kind COMPUTATION are told by it."""
+
+    __slots__ = ()
+    root: Any
+
+
 def _is_computation(v: Any) -> bool:
-    from heron.hlo.ir.computation import Computation
-
-    return isinstance(v, Computation) and v.root is not None
-
-
-def _is_literal(v: Any) -> bool:
-    from heron.hlo.ir.literal import Literal
-
-    return isinstance(v, Literal)
+    return isinstance(v, Callee) and v.root is not None
 
 
 _TESTS: dict[AttrKind, Callable[[Any], bool]] = {
@@ -59,7 +97,7 @@ _TESTS: dict[AttrKind, Callable[[Any], bool]] = {
     AttrKind.PADDING: _triples,
     AttrKind.WINDOW: lambda v: _all(v, lambda d: isinstance(d, WindowDim)),
     AttrKind.DIM_LABELS: lambda v: isinstance(v, ConvDims),
-    AttrKind.LITERAL: _is_literal,
+    AttrKind.LITERAL: lambda v: isinstance(v, Literal),
     AttrKind.SHAPE: lambda v: isinstance(v, Shape),
     AttrKind.SHAPES: lambda v: _all(v, lambda s: isinstance(s, Shape)),
     AttrKind.WORDS: lambda v: _all(v, _is_text),
@@ -75,19 +113,3 @@ def fits(spec: Attr, value: Any) -> bool:
     if value is None:
         return spec.default is None and not spec.required
     return _TESTS[spec.kind](value)
-
-
-def misfits(i: Instruction) -> list[str]:
-    """Names of attributes that have the wrong type, or that the op does not have."""
-    declared = i.op.attributes
-    return [n for n, value in i.attrs.items() if n not in declared or not fits(declared[n], value)]
-
-
-def need_kinds(i: Instruction) -> None:
-    """Rejects (HLO010) an instruction with an attribute of the wrong type, or one its op does not have."""
-    for name in misfits(i):
-        spec = i.op.attributes.get(name)
-        if spec is None:
-            reject(i, f"there is no attribute '{name}'", f"there are: {', '.join(i.op.attributes) or 'none'}")
-        text = f"{i.attrs[name]!r}"[:60]
-        reject(i, f"attribute '{name}' is {text}", f"it must be {spec.kind.name.lower()}: {spec.kind.value}")

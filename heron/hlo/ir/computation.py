@@ -6,14 +6,16 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from heron.errors import HeronError
+from heron.hlo.ir.attributes import Callee
 from heron.hlo.ir.instruction import Instruction, make
+from heron.hlo.ir.providers import provided
 from heron.hlo.ir.shape import Shape
 
 if TYPE_CHECKING:
     from heron.hlo.ir.module import Module
 
 
-class Computation:
+class Computation(Callee):
     """Instructions in insertion order (`instructions`), the `root`, and the `module` it belongs to, if any.
 
     Insertion order is the text's; after passes it need not be topological: use `post_order()`.
@@ -29,16 +31,12 @@ class Computation:
         self.extras: dict[str, Any] = {}  # execution_thread and the like
 
     def __str__(self) -> str:
-        from heron.hlo.text.printer import print_computation
-
-        return print_computation(self)
+        return provided("print_computation")(self)
 
     def __repr__(self) -> str:
         return f"<computation {self.name}>"
 
     def _repr_html_(self) -> str:
-        from heron.hlo.ir.module import as_html
-
         return as_html(str(self))
 
     def __len__(self) -> int:
@@ -208,3 +206,13 @@ def remap_calls(i: Instruction, calls: dict[Computation, Computation]) -> None:
             i.attrs[name] = calls.get(value, value)
         elif isinstance(value, tuple) and value and isinstance(value[0], Computation):
             i.attrs[name] = tuple(calls.get(v, v) for v in value)
+
+
+def as_html(text: str, lines: int = 200) -> str:
+    """HLO text for a notebook, its beginning at most."""
+    import html
+
+    shown = text.splitlines()
+    if len(shown) > lines:
+        shown = [*shown[:lines], f"… {len(shown) - lines} more lines"]
+    return f"<pre>{html.escape(chr(10).join(shown))}</pre>"

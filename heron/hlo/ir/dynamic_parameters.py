@@ -7,12 +7,14 @@ parameter 1 has.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from heron.errors import HeronError
-from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import ShapeIndex
 from heron.hlo.ir.words import Words
+
+if TYPE_CHECKING:
+    from heron.hlo.ir.module import Module
 
 _FIELD = "dynamic_parameter_binding"
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from heron.errors import HeronError
 from heron.hlo.ir import op as ops
+from heron.hlo.ir.metadata import Metadata
 from heron.hlo.ir.op import Op, Trait
+from heron.hlo.ir.operators import Operators
+from heron.hlo.ir.providers import provided
 from heron.hlo.ir.shape import Shape
-from heron.hlo.operators import Operators
 
 if TYPE_CHECKING:
     from heron.hlo.ir.computation import Computation
@@ -20,21 +21,6 @@ if TYPE_CHECKING:
 
 #: a number greater than any it gave before
 now = itertools.count(1).__next__
-
-
-@dataclass(frozen=True, slots=True)
-class Metadata:
-    """Where an instruction comes from in the user's program. ``extra`` keeps other fields as printed text."""
-
-    op_type: str = ""
-    op_name: str = ""
-    source_file: str = ""
-    source_line: int = 0
-    source_end_line: int = 0
-    source_column: int = 0
-    source_end_column: int = 0
-    stack_frame_id: int = 0
-    extra: tuple[tuple[str, str], ...] = ()
 
 
 class Instruction(Operators):
@@ -102,9 +88,7 @@ class Instruction(Operators):
         return declared.default
 
     def __str__(self) -> str:
-        from heron.hlo.text.printer import print_instruction
-
-        return print_instruction(self)
+        return provided("print_instruction")(self)
 
     def __repr__(self) -> str:
         return f"<{self.name} = {self.opcode}>"
@@ -148,11 +132,7 @@ class Instruction(Operators):
     def sharding(self) -> Sharding | None:
         """How the value is spread over devices, if that is said. Raises HLO027 when the text of it is no sharding."""
         text = self.extras.get("sharding")
-        if text is None:
-            return None
-        from heron.hlo.sharding import parse
-
-        return parse(text)
+        return None if text is None else provided("parse_sharding")(text)
 
     @sharding.setter
     def sharding(self, sharding: Sharding | None) -> None:

@@ -7,15 +7,18 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from heron.errors import HeronError
-from heron.hlo.ir.computation import Computation, remap_calls
+from heron.hlo.ir.aliasing import BufferDonors, InputOutputAliases
+from heron.hlo.ir.computation import Computation, as_html, remap_calls
+from heron.hlo.ir.dynamic_parameters import DynamicParameters
+from heron.hlo.ir.fingerprint import digest, digest_of, digests
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.names import Names
 from heron.hlo.ir.op import REGISTRY
+from heron.hlo.ir.order import computation_order, print_order
+from heron.hlo.ir.providers import provided
 from heron.hlo.ir.shape import Shape
 
 if TYPE_CHECKING:
-    from heron.hlo.ir.aliasing import BufferDonors, InputOutputAliases
-    from heron.hlo.ir.dynamic_parameters import DynamicParameters
     from heron.hlo.sharding import Sharding
 
 
@@ -45,14 +48,10 @@ class Module:
         self._names, self._computation_names = Names(), Names()
 
     def __reduce__(self) -> tuple[object, ...]:
-        from heron.hlo.proto import from_proto, to_proto
-
-        return from_proto, (to_proto(self), self.filename)
+        return provided("from_proto"), (provided("to_proto")(self), self.filename)
 
     def __str__(self) -> str:
-        from heron.hlo.text.printer import print_module
-
-        return print_module(self)
+        return provided("print_module")(self)
 
     def __repr__(self) -> str:
         return f"<module {self.name}: {len(self._computations)} computations>"
@@ -114,40 +113,30 @@ class Module:
     @property
     def dynamic_parameters(self) -> DynamicParameters:
         """Which parameters tell sizes of others. Raises HLO028 when the header's text of it is broken."""
-        from heron.hlo.ir.dynamic_parameters import DynamicParameters
-
         return DynamicParameters(self)
 
     @property
     def input_output_aliases(self) -> InputOutputAliases:
         """Which parts of the result live in the memory of which parts of parameters."""
-        from heron.hlo.ir.aliasing import InputOutputAliases
-
         return InputOutputAliases(self)
 
     @property
     def buffer_donors(self) -> BufferDonors:
         """Which parts of parameters may be overwritten."""
-        from heron.hlo.ir.aliasing import BufferDonors
-
         return BufferDonors(self)
 
     @property
     def parameter_shardings(self) -> tuple[Sharding | None, ...]:
         """How the entry's parameters are spread over devices: after partitioning as it was before, else as they say."""
-        from heron.hlo.sharding import parse
-
         if self.spmd_parameter_shardings is not None:
-            return tuple(map(parse, self.spmd_parameter_shardings))
+            return tuple(map(provided("parse_sharding"), self.spmd_parameter_shardings))
         return tuple(p.sharding for p in self.entry.parameters)
 
     @property
     def output_sharding(self) -> Sharding | None:
         """How the result is spread over devices: after partitioning as it was before, else as the root says."""
-        from heron.hlo.sharding import parse
-
         text = self.spmd_output_sharding
-        return self.entry.root.sharding if text is None else parse(text)
+        return self.entry.root.sharding if text is None else provided("parse_sharding")(text)
 
     @property
     def is_scheduled(self) -> bool:
@@ -159,8 +148,6 @@ class Module:
 
     def content_order(self) -> list[Computation]:
         """Computations by size, then by content: the same order whatever their names and places."""
-        from heron.hlo.tools.fingerprint import digests
-
         found = digests(self.post_order())
         return sorted(found, key=lambda c: (len(c), found[c]))
 
@@ -169,8 +156,6 @@ class Module:
 
         Without `layouts`, also for those that differ in layouts.
         """
-        from heron.hlo.tools.fingerprint import digest, digest_of
-
         shapes = (*self.parameter_shapes, self.result_shape)
         return digest_of([digest(self.entry, layouts=layouts), *(str(s if layouts else s.bare) for s in shapes)])
 
@@ -340,15 +325,11 @@ class Module:
 
     def verify_schedule(self) -> None:
         """Raises HLO110 when the schedule is no order of the instructions that keeps their dependencies."""
-        from heron.hlo.verifier import schedules_are_orders
-
-        for problem in schedules_are_orders(self):
+        for problem in provided("schedules_are_orders")(self):
             raise problem.error()
 
     def cleanup(self) -> None:
         """Put computations and instructions in the order they print, and free the names nobody has any more."""
-        from heron.hlo.text.printer import computation_order, print_order
-
         for c in self._computations:
             c.reorder(print_order(c))
         self._computations = dict.fromkeys(computation_order(self))  # which follows the order in each
@@ -408,16 +389,6 @@ class Module:
         self.__dict__.update(other.__dict__)
         for c in self._computations:
             c.module = self
-
-
-def as_html(text: str, lines: int = 200) -> str:
-    """HLO text for a notebook, its beginning at most."""
-    import html
-
-    shown = text.splitlines()
-    if len(shown) > lines:
-        shown = [*shown[:lines], f"… {len(shown) - lines} more lines"]
-    return f"<pre>{html.escape(chr(10).join(shown))}</pre>"
 
 
 def _completed(c: Computation, order: list[Instruction]) -> list[Instruction]:

@@ -17,10 +17,11 @@ from __future__ import annotations
 import enum
 import functools
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
 from heron.errors import HeronError
+from heron.hlo.ir.attributes import Attr, AttrKind, fits
+from heron.hlo.ir.providers import provided
 
 if TYPE_CHECKING:
     from heron.hlo.ir.evaluation import Evaluation
@@ -67,46 +68,6 @@ class Trait(enum.Enum):
     CHANNEL = "one end of a transfer to another device or the host"
     HOST = "exchanges values with the host"
     ASYNC = "starts, continues or ends a computation that runs beside others"
-
-
-class AttrKind(enum.Enum):
-    """The syntax an attribute's value has in text, and so its Python type."""
-
-    INT = "5 → int"
-    FLOAT = "0.5 → float"
-    BOOL = "true → bool"
-    STRING = '"text" → str'
-    ENUM = "a bare word out of `choices` → str"
-    INTS = "{1,2} → tuple[int, ...]"
-    INT_LISTS = "{{1,2},{3}} → tuple[tuple[int, ...], ...]"
-    COMPUTATION = "name or an inline body → Computation"
-    COMPUTATIONS = "{a, b} → tuple[Computation, ...]"
-    SLICES = "{[0:4], [1:9:2]} → tuple[tuple[start, limit, stride], ...]"
-    PADDING = "0_1_2x3_4 → tuple[tuple[low, high, interior], ...]"
-    WINDOW = "{size=2x2 stride=1x1 ...} → Window"
-    DIM_LABELS = "b01f_01io->b01f → ConvDims"
-    LITERAL = "a literal in XLA's text → Literal"
-    SHAPE = "a shape → Shape"
-    SHAPES = "{f32[2], s32[]} → tuple[Shape, ...]"
-    WORDS = "{default,high} → tuple[str, ...]"
-    RAW = "balanced braces or a word, kept as text → str"
-    REPLICA_GROUPS = "{{0,1},{2,3}} or [2,2]<=[4] → str, kept as text"
-    PAIRS = "{{0,1},{1,2}} → tuple[tuple[int, int], ...]"
-    ALIASING = "{{0}: (1, {})} → tuple[(output index, operand, operand index), ...]"
-
-
-@dataclass(frozen=True, slots=True)
-class Attr:
-    """One attribute of an op: its syntax, its default, whether text must give it.
-
-    A value equal to the default is not printed, unless ``shown`` says XLA prints it all the same.
-    """
-
-    kind: AttrKind
-    default: Any = None
-    required: bool = False
-    choices: tuple[str, ...] = ()
-    shown: bool = False
 
 
 class Op:
@@ -194,8 +155,6 @@ def _diagnosed(rule: Callable[..., Shape]) -> Callable[..., Shape]:
         try:
             return rule(self, i, *operands)
         except (AttributeError, IndexError, KeyError, TypeError, ValueError):
-            from heron.hlo.ir.attributes import need_kinds
-
             need_kinds(i)
             raise
 
@@ -222,9 +181,8 @@ def all_ops() -> Iterable[Op]:
 
 
 def _declared() -> dict[str, Op]:
-    """The registry after all declarations were read: they import this file, so it cannot import them at its top."""
-    import heron.hlo.ops  # noqa: F401
-
+    """The registry after all declarations were read: they import this file, so it cannot import them."""
+    provided("declarations of ops")
     return REGISTRY
 
 
@@ -235,9 +193,23 @@ def reject(i: Instruction, what: str, why: str | None = None, hint: str | None =
 
 def describe(i: Instruction) -> str:
     """`i` as text; without its attributes while it has no shape yet, or where an attribute cannot be printed."""
-    from heron.hlo.ir.attributes import misfits
-
     if i.shape is not None and not misfits(i):
         return str(i)
     operands = ", ".join(f"{o.shape} %{o.name}" for o in i.operands)
     return f"{i.opcode}({operands})"
+
+
+def misfits(i: Instruction) -> list[str]:
+    """Names of attributes that have the wrong type, or that the op does not have."""
+    declared = i.op.attributes
+    return [n for n, value in i.attrs.items() if n not in declared or not fits(declared[n], value)]
+
+
+def need_kinds(i: Instruction) -> None:
+    """Rejects (HLO010) an instruction with an attribute of the wrong type, or one its op does not have."""
+    for name in misfits(i):
+        spec = i.op.attributes.get(name)
+        if spec is None:
+            reject(i, f"there is no attribute '{name}'", f"there are: {', '.join(i.op.attributes) or 'none'}")
+        text = f"{i.attrs[name]!r}"[:60]
+        reject(i, f"attribute '{name}' is {text}", f"it must be {spec.kind.name.lower()}: {spec.kind.value}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from heron.errors import HeronError
+from heron.hlo.ir import literal as literals
 from heron.hlo.ir import shape as shapes
 from heron.hlo.ir.literal import Literal
 from heron.hlo.ir.shape import Shape
@@ -94,8 +95,6 @@ def _major_to_minor(shape: Shape) -> tuple[int, ...]:
 
 def literal_of(value: object, shape: Shape | None = None) -> Literal:
     """A literal of an array, or of a tuple of arrays, as the evaluator gives them."""
-    from heron.hlo.ir import literal as literals
-
     if isinstance(value, Literal):
         return value
     if isinstance(value, tuple | list):

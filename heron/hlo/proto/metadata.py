@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heron.hlo.ir.instruction import Metadata
+from heron.hlo.ir.metadata import Metadata
 from heron.hlo.ir.quoting import quote
 from heron.hlo.ir.words import Words
 from heron.hlo.proto.schema import Message

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from heron.errors import HeronError
+from heron.hlo.ir import original_value
 from heron.hlo.ir.quoting import quote
-from heron.hlo.ir.words import Words
 from heron.hlo.proto.schema import Message
 
 _SYNTHETIC = "[synthetic_call]"
@@ -16,40 +16,15 @@ _DEPTH = 60
 def write_origin(text: str, to: Message) -> None:
     """Fill an empty OriginalValueProto from ``{({"a" {0}}, {"b"})}``, with or without the outer braces."""
     to.SetInParent()
-    w = Words(text, "origin")
-    w.expect("{")
-    if w.accept("["):
+    parts = original_value.read_origin(text)
+    if parts is None:
         to.is_synthetic_call = True
-        for token in ("synthetic_call", "]"):
-            w.expect(token)
-    elif w.next != "}":
-        _write_tree(w, to, [])
-    w.expect("}")
-    w.end()
-
-
-def _write_tree(w: Words, to: Message, index: list[int]) -> None:
-    if not w.accept("("):
-        _write_leaf(w, to.elements.add(shape_index=index))
         return
-    w.enter()
-    n = 0
-    while not w.accept(")"):
-        if n:
-            w.expect(",")
-        _write_tree(w, to, [*index, n])
-        n += 1
-    w.leave()
-
-
-def _write_leaf(w: Words, to: Message) -> None:
-    w.expect("{")
-    if w.accept("}"):
-        return
-    to.original_array.instruction_name = w.string()
-    if w.accept("{"):
-        to.original_array.shape_index.extend(w.integers("}"))
-    w.expect("}")
+    for part in parts:
+        element = to.elements.add(shape_index=part.index)
+        if part.name is not None:
+            element.original_array.instruction_name = part.name
+            element.original_array.shape_index.extend(part.shape_index)
 
 
 def read_origin(proto: Message) -> str:

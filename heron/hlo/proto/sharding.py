@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from heron.errors import HeronError
-from heron.hlo.ir.instruction import Metadata
+from heron.hlo.ir.metadata import Metadata
 from heron.hlo.proto.meshes import read_axes, read_iota, read_mesh, write_axes, write_iota, write_mesh
 from heron.hlo.proto.metadata import read_metadata, write_metadata
 from heron.hlo.proto.schema import Message

@@ -24,6 +24,11 @@ def kind(data: bytes, depth: int = 2) -> str | None:
     return {"HloModuleProto": "HloProto", "HloProto": "HloSnapshot"}.get(inner or "")
 
 
+def looks_like(data: bytes) -> bool:
+    """Whether the bytes are (the beginning of) one of the three messages; no text ever looks like one."""
+    return kind(data) is not None
+
+
 def _fields(data: bytes) -> Iterator[tuple[int, int, int]]:
     """Number, begin and end of each field with bytes inside, as far as the data make sense."""
     at = 0

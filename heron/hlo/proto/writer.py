@@ -16,6 +16,7 @@ from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.op import AttrKind, Op
+from heron.hlo.ir.order import computation_order, print_order
 from heron.hlo.proto import enums
 from heron.hlo.proto.annotations import AnnotationWriter, merge_unread, write_frontend_attributes
 from heron.hlo.proto.fields import Write, field_of
@@ -23,7 +24,6 @@ from heron.hlo.proto.metadata import write_metadata, write_stack_frames
 from heron.hlo.proto.schema import MESSAGES, Message
 from heron.hlo.proto.shapes import ShapeWriter
 from heron.hlo.text.header import print_header
-from heron.hlo.text.printer import computation_order, print_order
 
 CALLS = (AttrKind.COMPUTATION, AttrKind.COMPUTATIONS)
 #: fields of the header that HloModuleProto has fields for

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, NoReturn, TypeVar
 
 from heron.errors import HeronError
-from heron.hlo.ir.instruction import Metadata
+from heron.hlo.ir.metadata import Metadata
 from heron.hlo.ir.quoting import quote
 from heron.hlo.ir.words import Words
 from heron.hlo.sharding.mesh import Axis, Mesh, NamedSharding, Split

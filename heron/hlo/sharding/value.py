@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 
-from heron.hlo.ir.instruction import Metadata
+from heron.hlo.ir.metadata import Metadata, print_metadata
 from heron.hlo.ir.shape import Shape, ShapeIndex, array
 from heron.hlo.sharding.mesh import NamedSharding
 from heron.hlo.sharding.tiles import Iota, TileAssignment, reject
@@ -79,8 +79,6 @@ class Sharding:
             parts.append(str(self.group))
         if not self.metadata:
             return "{" + " ".join(parts) + "}"
-        from heron.hlo.text.common import print_metadata
-
         texts = [print_metadata(m) or "{}" for m in self.metadata]
         if self.named is not None:
             return f"{{{parts[0]}, metadata={{{', '.join(texts)}}}}}"

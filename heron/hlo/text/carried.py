@@ -8,15 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from heron.errors import HeronError
+from heron.hlo import sharding
 from heron.hlo.ir.quoting import quote
 from heron.hlo.ir.shape import Shape
+from heron.hlo.ir.words import Words
 from heron.hlo.text import groups
-
-if TYPE_CHECKING:
-    from heron.hlo.sharding import Sharding
 
 CODE = "TXT017"
 _STATISTIC = re.compile(r"\s*([\w.\-]+)\s*=\s*([^\s,]+)\s*")
@@ -25,12 +23,10 @@ _TOLERANCES = ("atol", "rtol", "ulps")
 
 
 def _sharding(text: str) -> str:
-    from heron.hlo import sharding
-
     return str(_canonical(sharding.parse(text)))
 
 
-def _canonical(found: Sharding) -> Sharding:
+def _canonical(found: sharding.Sharding) -> sharding.Sharding:
     """XLA's form of tiles; axes of a mesh stay as they are."""
     if found.is_tuple:
         return type(found).tuple(map(_canonical, found.elements))
@@ -39,16 +35,12 @@ def _canonical(found: Sharding) -> Sharding:
 
 def spread(text: str, shape: Shape) -> str:
     """The sharding of a tuple: one given for all leaves holds for each."""
-    from heron.hlo import sharding
-
     return text if text[:2] in ("{{", "{}") else str(sharding.parse(text).spread(shape))
 
 
 @lru_cache(maxsize=4096)
 def without_metadata(text: str) -> str:
     """A sharding without where it comes from."""
-    from heron.hlo import sharding
-
     return str(sharding.parse(text).with_metadata())
 
 
@@ -81,8 +73,6 @@ def _statistics(text: str) -> str | None:
 
 def _accuracy(text: str) -> str | None:
     """``{mode=highest}`` or ``{tolerance={atol=1,rtol=0.5,ulps=2}}``; None for the default."""
-    from heron.hlo.ir.words import Words
-
     w = Words(text, "result_accuracy", CODE)
     w.expect("{")
     kind = w.word()
@@ -117,8 +107,6 @@ def _accuracy(text: str) -> str | None:
 
 def _origin(text: str) -> str:
     """``{{"x"}}``, a tree of ``({"a"}, {"b" {1}})``, or ``{[synthetic_call]}``."""
-    from heron.hlo.ir.words import Words
-
     w = Words(text, "origin", CODE)
 
     def node() -> str:
@@ -157,8 +145,6 @@ _BY = re.compile(r"x\d{1,18}")
 
 def _sparsity(text: str) -> str | None:
     """``{lhs={sparsity=1x4 dimension=3 stride=1} rhs={...}}``: how many of how many elements are not zero."""
-    from heron.hlo.ir.words import Words
-
     w = Words(text, "sparsity_config", CODE)
     sides: dict[str, dict[str, str]] = {}
     w.expect("{")

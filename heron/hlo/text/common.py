@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from heron.hlo.ir.instruction import Metadata
+from heron.hlo.ir.metadata import NUMBERS, STRINGS, Metadata
 from heron.hlo.ir.quoting import end_of_dictionary, quote
 from heron.hlo.text.cursor import Cursor
 from heron.hlo.text.nearest import nearest
@@ -35,9 +35,7 @@ PRINT: dict[str, Callable[[Any], str]] = {
 }
 
 # -- metadata --------------------------------------------------------------------------------------------------------
-_STRINGS = ("op_type", "op_name", "source_file")
 _CARRIED = ("deduplicated_name", "metadata_payload", "profile_type", "scheduling_name")
-_NUMBERS = ("source_line", "source_end_line", "source_column", "source_end_column")
 
 
 def read_metadata(p: Cursor) -> Metadata | None:
@@ -54,16 +52,16 @@ def read_metadata(p: Cursor) -> Metadata | None:
         if name in fields:
             p.fail("TXT006", f"'{name}' is given twice", p.n - 1)
         p.expect("=")
-        if name in _STRINGS:
+        if name in STRINGS:
             fields[name] = p.string()
-        elif name in _NUMBERS:
+        elif name in NUMBERS:
             fields[name] = p.integer()
         elif name == "stack_frame_id":
             fields[name], p.framed = p.integer(), True
         elif name in _CARRIED:
             extra.append((name, _metadata_value(p)))
         else:
-            known = (*_STRINGS, *_NUMBERS, "stack_frame_id", *_CARRIED)
+            known = (*STRINGS, *NUMBERS, "stack_frame_id", *_CARRIED)
             p.fail("TXT004", f"metadata has no '{name[:40]}'", p.n - 2, why=", ".join(known), hint=nearest(name, known))
     return Metadata(**fields, extra=tuple(extra))
 
@@ -78,18 +76,6 @@ def _metadata_value(p: Cursor) -> str:
         p.unexpected("a value")
     p.n += 1
     return token
-
-
-def print_metadata(m: Metadata, op_name_only: bool = False) -> str:
-    """The braces and what is in them; empty when there is nothing to say."""
-    if op_name_only:
-        return f"{{op_name={quote(m.op_name)}}}" if m.op_name else ""
-    parts = [f"{name}={quote(value)}" for name in _STRINGS if (value := getattr(m, name))]
-    parts += [f"{name}={value}" for name in _NUMBERS if (value := getattr(m, name))]
-    parts += [f"{name}={value}" for name, value in m.extra]
-    if m.stack_frame_id:
-        parts.append(f"stack_frame_id={m.stack_frame_id}")
-    return "{" + " ".join(parts) + "}" if parts else ""
 
 
 # -- strings that may be dictionaries --------------------------------------------------------------------------------

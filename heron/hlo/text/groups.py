@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from heron.errors import HeronError
+from heron.hlo.ir import replica_groups
 
 _BLANKS = re.compile(r"\s+")
 _LIST = r"\{(?:-?\d{1,19}(?:,-?\d{1,19})*)?\}"
@@ -23,8 +24,6 @@ def normal(text: str) -> str | None:
 
 def full(text: str) -> str:
     """Groups as lists; what does not fit together stays as it is."""
-    from heron.hlo.ir import replica_groups
-
     try:
         found = replica_groups.parse(text)
     except HeronError:

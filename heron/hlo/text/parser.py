@@ -18,7 +18,8 @@ from heron.errors import HeronError, Span
 from heron.hlo.ir import op as ops
 from heron.hlo.ir import types
 from heron.hlo.ir.computation import Computation
-from heron.hlo.ir.instruction import Instruction, Metadata, operand_count_text
+from heron.hlo.ir.instruction import Instruction, operand_count_text
+from heron.hlo.ir.metadata import Metadata
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.op import Attr, Op
 from heron.hlo.ir.shape import Shape, array
@@ -29,6 +30,7 @@ from heron.hlo.text.header import NO_FRAMES
 from heron.hlo.text.lexer import END, WORD, Source
 from heron.hlo.text.literals import NOWHERE, LiteralError, parse_literal
 from heron.hlo.text.nearest import nearest
+from heron.hlo.verifier import problems
 
 #: other spellings of an attribute: op, text name -> attribute, place in its tuple
 SPELLINGS = {
@@ -150,8 +152,6 @@ class Parser(Cursor):
             self.unexpected("the end of the text", hint="several instructions belong into a computation: name { ... }")
 
     def _verify(self) -> None:
-        from heron.hlo.verifier import problems
-
         for problem in problems(self.result):
             raise problem.error(self._place(problem.instruction))
 

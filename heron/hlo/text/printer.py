@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from heron.hlo.ir.metadata import print_metadata
 from heron.hlo.ir.op import AttrKind, Op
+from heron.hlo.ir.order import computation_order, insertion_order, print_order
 from heron.hlo.ir.types import PRED
 from heron.hlo.text import async_sugar, carried, common, groups, header
 from heron.hlo.text.attributes import PRINT
 from heron.hlo.text.literals import is_long, print_digest, print_essential, print_literal
 from heron.hlo.text.options import PrintOptions
-from heron.hlo.text.order import computation_order, insertion_order, print_order
 
 if TYPE_CHECKING:
     from heron.hlo.ir.computation import Computation
@@ -30,6 +31,7 @@ SHOWN_OPERANDS = 4
 
 DEFAULT = PrintOptions()
 _BRIEF = PrintOptions(elide_large_constants=True)
+_IDENTITY = PrintOptions(digest_constants=True)
 
 
 def print_module(module: Module, options: PrintOptions = DEFAULT) -> str:
@@ -45,6 +47,12 @@ def print_computation(c: Computation, options: PrintOptions = DEFAULT) -> str:
 def print_instruction(i: Instruction, options: PrintOptions = _BRIEF) -> str:
     """The text of an instruction on one line; large constants are left out by default."""
     return Printer(options).instruction(i)
+
+
+def identity(module: Module) -> str:
+    """The text of a module with digests of the bytes of its constants: equal for two modules that are equal to the
+    last bit and name. Costs no more than one pass over these bytes."""
+    return print_module(module, _IDENTITY)
 
 
 # -- attributes by op ------------------------------------------------------------------------------------------------
@@ -300,7 +308,7 @@ class Printer:
         if options.origin:
             self._extra(extras, "origin", parts)
         if options.metadata and i.metadata is not None and not inner:
-            text = common.print_metadata(i.metadata, options.op_names_only)
+            text = print_metadata(i.metadata, options.op_names_only)
             if text:
                 parts.append("metadata=" + text)
         if options.backend_config and extras.get("backend_config"):

@@ -8,7 +8,7 @@ from typing import Any
 from heron.hlo.ir.computation import Computation, remap_calls
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
-from heron.hlo.tools.compare import reachable
+from heron.hlo.ir.order import reachable
 
 
 class CloneContext:

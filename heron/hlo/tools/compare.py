@@ -11,7 +11,7 @@ from typing import Any
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
-from heron.hlo.text.printer import computation_order, print_order
+from heron.hlo.ir.order import computation_order, print_order, reachable
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,20 +146,3 @@ class _Comparison:
 
 def _own_layout(module: Module) -> Any:
     return tuple(p.shape for p in module.entry.parameters), module.entry.root.shape
-
-
-def reachable(start: Computation) -> list[Computation]:
-    """A computation and all it calls, callees first, so the computation itself comes last."""
-    order: list[Computation] = []
-    done = {start}
-    stack = [(start, iter([k for i in print_order(start) for k in i.called]))]
-    while stack:
-        c, rest = stack[-1]
-        callee = next((k for k in rest if k not in done), None)
-        if callee is None:
-            order.append(c)
-            stack.pop()
-            continue
-        done.add(callee)
-        stack.append((callee, iter([k for i in print_order(callee) for k in i.called])))
-    return order

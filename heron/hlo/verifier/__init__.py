@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from heron.errors import HeronError
-from heron.hlo.ir.attributes import misfits
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
+from heron.hlo.ir.op import misfits
 from heron.hlo.verifier import asynchronous as _asynchronous  # noqa: F401  each file registers its rules
 from heron.hlo.verifier import calls as _calls  # noqa: F401
 from heron.hlo.verifier import channels as _channels  # noqa: F401

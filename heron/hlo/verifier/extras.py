@@ -11,6 +11,7 @@ from heron.errors import HeronError
 from heron.hlo.calls.backend_config import parse
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
+from heron.hlo.ir.original_value import read_origin
 from heron.hlo.sharding import Kind, Sharding
 from heron.hlo.verifier.rules import Problem, Stage, rule
 
@@ -155,18 +156,14 @@ def _listed(sharding: Sharding) -> tuple[int, ...]:
 @rule("HLO154", carrying="origin")
 def origins_have_the_tuples_shape(i: Instruction) -> Iterator[Problem]:
     """An origin is written as XLA writes origins and has a part for each leaf of the shape."""
-    from heron.hlo.proto.origins import write_origin
-    from heron.hlo.proto.schema import MESSAGES
-
-    message = MESSAGES["OriginalValueProto"]()
     try:
-        write_origin(i.extras["origin"], message)
+        parts = read_origin(i.extras["origin"])
     except HeronError as error:
         yield Problem("HLO154", f"the origin of '{i.name}' cannot be read", i, why=error.what)
         return
-    if message.is_synthetic_call:
+    if parts is None:
         return
-    has = {tuple(e.shape_index) for e in message.elements}
+    has = {part.index for part in parts}
     wants = {index for index, _ in i.shape.leaves()}
     if has != wants:
         why = f"it has the parts {_indices(has)}, the shape {_indices(wants)}"

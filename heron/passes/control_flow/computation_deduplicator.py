@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.fingerprint import digests
 from heron.hlo.ir.module import Module
 from heron.hlo.tools.compare import equal_computations
-from heron.hlo.tools.fingerprint import digests
 from heron.passes.framework.base import Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register

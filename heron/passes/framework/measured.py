@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Literal
 from heron import lockfile
 from heron.errors import HeronError
 from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.fingerprint import fingerprint
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.tools.cloning import CloneContext
-from heron.hlo.tools.fingerprint import fingerprint
 from heron.lockfile import Choice
 from heron.targets import Target
 

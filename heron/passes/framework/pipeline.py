@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from heron.errors import HeronError
-from heron.hlo.tools.fingerprint import identity
+from heron.hlo.text.printer import identity
 from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.canonical import Fingerprints
 from heron.passes.framework.changes import diff

@@ -10,9 +10,9 @@ from heron.analysis.cost.estimate import estimate
 from heron.analysis.cost.kernel import kernel_cost
 from heron.analysis.graph.reachability import Reachability
 from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.fingerprint import fingerprint
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
-from heron.hlo.tools.fingerprint import fingerprint
 from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register

@@ -17,7 +17,7 @@ from heron.hlo import text
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.op import all_ops
-from heron.hlo.ops.examples import usual_program
+from heron.hlo.tools.op_examples import usual_program
 
 Pairs = set[tuple[tuple[int, ...], tuple[int, ...]]]
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from heron.errors import HeronError
-from heron.hlo.ir.instruction import Metadata
 from heron.hlo.ir.layout import layout
+from heron.hlo.ir.metadata import Metadata
 from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
 from heron.hlo.text.header import StackFrames

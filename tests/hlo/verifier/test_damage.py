@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from heron.errors import HeronError
-from heron.hlo.ir.attributes import misfits
+from heron.hlo.ir.op import misfits
 from heron.hlo.proto import from_proto, to_proto
 from heron.hlo.text import parse
 from heron.hlo.verifier import in_modes, modes, problems

@@ -13,9 +13,9 @@ from heron.backends import compile
 from heron.backends.compiler import Compilation
 from heron.errors import HeronError
 from heron.evaluator import evaluate
+from heron.hlo.ir.fingerprint import fingerprint
 from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
-from heron.hlo.tools.fingerprint import fingerprint
 from heron.options import Options
 from heron.trace import Trace
 

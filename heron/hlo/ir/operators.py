@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heron.errors import HeronError
-from heron.hlo.broadcasting import broadcast_together, common_dims
 from heron.hlo.callers import at_caller
 from heron.hlo.ir import literal as literals
+from heron.hlo.ir.broadcasting import broadcast_together, common_dims
 from heron.hlo.ir.shape import Shape, row_major
 
 if TYPE_CHECKING:

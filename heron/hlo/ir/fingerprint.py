@@ -13,12 +13,7 @@ from typing import Any
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.literal import Literal
-from heron.hlo.ir.module import Module
-from heron.hlo.text.options import PrintOptions
-from heron.hlo.text.printer import print_module, print_order
-from heron.hlo.tools.compare import reachable
-
-_IDENTITY = PrintOptions(digest_constants=True)
+from heron.hlo.ir.order import print_order, reachable
 
 
 def fingerprint(c: Computation, *, layouts: bool = True) -> str:
@@ -37,12 +32,6 @@ def fingerprint(c: Computation, *, layouts: bool = True) -> str:
 def digest(c: Computation, *, layouts: bool = True) -> str:
     """A short name for the fingerprint: 128 bits in hex."""
     return _hash(fingerprint(c, layouts=layouts).encode())
-
-
-def identity(module: Module) -> str:
-    """A text two modules have in common if they are equal to the last bit and name: the module's own, but of constants
-    digests of their bytes. It takes no longer than reading these bytes once."""
-    return print_module(module, _IDENTITY)
 
 
 def digests(computations: Iterable[Computation]) -> dict[Computation, str]:

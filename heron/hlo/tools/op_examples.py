@@ -12,7 +12,9 @@ import re
 
 from heron.errors import HeronError
 from heron.hlo.ir import types
+from heron.hlo.ir.op import get
 from heron.hlo.ir.types import ElementType
+from heron.hlo.text import parse
 
 _COMPUTATIONS = {
     "sum": "a = T[] parameter(0)\n b = T[] parameter(1)\n ROOT r = T[] add(a, b)",
@@ -155,8 +157,6 @@ _TYPED = re.compile(r"(\([^()]*\)|\w+\[[^\]]*\](?:\{[^}]*\})?) (\w+)(?=[,)])")
 
 def line(opcode: str) -> str:
     """The op's example, with ``T`` for the element type; its last line is the root. Raises HLO003 for an unknown op."""
-    from heron.hlo.ir.op import get
-
     op = get(opcode)
     found = _LINES.get(_BEGUN.get(opcode, opcode))
     if found is not None:
@@ -192,8 +192,6 @@ def _types(t: ElementType) -> dict[str, str]:
 
 def element_types(opcode: str) -> list[ElementType]:
     """The element types with which the example is a valid program; none where it has no ``T``."""
-    from heron.hlo.text import parse
-
     if not re.search(r"\bT\[", line(opcode)):
         return []
     found: list[ElementType] = []

@@ -51,6 +51,23 @@ def computation_order(module: Module) -> list[Computation]:
     return order + [c for c in module.computations if c not in done]  # reached by nothing but a cycle
 
 
+def reachable(start: Computation) -> list[Computation]:
+    """A computation and all it calls, callees first, so the computation itself comes last."""
+    order: list[Computation] = []
+    done = {start}
+    stack = [(start, iter([k for i in print_order(start) for k in i.called]))]
+    while stack:
+        c, rest = stack[-1]
+        callee = next((k for k in rest if k not in done), None)
+        if callee is None:
+            order.append(c)
+            stack.pop()
+            continue
+        done.add(callee)
+        stack.append((callee, iter([k for i in print_order(callee) for k in i.called])))
+    return order
+
+
 def insertion_order(module: Module) -> list[Computation]:
     """As the module has them, except that callees come first."""
     return _callees_first(module.computations, lambda i: i.called)
