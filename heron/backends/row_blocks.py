@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from heron.analysis.fusion.fusion import as_fusion
+from heron.analysis.fusion.analysis import analyse
 from heron.analysis.fusion.row_blocks import RowBlocks, row_blocks_of, source
-from heron.analysis.fusion.rowwise import rows_of
 from heron.backends.sharing import computes_in_place
 from heron.buffers.assignment import Slice
 from heron.codegen.emit import emit_fusion
@@ -27,7 +26,7 @@ Value = tuple[Instruction, int]
 
 def goes_by_rows(i: Instruction) -> bool:
     """Whether a fusion with reductions becomes a kernel whose work items are rows."""
-    return rows_of(as_fusion(i)) is not None
+    return analyse(i).kind == "rows"
 
 
 def row_blocks(lowering: Lowering, i: Instruction, cut: RowBlocks) -> list[Thunk]:

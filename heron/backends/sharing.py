@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from math import prod
 
+from heron.analysis.fusion.analysis import analyse
+from heron.analysis.fusion.reduction import Form
 from heron.analysis.fusion.row_blocks import row_blocks_of
 from heron.analysis.fusion.sharing import outputs_in_step, reads_in_step, remembered, same_steps, used_in_step
 from heron.hlo.ir.computation import Computation
@@ -48,17 +50,13 @@ def _reduction_parts(i: Instruction) -> list[int]:
     """For each output of a kernel with reductions the number of the part that writes it; none for other kernels."""
     if all(inside.opcode != "reduce" for inside in i.attrs["calls"].instructions):
         return []
-    from heron.analysis.fusion.fusion import as_fusion
-    from heron.analysis.fusion.reduction import analyse
-    from heron.analysis.fusion.select import choose
-
-    fusion = as_fusion(i)
-    if choose(fusion).emitter != "reduce":
+    analysis = analyse(i)
+    form = analysis.form
+    if not isinstance(form, Form):
         return []
-    form = analyse(fusion)
-    if isinstance(form, str):
-        return []
-    return [next((k for k, part in enumerate(form.parts) if n in part), -1) for n in range(len(fusion.outputs))]
+    return [
+        next((k for k, part in enumerate(form.parts) if n in part), -1) for n in range(len(analysis.fusion.outputs))
+    ]
 
 
 #: by the digest of a body; layers of a model have equal bodies, and every pair of operand and output asks
@@ -97,19 +95,10 @@ def _reduces_one_kind(body: Computation) -> bool:
 
 
 def _find_walk(i: Instruction) -> str:
-    from heron.analysis.fusion.fusion import as_fusion
-    from heron.analysis.fusion.reduction import analyse, groups_of
-    from heron.analysis.fusion.rowwise import rows_of
-    from heron.analysis.fusion.select import choose
-
-    fusion = as_fusion(i)
-    if rows_of(fusion) is not None:
-        return "rows"
-    if len(groups_of(fusion)) != 1 or choose(fusion).emitter != "reduce":
-        return ""
-    form = analyse(fusion)
-    if isinstance(form, str) or len(form.reductions) != 1 or form.loose:
-        return ""
+    analysis = analyse(i)
+    form = analysis.form
+    if not isinstance(form, Form) or len(form.reductions) != 1 or form.loose:
+        return "rows" if analysis.kind == "rows" else ""
     return "to one" if form.reductions[0].rows == 1 else "once"
 
 

@@ -1,13 +1,9 @@
-"""`emit_fusion`: an instruction of the optimised program becomes a kernel."""
+"""`emit_kernels`: an instruction of the optimised program becomes kernels."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from heron.analysis.fusion import select
-from heron.analysis.fusion.fusion import Fusion, as_fusion
+from heron.analysis.fusion.analysis import FusionAnalysis, analyse
 from heron.codegen.emitters.base import load
-from heron.codegen.emitters.reduction.products import as_reduction
 from heron.codegen.emitters.sort.emitter import emit_sort
 from heron.codegen.kernel import Kernel
 from heron.errors import HeronError
@@ -17,10 +13,11 @@ from heron.trace import Decision
 
 
 def emit_kernels(i: Instruction, name: str, target: Target) -> list[Kernel]:
-    """The kernels that compute `i` one after another: one, but for what holds a sort (see `heroes.sort`)."""
-    if i.opcode == "sort" or (i.opcode == "fusion" and any(o.opcode == "sort" for o in i.calls.instructions)):
-        return emit_sort(i, name, target)
-    return [emit_fusion(i, name, target)]
+    """The kernels that compute `i` one after another: one, but for what holds a sort (see `emitters.sort`)."""
+    analysis = analyse(i, target)
+    if analysis.kind == "sort":
+        return emit_sort(analysis, name, target)
+    return [_emitted(i, analysis, name, target)]
 
 
 def emit_fusion(i: Instruction, name: str, target: Target, *, in_place: bool = True, parts: int = 0) -> Kernel:
@@ -29,45 +26,30 @@ def emit_fusion(i: Instruction, name: str, target: Target, *, in_place: bool = T
     Args:
         i: a `fusion` (arguments: its operands, then its flat outputs), or a bare instruction (its distinct operands).
         name: of the entry function.
-        target: `kind` decides between work items and threads; the machine's facts decide sizes.
-        in_place: whether outputs may share buffers with inputs (`KernelArg.alias`, see `heroes.dus`).
+        target: the machine; its facts decide sizes.
+        in_place: whether outputs may share buffers with inputs (`KernelArg.alias`).
         parts: see `Fusion`.
 
     Raises:
         HeronError: GEN001 when an op in it has no rule, GEN002 for a type without a machine type, GEN003 for tuple
             inputs.
     """
-    fusion, why = replace(as_fusion(i), parts=parts), ""
-    if i.opcode == "dot" and target.kind == "cpu":
-        fusion = as_reduction(fusion)
-    if fusion.blocks is not None:
-        made, why = _tiled(fusion, name, target)
-        if made is not None:
-            return made
-        fusion = replace(fusion, blocks=None)
-    choice = select.choose(fusion, in_place)
-    kernel = load()[choice.emitter].emit(fusion, name, target)
-    kernel.parts = parts
-    reason = kernel.notes.setdefault("reason", f"{choice.reason}; {why}" if why else choice.reason)
-    return _decided(kernel, choice, reason)
+    return _emitted(i, analyse(i, target, in_place=in_place, parts=parts), name, target)
 
 
-def _tiled(fusion: Fusion, name: str, target: Target) -> tuple[Kernel | None, str]:
-    """The block kernel of a fusion that states tiles; or why there is none, and another emitter does it."""
-    if target.kind != "gpu":
-        return None, "block kernels are for GPUs"
-    choice = select.choose(fusion)
+def _emitted(i: Instruction, analysis: FusionAnalysis, name: str, target: Target) -> Kernel:
+    reason = analysis.reason
     try:
-        kernel = load()[choice.emitter].emit(fusion, name, target)
+        kernel = load()[analysis.kind].emit(analysis, name, target)
     except HeronError as error:
-        if error.code != "GEN015":
+        if analysis.kind != "block" or error.code != "GEN015":
             raise
-        return None, f"no tiles: {error.why}"
-    return _decided(kernel, choice, kernel.notes.setdefault("reason", choice.reason)), ""
-
-
-def _decided(kernel: Kernel, choice: select.Choice, reason: str) -> Kernel:
-    hero = choice.hero.name if choice.hero is not None else ""
-    text = f"{kernel.emitter}: {reason}"
-    kernel.decision = Decision(kernel.emitter == choice.wanted, text, "hero-emitter", kernel.name, hero)
+        parts = analysis.fusion.parts
+        analysis = analyse(i, target, tiled=False, parts=parts)
+        kernel = load()[analysis.kind].emit(analysis, name, target)
+        reason = f"{analysis.reason}; no tiles: {error.why}"
+    kernel.parts = analysis.fusion.parts
+    kernel.notes["reason"] = reason
+    hero = analysis.hero.name if analysis.hero is not None else ""
+    kernel.decision = Decision(not analysis.asked, f"{analysis.kind}: {reason}", "hero-emitter", kernel.name, hero)
     return kernel

@@ -159,7 +159,7 @@ def groups_of(fusion: Fusion) -> dict[tuple[tuple[int, ...], tuple[int, ...]], l
     return groups
 
 
-def analyse(fusion: Fusion) -> Form | str:
+def form_of(fusion: Fusion) -> Form | str:
     """The reductions a fusion consists of, or why it is of no form this emitter knows."""
     groups = groups_of(fusion)
     for (sizes, _), members in groups.items():

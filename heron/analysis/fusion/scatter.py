@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from heron.analysis.fusion import scatter_order as facts
+from heron.analysis.fusion.fusion import Fusion
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index
+from heron.errors import HeronError
 from heron.hlo.ir.instruction import Instruction
 
 
@@ -63,3 +65,24 @@ def _without_views(i: Instruction) -> Instruction:
     while i.opcode in ("bitcast", "reshape") and i.operands[0].opcode == "parameter":
         i = i.operands[0]
     return i
+
+
+_VIEWS = frozenset({"bitcast", "reshape", "copy"})
+
+
+def only_scatter(fusion: Fusion) -> Instruction:
+    """The scatter that all outputs are. Raises GEN130 when there is anything else."""
+    found: list[Instruction] = []
+    for output in fusion.outputs:
+        i = output.instruction
+        while i.opcode in _VIEWS and i.shape.element_type is i.operands[0].shape.element_type:
+            i = i.operands[0]
+        if i.opcode != "scatter" or (found and i is not found[0]):
+            raise HeronError(
+                "GEN130",
+                "a kernel with a scatter has no other outputs",
+                where=str(output.instruction),
+                why="the scatter writes into its operand's buffer",
+            )
+        found.append(i)
+    return found[0]

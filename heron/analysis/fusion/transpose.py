@@ -8,18 +8,20 @@ whatever reshapes lie between.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import prod
 
 from heron.analysis.fusion.fusion import Fusion, Output
 from heron.analysis.fusion.loop_space import Read, Space, dimension_index, output_space, steps, walk
-from heron.analysis.fusion.partition import Partition
+from heron.analysis.fusion.output_boxes import Groups, groups_of
+from heron.analysis.fusion.partition import Partition, partition
 from heron.analysis.indexing.expr import Expr
 from heron.analysis.indexing.hlo_maps import Index, delinearize, linearize, memory_sizes, to_memory
 from heron.analysis.indexing.simplify import simplifier
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
+from heron.targets import WARP, Target
 
 #: loops over fewer elements stay in cache however they are walked
 MIN_ELEMENTS = 1 << 11
@@ -187,3 +189,133 @@ def candidate(fusion: Fusion) -> Instruction | None:
 
 def _turned(shape: Shape) -> bool:
     return shape.is_array and shape.layout is not None and not shape.layout.is_default
+
+
+# -- the kernel ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A kernel with tiles. ``tilings``: of the loops over these shapes; others are loops without tiles.
+
+    ``plans`` (GPU): the loops whose tiles find room in shared memory; ``untiled``: outputs of the other loops.
+    """
+
+    partition: Partition
+    groups: Groups
+    tilings: dict[Shape, Tiling]
+    plans: tuple[SharedTiles, ...] = ()
+    untiled: tuple[tuple[int, ...], ...] = ()
+
+
+def form_of(fusion: Fusion, target: Target) -> Form | str:
+    """The tiles of a fusion's loops, or why there are none."""
+    cut, groups = partition(fusion.roots), groups_of(fusion)
+    tilings: dict[Shape, Tiling] = {}
+    reasons: list[str] = []
+    is_gpu = target.kind == "gpu"
+    for shape, members in groups.items():
+        outputs = [fusion.outputs[n] for n in members]
+        tiling = group_tiling(outputs, shape, cut, early=is_gpu, minimum=16)
+        if isinstance(tiling, str):
+            reasons.append(tiling)
+        elif is_gpu or all(s.instruction.shape.element_type.bits <= 64 for s in tiling.staged):
+            tilings[shape] = tiling
+    form = Form(cut, groups, tilings)
+    if is_gpu:
+        form = _in_shared_memory(fusion, target, form, reasons)
+    if form.plans or tilings and not is_gpu:
+        return form
+    return reasons[0] if reasons else "nothing to tile"
+
+
+def _in_shared_memory(fusion: Fusion, target: Target, form: Form, reasons: list[str]) -> Form:
+    """The form with those tilings that find room in shared memory; why others do not goes to `reasons`."""
+    plans: list[SharedTiles] = []
+    done: set[Shape] = set()
+    room = target.static_shared_bytes
+    for shape, tiling in form.tilings.items():
+        side, taken = _side_outputs(form.groups, form.tilings, done, tiling)
+        plan = _shared_tiles(fusion, target, tiling, form.groups[shape], side)
+        if plan.shared_bytes > room:
+            reasons.append(f"its tiles would need {plan.shared_bytes} bytes of shared memory")
+            continue
+        room -= plan.shared_bytes
+        plans.append(plan)
+        done |= {shape, *taken}
+    untiled = tuple(tuple(members) for shape, members in form.groups.items() if shape not in done)
+    return replace(form, plans=tuple(plans), untiled=untiled)
+
+
+@dataclass(frozen=True, slots=True)
+class SharedTiles:
+    """The tiles of a loop in a GPU's shared memory.
+
+    ``vector``: neighbouring elements a thread moves at once; ``members``: outputs along the columns.
+
+    ``side``: numbers of the outputs stored while a value is staged, by the value's number.
+    """
+
+    tiling: Tiling
+    vector: int
+    members: tuple[int, ...]
+    side: dict[int, tuple[int, ...]]
+
+    @property
+    def tile(self) -> int:
+        return WARP * self.vector
+
+    @property
+    def grid(self) -> int:
+        return prod(self.tiling.tiles(self.tile, self.tile))
+
+    @property
+    def outputs(self) -> tuple[int, ...]:
+        """Numbers of all outputs that are stored."""
+        return (*self.members, *(n for numbers in self.side.values() for n in numbers))
+
+    @property
+    def words(self) -> int:
+        """Elements of shared memory a tile takes."""
+        last = self.tile - 1
+        return last * (self.tile + self.vector) + last // WARP * self.vector + self.tile
+
+    @property
+    def shared_bytes(self) -> int:
+        return self.words * sum(max(1, s.instruction.shape.element_type.byte_size) for s in self.tiling.staged)
+
+    def slot(self, column: Expr, row: Expr) -> Expr:
+        """Where an element of the tile lies in shared memory."""
+        return column * (self.tile + self.vector) + column // WARP * self.vector + row
+
+
+def _side_outputs(
+    groups: Groups, tilings: Mapping[Shape, Tiling], done: set[Shape], tiling: Tiling
+) -> tuple[dict[int, tuple[int, ...]], list[Shape]]:
+    """The outputs that need no tiles and lie on the way of a staged value, by that value's number; and their shapes."""
+    found: dict[int, tuple[int, ...]] = {}
+    shapes: list[Shape] = []
+    for shape, others in groups.items():
+        if shape in tilings or shape in done:
+            continue
+        for n, staged in enumerate(tiling.staged):
+            if staged.instruction.shape.dims == shape.dims and covers(staged, tiling.space):
+                found[n] = (*found.get(n, ()), *others)
+                shapes.append(shape)
+                break
+    return found, shapes
+
+
+def _shared_tiles(
+    fusion: Fusion, target: Target, tiling: Tiling, members: Sequence[int], side: dict[int, tuple[int, ...]]
+) -> SharedTiles:
+    outputs = [fusion.outputs[n].shape for n in members]
+    shapes = [*outputs, *(s.instruction.shape for s in tiling.staged)]
+    vector = max(1, 4 // max(max(1, s.element_type.byte_size) for s in shapes))
+    while vector > 1:
+        tiles = tiling.tiles(WARP * vector, WARP * vector)
+        divides = tiling.rows % vector == 0 and tiling.columns % vector == 0
+        if divides and tiles[0] * tiles[1] * tiles[2] >= 2 * target.cores:
+            break
+        vector //= 2
+    return SharedTiles(tiling, vector, tuple(members), side)

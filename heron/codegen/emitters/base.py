@@ -1,7 +1,7 @@
 """What every hero emitter shares: the fusion as emitters see it, the registry, and the frame of a kernel's entry.
 
-An emitter has a name, `emit(fusion, name, target) -> Kernel`, and registers itself under its name. A CPU entry does the
-work items `%lo` to `%hi`; a GPU entry reads its thread and block ids.
+An emitter has a name, `emit(analysis, name, target) -> Kernel`, and registers itself under its name. A CPU entry does
+the work items `%lo` to `%hi`; a GPU entry reads its thread and block ids.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from xdsl.dialects import func, gpu, tensor
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, TensorType, UnitAttr
 from xdsl.ir import Attribute, Block, SSAValue
 
+from heron.analysis.fusion.analysis import FusionAnalysis
 from heron.analysis.fusion.fusion import Fusion, row_major
 from heron.analysis.fusion.partition import Partition
 from heron.codegen.elemental import FunctionEmitter, KernelEmitter
@@ -32,8 +33,8 @@ from heron.targets import Target
 class HeroEmitter(Protocol):
     """What `@hero("name")` registers."""
 
-    def emit(self, fusion: Fusion, name: str, target: Target) -> Kernel:
-        """The kernel of `fusion`, called `name`. Raises GEN001 for what cannot be emitted."""
+    def emit(self, analysis: FusionAnalysis, name: str, target: Target) -> Kernel:
+        """The kernel of the fusion, called `name`. Raises GEN001 for what cannot be emitted."""
         ...
 
 

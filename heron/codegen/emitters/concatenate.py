@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from heron.analysis.fusion.cuts import Cuts, cuts_of
+from heron.analysis.fusion.analysis import FusionAnalysis
+from heron.analysis.fusion.cuts import Cuts
 from heron.analysis.fusion.fusion import Fusion
 from heron.analysis.fusion.output_boxes import Piece
 from heron.analysis.fusion.partition import partition
@@ -23,9 +24,9 @@ from heron.targets import Target
 class ConcatenateEmitter:
     """See the module."""
 
-    def emit(self, fusion: Fusion, name: str, target: Target) -> Kernel:
-        cuts = cuts_of(fusion)
-        assert cuts is not None
+    def emit(self, analysis: FusionAnalysis, name: str, target: Target) -> Kernel:
+        fusion, cuts = analysis.fusion, analysis.form
+        assert isinstance(cuts, Cuts)
         frame = entry(fusion, partition(fusion.roots), name, target, any_layout=True)
         pieces = _pieces(fusion, cuts)
         return emit_pieces(frame, pieces, "concatenate", {"pieces": str(len(pieces))})

@@ -10,8 +10,8 @@ from functools import partial
 
 from xdsl.ir import SSAValue
 
-from heron.analysis.fusion.fusion import Fusion
-from heron.analysis.fusion.in_place_update import updated_by, updates
+from heron.analysis.fusion.analysis import FusionAnalysis
+from heron.analysis.fusion.in_place_update import updated_by
 from heron.analysis.fusion.loop_space import contiguous_runs
 from heron.analysis.fusion.partition import partition
 from heron.analysis.indexing.hlo_maps import Index, delinearize, linearize
@@ -27,12 +27,11 @@ from heron.targets import Target
 class InPlaceUpdateEmitter:
     """See the module."""
 
-    def emit(self, fusion: Fusion, name: str, target: Target) -> Kernel:
-        aliases, why_not = updates(fusion)
-        assert not why_not, why_not
+    def emit(self, analysis: FusionAnalysis, name: str, target: Target) -> Kernel:
+        fusion = analysis.fusion
         found = [u for o in fusion.outputs if (u := updated_by(o.instruction)) is not None]
         frame = entry(fusion, partition([r for u in found for r in u.operands[1:]]), name, target)
-        frame.aliases = {n: number for n, number in aliases.items()}
+        frame.aliases = analysis.updates
         if frame.is_gpu:
             return _emit_gpu(frame, found)
         return _emit_cpu(frame, found)

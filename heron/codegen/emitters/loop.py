@@ -6,6 +6,7 @@ on a GPU by blocks of their own. The one output of a GPU kernel is a function of
 
 from __future__ import annotations
 
+from heron.analysis.fusion.analysis import FusionAnalysis
 from heron.analysis.fusion.fusion import Fusion
 from heron.analysis.fusion.output_boxes import whole_pieces
 from heron.analysis.fusion.partition import partition
@@ -20,7 +21,8 @@ from heron.targets import Target
 class LoopEmitter:
     """See the module."""
 
-    def emit(self, fusion: Fusion, name: str, target: Target) -> Kernel:
+    def emit(self, analysis: FusionAnalysis, name: str, target: Target) -> Kernel:
+        fusion = analysis.fusion
         cut = partition(fusion.roots, boundaries=_functions(fusion, target))
         frame = entry(fusion, cut, name, target, any_layout=True)
         return emit_pieces(frame, whole_pieces(fusion), "loop")

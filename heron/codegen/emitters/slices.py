@@ -7,7 +7,7 @@ that lies there.
 
 from __future__ import annotations
 
-from heron.analysis.fusion.fusion import Fusion
+from heron.analysis.fusion.analysis import FusionAnalysis
 from heron.analysis.fusion.output_boxes import piece_of
 from heron.analysis.fusion.partition import partition
 from heron.codegen.emitters.base import entry, hero
@@ -20,7 +20,8 @@ from heron.targets import Target
 class SlicesEmitter:
     """See the module."""
 
-    def emit(self, fusion: Fusion, name: str, target: Target) -> Kernel:
+    def emit(self, analysis: FusionAnalysis, name: str, target: Target) -> Kernel:
+        fusion = analysis.fusion
         frame = entry(fusion, partition(fusion.roots), name, target, any_layout=True)
         pieces = [piece_of(fusion, [n]) for n, o in enumerate(fusion.outputs) if o.shape.num_elements]
         return emit_pieces(frame, pieces, "slices")

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from heron.analysis.blocks.config import BlockConfig
 from heron.analysis.blocks.engine import has_engine
-from heron.analysis.fusion.fusion import Fusion
+from heron.analysis.fusion.analysis import FusionAnalysis
 from heron.codegen.emitters.base import check, hero
 from heron.codegen.kernel import Kernel, KernelArg, Launch
 from heron.codegen.triton.rows import emitter_of
@@ -20,10 +21,10 @@ from heron.targets import WARP, Target
 class BlockHero:
     """Programs of the grid each compute a tile."""
 
-    def emit(self, fusion: Fusion, name: str, target: Target) -> Kernel:
+    def emit(self, analysis: FusionAnalysis, name: str, target: Target) -> Kernel:
         """The kernel of a fusion with a config. Raises GEN015 for an op with no form on tiles."""
-        config = fusion.blocks
-        assert config is not None
+        fusion, config = analysis.fusion, analysis.form
+        assert isinstance(config, BlockConfig)
         check(fusion, target)
         if config.tma and not has_engine(target):
             config = replace(config, tma=False, specialized=False)

@@ -12,8 +12,8 @@ import pytest
 from heron import targets
 from heron.analysis.fusion import sort_tiles
 from heron.backends.compiler import compile
+from heron.codegen.emit import emit_kernels
 from heron.codegen.emitters.sort import gpu
-from heron.codegen.emitters.sort.emitter import emit_sort
 from heron.codegen.kernel import Kernel
 from heron.codegen.llvm.nvptx import to_ptx
 from heron.errors import HeronError
@@ -40,7 +40,7 @@ def run(source: str, inputs: list[np.ndarray], target: str) -> list[np.ndarray]:
     outputs = [s for _, s in root.shape.leaves()]
     arrays = [np.array(a, order="C") for a in inputs]
     results = arrays if target == "cpu" else [np.zeros(s.dims, s.element_type.dtype) for s in outputs]
-    for n, kernel in enumerate(emit_sort(root, f"sort_{next(_names)}", targets.get(target))):
+    for n, kernel in enumerate(emit_kernels(root, f"sort_{next(_names)}", targets.get(target))):
         first = n == 0 and target != "cpu"
         assert [a.kind for a in kernel.args] == ["in"] * len(arrays) * first + ["out"] * len(results)
         _run(kernel, [*arrays, *results] if first else results, target)
@@ -88,7 +88,7 @@ def test_gpu(shape: tuple[int, ...], d: int) -> None:
 def test_gpu_packs_short_rows(rows: int, length: int, together: int) -> None:
     """Blocks of several rows, the last of them with fewer."""
     source = program((rows, length), 1)
-    (kernel,) = emit_sort(root_fusion(source), "k", targets.get("sm_90"))
+    (kernel,) = emit_kernels(root_fusion(source), "k", targets.get("sm_90"))
     tile = 1 << (length - 1).bit_length()
     assert kernel.notes["form"] == f"tiles of {tile}" + (f", {together} a block" if together > 1 else "")
     keys = np.argsort(RNG.normal(size=(rows, length)), axis=1).astype(np.float32)
@@ -98,7 +98,7 @@ def test_gpu_packs_short_rows(rows: int, length: int, together: int) -> None:
 def test_other_layouts_are_refused() -> None:
     source = program((6, 4), 0).replace("[6,4]", "[6,4]{0,1}")
     with pytest.raises(HeronError, match="GEN004"):
-        emit_sort(root_fusion(source), "k", targets.get("sm_90"))
+        emit_kernels(root_fusion(source), "k", targets.get("sm_90"))
 
 
 @pytest.mark.parametrize("threads", [1, 2, 1024])
@@ -109,7 +109,7 @@ def test_gpu_steps_over_global_memory(threads: int, monkeypatch: pytest.MonkeyPa
     shape = (2, 75)
     keys = np.argsort(RNG.normal(size=shape), axis=1).astype(np.float32)
     source = program(shape, 1)
-    kernels = emit_sort(root_fusion(source), "k", targets.get("sm_90"))
+    kernels = emit_kernels(root_fusion(source), "k", targets.get("sm_90"))
     forms = [k.notes["form"] for k in kernels]
     assert forms[0] == forms[2] == "tiles of 8" and forms[1] == "step 8 apart" and forms[3] == "2 steps, 16 apart"
     assert len({id(k) for k in kernels}) < len(kernels)
@@ -203,7 +203,7 @@ def test_cpu_sorts_by_the_bits_of_keys(name: str) -> None:
     body, bits = COMPARATORS[name]
     source = program((3, 90), 1).replace("ROOT r = pred[] compare(a, b), direction=LT }", body + " }")
     assert body in source
-    (kernel,) = emit_sort(root_fusion(source), "k", targets.get("cpu"))
+    (kernel,) = emit_kernels(root_fusion(source), "k", targets.get("cpu"))
     assert kernel.notes["form"] == (f"radix sort of 90 by {bits} bits" if bits else "merge sort of 90")
     if name in ("different", "not strict", "equal by another order"):  # no order: any result is as good
         return
@@ -227,13 +227,13 @@ def test_cpu_radix_sort_of_types(type_: str, dtype: type, direction: str) -> Non
     keys[1] = keys[1, 0]  # all bytes in common
     is_float = type_[0] in "fb"
     source = program(keys.shape, 1, type_, direction + TOTAL * is_float)
-    (kernel,) = emit_sort(root_fusion(source), "k", targets.get("cpu"))
+    (kernel,) = emit_kernels(root_fusion(source), "k", targets.get("cpu"))
     assert "radix" in kernel.notes["form"]
     check(source, [keys, positions(keys.shape, 1)], "cpu")
 
 
 def test_ptx() -> None:
-    for kernel in emit_sort(root_fusion(program((5000,), 0)), "k", targets.get("sm_90"))[:2]:
+    for kernel in emit_kernels(root_fusion(program((5000,), 0)), "k", targets.get("sm_90"))[:2]:
         text = to_ptx(lower(kernel, "sm_90"))
         assert "bar.sync" in text or "tiles" not in kernel.notes["form"]
 

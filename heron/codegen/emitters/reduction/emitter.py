@@ -9,12 +9,11 @@ Results do not depend on the order threads run in: there are no atomics.
 
 from __future__ import annotations
 
-from heron.analysis.fusion import select
-from heron.analysis.fusion.fusion import Fusion
+from heron.analysis.fusion.analysis import FusionAnalysis
 from heron.analysis.fusion.output_boxes import piece_of
 from heron.analysis.fusion.partition import partition
-from heron.analysis.fusion.reduction import along_memory, analyse, axes, runs_of
-from heron.codegen.emitters.base import entry, hero, load
+from heron.analysis.fusion.reduction import Form, along_memory, axes, runs_of
+from heron.codegen.emitters.base import entry, hero
 from heron.codegen.emitters.reduction import cpu, gpu
 from heron.codegen.emitters.reduction.code import ReductionCode, Walk
 from heron.codegen.kernel import Kernel
@@ -25,13 +24,9 @@ from heron.targets import Target
 class ReductionEmitter:
     """See the module."""
 
-    def emit(self, fusion: Fusion, name: str, target: Target) -> Kernel:
-        form = analyse(fusion)
-        if isinstance(form, str):
-            other = select.elementwise(fusion)
-            kernel = load()[other.emitter].emit(fusion, name, target)
-            kernel.notes["reason"] = f"{form}; {other.reason}"
-            return kernel
+    def emit(self, analysis: FusionAnalysis, name: str, target: Target) -> Kernel:
+        fusion, form = analysis.fusion, analysis.form
+        assert isinstance(form, Form)
         heroes = [i for reduction in form.reductions for i in reduction.reduces]
         operands = [o for h in heroes for o in h.operands]
         others = [o.instruction for o in fusion.outputs if o.instruction not in heroes]

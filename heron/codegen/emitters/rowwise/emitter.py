@@ -6,8 +6,8 @@ read once: a CPU finds it in the cache when it needs it again, a GPU has it in t
 
 from __future__ import annotations
 
-from heron.analysis.fusion.fusion import Fusion
-from heron.analysis.fusion.rowwise import rows_of
+from heron.analysis.fusion.analysis import FusionAnalysis
+from heron.analysis.fusion.rowwise import Rows
 from heron.codegen.emitters.base import entry, hero
 from heron.codegen.emitters.rowwise import cpu, gpu
 from heron.codegen.kernel import Kernel
@@ -18,8 +18,8 @@ from heron.targets import Target
 class RowsEmitter:
     """See the module."""
 
-    def emit(self, fusion: Fusion, name: str, target: Target) -> Kernel:
-        rows = rows_of(fusion)
-        assert rows is not None
-        frame = entry(fusion, rows.cut, name, target)
+    def emit(self, analysis: FusionAnalysis, name: str, target: Target) -> Kernel:
+        rows = analysis.form
+        assert isinstance(rows, Rows)
+        frame = entry(analysis.fusion, rows.cut, name, target)
         return (gpu if frame.is_gpu else cpu).emit(frame, rows)

@@ -8,25 +8,23 @@ kernel reads, or computes, the operands and leaves sorted tiles in the outputs, 
 
 from __future__ import annotations
 
-from heron.analysis.fusion.fusion import as_fusion
+from heron.analysis.fusion.analysis import FusionAnalysis
 from heron.analysis.fusion.sort import Sort
 from heron.analysis.fusion.sort_keys import keys_of
 from heron.codegen.emitters.sort import cpu, cpu_partial, cpu_radix, gpu
 from heron.codegen.emitters.sort.code import SortCode
 from heron.codegen.kernel import Kernel
-from heron.hlo.ir.instruction import Instruction
 from heron.targets import Target
 
 
-def emit_sort(i: Instruction, name: str, target: Target) -> list[Kernel]:
+def emit_sort(analysis: FusionAnalysis, name: str, target: Target) -> list[Kernel]:
     """The kernels of a sort, to be run in this order; equal steps are the same object.
 
     Those whose arguments are the outputs only find there what the one before left; on the CPU, the operands. Raises
     GEN133 for a fusion with other outputs, GEN134 for one that drops results of a sort of several kernels.
     """
-    found = Sort.of(as_fusion(i))
-    assert found is not None
-    sort = SortCode.of_form(found)
+    assert isinstance(analysis.form, Sort)
+    sort = SortCode.of_form(analysis.form)
     if target.kind == "cpu":
         keys = keys_of(sort.i.to_apply, partial=True)
         if keys is not None and cpu_radix.is_worth(sort, keys):

@@ -16,8 +16,7 @@ from xdsl.ir import SSAValue
 
 from heron.analysis.fusion.fusion import Output
 from heron.analysis.fusion.loop_space import Space, output_space
-from heron.analysis.fusion.output_boxes import Groups
-from heron.analysis.fusion.transpose import Staged, Tiling, group_tiling, is_turn
+from heron.analysis.fusion.transpose import Form, Staged, Tiling, is_turn
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index, to_memory
 from heron.analysis.indexing.map import Constraint
@@ -33,24 +32,20 @@ from heron.hlo.ir.types import ElementType
 TILE_BYTES = 128
 
 
-def emit(frame: Entry, groups: Groups) -> Kernel | str:
-    """The kernel, or why none of its loops wants tiles."""
-    outputs = {shape: [frame.fusion.outputs[n] for n in members] for shape, members in groups.items()}
-    partition = frame.kernel.partition
-    found = [group_tiling(outputs[s], s, partition, early=False, minimum=16) for s in groups]
+def emit(frame: Entry, form: Form) -> Kernel:
+    """The kernel: loops with tiles, and others."""
     plans: list[_Tiles | tuple[Space, CpuPlan]] = []
-    for shape, tiling in zip(groups, found, strict=True):
-        if isinstance(tiling, Tiling) and all(s.instruction.shape.element_type.bits <= 64 for s in tiling.staged):
-            plans.append(_Tiles(frame, tiling, outputs[shape]))
+    for shape, members in form.groups.items():
+        outputs = [frame.fusion.outputs[n] for n in members]
+        if shape in form.tilings:
+            plans.append(_Tiles(frame, form.tilings[shape], outputs))
         else:
-            space = output_space(outputs[shape], shape, partition)
+            space = output_space(outputs, shape, form.partition)
             plans.append((space, plan_cpu(space.sizes, space.runs)))
     tiled = [plan for plan in plans if isinstance(plan, _Tiles)]
-    if not tiled:
-        return next((reason for reason in found if isinstance(reason, str)), "nothing to tile")
     total = sum(plan.items if isinstance(plan, _Tiles) else plan[1].items for plan in plans)
     first = 0
-    for plan, members in zip(plans, groups.values(), strict=True):
+    for plan, members in zip(plans, form.groups.values(), strict=True):
         inits = [frame.outputs[n] for n in members]
         if isinstance(plan, _Tiles):
             store(frame, members, item_loop(frame, plan.items, first, total, inits, plan.work))

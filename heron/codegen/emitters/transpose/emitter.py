@@ -5,11 +5,9 @@ See `analysis.fusion.transpose` for what is staged. A fusion in which nothing ne
 
 from __future__ import annotations
 
-from heron.analysis.fusion import select
-from heron.analysis.fusion.fusion import Fusion
-from heron.analysis.fusion.output_boxes import groups_of
-from heron.analysis.fusion.partition import partition
-from heron.codegen.emitters.base import entry, hero, load
+from heron.analysis.fusion.analysis import FusionAnalysis
+from heron.analysis.fusion.transpose import Form
+from heron.codegen.emitters.base import entry, hero
 from heron.codegen.emitters.transpose import cpu, gpu
 from heron.codegen.kernel import Kernel
 from heron.targets import Target
@@ -19,13 +17,8 @@ from heron.targets import Target
 class TransposeEmitter:
     """See the module."""
 
-    def emit(self, fusion: Fusion, name: str, target: Target) -> Kernel:
-        frame = entry(fusion, partition(fusion.roots), name, target, any_layout=True)
-        emit = gpu.emit if frame.is_gpu else cpu.emit
-        found = emit(frame, groups_of(fusion))
-        if isinstance(found, Kernel):
-            return found
-        other = select.elementwise(fusion)
-        kernel = load()[other.emitter].emit(fusion, name, target)
-        kernel.notes["reason"] = f"{found}; {other.reason}"
-        return kernel
+    def emit(self, analysis: FusionAnalysis, name: str, target: Target) -> Kernel:
+        form = analysis.form
+        assert isinstance(form, Form)
+        frame = entry(analysis.fusion, form.partition, name, target, any_layout=True)
+        return (gpu if frame.is_gpu else cpu).emit(frame, form)

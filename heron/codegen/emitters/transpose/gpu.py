@@ -9,17 +9,15 @@ as a staged value are stored on the way.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
-from math import prod
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
 from heron.analysis.fusion.fusion import Output
-from heron.analysis.fusion.output_boxes import Groups, piece_of
-from heron.analysis.fusion.transpose import Staged, Tiling, covers, group_tiling
+from heron.analysis.fusion.output_boxes import piece_of
+from heron.analysis.fusion.transpose import Form, SharedTiles, Staged
 from heron.analysis.indexing.expr import Expr
 from heron.analysis.indexing.hlo_maps import Index, to_memory
 from heron.analysis.indexing.map import Constraint
@@ -29,39 +27,16 @@ from heron.codegen.emitters.output_boxes import gpu_piece, store
 from heron.codegen.ir.dialects.xla_gpu import AllocateSharedOp, SyncThreadsOp
 from heron.codegen.ir.types import scalar_type
 from heron.codegen.kernel import Kernel, Launch
-from heron.hlo.ir.shape import Shape
 from heron.targets import WARP
 
 WARPS = 8
 
 
-def emit(frame: Entry, groups: Groups) -> Kernel | str:
-    """The kernel, or why the fusion is no transpose. What needs no tiles has blocks of its own beside those that do."""
-    tilings: dict[Shape, Tiling] = {}
-    reasons: list[str] = []
-    for shape, members in groups.items():
-        outputs = [frame.fusion.outputs[n] for n in members]
-        tiling = group_tiling(outputs, shape, frame.kernel.partition, early=True, minimum=16)
-        if isinstance(tiling, str):
-            reasons.append(tiling)
-        else:
-            tilings[shape] = tiling
-    plans: list[_Plan] = []
-    done: set[Shape] = set()
-    room = frame.target.static_shared_bytes
-    for shape, tiling in tilings.items():
-        side, taken = _side_outputs(groups, tilings, done, tiling)
-        plan = _plan(frame, tiling, groups[shape], side)
-        if plan.shared_bytes > room:
-            reasons.append(f"its tiles would need {plan.shared_bytes} bytes of shared memory")
-            continue
-        room -= plan.shared_bytes
-        plans.append(plan)
-        done |= {shape, *taken}
-    if not plans:
-        return reasons[0] if reasons else "nothing to tile"
+def emit(frame: Entry, form: Form) -> Kernel:
+    """The kernel. What needs no tiles has blocks of its own."""
+    plans = form.plans
     parts = [Part(plan.grid, plan.outputs, partial(_part, frame, plan)) for plan in plans]
-    pieces = [piece_of(frame.fusion, members) for shape, members in groups.items() if shape not in done]
+    pieces = [piece_of(frame.fusion, members) for members in form.untiled]
     parts += [gpu_piece(frame, piece, several=True, block=WARP * WARPS)[1] for piece in pieces]
     grid = gpu_parts(frame, parts)
     notes = {
@@ -73,77 +48,7 @@ def emit(frame: Entry, groups: Groups) -> Kernel | str:
     return frame.finish(Launch((grid, 1, 1), (WARP * WARPS, 1, 1), shared), "transpose", notes)
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """``vector``: neighbouring elements a thread moves at once; ``members``: outputs along the columns.
-
-    ``side``: numbers of the outputs stored while a value is staged, by the value's number.
-    """
-
-    tiling: Tiling
-    vector: int
-    members: tuple[int, ...]
-    side: dict[int, tuple[int, ...]]
-
-    @property
-    def tile(self) -> int:
-        return WARP * self.vector
-
-    @property
-    def grid(self) -> int:
-        return prod(self.tiling.tiles(self.tile, self.tile))
-
-    @property
-    def outputs(self) -> tuple[int, ...]:
-        """Numbers of all outputs that are stored."""
-        return (*self.members, *(n for numbers in self.side.values() for n in numbers))
-
-    @property
-    def words(self) -> int:
-        """Elements of shared memory a tile takes."""
-        last = self.tile - 1
-        return last * (self.tile + self.vector) + last // WARP * self.vector + self.tile
-
-    @property
-    def shared_bytes(self) -> int:
-        return self.words * sum(max(1, s.instruction.shape.element_type.byte_size) for s in self.tiling.staged)
-
-    def slot(self, column: Expr, row: Expr) -> Expr:
-        """Where an element of the tile lies in shared memory."""
-        return column * (self.tile + self.vector) + column // WARP * self.vector + row
-
-
-def _side_outputs(
-    groups: Groups, tilings: Mapping[Shape, Tiling], done: set[Shape], tiling: Tiling
-) -> tuple[dict[int, tuple[int, ...]], list[Shape]]:
-    """The outputs that need no tiles and lie on the way of a staged value, by that value's number; and their shapes."""
-    found: dict[int, tuple[int, ...]] = {}
-    shapes: list[Shape] = []
-    for shape, others in groups.items():
-        if shape in tilings or shape in done:
-            continue
-        for n, staged in enumerate(tiling.staged):
-            if staged.instruction.shape.dims == shape.dims and covers(staged, tiling.space):
-                found[n] = (*found.get(n, ()), *others)
-                shapes.append(shape)
-                break
-    return found, shapes
-
-
-def _plan(frame: Entry, tiling: Tiling, members: Sequence[int], side: dict[int, tuple[int, ...]]) -> _Plan:
-    outputs = [frame.fusion.outputs[n].shape for n in members]
-    shapes = [*outputs, *(s.instruction.shape for s in tiling.staged)]
-    vector = max(1, 4 // max(max(1, s.element_type.byte_size) for s in shapes))
-    while vector > 1:
-        tiles = tiling.tiles(WARP * vector, WARP * vector)
-        divides = tiling.rows % vector == 0 and tiling.columns % vector == 0
-        if divides and tiles[0] * tiles[1] * tiles[2] >= 2 * frame.target.cores:
-            break
-        vector //= 2
-    return _Plan(tiling, vector, tuple(members), side)
-
-
-def _part(frame: Entry, plan: _Plan, block: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+def _part(frame: Entry, plan: SharedTiles, block: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
     """What the blocks of one plan do: `block` counts them."""
     before = list(frame.outputs)
     threads = _Threads(frame, plan, frame.e.variable(block, 0, plan.grid - 1))
@@ -157,7 +62,7 @@ def _part(frame: Entry, plan: _Plan, block: SSAValue, _: Sequence[SSAValue]) -> 
 class _Threads:
     """What a thread does."""
 
-    def __init__(self, frame: Entry, plan: _Plan, block: Expr) -> None:
+    def __init__(self, frame: Entry, plan: SharedTiles, block: Expr) -> None:
         self.frame, self.plan, self.e = frame, plan, frame.e
         _, rows, columns = plan.tiling.tiles(plan.tile, plan.tile)
         thread = self.e.variable(frame.thread_id(), 0, WARP * WARPS - 1)

@@ -1,0 +1,229 @@
+"""The kernel that a fusion becomes: its kind, the instruction it is shaped after, its form, and the reasons.
+
+Fusion passes, copy insertion, buffers, lowering and emitters ask `analyse` and nothing else, so that all of them hold
+the same kernel to be the one that is emitted. docs/understand/fusion.md tells what asks for what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from heron.analysis.blocks.config import BlockConfig
+from heron.analysis.fusion import in_place_update, reduction, transpose
+from heron.analysis.fusion.cuts import Cuts, are_slices, cuts_of
+from heron.analysis.fusion.fusion import Fusion, as_fusion, row_major
+from heron.analysis.fusion.prefix_scan import Scan, scan_of
+from heron.analysis.fusion.products import as_reduction
+from heron.analysis.fusion.rowwise import Rows, rows_of
+from heron.analysis.fusion.scatter import Scatter, only_scatter
+from heron.analysis.fusion.sort import Sort
+from heron.analysis.indexing.hlo_maps import moves_elements
+from heron.hlo.ir.instruction import Instruction
+from heron.targets import Target
+
+#: what the emitter of a kind needs: reduce, rows, transpose, scan, scatter, sort, concatenate, block, and for dus the
+#: number of the input that each output overwrites; loop and slices need nothing
+Form: TypeAlias = (
+    reduction.Form | Rows | transpose.Form | Scan | Scatter | Sort | Cuts | BlockConfig | dict[int, int] | None
+)
+
+#: elements a reduce must combine for a kernel shaped after it; fewer are summed in the thread that needs them
+MIN_REDUCED = 64
+#: ops between the root and a reduce hero that keep its elements in place
+_EPILOGUE = frozenset({"bitcast", "reshape", "get-tuple-element", "copy"})
+
+
+@dataclass(frozen=True, slots=True)
+class FusionAnalysis:
+    """The kernel of a fusion.
+
+    ``kind``: the emitter's name. ``hero``: the instruction that the kernel is shaped after, if any. ``form``: what the
+    emitter needs to know. ``asked``: the kind that the hero asks for, where the fusion gets another one.
+    """
+
+    fusion: Fusion
+    kind: str
+    reason: str
+    hero: Instruction | None = None
+    form: Form = None
+    asked: str = ""
+
+    @property
+    def wanted(self) -> str:
+        """The kind that the hero asks for."""
+        return self.asked or self.kind
+
+    @property
+    def updates(self) -> dict[int, int]:
+        """Numbers of outputs that must have the buffer of an input, and the numbers of these inputs."""
+        if self.kind == "dus":
+            return self.form  # type: ignore[return-value]
+        if self.kind != "scatter":
+            return {}
+        operands = self.form.operands  # type: ignore[union-attr]
+        return {n: o.number for n, o in enumerate(operands) if o.opcode == "parameter"}
+
+
+def analyse(
+    i: Instruction | Fusion, target: Target | None = None, *, in_place: bool = True, tiled: bool = True, parts: int = 0
+) -> FusionAnalysis:
+    """The kernel that `i` becomes.
+
+    Args:
+        i: a fusion, any other instruction by itself, or a fusion that no program has.
+        target: the machine. None: the kernel on any machine; whether and how a transpose is tiled is then left open.
+        in_place: whether outputs may have the buffers of inputs.
+        tiled: whether a block-level fusion may be computed tile by tile.
+        parts: as in `Fusion`.
+
+    Raises:
+        HeronError: GEN130 or GEN133 for a scatter or a sort with other outputs.
+    """
+    fusion = i if isinstance(i, Fusion) else as_fusion(i)
+    if parts:
+        fusion = replace(fusion, parts=parts)
+    if target is not None and target.kind == "cpu" and isinstance(i, Instruction) and i.opcode == "dot":
+        fusion = as_reduction(fusion)
+    refused = ""
+    if fusion.blocks is not None:
+        is_gpu = target is None or target.kind == "gpu"
+        if tiled and is_gpu:
+            return _tiled(fusion)
+        refused = "" if is_gpu else "block kernels are for GPUs"
+        fusion = replace(fusion, blocks=None)
+    found = next(a for recognised in _KINDS if (a := recognised(fusion, target)) is not None and _may(a, in_place))
+    return replace(found, reason=f"{found.reason}; {refused}") if refused else found
+
+
+def _may(found: FusionAnalysis, in_place: bool) -> bool:
+    return in_place or found.kind != "dus"
+
+
+# -- kinds ----------------------------------------------------------------------------------------------------------
+
+
+def _tiled(fusion: Fusion) -> FusionAnalysis:
+    inside = fusion.computation.instructions
+    hero = min(inside, key=lambda i: ("dot", "reduce").index(i.opcode) if i.opcode in ("dot", "reduce") else 2)
+    return FusionAnalysis(
+        fusion, "block", f"'{hero.name}' is computed tile by tile with what is around it", hero, fusion.blocks
+    )
+
+
+def _sort(fusion: Fusion, target: Target | None) -> FusionAnalysis | None:
+    form = Sort.of(fusion)
+    return None if form is None else FusionAnalysis(fusion, "sort", f"'{form.i.name}' is a sort", form.i, form)
+
+
+def _rowwise(fusion: Fusion, target: Target | None) -> FusionAnalysis | None:
+    rows = rows_of(fusion)
+    if rows is None:
+        return None
+    names = ", ".join(f"'{i.name}'" for i in rows.reduces)
+    why = f"a row is stored after {names}, which reduce it"
+    return FusionAnalysis(fusion, "rows", why, rows.reduces[-1], rows)
+
+
+def _in_parts(fusion: Fusion, target: Target | None) -> FusionAnalysis | None:
+    return FusionAnalysis(fusion, "loop", f"it is done in {fusion.parts} parts") if fusion.parts else None
+
+
+def _after_hero(fusion: Fusion, target: Target | None) -> FusionAnalysis | None:
+    found = next((found for o in fusion.outputs if (found := find_hero(o.instruction)) is not None), None)
+    if found is None:
+        return None
+    hero, why = found
+    if hero.opcode == "scatter":
+        return FusionAnalysis(fusion, "scatter", why, hero, Scatter.of(only_scatter(fusion)))
+    if hero.opcode == "reduce":
+        form = reduction.form_of(fusion)
+        if not isinstance(form, str):
+            return FusionAnalysis(fusion, "reduce", why, hero, form)
+        other = elementwise(fusion)
+        return replace(other, reason=f"{form}; {other.reason}", hero=hero, asked="reduce")
+    scan = scan_of(fusion.roots[0])
+    if not row_major(fusion):
+        why_not = f"{why}, but not everything is row-major"
+    elif len(fusion.roots) != 1 or scan is None:
+        why_not = "more is computed than a scan"
+    elif target is not None and target.kind == "gpu" and scan.phases[2]:
+        why_not = "results after the last element"
+    else:
+        return FusionAnalysis(fusion, "scan", why, hero, scan)
+    return FusionAnalysis(fusion, "loop", why_not, hero, asked="scan")
+
+
+def _in_place(fusion: Fusion, target: Target | None) -> FusionAnalysis | None:
+    updates, why_not = in_place_update.updates(fusion)
+    if why_not:
+        return None
+    hero = fusion.outputs[0].instruction
+    return FusionAnalysis(fusion, "dus", "every output updates an input in place", hero, updates)
+
+
+def _turned(fusion: Fusion, target: Target | None) -> FusionAnalysis | None:
+    hero = transpose.candidate(fusion)
+    if hero is None:
+        return None
+    form = None if target is None else transpose.form_of(fusion, target)
+    if isinstance(form, str):
+        other = elementwise(fusion)
+        return replace(other, reason=f"{form}; {other.reason}", hero=hero, asked="transpose")
+    return FusionAnalysis(fusion, "transpose", f"'{hero.name}' changes which dimension lies innermost", hero, form)
+
+
+def _by_elements(fusion: Fusion, target: Target | None) -> FusionAnalysis:
+    return elementwise(fusion)
+
+
+def elementwise(fusion: Fusion) -> FusionAnalysis:
+    """The kernel of a fusion whose elements are each computed by themselves."""
+    if are_slices(fusion):
+        hero = fusion.outputs[0].instruction
+        return FusionAnalysis(fusion, "slices", f"all {len(fusion.outputs)} outputs are slices", hero)
+    cuts = cuts_of(fusion)
+    if cuts is not None:
+        why = f"'{cuts.hero.name}' joins {len(cuts.hero.operands)} operands"
+        return FusionAnalysis(fusion, "concatenate", why, cuts.hero, cuts)
+    return FusionAnalysis(fusion, "loop", "each output element is computed by itself")
+
+
+#: the first of these to recognise a fusion decides. A sort and a scatter write their operands' buffers, and are alone;
+#: row-wise kernels read what several reductions read once, so they come before those; parts of the outputs are loops'
+#: business; an update in place must not be taken for a transpose that is computed before it
+_KINDS: tuple[Callable[[Fusion, Target | None], FusionAnalysis | None], ...] = (
+    _sort, _rowwise, _in_parts, _after_hero, _in_place, _turned, _by_elements,
+)  # fmt: skip
+
+
+def find_hero(root: Instruction) -> tuple[Instruction, str] | None:
+    """The scatter, scan or large reduce at `root`, or below elementwise ops of equal size, and why it is one."""
+    return next(_heroes(root), None)
+
+
+def _heroes(root: Instruction) -> Iterator[tuple[Instruction, str]]:
+    seen: set[Instruction] = set()
+    stack = [root]
+    while stack:
+        i = stack.pop()
+        if i in seen:
+            continue
+        seen.add(i)
+        scan = scan_of(i)
+        if i.opcode == "scatter":
+            yield i, f"'{i.name}' is a scatter"
+        elif scan is not None:
+            yield i, f"'{i.name}' is a scan along dimension {scan.dimension}"
+        elif i.opcode == "reduce":
+            combined = i.operands[0].shape.num_elements // max(1, _result_elements(i))
+            if combined >= MIN_REDUCED:
+                yield i, f"'{i.name}' reduces {combined} elements to one"
+        elif i.opcode in _EPILOGUE or i.opcode == "map" or (i.op.is_elementwise and moves_elements(i)):
+            stack.extend(reversed(i.operands))
+
+
+def _result_elements(i: Instruction) -> int:
+    parts = i.shape.tuple_shapes
+    return (parts[0] if parts is not None else i.shape).num_elements
