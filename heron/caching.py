@@ -1,4 +1,4 @@
-"""``heron.compile``: a program compiled, or with the option `cache` read whole from what an earlier compile kept."""
+"""``heron.compile``: compiles a program, or with the option `cache` reads the whole result of an earlier compile."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def compile(
 
 
 def program_key(module: Module, target: Target, options: Options) -> Key:
-    """What a whole program is filed under: its identity, the machine, the options, and heron's own code."""
+    """The key of a whole program in the cache: its identity, the machine, the options, and heron's own code."""
     from heron.codegen.llvm.code_cache import key
     from heron.codegen.llvm.jit import host
     from heron.hlo.text.printer import identity
@@ -81,7 +81,7 @@ def program_key(module: Module, target: Target, options: Options) -> Key:
 
 
 def _kept(module: Module, target: Target, options: Options) -> Executable | None:
-    """The program from the cache; None when it is not there, or cannot be read."""
+    """The program from the cache; None if it is missing or cannot be read."""
     from heron.archive import container
     from heron.archive.loading import made
     from heron.backends.collector import collector_paused
@@ -103,7 +103,7 @@ def _kept(module: Module, target: Target, options: Options) -> Executable | None
 
 
 class _Remade:
-    """The stages of a program from the cache: it is compiled for whoever asks for one."""
+    """The stages of a program from the cache: the program is compiled when a stage is asked for."""
 
     def __init__(self, module: Module, target: Target, options: Options) -> None:
         self._given = module, target, options
@@ -119,7 +119,7 @@ class _Remade:
 
 
 def _compiled(module: Module, target: Target, options: Options) -> Executable:
-    """The program compiled, and kept where it can be."""
+    """The compiled program; it is also written to the cache if possible."""
     from heron.archive import container
     from heron.archive.saving import packed
     from heron.codegen.llvm.code_cache import CodeCache

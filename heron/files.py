@@ -36,7 +36,7 @@ _CHUNK = 1 << 24
 
 
 def cache_folder() -> Path:
-    """Where files are kept that can be made again: ``HERON_CACHE_DIR`` or the user's cache folder."""
+    """The folder of files that can be made again: ``HERON_CACHE_DIR`` or the user's cache folder."""
     root = os.environ.get("HERON_CACHE_DIR")
     if root is not None:
         return Path(root)
@@ -44,7 +44,7 @@ def cache_folder() -> Path:
 
 
 def read_text(path: str | Path) -> str:
-    """The file's text (UTF-8). Raises CLI010 when it cannot be read and CLI011 when it is no text."""
+    """The file's text (UTF-8). Raises CLI010 if it cannot be read, CLI011 if it is not text."""
     return decode(read_bytes(path), str(path))
 
 
@@ -59,7 +59,7 @@ def read_bytes(path: str | Path) -> bytes:
 
 
 def read_stream(stream: IO[bytes], name: str) -> bytes:
-    """What is left in `stream`. Raises CLI010 when it is longer than MAX_TEXT."""
+    """The rest of `stream`. Raises CLI010 if it is longer than MAX_TEXT."""
     data = bytearray()
     while chunk := stream.read(_CHUNK):
         data += chunk
@@ -69,25 +69,25 @@ def read_stream(stream: IO[bytes], name: str) -> bytes:
 
 
 def unreadable(name: str, why: str) -> HeronError:
-    """CLI010 for what no system call refused."""
+    """CLI010 for a reason that no system call reported."""
     return HeronError("CLI010", f"cannot read '{name}'", why=why)
 
 
 def empty(name: str) -> HeronError:
-    """CLI011 for a file with nothing in it."""
+    """CLI011 for an empty file."""
     hint = "a program begins with a line `HloModule NAME` or `module @NAME`"
     return HeronError("CLI011", f"'{name}' is empty", hint=hint)
 
 
 def check_name(code: str, what: str, path: str | Path) -> None:
-    """Raise `code` for a file name no system call takes."""
+    """Raise `code` for a file name that no system call accepts."""
     if not str(path) or "\0" in str(path):
         why = "the name has a zero character" if str(path) else "the name is empty"
         raise HeronError(code, f"{what} {str(path)!r}", why=why)
 
 
 def decode(data: bytes, name: str) -> str:
-    """UTF-8 text of `data`, without a byte order mark. Raises CLI011 with the first offending byte's place."""
+    """UTF-8 text of `data`, without a byte order mark. Raises CLI011 with the offset of the first invalid byte."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""``heron.jit``: a JAX function compiled by heron when first called, and once more for every new kind of arguments."""
+"""``heron.jit``: a JAX function that heron compiles at its first call, and again for every new kind of arguments."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class Jitted:
 
     # -- cache -------------------------------------------------------------------------------------------------------
     def _find(self, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: list[Any], tree: Any) -> _Compiled:
-        """What was compiled for such arguments; ``leaves``, ``tree``: those that are not static."""
+        """The program compiled for such arguments; ``leaves``, ``tree``: those that are not static."""
         key = self._key(args, kwargs, leaves, tree)
         try:
             found = self._cache.get(key)
@@ -187,7 +187,7 @@ def _listed(value: Any, one: type) -> Iterable[Any]:
 
 
 def _kind(leaf: Any) -> Hashable:
-    """What of an argument decides the program: type and shape, and whether JAX takes the type as a suggestion only."""
+    """The properties of an argument that select the program: type, shape, and whether JAX may change the type."""
     if isinstance(leaf, (bool, int, float, complex)):
         return type(leaf)
     return getattr(leaf, "dtype", type(leaf)), np.shape(leaf), getattr(leaf, "weak_type", False)

@@ -24,7 +24,7 @@ _HEAD = f"# Choices measured on devices: `heron tune` writes this file, compiles
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What is best for a fragment on a device; times in microseconds. ``what``: names the fragment for readers."""
+    """The best choice for a fragment on a device; times in microseconds. ``what``: the fragment's name for readers."""
 
     device: str
     fragment: str
@@ -43,18 +43,18 @@ class Lock:
 
     @property
     def devices(self) -> list[str]:
-        """The devices there are choices for."""
+        """The devices with choices."""
         return sorted({device for device, _ in self.choices})
 
     def find(self, device: str, fragment: str) -> Choice | None:
         return self.choices.get((device, fragment))
 
     def add(self, choice: Choice) -> None:
-        """Take a choice in; it replaces an older one."""
+        """Add a choice; it replaces an older one."""
         self.choices[choice.device, choice.fragment] = choice
 
     def text(self) -> str:
-        """The file's text: the same for the same choices."""
+        """The file's text; equal choices give equal text."""
         parts = [_HEAD]
         for key in sorted(self.choices):
             fields = dataclasses.asdict(self.choices[key])
@@ -63,7 +63,7 @@ class Lock:
         return "".join(parts)
 
     def write(self, path: str | Path) -> None:
-        """Raises CLI012 when the file cannot be written."""
+        """Write the file. Raises CLI012 if it cannot be written."""
         files.write_text(path, self.text())
 
 
@@ -72,7 +72,7 @@ def _value(v: object) -> str:
 
 
 def parse(text: str, name: str = "heron.lock") -> Lock:
-    """The choices in a text. Raises TUNE001 for what is no lock file, with the entry that is wrong."""
+    """The choices in a text. Raises TUNE001, with the invalid entry, for a text that is not a lock file."""
     try:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

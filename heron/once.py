@@ -1,4 +1,4 @@
-"""``once``: what a process makes a single time, even when several threads ask for it at once.
+"""``once``: functions that a process calls a single time, even when several threads call them at once.
 
 `functools.cache` calls a function again for each thread that asks before the first has an answer, and keeps the last
 answer. Where addresses of an answer are handed on (native code, callbacks, tables of C functions), the others must

@@ -1,6 +1,6 @@
-"""Options: everything a user may set about a compile, each with a default, a doc line and one environment name.
+"""Options of a compile, each with a default, one line of documentation and one environment variable.
 
-The table in ``docs/`` and the checks of ``-O NAME=VALUE`` and ``HERON_*`` are derived from the fields below.
+The page docs/reference/options.md and the checks of ``-O NAME=VALUE`` and ``HERON_*`` are derived from the fields.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ _MATH_CLASSES = {
 }
 
 
-#: when sizes known at run time only are found not to fit
+#: when sizes known only at run time are checked
 SHAPE_CHECKS = ("runtime", "compile-time", "ignore")
-#: when block kernels are made
+#: when products become block kernels
 TRITON = ("auto", "on", "off")
-#: when a GPU's copy engine fetches operands
+#: when TMA, a GPU's copy engine, loads operands
 TMA = ("auto", "on", "off", "specialized")
-#: what the simulated GPU can look for
+#: the checks of the simulated GPU
 SIM_CHECKS = ("races", "bounds", "uninit", "divergence")
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryLimit:
-    """``bytes`` of all a run needs (``exe.memory.peak``), or ``percent`` of the temp it needs without a limit."""
+    """A limit of a run's memory: ``bytes`` of its peak (``exe.memory.peak``), or ``percent`` of its unlimited temp."""
 
     bytes: int = 0
     percent: float = 0.0
 
-    #: the forms its text has
+    #: the accepted forms of the text
     RULE: ClassVar[str] = "it is bytes (800000000, 24MiB, 1.5 GB) or a part of temp, above 0 % and up to 100 % (60%)"
 
     @staticmethod
     def parse(text: str) -> MemoryLimit | None:
-        """The limit that a text means; None when it means none."""
+        """Parses a limit; None if the text is not one."""
         found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(%|[KMGT]i?B?|B)?", text.strip(), re.IGNORECASE)
         if found is None or not (number := float(found[1])):
             return None
@@ -62,16 +62,16 @@ LIBRARIES = ("cublaslt", "cublas", "cudnn", "cusolver", "cufft")
 
 @dataclass(frozen=True, slots=True)
 class Libraries:
-    """Which of NVIDIA's libraries a program for a GPU may call."""
+    """The libraries of NVIDIA that a GPU program may call."""
 
     names: frozenset[str]
 
-    #: the forms its text has
-    RULE: ClassVar[str] = "it is auto, none, or names by commas: " + ", ".join(LIBRARIES)
+    #: the accepted forms of the text
+    RULE: ClassVar[str] = "it is auto, none, or names separated by commas: " + ", ".join(LIBRARIES)
 
     @staticmethod
     def parse(text: str) -> Libraries | None:
-        """The libraries that a text means; None when it means none such."""
+        """Parses a list of libraries; None if a name is unknown."""
         if text == "auto":
             return Libraries(frozenset(LIBRARIES))
         names = frozenset() if text == "none" else frozenset(text.split(","))
@@ -79,45 +79,58 @@ class Libraries:
 
 
 def _field(default: Any, doc: str, choices: tuple[Any, ...] = (), names: tuple[str, ...] = (), form: Any = None) -> Any:
-    """``choices``: the values there are. ``names``: text that is "", "all" or some of the names, by commas. ``form``:
-    a class whose ``parse`` reads the text, and gives None for what is none."""
+    """A field of `Options`.
+
+    Args:
+        default: the value when nothing is set.
+        doc: one line for docs and error messages.
+        choices: the allowed values.
+        names: the text is "", "all" or some of these names, separated by commas.
+        form: a class whose ``parse`` reads the text and returns None for an invalid one.
+    """
     return dataclasses.field(default=default, metadata={"doc": doc, "choices": choices, "names": names, "form": form})
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a compile may be told. Immutable and hashable; a compile is a pure function of (module, target, options)."""
+    """The options of a compile. Immutable and hashable: a compile is a pure function of (module, target, options)."""
 
-    check: str = _field("", "after every pass: verify the module, or also compare its values", ("", "verify", "values"))
-    dump_dir: str | None = _field(None, "write the module after every pass that changed it into this folder")
-    math: str = _field("ieee", "which value-changing rewrites may fire; how exact GPU code is", tuple(_MATH_CLASSES))
-    threads: int = _field(0, "threads of a CPU program; 0: as many as the process has CPUs")
-    opt_level: int = _field(3, "LLVM optimisation level", (0, 1, 2, 3))
-    deterministic: bool = _field(True, "GPU scatters give the same bits every time: their updates have an order")
-    shape_checks: str = _field(
-        "runtime", "who looks whether dynamic sizes fit: the program, the compile, nobody", SHAPE_CHECKS
+    check: str = _field("", "after every pass, verify the module, or also compare its values", ("", "verify", "values"))
+    dump_dir: str | None = _field(None, "write the module into this folder after every pass that changed it")
+    math: str = _field(
+        "ieee", "the rewrites allowed to change values, and the accuracy of GPU maths", tuple(_MATH_CLASSES)
     )
-    sim_check: str = _field("", "what the GPU simulator looks for in every kernel", names=SIM_CHECKS)
+    threads: int = _field(0, "threads of a CPU program; 0: one for each CPU of the process")
+    opt_level: int = _field(3, "LLVM optimisation level", (0, 1, 2, 3))
+    deterministic: bool = _field(
+        True, "GPU scatters apply their updates in a fixed order, so results repeat bit for bit"
+    )
+    shape_checks: str = _field(
+        "runtime", "check that dynamic sizes fit when the program runs, when it compiles, or never", SHAPE_CHECKS
+    )
+    sim_check: str = _field("", "checks of the simulated GPU on every kernel", names=SIM_CHECKS)
     libraries: str = _field(
-        "auto", "NVIDIA's libraries that programs for GPUs may call: auto, none, or names by commas", form=Libraries
+        "auto",
+        "NVIDIA's libraries that GPU programs may call: auto, none, or names separated by commas",
+        form=Libraries,
     )
     memory_limit: str = _field(
-        "", "compute values again rather than need more: bytes of a run, or a part of its temp", form=MemoryLimit
+        "", "recompute values to stay below this peak: bytes (24MiB), or a part of temp (60%)", form=MemoryLimit
     )
-    profile: bool = _field(False, "CPU programs count the time of each of their steps (`heron profile`)")
-    graphs: bool = _field(True, "GPU programs run as CUDA graphs; off: every kernel by a call of its own")
+    profile: bool = _field(False, "CPU programs measure the time of each step (`heron profile`)")
+    graphs: bool = _field(True, "GPU programs run as CUDA graphs; off: each kernel is launched by itself")
     triton: str = _field(
-        "auto", "products as block kernels with what is around them: where Triton is, always, never", TRITON
+        "auto", "fuse products with their neighbours as block kernels: if Triton is installed, always, never", TRITON
     )
     tma: str = _field(
         "auto",
-        "operands of block kernels by a GPU's copy engine (sm_90 on): by model, wherever it can, never, with own warps",
+        "load operands of block kernels by TMA (sm_90+): by cost model, wherever legal, never, or with producer warps",
         TMA,
     )
-    lock: str = _field("", "a file of choices measured on a device, by `heron tune` (docs/understand/triton.md)")
-    frozen: bool = _field(False, "what has to be chosen for a device and the lock file lacks is an error")
-    compile_timeout: int = _field(0, "seconds after which a compile is given up, with what it was at; 0: no limit")
-    cache: bool = _field(False, "keep machine code and PTX in files, for later compiles (docs/use/cache.md)")
+    lock: str = _field("", "a file of choices that `heron tune` measured on a device (docs/understand/triton.md)")
+    frozen: bool = _field(False, "a choice that the lock file lacks is an error")
+    compile_timeout: int = _field(0, "seconds after which a compile fails with the step in progress; 0: no limit")
+    cache: bool = _field(False, "keep machine code and PTX in files for later compiles (docs/use/cache.md)")
 
     def __post_init__(self) -> None:
         for f in dataclasses.fields(self):
@@ -134,7 +147,7 @@ class Options:
         return dataclasses.replace(self, **changes)
 
     def changed(self) -> dict[str, str]:
-        """The options that differ from their defaults, as text; what a trace keeps of them."""
+        """The options that differ from their defaults, as text. A trace stores these."""
         return {f.name: str(v) for f in dataclasses.fields(self) if (v := getattr(self, f.name)) != f.default}
 
     def with_settings(self, settings: Iterable[str]) -> Options:
@@ -150,10 +163,10 @@ class Options:
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] | None = None) -> Options:
-        """The defaults, changed by ``HERON_*`` variables. Raises CLI021 for a value that is none of the choices.
+        """The defaults, changed by ``HERON_*`` variables. Raises CLI021 for an invalid value.
 
-        A variable whose name looks like a misspelt option is an error too (CLI020); other ``HERON_*`` names are left
-        alone: they may be somebody else's.
+        A variable whose name looks like a misspelt option is an error too (CLI020). Other ``HERON_*`` names are
+        ignored: another program may own them.
         """
         env = os.environ if env is None else env
         known = {env_name(f.name): f for f in dataclasses.fields(cls)}
@@ -207,12 +220,12 @@ _SWITCH = {"on": True, "1": True, "true": True, "off": False, "0": False, "false
 
 
 def _rule(f: dataclasses.Field[Any]) -> str:
-    """What values a field takes, in words."""
+    """The values that a field takes, in words."""
     choices = f.metadata["choices"]
     if choices:
         return "it is one of " + ", ".join(repr(c) if isinstance(c, str) else str(c) for c in choices)
     if names := f.metadata["names"]:
-        return "it is off, all, or names by commas: " + ", ".join(names)
+        return "it is off, all, or names separated by commas: " + ", ".join(names)
     if form := f.metadata["form"]:
         return form.RULE
     if _is_number(f):
@@ -245,7 +258,7 @@ def _check(f: dataclasses.Field[Any], value: object, source: str | None = None) 
 
 
 def _from_text(f: dataclasses.Field[Any], text: str, source: str | None = None) -> Any:
-    """The field's value written as `text`; ``off`` and the empty text mean the value that switches it off."""
+    """Parses a field's value. ``off`` and the empty text give the value that switches the option off."""
     value: Any = text
     if isinstance(f.default, bool):
         value = _SWITCH.get(text.lower(), text)

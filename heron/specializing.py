@@ -1,4 +1,4 @@
-"""Programs that leave sizes open, compiled when called: once for each kind of arguments, as `heron.jit` does for JAX.
+"""Programs with open sizes, compiled when they are called: once for each kind of arguments, as by `heron.jit`.
 
 The kind of arguments is their types and shapes, and the values of those integers that sizes depend on.
 """

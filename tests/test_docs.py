@@ -75,9 +75,9 @@ def test_options_page(golden: Callable[[Path, str], None]) -> None:
     text = f"""# Options
 
 Fields of `heron.Options`; on the command line `-O NAME=VALUE`. A `HERON_*` variable gives the default for the process.
-A value that is none of those listed is an error, and so is a variable whose name looks like a misspelt one.
+A value outside the listed ones is an error. So is a variable whose name looks like a misspelt option.
 
-| option | environment | default | what |
+| option | environment | default | meaning |
 |---|---|---|---|
 {rows}
 """

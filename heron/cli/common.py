@@ -1,4 +1,4 @@
-"""What the verbs share: FILE arguments, ``--json``, ``-O NAME=VALUE``, loading a module, printing."""
+"""Parts that several verbs share: FILE arguments, ``--json``, ``-O NAME=VALUE``, loading a module, printing."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ settings_option = click.option(
 memory_limit_option = click.option(
     "--memory-limit",
     metavar="SIZE",
-    help="Compute values again rather than need more: 24MiB in all, or 60% of temp; overrides HERON_MEMORY_LIMIT.",
+    help="Recompute values to stay below this peak: 24MiB, or 60% of temp; overrides HERON_MEMORY_LIMIT.",
 )
 
 
@@ -51,12 +51,12 @@ timeout_option = click.option(
     "--timeout",
     metavar="SECONDS",
     type=click.IntRange(min=1),
-    help="Give up after so long, and say what it was at; of a compile overrides HERON_COMPILE_TIMEOUT.",
+    help="Stop after this time and name the step in progress; for compiles, overrides HERON_COMPILE_TIMEOUT.",
 )
 
 
 def late(what: str, seconds: int | None) -> HeronError:
-    """The error for what takes longer than ``--timeout`` allows."""
+    """The error for work that exceeds ``--timeout``."""
     return HeronError("CLI048", f"{what} takes longer than {seconds} s", hint="a higher --timeout, or smaller inputs")
 
 
@@ -66,7 +66,7 @@ def examples(*lines: str) -> str:
 
 
 def read_source(file: str) -> tuple[bytes, str]:
-    """Content of FILE and the name to call it by; ``-`` is standard input. Raises CLI010."""
+    """The content of FILE and its name in messages; ``-`` is standard input. Raises CLI010."""
     if file != "-":
         return files.read_bytes(file), file
     if sys.stdin is None:
@@ -83,11 +83,11 @@ def load_module(
     sizes: bool = True,
     arrays: Callable[[], Sequence[np.ndarray]] = tuple,
 ) -> Module:
-    """Read and verify FILE, in any form `heron.frontends` knows; a JAX function in a file is lowered for `target`.
+    """Read and verify FILE in any form that `heron.frontends` reads; a JAX function in a file is lowered for `target`.
 
-    Sizes that StableHLO leaves open are those of the shapes in parentheses behind FILE, or of `arrays`.
+    Sizes that StableHLO leaves open come from the shapes in parentheses after FILE, or from `arrays`.
 
-    Raises a located HeronError for anything wrong; HLO031 for dimensions without a bound, when `sizes` are needed.
+    Raises a located HeronError for invalid input, and HLO031 for dimensions without a bound if `sizes` are needed.
     """
     module = _load(file, target, arrays)
     if sizes:

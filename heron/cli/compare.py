@@ -1,4 +1,4 @@
-"""Comparing outputs with expected ones: errors per output, and whether they are within tolerance."""
+"""Compares outputs with expected ones: the errors of each output, and whether they are within tolerance."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _F8_RTOL = 0.25  # two mantissa bits
 
 @dataclass(frozen=True)
 class Comparison:
-    """How one output differs from what was expected; `index` is where the error exceeds its bound most."""
+    """The difference of one output from its expected value; `index` is the element that exceeds its bound most."""
 
     output: int
     dtype: str
@@ -102,7 +102,7 @@ def compare(
 
 
 def tolerances(expected: np.ndarray, rtol: float | None, atol: float | None) -> tuple[float, float]:
-    """The tolerances that hold for an output: those given, else by dtype and largest finite magnitude expected."""
+    """The tolerances of an output: the given ones, else by dtype and by the largest finite expected magnitude."""
     name = expected.dtype.name
     if name == "bool" or _is_integer(expected.dtype):
         return rtol or 0.0, atol or 0.0
@@ -126,13 +126,13 @@ def _text(value: Any) -> str:
 def _errors(
     actual: np.ndarray, expected: np.ndarray, rtol: float, atol: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Flat absolute error, its bound, and the magnitude expected; infinite error where only one is NaN or infinite."""
+    """Flat absolute error, its bound, and the expected magnitude; infinite error if only one is NaN or infinite."""
     a, e = _wide(actual).ravel(), _wide(expected).ravel()
     with np.errstate(all="ignore"):
         size = np.abs(e).astype(np.float64)
         error = np.abs(a - e).astype(np.float64)
         same = (a == e) | (np.isnan(a) & np.isnan(e))
-        # a difference that is no number (inf - inf, nan - x), and an infinity against a number, is as wrong as can be
+        # a difference that is NaN (inf - inf, nan - x), and an infinity against a finite value, is the largest error
         error = np.where(same, 0.0, np.where(np.isnan(error), np.inf, error))
         bound = np.where(np.isfinite(size), atol + rtol * size, 0.0)
     return error, bound, size

@@ -1,4 +1,4 @@
-"""What `run` and `eval` have in common: find the inputs, report the outputs, compare, save."""
+"""Shared by `run` and `eval`: find the inputs, report the outputs, compare, save."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Tolerance(click.ParamType):
-    """A number that errors may reach: not negative, and not NaN, which nothing would reach."""
+    """The largest allowed error: not negative and not NaN."""
 
     name = "number"
 
@@ -49,7 +49,7 @@ class Job:
     def arrays(self, module: Module) -> list[np.ndarray]:
         """The program's arguments: from ``--inputs``, ``--random`` or the file of ``--expect``.
 
-        Raises CLI033 when none of them gives any, CLI003 when there is no room, and RUN001..3 when they do not fit.
+        Raises CLI033 if there are none, CLI003 if memory does not suffice, and RUN001 to RUN003 if they do not fit.
         """
         from heron.cli import room, values
 
@@ -72,7 +72,7 @@ class Job:
         )
 
     def at_hand(self) -> list[np.ndarray]:
-        """The arguments that files hold, as they are there: what is known of a program that leaves sizes open."""
+        """The arguments in the given files, unchanged; they provide the sizes that a program leaves open."""
         from heron.cli import values
 
         path = self.inputs or self.expect
@@ -95,7 +95,7 @@ class Job:
     def settle(
         self, arrays: Sequence[np.ndarray], outputs: list[np.ndarray], document: dict[str, Any]
     ) -> list[Comparison]:
-        """Save and compare, and tell `document` about it; gives the comparisons, if any were asked for."""
+        """Save and compare, record both in `document`, and return the comparisons, if requested."""
         from heron.cli import compare, report, values
 
         rows: list[Comparison] = []
@@ -112,7 +112,7 @@ class Job:
         return rows
 
     def show(self, outputs: list[np.ndarray], rows: list[Comparison]) -> None:
-        """Print what came out, or how it compares."""
+        """Print the outputs, or the comparison."""
         from heron.cli import report
 
         print_table(report.output_table(outputs) if not rows else report.comparison_table(rows))
@@ -122,7 +122,7 @@ class Job:
             click.echo(f"saved to {self.save}")
 
     def for_device(self, number: int) -> Job:
-        """The same with that device's files: ``{}`` in their names stands for its number."""
+        """A copy with the files of one device: ``{}`` in their names stands for its number."""
         names = {name: getattr(self, name) for name in ("inputs", "expect", "save")}
         return replace(self, **{name: v and v.replace("{}", str(number)) for name, v in names.items()})
 

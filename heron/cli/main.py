@@ -1,4 +1,4 @@
-"""The entry point: finds the verb, runs it, and turns every way of failing into a message and an exit code."""
+"""The entry point: finds the verb, runs it, and turns every failure into a message and an exit code."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 @click.group(cls=Verbs, epilog=_EPILOG, context_settings=_SETTINGS)
 @click.version_option(__version__, prog_name="heron")
 def cli() -> None:
-    """A tensor compiler you can read: HLO in, numbers or machine code out."""
+    """A tensor compiler you can read: HLO in, results or machine code out."""
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
@@ -96,13 +96,13 @@ def invoke(argv: Sequence[str]) -> int:
 
 
 def _forget_output() -> None:
-    """What could not be written must not fail again when Python ends."""
+    """Discard the buffered output, so that Python does not fail again on it when it ends."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _buffer_standard_output() -> None:
-    """PYTHONUNBUFFERED makes Python pass over it when the system takes only a part of the text: the disk is full."""
+    """Buffer standard output: unbuffered, Python ignores a short write, such as on a full disk."""
     old, raw = sys.stdout, getattr(sys.stdout, "buffer", None)
     if isinstance(raw, io.RawIOBase):
         sys.stdout = io.TextIOWrapper(io.BufferedWriter(raw), old.encoding, old.errors, line_buffering=True)
@@ -141,7 +141,7 @@ def _run(argv: list[str]) -> int:
 
 
 def _fail(error: HeronError, argv: list[str]) -> int:
-    """Tell of `error`: on stderr for people, and as the JSON document on stdout when ``--json`` was asked for."""
+    """Report `error`: as text on stderr, and as the JSON document on stdout with ``--json``."""
     click.echo(error.render(), err=True)
     if "--json" in argv:
         click.echo(json.dumps({"error": error.to_json()}))
@@ -154,7 +154,7 @@ def _bug(error: Exception) -> HeronError:
         frame = frame.tb_next
     where = f"{frame.tb_frame.f_code.co_filename}:{frame.tb_lineno}" if frame is not None else None
     what = f"a bug in heron: {type(error).__name__}: {error}"
-    return HeronError("CLI099", what, where=where, hint="HERON_TRACEBACK=1 shows the way there; please report it")
+    return HeronError("CLI099", what, where=where, hint="HERON_TRACEBACK=1 prints the traceback; please report it")
 
 
 def _sentence(text: str) -> str:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from heron.hlo.ir.op import Attr, Op
     from heron.hlo.ir.types import ElementType
 
-#: the machines that stand for their kind
+#: one target of each kind
 TARGETS = ("cpu", "sim:sm_90", "sm_90")
 _KINDS = {"signed": "signed integers", "unsigned": "unsigned integers", "float": "floats", "complex": "complex numbers"}
 
@@ -32,7 +32,7 @@ def _paragraphs(of: type) -> list[str]:
 
 
 def default_text(a: Attr) -> str:
-    """How an attribute that is not given reads."""
+    """The text of an attribute's default."""
     if a.required:
         return "required"
     if a.default is None or a.default == () or a.default == "":
@@ -68,7 +68,7 @@ def types_text(found: list[ElementType]) -> str:
 
 
 def runs_on(op: Op) -> dict[str, str]:
-    """For the evaluator and each target that compiles the op's example: by what it is computed there."""
+    """The implementation of the op on the evaluator and on each target that compiles its example."""
     from heron.backends.compiler import Compilation
     from heron.errors import HeronError
     from heron.hlo.ir.op import Op

@@ -1,4 +1,4 @@
-"""What ``heron opt`` tells beside the program: changes as they come, statistics, and what a bisection found."""
+"""Reports of ``heron opt``: changes after each pass, statistics, and the result of a bisection."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def print_statistics(context: PassContext) -> None:
 
 
 def command_check(command: str) -> Check:
-    """A check by a command, in which ``{}`` stands for a file with the program; exit code 0 means that it is fine.
+    """A check by a command in which ``{}`` stands for a file with the program; exit code 0 means that it passes.
 
     Raises CLI037 when the command has no ``{}``, or cannot be run.
     """
@@ -96,7 +96,7 @@ def probes_shown() -> Iterator[Callable[[int, int], None] | None]:
 
 
 def print_culprit(c: Culprit | None) -> None:
-    """What a bisection found, as text."""
+    """Print the result of a bisection as text."""
     if c is None:
         print_text("the check holds after every pass")
         return

@@ -1,4 +1,4 @@
-"""What can be told of a pass, from its class and the pipelines: for `heron passes` and docs/reference/passes.md."""
+"""Facts about a pass, from its class and the pipelines, for `heron passes` and docs/reference/passes.md."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _OTHERS = "Others"
 
 
 def theme(cls: type[Pass]) -> str:
-    """The folder a pass lives in; empty for one from elsewhere."""
+    """The folder of a pass's file; empty for a pass from outside heron."""
     parts = cls.__module__.split(".")
     return parts[2] if parts[:2] == ["heron", "passes"] and len(parts) > 3 else ""
 
@@ -43,7 +43,7 @@ def options(cls: type[Pass]) -> dict[str, str]:
 
 
 def used_in(name: str) -> list[str]:
-    """Names of the pipelines a pass stands in itself or in a loop; not of those that have such a pipeline as a part."""
+    """The pipelines that contain a pass directly or in a loop, not those that contain such a pipeline."""
     return [n for n in registry.pipelines() if any(step.name == name for step in _own_steps(registry.pipeline(n)))]
 
 
@@ -56,7 +56,7 @@ def _own_steps(pipeline: Pipeline) -> Iterator[Pass]:
 
 
 def orders(name: str) -> list[Constraint]:
-    """The constraints on a pass's place, its own and those of others."""
+    """The ordering constraints on a pass: its own, and those of other passes."""
     every = dict.fromkeys(c for cls in registry.all_passes() for c in cls.constraints)
     return [c for c in every if name in (c.before, c.after)]
 
@@ -74,7 +74,7 @@ def markdown() -> str:
         f"""# Passes
 
 All {len(every)} passes, by `heron passes --markdown`. Text and example of a pass are its docstring, which runs as a
-test. In examples a typed operand that no line defines is a parameter; below the arrow stands what the pass makes of it.
+test. In an example, a typed operand that no line defines is a parameter; the text below the arrow is the result.
 [add-a-pass.md](../change/add-a-pass.md) says how to write a pass,
 [add-a-rule.md](../change/add-a-rule.md) how to write a rewrite rule.
 """

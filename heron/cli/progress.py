@@ -1,4 +1,4 @@
-"""A line on stderr that says what a long compile is doing; only on a terminal, and only once it takes a while."""
+"""A line on stderr with the current step of a long compile; only on a terminal, and only after a short delay."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PATIENCE = 0.7  # seconds of silence before the line appears
 
 @contextlib.contextmanager
 def progress(trace: Trace, what: str) -> Iterator[None]:
-    """Show `what` and the stage or pass `trace` is in, while the block runs."""
+    """Show `what` and the current stage or pass of `trace` while the block runs."""
     if not sys.stderr.isatty():
         yield
         return
@@ -43,7 +43,7 @@ def progress(trace: Trace, what: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
-    """Let Ctrl-C end the process at once while native code runs, which Python's own handler would wait for."""
+    """Let Ctrl-C end the process at once while native code runs; Python's own handler would wait for that code."""
     import signal
 
     if threading.current_thread() is not threading.main_thread():

@@ -36,7 +36,7 @@ def facts(array: np.ndarray) -> dict[str, Any]:
 
 
 def output_table(outputs: Sequence[np.ndarray]) -> Table:
-    """One row an output: what it is and a glimpse of its values."""
+    """One row for each output: type, shape, range and first values."""
     from heron.trace.summary import table
 
     made = table("output>", "dtype", "shape", "min>", "max>", "mean>", "nan/inf>", "first values")
@@ -54,7 +54,7 @@ def output_table(outputs: Sequence[np.ndarray]) -> Table:
 
 
 def comparison_table(rows: Sequence[Comparison]) -> Table:
-    """One row an output: its errors, where they are worst, and the verdict in words."""
+    """One row for each output: its errors, the worst element, and the verdict."""
     from heron.trace.summary import table
 
     made = table("output>", "dtype", "max abs>", "max rel>", "ULP>", "worst at", "is", "expected", "verdict")

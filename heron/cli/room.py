@@ -1,4 +1,4 @@
-"""Whether a program's arrays fit in memory, asked before they are made: a system out of memory kills without a word."""
+"""Checks that a program's arrays fit in memory before they are made; a system out of memory kills silently."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def require_for_values(module: Module) -> None:
 
 
 def available() -> int | None:
-    """Bytes that can be had without swapping; None where the system does not tell."""
+    """Bytes available without swapping; None if the system does not report them."""
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
         free = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))

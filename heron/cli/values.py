@@ -31,7 +31,7 @@ _INTEGERS_BELOW = 8
 class Values:
     """Contents of a values file: arrays for the parameters, and the outputs expected.
 
-    ``plain`` arrays do not tell which they are: they are `inputs`, and outputs when outputs are looked for.
+    ``plain`` arrays are unnamed: they are `inputs`, or outputs where outputs are requested.
     """
 
     name: str
@@ -84,7 +84,7 @@ def leaves(module: Module) -> list[tuple[str, Shape]]:
 
 
 def fit(arrays: Sequence[np.ndarray], module: Module, source: str) -> list[np.ndarray]:
-    """Arrays as the program takes them: unsigned and untyped views get the parameter's dtype, nothing is converted.
+    """Arrays with the dtypes of the parameters: unsigned and untyped views are reinterpreted, nothing is converted.
 
     Raises RUN001 (count), RUN002 (dtype), RUN003 (shape).
     """

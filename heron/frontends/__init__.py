@@ -1,4 +1,4 @@
-"""Programs from outside: StableHLO text and bytecode, JAX functions, and `load`, which takes any form there is."""
+"""Programs from outside: StableHLO text and bytecode, JAX functions, and `load`, which reads any of the forms."""
 
 from __future__ import annotations
 

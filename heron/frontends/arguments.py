@@ -1,4 +1,4 @@
-"""What a user says of a program's arguments: ``model.mlir(f32[2,3],s32[])``, arrays, or what has a type and a shape."""
+"""The user's description of a program's arguments: ``model.mlir(f32[2,3],s32[])``, arrays, or shapes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from heron.hlo.ir import types
 from heron.hlo.ir.shape import Shape
 from heron.hlo.text.shapes import parse_array
 
-#: what is known of an argument: its shape, or its value
+#: an argument: its shape, or its value
 Given = Shape | np.ndarray
 
 SHAPE = re.compile(r"[a-z]\w*\[[^\]]*\](?:\{[^}]*\})?")
@@ -23,7 +23,7 @@ _NAMED = re.compile(r"(?P<file>[^()\n]+)(?P<shapes>\([^()\n]*\))")
 
 
 def split(source: str) -> tuple[str, list[Given]]:
-    """A file's name and the shapes in parentheses behind it, if there are any. Raises JAX005 for malformed ones."""
+    """A file's name and the shapes in parentheses after it, if any. Raises JAX005 for malformed ones."""
     match = _NAMED.fullmatch(source)
     if match is None or Path(source).exists():
         return source, []
@@ -48,7 +48,7 @@ def one(text: str, where: str) -> Shape:
 
 
 def given(arguments: Iterable[Any]) -> list[Given]:
-    """Shapes, their texts, arrays, and what has `dtype` and `shape`, as the importer takes them. Raises JAX005."""
+    """Shapes, their texts, arrays, and objects with `dtype` and `shape`, in the importer's form. Raises JAX005."""
     return [_given(a) for a in arguments]
 
 

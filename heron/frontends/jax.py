@@ -1,4 +1,4 @@
-"""JAX functions as modules: traced and lowered by JAX to StableHLO, then imported, lines of the user's Python included.
+"""JAX functions as modules: traced and lowered by JAX to StableHLO, then imported, with the user's Python lines.
 
 JAX is imported when a function is lowered, and only its public parts are used.
 """
@@ -79,7 +79,7 @@ def from_jax(
     """The module of a JAX function for given arguments.
 
     Args:
-        function: what `jax.jit` takes.
+        function: a function that `jax.jit` accepts.
         args, kwargs: arrays, or `jax.ShapeDtypeStruct`, or trees of them: only shapes and types count. Leaves become
             the entry's parameters, in order.
         static_argnums, static_argnames, donate_argnums: as for `jax.jit`.
@@ -87,7 +87,7 @@ def from_jax(
 
     Raises:
         HeronError: JAX001 when JAX is not installed, SHLO0xx for operations heron does not know. What the function
-            itself raises while JAX traces it comes through as it is.
+            itself raises while JAX traces it is passed on unchanged.
 
     Example:
         >>> heron.from_jax(lambda x: jnp.tanh(x) @ x.T, np.ones((4, 8), np.float32))

@@ -1,4 +1,4 @@
-"""Loading a program in whatever form it comes; what it is shows in its content, not in a file's name."""
+"""Loading a program in any form. The content decides which form it is, not the file's name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from heron.frontends.arguments import Given, given, split
 from heron.frontends.stablehlo.bytecode import MAGIC
 from heron.hlo.ir.module import Module
 
-#: how MLIR text of a module or function begins, after comments
+#: the beginning of an MLIR text of a module or function, after comments
 _MLIR = re.compile(
     r'(?:\s|//[^\n]*\n)*+(?:[#!][\w.]+\s*=|(?:builtin\.)?module\s*(?:[@{]|attributes\b)|func\.func\b|sdy\.mesh\b|"[\w.]+"\s*\()'
 )
@@ -34,9 +34,9 @@ def load(
             protocol buffer (HloModuleProto, HloProto, HloSnapshot). A `str` of one line that reads like no program
             is a path. ``model.py:function`` is a JAX function in a Python file (see `python_file`), which is run.
             Shapes in parentheses behind a path, ``model.mlir(f32[2,3])``, are `arguments`.
-        filename: what errors call a text.
+        filename: the name of a text in errors.
         verify: also run the verifier.
-        platform: what a JAX function is lowered for, as for `from_jax`.
+        platform: the platform that a JAX function is lowered for, as for `from_jax`.
         arguments: shapes of the arguments, for StableHLO that leaves sizes open: shapes or their text, arrays, or what
             has `dtype` and `shape`. Sizes may also depend on the value of an array of integers.
 
@@ -59,7 +59,7 @@ def load(
 def from_bytes(
     data: bytes, filename: str = "<bytes>", *, verify: bool = False, arguments: Sequence[Given] = ()
 ) -> Module:
-    """The module in the content of a file. Raises CLI011 when it is none of the known forms."""
+    """The module in the content of a file. Raises CLI011 if it is in no known form."""
     from heron.hlo import proto
 
     if data.startswith(MAGIC):
@@ -76,12 +76,12 @@ def from_bytes(
 
 
 def is_stablehlo(text: str) -> bool:
-    """Whether a text is MLIR's, by how it begins."""
+    """Whether a text is MLIR, by its beginning."""
     return _MLIR.match(text) is not None
 
 
 def stablehlo_text(source: str | bytes | Path) -> tuple[str, str] | None:
-    """The text of a StableHLO program and what errors call it; None for a program in any other form."""
+    """The text of a StableHLO program and its name in errors; None for a program in any other form."""
     if isinstance(source, str) and not _is_path(source):
         text, filename = source, "<text>"
     elif isinstance(source, bytes):

@@ -36,7 +36,7 @@ _HINT = "model.py:f(f32[2,3],s32[]), or f_args = (…) in the file, or annotatio
 
 @dataclass(frozen=True, slots=True)
 class PythonFunction:
-    """What a command line names: the file, the function (dots for attributes), and shapes in parentheses."""
+    """A function named on a command line: file, function (dots for attributes), and shapes in parentheses."""
 
     file: str
     name: str | None
@@ -44,7 +44,7 @@ class PythonFunction:
 
 
 def named(text: str) -> PythonFunction | None:
-    """The function a text names, or None when it names no Python file."""
+    """The function that a text names, or None if it does not name a Python file."""
     match = _SPEC.fullmatch(text)
     return None if match is None else PythonFunction(match["file"], match["name"], match["shapes"])
 
@@ -53,8 +53,8 @@ def from_python(wanted: PythonFunction, platform: str | None = None) -> Module:
     """The module of a function in a Python file.
 
     Args:
-        wanted: the file and function. It may be plain, jitted by JAX or by heron, lowered already, a module, or
-            without parameters and give one of these, or the text of a program.
+        wanted: the file and function. The function may be plain, jitted by JAX or heron, or already lowered. It may
+            also be a module or a program's text, or a function without parameters that returns one of these.
         platform: as for `from_jax`.
 
     Raises:
@@ -101,7 +101,7 @@ def _wide() -> set[Any]:
 
 # -- the file --------------------------------------------------------------------------------------------------------
 def _imported(file: str) -> ModuleType:
-    """The file as a module, once more if it was imported before; its folder is where it imports from."""
+    """The file as a module, imported anew even if it was imported before; it imports from its own folder."""
     path = Path(file).resolve()
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None  # a name that ends in .py always has them
@@ -141,7 +141,7 @@ def _find(wanted: PythonFunction, space: ModuleType) -> Any:
 
 
 def _as_module(value: Any, wanted: PythonFunction) -> Module | None:
-    """What is a program already: a module, what JAX lowered or exported, or a text."""
+    """An object that already is a program, as a module: a module, a function lowered or exported by JAX, or a text."""
     if isinstance(value, Module):
         return value
     if isinstance(value, str):
@@ -198,7 +198,7 @@ def _struct(shape: Shape) -> Any:
 # -- what users' code raises -----------------------------------------------------------------------------------------
 @contextmanager
 def _users(wanted: PythonFunction, what: str) -> Iterator[None]:
-    """Raises JAX003 for what the user's code raises, at the last line of the user's file it came through."""
+    """Raises JAX003 for an exception of the user's code, at the last line of the user's file in its traceback."""
     try:
         yield
     except HeronError:

@@ -1,4 +1,4 @@
-"""Machines to compile for, as data files: `get(name)` gives one, `all_targets()` those a user can name."""
+"""Machines to compile for, as data files: `get(name)` returns one, `all_targets()` those that a user can name."""
 
 from heron.targets.target import WARP, Target, all_targets, get, names
 

@@ -1,4 +1,4 @@
-"""The GPUs of this machine as targets: a data file's figures, those the driver knows of the device in their place."""
+"""The GPUs of this machine as targets: the figures of a data file, replaced by those that the driver reports."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NO_DRIVER = "sm_90"
 
 
 def capability(ordinal: int = 0) -> tuple[int, int] | None:
-    """Compute capability of a device, as (major, minor); None where there is no driver or no such device."""
+    """Compute capability of a device, as (major, minor); None without a driver or without that device."""
     library = libcuda.library()
     if library is None or library.cuInit(0):
         return None
@@ -23,9 +23,9 @@ def capability(ordinal: int = 0) -> tuple[int, int] | None:
 
 
 def machine(known: Sequence[str], ordinal: int = 0) -> str:
-    """The data file that fits a device: that of its compute capability, or the closest below it; ``sm_90`` with none.
+    """The data file for a device: of its compute capability, or the closest below; ``sm_90`` without a driver.
 
-    Raises TGT008 for a device older than all of them, and for a number no device has.
+    Raises TGT008 for a device older than all of them, and for a number that no device has.
     """
     found = capability(ordinal)
     if found is None:
@@ -37,8 +37,8 @@ def machine(known: Sequence[str], ordinal: int = 0) -> str:
     if best is None:
         raise HeronError(
             "TGT008",
-            f"GPU {ordinal} has compute capability {found[0]}.{found[1]}, which heron makes no code for",
-            why=f"the oldest it knows is {numbers[-1] // 10}.{numbers[-1] % 10}",
+            f"GPU {ordinal} has compute capability {found[0]}.{found[1]}, which heron does not support",
+            why=f"the oldest supported one is {numbers[-1] // 10}.{numbers[-1] % 10}",
         )
     return f"sm_{best}"
 
@@ -52,12 +52,12 @@ def _need_device(ordinal: int) -> None:
 
 
 def no_such_gpu(ordinal: int, count: int) -> HeronError:
-    """The error of a number that is not below the count of GPUs."""
+    """The error for a GPU number that is not below `count`."""
     return HeronError("TGT008", f"there is no GPU number {ordinal}", why=f"the CUDA driver finds {count}")
 
 
 def measured(base: Target, name: str, ordinal: int = 0) -> Target:
-    """The target with the device's own sizes and rates; those of the data where the driver does not say."""
+    """The target with the device's own sizes and rates, where the driver reports them."""
     library = libcuda.library()
     if library is None or capability(ordinal) is None:
         return dataclasses.replace(base, name=name)
@@ -86,7 +86,7 @@ _SAME = (
 
 
 def device_name(ordinal: int = 0) -> str:
-    """What the driver calls the device."""
+    """The driver's name of the device."""
     library = libcuda.library()
     text = ctypes.create_string_buffer(128)
     if library is None or library.cuDeviceGetName(text, len(text), ordinal):

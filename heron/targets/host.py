@@ -10,7 +10,7 @@ from pathlib import Path
 
 from heron.targets.target import Target, get
 
-#: flags of processors that have an instruction for products of bf16, at its full width
+#: flags of processors with a full-width instruction for products of bf16
 _BF16_PRODUCTS = {"avx512_bf16", "avx512bw", "avx512dq", "avx512vl"}
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
@@ -64,7 +64,7 @@ def _memory() -> int:
 
 
 def _cache(level: int) -> int:
-    """Bytes of the data or unified cache of that level; 0 when the system does not say."""
+    """Bytes of the data or unified cache of that level; 0 if the system does not report it."""
     with contextlib.suppress(OSError, ValueError):
         for index in _CACHES.iterdir():
             if not index.name.startswith("index") or (index / "level").read_text().strip() != str(level):

@@ -1,4 +1,4 @@
-"""libcuda as ctypes sees it: every driver function heron calls with its arguments, the structures, the numbers.
+"""libcuda for ctypes: the driver functions that heron calls with their arguments, the structures, the constants.
 
 Source: cuda.h of CUDA 12.0 to 13; names ending in ``_v2`` are those the header's macros stand for. Handles and pointers
 are all ``c_void_p``, device addresses 64-bit integers. `library` gives the driver, `use` another one in its place.
@@ -15,7 +15,7 @@ from typing import Any
 # pointer or handle, int, unsigned, size, device address
 P, INT, U, N, A = c_void_p, c_int, c_uint, c_size_t, c_uint64
 
-#: arguments of each function; all give a CUresult, 0 for success
+#: arguments of each function; each returns a CUresult, 0 for success
 FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "cuInit": (U,),
     "cuDriverGetVersion": (P,),
@@ -74,7 +74,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "cuGraphLaunch": (P, P),
 }
 
-#: drivers may lack these; what needs one asks `has` first
+#: drivers may lack these; callers ask `has` first
 OPTIONAL = frozenset(
     "cuGraphAddNode_v2 cuGraphConditionalHandleCreate cuMemAllocAsync cuMemFreeAsync cuDeviceGetDefaultMemPool "
     "cuMemPoolSetAttribute cuMemPoolGetAttribute".split()
@@ -188,7 +188,7 @@ ATTRIBUTES = {
     "memory_pools": 115,
 }
 
-#: CUresult, those that are told apart or are likely
+#: CUresult: the values that are handled differently, or are likely
 RESULTS = {
     1: "CUDA_ERROR_INVALID_VALUE",
     2: "CUDA_ERROR_OUT_OF_MEMORY",
@@ -229,7 +229,7 @@ RESULTS = {
     999: "CUDA_ERROR_UNKNOWN",
 }
 NOT_READY, OUT_OF_MEMORY = 600, 2
-#: what a kernel did wrong: the context is of no use afterwards
+#: faults of a kernel: the context is unusable afterwards
 FAULTS = frozenset({700, 702, 710, 714, 715, 716, 717, 718, 719})
 
 _instead: Any = None
@@ -237,7 +237,7 @@ _loaded: Any = None
 
 
 def library() -> Any:
-    """The driver with its functions declared; None where there is none. What it lacks is missing as an attribute."""
+    """The driver with its functions declared; None without a driver. A missing function is a missing attribute."""
     global _loaded
     if _instead is not None:
         return _instead
@@ -255,7 +255,7 @@ def library() -> Any:
 
 @contextlib.contextmanager
 def use(driver: Any) -> Iterator[None]:
-    """Another driver in the place of libcuda: a recording one, in tests. Devices found before are forgotten."""
+    """Use another driver in place of libcuda, such as a recording one in tests. Known devices are forgotten."""
     global _instead
     before, _instead = _instead, driver
     try:
@@ -265,7 +265,7 @@ def use(driver: Any) -> Iterator[None]:
 
 
 def read(function: Any, *arguments: Any, kind: Any = c_int) -> Any:
-    """What a function writes through its first argument; None when it fails."""
+    """The value that a function writes through its first argument; None if it fails."""
     value = kind()
     return None if function(ctypes.byref(value), *arguments) else value.value
 

@@ -1,4 +1,4 @@
-"""NVIDIA's shared libraries on this machine: where they lie, and whether they can be loaded."""
+"""NVIDIA's shared libraries on this machine: their folders, and whether they can be loaded."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-#: what each library's file is called, with the versions whose interface is known, newest first
+#: the file name of each library, with the versions whose interface is known, newest first
 FILES: Mapping[str, tuple[str, tuple[int, ...]]] = {
     "cublas": ("cublas", (13, 12)),
     "cublaslt": ("cublasLt", (13, 12)),
@@ -21,14 +21,14 @@ FILES: Mapping[str, tuple[str, tuple[int, ...]]] = {
 
 
 def missing(name: str) -> str | None:
-    """Why the library cannot be loaded on this machine; None when it can."""
+    """The reason why the library cannot be loaded on this machine; None if it can."""
     found = load(name)
     return found if isinstance(found, str) else None
 
 
 @cache
 def load(name: str) -> ctypes.CDLL | str:
-    """The library, or why it is not here."""
+    """The library, or the reason why it cannot be loaded."""
     stem, versions = FILES[name]
     files = [f"lib{stem}.so.{v}" for v in versions]
     tried = ""
@@ -41,7 +41,7 @@ def load(name: str) -> ctypes.CDLL | str:
 
 
 def _folders() -> list[Path]:
-    """Where libraries may lie: the toolkit the environment names, then NVIDIA's wheels."""
+    """The folders that may hold libraries: of the toolkit that the environment names, then of NVIDIA's wheels."""
     roots = [Path(root) / "lib64" for v in ("CUDA_HOME", "CUDA_PATH") if (root := os.environ.get(v))]
     spec = importlib.util.find_spec("nvidia")
     for folder in (spec.submodule_search_locations or ()) if spec is not None else ():

@@ -29,7 +29,7 @@ class Target:
 
     name: str
     kind: Literal["cpu", "gpu"]
-    #: the data file the figures come from: ``sm_90`` for ``sim:sm_90``
+    #: the data file of the figures: ``sm_90`` for ``sim:sm_90``
     machine: str
     description: str
     #: whether GPU kernels run on the CPU, one coroutine a GPU thread
@@ -64,7 +64,7 @@ class Target:
     blocks_per_core: int = 1
     shared_bytes_per_core: int = 0
     shared_bytes_per_block: int = 0
-    #: of a block that does not ask for more when it is launched, as no kernel of heron's does
+    #: limit for a block that does not request more at launch; no kernel of heron does
     static_shared_bytes: int = 0
     registers_per_core: int = 0
     registers_per_thread: int = 0
@@ -87,9 +87,9 @@ class Target:
 
 
 def get(name: str) -> Target:
-    """The target of that name. Raises TGT001, with the nearest name, when there is none.
+    """The target of that name. Raises TGT001, with the nearest name, if there is none.
 
-    ``cuda`` and ``cuda:N`` are found whether or not this machine has a GPU; without one, running is what fails.
+    ``cuda`` and ``cuda:N`` exist on a machine without a GPU too; only running fails there.
     Raises TGT008 where the driver has no GPU of that number, or one too old.
     """
     if name == "cuda" or (name.startswith("cuda:") and name[5:].isdecimal()):
@@ -114,7 +114,7 @@ def _get(name: str) -> Target:
 
 
 def names() -> list[str]:
-    """Every name `get` takes."""
+    """Every name that `get` accepts."""
     gpus = [m for m in _machines() if _load(m).kind == "gpu"]
     cpus = [m for m in _machines() if _load(m).kind == "cpu"]
     return ["cpu", "cuda", *cpus, *gpus, *(f"sim:{m}" for m in gpus)]

@@ -1,4 +1,4 @@
-"""Whether Triton is here, which makes machine code of block kernels."""
+"""Finds Triton, which compiles block kernels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ VERSIONS = ("3.6", "3.7", "3.8", "3.9")
 
 @cache
 def missing() -> str:
-    """Why Triton cannot be used on this machine; empty when it can. Triton is not imported for that."""
+    """The reason why Triton cannot be used on this machine; empty if it can. This does not import Triton."""
     try:
         version = metadata.version("triton")
     except metadata.PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""The record of one compile: what ran, what changed, what was decided and why, what came out."""
+"""The record of one compile: stages, changes, decisions with their reasons, results."""
 
 from heron.trace.record import Decision, KernelRecord, PassRecord, Stage, Trace
 

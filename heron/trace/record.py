@@ -18,8 +18,8 @@ from typing import Any
 class Decision:
     """A choice or a refusal as a value; true when the answer was yes.
 
-    `rule` names who decided (``fusion``, ``layout``, …), `subject` and `object` the instructions it was about, costs
-    are in the rule's own unit (microseconds or bytes), None where no cost was weighed.
+    `rule` names the pass that decided, `subject` and `object` the instructions concerned. Costs are in the rule's own
+    unit (microseconds or bytes), or None if no cost was compared.
     """
 
     ok: bool
@@ -67,10 +67,10 @@ class PassRecord:
 
 @dataclass(slots=True)
 class KernelRecord:
-    """One distinct kernel: who emitted it, how it is launched, bytes of code, seconds to compile.
+    """One distinct kernel: its emitter, its launch, bytes of code, seconds to compile.
 
     `source` names the instructions that launch it: identical fusions share one kernel. `launch` holds grid, block and
-    whatever else the target's launches have, `resources` what the assembler says of it (registers, spills, …).
+    other launch settings of the target, `resources` the assembler's report (registers, spills, …).
     """
 
     name: str
@@ -83,12 +83,12 @@ class KernelRecord:
 
     @property
     def uses(self) -> int:
-        """How many places launch it."""
+        """The number of instructions that launch it."""
         return max(1, len(self.source))
 
 
 class Trace:
-    """What one compile did. All fields are plain data and survive `save` and `load`."""
+    """The record of one compile. All fields are plain data and survive `save` and `load`."""
 
     def __init__(self, module: str = "", target: str = "") -> None:
         self.module = module
@@ -133,7 +133,7 @@ class Trace:
             self._open.pop()
 
     def stage_add(self, name: str, seconds: float) -> None:
-        """Add seconds to a span inside the open one: for work that is done in many small pieces."""
+        """Add seconds to a span inside the open one, for work in many small pieces."""
         siblings = self._open[-1].children if self._open else self.stages
         for stage in siblings:
             if stage.name == name:
@@ -142,14 +142,14 @@ class Trace:
         siblings.append(Stage(name, seconds))
 
     def begin(self, name: str) -> None:
-        """Tell whoever watches that a pass, kernel or other piece of work begins."""
+        """Report to the watcher that a pass, kernel or other piece of work begins."""
         self._last = name
         if self.on_event is not None:
             self.on_event(name)
 
     @contextlib.contextmanager
     def beside(self, name: str) -> Iterator[None]:
-        """Work that may run in a thread beside others."""
+        """A span of work that may run in a thread parallel to others."""
         self._beside.append(name)
         try:
             yield
@@ -158,7 +158,7 @@ class Trace:
 
     @property
     def at(self) -> str:
-        """What is being done now: the open stages, the pass or kernel that began last, what other threads are at."""
+        """The work in progress: the open stages, the latest pass or kernel, the work of other threads."""
         stages = [f"stage '{s.name}'" for s in self._open] or [f"after stage '{s.name}'" for s in self.stages[-1:]]
         last = [f"'{self._last}'"] if self._last and (not self._open or self._last != self._open[-1].name) else []
         return ", ".join([*stages, *(dict.fromkeys(self._beside) or last)]) or "the beginning"
@@ -173,7 +173,7 @@ class Trace:
         pipeline: str = "",
         rules: Mapping[str, int] | None = None,
     ) -> PassRecord:
-        """Note one run of a pass, after it."""
+        """Record one finished run of a pass."""
         record = PassRecord(name, changed, seconds, before, after, pipeline, dict(rules or {}))
         self.passes.append(record)
         return record
@@ -187,23 +187,23 @@ class Trace:
         code_size: int = 0,
         seconds: float = 0.0,
     ) -> KernelRecord:
-        """Note a new kernel; append to the record's `source` when another instruction launches it too."""
+        """Record a new kernel; append to the record's `source` if another instruction launches it too."""
         self.begin(name)
         record = KernelRecord(name, emitter, list(source), dict(launch or {}), code_size, seconds)
         self.kernels.append(record)
         return record
 
     def count_thunk(self, kind: str, times: int = 1) -> None:
-        """Note a step of the program that is not a kernel: a library call, a copy, control flow."""
+        """Count a step of the program that is not a kernel: a library call, a copy, control flow."""
         self.thunks[kind] = self.thunks.get(kind, 0) + times
 
     def decide(self, decision: Decision) -> Decision:
-        """Keep a decision and hand it back, so that it can be asked in an ``if``."""
+        """Record a decision and return it, so that an ``if`` can test it."""
         self.decisions.append(decision)
         return decision
 
     def note(self, text: str) -> None:
-        """Keep a sentence the user should see in the summary; repeated ones once."""
+        """Record a sentence for the summary; a repeated one is kept once."""
         if text not in self.notes:
             self.notes.append(text)
 
@@ -218,7 +218,7 @@ class Trace:
         return sum(s.seconds for top in self.stages for _, s in top.walk() if s.name == name)
 
     def summary(self) -> str:
-        """Tables a person reads: kernels by emitter, other steps, memory, time by stage and by pass."""
+        """Tables as text: kernels by emitter, other steps, memory, time by stage and by pass."""
         from heron.trace.summary import summary
 
         return summary(self)
@@ -237,7 +237,7 @@ class Trace:
 
     @staticmethod
     def load(path: str | Path) -> Trace:
-        """Read a saved trace. Raises CLI010 when it cannot be read and CLI013 when it is no trace."""
+        """Read a saved trace. Raises CLI010 if it cannot be read, CLI013 if it is not a trace."""
         from heron.trace.store import load
 
         return load(path)

@@ -37,7 +37,7 @@ def to_json(trace: Trace) -> dict[str, Any]:
 
 
 def from_json(data: Any, name: str = "<trace>") -> Trace:
-    """The inverse of `to_json`. Raises CLI013 when `data` is no trace of this version."""
+    """The inverse of `to_json`. Raises CLI013 if `data` is not a trace of this version."""
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise _no_trace(name, f'its "format" is not "{FORMAT}"')
     if data.get("version") != VERSION:
@@ -72,7 +72,7 @@ def save(trace: Trace, path: str | Path) -> None:
 
 
 def load(path: str | Path) -> Trace:
-    """Read what `save` wrote. Raises CLI010, CLI013."""
+    """Read a trace that `save` wrote. Raises CLI010, CLI013."""
     text = files.read_text(path)
     try:
         data = json.loads(text)

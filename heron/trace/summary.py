@@ -1,4 +1,4 @@
-"""A trace as tables a person reads, within 100 columns and without colour as the only marker."""
+"""A trace as text tables of at most 100 columns; colour is never the only marker."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WIDTH = 100
 
 
 def summary(trace: Trace) -> str:
-    """Kernels by emitter, other steps, memory, time by stage, passes that cost most, notes."""
+    """Kernels by emitter, other steps, memory, time by stage, the slowest passes, notes."""
     out = Console(file=io.StringIO(), width=WIDTH, color_system=None, highlight=False, markup=False)
     title = trace.module + (f" for {trace.target}" if trace.target else "")
     title += "".join(f" {name}={value}" for name, value in trace.options.items())
@@ -87,7 +87,7 @@ def _kernels(trace: Trace) -> Table:
 
 
 def _resources(trace: Trace, most: int = 16) -> Table:
-    """What the assembler says of the kernels that use most registers."""
+    """The assembler's figures for the kernels with the most registers."""
     made = table("kernel", "emitter", "registers>", "shared>", "barriers>", "spills>", "code>")
     known = [k for k in trace.kernels if k.resources]
     for k in sorted(known, key=lambda k: (-k.resources["registers"], k.name))[:most]:
@@ -119,7 +119,7 @@ def _stages(trace: Trace) -> Table:
 
 
 def passes(trace: Trace, most: int = 8) -> Table:
-    """The passes that took longest: how often they ran and changed something, instructions added, time."""
+    """The slowest passes: runs, runs that changed something, instructions added, time."""
     made = table("pass", "runs>", "changed>", "instructions>", "time>")
     by_name: dict[str, list[PassRecord]] = {}
     for p in trace.passes:

@@ -1,7 +1,7 @@
-"""Answers from a trace: why two things became one kernel or not, why a copy, a layout, a buffer, an order.
+"""Answers from a trace: reasons for kernels, copies, layouts, buffers and the order of instructions.
 
-Each question gives an `Answer`: a sentence, and the decisions it rests on. Names are those a stage printed; what a pass
-made anew under another name is followed through `Trace.became`.
+Each question returns an `Answer`: a sentence, and the decisions it rests on. Names are those that any stage printed;
+`Trace.became` leads from an instruction to the one that a pass replaced it by.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from heron.hlo.ir.instruction import Instruction
     from heron.hlo.ir.module import Module
 
-#: passes that put producers into the kernels of their readers, and all that make kernels of several
+#: passes that fuse producers into their users, and all passes that fuse
 _VERTICAL = ("instruction-fusion", "priority-fusion", "fusion-merger")
 _FUSION = (*_VERTICAL, "multi-output-fusion")
 _LAYOUT = ("layout-assignment", "move-copy-to-users")
@@ -26,7 +26,7 @@ _LAYOUT = ("layout-assignment", "move-copy-to-users")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A sentence, the decisions behind it, and further lines that show it."""
+    """A sentence, the decisions behind it, and further lines of evidence."""
 
     text: str
     decisions: list[Decision] = field(default_factory=list)
@@ -39,7 +39,7 @@ class Answer:
 
 
 def about(trace: Trace, name: str) -> Answer:
-    """Everything that was decided about an instruction. Raises CLI050 for a name the trace does not have."""
+    """All decisions about an instruction. Raises CLI050 for a name that the trace does not contain."""
     name = _known(trace, name)
     found = [d for d in trace.decisions if name == d.subject or name in _objects(d)]
     kernel = _kernel(trace, name)
@@ -71,7 +71,7 @@ def fused(trace: Trace, a: str, b: str) -> Answer:
 
 
 def copy(trace: Trace, name: str) -> Answer:
-    """Why there is a copy. Raises CLI050 when `name` is no copy of the program."""
+    """The reason for a copy. Raises CLI050 if `name` is not a copy of the program."""
     module = _module(trace)
     name = name.removeprefix("%")
     found = [i for c in module.computations for i in c.instructions if i.name == name]
@@ -91,7 +91,7 @@ def copy(trace: Trace, name: str) -> Answer:
 
 
 def layout(trace: Trace, name: str) -> Answer:
-    """Why an instruction has its layout. Raises CLI050 when neither the program nor a decision speaks of it."""
+    """The reason for an instruction's layout. Raises CLI050 if neither the program nor a decision mentions it."""
     module, name = _module(trace), name.removeprefix("%")
     found = [i for c in module.computations for i in c.instructions if i.name == name]
     reasons = [d for d in trace.decisions if d.rule in _LAYOUT and name in (d.subject, *_objects(d))]
@@ -110,7 +110,7 @@ def layout(trace: Trace, name: str) -> Answer:
 
 
 def buffer(trace: Trace, name: str) -> Answer:
-    """Where a value lives, when, and who else has that place. Raises CLI050 for a value that has no buffer."""
+    """The memory of a value, its live range, and the values that share it. Raises CLI050 for one without a buffer."""
     name = name.removeprefix("%")
     homes = [(a, v) for a in trace.buffers.get("allocations", ()) for v in a["values"]]
     mine = [(a, v) for a, v in homes if v["name"] == name or _base(v["name"]) == name]
@@ -131,7 +131,7 @@ def buffer(trace: Trace, name: str) -> Answer:
 
 
 def order(trace: Trace, a: str, b: str) -> Answer:
-    """Why `a` runs before `b`: a path of needs, or else the scheduler's choice."""
+    """The reason that `a` runs before `b`: a chain of dependences, or the scheduler's choice."""
     module = _module(trace)
     places = {i.name: (c, n, i) for c, seq in (module.schedule or {}).items() for n, i in enumerate(seq)}
     a, b = a.removeprefix("%"), b.removeprefix("%")
@@ -168,7 +168,7 @@ def _place(allocation: dict[str, Any]) -> str:
 
 
 def _homes(trace: Trace, name: str) -> KeysView[str]:
-    """All kernels, in the making and made, that compute `name`; itself first."""
+    """All kernels, final and intermediate, that compute `name`; itself first."""
     into: dict[str, list[str]] = {}
     for d in trace.decisions:
         if d.ok and d.rule in _VERTICAL:
@@ -192,7 +192,7 @@ def _kernel(trace: Trace, name: str) -> str:
 
 
 def _known(trace: Trace, name: str) -> str:
-    """`name` without its %, if the trace speaks of it. Raises CLI050."""
+    """`name` without its %, if the trace mentions it. Raises CLI050."""
     name = name.removeprefix("%")
     names = set(_names(trace))
     if name not in names:
@@ -211,7 +211,7 @@ def _names(trace: Trace) -> Iterator[str]:
 
 
 def _value(i: Instruction) -> str:
-    """The name of the value that `i` stands for: what it takes apart, and in a loop or kernel what that was given."""
+    """The name of the value that `i` refers to: of a tuple element or a parameter, the value behind it."""
     index: list[str] = []
     while True:
         if i.opcode in ("get-tuple-element", "bitcast"):
@@ -229,7 +229,7 @@ def _value(i: Instruction) -> str:
 
 
 def _of_numbers(trace: Trace, copy: Instruction) -> list[Decision]:
-    """Why numbers were copied that are in one kernel with their copies: there they have got names of their own."""
+    """The reason for copied scalars that share a kernel with their copies, where they have other names."""
     number, home = copy.operands[0], copy.parent
     if number.opcode != "constant" or home is None or home.module is None:
         return []
@@ -247,7 +247,7 @@ def _ticks(v: dict[str, Any]) -> str:
 
 
 def _path(first: Instruction, last: Instruction) -> list[tuple[Instruction, Instruction]]:
-    """The shortest chain of operands and control edges from `first` to `last`, as pairs; empty when there is none."""
+    """The shortest chain of operands and control edges from `first` to `last`, as pairs; empty if there is none."""
     came: dict[Instruction, Instruction | None] = {last: None}
     queue = [last]
     for i in queue:

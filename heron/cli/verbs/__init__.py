@@ -1,1 +1,1 @@
-"""One verb a file: each defines ``command``, a click command that returns its exit code (None: 0)."""
+"""One file for each verb; it defines ``command``, a click command that returns its exit code (None: 0)."""

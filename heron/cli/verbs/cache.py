@@ -30,13 +30,13 @@ from heron.cli.common import (
     ),
 )
 def command() -> None:
-    """Machine code and PTX that compiles with the option `cache` keep, in HERON_CACHE_DIR or the user's folder."""
+    """Manage the machine code and PTX that `-O cache=true` keeps in HERON_CACHE_DIR or the user's cache folder."""
 
 
 @command.command("ls", short_help="List what is kept.")
 @json_option
 def ls(as_json: bool) -> None:
-    """List the entries, those used last first."""
+    """List the entries, the most recently used first."""
     from heron.codegen.llvm.code_cache import CodeCache
     from heron.trace.summary import size, table
 

@@ -23,13 +23,13 @@ TARGETS = ("cpu", "gpu", "sim")
     ),
 )
 def command() -> None:
-    """What happens to kernels between emission and LLVM, one step at a time."""
+    """Run the transforms that take kernels from emission to LLVM, one step at a time."""
 
 
 @command.command("list", short_help="List the steps.")
 @json_option
 def list_steps(as_json: bool) -> None:
-    """List every step in the order pipelines run them: its name, where it runs, what it does."""
+    """List every step in pipeline order: its name, its targets, its effect."""
     from heron.codegen.transforms import pipeline
 
     rows = []
@@ -54,10 +54,10 @@ def list_steps(as_json: bool) -> None:
 @file_argument
 @click.option("-p", "--steps", metavar="STEP,STEP…", help="Steps in order; by default the target's whole pipeline.")
 @click.option(
-    "--target", type=click.Choice(TARGETS), default="gpu", show_default=True, help="Machine the steps have in mind."
+    "--target", type=click.Choice(TARGETS), default="gpu", show_default=True, help="Kind of machine to lower for."
 )
-@click.option("--inline-ops", type=click.IntRange(min=0), metavar="N", help="Copy functions of at most N ops to calls.")
-@click.option("--alignment", type=click.IntRange(min=1), metavar="N", help="Bytes every buffer is a multiple of.")
+@click.option("--inline-ops", type=click.IntRange(min=0), metavar="N", help="Inline functions of at most N ops.")
+@click.option("--alignment", type=click.IntRange(min=1), metavar="N", help="Alignment of every buffer, in bytes.")
 @click.option("--print-after-all", is_flag=True, help="Print the module after each step.")
 @click.option("-o", "output", metavar="OUT", help="Write the result to OUT.")
 @json_option

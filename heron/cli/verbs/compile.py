@@ -1,4 +1,4 @@
-"""``heron compile``: compile a program and say what it became, or print it at a stage."""
+"""``heron compile``: compile a program and summarise the result, or print it at a stage."""
 
 from __future__ import annotations
 
@@ -38,8 +38,10 @@ BINARY = ("cubin",)  # stages that are no text
 @file_argument
 @target_option
 @click.option("--to", "stage", type=click.Choice((*STAGES, *BINARY)), help="Print the program at this stage.")
-@click.option("-o", "output", metavar="OUT", help="Write the stage's text; the trace to .trace, the program to .heron.")
-@click.option("--kernel", metavar="NAME", help="With --to mlir: this kernel only.")
+@click.option(
+    "-o", "output", metavar="OUT", help="Write to OUT: the stage's text, the trace (.trace) or the program (.heron)."
+)
+@click.option("--kernel", metavar="NAME", help="With --to mlir: only this kernel.")
 @click.option("--print-after-all", "steps", is_flag=True, help="With --to mlir: print kernels after every transform.")
 @memory_limit_option
 @timeout_option
@@ -120,7 +122,7 @@ def command(
 
 
 def _give_bytes(data: bytes, stage: str, output: str, as_json: bool) -> None:
-    """A stage that is no text to its file."""
+    """Write a binary stage to its file."""
     from heron import files
 
     files.write_bytes(output, data)
@@ -129,7 +131,7 @@ def _give_bytes(data: bytes, stage: str, output: str, as_json: bool) -> None:
 
 
 def _give(text: str, stage: str, output: str | None, as_json: bool) -> None:
-    """The stage's text to its file, or to standard output."""
+    """Write the stage's text to its file or to standard output."""
     from heron import files
 
     if output is not None:

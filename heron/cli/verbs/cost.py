@@ -1,4 +1,4 @@
-"""``heron cost``: what each kernel of a program costs on a machine, estimated without running it."""
+"""``heron cost``: the estimated cost of each kernel on a machine, without running it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    short_help="Estimate what each kernel costs.",
+    short_help="Estimate the time of each kernel.",
     epilog=examples(
         "heron cost model.hlo --target sm_90",
         "heron cost model.hlo --target sm_90 --top 5",
@@ -35,17 +35,17 @@ if TYPE_CHECKING:
 @file_argument
 @target_option
 @click.option("--top", metavar="N", type=click.IntRange(1), default=20, show_default=True, help="Rows to show.")
-@click.option("--in-order", is_flag=True, help="In the order of execution, not the dearest first.")
-@click.option("--as-given", is_flag=True, help="Every instruction of FILE as a kernel of its own, nothing optimised.")
+@click.option("--in-order", is_flag=True, help="Sort by execution order instead of by time.")
+@click.option("--as-given", is_flag=True, help="Do not optimise: every instruction of FILE is one kernel.")
 @settings_option
 @json_option
 def command(
     file: str, target: str, top: int, in_order: bool, as_given: bool, settings: tuple[str, ...], as_json: bool
 ) -> None:
-    """Compile FILE for a target as far as kernels are known, and estimate each one's time from its work and bytes.
+    """Compile FILE for a target up to its kernels, and estimate the time of each from its work and bytes.
 
-    "limit" says what takes most of the time: launch, compute or memory; "roof" is the part of the best possible time
-    for the kernel's work and least bytes. The estimate needs neither the machine nor a run.
+    "limit" is what dominates the time: launch, compute or memory. "roof" is the best possible time for the kernel's
+    work and bytes, as a percentage of the estimate. The estimate needs neither the machine nor a run.
     """
     from heron import targets
     from heron.analysis.cost.program import program_cost

@@ -1,4 +1,4 @@
-"""``heron eval``: the same as `run` by the evaluator, the definition of what programs mean; on several devices, too."""
+"""``heron eval``: runs a program by the evaluator, which defines the meaning of programs; also on several devices."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Devices(click.ParamType):
 
 
 @click.command(
-    short_help="Evaluate a program by NumPy: the definition of what it means.",
+    short_help="Evaluate a program in NumPy: the definition of its meaning.",
     epilog=examples(
         "heron eval model.hlo --random 0",
         "heron eval model.hlo --inputs in.npz --expect golden.npz",
@@ -41,18 +41,18 @@ class Devices(click.ParamType):
     "--devices",
     type=Devices(),
     metavar="N|RxP",
-    help="Run on N devices, or on R replicas of P partitions (default: what the program says).",
+    help="Run on N devices, or on R replicas of P partitions (default: the program's own counts).",
 )
 @file_argument
 @job_options
 @timeout_option
 @json_option
 def command(file: str, job: Job, devices: tuple[int | None, int] | None, timeout: int | None, as_json: bool) -> int:
-    """Evaluate FILE (HLO text, - for standard input) by NumPy, slowly and by definition; nothing is compiled.
+    """Evaluate FILE (HLO text, - for standard input) in NumPy, slowly and by definition; nothing is compiled.
 
-    Several devices run in turns and exchange values in collectives. N alone means N partitions when the program says
-    that it has partitions or gives its collectives channel ids, otherwise N replicas. All devices get the same inputs,
-    unless {} in a file name stands for the device's number: replica times partitions plus partition.
+    Several devices take turns and exchange values in collectives. N alone means N partitions if the program states
+    partitions or its collectives have channel ids, otherwise N replicas. All devices get the same inputs, unless a file
+    name contains {}, which stands for the device's number: replica times partitions plus partition.
     """
     from heron.cli import room
 

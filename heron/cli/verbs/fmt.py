@@ -73,9 +73,13 @@ def _switches(f: F) -> F:
     type=click.Choice(FORMS),
     default="default",
     show_default=True,
-    help="Which of XLA's forms to print; the switches below change it.",
+    help="The form of XLA's printer; the switches below change it.",
 )
-@click.option("--calls", type=click.Choice(("name", "body", "off")), help="What stands for called computations.")
+@click.option(
+    "--calls",
+    type=click.Choice(("name", "body", "off")),
+    help="Print called computations by name, with their body, or not at all.",
+)
 @_switches
 @click.option(
     "--to",
@@ -110,7 +114,7 @@ def command(file: str, output: str | None, form: str, to: str, as_json: bool, **
 
 
 def _options(form: str, shown: dict[str, Any]) -> PrintOptions:
-    """The form, with the switches that were given."""
+    """The print options: the form, changed by the given switches."""
     from dataclasses import replace
 
     from heron.hlo.text.options import FORMS as NAMED

@@ -33,13 +33,20 @@ _STAGES = ("given", "hlo", "fused", "scheduled")
     ),
 )
 @file_argument
-@click.option("--around", metavar="NAME", help="Only what is near this instruction; without -o, as text.")
-@click.option("--steps", metavar="N", type=click.IntRange(1), default=2, show_default=True, help="How near.")
+@click.option("--around", metavar="NAME", help="Draw only the neighbourhood of this instruction; without -o, as text.")
+@click.option(
+    "--steps",
+    metavar="N",
+    type=click.IntRange(1),
+    default=2,
+    show_default=True,
+    help="Size of the neighbourhood, in edges.",
+)
 @click.option(
     "--at", "stage", type=click.Choice(_STAGES), default="given", show_default=True, help="Draw FILE at this stage."
 )
-@click.option("--closed", is_flag=True, help="Leave fusions, loops and branches shut.")
-@click.option("-o", "output", metavar="OUT", help="Write OUT.svg, or OUT.html to move and zoom in.")
+@click.option("--closed", is_flag=True, help="Do not open fusions, loops and branches.")
+@click.option("-o", "output", metavar="OUT", help="Write a picture, OUT.svg, or a page with zoom and search, OUT.html.")
 @target_option
 @settings_option
 def command(
@@ -52,7 +59,7 @@ def command(
     target: str,
     settings: tuple[str, ...],
 ) -> None:
-    """Draw FILE: operands above what reads them, fusions and loop bodies as boxes in boxes."""
+    """Draw FILE: operands above their users, fusions and loop bodies as nested boxes."""
     from heron import files
     from heron.trace.graph.boxes import around as neighbours
     from heron.trace.graph.boxes import graph_of

@@ -1,4 +1,4 @@
-"""``heron indexing``: which elements instructions read, as indexing maps."""
+"""``heron indexing``: the elements that instructions read, as indexing maps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    short_help="Show which elements instructions read.",
+    short_help="Show the elements that instructions read.",
     epilog=examples(
         "heron indexing model.hlo",
         "heron indexing model.hlo --instruction dot.7",
@@ -28,14 +28,16 @@ if TYPE_CHECKING:
 )
 @file_argument
 @click.option("-i", "--instruction", "name", metavar="NAME", help="Only this instruction.")
-@click.option("--to-output", is_flag=True, help="From an operand's element to the results it takes part in.")
-@click.option("--through", is_flag=True, help="From the instruction's result up to everything it is computed from.")
+@click.option("--to-output", is_flag=True, help="Map an operand's element to the results that depend on it.")
+@click.option(
+    "--through", is_flag=True, help="Map the instruction's result to the parameters and constants it is computed from."
+)
 @json_option
 def command(file: str, name: str | None, to_output: bool, through: bool, as_json: bool) -> None:
-    """Print, for the instructions of FILE, the map from a result's index to the operands' elements that are read.
+    """Print, for each instruction of FILE, the maps from an index of its result to the operand elements that it reads.
 
-    Dimensions d0, d1, … are the index given, symbols s0, … run over their ranges, rt0, … are read at run time.
-    UNDEFINED stands where any element may be read.
+    Dimensions d0, d1, … are the index of the result, symbols s0, … run over their ranges, and rt0, … are read at run
+    time. UNDEFINED means that any element may be read.
     """
     if to_output and through:
         raise HeronError("CLI038", "--to-output and --through do not go together", hint="leave one out")
@@ -91,7 +93,7 @@ def _to_output(i: Instruction) -> Iterable[dict[str, Any]]:
 
 
 def _ways(i: Instruction, output: int) -> Sequence[Iterable[Indexing | None]]:
-    """How `i` reads each operand: in one way, or if it has a body, in as many as the body does."""
+    """The maps by which `i` reads each operand: one, or as many as its body has."""
     from heron.analysis.indexing.computations import parameter_indexings
     from heron.analysis.indexing.operands import operand_indexing
 
@@ -121,7 +123,7 @@ def _row(i: Instruction, output: int, read: str, ways: Iterable[Indexing | None]
 
 
 def _origins(way: Indexing) -> dict[str, str]:
-    """Runtime variable -> where it is read."""
+    """Runtime variable -> the value it is read from."""
     from heron.analysis.indexing.expr import format_expr
     from heron.analysis.indexing.text import variable_names
 

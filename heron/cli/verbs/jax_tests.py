@@ -1,4 +1,4 @@
-"""``heron jax-tests``: JAX's own tests on heron, beside JAX's CPU."""
+"""``heron jax-tests``: runs JAX's own tests on heron and, for comparison, on JAX's CPU."""
 
 from __future__ import annotations
 
@@ -34,30 +34,40 @@ _LINES = 12
     default=1,
     show_default=True,
     metavar="N",
-    help="A sample: one test of N, the same ones each time.",
+    help="Run a sample: one test of N, the same ones each time.",
 )
-@click.option("--as-cpu", is_flag=True, help="Heron goes by the name cpu (HERON_AS=cpu).")
-@click.option("--x64", is_flag=True, help="With 64-bit types.")
+@click.option("--as-cpu", is_flag=True, help="Present heron to JAX as the platform cpu (HERON_AS=cpu).")
+@click.option("--x64", is_flag=True, help="Turn on JAX's 64-bit types.")
 @click.option(
-    "--devices", type=click.IntRange(min=1), metavar="N", help="So many devices on both, whatever a file asks for."
+    "--devices",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Use N devices on both, in place of the number each file asks for.",
 )
-@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Files at a time.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Number of files to run at a time.",
+)
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
     default=600.0,
     show_default=True,
     metavar="SECONDS",
-    help="For one test; its process ends.",
+    help="Limit for one test; its process is ended.",
 )
 @click.option(
     "--results",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="FOLDER",
-    help="Keep outcomes there, and run only what is not there yet.",
+    help="Keep outcomes in FOLDER, and run only tests without one.",
 )
-@click.option("--retry", is_flag=True, help="Run again what heron missed, by --results.")
-@click.option("--list-missed", is_flag=True, help="Every test heron misses, with its error.")
+@click.option("--retry", is_flag=True, help="With --results: run the tests that heron missed again.")
+@click.option("--list-missed", is_flag=True, help="List every test that heron misses, with its error.")
 @json_option
 def command(
     path: Path,
@@ -73,11 +83,11 @@ def command(
     list_missed: bool,
     as_json: bool,
 ) -> int:
-    """Run the tests in PATH, a file or folder of a JAX checkout whose version fits the installed JAX.
+    """Run the tests in PATH, a file or folder of a JAX checkout whose version matches the installed JAX.
 
-    Each file runs on heron and on JAX's CPU, in processes of their own. The table counts tests: heron misses those that
-    the CPU passes and heron does not, be it that it skips them. The last columns are CPU seconds of the processes.
-    Failures follow by the first line of their error.
+    Each file runs on heron and on JAX's CPU, in separate processes. The table counts tests. A test is missed if the CPU
+    passes it and heron fails or skips it. The last columns are CPU seconds. A list of failures follows, by the first
+    line of their error.
     """
     from heron.pjrt.conformance import runner
 

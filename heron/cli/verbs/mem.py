@@ -1,4 +1,4 @@
-"""``heron mem``: how much memory a program needs, when, for what, and what would save some."""
+"""``heron mem``: the memory of a program over time, its largest buffers, and ways to lower the peak."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    short_help="Show how much memory a program needs, and why.",
+    short_help="Show the memory of a program over time, and ways to save some.",
     epilog=examples(
         "heron mem model.hlo --target sm_90",
         "heron mem model.hlo --target sm_90 --top 30",
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 @file_argument
 @target_option
 @click.option("--top", metavar="N", type=click.IntRange(1), default=10, show_default=True, help="Buffers to show.")
-@click.option("-o", "output", metavar="OUT.svg", help="Draw every buffer over the schedule into OUT.svg.")
+@click.option("-o", "output", metavar="OUT.svg", help="Draw every buffer over the schedule.")
 @memory_limit_option
 @settings_option
 @json_option
@@ -57,8 +57,8 @@ def command(
     settings: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Compile FILE up to its buffers: totals, memory over time, the largest buffers at the peak with the lines that
-    made them, and which donations or memory limits would lower it. No machine of the target's kind is needed."""
+    """Compile FILE up to its buffers and show the totals, the memory over time, the largest buffers at the peak with
+    their source lines, and the donations or memory limits that would lower it. The target machine is not needed."""
     from heron import targets
     from heron.analysis.graph.donation import possible_donations
     from heron.backends.compiler import Compilation
@@ -95,7 +95,7 @@ def command(
 
 @dataclass
 class Savings:
-    """What would lower the peak: donating arguments, `donated` bytes for all of them together, or a memory limit."""
+    """Ways to lower the peak: donating arguments (`donated` bytes for all of them together), or a memory limit."""
 
     donations: list[Alias]
     donated: int
@@ -166,8 +166,8 @@ def _ranges(numbers: list[int]) -> Iterator[str]:
 
 
 def _document(profile: MemoryProfile, target: Target, savings: Savings) -> dict[str, Any]:
-    """Stable fields: ``memory`` by kind, ``used`` by tick, ``peak`` and what is in use then, ``donations`` and
-    ``recomputations``: what memory limits would come to."""
+    """Stable fields: ``memory`` by kind, ``used`` by tick, ``peak`` and the buffers in use then, ``donations`` and
+    ``recomputations``: the effect of memory limits."""
     from heron.buffers.memory import Memory
     from heron.hlo.ir.origin import operation, source_line
 

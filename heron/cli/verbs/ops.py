@@ -1,4 +1,4 @@
-"""`heron ops`: what HLO ops there are, from their declarations."""
+"""``heron ops``: the HLO ops, from their declarations."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     epilog=examples("heron ops", "heron ops clamp", "heron ops --json", "heron ops --markdown > ops.md"),
 )
 @click.argument("name", required=False)
-@click.option("--markdown", is_flag=True, help="Print the page of all ops, docs/reference/ops.md.")
+@click.option("--markdown", is_flag=True, help="Print all ops as the page docs/reference/ops.md.")
 @json_option
 def command(name: str | None, markdown: bool, as_json: bool) -> None:
-    """List the HLO ops heron knows; with NAME, tell all about that one."""
+    """List the HLO ops that heron supports; with NAME, describe that op."""
     from heron.cli import op_page
     from heron.hlo import ops as _declarations  # noqa: F401  fills the registry
     from heron.hlo.ir.op import all_ops, get

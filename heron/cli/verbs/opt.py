@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from heron.targets import Target
 
 
-#: what these options mean without a value; click would take the next word for it
+#: the meaning of these options without a value; click would take the next word as the value
 _WITHOUT_VALUE = {"--print-changed": "text", "--bisect": "values"}
 
 
@@ -51,7 +51,7 @@ class _Command(click.Command):
     ),
 )
 @file_argument
-@click.option("-p", "--passes", metavar="PASS,PASS…", help="Passes in order, options as in 'name(option=1)'.")
+@click.option("-p", "--passes", metavar="PASS,PASS…", help="The passes, in order; options as in 'name(option=1)'.")
 @click.option("--pipeline", metavar="NAME", help="A named pipeline; `heron passes` lists them.")
 @target_option
 @click.option("-o", "output", metavar="OUT", help="Write the result to OUT.")
@@ -63,15 +63,20 @@ class _Command(click.Command):
     metavar="[=diff]",
     help="Print the program after each pass that changed it; =diff: only what changed.",
 )
-@click.option("--stats", is_flag=True, help="Tell on standard error what each pass and each rule did.")
+@click.option("--stats", is_flag=True, help="Print on standard error the effect of each pass and rule.")
 @click.option(
     "--bisect",
     "bisect",
     type=click.Choice(["values", "verify"]),
     metavar="[=verify]",
-    help="Find the pass and the rewrite that change the program's values (=verify: or only break it).",
+    help="Find the pass and the rewrite that change the program's values (=verify: that break a rule).",
 )
-@click.option("--check-with", "command_line", metavar="CMD", help="Bisect by a command; {} is a file with the program.")
+@click.option(
+    "--check-with",
+    "command_line",
+    metavar="CMD",
+    help="Bisect with CMD as the check; {} stands for a file with the program.",
+)
 @settings_option
 @json_option
 def command(
@@ -90,7 +95,7 @@ def command(
 ) -> int:
     """Run passes on FILE (HLO text, - for standard input) and print the result.
 
-    With --bisect nothing is printed but what breaks the program; the exit code is 1 when something does.
+    With --bisect, print only the pass and the rewrite that break the program; the exit code is then 1.
     """
     from heron import targets
     from heron.passes.framework import registry

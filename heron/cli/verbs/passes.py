@@ -1,4 +1,4 @@
-"""``heron passes``: what passes and pipelines there are."""
+"""``heron passes``: the passes and pipelines."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from heron.cli.common import examples, json_option, print_json, print_table, pri
 @click.argument("name", required=False)
 @click.option("--pipeline", metavar="NAME", help="Print the passes of a pipeline, in order.")
 @click.option("--load", "loads", multiple=True, metavar="PY", help="A Python file with passes or rules of your own.")
-@click.option("--markdown", "as_page", is_flag=True, help="As the page docs/reference/passes.md.")
+@click.option("--markdown", "as_page", is_flag=True, help="Print all passes as the page docs/reference/passes.md.")
 @json_option
 def command(name: str | None, pipeline: str | None, loads: tuple[str, ...], as_page: bool, as_json: bool) -> None:
-    """List passes and named pipelines; with NAME, tell all about that one."""
+    """List passes and named pipelines; with NAME, describe that one."""
     from heron.cli import pass_page
     from heron.passes.framework import registry
     from heron.passes.framework.loading import loaded

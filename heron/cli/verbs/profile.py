@@ -1,4 +1,4 @@
-"""``heron profile``: run a program and say where its time goes."""
+"""``heron profile``: runs a program and shows the time of each step."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    short_help="Run a program and say where its time goes.",
+    short_help="Run a program and show the time of each step.",
     epilog=examples(
         "heron profile model.hlo",
         "heron profile model.hlo --inputs in.npz --top 5",
@@ -37,10 +37,14 @@ if TYPE_CHECKING:
 )
 @file_argument
 @click.option("--inputs", metavar="F.npz", help="Read inputs from a file.")
-@click.option("--random", type=click.IntRange(min=0), metavar="SEED", help="Make up inputs (the default, with seed 0).")
-@click.option("--runs", type=click.IntRange(1), default=5, show_default=True, help="Runs, of which the fastest counts.")
+@click.option(
+    "--random", type=click.IntRange(min=0), metavar="SEED", help="Use random inputs (the default, with seed 0)."
+)
+@click.option(
+    "--runs", type=click.IntRange(1), default=5, show_default=True, help="Number of runs; the fastest counts."
+)
 @click.option("--top", metavar="N", type=click.IntRange(1), default=20, show_default=True, help="Rows to show.")
-@click.option("--in-order", is_flag=True, help="Every step by itself, in the order of execution.")
+@click.option("--in-order", is_flag=True, help="Every step by itself, in execution order.")
 @settings_option
 @json_option
 def command(
@@ -55,8 +59,8 @@ def command(
 ) -> None:
     """Compile FILE for this machine's CPU, run it, and show the time of each kernel and library call.
 
-    "GB/s" are of the bytes a step needs at least, each once; "roof" is the part of the best time the machine allows for
-    the step's work and those bytes. "between steps" is what loops, branches and the clock itself take.
+    "GB/s" counts each byte that a step needs once. "roof" is the best time that the machine allows for the step's work
+    and bytes, as a percentage of the measured time. "between steps" is the time of loops, branches and the clock.
     """
     from heron import targets
     from heron.backends.collector import collector_paused
@@ -87,7 +91,7 @@ def command(
 
 
 def fastest(executable: CpuExecutable, arrays: list[np.ndarray], runs: int) -> tuple[float, list[StepTime]]:
-    """Seconds and steps of the fastest of some runs, after one that does not count."""
+    """Seconds and steps of the fastest run, after one warm-up run."""
     profile = executable.profile
     assert profile is not None
     executable.run(arrays)
@@ -135,7 +139,7 @@ def _time(value: float) -> str:
 
 
 def _origin(r: Row) -> str:
-    """The user's line and operation of the first instruction, or else its name where the row has another."""
+    """The user's line and operation of the first instruction, or its name if the row shows another one."""
     from heron.hlo.ir.origin import origin
 
     if not r.instructions:

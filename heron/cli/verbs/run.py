@@ -1,4 +1,4 @@
-"""``heron run``: compile a program, run it, show or check what comes out."""
+"""``heron run``: compiles a program, runs it, and shows or checks its outputs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from heron.cli.job import Job, job_options
 @click.option(
     "--check",
     metavar="WHAT",
-    help="On a simulated GPU: all, or some of races,bounds,uninit,divergence. A finding is an error, exit code 2.",
+    help="Checks of the simulated GPU: all, or some of races,bounds,uninit,divergence. A finding: exit code 2.",
 )
 @job_options
 @memory_limit_option
@@ -56,9 +56,9 @@ def command(
     settings: tuple[str, ...],
     as_json: bool,
 ) -> int:
-    """Compile FILE (HLO text, - for standard input), run it and show its outputs; or run a program that was saved.
+    """Compile FILE (HLO text, - for standard input), run it and show its outputs; or run a saved program (.heron).
 
-    With --expect outputs are compared: exit code 0 if all agree, 1 if values differ.
+    With --expect, compare the outputs: exit code 0 if all agree, 1 if values differ.
     """
     from heron import targets
     from heron.archive.loading import is_program

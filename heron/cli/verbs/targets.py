@@ -14,7 +14,7 @@ from heron.cli.common import examples, json_option, print_json, print_table
 @click.argument("name", required=False)
 @json_option
 def command(name: str | None, as_json: bool) -> None:
-    """List the targets; with NAME, give that one's figures."""
+    """List the targets; with NAME, show that target's figures."""
     from heron import targets
     from heron.trace.summary import size, table
 

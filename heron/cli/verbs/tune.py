@@ -1,4 +1,4 @@
-"""``heron tune``: measure the ways to compute parts of a program on a device, and keep the best in a lock file."""
+"""``heron tune``: measures implementations of a program's parts on a device, and keeps the best in a lock file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    short_help="Measure what a model only estimates.",
+    short_help="Measure kernels and algorithms on a device, keep the fastest.",
     epilog=examples(
         "heron tune model.hlo --target cuda --lock heron.lock",
         "heron tune model.hlo --target sm_90 --list",
@@ -40,11 +40,18 @@ if TYPE_CHECKING:
 )
 @file_argument
 @target_option
-@click.option("--lock", metavar="FILE", default="heron.lock", show_default=True, help="Where choices are kept.")
+@click.option("--lock", metavar="FILE", default="heron.lock", show_default=True, help="The file of choices.")
 @click.option("--budget", metavar="SECONDS", type=click.FloatRange(0), default=600.0, show_default=True)
-@click.option("--most", metavar="N", type=click.IntRange(1), default=12, show_default=True, help="Candidates of each.")
-@click.option("--again", is_flag=True, help="Measure also what the lock file has already.")
-@click.option("--list", "only_list", is_flag=True, help="Show what would be measured; needs no device.")
+@click.option(
+    "--most",
+    metavar="N",
+    type=click.IntRange(1),
+    default=12,
+    show_default=True,
+    help="Number of candidates for each choice.",
+)
+@click.option("--again", is_flag=True, help="Also measure choices that the lock file already has.")
+@click.option("--list", "only_list", is_flag=True, help="List the candidates without measuring; needs no device.")
 @settings_option
 @json_option
 def command(
@@ -58,9 +65,9 @@ def command(
     settings: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Measure who computes each product of FILE best (a block kernel and its tiles, cuBLASLt, heron's own kernels),
-    which of a library's algorithms, and the tiles of other block kernels. Each candidate is checked against the
-    evaluator first; the quickest go into the lock file, beside what it has already."""
+    """Measure the candidates for each product of FILE (block kernels of several tiles, cuBLASLt, heron's own kernels),
+    for the algorithms of library calls, and for the tiles of other block kernels. Each candidate is first checked
+    against the evaluator. The fastest are added to the lock file."""
     from heron import targets
     from heron.lockfile import Lock, read
 
@@ -88,8 +95,8 @@ def command(
 def _rounds(
     module: Module, machine: Target, options: Options, kept: Lock, lock: Path, budget: float, most: int, again: bool
 ) -> Result:
-    """Measure until a compile by the lock file asks for nothing new: what is chosen for a product decides which calls
-    of libraries there are."""
+    """Measure until a compile with the lock file asks for no new choice: the choice for a product decides which library
+    calls exist."""
     from heron.autotune.device import OnDevice
     from heron.autotune.fragments import fragments
     from heron.autotune.tune import Result, tune
@@ -128,7 +135,7 @@ def _rounds(
 
 
 def _listed(module: Module, machine: Target, options: Options, most: int) -> Result:
-    """What would be measured, with nothing measured."""
+    """The candidates, without measurements."""
     from heron.autotune.fragments import fragments
     from heron.autotune.tune import Candidate, Decision, Result
     from heron.passes.framework.measured import who
@@ -142,7 +149,7 @@ def _listed(module: Module, machine: Target, options: Options, most: int) -> Res
 
 
 def _show(result: Result, as_json: bool) -> None:
-    """One table of each decision: everybody who could do it, by the model and as measured."""
+    """One table for each decision: every candidate with its estimated and measured time."""
     if as_json:
         document = {
             "choices": len(result.choices),

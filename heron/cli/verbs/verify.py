@@ -1,4 +1,4 @@
-"""``heron verify``: every broken rule of a program, or the rules themselves."""
+"""``heron verify``: reports every broken rule of a program, or lists the rules."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from heron.errors import HeronError
     ),
 )
 @click.argument("file", metavar="FILE", required=False)
-@click.option("--mode", "names", multiple=True, metavar="MODE", help="Demand more; `--rules` shows what and when.")
-@click.option("--rules", is_flag=True, help="List the rules instead.")
-@click.option("--markdown", "as_page", is_flag=True, help="With --rules: as the page docs/reference/verifier.md.")
+@click.option("--mode", "names", multiple=True, metavar="MODE", help="Check more rules; `--rules` shows the modes.")
+@click.option("--rules", is_flag=True, help="List the rules.")
+@click.option("--markdown", "as_page", is_flag=True, help="With --rules: print the page docs/reference/verifier.md.")
 @json_option
 def command(file: str | None, names: tuple[str, ...], rules: bool, as_page: bool, as_json: bool) -> int:
-    """Verify FILE (text or binary, - for standard input) and show all that is wrong, as far as it makes sense.
+    """Verify FILE (text or binary, - for standard input) and report every broken rule.
 
-    Exits with 2 when something is.
+    The exit code is 2 if a rule is broken.
     """
     from heron.hlo.verifier import in_modes, modes, problems
 

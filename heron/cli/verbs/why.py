@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     ),
 )
 @file_argument
-@click.option("--about", metavar="X", help="Everything decided about an instruction or kernel.")
-@click.option("--fused", nargs=2, metavar="A B", help="Why two instructions are in one kernel, or are not.")
-@click.option("--copy", metavar="C", help="Why there is this copy.")
-@click.option("--layout", metavar="X", help="Why an instruction has its layout.")
-@click.option("--buffer", metavar="X", help="Where a value lives, when, and what else has that place.")
-@click.option("--order", nargs=2, metavar="A B", help="Why one instruction runs before the other.")
+@click.option("--about", metavar="X", help="Show every decision about an instruction or kernel.")
+@click.option("--fused", nargs=2, metavar="A B", help="Explain why two instructions are in one kernel, or are not.")
+@click.option("--copy", metavar="C", help="Explain why this copy exists.")
+@click.option("--layout", metavar="X", help="Explain why an instruction has its layout.")
+@click.option("--buffer", metavar="X", help="Show the memory of a value, its live range, and the values that share it.")
+@click.option("--order", nargs=2, metavar="A B", help="Explain why one instruction runs before another.")
 @target_option
 @settings_option
 @json_option
@@ -54,8 +54,8 @@ def command(
     settings: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Answer one question about a compile. FILE is a trace that `heron compile -o x.trace` wrote, answered at once, or
-    a program, which is compiled first."""
+    """Answer one question about a compile. FILE is a trace from `heron compile -o x.trace`, or a program, which is
+    compiled first."""
     from heron.trace import why
 
     asked = {"about": about, "fused": fused, "copy": copy, "layout": layout, "buffer": buffer, "order": order}
@@ -72,12 +72,12 @@ def command(
     print_text("\n".join([answer.text, *(f"  {line}" for line in answer.lines), *map(_line, answer.decisions)]))
 
 
-#: questions for which kernels must be there; for the others a program is not compiled to the end
+#: questions that need kernels; for the others, compilation stops earlier
 _OF_KERNELS = ("about", "fused")
 
 
 def _trace(file: str, target: str, settings: tuple[str, ...], kernels: bool) -> Trace:
-    """The trace in `file`, or that of compiling the program in it: to its buffers, or with its `kernels`."""
+    """The trace in `file`, or of compiling the program in it up to its buffers or (`kernels`) its kernels."""
     from heron.trace import Trace
 
     if file.endswith(".trace"):

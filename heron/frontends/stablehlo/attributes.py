@@ -1,4 +1,4 @@
-"""Attribute values: what is behind an ``=``, as plain Python values.
+"""Attribute values, the text after an ``=``, as plain Python values.
 
 Integers, floats, booleans, strings and lists (tuples) as such; dictionaries and structures (``#stablehlo.gather<…>``)
 as dict; enumeration cases as the case's name; ``dense`` as a NumPy array; anything of a dialect heron only carries as
@@ -125,7 +125,7 @@ class Attributes(Cursor):
         return Symbol(name)
 
     def number(self, typed: bool = True) -> int | float:
-        """A number; the type behind it is stepped over if `typed` (else a colon belongs to the operation)."""
+        """A number; the type after it is skipped if `typed`; otherwise a colon belongs to the operation."""
         token = self.tokens[self.n]
         if token[:2] == "0x":
             value: int | float = self.integer()
@@ -207,7 +207,7 @@ class Attributes(Cursor):
         return Text(self.source.slice(first, self.n - 1))
 
     def _alias(self, at: int) -> Any:
-        """What ``#name`` stands for, by its definition elsewhere in the text."""
+        """The value of ``#name``, from its definition elsewhere in the text."""
         name = self.tokens[at]
         place = self.aliases().get(name)
         if place is None:
@@ -220,7 +220,7 @@ class Attributes(Cursor):
         return found
 
     def aliases(self) -> dict[str, int]:
-        """Where the values of aliases are."""
+        """The places of the values of aliases."""
         return {}
 
     def _structure(self, closing: str, opening: str) -> dict[str, Any]:

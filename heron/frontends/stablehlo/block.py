@@ -1,4 +1,4 @@
-"""Block: one region or function becoming a computation; and the table of rules that say how operations become HLO."""
+"""Block: one region or function on its way to a computation; and the table of rules from operations to HLO."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from heron.hlo.ir.types import ElementType
 if TYPE_CHECKING:
     from heron.frontends.stablehlo.importer import Importer
 
-#: the values an operation gives
+#: the results of an operation
 Results = Instruction | Sequence[Instruction]
 Rule = Callable[["Block", Operation, list[Instruction]], Results]
 
@@ -34,7 +34,7 @@ RETURNS = frozenset({"func.return", "stablehlo.return", "sdy.return", "mhlo.retu
 
 
 def rule(*names: str) -> Callable[[Rule], Rule]:
-    """Declare how the operations of these names become HLO."""
+    """Register a function as the rule that turns the operations of these names into HLO."""
 
     def register(lower: Rule) -> Rule:
         for name in names:
@@ -45,7 +45,7 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
 
 
 class Block:
-    """Instructions being added to a computation, and which SSA name stands for which."""
+    """Instructions that are added to a computation, and the instruction of each SSA name."""
 
     __slots__ = (
         "importer",
@@ -149,11 +149,11 @@ class Block:
 
     # -- names -------------------------------------------------------------------------------------------------------
     def find(self, name: str) -> Instruction | None:
-        """What a name stands for in this block alone."""
+        """The instruction of a name, if this block itself defines it."""
         return self.values.get(name) or self.values.get(base(name))
 
     def value(self, name: str, op: Operation) -> Instruction:
-        """What a name stands for; constants of blocks around this one are repeated here."""
+        """The instruction of a name; constants of enclosing blocks are repeated here."""
         found = self.find(name)
         if found is not None:
             return found
@@ -185,7 +185,7 @@ class Block:
         op.fail("SHLO003", f"{op.name} uses '{name[:40]}', which is not defined before", hint=hint)
 
     def quantization(self, name: str) -> Quantization | None:
-        """What the integers of a value stand for, here or in the blocks around this one; None when they are numbers."""
+        """The quantization of a value, defined here or in an enclosing block; None for plain values."""
         block: Block | None = self
         while block is not None:
             found = block.quantized.get(name) or block.quantized.get(base(name))
@@ -195,7 +195,7 @@ class Block:
         return None
 
     def _note(self, name: str, shape: Shape) -> None:
-        """Remember what a value of a quantized type stands for."""
+        """Remember the quantization of a value of a quantized type."""
         found = quantization(shape)
         if found is not None:
             self.quantized[name] = found
@@ -273,7 +273,7 @@ class Block:
         return block.finish(block.packed(block.run(region, region.at)))
 
     def finish(self, root: Instruction) -> Computation:
-        """Set the root; drop what nothing needs, as XLA does when it takes a program in."""
+        """Set the root and drop unused instructions, as XLA does when it imports a program."""
         computation = self.computation
         computation.root = root
         for i in reversed(computation.instructions):

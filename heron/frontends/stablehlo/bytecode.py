@@ -28,7 +28,7 @@ _REFUSED = 2
 _LONG, _MANY = 1 << 18, 4096
 #: types whose constants MLIR gives as arrays
 _READ = frozenset("f16 f32 f64 i1 i8 i16 i32 i64 ui8 ui16 ui32 ui64".split())
-#: what it says begins behind this, and what MLIR prints by itself ends
+#: its message begins after this, and MLIR's own output ends
 _MARK = "\x00"
 
 
@@ -88,7 +88,7 @@ def _text(data: bytes, filename: str) -> str:
 
 
 def _module(data: bytes, context: Any) -> Any:
-    """The module in the bytes. What is wrong with them is raised, and not printed."""
+    """The module in the bytes. Errors are raised, not printed."""
     mlir = _mlir()
     module = mlir.ir.Module.parse(data, context)
     return mlir.stablehlo.deserialize_portable_artifact(context, data) if _ARTIFACT in data else module
@@ -107,7 +107,7 @@ def _text_by_another_process(data: bytes, filename: str) -> str:
 
 
 def _answer() -> None:
-    """What the other process runs: bytes in, text or the reason out."""
+    """The main function of the other process: bytes in, text or the reason for a refusal out."""
     try:
         text = _text(sys.stdin.buffer.read(), "<stdin>")
     except HeronError as error:

@@ -1,4 +1,4 @@
-"""What operations and arguments carry for others: shardings and frontend attributes."""
+"""Attributes that operations and arguments carry for later readers: shardings and frontend attributes."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def extras(attrs: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-#: instructions that only hand on what another one computes
+#: instructions that only pass on a value of another one
 _PARTS = frozenset({"get-tuple-element", "send-done", "recv-done"})
 
 
 def carry(op: Operation, results: Sequence[Instruction]) -> None:
-    """Hand an operation's shardings and frontend attributes to what stands for it."""
+    """Copy an operation's shardings and frontend attributes to its instruction."""
     if not any("." in name for name in op.attrs):
         return
     given = extras(op.attrs)

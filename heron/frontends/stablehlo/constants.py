@@ -19,7 +19,7 @@ _BOOL = {"true": True, "false": False, "1": True, "0": False}
 
 
 def dense(token: str, shape: Shape) -> np.ndarray:
-    """The array a ``dense<…>`` token stands for; a single value fills the shape.
+    """The array of a ``dense<…>`` token; a single value fills the shape.
 
     Raises SHLO009 for values that are none of the type, or too many or few.
     """

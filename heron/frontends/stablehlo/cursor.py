@@ -1,4 +1,4 @@
-"""Cursor: a place in the tokens, and what every part of MLIR's grammar is read with."""
+"""Cursor: a place in the tokens, with the methods that read every part of MLIR's grammar."""
 
 from __future__ import annotations
 

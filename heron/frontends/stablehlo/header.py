@@ -1,4 +1,4 @@
-"""What the attributes of a module and of its main function say in the header of an HLO module."""
+"""The header of an HLO module, from the attributes of a StableHLO module and its main function."""
 
 from __future__ import annotations
 

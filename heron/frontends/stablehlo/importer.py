@@ -43,7 +43,7 @@ def parse(
 
     Args:
         text: MLIR text of the func, stablehlo, chlo and sdy dialects, as JAX and the StableHLO tools print it.
-        filename: what errors call the text.
+        filename: the name of the text in errors.
         verify: also run the verifier.
         arguments: shapes of the arguments, when the text leaves some of their sizes open (``?``). An array in place of
             a shape is that argument's value, and sizes may depend on it.
@@ -56,7 +56,7 @@ def parse(
 
 
 def imported(program: Program, filename: str, *, verify: bool = False, arguments: Sequence[Given] = ()) -> Module:
-    """The module of a program that is read already; as `parse`."""
+    """The module of a `Program` that has been read; otherwise as `parse`."""
     module = Importer(program, arguments).module()
     module.filename = filename
     if verify:
@@ -67,7 +67,7 @@ def imported(program: Program, filename: str, *, verify: bool = False, arguments
 
 
 class Importer:
-    """One import: the module so far, and which function is which computation."""
+    """One import: the module so far, and the computation of each function."""
 
     def __init__(self, program: Program, arguments: Sequence[Given] = ()) -> None:
         self.program, self.arguments = program, arguments
@@ -83,7 +83,7 @@ class Importer:
         self._reducers: dict[tuple[str, ElementType], Computation] = {}
 
     def module(self) -> Module:
-        """The whole module. Raises SHLO008 when it has no entry or functions call each other in a circle."""
+        """The whole module. Raises SHLO008 if it has no entry or if functions call each other in a circle."""
         main = self._main()
         shapes = self._given(main)
         for function in self._order(main):

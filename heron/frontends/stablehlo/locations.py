@@ -18,7 +18,7 @@ _MAX_FRAMES = 60
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What a location says."""
+    """The content of a location."""
 
     op_name: str = ""
     op_type: str = ""
@@ -84,7 +84,7 @@ class Locations(Cursor):
         return found
 
     def _location(self, depth: int) -> Place:
-        """What stands inside the parentheses."""
+        """The text inside the parentheses."""
         if depth > _MAX_FRAMES:
             self.fail("SHLO007", "this location is nested too deeply", why=f"the limit is {_MAX_FRAMES} levels")
         at, token = self.n, self.tokens[self.n]
@@ -149,7 +149,7 @@ class Locations(Cursor):
         return Place("", "", file, line, column, end_line, end_column)
 
     def _fused(self, depth: int) -> Place:
-        """The first of several that says where."""
+        """The first of several that has a place."""
         self.n += 1
         if self.tokens[self.n] == "<":
             self.balanced()

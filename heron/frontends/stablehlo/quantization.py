@@ -30,7 +30,7 @@ _TYPE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Quantization:
-    """What the integers of a value stand for.
+    """The real numbers that the integers of a value represent.
 
     ``low``, ``high``: the range of stored integers. ``axis``: the dimension whose slices have a scale and a zero point
     each, None when all elements share one.
@@ -45,7 +45,7 @@ class Quantization:
     zero_points: tuple[int, ...]
 
     def same_numbers(self, other: Quantization) -> bool:
-        """Whether equal integers stand for equal numbers, slice by slice, on whichever dimension the slices lie."""
+        """Whether equal integers represent equal numbers, slice by slice, for any axis of the slices."""
         return self._numbers == other._numbers
 
     @property
@@ -62,7 +62,7 @@ class Quantization:
 
 
 class QuantizedShape(Shape):
-    """The shape of the integers, and what they stand for. Only types in a text are such: instructions have `plain`."""
+    """The shape of the integers with their quantization. Only types in a text are such: instructions have `plain`."""
 
     __slots__ = ("quantization", "plain")
 
@@ -78,7 +78,7 @@ def plain_shape(shape: Shape) -> Shape:
 
 
 def quantization(shape: Shape) -> Quantization | None:
-    """What the integers of a type stand for; None when they are just that."""
+    """The quantization of a type; None for a plain type."""
     return shape.quantization if isinstance(shape, QuantizedShape) else None
 
 

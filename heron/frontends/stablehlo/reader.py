@@ -28,8 +28,8 @@ _CALLEES = ("callee", "decomposition", "called_computations")
 
 
 def read(text: str, filename: str, elsewhere: Sequence[np.ndarray] = ()) -> Program:
-    """The program a text holds; ``elsewhere``: constants it leaves out. Raises SHLO001, SHLO003, SHLO007 and what types
-    and constants raise."""
+    """The program of a text; ``elsewhere``: constants that it leaves out. Raises SHLO001, SHLO003, SHLO007, and the
+    errors of types and constants."""
     return Reader(Source(text, filename, elsewhere)).program()
 
 
@@ -115,7 +115,7 @@ class Reader(Forms):
             self.unexpected("a function", hint="a module holds func.func operations")
 
     def _generic_member(self, op: Operation) -> None:
-        """A module, function or mesh in the generic form, where all it says are attributes."""
+        """A module, function or mesh in the generic form, where everything is an attribute."""
         if op.name == "builtin.module" and len(op.regions) == 1:
             self.result.name = str(op.attrs.get("sym_name", self.result.name))
             self.result.attrs = op.attrs
@@ -239,7 +239,7 @@ class Reader(Forms):
 
     # -- operations --------------------------------------------------------------------------------------------------
     def operation(self) -> Operation:
-        """Results, name, and what the name's form says; then types and location."""
+        """Results, name, and the content of the name's form; then types and location."""
         results = self._result_names() if self.tokens[self.n][:1] == "%" else []
         at, name = self.n, self.tokens[self.n]
         if name == END:

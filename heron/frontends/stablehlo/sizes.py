@@ -1,9 +1,9 @@
-"""Sizes that types leave open (``?``): which functions have such, what fits them, and integers that are known early.
+"""Sizes that types leave open (``?``): the functions that have such, and integers that are known at import.
 
 A function with open sizes, or with an operation whose operands say sizes, is imported once for each kind of call: for
-the shapes of its operands, and for the integers among them that are constants. In such a function small integers that
-follow from constants become constants as they are imported. So an operation asks one thing only of an operand that says
-sizes: to be a constant.
+the shapes of its operands, and for the integers among them that are constants. In such a function, small integers that
+follow from constants become constants as they are imported. An operation therefore only asks whether an operand that
+holds sizes is a constant.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ def same_value(a: Instruction, b: Instruction) -> bool:
 
 
 def call_key(operands: Iterable[Instruction]) -> tuple[object, ...]:
-    """What of a call decides how its function is imported."""
+    """The properties of a call that decide how its function is imported."""
     return tuple([(o.shape.bare, _bytes(integers(o))) for o in operands])
 
 

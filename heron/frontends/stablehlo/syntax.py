@@ -1,4 +1,4 @@
-"""What a StableHLO text says, before it means anything: functions, regions and operations, with names unresolved.
+"""The syntax tree of a StableHLO text: functions, regions and operations, with names unresolved.
 
 The custom and the generic form of an operation give the same `Operation`; where the custom form has its own name for an
 attribute (``dims`` for ``broadcast_dimensions``) both names are asked for.

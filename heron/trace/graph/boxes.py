@@ -1,4 +1,4 @@
-"""What a graph shows: instructions as boxes, those that run computations with the computations inside."""
+"""The content of a graph: instructions as boxes; the box of an instruction that runs computations contains them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from heron.errors import HeronError
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 
-#: most boxes of one picture: beyond, nobody finds anything in it
+#: most boxes of one picture; a larger one is unreadable
 MOST = 3000
 
 #: ops whose computations are worth a look; a reduction's is a scalar operation and goes into the label

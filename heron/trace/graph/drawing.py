@@ -1,4 +1,4 @@
-"""A placed graph as SVG, and as an HTML page one can move and zoom in."""
+"""A placed graph as SVG, and as an HTML page with zoom and search."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _graph(graph: Graph, x: float, y: float, chosen: str) -> Iterator[str]:
 
 
 def _ports(graph: Graph, end: int, other: int) -> dict[tuple[Box, Box], float]:
-    """Where each edge meets the box at that end of it: side by side, in the order of the boxes at the other ends."""
+    """The point at which each edge meets its box: side by side, in the order of the boxes at the other ends."""
     meeting: dict[Box, list[tuple[Box, Box]]] = {}
     for edge in graph.edges:
         meeting.setdefault(edge[end], []).append(edge)

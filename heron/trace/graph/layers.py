@@ -1,4 +1,4 @@
-"""Places for the boxes of a graph: in layers, operands above what reads them, few crossings, nothing overlapping.
+"""Places for the boxes of a graph: in layers, operands above their users, few crossings, nothing overlapping.
 
 The usual way (Sugiyama): a layer by the longest path from above, an order within layers by the mean of the neighbours'
 places, a few times down and up; then x by the same means, pushed apart. Linear in edges for each sweep.
@@ -50,7 +50,7 @@ def _size(box: Box) -> None:
 
 
 def _layers(boxes: list[Box], above: dict[Box, list[Box]], below: dict[Box, list[Box]]) -> list[list[Box]]:
-    """`boxes`, operands first, by layer; what has no operands stands right above its first reader."""
+    """`boxes`, operands first, by layer; a box without operands is directly above its first user."""
     level: dict[Box, int] = {}
     for box in boxes:
         level[box] = max((level[a] + 1 for a in above[box]), default=0)
@@ -64,7 +64,7 @@ def _layers(boxes: list[Box], above: dict[Box, list[Box]], below: dict[Box, list
 
 
 def _order(layers: list[list[Box]], above: dict[Box, list[Box]], below: dict[Box, list[Box]]) -> None:
-    """Sort every layer by where its neighbours stand."""
+    """Sort every layer by the places of its neighbours."""
     at = {box: float(n) for layer in layers for n, box in enumerate(layer)}
     for sweep in range(_SWEEPS):
         near, path = (above, layers) if sweep % 2 == 0 else (below, layers[::-1])

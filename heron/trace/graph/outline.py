@@ -1,4 +1,4 @@
-"""A part of a graph as text: what an instruction is computed from above it, who reads it below."""
+"""A part of a graph as text: the operands of an instruction above it, its users below."""
 
 from __future__ import annotations
 

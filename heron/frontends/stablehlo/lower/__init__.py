@@ -1,4 +1,4 @@
-"""How operations become HLO, one file per family. Importing this package fills `block.RULES`."""
+"""Rules that turn operations into HLO, one file for each family. Importing this package fills `block.RULES`."""
 
 from heron.frontends.stablehlo.lower import (  # noqa: F401
     calls,

@@ -97,7 +97,7 @@ def _config(op: Operation) -> str:
 
 
 def _sorted_top_k(b: Block, op: Operation, operands: list[Instruction], given: dict[str, Any]) -> list[Instruction]:
-    """What XLA makes of an approximate top-k on machines without one: sort all, take the first."""
+    """An approximate top-k as XLA lowers it on machines without one: sort all, take the first."""
     count = len(operands) // 2
     (name,) = op.find("called_computations")
     dim = given["reduction_dim"]

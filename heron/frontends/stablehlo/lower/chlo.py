@@ -1,4 +1,4 @@
-"""CHLO, the client dialect: functions HLO has an op for become that op, the others are written out."""
+"""CHLO, the client dialect: a function that HLO has an op for becomes that op; the others are expanded."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def _stretched(b: Block, op: Operation, operands: list[Instruction]) -> list[Ins
 
 
 def _places(op: Operation, shape: Shape) -> tuple[int, ...]:
-    """Which dimension of the result each dimension of an operand is."""
+    """The dimension of the result for each dimension of an operand."""
     rank = op.types[0].rank
     if op.find("broadcast_dimensions") is not None and shape.rank < rank:
         return op.ints("broadcast_dimensions")

@@ -85,7 +85,7 @@ def _real_dynamic_slice(b: Block, op: Operation, operands: list[Instruction]) ->
 
 
 def _spans(op: Operation, start: Instruction, limit: Instruction, steps: tuple[int, ...]) -> tuple[int, ...]:
-    """How many elements lie between start and limit: by the result's type, or a limit that is start plus constants."""
+    """The number of elements between start and limit: from the result's type, or a limit of start plus constants."""
     stated = op.types[0]
     if not stated.is_unbounded:
         return tuple((n - 1) * step + 1 if n else 0 for n, step in zip(stated.dims, steps, strict=True))

@@ -70,12 +70,12 @@ SIZED_CALLS: dict[str, Lowering] = {
 
 
 def shape_operands(op: Operation) -> tuple[int, ...]:
-    """Which operands of a custom call say the sizes of its results, one for each."""
+    """The operands of a custom call that hold the sizes of its results, one for each."""
     return op.ints("indices_of_shape_operands", default=())
 
 
 def result_types(op: Operation, operands: list[Instruction]) -> list[Shape]:
-    """The types of a custom call's results, with the sizes its operands say."""
+    """The types of a custom call's results, with the sizes from its operands."""
     which = shape_operands(op)
     if not which:
         return list(op.types)

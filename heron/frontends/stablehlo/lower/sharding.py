@@ -1,4 +1,4 @@
-"""Shardy's operations, as the calls XLA knows them by in HLO."""
+"""Shardy's operations, as the custom calls that represent them in XLA's HLO."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from heron.hlo.ir.shape import Shape, tuple_
 
 @rule("sdy.sharding_constraint", "sdy.reshard")
 def _sharding_constraint(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
-    """Nothing to say for a program of one partition."""
+    """The value itself in a program of one partition."""
     (x,) = operands
     if b.importer.is_single:
         return x
@@ -20,7 +20,7 @@ def _sharding_constraint(b: Block, op: Operation, operands: list[Instruction]) -
 
 
 def _annotation(b: Block, x: Instruction, target: str, name: str, text: str) -> Instruction:
-    """The value itself, with something said about it."""
+    """The value itself, with an annotation."""
     i = b.add("custom-call", (x,), x.shape, custom_call_target=f"xla.sdy.{target}")
     i.extras["frontend_attributes"] = {name: text}
     return i
@@ -86,7 +86,7 @@ def _sharding_group(b: Block, op: Operation, operands: list[Instruction]) -> lis
 
 @rule("sdy.data_flow_edge")
 def _data_flow_edge(b: Block, op: Operation, operands: list[Instruction]) -> list[Instruction]:
-    """Where a value goes, which HLO shows by itself."""
+    """The value itself: HLO shows the edges of its data flow."""
     return operands
 
 

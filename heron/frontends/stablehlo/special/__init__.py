@@ -1,1 +1,1 @@
-"""Special functions written out in elementary ones: what CHLO operations without an HLO op become."""
+"""Special functions expanded into elementary ones, for CHLO operations without an HLO op."""
