@@ -1,7 +1,7 @@
 """Thunks: the steps a compiled program is made of, as plain data.
 
 A thunk names buffers by `Slice` (allocation, offset, size). What runs them differs by machine: on the CPU the whole
-sequence becomes one native function (`runtime/cpu/program.py`), on the simulated GPU it is walked step by step
+sequence becomes one native function (`codegen/native/program.py`), on the simulated GPU it is walked step by step
 (`runtime/sim/executable.py`).
 """
 
@@ -16,8 +16,8 @@ import numpy as np
 from heron.analysis.fusion.row_blocks import RowBlocks
 from heron.buffers.assignment import Slice
 from heron.hlo.ir.types import ElementType
-from heron.runtime.cuda.libraries.base import Descriptor
 from heron.runtime.fortran import Call, Steps
+from heron.runtime.library_call import Descriptor
 from heron.runtime.strided import StridedProducts, Tiling
 
 #: the library of thunks that do linear algebra on the CPU

@@ -12,10 +12,10 @@ from heron.hlo.calls.gemm_shape import product_shape
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.types import F16, F64
 from heron.options import Options
-from heron.runtime.cuda.libraries.base import Array
 from heron.runtime.cuda.libraries.cublaslt import WORKSPACE
 from heron.runtime.cuda.libraries.cublaslt import Matmul as Descriptor
 from heron.runtime.host.gemm import Matmul
+from heron.runtime.library_call import Array
 from heron.runtime.thunks import Thunk
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import numpy as np
 from heron.errors import HeronError
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
-from heron.runtime.cuda.libraries.base import Array, Descriptor
+from heron.runtime.library_call import Array, Descriptor
 from heron.runtime.thunks import HostThunk, LibraryThunk, Thunk
 
 if TYPE_CHECKING:

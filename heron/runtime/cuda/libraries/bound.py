@@ -10,8 +10,9 @@ from typing import Generic, TypeVar
 
 from heron.errors import HeronError
 from heron.hlo.ir.types import C64, C128, F32, F64, ElementType
-from heron.runtime.cuda.libraries.base import Array, Descriptor, Library, Workspace
+from heron.runtime.cuda.libraries.base import Library, Workspace
 from heron.runtime.cuda.libraries.native import Functions, Native
+from heron.runtime.library_call import Array, Descriptor
 
 _P = TypeVar("_P")
 

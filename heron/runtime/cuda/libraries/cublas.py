@@ -13,10 +13,11 @@ from math import prod
 from typing import Any, ClassVar
 
 from heron.hlo.ir.types import C64, C128, F32, F64, ElementType
-from heron.runtime.cuda.libraries.base import Descriptor, Workspace
+from heron.runtime.cuda.libraries.base import Workspace
 from heron.runtime.cuda.libraries.bound import LETTERS, Bound, size_of
 from heron.runtime.cuda.libraries.cublaslt import number
 from heron.runtime.cuda.libraries.native import Functions, Native
+from heron.runtime.library_call import Descriptor
 
 _SCALE = {F32: "cublasSscal_v2_64", F64: "cublasDscal_v2_64", C64: "cublasCsscal_v2_64", C128: "cublasZdscal_v2_64"}
 _REAL = {C64: F32, C128: F64}

@@ -16,9 +16,10 @@ from typing import Any, ClassVar
 from heron.errors import HeronError
 from heron.hlo.calls.gemm_shape import GemmShape
 from heron.hlo.ir.types import C64, C128, F32, F64, S32, ElementType
-from heron.runtime.cuda.libraries.base import Descriptor, Library, Proposal, Workspace
+from heron.runtime.cuda.libraries.base import Library, Proposal, Workspace
 from heron.runtime.cuda.libraries.native import Functions, Native
 from heron.runtime.cuda.libraries.types import DATA_TYPES
+from heron.runtime.library_call import Descriptor
 
 #: what the library may use beside the arrays of a call, at most
 WORKSPACE = 32 << 20

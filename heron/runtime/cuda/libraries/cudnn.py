@@ -16,10 +16,11 @@ from typing import ClassVar
 from heron.hlo.ir import types as t
 from heron.hlo.ir.types import ElementType
 from heron.runtime.cuda.libraries import cudnn_graph
-from heron.runtime.cuda.libraries.base import Array, Descriptor, Proposal, Workspace
+from heron.runtime.cuda.libraries.base import Proposal, Workspace
 from heron.runtime.cuda.libraries.bound import Bound, ints
 from heron.runtime.cuda.libraries.cudnn_graph import DATA_TYPES, Graph, Graphed
 from heron.runtime.cuda.libraries.native import Functions
+from heron.runtime.library_call import Array, Descriptor
 
 #: cudnnActivationMode_t
 _ACTIVATIONS = {"kNone": 5, "kRelu": 1}

@@ -17,8 +17,8 @@ from typing import Any, ClassVar
 from heron.errors import HeronError
 from heron.hlo.ir import types as t
 from heron.hlo.ir.types import ElementType
-from heron.runtime.cuda.libraries.base import Array, Descriptor
 from heron.runtime.cuda.libraries.native import Functions
+from heron.runtime.library_call import Array, Descriptor
 
 #: cudnnDataType_t
 DATA_TYPES: dict[ElementType, int] = {t.F32: 0, t.F64: 1, t.F16: 2, t.S8: 3, t.S32: 4, t.BF16: 9, t.S64: 10, t.PRED: 11}

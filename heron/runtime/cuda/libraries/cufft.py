@@ -12,10 +12,11 @@ from math import prod
 from typing import ClassVar
 
 from heron.hlo.ir.types import C64, C128, F32, F64
-from heron.runtime.cuda.libraries.base import Descriptor, Workspace
+from heron.runtime.cuda.libraries.base import Workspace
 from heron.runtime.cuda.libraries.bound import Bound, ints, size_of
 from heron.runtime.cuda.libraries.cublas import Helper
 from heron.runtime.cuda.libraries.native import Functions
+from heron.runtime.library_call import Descriptor
 
 #: cufftType, and the function that runs it, by the types of operand and result
 _TYPES = {

@@ -14,10 +14,11 @@ from math import prod
 from typing import Any, ClassVar
 
 from heron.hlo.ir.types import C64, C128
-from heron.runtime.cuda.libraries.base import Array, Descriptor, Workspace
+from heron.runtime.cuda.libraries.base import Workspace
 from heron.runtime.cuda.libraries.bound import LETTERS, Bound, size_of
 from heron.runtime.cuda.libraries.cublas import Helper
 from heron.runtime.cuda.libraries.native import Functions
+from heron.runtime.library_call import Array, Descriptor
 
 _COMPLEX_NAMES = {"syevd": "heevd", "orgqr": "ungqr"}
 

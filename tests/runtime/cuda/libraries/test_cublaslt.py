@@ -10,9 +10,10 @@ import pytest
 from heron import HeronError
 from heron.hlo.calls.gemm_shape import GemmShape
 from heron.hlo.ir.types import BF16, F32, S8, S32
-from heron.runtime.cuda.libraries.base import Array, Proposal
+from heron.runtime.cuda.libraries.base import Proposal
 from heron.runtime.cuda.libraries.cublaslt import CublasLt, Matmul, stored
 from heron.runtime.cuda.libraries.recording import Recording
+from heron.runtime.library_call import Array
 
 
 def propose(*arguments: Any) -> None:

@@ -9,9 +9,10 @@ import pytest
 
 from heron import HeronError
 from heron.hlo.ir.types import F32, S8, U8
-from heron.runtime.cuda.libraries.base import Array, Proposal
+from heron.runtime.cuda.libraries.base import Proposal
 from heron.runtime.cuda.libraries.cudnn import Convolution, CuDnn
 from heron.runtime.cuda.libraries.recording import Recording
+from heron.runtime.library_call import Array
 
 X, W, Y, NONE = Array(F32, (2, 6, 6, 3)), Array(F32, (4, 3, 3, 3)), Array(F32, (2, 4, 4, 4)), Array(U8, (0,))
 WINDOW = (((0, 0), (0, 0)), (1, 1), (1, 1))

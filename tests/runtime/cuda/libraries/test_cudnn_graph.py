@@ -9,7 +9,6 @@ import pytest
 from heron import HeronError
 from heron.hlo.calls import norm
 from heron.hlo.ir.types import BF16, F32, U8
-from heron.runtime.cuda.libraries.base import Array
 from heron.runtime.cuda.libraries.cudnn import CuDnn
 from heron.runtime.cuda.libraries.cudnn_attention import (
     ADD,
@@ -26,6 +25,7 @@ from heron.runtime.cuda.libraries.cudnn_attention import (
 from heron.runtime.cuda.libraries.cudnn_graph import row_major
 from heron.runtime.cuda.libraries.cudnn_norm import Norm
 from heron.runtime.cuda.libraries.recording import Recording
+from heron.runtime.library_call import Array
 
 X, ROW, ROWS, NONE = Array(BF16, (6, 4, 1, 1)), Array(F32, (1, 4, 1, 1)), Array(F32, (6, 1, 1, 1)), Array(U8, (0,))
 FORWARD = Norm((X, ROW, ROW, X, NONE), norm.INFERENCE, 0.5)

@@ -8,12 +8,13 @@ import pytest
 
 from heron import HeronError
 from heron.hlo.ir.types import BF16, C64, F32, F64, S32
-from heron.runtime.cuda.libraries.base import Array, Library
+from heron.runtime.cuda.libraries.base import Library
 from heron.runtime.cuda.libraries.cublas import CuBlas, TriangularSolve
 from heron.runtime.cuda.libraries.cufft import CuFft, Fft
 from heron.runtime.cuda.libraries.cusolver import CuSolver, Factorization
 from heron.runtime.cuda.libraries.recording import Recording
 from heron.runtime.cuda.libraries.registry import open_library
+from heron.runtime.library_call import Array
 
 SCRATCH = 0x10000
 
