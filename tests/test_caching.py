@@ -13,7 +13,7 @@ import heron
 from heron import Options, caching
 from heron.cli import values
 from heron.codegen.llvm.code_cache import CodeCache
-from heron.runtime.cpu import common_code
+from heron.codegen.native import common_code
 from heron.runtime.executable import Executable
 from heron.trace import Trace
 from tests.support import program

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from heron.archive import container, layout, modules
 from heron.archive.plain import decode
+from heron.codegen.native import helpers  # noqa: F401  provides what runtime asks for
 from heron.errors import HeronError
 from heron.runtime.cuda.executable import CudaExecutable
 from heron.runtime.cuda.program import GpuProgram, Image
@@ -149,11 +150,11 @@ def _cpu(
 ) -> Executable:
     """Object code linked here. What it calls (BLAS, the thread pool, host routines) is found as when it was compiled:
     by writing the program around the kernels, whose text nobody needs."""
-    from heron.codegen.llvm.jit import Jit, Object, host
-    from heron.codegen.llvm.optimize import Timing
+    from heron.codegen.llvm.jit import Jit, host
+    from heron.codegen.native.program import ENTRY, ProgramWriter
     from heron.runtime.cpu.executable import CpuExecutable, HostCalls
     from heron.runtime.cpu.pool import pool
-    from heron.runtime.cpu.program import ENTRY, ProgramWriter
+    from heron.runtime.object_code import Object, Timing
 
     here = host()
     lacks = sorted(_features(machine["features"]) - _features(here.features))
@@ -197,10 +198,10 @@ def _features(text: str) -> set[str]:
 
 
 def _sim(machine: dict[str, Any], plan: dict[str, Any], members: dict[str, bytes], facts: dict[str, Any]) -> Executable:
-    from heron.runtime.sim import native
+    from heron.codegen.sim import native
+    from heron.codegen.sim.kernel import compile_kernel
     from heron.runtime.sim.blocks import BlockKernel
     from heron.runtime.sim.executable import Runner, SimExecutable
-    from heron.runtime.sim.launcher import SimKernel
 
     compiler = cache(native.compiler)
     runners: dict[str, Runner] = {}
@@ -210,7 +211,7 @@ def _sim(machine: dict[str, Any], plan: dict[str, Any], members: dict[str, bytes
             runners[k["name"]] = BlockKernel(text, k["programs"], plan["checks"], k["facts"])
             continue
         text = members[f"code/{n}.ll"].decode()
-        runners[k["name"]] = SimKernel(
+        runners[k["name"]] = compile_kernel(
             text, k["name"], k["grid"], k["block"], checks=plan["checks"], facts=k["facts"], compiler=compiler
         )
     signature = facts["signature"]

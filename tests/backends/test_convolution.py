@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from heron.backends import compile
 from heron.backends.convolution import strided_products
+from heron.codegen.native import tile_code
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.window import WindowDim
 from heron.options import Options
-from heron.runtime.cpu import tile_code
 from tests.backends.agree import TARGETS, assert_agrees, program, random_inputs
 
 VARIANTS = {

@@ -14,14 +14,14 @@ import pytest
 from heron.backends.calls import lapack_steps
 from heron.buffers.assignment import Slice
 from heron.codegen.llvm.jit import Jit
+from heron.codegen.native import blas_threads
+from heron.codegen.native.program import ENTRY, ProgramWriter
 from heron.errors import HeronError
 from heron.hlo.ir.layout import layout
 from heron.hlo.ir.shape import Shape, array
 from heron.hlo.ir.types import BF16, C64, C128, F32, F64, S32, ElementType
-from heron.runtime.cpu import blas_threads
 from heron.runtime.cpu.executable import HostCalls
 from heron.runtime.cpu.pool import pool
-from heron.runtime.cpu.program import ENTRY, ProgramWriter
 from heron.runtime.host import lapack
 from heron.runtime.thunks import LAPACK, LapackThunk
 

@@ -8,14 +8,15 @@ import pytest
 import heron
 from heron import HeronError, Options
 from heron.backends import compile
-from heron.backends.cpu import parallel
+from heron.backends.cpu import machine, parallel
 from heron.cli import values
-from heron.runtime.cpu import pool_code, share
+from heron.codegen.native import share
+from heron.runtime.cpu import pool
 from heron.runtime.cpu.executable import CpuExecutable
 from heron.runtime.host.fft import Transform
 from tests.support import golden_values, program
 
-pytestmark = pytest.mark.skipif(not pool_code.supported(), reason="the pool needs Linux on x86-64 or AArch64")
+pytestmark = pytest.mark.skipif(not pool.supported(), reason="the pool needs Linux on x86-64 or AArch64")
 
 
 def _tanh(rows: int, columns: int, threads: int = 2) -> CpuExecutable:
@@ -49,7 +50,8 @@ def test_one_thread_needs_no_pool() -> None:
 
 
 def test_a_machine_without_a_pool_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool_code, "supported", lambda: False)
+    for module in (pool, machine):
+        monkeypatch.setattr(module, "supported", lambda: False)
     made = _tanh(1000, 1000)
     assert any("one thread" in note for note in made.trace.notes)
     assert "heron_parallel_for" not in made.stage("llvm")

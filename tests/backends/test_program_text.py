@@ -18,12 +18,12 @@ from heron.backends.compiler import Compilation
 from heron.backends.cpu.machine import CpuMachine
 from heron.codegen.llvm.declarations import Declarations
 from heron.codegen.llvm.optimize import binding
+from heron.codegen.native import float_gemm, pool_code
 from heron.errors import HeronError
 from heron.evaluator import evaluate
 from heron.hlo.ir.types import F32
 from heron.hlo.text import parse
 from heron.passes.framework.checks import difference, random_inputs
-from heron.runtime.cpu import float_gemm, pool_code
 from heron.targets import get as target
 from heron.trace import Trace
 

@@ -11,10 +11,10 @@ import pytest
 
 from heron import targets
 from heron.backends.compiler import Compilation
-from heron.codegen.llvm.jit import Jit, Object
-from heron.codegen.llvm.optimize import Timing
+from heron.codegen.llvm.jit import Jit
 from heron.hlo.text import parse
 from heron.options import Options
+from heron.runtime.object_code import Object, Timing
 from heron.trace import Trace
 
 TEXT = """HloModule m

@@ -11,6 +11,7 @@ from heron import targets
 from heron.codegen.emit import emit_fusion
 from heron.codegen.kernel import Kernel
 from heron.codegen.llvm.nvptx import to_ptx
+from heron.codegen.sim.kernel import compile_kernel
 from heron.runtime.sim.launcher import SimKernel
 from tests.codegen.run_kernel import compare, evaluate, lower, root_fusion
 
@@ -23,7 +24,7 @@ def simulate(kernel: Kernel, arrays: Sequence[np.ndarray], check: bool = True) -
     simulated = _simulated.get(id(kernel))
     if simulated is None or simulated[0] is not kernel:
         text = lower(kernel, "sim:sm_90")
-        made = SimKernel(text, kernel.name, kernel.launch.grid, kernel.launch.block, checks="all" if check else "")
+        made = compile_kernel(text, kernel.name, kernel.launch.grid, kernel.launch.block, checks="all" if check else "")
         simulated = _simulated[id(kernel)] = (kernel, made)
     simulated[1]([(a.ctypes.data, max(a.nbytes, 1)) for a in arrays])
 

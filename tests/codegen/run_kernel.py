@@ -17,13 +17,13 @@ from heron.codegen.emit import emit_fusion
 from heron.codegen.kernel import Kernel
 from heron.codegen.llvm.jit import Jit
 from heron.codegen.llvm.translate import KernelAbi, to_llvm
+from heron.codegen.sim.kernel import compile_kernel
 from heron.codegen.transforms import pipeline
 from heron.codegen.transforms.options import TransformOptions
 from heron.evaluator import Evaluator
 from heron.hlo import text
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
-from heron.runtime.sim.launcher import SimKernel
 
 _names = itertools.count()
 
@@ -66,7 +66,7 @@ def run_sim(
     """The outputs of a GPU kernel on the simulator, bounds and races checked unless told otherwise."""
     arrays = buffers(kernel, inputs)
     text = lower(kernel, "sim:sm_90", every_step)
-    launcher = SimKernel(text, kernel.name, kernel.launch.grid, kernel.launch.block, checks="all" if check else "")
+    launcher = compile_kernel(text, kernel.name, kernel.launch.grid, kernel.launch.block, checks="all" if check else "")
     launcher([(a.ctypes.data, a.nbytes) for a in arrays])
     return outputs(kernel, arrays)
 

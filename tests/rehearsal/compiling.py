@@ -69,7 +69,7 @@ def _kernel(simulation: Simulation, machine: GpuMachine, name: str, use: KernelU
     if use.kernel.emitter == "block":
         return simulation.block_kernel(use), len(use.kernel.args)
     kernel = simulation.kernel(use, machine.llvm({name: use}))
-    return kernel, len(kernel.arguments)
+    return kernel, len(kernel.code.arguments)
 
 
 def _runner(kernel: Runner, count: int, recorder: Recorder, scratch: int) -> Any:

@@ -17,6 +17,7 @@ import pytest
 
 import heron
 from heron import HeronError
+from heron.codegen.native import helpers  # noqa: F401
 from heron.runtime import array_pool
 
 F32 = np.dtype(np.float32)
@@ -48,14 +49,14 @@ def _keep_one_block() -> None:
 @linux
 def test_memory_comes_back() -> None:
     _keep_one_block()
-    before = array_pool.kept_bytes()
+    before = array_pool.state().kept
     a = array_pool.empty((1 << 20, 3), F32)
     place, view = a.ctypes.data, a[5:]
     del a
     assert array_pool.empty((1 << 20, 3), F32).ctypes.data != place  # a view keeps it alive
     view[...] = 1
     del view
-    assert array_pool.kept_bytes() >= before + 2 * 12 * 2**20
+    assert array_pool.state().kept >= before + 2 * 12 * 2**20
     first, second = array_pool.empty((1 << 20, 3), F32), array_pool.empty((3 << 20,), F32)
     assert place in (first.ctypes.data, second.ctypes.data)
 
@@ -65,7 +66,7 @@ def test_blocks_nobody_wants_go() -> None:
     stale = array_pool.empty((array_pool.LARGE + 12345,), np.dtype(np.int8))
     del stale
     _keep_one_block()
-    assert array_pool.kept_bytes() == array_pool.LARGE + 1
+    assert array_pool.state().kept == array_pool.LARGE + 1
 
 
 def test_resize() -> None:
@@ -111,15 +112,16 @@ def test_arrays_outlive_the_interpreter_and_forks() -> None:
     text = """
 import os, sys
 import numpy as np
-from heron.runtime import recycle
-kept = [recycle.empty((1 << 20,), np.dtype('f4')) for _ in range(3)]
+from heron.codegen.native import helpers
+from heron.runtime import array_pool
+kept = [array_pool.empty((1 << 20,), np.dtype('f4')) for _ in range(3)]
 kept.append(kept)  # a cycle: dies when the interpreter does, if at all
 sys.modules["kept"] = kept
 child = os.fork()
 if not child:
     kept[0][:] = 1
     del kept[0]
-    recycle.empty((1 << 20,), np.dtype('f4'))[:] = 2
+    array_pool.empty((1 << 20,), np.dtype('f4'))[:] = 2
     sys.exit(0)
 assert os.waitpid(child, 0)[1] == 0
 """

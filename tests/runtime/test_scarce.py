@@ -15,9 +15,10 @@ import heron
 from heron import HeronError, Options
 from heron.backends import compile
 from heron.cli import values
+from heron.codegen.native import blas_threads
 from heron.evaluator import evaluate
 from heron.runtime import array_pool, memory
-from heron.runtime.cpu import blas, blas_threads
+from heron.runtime.cpu import blas
 from heron.runtime.host import lapack
 from tests.support import program
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from heron.backends.calls.host import call, library_call, memory_order
+from heron.codegen.native.fft import obstacle, stages
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
-from heron.runtime.cpu.fft import obstacle, stages
 from heron.runtime.cuda.libraries.cufft import Fft
 from heron.runtime.host.fft import Transform
 from heron.runtime.thunks import FftThunk, Thunk

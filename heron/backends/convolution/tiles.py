@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from heron.backends.convolution.axes import MAX_STEPS, Axis, strides
+from heron.codegen.native import convolution_tiles
+from heron.codegen.native.tile_code import LOOPS, SUMMED, ZEROS
 from heron.hlo.ir.instruction import Instruction
-from heron.runtime.cpu import tiles
-from heron.runtime.cpu.tile_code import LOOPS, SUMMED, ZEROS
 from heron.runtime.strided import Loop, Rows, Step, Tiling
 
 #: cycles of a processor in a microsecond, about
@@ -40,7 +40,7 @@ def tiling(i: Instruction, axes: list[Axis] | None) -> tuple[Tiling | None, floa
 
 
 def _cost(t: Tiling, i: Instruction) -> float:
-    cycles = tiles.cycles(t, i.shape.element_type)
+    cycles = convolution_tiles.cycles(t, i.shape.element_type)
     inner = t.loops[-1]
     far = inner.lhs > 1 and len(t.rows[0].outs) > 1 and not t.lanewise and not _are_neighbours(t.rows[0])
     return cycles * (1 + far * _FAR) / _CYCLES

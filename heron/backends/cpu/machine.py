@@ -14,14 +14,15 @@ from heron.backends.machine import Machine, lowered_text, no_stage
 from heron.backends.memory import CPU_ALIGNMENT
 from heron.backends.sharing import computes_in_place
 from heron.codegen.llvm.code_cache import cache_decision
+from heron.codegen.native import float_gemm, helpers, int_gemm  # noqa: F401  helpers: what runtime asks for
+from heron.codegen.native.program import ENTRY, ProgramWriter, entry
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import ShapeIndex
 from heron.hlo.ir.types import ElementType
-from heron.runtime.cpu import blas, float_gemm, int_gemm, pool_code
+from heron.runtime.cpu import blas
 from heron.runtime.cpu.executable import CpuExecutable, HostCalls
-from heron.runtime.cpu.pool import Pool, pool, thread_count
+from heron.runtime.cpu.pool import Pool, pool, supported, thread_count
 from heron.runtime.cpu.profile import Profile
-from heron.runtime.cpu.program import ENTRY, ProgramWriter, entry
 from heron.runtime.executable import Executable, Signature
 from heron.runtime.memory import HostMemory
 from heron.runtime.thunks import GemmThunk, HostThunk, Sequence
@@ -30,9 +31,10 @@ if TYPE_CHECKING:
     from heron.buffers import BufferAssignment
     from heron.codegen.llvm.code_cache import Key
     from heron.codegen.llvm.declarations import Declarations
-    from heron.codegen.llvm.jit import Jit, Object
+    from heron.codegen.llvm.jit import Jit
     from heron.options import Options
     from heron.passes.framework.pipeline import Pipeline
+    from heron.runtime.object_code import Object
     from heron.trace import Trace
 
 #: kernels of a module that are named where it takes long
@@ -82,7 +84,7 @@ class CpuMachine(Machine):
             trace.note(f"no BLAS, products are kernels: {self._no_blas}")
         if self.pool is not None:
             parallel.assign(((use.kernel, use.instruction) for use in uses.values()), trace)
-        elif not pool_code.supported():
+        elif not supported():
             trace.note("one thread: the thread pool needs Linux on x86-64 or AArch64")
 
     def writer(

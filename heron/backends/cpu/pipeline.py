@@ -5,10 +5,10 @@ from __future__ import annotations
 from heron.backends.memory import bytes_on_cpu
 from heron.backends.row_blocks import goes_by_rows
 from heron.backends.sharing import computes_in_place
+from heron.codegen.native.row_blocks import multiplies_blocks
 from heron.passes.framework.pipeline import Pipeline
 from heron.passes.framework.registry import get, named_pipeline
 from heron.passes.pipelines import simplification
-from heron.runtime.cpu.row_blocks import multiplies_blocks
 
 
 @named_pipeline("cpu-partition")

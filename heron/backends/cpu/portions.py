@@ -7,7 +7,7 @@ elements stay with the program itself, into which they melt.
 from __future__ import annotations
 
 from heron.backends.lower import KernelUse
-from heron.runtime.cpu.program import melts
+from heron.codegen.native.program import melts
 
 #: MLIR ops that make a portion. LLVM takes half a millisecond for one, and two for a module however small it is
 _OPS = 60

@@ -11,6 +11,7 @@ from heron.backends.machine import Machine, lowered_text, no_stage
 from heron.backends.memory import GPU_ALIGNMENT
 from heron.codegen.llvm import numerics
 from heron.codegen.llvm.code_cache import cache_decision
+from heron.codegen.native import helpers  # noqa: F401  provides what runtime asks for
 from heron.errors import HeronError
 from heron.hlo.ir.types import ElementType
 from heron.runtime.executable import Executable, Signature

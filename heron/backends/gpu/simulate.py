@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import cache
 
 from heron.backends.lower import KernelUse
+from heron.codegen.sim import native
+from heron.codegen.sim.kernel import compile_kernel
 from heron.codegen.triton.text import to_ttir
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
-from heron.runtime.sim import native
 from heron.runtime.sim.blocks import BlockKernel
 from heron.runtime.sim.findings import Facts
 from heron.runtime.sim.launcher import SimKernel
@@ -32,7 +33,7 @@ class Simulation:
         k = use.kernel
         grid, block = k.launch.grid, k.launch.block
         facts = facts_of(use)
-        return SimKernel(llvm_text, k.name, grid, block, checks=self.checks, facts=facts, compiler=self._compiler)
+        return compile_kernel(llvm_text, k.name, grid, block, checks=self.checks, facts=facts, compiler=self._compiler)
 
 
 def facts_of(use: KernelUse) -> Facts:

@@ -10,15 +10,16 @@ import ctypes
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import count
 from typing import Any
 
 from heron.codegen.llvm import optimize, split_module
 from heron.codegen.llvm.code_cache import CodeCache, Key, key
-from heron.codegen.llvm.optimize import LOCK, Clock, Timing, binding, parse, pipeline, run_pipeline, slots_to_registers
+from heron.codegen.llvm.optimize import LOCK, Clock, binding, parse, pipeline, run_pipeline, slots_to_registers
 from heron.errors import HeronError
+from heron.runtime.object_code import Object, Timing
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,18 +30,6 @@ class Host:
     cpu: str
     features: str
     width: int
-
-
-@dataclass(slots=True)
-class Object:
-    """One compiled module: its object code, what it took, and (once linked) the addresses of its functions."""
-
-    name: str
-    code: bytes
-    timing: Timing
-    cached: bool = False
-    addresses: dict[str, int] = field(default_factory=dict)
-    keep: Any = None  # the linker and its tracker: code is unloaded when they die
 
 
 @cache

@@ -14,8 +14,9 @@ from functools import cache
 from typing import Any
 
 from heron.codegen.llvm import libdevice
-from heron.codegen.llvm.optimize import LOCK, Clock, Timing, binding, parse, run_pipeline
+from heron.codegen.llvm.optimize import LOCK, Clock, binding, parse, run_pipeline
 from heron.errors import HeronError
+from heron.runtime.object_code import Timing
 
 TRIPLE = "nvptx64-nvidia-cuda"
 #: oldest PTX version that has everything heron emits for an architecture; older drivers accept it

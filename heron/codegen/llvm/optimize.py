@@ -9,7 +9,6 @@ import re
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -45,19 +44,6 @@ def binding() -> ModuleType:
     # are a base and an index already; leaving it out makes the code of other kernels no worse.
     llvm.set_option("heron", "-disable-lsr")
     return llvm
-
-
-@dataclass(frozen=True, slots=True)
-class Timing:
-    """Seconds spent in the stages of one LLVM compile."""
-
-    parse_s: float = 0.0
-    opt_s: float = 0.0
-    emit_s: float = 0.0
-
-    @property
-    def total_s(self) -> float:
-        return self.parse_s + self.opt_s + self.emit_s
 
 
 def parse(text: str, triple: str, layout: str, *, apart: bool = False) -> ModuleRef:

@@ -1,30 +1,86 @@
-"""The quick way from Python into a compiled program: one built-in function for each, made by `call_code.py`."""
+"""Calls of compiled programs from Python without ctypes: a built-in function for each program.
+
+The function is native code (`codegen/native/call_code.py`) that knows nothing of the program but its `Plan`. It refuses
+arguments of another type, dtype or shape than planned, with gaps or on top of each other, and a call when memory is
+short or another thread uses the scratch: it gives NotImplemented, having done nothing, and Python finds out what is
+wrong.
+"""
 
 from __future__ import annotations
 
 import ctypes
-import platform
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 from types import BuiltinFunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from heron.once import once
-from heron.runtime import array_pool, numpy_api
-from heron.runtime.cpu import call_code
+from heron.runtime import array_pool, compiled, numpy_api
 from heron.runtime.memory import HostMemory
-
-if TYPE_CHECKING:
-    from heron.codegen.llvm.jit import Jit
 
 #: allocations a program may have: their table lies on the stack
 _MOST = 1 << 14
 
+#: the native helper, and its one function
+HELPER, CALL = "call", "heron_call"
+
 #: gives a program's flat outputs for its flat arguments, or NotImplemented where it has refused them
 Call = Callable[..., Any]
+
+
+class Plan(ctypes.Structure):
+    """A program as the native code sees it. ``busy``: 0 free, 1 scratch in use, -1 there is none."""
+
+    _fields_ = [
+        ("program", ctypes.c_void_p),
+        ("arguments", ctypes.c_int64),
+        ("argument", ctypes.c_void_p),
+        ("outputs", ctypes.c_int64),
+        ("output", ctypes.c_void_p),
+        ("allocations", ctypes.c_int64),
+        ("table", ctypes.c_void_p),
+        ("busy", ctypes.c_int64),
+    ]
+
+
+class Argument(ctypes.Structure):
+    """An argument of a plan.
+
+    ``allocation``: its place in the table. ``flags``: those the array must have. ``given``: the program overwrites it,
+    so that no other argument may share its memory.
+    """
+
+    _fields_ = [
+        ("dtype", ctypes.c_void_p),
+        ("rank", ctypes.c_int64),
+        ("dims", ctypes.c_void_p),
+        ("allocation", ctypes.c_int64),
+        ("flags", ctypes.c_int64),
+        ("bytes", ctypes.c_int64),
+        ("given", ctypes.c_int64),
+    ]
+
+
+class Output(ctypes.Structure):
+    """An output of a plan.
+
+    ``same``: the earlier output that is the same array, or -1. ``origin``: the argument whose values it begins with, or
+    -1. ``given``: it is that argument itself. ``handler``: the allocator for it, or null.
+    """
+
+    _fields_ = [
+        ("dtype", ctypes.c_void_p),
+        ("rank", ctypes.c_int64),
+        ("dims", ctypes.c_void_p),
+        ("allocation", ctypes.c_int64),
+        ("bytes", ctypes.c_int64),
+        ("same", ctypes.c_int64),
+        ("origin", ctypes.c_int64),
+        ("given", ctypes.c_int64),
+        ("handler", ctypes.c_void_p),
+    ]
 
 
 class _Method(ctypes.Structure):
@@ -40,36 +96,21 @@ class _Method(ctypes.Structure):
 
 _METH_FASTCALL = 0x80
 
+Arrays = Sequence[tuple[np.dtype, tuple[int, ...]]]
 
-@once
-def load() -> Jit | None:
-    """The native code, loaded once; None where arrays are not what it knows.
 
-    Whoever compiles a program loads it, not the first call: a process may fork while another of its threads calls
-    programs, and the child could not wait for what that thread holds of LLVM.
+def load() -> int:
+    """The address of the native code, compiled once in a process; 0 where arrays do not lie as it expects.
+
+    It is loaded when a program is compiled, not at its first call: a process may fork while another of its threads
+    calls programs, and the child could not wait for what that thread holds of LLVM.
     """
-    if platform.system() != "Linux" or platform.machine() not in ("x86_64", "aarch64") or not numpy_api.known_layout():
-        return None
-    from heron.codegen.llvm.jit import Jit
-
-    symbols = {name: _address(getattr(ctypes.pythonapi, name)) for name in call_code.PYTHON}
-    for name, place in ((call_code.EMPTY, numpy_api.EMPTY), (call_code.SET_HANDLER, numpy_api.SET_HANDLER)):
-        symbols[name] = numpy_api.function(place) or 0
-    if not all(symbols.values()):
-        return None
-    jit = Jit(level=0, symbols=symbols)  # straight code: the optimiser takes longer than it saves
-    jit.add(call_code.text(id(np.ndarray), id(NotImplemented)), "call")
-    return jit
+    found = compiled.functions(HELPER)
+    return 0 if found is None else found[CALL]
 
 
-def _address(function: Any) -> int:
-    return ctypes.cast(function, ctypes.c_void_p).value or 0
-
-
-def quick_call(
-    program: int, memory: HostMemory, arguments: Sequence[tuple[np.dtype, tuple[int, ...]]], donate: bool
-) -> Call | None:
-    """The quick way into the program at an address; None where there is none for it.
+def quick_call(program: int, memory: HostMemory, arguments: Arrays, donate: bool) -> Call | None:
+    """The built-in function that calls the program at an address; None where a program cannot have one.
 
     It takes exact arrays of the planned types and shapes, C-contiguous and aligned; its scratch serves one call at a
     time. `memory` and the program must live as long as it does.
@@ -78,69 +119,102 @@ def quick_call(
         arguments: dtypes and dimensions of the flat arguments as they lie in memory.
         donate: arguments the program aliases with outputs are overwritten and are those outputs; else they are copied.
     """
-    code = load()
-    if code is None or len(memory.allocations) > _MOST:
+    function = load()
+    if not function or len(memory.allocations) > _MOST:
         return None
-    keep: list[Any] = []
+    planner = _Planner(memory, arguments, donate)
+    if not planner.fits():
+        return None
+    plan = planner.plan(program)
+    return _builtin(function, plan, planner.keep)
 
-    def words(values: Sequence[int]) -> Any:
-        made = (ctypes.c_int64 * max(1, len(values)))(*values)
-        keep.append(made)
-        return made
 
-    def dtype(value: np.dtype) -> int:
-        keep.append(value)
+class _Planner:
+    """Makes the `Plan` of one program. ``keep``: everything the plan has addresses of."""
+
+    def __init__(self, memory: HostMemory, arguments: Arrays, donate: bool) -> None:
+        self.memory, self.arguments, self.donate = memory, arguments, donate
+        self.keep: list[Any] = [memory]
+        places = memory.places
+        parameters = [a for a in memory.allocations if a.kind == "parameter"]
+        #: the allocation of each argument; the argument whose values an overwritten allocation begins with
+        self.allocation_of = {places[a.parameter, a.index]: a.number for a in parameters}
+        self.begins = {a.number: places[a.parameter, a.index] for a in parameters if a.number in memory.overwritten}
+
+    def fits(self) -> bool:
+        """Whether the native code can do it: each argument has an allocation, and what is overwritten is an output."""
+        results = {s.allocation for s in self.memory.output_slices}
+        if not self.begins.keys() <= results or any(n not in self.allocation_of for n in range(len(self.arguments))):
+            return False
+        if not self.donate:
+            return True
+        # an argument in another shape is another array
+        given = [(s, o) for s, o in zip(self.memory.output_slices, self.memory.outputs, strict=True)]
+        return all(self.arguments[self.begins[s.allocation]] == o for s, o in given if s.allocation in self.begins)
+
+    def plan(self, program: int) -> Plan:
+        arguments = [self.argument(n) for n in range(len(self.arguments))]
+        outputs = self.outputs()
+        arenas = self.memory.borrow()  # for good: other calls at the same time have their own
+        self.keep.append(arenas)
+        allocations = self.memory.allocations
+        plan = Plan(
+            program=program,
+            arguments=len(arguments),
+            argument=self.table(Argument, arguments),
+            outputs=len(outputs),
+            output=self.table(Output, outputs),
+            allocations=len(allocations),
+            table=self.words([_base(self.memory, arenas, a.number) for a in allocations]),
+            busy=0 if arenas else -1,
+        )
+        self.keep.append(plan)
+        return plan
+
+    def argument(self, n: int) -> Argument:
+        dtype, dims = self.arguments[n]
+        number = self.allocation_of[n]
+        given = self.donate and number in self.begins
+        flags = numpy_api.C_CONTIGUOUS | numpy_api.ALIGNED | (numpy_api.WRITEABLE if given else 0)
+        size = _bytes(dtype, dims)
+        return Argument(self.object(dtype), len(dims), self.words(dims), number, flags, size, int(given))
+
+    def outputs(self) -> list[Output]:
+        found: list[Output] = []
+        first: dict[int, int] = {}
+        for n, (s, (dtype, dims)) in enumerate(zip(self.memory.output_slices, self.memory.outputs, strict=True)):
+            number, size = s.allocation, _bytes(dtype, dims)
+            origin = self.begins.get(number, -1)
+            handler = array_pool.handler() if size >= array_pool.LARGE else None
+            found.append(
+                Output(
+                    dtype=self.object(dtype),
+                    rank=len(dims),
+                    dims=self.words(dims),
+                    allocation=number,
+                    bytes=size,
+                    same=first.get(number, -1),
+                    origin=origin,
+                    given=int(self.donate and origin >= 0),
+                    handler=None if handler is None else self.object(handler),
+                )
+            )
+            first.setdefault(number, n)
+        return found
+
+    def object(self, value: Any) -> int:
+        """The address of a Python object."""
+        self.keep.append(value)
         return id(value)
 
-    def dims(values: tuple[int, ...]) -> int:
-        return ctypes.addressof(words(values))
+    def words(self, values: Sequence[int]) -> int:
+        """The address of numbers of 64 bits."""
+        return self.table(ctypes.c_int64, values)
 
-    argument_words: list[int] = []
-    places = memory.places
-    begins = {a.number: places[a.parameter, a.index] for a in memory.allocations if a.number in memory.overwritten}
-    results = {s.allocation for s in memory.output_slices}
-    if not begins.keys() <= results:
-        return None  # overwritten, but no output: needs a copy nobody gets
-    by_place = {places[a.parameter, a.index]: a.number for a in memory.allocations if a.kind == "parameter"}
-    for n, (kind, sizes) in enumerate(arguments):
-        if n not in by_place:
-            return None
-        number = by_place[n]
-        needed = numpy_api.C_CONTIGUOUS | numpy_api.ALIGNED
-        given = donate and number in begins
-        if given:
-            needed |= numpy_api.WRITEABLE
-        argument_words += [dtype(kind), len(sizes), dims(sizes), number, needed, _bytes(kind, sizes), int(given)]
-    output_words: list[int] = []
-    first: dict[int, int] = {}
-    for n, (s, (kind, sizes)) in enumerate(zip(memory.output_slices, memory.outputs, strict=True)):
-        number = s.allocation
-        size = _bytes(kind, sizes)
-        origin = begins.get(number, -1)
-        reuse = donate and origin >= 0
-        if reuse and arguments[origin] != (kind, sizes):
-            return None  # the argument in another shape is another array
-        handler = array_pool.handler() if size >= array_pool.LARGE else None
-        keep.append(handler)
-        output_words += [dtype(kind), len(sizes), dims(sizes), number, size, first.get(number, -1), origin, int(reuse)]
-        output_words.append(0 if handler is None else id(handler))
-        first.setdefault(number, n)
-    arenas = memory.borrow()  # for good: other calls at the same time have their own
-    keep += [memory, arenas]
-    table = words([_base(memory, arenas, a.number) for a in memory.allocations])
-    plan = words(
-        [
-            program,
-            len(arguments),
-            ctypes.addressof(words(argument_words)),
-            len(memory.outputs),
-            ctypes.addressof(words(output_words)),
-            len(memory.allocations),
-            ctypes.addressof(table),
-            0 if arenas else -1,
-        ]
-    )
-    return _builtin(code.address(call_code.CALL), plan, keep)
+    def table(self, kind: Any, values: Sequence[Any]) -> int:
+        made = (kind * max(1, len(values)))(*values)
+        self.keep.append(made)
+        return ctypes.addressof(made)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +229,10 @@ class Entry:
 
 def entry(call: Any) -> Entry | None:
     """How native code calls a quick way; None for another function."""
-    code = load()
-    if code is None or not isinstance(call, BuiltinFunctionType):
+    function = load()
+    if not function or not isinstance(call, BuiltinFunctionType):
         return None
-    return Entry(code.address(call_code.CALL), id(call.__self__), call)
+    return Entry(function, id(call.__self__), call)
 
 
 def _bytes(kind: np.dtype, sizes: tuple[int, ...]) -> int:

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from heron.codegen.llvm.jit import Object
 from heron.runtime.cpu.call import Call, Entry, entry, load, quick_call
 from heron.runtime.cpu.pool import Pool
 from heron.runtime.cpu.profile import Profile
 from heron.runtime.executable import Executable, Signature, array_facts
 from heron.runtime.memory import HostMemory
+from heron.runtime.object_code import Object
 from heron.runtime.thunks import HostThunk
 
 

@@ -1,4 +1,4 @@
-"""The thread pool compiled CPU programs share: operating-system threads that run native code only (`pool_code.py`).
+"""The thread pool compiled CPU programs share: operating-system threads that run native code only.
 
 `pool(threads)` gives the process's pool of that many threads, the caller counted, or None when there is nothing to
 share. Threads start with the first program that needs them, keep to the process's CPUs, block signals (Python's main
@@ -11,16 +11,23 @@ from __future__ import annotations
 import atexit
 import ctypes
 import os
+import platform
 import signal
 import threading
 import time
-from typing import Any
 
 from heron.errors import HeronError
 from heron.once import once
-from heron.runtime.cpu import pool_code
+from heron.runtime import compiled
 
-PARALLEL_FOR = "heron_parallel_for"
+#: the native helper, and its functions: a fork, and what a worker runs
+HELPER = "thread pool"
+PARALLEL_FOR, WORKER = "heron_parallel_for", "heron_worker"
+
+#: Linux's numbers of the futex system call and of its operations, of memory that one process has
+FUTEX = {"x86_64": 202, "aarch64": 98}
+FUTEX_WAIT, FUTEX_WAKE = 128, 129
+
 _MOST_THREADS = 1024
 _POOLS: dict[int, Pool] = {}
 _LOCK = threading.Lock()
@@ -29,6 +36,42 @@ _ENDING = False
 _PATIENCE = 1.0
 #: raised by an instruction of the thread itself: to block them would hide where a crash came from
 _OWN_SIGNALS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP}
+
+
+class State(ctypes.Structure):
+    """A pool as its native code sees it, its parts on cache lines of their own.
+
+    ``ticket``: of the job under way (`codegen/native/pool_code.py`). ``sleepers``: workers that sleep.
+    ``under_way``: ranges taken and not done. ``caller_sleeps``: 1 while the caller waits for them asleep.
+    ``in_use``: 1 during a job. ``function``, ``args``, ``items``, ``size``: the job, and the items of a range.
+    """
+
+    _fields_ = [
+        ("ticket", ctypes.c_int64),
+        ("sleepers", ctypes.c_int32),
+        ("_line0", ctypes.c_int32 * 13),
+        ("under_way", ctypes.c_int32),
+        ("caller_sleeps", ctypes.c_int32),
+        ("_line1", ctypes.c_int32 * 14),
+        ("workers", ctypes.c_int32),
+        ("stop", ctypes.c_int32),
+        ("_line2", ctypes.c_int32 * 14),
+        ("in_use", ctypes.c_int32),
+        ("_line3", ctypes.c_int32 * 15),
+        ("function", ctypes.c_void_p),
+        ("args", ctypes.c_void_p),
+        ("items", ctypes.c_int64),
+        ("size", ctypes.c_int64),
+    ]
+
+
+#: the byte of the word workers sleep on: the ticket's high half on a little-endian machine
+SLEEP_WORD = 4
+
+
+def supported() -> bool:
+    """Whether this machine can have a pool: Linux on x86-64 or AArch64."""
+    return platform.system() == "Linux" and platform.machine() in FUTEX
 
 
 def usable_cpus() -> int:
@@ -40,7 +83,7 @@ def usable_cpus() -> int:
 
 def thread_count(wanted: int) -> int:
     """How many threads a program gets that asks for `wanted` (0: one for each usable CPU); 1 where there is no pool."""
-    if not pool_code.supported():
+    if not supported():
         return 1
     return min(wanted or usable_cpus(), _MOST_THREADS)
 
@@ -57,13 +100,10 @@ def pool(wanted: int) -> Pool | None:
         return found
 
 
-@once
-def _code() -> Any:
-    from heron.codegen.llvm.jit import Jit
-
-    jit = Jit(level=0)  # straight code already: the optimiser takes longer than it will ever save
-    jit.add(pool_code.text(), "pool", exports=[PARALLEL_FOR, "heron_worker"])
-    return jit
+def _address(function: str) -> int:
+    code = compiled.functions(HELPER)
+    assert code is not None, "no compiler is loaded: import heron.codegen.native.helpers"
+    return code[function]
 
 
 @once
@@ -79,8 +119,9 @@ class Pool:
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
-        self._memory = ctypes.create_string_buffer(pool_code.STATE_BYTES + 64)
+        self._memory = ctypes.create_string_buffer(ctypes.sizeof(State) + 64)
         self.address = -(-ctypes.addressof(self._memory) // 64) * 64
+        self._state = State.from_address(self.address)
         self._workers: list[int] = []
         #: whether workers were started in this process; a plain attribute, since every call of a program looks
         self.started = False
@@ -88,7 +129,7 @@ class Pool:
     @property
     def parallel_for(self) -> int:
         """Address of ``void (ptr pool, ptr fn, ptr args, i64 items, i64 grain)``."""
-        return _code().address(PARALLEL_FOR)
+        return _address(PARALLEL_FOR)
 
     def start(self) -> None:
         """Start the workers unless they run. Fewer than wanted is no error: the caller does what nobody else does."""
@@ -96,8 +137,8 @@ class Pool:
             if self.started or _ENDING:
                 return
             libc = _libc()
-            worker = _code().address("heron_worker")
-            self._word(pool_code.STOP).value = 0
+            worker = _address(WORKER)
+            self._state.stop = 0
             before = signal.pthread_sigmask(signal.SIG_BLOCK, set(signal.Signals) - _OWN_SIGNALS)
             try:
                 for _ in range(self.threads - 1):
@@ -107,21 +148,21 @@ class Pool:
                     self._workers.append(thread.value)
             finally:
                 signal.pthread_sigmask(signal.SIG_SETMASK, before)
-            self._word(pool_code.WORKERS).value = len(self._workers)
+            self._state.workers = len(self._workers)
             self.started = True
 
     def stop(self) -> None:
         """End the workers; those in the middle of a job end after it. Programs that still run go on without them."""
         with _LOCK:
-            self._word(pool_code.WORKERS).value = 0
-            self._word(pool_code.STOP).value = 1
+            self._state.workers = 0
+            self._state.stop = 1
             libc, deadline = _libc(), time.monotonic() + _PATIENCE
             while self._workers and time.monotonic() < deadline:
                 # again and again: a worker may look at the stop word just before it falls asleep
                 libc.syscall(
-                    ctypes.c_long(pool_code.futex_number()),
-                    ctypes.c_void_p(self.address + pool_code.SLEEP_WORD),
-                    pool_code.FUTEX_WAKE,
+                    ctypes.c_long(FUTEX[platform.machine()]),
+                    ctypes.c_void_p(self.address + SLEEP_WORD),
+                    FUTEX_WAKE,
                     _MOST_THREADS,
                     None,
                     None,
@@ -145,12 +186,9 @@ class Pool:
         native = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 2)(self.parallel_for)
         native(self.address, function, args, items, grain)
 
-    def _word(self, offset: int) -> ctypes.c_int32:
-        return ctypes.c_int32.from_address(self.address + offset)
-
     def _forget(self) -> None:
         """In a forked child: no worker came along, and no job is under way."""
-        ctypes.memset(self.address, 0, pool_code.STATE_BYTES)
+        ctypes.memset(self.address, 0, ctypes.sizeof(State))
         self._workers.clear()
         self.started = False
 

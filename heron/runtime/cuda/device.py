@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from heron.errors import HeronError
+from heron.runtime import compiled
 from heron.runtime.cuda.driver import CallFailed, Driver, driver
 from heron.targets import cuda, libcuda
 
@@ -144,12 +145,11 @@ class Device:
 
     def _assembled(self, image: bytes) -> bytes | None:
         """Machine code of PTX for this device; None of machine code, and where nothing here makes it."""
-        from heron.codegen.llvm.assemble import assemble
-
-        if image.startswith(_ELF):
+        assemble = compiled.assembler()
+        if assemble is None or image.startswith(_ELF):
             return None
         with contextlib.suppress(HeronError):
-            return assemble(image.decode(), f"sm_{self.capability[0]}{self.capability[1]}").code
+            return assemble(image.decode(), f"sm_{self.capability[0]}{self.capability[1]}")
         return None
 
     def function(self, module: int, name: str) -> int:

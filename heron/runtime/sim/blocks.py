@@ -17,8 +17,7 @@ import numpy as np
 from heron.errors import HeronError
 from heron.runtime.sim import ttir
 from heron.runtime.sim.findings import Facts
-from heron.runtime.sim.launcher import selected
-from heron.runtime.sim.state import CHECKS
+from heron.runtime.sim.state import CHECKS, selected
 from heron.runtime.sim.ttir import Body, Op
 
 #: elements of a tile that are computed at once, over all programs

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,9 +10,7 @@ import numpy as np
 from heron.errors import HeronError
 from heron.hlo.ir.shape import Shape
 from heron.runtime.sim import state
-from heron.runtime.sim.accesses import Access, type_size
-from heron.runtime.sim.coroutine import Thread
-from heron.runtime.sim.module import Dims, Object
+from heron.runtime.sim.code import Dims, Global, KernelCode
 from heron.runtime.sim.state import ATOMIC, ATOMIC_WRITE, READ, WRITE
 
 _KINDS = {READ: "read", WRITE: "write", ATOMIC: "atomic", ATOMIC_WRITE: "atomic write"}
@@ -68,14 +65,9 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What findings are told of: the kernel, its geometry and code, and when each of its blocks began."""
+    """What findings are told of: the kernel, its arguments, and when each of its blocks began."""
 
-    name: str
-    grid: Dims
-    block: Dims
-    thread: Thread
-    arguments: Sequence[str]
-    objects: Sequence[Object]
+    code: KernelCode
     buffers: Sequence[tuple[int, int]]
     facts: Facts
     block_ticks: np.ndarray
@@ -86,41 +78,37 @@ class Launch:
         places = {(f.kind, f.site) for f in findings}
         others = len(places) - 1
         more = f" (and {others} other place{'s' * (others > 1)})" if others else ""
-        lines = [f"{self._kind(first)}{self._where(first.block, first.thread)}: {self.thread.source(first.site)}"]
+        lines = [f"{self._kind(first)}{self._where(first.block, first.thread)}: {self.code.source(first.site)}"]
         lines += self._second(first)
         if self.facts.hlo:
             lines.append(self.facts.hlo)
         return HeronError(
             _CODES[first.kind],
-            f"kernel '{self.name}': {self._what(first)}{more}",
+            f"kernel '{self.code.name}': {self._what(first)}{more}",
             where="\n     ".join(lines),
             why=self._why(first),
         )
 
     def _kind(self, f: Finding) -> str:
-        access = self._access(f.site)
+        access = self.code.access(f.site)
         return f"{_KINDS[access.kind]} by " if access is not None else ""
 
-    def _access(self, site: int) -> Access | None:
-        found = self.thread.sites[site] if 0 <= site < len(self.thread.sites) else None
-        return found if isinstance(found, Access) else None
-
     def _where(self, block: int, thread: int) -> str:
-        return f"block {place(block, self.grid)} thread {place(thread, self.block)}"
+        return f"block {place(block, self.code.grid)} thread {place(thread, self.code.block)}"
 
     def _second(self, f: Finding) -> list[str]:
         """The line about the other access or thread."""
         if f.kind == state.RACE:
-            site = self.thread.sites[f.other >> 42 & 0x3FFFFF]
-            assert isinstance(site, Access)
+            site = self.code.access(f.other >> 42 & 0x3FFFFF)
+            assert site is not None
             block, thread = self._block_at(f.other & 0xFFFFFFFF), f.other >> 32 & 1023
             if block is not None:
                 where = self._where(block, thread)
             else:
-                where = f"this or an earlier block, thread {place(thread, self.block)}"
+                where = f"this or an earlier block, thread {place(thread, self.code.block)}"
             return [f"{_KINDS[site.kind]} by {where}: {site.text}"]
         if f.kind in (state.DIVERGED_BARRIER, state.DIVERGED_WARP):
-            return [f"{self._where(f.block, f.other)}: {self.thread.source(f.offset) or 'has ended'}"]
+            return [f"{self._where(f.block, f.other)}: {self.code.source(f.offset) or 'has ended'}"]
         return []
 
     def _block_at(self, tick: int) -> int | None:
@@ -129,7 +117,7 @@ class Launch:
         return int(np.searchsorted(begun, tick, "right")) - 1 if begun.size else None
 
     def _what(self, f: Finding) -> str:
-        other = place(max(f.other, 0), self.block)
+        other = place(max(f.other, 0), self.code.block)
         match f.kind:
             case state.DIVERGED_BARRIER:
                 return f"threads wait at different barriers (thread {other} at another one)"
@@ -174,9 +162,9 @@ class Launch:
             length = self.buffers[f.row][1]
             element = "" if shape is None else element_of(shape, f.offset)
         else:
-            o = self.objects[f.row - len(self.buffers)]
+            o = self.code.globals_[f.row - len(self.buffers)]
             label, length = f"{'shared' if o.shared else 'constant'} '{o.name}'", o.size
-            element = element_of_type(o.type_, f.offset)
+            element = element_of_global(o, f.offset)
         inside = 0 <= f.offset < length
         return f"{label} at byte {f.offset} of {length}" + (f", element [{element}]" if element and inside else "")
 
@@ -202,13 +190,8 @@ def element_of(shape: Shape, offset: int) -> str:
     return ", ".join(map(str, index))
 
 
-def element_of_type(type_: str, offset: int) -> str:
-    """The index into an LLVM array type: ``[4 x [8 x float]]``, byte 36 → ``1, 1``."""
-    sizes: list[int] = []
-    while match := re.match(r"\[(\d+) x ", type_):
-        sizes.append(int(match.group(1)))
-        type_ = type_[match.end() :]
-    item = max(type_size(type_), 1)
-    if not sizes or offset // item >= np.prod(sizes, dtype=np.int64):
+def element_of_global(found: Global, offset: int) -> str:
+    """The index of a global's element at that byte: of an array of 4 by 8 floats, byte 36 → ``1, 1``; '' for none."""
+    if not found.dims or offset // found.item >= np.prod(found.dims, dtype=np.int64):
         return ""
-    return ", ".join(str(int(i)) for i in np.unravel_index(offset // item, sizes))
+    return ", ".join(str(int(i)) for i in np.unravel_index(offset // found.item, found.dims))

@@ -5,96 +5,49 @@ from __future__ import annotations
 import ctypes
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from heron.codegen.llvm.jit import Jit
 from heron.errors import HeronError
-from heron.runtime.sim import native
-from heron.runtime.sim.accesses import Access
-from heron.runtime.sim.coroutine import rewrite
+from heron.runtime.sim.code import Access, KernelCode
 from heron.runtime.sim.findings import Facts, Finding, Launch
-from heron.runtime.sim.flatten import flatten
-from heron.runtime.sim.module import Dims, host_module, objects
 from heron.runtime.sim.shadow import Buffer, Shadow, make_rows
-from heron.runtime.sim.state import CHECKS, FINDING_WORDS, MAX_FINDINGS, MAX_THREADS, WRITE, Site, State
+from heron.runtime.sim.state import CHECKS, FINDING_WORDS, MAX_FINDINGS, WRITE, Site, State
 
-LARGE_GRID = 1 << 17  # threads
-#: branches back a thread may take: a second or two
-STEPS = 1 << 28
 #: larger grids do not note when each of their blocks began
 _MOST_TICKS = 1 << 27
 _SLICE = 0.05  # seconds of native code between looks at Ctrl-C
 
 
-def selected(checks: str) -> int:
-    """The bits of ``""``, ``"all"`` or names of checks separated by commas."""
-    names = CHECKS if checks == "all" else [name for name in checks.split(",") if name]
-    return sum(CHECKS[name] for name in names)
-
-
 class SimKernel:
-    """A GPU kernel compiled for the host.
+    """A GPU kernel compiled for the host (`codegen/sim/kernel.py`).
 
     Args:
-        llvm_text: the module's LLVM text before PTX (nvvm intrinsics, address spaces).
-        name: the kernel.
-        grid, block: launch geometry; it is compiled in.
-        checks: what to look for (`Options.sim_check`). An access outside memory is found by every check.
+        code: the kernel.
         facts: what findings say of the kernel's HLO.
-        level: LLVM optimisation level of the host code; by default 1 for large grids, else 0 (five times faster to
-            compile, up to four times slower to run).
-        steps: branches back one thread may take before it is taken to run for ever.
         backwards: run the blocks from the last one to the first: results must not depend on their order.
-        compiler: the compiler to use, by level.
-
-    Raises:
-        HeronError: RUN070 no such kernel, RUN071 a GPU intrinsic that is not simulated, RUN072 an unknown `__nv_*`,
-            RUN073 a block larger than 1024 threads.
     """
 
-    def __init__(
-        self,
-        llvm_text: str,
-        name: str,
-        grid: Dims,
-        block: Dims,
-        *,
-        checks: str = "",
-        facts: Facts | None = None,
-        level: int | None = None,
-        steps: int = STEPS,
-        backwards: bool = False,
-        compiler: Callable[[int], Jit] = native.compiler,
-    ) -> None:
-        self.name, self.grid, self.block = name, grid, block
-        self.checks, self.facts, self.backwards = selected(checks), facts or Facts(), backwards
-        self.blocks = grid[0] * grid[1] * grid[2]
-        threads = block[0] * block[1] * block[2]
-        if not 1 <= threads <= MAX_THREADS:
-            raise HeronError("RUN073", f"a block of {threads} threads", why="a GPU allows 1 to 1024")
-        self.level = int(threads * self.blocks >= LARGE_GRID) if level is None else level
-        flat = flatten(llvm_text, name)
-        check = bool(self.checks)
-        self.thread = rewrite(flat, grid, block, check)
-        self.arguments = [n for _, n in flat.arguments]
-        self.objects = objects(flat)
-        self.text = host_module(flat, self.thread, self.objects, grid, block, check, steps)
-        compiled = compiler(self.level).add(self.text, f"sim.{name}", exports=["sim.launch"])
-        self._code = compiled  # machine code lives as long as this
-        self.timing = compiled.timing
-        signature = [ctypes.c_void_p] * (len(self.arguments) + 1) + [ctypes.c_int64] * 2
-        self._launch = ctypes.CFUNCTYPE(None, *signature)(compiled.addresses["sim.launch"])
+    def __init__(self, code: KernelCode, facts: Facts | None = None, backwards: bool = False) -> None:
+        self.code, self.facts, self.backwards = code, facts or Facts(), backwards
+        signature = [ctypes.c_void_p] * (len(code.arguments) + 1) + [ctypes.c_int64] * 2
+        self._launch = ctypes.CFUNCTYPE(None, *signature)(code.launch)
+        self._end = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(code.end)
         self._sites = self._site_table()
-        self._state = State(threads=threads, checks=self.checks, sites=ctypes.addressof(self._sites))
+        self._state = State(threads=code.threads, checks=code.checks, sites=ctypes.addressof(self._sites))
         self._lock = threading.Lock()
+
+    @property
+    def checks(self) -> int:
+        """Bits of `state.CHECKS`."""
+        return self.code.checks
 
     def fills(self, argument: int) -> bool:
         """Is that argument the kernel's to write, and never read by it? False when some pointers' origin is unknown."""
-        accesses = self.thread.accesses()
-        kinds = {a.kind for a in accesses if a.root == self.arguments[argument]}
+        accesses = self.code.accesses()
+        kinds = {a.kind for a in accesses if a.root == self.code.arguments[argument]}
         return argument in self.facts.outputs and all(a.root for a in accesses) and kinds <= {WRITE}
 
     def run(
@@ -123,24 +76,22 @@ class SimKernel:
 
     def launch(self, buffers: Sequence[Buffer], ticks: np.ndarray) -> Launch:
         """What findings are told of."""
-        return Launch(
-            self.name, self.grid, self.block, self.thread, self.arguments, self.objects, buffers, self.facts, ticks
-        )
+        return Launch(self.code, buffers, self.facts, ticks)
 
     def _run(self, buffers: Sequence[Buffer], shadow: Shadow, valid: Sequence[int]) -> tuple[list[Finding], np.ndarray]:
-        if len(buffers) != len(self.arguments):
+        code = self.code
+        if len(buffers) != len(code.arguments):
             raise HeronError(
-                "RUN074", f"kernel '{self.name}' takes {len(self.arguments)} buffers, {len(buffers)} were given"
+                "RUN074", f"kernel '{code.name}' takes {len(code.arguments)} buffers, {len(buffers)} were given"
             )
         with self._lock:  # shared memory is a global of the module
             state, ticks = self._state, np.zeros(0, np.uint32)
             rows = None
             if self.checks:
-                accesses = self.thread.accesses()
-                rows = make_rows(buffers, valid, self.arguments, self.objects, accesses, self.checks, shadow)
-                state.rows, state.rows_count = ctypes.addressof(rows), len(buffers) + len(self.objects)
-                if self.checks & CHECKS["races"] and self.blocks <= _MOST_TICKS:
-                    ticks = np.zeros(self.blocks, np.uint32)
+                rows = make_rows(buffers, valid, code, shadow)
+                state.rows, state.rows_count = ctypes.addressof(rows), len(buffers) + len(code.globals_)
+                if self.checks & CHECKS["races"] and code.blocks <= _MOST_TICKS:
+                    ticks = np.zeros(code.blocks, np.uint32)
             state.block_ticks = ticks.ctypes.data if ticks.size else None
             state.tick = shadow.tick
             state.launch_tick = shadow.tick + 1
@@ -148,7 +99,7 @@ class SimKernel:
             try:
                 self._blocks([address for address, _ in buffers])
             finally:
-                native.end_launch(ctypes.addressof(state), self.level)
+                self._end(ctypes.addressof(state))
                 shadow.tick = state.tick
             found = min(state.found, MAX_FINDINGS)
             words = state.findings[: found * FINDING_WORDS]
@@ -157,12 +108,12 @@ class SimKernel:
 
     def _blocks(self, addresses: list[int]) -> None:
         """All blocks, as many at a time as take a moment, so that Ctrl-C is seen."""
-        state, first, count = self._state, 0, 1
-        while first < self.blocks and not state.stopped and state.found < MAX_FINDINGS:
-            end = min(first + count, self.blocks)
+        state, blocks, first, count = self._state, self.code.blocks, 0, 1
+        while first < blocks and not state.stopped and state.found < MAX_FINDINGS:
+            end = min(first + count, blocks)
             start = time.perf_counter()
             if self.backwards:
-                for n in range(self.blocks - first, self.blocks - end, -1):
+                for n in range(blocks - first, blocks - end, -1):
                     self._launch(*addresses, ctypes.addressof(state), n - 1, n)
             else:
                 self._launch(*addresses, ctypes.addressof(state), first, end)
@@ -170,10 +121,11 @@ class SimKernel:
             first = end
 
     def _site_table(self) -> Any:
-        bounds = self.checks & CHECKS["bounds"]
-        rows = {name: n for n, name in enumerate([*self.arguments, *(f"@{o.name}" for o in self.objects)])}
-        table = (Site * max(len(self.thread.sites), 1))()
-        for n, a in enumerate(self.thread.sites):
+        code = self.code
+        bounds = code.checks & CHECKS["bounds"]
+        rows = {name: n for n, name in enumerate([*code.arguments, *(f"@{o.name}" for o in code.globals_)])}
+        table = (Site * max(len(code.sites), 1))()
+        for n, a in enumerate(code.sites):
             if isinstance(a, Access):
                 table[n] = Site(a.size, a.kind, a.align if bounds else 1, rows[a.root] if a.root else -1)
         return table

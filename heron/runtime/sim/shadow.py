@@ -9,10 +9,8 @@ import numpy as np
 
 from heron.buffers.assignment import Allocation, Slice
 from heron.errors import HeronError
-from heron.runtime.sim.accesses import Access
-from heron.runtime.sim.checks import CELL
-from heron.runtime.sim.module import Object
-from heron.runtime.sim.state import CHECKS, WRITE, Row
+from heron.runtime.sim.code import Access, KernelCode
+from heron.runtime.sim.state import CELL, CHECKS, WRITE, Row
 
 _LAST_TICK = 1 << 31  # a launch this late starts again with clean cells
 
@@ -40,19 +38,12 @@ class Shadow:
         return self._cells.ctypes.data
 
 
-def make_rows(
-    buffers: Sequence[Buffer],
-    valid: Sequence[int],
-    names: Sequence[str],
-    globals_: Sequence[Object],
-    accesses: Sequence[Access],
-    checks: int,
-    shadow: Shadow,
-) -> ctypes.Array[Row]:
+def make_rows(buffers: Sequence[Buffer], valid: Sequence[int], code: KernelCode, shadow: Shadow) -> ctypes.Array[Row]:
     """The table of memory a launch may access: its buffers, then its globals.
 
     Buffers that overlap share their cells. Memory that the kernel never writes needs none: reads do not race.
     """
+    names, globals_, accesses, checks = code.arguments, code.globals_, code.accesses(), code.checks
     rows = (Row * max(len(buffers) + len(globals_), 1))()
     for n, (address, size) in enumerate(buffers):
         rows[n] = Row(address, size, None, valid[n] or None, _granule(names[n], accesses), 0)

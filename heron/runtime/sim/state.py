@@ -1,14 +1,8 @@
-"""What a launch keeps in memory: read and written by native code and by Python, declared once.
-
-`expand` turns the short forms of the simulator's LLVM text into loads and stores of these fields:
-``%x = get i32 tick``, ``%x = get i32 states[%t]``, ``set i32 %x, tick``, ``%p = at i32 states[%t]``. All of them go
-through the pointer ``%sim.state``.
-"""
+"""What a launch keeps in memory: read and written by native code and by Python, declared once."""
 
 from __future__ import annotations
 
 import ctypes
-import re
 
 from heron.options import SIM_CHECKS
 
@@ -16,6 +10,8 @@ MAX_THREADS = 1024
 LANES = 32
 MAX_FINDINGS = 64
 FINDING_WORDS = 8
+#: accesses that the race check remembers of each granule of memory
+CELL = 5
 BARRIERS = 16
 
 #: kinds of findings
@@ -98,29 +94,7 @@ class State(ctypes.Structure):
     ]
 
 
-_FORM = re.compile(
-    r"^( *)(?:(%[\w.]+) = (get|at)|(set)) (i32|i64|ptr) (?:(%?-?[\w.]+), )?(\w+)(?:\[(%?[\w.]+)\])?$", re.MULTILINE
-)
-
-
-def expand(text: str, tag: str = "") -> str:
-    """LLVM text with the short forms written out. ``tag`` sets names apart within a function expanded in parts."""
-    count = 0
-
-    def write(match: re.Match[str]) -> str:
-        nonlocal count
-        indent, result, get, _, type_, value, name, index = match.groups()
-        count += 1
-        offset = getattr(State, name).offset
-        place = result if get == "at" else f"%sim.at{tag}{count}"
-        lines = [f"{place} = getelementptr i8, ptr %sim.state, i64 {offset}"]
-        if index is not None:
-            lines[0] = f"%sim.of{tag}{count} = getelementptr i8, ptr %sim.state, i64 {offset}"
-            lines.append(f"{place} = getelementptr {type_}, ptr %sim.of{tag}{count}, i32 {index}")
-        if get == "get":
-            lines.append(f"{result} = load {type_}, ptr {place}")
-        elif get is None:
-            lines.append(f"store {type_} {value}, ptr {place}")
-        return "\n".join(indent + line for line in lines)
-
-    return _FORM.sub(write, text)
+def selected(checks: str) -> int:
+    """The bits of ``""``, ``"all"`` or names of checks separated by commas."""
+    names = CHECKS if checks == "all" else [name for name in checks.split(",") if name]
+    return sum(CHECKS[name] for name in names)

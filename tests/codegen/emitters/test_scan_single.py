@@ -13,9 +13,9 @@ from heron.backends.compiler import compile
 from heron.codegen.emitters.scan import gpu_single_pass as hero
 from heron.codegen.kernel import Kernel
 from heron.codegen.llvm.nvptx import to_ptx
+from heron.codegen.sim.kernel import compile_kernel
 from heron.evaluator import evaluate
 from heron.hlo.text import parse
-from heron.runtime.sim.launcher import SimKernel
 from tests.codegen.run_kernel import lower
 
 RNG = np.random.default_rng(11)
@@ -94,7 +94,7 @@ def kernel_and_plan(target: targets.Target = SIM) -> tuple[Kernel, ScanPlan]:
 
 def run(kernel: Kernel, arrays: list[np.ndarray], *, backwards: bool = False, blocks: int | None = None) -> None:
     grid = kernel.launch.grid if blocks is None else (blocks, 1, 1)
-    made = SimKernel(
+    made = compile_kernel(
         lower(kernel, "sim:sm_90"), kernel.name, grid, kernel.launch.block, checks="races,bounds", backwards=backwards
     )
     made([(a.ctypes.data, a.nbytes) for a in arrays])

@@ -18,6 +18,7 @@ from heron.codegen.emitters.control_words import emit_clear
 from heron.codegen.emitters.sort import gpu_radix as hero
 from heron.codegen.kernel import Kernel
 from heron.codegen.llvm.nvptx import to_ptx
+from heron.codegen.sim.kernel import compile_kernel
 from heron.hlo.text import parse
 from heron.passes.framework import registry
 from heron.passes.framework.context import PassContext
@@ -52,7 +53,7 @@ def sort_of(source: str) -> hero.RadixSort:
 def made(kernel: Kernel, backwards: bool = False, blocks: int | None = None) -> SimKernel:
     grid = kernel.launch.grid if blocks is None else (blocks, 1, 1)
     text = lower(kernel, "sim:sm_90")
-    return SimKernel(text, kernel.name, grid, kernel.launch.block, checks="all", backwards=backwards)
+    return compile_kernel(text, kernel.name, grid, kernel.launch.block, checks="all", backwards=backwards)
 
 
 def call(kernel: SimKernel, arrays: list[np.ndarray]) -> None:

@@ -15,11 +15,12 @@ import pytest
 
 from heron import HeronError
 from heron.codegen.llvm.jit import Jit
+from heron.codegen.native import helpers  # noqa: F401
 from heron.runtime.cpu import pool as pools
 from heron.runtime.cpu.pool import PARALLEL_FOR, Pool
 
 ROOT = Path(__file__).parents[3]
-pytestmark = pytest.mark.skipif(not pools.pool_code.supported(), reason="the pool needs Linux on x86-64 or AArch64")
+pytestmark = pytest.mark.skipif(not pools.supported(), reason="the pool needs Linux on x86-64 or AArch64")
 
 _CODE = """
 declare void @heron_parallel_for(ptr, ptr, ptr, i64, i64)
@@ -213,7 +214,7 @@ def test_how_many_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     assert pools.pool(1) is None
     a = pools.pool(3)
     assert a is not None and a is pools.pool(0) and a.threads == 3
-    monkeypatch.setattr(pools.pool_code, "supported", lambda: False)
+    monkeypatch.setattr(pools, "supported", lambda: False)
     assert pools.pool(8) is None
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from heron.codegen.sim.kernel import compile_kernel
 from heron.errors import HeronError
-from heron.runtime.sim.launcher import SimKernel
 
 Dims = tuple[int, int, int]
 ONE = (1, 1, 1)
@@ -37,7 +37,7 @@ def kernel_text(body: str, arguments: str = "ptr %out", globals_: str = "", ends
 
 def launch(text: str, *arrays: np.ndarray, grid: Dims = ONE, block: Dims = (32, 1, 1), **options: Any) -> None:
     """Compile and run kernel @k."""
-    SimKernel(text, "k", grid, block, **options)(buffers(*arrays))
+    compile_kernel(text, "k", grid, block, **options)(buffers(*arrays))
 
 
 def finding(text: str, *arrays: np.ndarray, grid: Dims = ONE, block: Dims = (32, 1, 1), **options: Any) -> HeronError:

@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import pytest
 
-from heron.runtime.sim.launcher import SimKernel
+from heron.codegen.sim.kernel import compile_kernel
 from heron.runtime.sim.shadow import Shadow
 from tests.runtime.sim.support import buffers, finding, kernel_text, launch
 from tests.support import interruptible
@@ -97,7 +97,9 @@ def test_atomics_do_not_race_but_a_plain_write_with_one_does() -> None:
 
 def test_launches_do_not_race_with_each_other() -> None:
     out, shadow = np.zeros(32, np.int32), Shadow()
-    kernel = SimKernel(kernel_text(at("%p", "%t") + "  store i32 %t, ptr %p"), "k", (1, 1, 1), (32, 1, 1), checks="all")
+    kernel = compile_kernel(
+        kernel_text(at("%p", "%t") + "  store i32 %t, ptr %p"), "k", (1, 1, 1), (32, 1, 1), checks="all"
+    )
     for _ in range(3):
         kernel(buffers(out), shadow)
 
@@ -204,13 +206,13 @@ read:
 def test_a_buffer_nobody_wrote() -> None:
     out, valid = np.zeros(32, np.int32), np.ones(128, np.uint8)
     body = at("%p", "%t") + "  %v = load i32, ptr %p"
-    kernel = SimKernel(kernel_text(body), "k", (1, 1, 1), (32, 1, 1), checks="uninit")
+    kernel = compile_kernel(kernel_text(body), "k", (1, 1, 1), (32, 1, 1), checks="uninit")
     kernel(buffers(out), valid=[valid.ctypes.data])
     valid[21] = 0
     assert [(f.row, f.offset, f.thread) for f in kernel.run(buffers(out), valid=[valid.ctypes.data])] == [(0, 20, 5)]
     write = kernel_text(at("%p", "%t") + "  store i32 1, ptr %p\n  %v = load i32, ptr %p")
     valid[:] = 0
-    SimKernel(write, "k", (1, 1, 1), (32, 1, 1), checks="all")(buffers(out), valid=[valid.ctypes.data])
+    compile_kernel(write, "k", (1, 1, 1), (32, 1, 1), checks="all")(buffers(out), valid=[valid.ctypes.data])
     assert valid.all()
 
 
@@ -314,7 +316,7 @@ def test_a_grid_that_is_all_wrong_ends_early(checks: str) -> None:
 
 def test_ctrl_c_ends_a_long_launch() -> None:
     out, over = np.zeros(32, np.int32), threading.Event()
-    kernel = SimKernel(kernel_text(at("%p", "%t") + "  store i32 1, ptr %p"), "k", MANY, (32, 1, 1))
+    kernel = compile_kernel(kernel_text(at("%p", "%t") + "  store i32 1, ptr %p"), "k", MANY, (32, 1, 1))
 
     def interrupt() -> None:
         while not out.all() and not over.wait(0.01):

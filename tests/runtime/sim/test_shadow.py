@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from heron.buffers.assignment import Allocation, Slice
+from heron.codegen.sim.kernel import compile_kernel
+from heron.runtime.object_code import Object, Timing
 from heron.runtime.sim import state
-from heron.runtime.sim.accesses import Access
-from heron.runtime.sim.launcher import SimKernel
-from heron.runtime.sim.module import Object
+from heron.runtime.sim.code import Access, Global, KernelCode
 from heron.runtime.sim.shadow import Shadow, Written, make_rows
 from heron.runtime.sim.state import READ, WRITE
 from tests.runtime.sim.support import buffers, kernel_text
@@ -34,21 +34,22 @@ def test_written_bytes_follow_copies() -> None:
 
 def test_a_run_of_very_many_launches_starts_its_clock_again() -> None:
     out, shadow = np.zeros(4, np.int32), Shadow()
-    kernel = SimKernel(RACY, "k", (1, 1, 1), (2, 1, 1), checks="races")
+    kernel = compile_kernel(RACY, "k", (1, 1, 1), (2, 1, 1), checks="races")
     assert len(kernel.run(buffers(out), shadow)) == 1
     shadow.tick = (1 << 32) - 8
     assert len(kernel.run(buffers(out), shadow)) == 1
     assert 0 < shadow.tick < 100
     shadow.tick = (1 << 32) - 8
-    quiet = SimKernel(kernel_text("  %v = load i32, ptr %out"), "k", (1, 1, 1), (2, 1, 1), checks="races")
+    quiet = compile_kernel(kernel_text("  %v = load i32, ptr %out"), "k", (1, 1, 1), (2, 1, 1), checks="races")
     assert not quiet.run(buffers(out), shadow) and shadow.tick < 100
 
 
-def rows(*args: tuple[int, int, str], accesses: list[Access], shared: tuple[Object, ...] = ()) -> list[state.Row]:
+def rows(*args: tuple[int, int, str], accesses: list[Access], shared: tuple[Global, ...] = ()) -> list[state.Row]:
     names = [name for _, _, name in args]
     sizes = [(address, size) for address, size, _ in args]
     shadow = Shadow()
-    table = make_rows(sizes, [0] * len(args), names, shared, accesses, ALL, shadow)
+    code = KernelCode("k", (1, 1, 1), (1, 1, 1), ALL, names, shared, accesses, 0, 0, Object("k", b"", Timing()))
+    table = make_rows(sizes, [0] * len(args), code, shadow)
     return list(table)
 
 
@@ -69,7 +70,7 @@ def test_overlapping_buffers_share_cells() -> None:
 
 
 def test_shared_objects_have_cells_of_their_own() -> None:
-    shared = (Object("s", 256, "[64 x i32]", True), Object("t", 4, "i32", True), Object("c", 8, "i64", False))
+    shared = (Global("s", 256, True, (64,), 4), Global("t", 4, True, (), 4), Global("c", 8, False, (), 8))
     accesses = [Access("", 4, WRITE, 4, "@s"), Access("", 4, READ, 4, "@t")]
     s, t, c = rows(accesses=accesses, shared=shared)
     assert t.cells - s.cells == 64 * 8 * 5 and not c.cells and s.shared and not c.shared

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from heron.codegen.sim.kernel import compile_kernel
 from heron.errors import HeronError
-from heron.runtime.sim.launcher import SimKernel
 from tests.runtime.sim import kernels
 
 BARRIER = "  call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)\n"
@@ -24,7 +24,7 @@ def matrix() -> np.ndarray:
 @checked
 def test_transpose_through_shared_memory(check: bool) -> None:
     a, b = matrix(), np.zeros((256, 256), np.float32)
-    kernel = SimKernel(kernels.TRANSPOSE, "transpose", (8, 8, 1), (32, 8, 1), checks="all" if check else "")
+    kernel = compile_kernel(kernels.TRANSPOSE, "transpose", (8, 8, 1), (32, 8, 1), checks="all" if check else "")
     for _ in range(2):  # a kernel can be launched again
         b[:] = 0
         kernel(buffers(a, b))
@@ -34,7 +34,9 @@ def test_transpose_through_shared_memory(check: bool) -> None:
 @checked
 def test_row_reduction_with_shuffles(check: bool) -> None:
     a, b = matrix(), np.zeros(256, np.float32)
-    SimKernel(kernels.REDUCE_ROWS, "reduce", (256, 1, 1), (256, 1, 1), checks="all" if check else "")(buffers(a, b))
+    compile_kernel(kernels.REDUCE_ROWS, "reduce", (256, 1, 1), (256, 1, 1), checks="all" if check else "")(
+        buffers(a, b)
+    )
     assert np.allclose(b, a.sum(1, dtype=np.float64), atol=1e-4)
 
 
@@ -42,7 +44,7 @@ def test_row_reduction_with_shuffles(check: bool) -> None:
 def test_atomics(check: bool) -> None:
     values = np.random.default_rng(1).integers(0, 8, 512).astype(np.int32)
     counts, total = np.zeros(8, np.int32), np.zeros(1, np.float32)
-    SimKernel(kernels.ATOMICS, "atomics", (4, 1, 1), (128, 1, 1), checks="all" if check else "")(
+    compile_kernel(kernels.ATOMICS, "atomics", (4, 1, 1), (128, 1, 1), checks="all" if check else "")(
         buffers(values, counts, total)
     )
     assert (counts == np.bincount(values, minlength=8)).all() and total[0] == values.sum()
@@ -51,7 +53,7 @@ def test_atomics(check: bool) -> None:
 @checked
 def test_ids_in_three_dimensions_and_device_functions(check: bool) -> None:
     out = np.zeros(4 * 3 * 2 * 3 * 2 * 2, np.float32)
-    SimKernel(kernels.IDS_3D, "ids", (3, 2, 2), (4, 3, 2), checks="all" if check else "")(buffers(out))
+    compile_kernel(kernels.IDS_3D, "ids", (3, 2, 2), (4, 3, 2), checks="all" if check else "")(buffers(out))
     expected = np.tanh(np.arange(out.size, dtype=np.float32) / 100) ** 2
     assert np.allclose(out, expected, rtol=1e-5)
 
@@ -60,7 +62,7 @@ def shuffle(kind: str, distance: str, clamp: int = 31, mask: int = -1) -> np.nda
     arguments = f"i32 {mask}, i32 %v, i32 {distance}, i32 {clamp}"
     body = f"  %v = mul i32 %t, 10\n  %r = call i32 @llvm.nvvm.shfl.sync.{kind}.i32({arguments})"
     out = np.zeros(32, np.int32)
-    SimKernel(kernels.warp_kernel(body), "warp", (1, 1, 1), (32, 1, 1), checks="")(buffers(out))
+    compile_kernel(kernels.warp_kernel(body), "warp", (1, 1, 1), (32, 1, 1), checks="")(buffers(out))
     return out // 10
 
 
@@ -87,7 +89,7 @@ join:
   %r = phi i32 [ -1, %entry ], [ %s, %low ]""",
     )
     out = np.zeros(32, np.int32)
-    SimKernel(text, "warp", (1, 1, 1), (32, 1, 1), checks="all")(buffers(out))
+    compile_kernel(text, "warp", (1, 1, 1), (32, 1, 1), checks="all")(buffers(out))
     assert (out[:16] == np.arange(16) ^ 1).all() and (out[16:] == -1).all()
 
 
@@ -96,7 +98,7 @@ join:
 
 def found(text: str, name: str, grid: tuple, block: tuple, *arrays: np.ndarray, checks: str = "all") -> HeronError:
     with pytest.raises(HeronError) as caught:
-        SimKernel(text, name, grid, block, checks=checks)(buffers(*arrays))
+        compile_kernel(text, name, grid, block, checks=checks)(buffers(*arrays))
     return caught.value
 
 
@@ -137,7 +139,9 @@ def test_out_of_bounds_shared_access() -> None:
 def test_divergent_barriers_are_reported_not_hung(check: bool) -> None:
     for text, name in ((kernels.EARLY_EXIT, "early"), (kernels.TWO_BARRIERS, "two")):
         with pytest.raises(HeronError) as caught:
-            SimKernel(text, name, (1, 1, 1), (32, 1, 1), checks="all" if check else "")(buffers(np.zeros(1, np.int32)))
+            compile_kernel(text, name, (1, 1, 1), (32, 1, 1), checks="all" if check else "")(
+                buffers(np.zeros(1, np.int32))
+            )
         assert caught.value.code == "RUN077"
 
 
@@ -158,7 +162,7 @@ def test_warp_barrier_orders_its_warp() -> None:
     )
     text = "@slots = internal addrspace(3) global [32 x i32] undef, align 16\n" + text
     out = np.zeros(32, np.int32)
-    SimKernel(text, "warp", (1, 1, 1), (32, 1, 1), checks="all")(buffers(out))
+    compile_kernel(text, "warp", (1, 1, 1), (32, 1, 1), checks="all")(buffers(out))
     assert (out == np.arange(32) ^ 1).all()
     unordered = text.replace("  call void @llvm.nvvm.bar.warp.sync(i32 -1)\n", "")
     assert found(unordered, "warp", (1, 1, 1), (32, 1, 1), out, checks="races").code == "RUN076"
@@ -166,16 +170,16 @@ def test_warp_barrier_orders_its_warp() -> None:
 
 def test_errors() -> None:
     with pytest.raises(HeronError) as caught:
-        SimKernel(kernels.IDS_3D, "other", (1, 1, 1), (1, 1, 1), checks="")
+        compile_kernel(kernels.IDS_3D, "other", (1, 1, 1), (1, 1, 1), checks="")
     assert caught.value.code == "RUN070"
     with pytest.raises(HeronError) as caught:
-        SimKernel(kernels.IDS_3D, "ids", (1, 1, 1), (2048, 1, 1), checks="")
+        compile_kernel(kernels.IDS_3D, "ids", (1, 1, 1), (2048, 1, 1), checks="")
     assert caught.value.code == "RUN073"
     text = kernels.IDS_3D.replace("__nv_tanhf", "__nv_nosuchf")
     with pytest.raises(HeronError) as caught:
-        SimKernel(text, "ids", (1, 1, 1), (1, 1, 1), checks="")
+        compile_kernel(text, "ids", (1, 1, 1), (1, 1, 1), checks="")
     assert caught.value.code == "RUN072"
-    kernel = SimKernel(kernels.IDS_3D, "ids", (1, 1, 1), (1, 1, 1), checks="")
+    kernel = compile_kernel(kernels.IDS_3D, "ids", (1, 1, 1), (1, 1, 1), checks="")
     with pytest.raises(HeronError) as caught:
         kernel([])
     assert caught.value.code == "RUN074"

@@ -1,0 +1,50 @@
+"""Code that many programs call, compiled once in a process, by whoever needs it first, or read from a cache."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Hashable, Mapping
+from concurrent.futures import Future
+from threading import Lock
+
+from heron.codegen.llvm.code_cache import CodeCache
+from heron.codegen.llvm.jit import Jit
+from heron.runtime.object_code import Object
+
+#: for ever: programs have the addresses
+_CODE: dict[Hashable, Future[Object]] = {}
+_LOCK = Lock()
+
+
+def for_good(name: str, text: str, symbols: Mapping[str, int] | None = None) -> Mapping[str, int]:
+    """The addresses of a text's functions, which stay for as long as the process lives."""
+    jit = Jit(level=0, symbols=symbols)  # straight code already: the optimiser takes longer than it will ever save
+    code = jit.add(text, name)
+    for lasting in (jit, code):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(lasting))
+    return code.addresses
+
+
+def address_of(
+    symbol: str, text: Callable[[], str], *form: Hashable, cache: CodeCache | None, shaped: bool = False
+) -> int:
+    """The address of the one function a text defines, which is told by its symbol and its form; `cache` and `shaped`
+    see `Jit`.
+    """
+    return linked(symbol, lambda: Jit(level=1, cache=cache, shaped=shaped).add(text(), symbol, exports=[symbol]), *form)
+
+
+def linked(symbol: str, make: Callable[[], Object], *form: Hashable) -> int:
+    """As `address_of`, where `make` compiles and links it. Threads may ask side by side: one compiles, others wait."""
+    key = (symbol, *form)
+    with _LOCK:
+        is_first = key not in _CODE
+        found = _CODE.setdefault(key, Future())
+    if is_first:
+        try:
+            found.set_result(make())
+        except BaseException as error:
+            with _LOCK:
+                del _CODE[key]
+            found.set_exception(error)
+    return found.result().addresses[symbol]

@@ -1,0 +1,464 @@
+"""Fourier transforms of many lines at once: a vector has the same element of neighbouring lines.
+
+A work item takes as many lines as a vector has lanes into scratch memory, real and imaginary parts apart, goes through
+them once for each factor of the length, and writes them out. Lines that lie one after the other are turned on the way
+in and out; neighbours along another dimension lie as vectors already. A real line of even length is a complex one of
+half the length, taken apart afterwards (put together before).
+
+The passes are Stockham's: out of place, the result in order with no bit reversal. With s the product of the factors
+before and m what is left after factor r, element j of a butterfly is x[q + s (p + j m)], its result y[q + s (r p + j)].
+An inverse transform is one with real and imaginary parts exchanged on both ways.
+
+Source: C. Van Loan, Computational Frameworks for the Fast Fourier Transform, SIAM 1992, sections 1.7 and 4.1.
+"""
+
+from __future__ import annotations
+
+import cmath
+import math
+from enum import IntEnum
+from functools import cache
+
+import numpy as np
+
+from heron.codegen.llvm.code_cache import CodeCache
+from heron.codegen.llvm.jit import host
+from heron.codegen.native import common_code
+from heron.codegen.native.loops import Loops
+from heron.hlo.ir.types import ElementType
+
+#: factors there are butterflies for, the ones to take first
+RADICES = (8, 4, 2, 3, 5, 7, 11, 13)
+
+
+class Job(IntEnum):
+    """Words of the table that describes one transform of lines; ``AT`` are addresses, sizes are bytes."""
+
+    LENGTH = 0  # complex elements of a line between the passes
+    LANES = 1
+    SCRATCH = 2  # bytes of each of the two scratch arrays
+    LINES = 3  # how many lie next to each other
+    GROUPS = 4  # of vectors of those
+    FROM_STEP = 5  # from one line to the next, or along a line from one element to the next
+    TO_STEP = 6
+    FROM_OUTER = 7  # from one set of lines to the next
+    TO_OUTER = 8
+    READ = 9  # complex elements of a line that are read and written
+    WRITTEN = 10
+    READ_FLIPPED = 11  # 1: real and imaginary parts exchanged
+    WRITE_FLIPPED = 12
+    SCALE = 13  # an f64
+    ROOTS_AT = 14
+    REAL_ROOTS_AT = 15
+    READ_AT = 16  # functions: `PIECES`
+    JOIN_AT = 17  # or null
+    SPLIT_AT = 18  # or null
+    WRITE_AT = 19
+    PASSES = 20
+    PASSES_AT = 21  # for each its function, m and s
+
+
+DRIVER = "heron_fft"
+#: functions of one element type. Lines that lie one after the other, and those next to each other, between memory and
+#: scratch: ``void f(ptr job, ptr array, i64 first, i64 lines, ptr scratch)``; real lines put together and taken apart:
+#: ``void f(ptr job, ptr from, ptr to)``
+PIECES = ("read", "write", "read_apart", "write_apart", "join", "split")
+
+
+def lanes(element: ElementType) -> int:
+    """Lines done at once on this machine."""
+    return host().width // element.bits
+
+
+def factors(n: int) -> list[int] | None:
+    """`n` as factors there are butterflies for; None where it has others."""
+    found: list[int] = []
+    for radix in RADICES:
+        while n % radix == 0:
+            found.append(radix)
+            n //= radix
+    return found if n == 1 else None
+
+
+@cache
+def roots(n: int, count: int, element: ElementType) -> np.ndarray:
+    """``exp(-2 pi i k / n)`` for k < `count`, as pairs of parts."""
+    turns = np.arange(count, dtype=np.longdouble) / n
+    angles = 2 * np.longdouble("3.14159265358979323846264338327950288") * turns
+    pairs = np.stack([np.cos(angles), -np.sin(angles)], axis=-1)
+    return np.ascontiguousarray(pairs, element.dtype)
+
+
+def scratch_bytes(n: int, element: ElementType) -> int:
+    """Of an array for lines of `n` complex elements; what is read last may be a whole block too long."""
+    return (2 * n + 2 * lanes(element) + 2) * lanes(element) * element.byte_size
+
+
+def driver_address(cache: CodeCache | None) -> int:
+    """The address of ``void heron_fft(ptr args, i64 lo, i64 hi)``, which does work items: ``args`` points to the arrays
+    from and to, and a job.
+    """
+    return common_code.address_of(DRIVER, lambda: _DriverWriter().text(), cache=cache, shaped=True)
+
+
+def piece_name(element: ElementType, piece: str | int) -> str:
+    """The symbol of one of `PIECES`, or of the pass of a factor."""
+    return f"heron_fft_{element.name}_{piece}"
+
+
+def piece_address(element: ElementType, piece: str | int, cache: CodeCache | None) -> int:
+    """The address of one of `PIECES`, or of the pass of a factor: ``void f(ptr from, ptr to, ptr roots, i64 m,
+    i64 s)``.
+    """
+    name = piece_name(element, piece)
+    return common_code.address_of(name, lambda: _piece_text(element, piece), lanes(element), cache=cache, shaped=True)
+
+
+def _piece_text(element: ElementType, piece: str | int) -> str:
+    if isinstance(piece, int):
+        return _PassWriter(element, piece).text()
+    return _PieceWriter(element).text(piece)
+
+
+Complex = tuple[str, str]
+
+
+class _Vectors(Loops):
+    """Vectors of one part of complex numbers, and complex arithmetic on pairs of them."""
+
+    def __init__(self, element: ElementType) -> None:
+        super().__init__()
+        self.element, self.lanes = element, lanes(element)
+        self.scalar = "float" if element.bits == 32 else "double"
+        self.vector = f"<{self.lanes} x {self.scalar}>"
+
+    def number(self, value: float) -> str:
+        """A constant in all lanes, rounded to the type."""
+        bits = np.float64(self.element.dtype.type(value)).view(np.uint64)
+        return f"splat ({self.scalar} 0x{int(bits):016X})"
+
+    def real(self, op: str, a: str, b: str) -> str:
+        return self.value(f"{op} contract {self.vector} {a}, {b}")
+
+    def add(self, a: Complex, b: Complex) -> Complex:
+        return self.real("fadd", a[0], b[0]), self.real("fadd", a[1], b[1])
+
+    def sub(self, a: Complex, b: Complex) -> Complex:
+        return self.real("fsub", a[0], b[0]), self.real("fsub", a[1], b[1])
+
+    def mul(self, a: Complex, b: Complex) -> Complex:
+        re = self.real("fsub", self.real("fmul", a[0], b[0]), self.real("fmul", a[1], b[1]))
+        return re, self.real("fadd", self.real("fmul", a[0], b[1]), self.real("fmul", a[1], b[0]))
+
+    def times(self, a: Complex, factor: float) -> Complex:
+        return self.real("fmul", a[0], self.number(factor)), self.real("fmul", a[1], self.number(factor))
+
+    def down(self, a: Complex) -> Complex:
+        """``-i a``."""
+        return a[1], self.value(f"fneg {self.vector} {a[0]}")
+
+    def constant(self, z: complex) -> Complex:
+        return self.number(z.real), self.number(z.imag)
+
+    def part(self, place: str, at: str | int) -> str:
+        """The address of a vector in scratch memory."""
+        return self.at(place, at, self.vector)
+
+    def load(self, place: str) -> str:
+        return self.value(f"load {self.vector}, ptr {place}, align 64")
+
+    def store(self, value: str, place: str) -> None:
+        self.line(f"store {self.vector} {value}, ptr {place}, align 64")
+
+    def pair(self, place: str, n: str) -> Complex:
+        """Complex number `n` of all lines."""
+        at = self.integer("mul", n, 2)
+        return self.load(self.part(place, at)), self.load(self.part(place, self.integer("add", at, 1)))
+
+    def put(self, z: Complex, place: str, n: str) -> None:
+        at = self.integer("mul", n, 2)
+        self.store(z[0], self.part(place, at))
+        self.store(z[1], self.part(place, self.integer("add", at, 1)))
+
+    def root(self, table: str, n: str) -> Complex:
+        """Root `n` of a table, in all lanes."""
+        at = self.integer("mul", n, 2)
+        parts = []
+        for k in (at, self.integer("add", at, 1)):
+            size = self.element.byte_size
+            number = self.value(f"load {self.scalar}, ptr {self.at(table, k, self.scalar)}, align {size}")
+            parts.append(self.repeated(number))
+        return parts[0], parts[1]
+
+    def repeated(self, number: str) -> str:
+        """A number in all lanes."""
+        one = self.value(f"insertelement {self.vector} poison, {self.scalar} {number}, i64 0")
+        zeros = f"<{self.lanes} x i32> zeroinitializer"
+        return self.value(f"shufflevector {self.vector} {one}, {self.vector} poison, {zeros}")
+
+
+class _PassWriter(_Vectors):
+    """The pass of one factor."""
+
+    def __init__(self, element: ElementType, radix: int) -> None:
+        super().__init__(element)
+        self.radix = radix
+
+    def text(self) -> str:
+        r = self.radix
+        with self.loop(0, "%m") as p:
+            turn = self.integer("mul", p, "%s")
+            turns = [self.root("%roots", self.integer("mul", turn, j)) for j in range(1, r)]
+            start = self.integer("mul", turn, r)
+            with self.loop(0, "%s") as q:
+                first, far = self.integer("add", q, turn), self.integer("mul", "%m", "%s")
+                xs = [self.pair("%from", self.integer("add", first, self.integer("mul", far, j))) for j in range(r)]
+                ys = self.butterfly(xs)
+                ys = [ys[0], *(self.mul(y, w) for y, w in zip(ys[1:], turns, strict=True))]
+                target = self.integer("add", q, start)
+                for j, y in enumerate(ys):
+                    self.put(y, "%to", self.integer("add", target, self.integer("mul", "%s", j)))
+        name = piece_name(self.element, r)
+        arrays = "ptr noalias %from, ptr noalias %to, ptr noalias %roots"
+        return self.function(f"void @{name}({arrays}, i64 %m, i64 %s) nounwind")
+
+    def butterfly(self, x: list[Complex]) -> list[Complex]:
+        """The transform of a few numbers: halves for powers of two, sums of symmetric pairs for primes."""
+        n = len(x)
+        if n == 2:
+            return [self.add(*x), self.sub(*x)]
+        return self._halves(x) if n % 2 == 0 else self._prime(x)
+
+    def _halves(self, x: list[Complex]) -> list[Complex]:
+        n = len(x)
+        even, odd = self.butterfly(x[::2]), self.butterfly(x[1::2])
+        low: list[Complex] = []
+        high: list[Complex] = []
+        for k, (a, b) in enumerate(zip(even, odd, strict=True)):
+            if 4 * k == n:
+                turned = self.down(b)
+            elif k:
+                turned = self.mul(b, self.constant(cmath.exp(-2j * math.pi * k / n)))
+            else:
+                turned = b
+            low.append(self.add(a, turned))
+            high.append(self.sub(a, turned))
+        return low + high
+
+    def _prime(self, x: list[Complex]) -> list[Complex]:
+        n, half = len(x), len(x) // 2
+        sums = [self.add(x[j], x[n - j]) for j in range(1, half + 1)]
+        differences = [self.sub(x[j], x[n - j]) for j in range(1, half + 1)]
+        first = x[0]
+        for s in sums:
+            first = self.add(first, s)
+        found: list[Complex] = [first] * n
+        for k in range(1, half + 1):
+            even, odd = x[0], None
+            for j, (s, d) in enumerate(zip(sums, differences, strict=True), 1):
+                angle = 2 * math.pi * (j * k % n) / n
+                even = self.add(even, self.times(s, math.cos(angle)))
+                turned = self.times(d, math.sin(angle))
+                odd = turned if odd is None else self.add(odd, turned)
+            assert odd is not None
+            turned = self.down(odd)
+            found[k], found[n - k] = self.add(even, turned), self.sub(even, turned)
+        return found
+
+
+class _DriverWriter(Loops):
+    """The function that does work items: from memory to scratch, the passes, and back."""
+
+    def text(self) -> str:
+        origin, target, self.job = [self.value(f"load ptr, ptr {self.at('%args', n, 'ptr')}") for n in range(3)]
+        size = self.word(Job.SCRATCH)
+        scratch = [self.value(f"alloca i8, i64 {size}, align 64") for _ in range(2)]
+        self.here, self.there = self.slot("ptr"), self.slot("ptr")
+        with self.loop("%lo", "%hi") as item:
+            self.line(f"store ptr {scratch[0]}, ptr {self.here}")
+            self.line(f"store ptr {scratch[1]}, ptr {self.there}")
+            groups, lanes = self.word(Job.GROUPS), self.word(Job.LANES)
+            outer, group = self.integer("udiv", item, groups), self.integer("urem", item, groups)
+            first = self.integer("mul", group, lanes)
+            count = self.least(lanes, self.integer("sub", self.word(Job.LINES), first))
+            begin = self.at(origin, self.integer("mul", outer, self.word(Job.FROM_OUTER)), "i8")
+            end = self.at(target, self.integer("mul", outer, self.word(Job.TO_OUTER)), "i8")
+            self._move(Job.READ_AT, begin, first, count)
+            self._apply(Job.JOIN_AT)
+            self._passes()
+            self._apply(Job.SPLIT_AT)
+            self._move(Job.WRITE_AT, end, first, count)
+        return self.function(f"void @{DRIVER}(ptr %args, i64 %lo, i64 %hi) nounwind")
+
+    def word(self, n: Job, kind: str = "i64") -> str:
+        return self.value(f"load {kind}, ptr {self.at(self.job, int(n), 'i64')}, align 8")
+
+    def _get(self, slot: str) -> str:
+        return self.value(f"load ptr, ptr {slot}")
+
+    def _move(self, function: Job, array: str, first: str, count: str) -> None:
+        args = f"ptr {self.job}, ptr {array}, i64 {first}, i64 {count}, ptr {self._get(self.here)}"
+        self.line(f"call void {self.word(function, 'ptr')}({args})")
+
+    def _apply(self, function: Job) -> None:
+        found = self.word(function, "ptr")
+        with self.when(self.value(f"icmp ne ptr {found}, null")):
+            self.line(f"call void {found}(ptr {self.job}, ptr {self._get(self.here)}, ptr {self._get(self.there)})")
+            self._exchange()
+
+    def _exchange(self) -> None:
+        a, b = self._get(self.here), self._get(self.there)
+        self.line(f"store ptr {b}, ptr {self.here}")
+        self.line(f"store ptr {a}, ptr {self.there}")
+
+    def _passes(self) -> None:
+        table, roots = self.word(Job.PASSES_AT, "ptr"), self.word(Job.ROOTS_AT, "ptr")
+        with self.loop(0, self.word(Job.PASSES)) as n:
+            entry = self.at(table, self.integer("mul", n, 3), "i64")
+            function = self.value(f"load ptr, ptr {entry}, align 8")
+            m, s = (self.value(f"load i64, ptr {self.at(entry, k, 'i64')}, align 8") for k in (1, 2))
+            args = f"ptr {self._get(self.here)}, ptr {self._get(self.there)}, ptr {roots}, i64 {m}, i64 {s}"
+            self.line(f"call void {function}({args})")
+            self._exchange()
+
+
+class _PieceWriter(_Vectors):
+    """The functions between memory and scratch, and those of real lines."""
+
+    def text(self, piece: str) -> str:
+        getattr(self, f"_{piece}")()
+        arguments = "ptr %job, ptr %array, i64 %first, i64 %count, ptr %scratch"
+        if piece in ("join", "split"):
+            arguments = "ptr %job, ptr noalias %from, ptr noalias %to"
+        return self.function(f"void @{piece_name(self.element, piece)}({arguments}) nounwind")
+
+    def word(self, n: Job, kind: str = "i64") -> str:
+        return self.value(f"load {kind}, ptr {self.at('%job', int(n), 'i64')}, align 8")
+
+    def bytes(self, base: str, offset: str | int) -> str:
+        return self.at(base, offset, "i8")
+
+    def _mask(self, count: str, width: int) -> str:
+        """The first `count` of `width` lanes."""
+        kind = f"<{width} x i32>"
+        few = self.value(f"trunc i64 {self.least(count, width)} to i32")
+        one = self.value(f"insertelement {kind} poison, i32 {few}, i64 0")
+        every = self.value(f"shufflevector {kind} {one}, {kind} poison, {kind} zeroinitializer")
+        return self.value(f"icmp ult {kind} <{', '.join(f'i32 {n}' for n in range(width))}>, {every}")
+
+    def _masked_load(self, place: str, mask: str, width: int) -> str:
+        kind, suffix, size = f"<{width} x {self.scalar}>", f"v{width}f{self.element.bits}", self.element.byte_size
+        args = f"ptr align {size} {place}, <{width} x i1> {mask}, {kind} zeroinitializer"
+        return self.value(f"call {kind} @llvm.masked.load.{suffix}.p0({args})")
+
+    def _masked_store(self, value: str, place: str, mask: str, width: int) -> None:
+        kind, suffix, size = f"<{width} x {self.scalar}>", f"v{width}f{self.element.bits}", self.element.byte_size
+        args = f"{kind} {value}, ptr align {size} {place}, <{width} x i1> {mask}"
+        self.line(f"call void @llvm.masked.store.{suffix}.p0({args})")
+
+    def _turned(self, rows: list[str]) -> list[str]:
+        """The transpose of a square of vectors: the halves interleaved, as often as the side has bits."""
+        n = self.lanes
+        for _ in range(n.bit_length() - 1):
+            made: list[str] = []
+            for a, b in zip(rows[: n // 2], rows[n // 2 :], strict=True):
+                for start in (0, n // 2):
+                    order = ", ".join(f"i32 {start + k // 2 + (k % 2) * n}" for k in range(n))
+                    pair = f"{self.vector} {a}, {self.vector} {b}"
+                    made.append(self.value(f"shufflevector {pair}, <{n} x i32> <{order}>"))
+            rows = made
+        return rows
+
+    def _flip(self, n: str, flipped: str) -> str:
+        """The place of a part: real and imaginary exchanged or not."""
+        return self.integer("xor", n, flipped)
+
+    def _scale(self) -> str:
+        number = self.word(Job.SCALE, "double")
+        if self.scalar == "float":
+            number = self.value(f"fptrunc double {number} to float")
+        return self.repeated(number)
+
+    # -- lines one after the other -----------------------------------------------------------------------------------
+    def _read(self) -> None:
+        """Blocks of every line, turned. Lanes without a line get the last one."""
+        step, length = self.word(Job.FROM_STEP), self.integer("mul", self.word(Job.READ), 2)
+        last, flipped = self.integer("sub", "%count", 1), self.word(Job.READ_FLIPPED)
+        lines = []
+        for n in range(self.lanes):
+            line = self.integer("add", "%first", self.least(n, last))
+            lines.append(self.bytes("%array", self.integer("mul", line, step)))
+        with self.loop(0, length, self.lanes) as start:
+            mask = self._mask(self.integer("sub", length, start), self.lanes)
+            rows = [self._masked_load(self.at(line, start, self.scalar), mask, self.lanes) for line in lines]
+            for n, column in enumerate(self._turned(rows)):
+                self.store(column, self.part("%scratch", self._flip(self.integer("add", start, n), flipped)))
+
+    def _write(self) -> None:
+        step, length = self.word(Job.TO_STEP), self.integer("mul", self.word(Job.WRITTEN), 2)
+        scale, flipped = self._scale(), self.word(Job.WRITE_FLIPPED)
+        with self.loop(0, length, self.lanes) as start:
+            mask = self._mask(self.integer("sub", length, start), self.lanes)
+            columns = []
+            for n in range(self.lanes):
+                part = self.load(self.part("%scratch", self._flip(self.integer("add", start, n), flipped)))
+                columns.append(self.real("fmul", part, scale))
+            for n, row in enumerate(self._turned(columns)):
+                with self.when(self.value(f"icmp ult i64 {n}, %count")):
+                    line = self.bytes("%array", self.integer("mul", self.integer("add", "%first", n), step))
+                    self._masked_store(row, self.at(line, start, self.scalar), mask, self.lanes)
+
+    # -- lines next to each other ------------------------------------------------------------------------------------
+    def _read_apart(self) -> None:
+        wide, step, flipped = 2 * self.lanes, self.word(Job.FROM_STEP), self.word(Job.READ_FLIPPED)
+        mask = self._mask(self.integer("mul", "%count", 2), wide)
+        start = self.at("%array", self.integer("mul", "%first", 2), self.scalar)
+        with self.loop(0, self.word(Job.READ)) as k:
+            both = self._masked_load(self.bytes(start, self.integer("mul", k, step)), mask, wide)
+            for n in range(2):
+                order = ", ".join(f"i32 {2 * lane + n}" for lane in range(self.lanes))
+                kind = f"<{wide} x {self.scalar}>"
+                part = self.value(f"shufflevector {kind} {both}, {kind} poison, <{self.lanes} x i32> <{order}>")
+                at = self.integer("add", self.integer("mul", k, 2), n)
+                self.store(part, self.part("%scratch", self._flip(at, flipped)))
+
+    def _write_apart(self) -> None:
+        wide, step, flipped = 2 * self.lanes, self.word(Job.TO_STEP), self.word(Job.WRITE_FLIPPED)
+        mask, scale = self._mask(self.integer("mul", "%count", 2), wide), self._scale()
+        start = self.at("%array", self.integer("mul", "%first", 2), self.scalar)
+        order = ", ".join(f"i32 {lane + part * self.lanes}" for lane in range(self.lanes) for part in range(2))
+        with self.loop(0, self.word(Job.WRITTEN)) as k:
+            parts = []
+            for n in range(2):
+                at = self._flip(self.integer("add", self.integer("mul", k, 2), n), flipped)
+                parts.append(self.real("fmul", self.load(self.part("%scratch", at)), scale))
+            pair = f"{self.vector} {parts[0]}, {self.vector} {parts[1]}"
+            both = self.value(f"shufflevector {pair}, <{wide} x i32> <{order}>")
+            self._masked_store(both, self.bytes(start, self.integer("mul", k, step)), mask, wide)
+
+    # -- real lines --------------------------------------------------------------------------------------------------
+    def _split(self) -> None:
+        """From the transform of a line taken as complex numbers to that of the line: what is even in it is that of its
+        even elements, what is odd that of the others, which go in turned.
+        """
+        half, table = self.word(Job.LENGTH), self.word(Job.REAL_ROOTS_AT, "ptr")
+        self.put(self.pair("%from", "0"), "%from", half)  # it goes round
+        with self.loop(0, self.integer("add", half, 1)) as k:
+            a, b, w = self.pair("%from", k), self.pair("%from", self.integer("sub", half, k)), self.root(table, k)
+            even = self.real("fadd", a[0], b[0]), self.real("fsub", a[1], b[1])
+            odd = self.real("fsub", a[0], b[0]), self.real("fadd", a[1], b[1])
+            both = self.add(even, self.down(self.mul(odd, w)))
+            self.put(self.times(both, 0.5), "%to", k)
+
+    def _join(self) -> None:
+        """The way back of `_split`, times two and real and imaginary parts exchanged. The ends are real."""
+        half, table = self.word(Job.LENGTH), self.word(Job.REAL_ROOTS_AT, "ptr")
+        for end in ("0", half):
+            self.put((self.pair("%from", end)[0], "zeroinitializer"), "%from", end)
+        with self.loop(0, half) as k:
+            a, b, w = self.pair("%from", k), self.pair("%from", self.integer("sub", half, k)), self.root(table, k)
+            even = self.real("fadd", a[0], b[0]), self.real("fsub", a[1], b[1])
+            odd = self.real("fsub", a[0], b[0]), self.real("fadd", a[1], b[1])
+            odd = self.mul(odd, (w[0], self.value(f"fneg {self.vector} {w[1]}")))
+            # even + i odd
+            self.put((self.real("fadd", even[1], odd[0]), self.real("fsub", even[0], odd[1])), "%to", k)

@@ -1,0 +1,327 @@
+"""One native program for the CPU: the thunk sequence, loops and branches included, as LLVM text.
+
+``void heron_program(ptr buffers)`` receives a table with the base address of every allocation. Kernels and library
+routines are called by symbol; nothing returns to Python until the program is done, except `HostThunk`s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from itertools import chain
+from math import prod
+
+from heron.buffers.assignment import Slice
+from heron.codegen.kernel import Kernel
+from heron.codegen.llvm.code_cache import CodeCache
+from heron.codegen.llvm.declarations import Declarations
+from heron.codegen.native import float_gemm, int_gemm, profile
+from heron.codegen.native.blas_gemm import write_blas_gemm
+from heron.codegen.native.blas_threads import one_blas_thread
+from heron.codegen.native.convolution import write_convolution
+from heron.codegen.native.fft import write_fft
+from heron.codegen.native.lapack import write_lapack
+from heron.codegen.native.row_blocks import write_row_blocks
+from heron.codegen.native.share import COPY_BLOCK, COPY_BLOCKS, kernel_range, write_copy, write_kernel
+from heron.errors import HeronError
+from heron.hlo.ir.types import ElementType
+from heron.hlo.meaning.draws import FIRST_STATE
+from heron.runtime.cpu import blas
+from heron.runtime.cpu.pool import Pool
+from heron.runtime.cpu.profile import TABLE, Profile, is_step
+from heron.runtime.thunks import (
+    LAPACK,
+    ConditionalThunk,
+    ConvolutionThunk,
+    CopyThunk,
+    FftThunk,
+    GemmThunk,
+    HostThunk,
+    KernelThunk,
+    LapackThunk,
+    RandomStateThunk,
+    RowBlocksThunk,
+    Sequence,
+    Thunk,
+    WhileThunk,
+)
+
+#: gives the address of code that programs share
+MakeCode = Callable[[CodeCache | None], int]
+
+ENTRY = "heron_program"
+RANDOM_STATE = "@heron_random_state"
+
+
+def melts(kernel: Kernel) -> bool:
+    """Scalar work melts into the program; what is larger stays a function, compiled once however often it is called."""
+    return all(a.shape.num_elements == 1 for a in kernel.args)
+
+
+def is_shared(kernel: Kernel, pool: Pool | None) -> bool:
+    """Whether the threads of a pool share the kernel's work."""
+    return pool is not None and kernel.launch.grain > 0
+
+
+def entry(kernel: Kernel, pool: Pool | None) -> str:
+    """The function through which a program in another module calls a kernel: on a range, or on all its work items.
+
+    The numbers of the latter are here, so that LLVM can use them in the kernel.
+    """
+    if is_shared(kernel, pool) or kernel.parts:
+        return kernel_range(kernel.name, len(kernel.args), linkage="")
+    pointers = ", ".join(f"ptr %a{n}" for n in range(len(kernel.args)))
+    call = f"call void @{kernel.name}({pointers}, i64 0, i64 {kernel.launch.work_items}) noinline"
+    return f"define void @{kernel.name}.whole({pointers}) nounwind {{\n  {call}\n  ret void\n}}"
+
+
+class ProgramWriter:
+    """Writes the program's LLVM text; afterwards `externals` maps symbols to the addresses they need, and `unmade` to
+    what gives the address, once it has compiled the code or found it in a cache; any thread may ask it.
+
+    ``pool``: the threads that share large work, None for a program of one thread. ``shares`` tells whether they do.
+    ``elsewhere``: kernels that are in other modules, behind their `entry`. ``profile``: who counts the steps' time.
+    ``has_tables``: False where only what the text needs is wanted, not the text.
+    """
+
+    def __init__(
+        self,
+        kernels: dict[str, Kernel],
+        host_address: Callable[[HostThunk], int],
+        pool: Pool | None = None,
+        elsewhere: Collection[str] = (),
+        profile: Profile | None = None,
+        has_tables: bool = True,
+    ) -> None:
+        self.has_tables = has_tables
+        self.kernels = kernels
+        self.profile = profile
+        self.elsewhere = elsewhere
+        self.host_address = host_address
+        self.pool = pool
+        self.shares = False
+        self.externals: dict[str, int] = {}
+        self.unmade: dict[str, MakeCode] = {}
+        self.declared = Declarations()
+        self.constants: dict[int, str] = {}
+        self.functions: list[str] = []
+        self.helpers: dict[str, str] = {}
+        self.body: list[str] = []
+        self.allocations: set[int] = set()
+        self.packed = 0  # most arguments handed to the pool at once
+        self.in_loop = False
+        self.values = 0
+        self.blocks = 0
+        self.hosts = 0
+
+    def write(self, sequence: Sequence) -> str:
+        """The functions; kernels are expected in the same module unless they are `elsewhere`. Beside these the module
+        needs what is `declared`, by its kernels too."""
+        # the straight part of a program is calls and nothing else: LLVM's optimiser has nothing to gain there
+        self.function(ENTRY, sequence, "noinline optnone")
+        if self.profile is not None:
+            self.externals[TABLE] = self.profile.address()
+        parts = (self.constants.values(), self.helpers.values(), self.functions, [""])
+        return "\n".join(chain(*parts))
+
+    def function(self, name: str, sequence: Sequence, attributes: str) -> None:
+        """A function that runs a sequence; what was being written goes on afterwards."""
+        outer = self.body, self.allocations, self.packed
+        self.body, self.allocations, self.packed = [], set(), 0
+        if self.profile is not None and name == ENTRY:
+            begun = profile.begin(self)
+            self.run(sequence)
+            profile.end(self, begun, None)
+        else:
+            self.run(sequence)
+        linkage = "" if name == ENTRY else "internal "
+        lines = [f"define {linkage}void @{name}(ptr noalias readonly %buffers) nounwind {attributes} {{", "entry:"]
+        if self.packed:
+            lines.append(f"  %packed = alloca [{self.packed} x ptr]")
+        for n in sorted(self.allocations):
+            lines.append(f"  %slot{n} = getelementptr inbounds ptr, ptr %buffers, i64 {n}")
+            lines.append(f"  %buffer{n} = load ptr, ptr %slot{n}")
+        self.functions.append("\n".join([*lines, *self.body, "  ret void", "}"]))
+        self.body, self.allocations, self.packed = outer
+
+    # -- pieces ------------------------------------------------------------------------------------------------------
+    def line(self, text: str) -> None:
+        self.body.append("  " + text)
+
+    def value(self, text: str) -> str:
+        self.values += 1
+        name = f"%v{self.values}"
+        self.line(f"{name} = {text}")
+        return name
+
+    def label(self, hint: str) -> str:
+        self.blocks += 1
+        return f"{hint}{self.blocks}"
+
+    def start(self, label: str) -> None:
+        self.body.append(f"{label}:")
+
+    def pointer(self, s: Slice) -> str:
+        n = s.allocation
+        self.allocations.add(n)
+        if s.offset == 0:
+            return f"%buffer{n}"
+        return self.value(f"getelementptr inbounds i8, ptr %buffer{n}, i64 {s.offset}")
+
+    def int_constant(self, value: int) -> str:
+        """Address of a constant 32-bit integer, as Fortran routines want their arguments."""
+        if value not in self.constants:
+            name = f"@heron_int_{value}".replace("-", "m")
+            self.constants[value] = f"{name} = private unnamed_addr constant i32 {value}"
+        return self.constants[value].split(" ", 1)[0]
+
+    def declare(self, symbol: str, signature: str, address: int | MakeCode | None = None) -> None:
+        self.declared.function(signature)
+        if isinstance(address, int):
+            self.externals[symbol] = address
+        elif address is not None:
+            self.unmade[symbol] = address
+
+    # -- thunks ------------------------------------------------------------------------------------------------------
+    def run(self, sequence: Sequence) -> None:
+        for thunk in sequence:
+            if self.profile is None or not is_step(thunk):
+                self.thunk(thunk)
+                continue
+            begun = profile.begin(self)
+            self.thunk(thunk)
+            profile.end(self, begun, thunk)
+
+    def thunk(self, t: Thunk) -> None:
+        match t:
+            case KernelThunk():
+                self.kernel(t)
+            case GemmThunk():
+                self.gemm(t)
+            case RowBlocksThunk():
+                write_row_blocks(self, t)
+            case ConvolutionThunk():
+                write_convolution(self, t)
+            case FftThunk():
+                write_fft(self, t)
+            case LapackThunk():
+                write_lapack(self, t)
+            case CopyThunk():
+                self.copy(t)
+            case WhileThunk():
+                self.loop(t)
+            case ConditionalThunk():
+                self.conditional(t)
+            case RandomStateThunk():
+                self.random_state(t)
+            case HostThunk() if t.library == LAPACK:
+                with one_blas_thread(self):
+                    self.host(t)
+            case HostThunk():
+                self.host(t)
+
+    def kernel(self, t: KernelThunk) -> None:
+        pointers = [self.pointer(s) for s in t.args]
+        args = [f"ptr {p}" for p in pointers]
+        kernel = self.kernels[t.kernel]
+        items = kernel.launch.work_items
+        if is_shared(kernel, self.pool):
+            write_kernel(self, t.kernel, pointers, items, kernel.launch.grain)
+            return
+        if t.kernel in self.elsewhere:
+            self.declare(f"{t.kernel}.whole", f"void @{t.kernel}.whole({', '.join(['ptr'] * len(args))})")
+            self.line(f"call void @{t.kernel}.whole({', '.join(args)})")
+            return
+        inline = "" if melts(kernel) else " noinline"
+        self.line(f"call void @{t.kernel}({', '.join([*args, 'i64 0', f'i64 {items}'])}){inline}")
+
+    def copy(self, t: CopyThunk) -> None:
+        if t.target.size == 0:
+            return
+        origin, target = self.pointer(t.origin), self.pointer(t.target)
+        if self.pool is not None and t.target.size >= COPY_BLOCK * COPY_BLOCKS:
+            write_copy(self, target, origin, t.target.size)
+            return
+        self.line(f"call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {origin}, i64 {t.target.size}, i1 false)")
+
+    def loop(self, t: WhileThunk) -> None:
+        if not self.in_loop:  # a function of its own, which is optimised: scalar work melts into it
+            self.in_loop = True
+            name = self.label("heron_loop")
+            self.function(name, (t,), "noinline")
+            self.line(f"call void @{name}(ptr %buffers)")
+            self.in_loop = False
+            return
+        head, body, done = self.label("while"), self.label("body"), self.label("done")
+        self.line(f"br label %{head}")
+        self.start(head)
+        self.run(t.condition)
+        flag = self.value(f"load i8, ptr {self.pointer(t.predicate)}")
+        test = self.value(f"icmp ne i8 {flag}, 0")
+        self.line(f"br i1 {test}, label %{body}, label %{done}")
+        self.start(body)
+        self.run(t.body)
+        self.line(f"br label %{head}")
+        self.start(done)
+
+    def conditional(self, t: ConditionalThunk) -> None:
+        labels = [self.label("branch") for _ in t.branches]
+        done = self.label("joined")
+        width = "i8" if t.by_predicate else "i32"
+        selector = self.value(f"load {width}, ptr {self.pointer(t.selector)}")
+        if t.by_predicate:
+            test = self.value(f"icmp ne i8 {selector}, 0")
+            self.line(f"br i1 {test}, label %{labels[0]}, label %{labels[1]}")
+        else:
+            cases = " ".join(f"i32 {n}, label %{label}" for n, label in enumerate(labels[:-1]))
+            self.line(f"switch i32 {selector}, label %{labels[-1]} [ {cases} ]")
+        for label, branch in zip(labels, t.branches, strict=True):
+            self.start(label)
+            self.run(branch)
+            self.line(f"br label %{done}")
+        self.start(done)
+
+    def random_state(self, t: RandomStateThunk) -> None:
+        """The state is a global that all calls, from whatever thread, advance."""
+        self.declared.variable(f"{RANDOM_STATE} = internal global i128 {FIRST_STATE}, align 16")
+        now = self.value(f"atomicrmw add ptr {RANDOM_STATE}, i128 {t.delta} monotonic, align 16")
+        self.line(f"store i128 {now}, ptr {self.pointer(t.out)}, align 8")
+
+    def host(self, t: HostThunk) -> None:
+        symbol = self.host_symbol(t)
+        args = ", ".join(f"ptr {self.pointer(s)}" for s in t.args)
+        self.line(f"call void @{symbol}({args})")
+
+    def host_symbol(self, t: HostThunk) -> str:
+        """The function that calls a thunk's."""
+        symbol = f"heron_host_{self.hosts}"
+        self.hosts += 1
+        pointers = ", ".join(["ptr"] * len(t.args))
+        self.declare(symbol, f"void @{symbol}({pointers})", self.host_address(t))
+        return symbol
+
+    def gemm(self, t: GemmThunk) -> None:
+        """By code of our own, or BLAS."""
+        if max(t.m, t.n, t.k) > blas.LIMIT:
+            raise HeronError("RUN021", f"matrix product too large for BLAS: {t.m}x{t.n}x{t.k}", where=t.source)
+        if prod((t.batch, t.m, t.n)) == 0:
+            return
+        if t.operand_type in int_gemm.OPERANDS:
+            int_gemm.write_int_gemm(self, t)
+            return
+        form = float_gemm.form_for(t)
+        if form is not None:
+            float_gemm.write_float_gemm(self, t, form)
+            return
+        write_blas_gemm(self, t)
+
+    def flag(self, letter: str) -> str:
+        symbol = f"@heron_flag_{letter}"
+        self.declared.variable(f'{symbol} = private unnamed_addr constant [2 x i8] c"{letter}\\00"')
+        return symbol
+
+    def scalar(self, et: ElementType, value: float) -> str:
+        part = "float" if et.component.bits == 32 else "double"
+        symbol = f"@heron_scalar_{et.name}_{int(value)}"
+        kind = f"[2 x {part}] [{part} {value}, {part} 0.0]" if et.is_complex else f"{part} {value}"
+        self.declared.variable(f"{symbol} = private unnamed_addr constant {kind}")
+        return symbol

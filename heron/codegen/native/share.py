@@ -1,0 +1,86 @@
+"""Work of the native program that the threads of a pool share: kernels with a grain, and large copies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from heron.runtime.cpu.pool import PARALLEL_FOR
+
+if TYPE_CHECKING:
+    from heron.codegen.native.program import ProgramWriter
+
+#: bytes of a copy that are one work item, and the number of items from which on threads share it
+COPY_BLOCK = 1 << 16
+COPY_BLOCKS = 8
+
+_COPY = f"""define internal void @heron_copy(ptr %args, i64 %lo, i64 %hi) nounwind {{
+  %origin.at = getelementptr ptr, ptr %args, i64 1
+  %size.at = getelementptr ptr, ptr %args, i64 2
+  %target = load ptr, ptr %args
+  %origin = load ptr, ptr %origin.at
+  %size = load i64, ptr %size.at
+  %start = mul i64 %lo, {COPY_BLOCK}
+  %stop = mul i64 %hi, {COPY_BLOCK}
+  %inside = icmp ult i64 %stop, %size
+  %end = select i1 %inside, i64 %stop, i64 %size
+  %bytes = sub i64 %end, %start
+  %from = getelementptr i8, ptr %origin, i64 %start
+  %to = getelementptr i8, ptr %target, i64 %start
+  call void @llvm.memcpy.p0.p0.i64(ptr %to, ptr %from, i64 %bytes, i1 false)
+  ret void
+}}"""
+
+
+def kernel_range(name: str, arguments: int, linkage: str = "internal ") -> str:
+    """The function the pool calls for a kernel: pointers out of the packed arguments, then the kernel on the range."""
+    lines = [f"define {linkage}void @{name}.range(ptr %args, i64 %lo, i64 %hi) nounwind {{"]
+    for n in range(arguments):
+        lines.append(f"  %at{n} = getelementptr ptr, ptr %args, i64 {n}")
+        lines.append(f"  %a{n} = load ptr, ptr %at{n}")
+    pointers = "".join(f"ptr %a{n}, " for n in range(arguments))
+    return "\n".join([*lines, f"  call void @{name}({pointers}i64 %lo, i64 %hi) noinline", "  ret void", "}"])
+
+
+def write_kernel(writer: ProgramWriter, name: str, pointers: list[str], items: int, grain: int) -> None:
+    """Call kernel `name` on all its work items, in portions of `grain` or more."""
+    function = f"{name}.range"
+    if name in writer.elsewhere:
+        writer.declare(function, f"void @{function}(ptr, i64, i64)")
+    else:
+        writer.helpers.setdefault(function, kernel_range(name, len(pointers)))
+    _fork(writer, function, [f"ptr {p}" for p in pointers], items, grain)
+
+
+def write_copy(writer: ProgramWriter, target: str, origin: str, size: int) -> None:
+    """Copy `size` bytes, block by block."""
+    writer.helpers.setdefault("heron_copy", _COPY)
+    _fork(writer, "heron_copy", [f"ptr {target}", f"ptr {origin}", f"i64 {size}"], -(-size // COPY_BLOCK), 1)
+
+
+def write_range(writer: ProgramWriter, function: str, pointers: list[str], items: int, grain: int) -> None:
+    """Call a function of packed pointers and a range of work items on all of them, `grain` or more at a time."""
+    if writer.pool is not None and items > grain:
+        _fork(writer, function, [f"ptr {p}" for p in pointers], items, grain)
+        return
+    _pack(writer, [f"ptr {p}" for p in pointers])
+    writer.line(f"call void @{function}(ptr %packed, i64 0, i64 {items})")
+
+
+def _fork(writer: ProgramWriter, function: str, arguments: list[str], items: int, grain: int) -> None:
+    """Pack the arguments on the stack and hand the range to the pool; on return all of it is done."""
+    pool = writer.pool
+    assert pool is not None
+    writer.shares = True
+    writer.externals |= {PARALLEL_FOR: pool.parallel_for, "heron_pool": pool.address}
+    writer.declared.variable("@heron_pool = external global i8")
+    writer.declare(PARALLEL_FOR, f"void @{PARALLEL_FOR}(ptr, ptr, ptr, i64, i64)")
+    _pack(writer, arguments)
+    writer.line(f"call void @{PARALLEL_FOR}(ptr @heron_pool, ptr @{function}, ptr %packed, i64 {items}, i64 {grain})")
+
+
+def _pack(writer: ProgramWriter, arguments: list[str]) -> None:
+    """Put arguments into the table on the stack."""
+    writer.packed = max(writer.packed, len(arguments))
+    for n, argument in enumerate(arguments):
+        place = writer.value(f"getelementptr ptr, ptr %packed, i64 {n}") if n else "%packed"
+        writer.line(f"store {argument}, ptr {place}")

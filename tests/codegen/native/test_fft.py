@@ -1,0 +1,169 @@
+"""Fourier transforms by code of our own against the evaluator: every factor, every kind, any number of dimensions."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import heron
+from heron import targets
+from heron.backends import compile
+from heron.backends.compiler import Compilation
+from heron.cli import values
+from heron.codegen.native import fft, fft_code
+from heron.evaluator import evaluate
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.types import F64
+from heron.options import Options
+from heron.trace import Trace
+from tests.backends.agree import assert_agrees, program
+
+KINDS = ("FFT", "IFFT", "RFFT", "IRFFT")
+#: tolerance over the largest magnitude
+CLOSE = {"f32": 1e-6, "f64": 2e-15}
+
+
+def transform(kind: str, dims: tuple[int, ...], rank: int, t: str) -> Module:
+    """A transform of the last `rank` of `dims`, the real side's where one is."""
+    lengths = dims[len(dims) - rank :]
+    half = (*dims[:-1], dims[-1] // 2 + 1)
+    complex_ = {"f32": "c64", "f64": "c128"}[t]
+    shapes = {
+        "FFT": ((complex_, dims), (complex_, dims)),
+        "IFFT": ((complex_, dims), (complex_, dims)),
+        "RFFT": ((t, dims), (complex_, half)),
+        "IRFFT": ((complex_, half), (t, dims)),
+    }[kind]
+    texts = [f"{element}[{','.join(map(str, sizes))}]" for element, sizes in shapes]
+    return program([texts[0]], texts[1], f"fft(p0), fft_type={kind}, fft_length={{{','.join(map(str, lengths))}}}")
+
+
+def assert_close(kind: str, dims: tuple[int, ...], rank: int, t: str) -> None:
+    module = transform(kind, dims, rank, t)
+    exe = assert_agrees(module, "cpu")
+    assert "scipy" not in exe.stage("thunks")
+    (parameter,) = module.entry.parameters
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal(parameter.shape.dims).astype(parameter.shape.element_type.dtype)
+    if np.iscomplexobj(x):
+        x = x + (1j * rng.standard_normal(x.shape)).astype(x.dtype)
+    (found,), (wanted,) = exe.run([x]), heron.evaluate(module, x)
+    assert np.abs(found - wanted).max() <= CLOSE[t] * max(np.abs(wanted).max(), 1e-30)
+
+
+@pytest.mark.parametrize("t", ["f32", "f64"])
+@pytest.mark.parametrize("radix", fft_code.RADICES)
+def test_factors(radix: int, t: str) -> None:
+    assert_close("FFT", (17, 2 * radix * radix), 1, t)
+    assert_close("IRFFT", (16, 6 * radix), 1, t)
+
+
+@pytest.mark.parametrize("t", ["f32", "f64"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("dims", "rank"), [((33, 30), 1), ((19, 26, 40), 2), ((9, 10, 12, 22), 3), ((3, 8, 2), 1)])
+def test_kinds(kind: str, dims: tuple[int, ...], rank: int, t: str) -> None:
+    assert_close(kind, dims, rank, t)
+
+
+@settings(max_examples=15)
+@given(st.sampled_from(KINDS), st.integers(8, 20), st.integers(8, 24), st.integers(8, 24), st.integers(1, 2))
+def test_any_size(kind: str, lines: int, rows: int, length: int, rank: int) -> None:
+    dims = (lines, rows, length)
+    (parameter,) = transform(kind, dims, rank, "f32").entry.parameters
+    if fft.obstacle(kind, dims[3 - rank :], parameter.shape.dims, parameter.shape.element_type):
+        return
+    assert_close(kind, dims, rank, "f32")
+
+
+@pytest.mark.parametrize("width", [128, 256])
+@pytest.mark.parametrize("kind", KINDS)
+def test_narrower_vectors(kind: str, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fft_code, "lanes", lambda element: width // element.bits)
+    assert_close(kind, (3, 10, 24), 2, "f32")
+    assert_close(kind, (5, 12), 1, "f64")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_threads_change_nothing_and_lines_stay_apart(kind: str) -> None:
+    module = transform(kind, (70, 96), 1, "f32")
+    (parameter,) = module.entry.parameters
+    size = prod(parameter.shape.dims)
+    x = np.random.default_rng(0).standard_normal(size).reshape(parameter.shape.dims)
+    x = x.astype(parameter.shape.element_type.dtype)
+    alone, shared = (compile(module, "cpu", Options(threads=n)).run([x])[0] for n in (1, 3))
+    np.testing.assert_array_equal(alone, shared)
+    x[7] = np.nan
+    x[20] = np.inf
+    spoiled = compile(module, "cpu").run([x])[0]
+    others = [n for n in range(70) if n not in (7, 20)]
+    np.testing.assert_array_equal(spoiled[others], alone[others])
+    assert np.isnan(spoiled[7]).any()
+
+
+def test_ends_of_a_real_line_are_real() -> None:
+    """What the imaginary parts of the first and last element are does not matter."""
+    module = transform("IRFFT", (16, 12), 1, "f32")
+    x = np.random.default_rng(0).standard_normal((16, 7)).astype(np.complex64)
+    (wanted,) = compile(module, "cpu").run([x])
+    x[:, [0, -1]] += 5j
+    np.testing.assert_array_equal(compile(module, "cpu").run([x])[0], wanted)
+
+
+PLANES = """HloModule planes
+
+ENTRY e {
+  x = c64[32,32,17] parameter(0)
+  n = c64[32,32,17] negate(x)
+  p = f32[32,32,32] fft(n), fft_type=IRFFT, fft_length={32,32}
+  t = f32[32,32,32] tanh(p)
+  b = c64[32,32,17] fft(t), fft_type=RFFT, fft_length={32,32}
+  s = c64[32,32,17] add(b, n)
+  q = f32[32,32,32] fft(s), fft_type=IRFFT, fft_length={32,32}
+  ROOT r = (f32[32,32,32], f32[32,32,32]) tuple(q, p)
+}
+"""
+
+
+def test_scratch_is_planned_with_all_other_memory() -> None:
+    """Planes back to real numbers have lines between their two stages, which live as long as the transform runs."""
+    module = heron.parse(PLANES)
+    done = Compilation(module, targets.get("cpu"), Options(), Trace())
+    buffers, timeline = done.buffers, done.buffers.sets.liveness.timeline
+    assert [(i.opcode, s.size) for i, s in buffers.scratch.items()] == [("fft", 8 * 32 * 32 * 17)] * 2
+    for i, scratch in buffers.scratch.items():
+        now = timeline.start[i]
+        for value, place in buffers.slices.items():
+            held = any(first <= now <= last for first, last in buffers.sets.liveness.intervals[value])
+            assert not (held and place.overlaps(scratch)), value.name
+    made = compile(module, "cpu")
+    assert made.stage("thunks").count("scratch #") == 2 and made.memory["temp"] == buffers.temp_bytes
+    inputs = values.random(module, 0)
+    for got, wanted in zip(made.run(inputs), evaluate(module, *inputs), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("kind", "dims", "rank", "why"),
+    [
+        ("FFT", (64, 34), 1, "34 has a prime factor above 13"),
+        ("RFFT", (64, 15), 1, "a real line of 15 elements has no middle"),
+        ("FFT", (64, 65536), 1, "do not stay in a cache"),
+        ("FFT", (2, 64), 1, "2 lines do not fill vectors"),
+        ("FFT", (8, 64, 2), 2, "2 lines do not fill vectors"),
+    ],
+)
+def test_what_the_library_does(kind: str, dims: tuple[int, ...], rank: int, why: str) -> None:
+    exe = compile(transform(kind, dims, rank, "f32"), "cpu")
+    assert "scipy.fft" in exe.stage("thunks")
+    (decision,) = [d for d in exe.trace.decisions if d.rule == "fft"]
+    assert not decision.ok and why in decision.reason
+
+
+def test_roots_are_rounded_once() -> None:
+    found = fft_code.roots(12, 12, F64)
+    np.testing.assert_allclose(found[3], [0, -1], rtol=0, atol=1e-18)
+    np.testing.assert_array_equal(found[1], [np.sqrt(0.75), -0.5])

@@ -1,0 +1,199 @@
+"""Products of floats: every form, stride and size, sums whose bits do not depend on tiles, threads or what is added."""
+
+from __future__ import annotations
+
+import ctypes
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from heron import backends
+from heron.codegen.llvm.jit import host
+from heron.codegen.native import float_gemm
+from heron.codegen.native.float_gemm import Form, Sizes
+from heron.hlo.ir.types import BF16, F32, F64
+from heron.hlo.text import parse
+from heron.options import Options
+from heron.runtime.executable import Executable
+from heron.runtime.thunks import GemmThunk, walk
+
+pytestmark = pytest.mark.skipif(float_gemm.form(F32) is None, reason="needs x86-64 with AVX2 and FMA")
+
+FORMS = [Form(F32, 16, 6, 4), Form(F64, 8, 6, 4), Form(BF16, 16, 6, 4), Form(F32, 8, 6, 2), Form(F64, 4, 6, 2)]
+NEEDS = {BF16: {"+avx512bf16", "+avx512vl", "+avx512bw"}}
+
+
+def _runs_here(form: Form) -> bool:
+    needed = {"+avx512f", "+avx512bw", "+avx512dq", "+avx512vl"} if form.lanes * form.word_bytes == 64 else {"+avx2"}
+    return needed | NEEDS.get(form.element, set()) <= set(host().features.split(","))
+
+
+def _product(form: Form, x: np.ndarray, y: np.ndarray, block: int, out: np.ndarray | None = None) -> np.ndarray:
+    """The function itself, called as compiled programs do; `x` and `y` may be transposed views."""
+    (batch, m, k), n = x.shape, y.shape[2]
+    add = out is not None
+    if out is None:
+        out = np.full((batch, m, n), 77, np.float64 if form.element is F64 else np.float32)
+    left, right = ([s // a.itemsize for s in (*a.strides[1:], a.strides[0])] for a in (x, y))
+    values = (m, n, k, *left, *right, n, m * n, block, int(add))
+    sizes = np.array(values, np.int64)
+    table = (ctypes.c_void_p * 4)(x.ctypes.data, y.ctypes.data, out.ctypes.data, sizes.ctypes.data)
+    function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(float_gemm.address(form, None))
+    function(ctypes.addressof(table), 0, Sizes(form, batch, values).items)
+    return out
+
+
+def _arrays(form: Form, sizes: tuple[int, int, int, int], left: bool, right: bool, seed: int) -> list[np.ndarray]:
+    batch, m, n, k = sizes
+    rng = np.random.default_rng(seed)
+    dtype = form.element.dtype
+    x = rng.standard_normal((batch, k, m) if left else (batch, m, k)).astype(dtype)
+    y = rng.standard_normal((batch, n, k) if right else (batch, k, n)).astype(dtype)
+    return [x.swapaxes(1, 2) if left else x, y.swapaxes(1, 2) if right else y]
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda f: f"{f.element.name}-{f.lanes}")
+@settings(max_examples=30)
+@given(
+    st.tuples(st.integers(1, 2), st.integers(1, 60), st.integers(1, 140), st.integers(0, 40)),
+    st.sampled_from((0, 0, 256, 511)),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from((6, 48, 60)),
+    st.integers(0, 2**32),
+)
+def test_every_size_and_order(
+    form: Form, sizes: tuple[int, int, int, int], more: int, left: bool, right: bool, block: int, seed: int
+) -> None:
+    if not _runs_here(form):
+        pytest.skip("not on this machine")
+    batch, m, n, k = sizes
+    x, y = _arrays(form, (batch, m, n, k + more), left, right, seed)
+    got = _product(form, x, y, block)
+    wide = [a.astype(np.float64) for a in (x, y)]
+    bound = np.abs(wide[0]) @ np.abs(wide[1]) * (1e-15 if form.element is F64 else 6e-7)
+    assert (np.abs(got - wide[0] @ wide[1]) <= bound).all()
+    # another way to cut it into work items has the same bits
+    np.testing.assert_array_equal(_product(form, x, y, min(m, 12)), got)
+    if 0 < k + more <= float_gemm.GROUPS * form.step:
+        there = np.full_like(got, 0.3)
+        np.testing.assert_array_equal(_product(form, x, y, block, there.copy()), there + got)
+
+
+def test_nothing_is_read_behind_the_operands() -> None:
+    """A bf16 row of odd length ends in half a group; what follows it is no number."""
+    form = float_gemm.form(BF16)
+    if form is None:
+        pytest.skip("no instruction for bf16 here")
+    x = np.full((1, 7, 8), np.nan, ml_dtypes.bfloat16)[:, :, :5]
+    y = np.full((1, 8, 70), np.nan, ml_dtypes.bfloat16)[:, :5]
+    x[...], y[...] = 1, 2
+    np.testing.assert_array_equal(_product(form, x, y, 6), np.full((1, 7, 70), 10, np.float32))
+
+
+@pytest.mark.parametrize(("operand", "threads"), [("f32", 1), ("f32", 2), ("f64", 2)])
+def test_a_program_calls_it(operand: str, threads: int) -> None:
+    text = f"""HloModule m
+ENTRY e {{
+  x = {operand}[3,40,70] parameter(0)
+  y = {operand}[3,70,200] parameter(1)
+  ROOT d = {operand}[3,40,200] dot(x, y), lhs_batch_dims={{0}}, rhs_batch_dims={{0}}, lhs_contracting_dims={{2}}, rhs_contracting_dims={{1}}
+}}"""
+    exe = backends.compile(parse(text), target="cpu", options=Options(threads=threads))
+    assert not exe.kernels and "@heron_gemm_" in exe.stage("llvm")
+    rng = np.random.default_rng(3)
+    x, y = (rng.random(s).astype(operand.replace("f", "float")) for s in ((3, 40, 70), (3, 70, 200)))
+    np.testing.assert_allclose(exe(x, y), x @ y, rtol=1e-5)
+
+
+@pytest.mark.parametrize("result", ["bf16", "f32"])
+@pytest.mark.parametrize("sizes", [(3, 40, 200, 71), (1, 1, 7, 3), (2, 5, 1, 600)])
+def test_a_program_multiplies_bf16(result: str, sizes: tuple[int, int, int, int]) -> None:
+    """By the instruction for it where there is one, else in f32: sums are in f32 either way."""
+    b, m, n, k = sizes
+    text = f"""HloModule m
+ENTRY e {{
+  x = bf16[{b},{m},{k}] parameter(0)
+  y = bf16[{b},{k},{n}] parameter(1)
+  ROOT d = {result}[{b},{m},{n}] dot(x, y), lhs_batch_dims={{0}}, rhs_batch_dims={{0}}, lhs_contracting_dims={{2}}, rhs_contracting_dims={{1}}
+}}"""
+    exe = backends.compile(parse(text), target="cpu", options=Options())
+    rng = np.random.default_rng(3)
+    x, y = (rng.standard_normal(s).astype(ml_dtypes.bfloat16) for s in ((b, m, k), (b, k, n)))
+    wanted = x.astype(np.float64) @ y.astype(np.float64)
+    scale = np.abs(x.astype(np.float64)) @ np.abs(y.astype(np.float64))
+    error = np.abs(exe(x, y).astype(np.float64) - wanted)
+    assert (error <= 1e-6 * scale + (np.abs(wanted) / 200 if result == "bf16" else 0)).all()
+
+
+SUM = """HloModule m
+body {
+  p = (s32[], f32[64,96], f32[8,64], f32[8,96]) parameter(0)
+  n = s32[] get-tuple-element(p), index=0
+  c = f32[64,96] get-tuple-element(p), index=1
+  x = f32[8,64] get-tuple-element(p), index=2
+  y = f32[8,96] get-tuple-element(p), index=3
+  d = f32[64,96] dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+  s = f32[64,96] add(c, d)
+  one = s32[] constant(1)
+  m = s32[] add(n, one)
+  ROOT r = (s32[], f32[64,96], f32[8,64], f32[8,96]) tuple(m, s, x, y)
+}
+condition {
+  p = (s32[], f32[64,96], f32[8,64], f32[8,96]) parameter(0)
+  n = s32[] get-tuple-element(p), index=0
+  k = s32[] constant(5)
+  ROOT l = pred[] compare(n, k), direction=LT
+}
+ENTRY e {
+  z = s32[] constant(0)
+  c = f32[64,96] parameter(0)
+  x = f32[8,64] parameter(1)
+  y = f32[8,96] parameter(2)
+  t = (s32[], f32[64,96], f32[8,64], f32[8,96]) tuple(z, c, x, y)
+  w = (s32[], f32[64,96], f32[8,64], f32[8,96]) while(t), condition=condition, body=body
+  ROOT s = f32[64,96] get-tuple-element(w), index=1
+}"""
+
+
+def _products(text: str) -> tuple[list[GemmThunk], Executable]:
+    from heron import targets
+    from heron.backends.compiler import Compilation
+    from heron.trace import Trace
+
+    compilation = Compilation(parse(text), targets.get("cpu"), Options(), Trace())
+    return [t for t in walk(compilation.lowered[0]) if isinstance(t, GemmThunk)], compilation.executable()
+
+
+def test_a_product_is_added_where_the_sum_is() -> None:
+    from heron.evaluator import evaluate
+
+    (product,), exe = _products(SUM)
+    assert product.adds
+    rng = np.random.default_rng(4)
+    arrays = [rng.random(s).astype(np.float32) for s in ((64, 96), (8, 64), (8, 96))]
+    (wanted,) = evaluate(parse(SUM), *arrays)
+    np.testing.assert_allclose(exe(*arrays), wanted, rtol=1e-5)
+    assert any(d.rule == "product-sum" for d in exe.trace.decisions)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("s = f32[64,96] add(c, d)", "s = f32[64,96] subtract(c, d)"),
+        ("s = f32[64,96] add(c, d)", "e = f32[64,96] add(c, d) s = f32[64,96] tanh(e)"),
+        ("s = f32[64,96] add(c, d)", "s = f32[64,96] add(d, d)"),
+    ],
+)
+def test_what_is_more_than_a_sum_is_not(old: str, new: str) -> None:
+    products, _ = _products(SUM.replace(old, new))
+    assert [p.adds for p in products] == [False]
+
+
+def test_a_long_product_has_a_sum_of_its_own() -> None:
+    """Stretches are summed first: added one by one to something else they would have other bits."""
+    products, _ = _products(SUM.replace("f32[8,", f"f32[{float_gemm.GROUPS + 1},"))
+    assert [p.adds for p in products] == [False]
