@@ -37,6 +37,7 @@ class Row:
 
 
 def _ours(text: str) -> dict[str, Callable[[], Any]]:
+    from heron.hlo.ir.fingerprint import digest
     from heron.hlo.proto import from_proto, to_proto
     from heron.hlo.text import parse, print_module
     from heron.hlo.tools.compare import equal
@@ -49,7 +50,7 @@ def _ours(text: str) -> dict[str, Callable[[], Any]]:
         "print": lambda: print_module(module),
         "verify": lambda: verify(module),
         "clone": module.clone,
-        "hash": module.structural_hash,
+        "hash": lambda: digest(module.entry),
         "compare": lambda: equal(module, other, names=True),
         "proto out": lambda: to_proto(module),
         "proto in": lambda: from_proto(data),

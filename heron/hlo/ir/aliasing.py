@@ -66,11 +66,6 @@ class InputOutputAliases:
         """Whether a part of the result is aliased."""
         return self.aliased_parameter(output) is not None
 
-    def must_alias(self, parameter: int, index: ShapeIndex = ()) -> bool:
-        """Whether a part of a parameter must be aliased with an output."""
-        found = self.aliased_output(parameter, index)
-        return found is not None and found.must
-
     def set_up(self, output: ShapeIndex, parameter: int, index: ShapeIndex = (), kind: Kind = "may-alias") -> Alias:
         """Let a part of the result live in a part of a parameter, which is then no donor any more.
 

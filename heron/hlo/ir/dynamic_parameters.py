@@ -62,11 +62,6 @@ class DynamicParameters:
         self._bindings[dimension] = size
         self._write()
 
-    def unbind(self, dimension: DynamicDimension) -> None:
-        """Forget what says the size of a dimension."""
-        self._bindings.pop(dimension, None)
-        self._write()
-
     def verify(self) -> None:
         """Raises HLO028 when a binding speaks of a parameter or dimension that is not there."""
         for dimension, size in self:

@@ -42,11 +42,6 @@ def digests(computations: Iterable[Computation]) -> dict[Computation, str]:
     return known
 
 
-def digest_of(texts: Iterable[str]) -> str:
-    """One digest of several texts."""
-    return _hash("\n".join(texts).encode())
-
-
 def _hash(data: bytes) -> str:
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 

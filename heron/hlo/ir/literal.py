@@ -51,10 +51,6 @@ class Literal:
             return float(value)
         return int(value) if self.shape.element_type.is_integer else value
 
-    def is_all(self, value: float) -> bool:
-        """Whether every element equals `value` (NaN never does; -0.0 equals 0)."""
-        return self.shape.is_array and self.array.size > 0 and bool((self.array == value).all())
-
     @property
     def key(self) -> bytes:
         """The bytes of the elements, row-major; of more than 64 bytes a digest of 128 bits. Worked out once.

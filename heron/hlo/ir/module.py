@@ -10,7 +10,6 @@ from heron.errors import HeronError
 from heron.hlo.ir.aliasing import BufferDonors, InputOutputAliases
 from heron.hlo.ir.computation import Computation, as_html, remap_calls
 from heron.hlo.ir.dynamic_parameters import DynamicParameters
-from heron.hlo.ir.fingerprint import digest, digest_of, digests
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.names import Names
 from heron.hlo.ir.op import REGISTRY
@@ -83,13 +82,6 @@ class Module:
     def instruction_count(self) -> int:
         return sum(map(len, self._computations))
 
-    def computation_count(self) -> int:
-        return len(self._computations)
-
-    def embedded_computations(self) -> list[Computation]:
-        """All but the entry."""
-        return [c for c in self._computations if c is not self.entry]
-
     @property
     def parameter_shapes(self) -> tuple[Shape, ...]:
         """The entry's parameters as callers see them."""
@@ -141,23 +133,6 @@ class Module:
     @property
     def is_scheduled(self) -> bool:
         return self.schedule is not None
-
-    def unique_ids(self) -> dict[Instruction, int]:
-        """A number for each instruction, as XLA counts: the computation's place in the upper half, its own below."""
-        return {i: (n << 32) + k for n, c in enumerate(self._computations) for k, i in enumerate(c._instructions)}
-
-    def content_order(self) -> list[Computation]:
-        """Computations by size, then by content: the same order whatever their names and places."""
-        found = digests(self.post_order())
-        return sorted(found, key=lambda c: (len(c), found[c]))
-
-    def structural_hash(self, *, layouts: bool = True) -> str:
-        """128 bits in hex that are the same for structurally equal modules (`compare.equal`), names aside.
-
-        Without `layouts`, also for those that differ in layouts.
-        """
-        shapes = (*self.parameter_shapes, self.result_shape)
-        return digest_of([digest(self.entry, layouts=layouts), *(str(s if layouts else s.bare) for s in shapes)])
 
     def post_order(self) -> list[Computation]:
         """Computations, callees before callers; those nobody calls from the entry come too."""

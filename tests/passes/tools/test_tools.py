@@ -63,7 +63,7 @@ outer { p = f32[2] parameter(0) f = f32[2] fusion(p), kind=kLoop, calls=inner RO
 ENTRY e { x = f32[2] parameter(0) ROOT r = f32[2] fusion(x), kind=kLoop, calls=outer }""")
     run(module, "defuser")
     assert [i.opcode for i in module.entry.instructions] == ["parameter", "exponential", "negate"]
-    assert module.computation_count() == 1
+    assert len(module.computations) == 1
 
 
 def test_calls_of_a_computation_with_a_fusion_get_bodies_of_their_own() -> None:
