@@ -11,7 +11,8 @@ from heron.archive import container
 from heron.hlo.ir.literal import Literal
 from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
-from heron.hlo.text.literals import is_long, parse_literal, print_literal
+from heron.hlo.text.literal_printer import print_literal
+from heron.hlo.text.literals import is_long, parse_literal
 from heron.hlo.text.printer import identity
 from heron.hlo.text.shapes import parse_array
 

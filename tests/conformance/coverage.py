@@ -9,7 +9,7 @@ import numpy as np
 from heron.hlo.ir import types
 from heron.hlo.ir.literal import Literal
 from heron.hlo.ir.shape import row_major
-from heron.hlo.text.literals import print_literal
+from heron.hlo.text.literal_printer import print_literal
 from tests.conformance import values
 from tests.conformance.case import EXACT, Case, Closeness
 from tests.conformance.values import ALL, COMPLEX, FLOATS

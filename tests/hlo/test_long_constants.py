@@ -23,7 +23,7 @@ from heron.hlo.ir.literal import Literal
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import array as array_shape
 from heron.hlo.ir.types import F32
-from heron.hlo.text import literals as texts
+from heron.hlo.text import literal_printer as texts
 from heron.hlo.text.printer import identity
 from heron.hlo.tools.compare import equal
 from heron.pjrt.client import Client

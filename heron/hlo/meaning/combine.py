@@ -131,7 +131,11 @@ def pad_axis(a: np.ndarray, fill: np.ndarray, axis: int, w: WindowDim) -> np.nda
     return result
 
 
-def _slide(combine: Combiner, arrays: Arrays, valid: np.ndarray, axis: int, w: WindowDim) -> tuple[Arrays, np.ndarray]:
+#: arrays, and which of their elements are real (broadcastable)
+Masked = tuple[Arrays, np.ndarray]
+
+
+def _slide(combine: Combiner, arrays: Arrays, valid: np.ndarray, axis: int, w: WindowDim) -> Masked:
     """Reduce every window along `axis`, by doubling: windows of 1, 2, 4… elements give those of any size."""
     n = arrays[0].shape[axis]
     outputs = n - (w.size - 1) * w.window_dilation
@@ -141,43 +145,40 @@ def _slide(combine: Combiner, arrays: Arrays, valid: np.ndarray, axis: int, w: W
     if w.size == 1 and w.stride == 1:
         return arrays, valid
     if valid.shape[axis] == 1:
-        shape = list(valid.shape)
-        shape[axis] = n
-        valid = np.broadcast_to(valid, shape)
-    masked = not valid.all()
-
-    def part(x: np.ndarray, start: int, length: int) -> np.ndarray:
-        return x[(slice(None),) * axis + (slice(start, start + length),)]
-
-    def merge(a: Arrays, va: np.ndarray, b: Arrays, vb: np.ndarray) -> tuple[Arrays, np.ndarray]:
-        both = combine(a, b)
-        if masked:
-            both = tuple(np.where(va & vb, m, np.where(va, x, y)) for m, x, y in zip(both, a, b, strict=True))
-        return both, va | vb
-
-    done: tuple[Arrays, np.ndarray] | None = None
+        valid = np.broadcast_to(valid, (*valid.shape[:axis], n, *valid.shape[axis + 1 :]))
+    done: Masked | None = None
+    windows: Masked = arrays, valid  # of `width` elements each
     covered, width, left = 0, 1, w.size
     while True:
         if left & 1:
-            shift = covered * w.window_dilation
-            chunk = tuple(part(a, shift, outputs) for a in arrays), part(valid, shift, outputs)
-            done = chunk if done is None else merge(*done, *chunk)
+            chunk = _part(windows, axis, covered * w.window_dilation, outputs)
+            done = chunk if done is None else _merged(combine, done, chunk)
             covered += width
         left >>= 1
         if not left:
             break
         step = width * w.window_dilation
-        length = arrays[0].shape[axis] - step
-        arrays, valid = merge(
-            tuple(part(a, 0, length) for a in arrays),
-            part(valid, 0, length),
-            tuple(part(a, step, length) for a in arrays),
-            part(valid, step, length),
-        )
+        length = windows[0][0].shape[axis] - step
+        windows = _merged(combine, _part(windows, axis, 0, length), _part(windows, axis, step, length))
         width *= 2
     assert done is not None
     at = (slice(None),) * axis + (slice(None, None, w.stride),)
     return tuple(a[at] for a in done[0]), done[1][at]
+
+
+def _part(masked: Masked, axis: int, start: int, length: int) -> Masked:
+    """A range of elements along `axis`."""
+    at = (slice(None),) * axis + (slice(start, start + length),)
+    return tuple(a[at] for a in masked[0]), masked[1][at]
+
+
+def _merged(combine: Combiner, left: Masked, right: Masked) -> Masked:
+    """Both sides combined; where only one has a real element, that one."""
+    (a, va), (b, vb) = left, right
+    both = combine(a, b)
+    if not (va.all() and vb.all()):
+        both = tuple(np.where(va & vb, m, np.where(va, x, y)) for m, x, y in zip(both, a, b, strict=True))
+    return both, va | vb
 
 
 def scatter(combine: Combiner, bases: Arrays, index: np.ndarray, updates: Arrays) -> Arrays:

@@ -4,6 +4,7 @@ from heron.hlo.ops import (  # noqa: F401
     async_ops,
     basic,
     binary,
+    collective_permute,
     collectives,
     communication,
     compare,

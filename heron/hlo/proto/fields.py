@@ -6,8 +6,7 @@ Computations are not here: they are called by number (`writer`, `reader`).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,17 @@ from heron.hlo.ir.shape import Shape
 from heron.hlo.ir.window import ConvDims, WindowDim
 from heron.hlo.ir.words import Words
 from heron.hlo.proto import enums
-from heron.hlo.proto.annotations import read_accuracy, to_bytes, to_text, write_accuracy
+from heron.hlo.proto.annotations import read_accuracy, write_accuracy
+from heron.hlo.proto.field_kinds import (
+    Field,
+    bytes_field,
+    count_field,
+    enum_field,
+    first_field,
+    inner_field,
+    ints_field,
+    plain_field,
+)
 from heron.hlo.proto.groups import read_groups, write_groups
 from heron.hlo.proto.literals import read_literal, write_literal
 from heron.hlo.proto.schema import Message
@@ -27,91 +36,10 @@ from heron.hlo.proto.shapes import ShapeReader, ShapeWriter
 from heron.hlo.proto.sharding import read_sharding, write_sharding
 from heron.hlo.text.shapes import MAX_RANK
 
-Write = Callable[[Message, Any, Instruction, ShapeWriter], None]
-Read = Callable[[Message, ShapeReader, Sequence[Instruction]], Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """How an attribute is written and read; `always`: also when it has its default value."""
-
-    write: Write
-    read: Read
-    always: bool = False
-
 
 def field_of(op: Op, name: str) -> Field | None:
     """The field of an op's attribute."""
     return _BY_OP.get((op.name, name)) or _FIELDS.get(name)
-
-
-# -- kinds of fields -------------------------------------------------------------------------------------------------
-def _plain(field: str, always: bool = False) -> Field:
-    """A scalar field that holds the value itself."""
-    return Field(lambda to, v, i, s: setattr(to, field, v), lambda p, s, o: getattr(p, field), always)
-
-
-def _count(field: str) -> Field:
-    """A number that is at least 1; 0 means it was left out."""
-    return Field(lambda to, v, i, s: setattr(to, field, v), lambda p, s, o: getattr(p, field) or 1, always=True)
-
-
-def _bytes(field: str) -> Field:
-    return Field(
-        lambda to, v, i, s: setattr(to, field, to_bytes(v)),
-        lambda p, s, o: to_text(getattr(p, field)),
-    )
-
-
-def _ints(field: str, message: str = "", inner: str = "") -> Field:
-    """A list of integers, of the instruction or of a message in it."""
-
-    def holder(p: Message) -> Message:
-        if inner:
-            return getattr(getattr(p, message), inner)
-        return getattr(p, message) if message else p
-
-    def write(to: Message, v: Any, i: Instruction, s: ShapeWriter) -> None:
-        found = holder(to)
-        if message:
-            found.SetInParent()
-        getattr(found, field).extend(v)
-
-    return Field(write, lambda p, s, o: tuple(getattr(holder(p), field)), always=bool(message))
-
-
-def _inside(message: str, field: str) -> Field:
-    """A scalar field of a message in the instruction."""
-
-    def write(to: Message, v: Any, i: Instruction, s: ShapeWriter) -> None:
-        found = getattr(to, message)
-        found.SetInParent()
-        setattr(found, field, v)
-
-    return Field(write, lambda p, s, o: getattr(getattr(p, message), field), always=True)
-
-
-def _first(field: str) -> Field:
-    """An integer that is the only one of a list."""
-
-    def read(p: Message, s: ShapeReader, o: Sequence[Instruction]) -> int | None:
-        values = getattr(p, field)
-        return values[0] if values else None
-
-    return Field(lambda to, v, i, s: getattr(to, field).append(v), read)
-
-
-def _enum(field: str, names: tuple[str, ...], message: str = "", always: bool = False) -> Field:
-    """A word, by number."""
-
-    def write(to: Message, v: Any, i: Instruction, s: ShapeWriter) -> None:
-        if v is not None:
-            setattr(getattr(to, message) if message else to, field, enums.number(names, v))
-
-    def read(p: Message, s: ShapeReader, o: Sequence[Instruction]) -> str | None:
-        return enums.word(names, getattr(getattr(p, message) if message else p, field))
-
-    return Field(write, read, always)
 
 
 # -- one by one ------------------------------------------------------------------------------------------------------
@@ -332,56 +260,56 @@ def _read_float(p: Message, s: ShapeReader, o: Sequence[Instruction]) -> float:
 
 
 _FIELDS: dict[str, Field] = {
-    "number": _plain("parameter_number"),
-    "index": _plain("tuple_index"),
-    "kind": _plain("fusion_kind"),
-    "direction": _plain("comparison_direction"),
+    "number": plain_field("parameter_number"),
+    "index": plain_field("tuple_index"),
+    "kind": plain_field("fusion_kind"),
+    "direction": plain_field("comparison_direction"),
     "type": Field(_write_comparison, _read_comparison, always=True),
     "channel_id": Field(
         lambda to, v, i, s: setattr(to, "channel_id", v), lambda p, s, o: p.channel_id if p.channel_id > 0 else None
     ),
-    "use_global_device_ids": _plain("use_global_device_ids"),
-    "constrain_layout": _plain("constrain_layout"),
-    "is_host_transfer": _plain("is_host_transfer"),
-    "is_stable": _plain("is_stable"),
-    "is_composite": _plain("is_composite"),
-    "is_reverse": _plain("is_reverse"),
+    "use_global_device_ids": plain_field("use_global_device_ids"),
+    "constrain_layout": plain_field("constrain_layout"),
+    "is_host_transfer": plain_field("is_host_transfer"),
+    "is_stable": plain_field("is_stable"),
+    "is_composite": plain_field("is_composite"),
+    "is_reverse": plain_field("is_reverse"),
     "is_associative": Field(
         lambda to, v, i, s: setattr(to, "is_associative", 1 if v else 2), lambda p, s, o: p.is_associative == 1, True
     ),
-    "num_carries": _plain("num_carries"),
-    "k": _plain("k"),
-    "largest": _plain("largest"),
-    "delta": _plain("delta"),
-    "feature_index": _plain("feature_index"),
+    "num_carries": plain_field("num_carries"),
+    "k": plain_field("k"),
+    "largest": plain_field("largest"),
+    "delta": plain_field("delta"),
+    "feature_index": plain_field("feature_index"),
     "epsilon": Field(lambda to, v, i, s: setattr(to, "epsilon", v), _read_float),
-    "exponent_bits": _plain("exponent_bits"),
-    "mantissa_bits": _plain("mantissa_bits"),
-    "indices_are_sorted": _plain("indices_are_sorted"),
-    "unique_indices": _plain("unique_indices"),
-    "custom_call_target": _plain("custom_call_target"),
-    "custom_call_has_side_effect": _plain("custom_call_has_side_effect"),
-    "feature_group_count": _count("feature_group_count"),
-    "batch_group_count": _count("batch_group_count"),
+    "exponent_bits": plain_field("exponent_bits"),
+    "mantissa_bits": plain_field("mantissa_bits"),
+    "indices_are_sorted": plain_field("indices_are_sorted"),
+    "unique_indices": plain_field("unique_indices"),
+    "custom_call_target": plain_field("custom_call_target"),
+    "custom_call_has_side_effect": plain_field("custom_call_has_side_effect"),
+    "feature_group_count": count_field("feature_group_count"),
+    "batch_group_count": count_field("batch_group_count"),
     "async_execution_thread": Field(
         lambda to, v, i, s: setattr(to, "async_execution_thread", "" if v == "main" else v),
         lambda p, s, o: p.async_execution_thread or "main",
     ),
-    "infeed_config": _bytes("infeed_config"),
-    "outfeed_config": _bytes("outfeed_config"),
-    "dimensions": _ints("dimensions"),
-    "dynamic_slice_sizes": _ints("dynamic_slice_sizes"),
-    "fft_length": _ints("fft_length"),
-    "iota_dimension": _first("dimensions"),
-    "inferred_dimension": _first("dimensions"),
+    "infeed_config": bytes_field("infeed_config"),
+    "outfeed_config": bytes_field("outfeed_config"),
+    "dimensions": ints_field("dimensions"),
+    "dynamic_slice_sizes": ints_field("dynamic_slice_sizes"),
+    "fft_length": ints_field("fft_length"),
+    "iota_dimension": first_field("dimensions"),
+    "inferred_dimension": first_field("dimensions"),
     "slice": Field(_write_slices, lambda p, s, o: tuple((d.start, d.limit, d.stride or 1) for d in p.slice_dimensions)),
     "padding": Field(_write_padding, _read_padding),
     "window": Field(_write_window, _read_window, always=True),
     "dim_labels": Field(_write_conv, _read_conv),
     "sparsity_config": Field(_write_sparsity, _read_sparsity),
-    "convolution_kind": _enum("conv_kind", enums.CONVOLUTION),
+    "convolution_kind": enum_field("conv_kind", enums.CONVOLUTION),
     "operand_precision": Field(_write_precision, _read_precision, always=True),
-    "algorithm": _enum("algorithm", enums.DOT_ALGORITHM, "precision_config"),
+    "algorithm": enum_field("algorithm", enums.DOT_ALGORITHM, "precision_config"),
     "literal": Field(lambda to, v, i, s: write_literal(v, to.literal, s), lambda p, s, o: _literal(p, s)),
     "outfeed_shape": Field(
         lambda to, v, i, s: s.write(v, to.outfeed_shape),
@@ -389,15 +317,15 @@ _FIELDS: dict[str, Field] = {
     ),
     "operand_layout_constraints": Field(_write_shapes, _read_shapes),
     "output_to_operand_aliasing": Field(_write_aliasing, _read_aliasing),
-    "schedule": _enum("custom_call_schedule", enums.SCHEDULE),
-    "api_version": _enum("custom_call_api_version", enums.API_VERSION, always=True),
-    "padding_type": _enum("padding_type", enums.PADDING),
-    "fft_type": _enum("fft_type", enums.FFT),
-    "distribution": _enum("distribution", enums.DISTRIBUTION),
-    "transpose_a": _enum("transpose_a", enums.TRANSPOSE, "triangular_solve_options"),
-    "left_side": _inside("triangular_solve_options", "left_side"),
-    "unit_diagonal": _inside("triangular_solve_options", "unit_diagonal"),
-    "lower": _inside("triangular_solve_options", "lower"),
+    "schedule": enum_field("custom_call_schedule", enums.SCHEDULE),
+    "api_version": enum_field("custom_call_api_version", enums.API_VERSION, always=True),
+    "padding_type": enum_field("padding_type", enums.PADDING),
+    "fft_type": enum_field("fft_type", enums.FFT),
+    "distribution": enum_field("distribution", enums.DISTRIBUTION),
+    "transpose_a": enum_field("transpose_a", enums.TRANSPOSE, "triangular_solve_options"),
+    "left_side": inner_field("triangular_solve_options", "left_side"),
+    "unit_diagonal": inner_field("triangular_solve_options", "unit_diagonal"),
+    "lower": inner_field("triangular_solve_options", "lower"),
     "cross_program_prefetch_index": Field(
         lambda to, v, i, s: setattr(to, "cross_program_prefetch_index", v),
         lambda p, s, o: p.cross_program_prefetch_index if p.HasField("cross_program_prefetch_index") else None,
@@ -421,9 +349,9 @@ def _literal(p: Message, s: ShapeReader) -> Any:
 _DOT = "dot_dimension_numbers"
 _RAGGED = "ragged_dot_dimension_numbers"
 for _name in ("lhs_batch", "lhs_contracting", "rhs_batch", "rhs_contracting"):
-    _FIELDS[f"{_name}_dims"] = _ints(f"{_name}_dimensions", _DOT)
-_FIELDS["lhs_ragged_dims"] = _ints("lhs_ragged_dimensions", _RAGGED)
-_FIELDS["rhs_group_dims"] = _ints("rhs_group_dimensions", _RAGGED)
+    _FIELDS[f"{_name}_dims"] = ints_field(f"{_name}_dimensions", _DOT)
+_FIELDS["lhs_ragged_dims"] = ints_field("lhs_ragged_dimensions", _RAGGED)
+_FIELDS["rhs_group_dims"] = ints_field("rhs_group_dimensions", _RAGGED)
 for _name in (
     "offset_dims",
     "collapsed_slice_dims",
@@ -431,7 +359,7 @@ for _name in (
     "operand_batching_dims",
     "start_indices_batching_dims",
 ):
-    _FIELDS[_name] = _ints(_name, "gather_dimension_numbers")
+    _FIELDS[_name] = ints_field(_name, "gather_dimension_numbers")
 for _name in (
     "update_window_dims",
     "inserted_window_dims",
@@ -439,22 +367,22 @@ for _name in (
     "input_batching_dims",
     "scatter_indices_batching_dims",
 ):
-    _FIELDS[_name] = _ints(_name, "scatter_dimension_numbers")
+    _FIELDS[_name] = ints_field(_name, "scatter_dimension_numbers")
 
 #: attributes that mean another field with some ops
 _BY_OP: dict[tuple[str, str], Field] = {
-    ("rng-bit-generator", "algorithm"): _enum("rng_algorithm", enums.RNG_ALGORITHM),
-    ("cholesky", "lower"): _inside("cholesky_options", "lower"),
+    ("rng-bit-generator", "algorithm"): enum_field("rng_algorithm", enums.RNG_ALGORITHM),
+    ("cholesky", "lower"): inner_field("cholesky_options", "lower"),
     ("all-to-all", "dimensions"): Field(
         lambda to, v, i, s: to.dimensions.extend(v), lambda p, s, o: tuple(p.dimensions) or None
     ),
-    ("gather", "slice_sizes"): _ints("gather_slice_sizes"),
-    ("gather", "index_vector_dim"): _inside("gather_dimension_numbers", "index_vector_dim"),
-    ("scatter", "index_vector_dim"): _inside("scatter_dimension_numbers", "index_vector_dim"),
+    ("gather", "slice_sizes"): ints_field("gather_slice_sizes"),
+    ("gather", "index_vector_dim"): inner_field("gather_dimension_numbers", "index_vector_dim"),
+    ("scatter", "index_vector_dim"): inner_field("scatter_dimension_numbers", "index_vector_dim"),
     ("collective-permute", "slice_sizes"): Field(_write_sizes, _read_sizes),
     ("collective-permute-start", "slice_sizes"): Field(_write_sizes, _read_sizes),
     **{
-        ("ragged-dot", f"{name}_dims"): _ints(f"{name}_dimensions", _RAGGED, _DOT)
+        ("ragged-dot", f"{name}_dims"): ints_field(f"{name}_dimensions", _RAGGED, _DOT)
         for name in ("lhs_batch", "lhs_contracting", "rhs_batch", "rhs_contracting")
     },
 }

@@ -17,7 +17,8 @@ from heron.hlo.ir.module import Module
 from heron.hlo.ir.op import AttrKind, Op
 from heron.hlo.proto import enums
 from heron.hlo.proto.annotations import CARRIED, AnnotationReader, read_accuracy, unread_fields
-from heron.hlo.proto.fields import Read, field_of
+from heron.hlo.proto.field_kinds import Read
+from heron.hlo.proto.fields import field_of
 from heron.hlo.proto.metadata import read_metadata, read_stack_frames
 from heron.hlo.proto.schema import MESSAGES, Message
 from heron.hlo.proto.shapes import ShapeReader

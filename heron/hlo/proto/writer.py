@@ -19,7 +19,8 @@ from heron.hlo.ir.op import AttrKind, Op
 from heron.hlo.ir.order import computation_order, print_order
 from heron.hlo.proto import enums
 from heron.hlo.proto.annotations import AnnotationWriter, merge_unread, write_frontend_attributes
-from heron.hlo.proto.fields import Write, field_of
+from heron.hlo.proto.field_kinds import Write
+from heron.hlo.proto.fields import field_of
 from heron.hlo.proto.metadata import write_metadata, write_stack_frames
 from heron.hlo.proto.schema import MESSAGES, Message
 from heron.hlo.proto.shapes import ShapeWriter

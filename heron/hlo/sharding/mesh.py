@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from math import prod
 
 from heron.hlo.ir.quoting import quote
@@ -149,20 +150,22 @@ class NamedSharding:
     @cached_property
     def tiles(self) -> tuple[TileAssignment, tuple[str, ...]]:
         """As tiles: one dimension a split, then one each for manual, unreduced and replicated axes, which are named."""
-        pieces = [self._cuts(n) for n in range(len(self.mesh.axes))]  # by axis, spans
-        position = {(n, span): k for k, (n, span) in enumerate((n, s) for n, spans in enumerate(pieces) for s in spans)}
-        fine = self.mesh.tiles.reshape([e // b for spans in pieces for b, e in spans] or (1,))
+        parts = [(n, span) for n in range(len(self.mesh.axes)) for span in self._cuts(n)]
+        position = {part: k for k, part in enumerate(parts)}
+        fine = self.mesh.tiles.reshape([end // begin for _, (begin, end) in parts] or (1,))
         groups = [self._positions(s.axes, position) for s in self.splits]
-        subgroups = [("manual", self._positions(self.manual, position))]
-        subgroups.append(("unreduced", self._positions(self.unreduced, position)))
-        used = {k for group in groups for k in group} | {k for _, group in subgroups for k in group}
-        subgroups.append(("replicated", [k for k in position.values() if k not in used]))
-        order = [k for group in groups for k in group] + [k for _, group in subgroups for k in group]
-        kept = [(kind, group) for kind, group in subgroups if group]
-        sizes = list(fine.dims)
-        dims = [prod(sizes[k] for k in group) for group in (*groups, *(group for _, group in kept))]
+        subgroups = {
+            "manual": self._positions(self.manual, position),
+            "unreduced": self._positions(self.unreduced, position),
+        }
+        used = {*chain(*groups, *subgroups.values())}
+        subgroups["replicated"] = [k for k in range(len(parts)) if k not in used]
+        kinds = tuple(kind for kind, group in subgroups.items() if group)
+        groups += [subgroups[kind] for kind in kinds]
+        order = [*chain(*groups)]
         arranged = fine.transpose(order) if order else fine
-        return arranged.reshape(dims or (1,)), tuple(kind for kind, _ in kept)
+        dims = [prod(fine.dims[k] for k in group) for group in groups]
+        return arranged.reshape(dims or (1,)), kinds
 
     def _cuts(self, number: int) -> list[tuple[int, int]]:
         """An axis in consecutive spans so fine that every part named begins and ends with one."""

@@ -301,6 +301,16 @@ class Sharding:
             for _, leaf in shape.leaves():
                 self.check(leaf, num_devices)
             return
+        self._check_devices(num_devices)
+        if self.plain.tiles is not None and shape.is_array:
+            self._tile_dims(shape)
+        elif self.plain.tiles is not None:
+            reject(f"{shape} cannot be tiled", f"the sharding is {self}")
+        if self.named is not None and self.named.splits and len(self.named.splits) != shape.rank:
+            reject(f"{len(self.named.splits)} dimensions are split", f"the shape is {shape}")
+
+    def _check_devices(self, num_devices: int | None) -> None:
+        """Raises HLO027 when a device has two tiles, or does not exist among `num_devices`."""
         plain = self.plain
         used = (plain.device,) if plain.kind is Kind.MAXIMAL else ()
         if plain.tiles is not None:  # an iota has each device up to its size once
@@ -310,12 +320,6 @@ class Sharding:
         wrong = next((d for d in used if d < 0 or (num_devices is not None and d >= num_devices)), None)
         if wrong is not None:
             reject(f"there is no device {wrong}", f"there are {num_devices}" if num_devices else None)
-        if plain.tiles is not None and shape.is_array:
-            self._tile_dims(shape)
-        elif plain.tiles is not None:
-            reject(f"{shape} cannot be tiled", f"the sharding is {self}")
-        if self.named is not None and self.named.splits and len(self.named.splits) != shape.rank:
-            reject(f"{len(self.named.splits)} dimensions are split", f"the shape is {shape}")
 
     def _tiles(self) -> TileAssignment:
         tiles = self.plain.tiles

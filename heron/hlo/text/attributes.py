@@ -15,20 +15,21 @@ from heron.hlo.ir.op import Attr, AttrKind
 from heron.hlo.ir.quoting import quote
 from heron.hlo.ir.shape import tuple_
 from heron.hlo.text import structured
-from heron.hlo.text.literals import LiteralError, parse_literal, print_literal
+from heron.hlo.text.literal_printer import print_literal
+from heron.hlo.text.literals import LiteralError, parse_literal
 from heron.hlo.text.nearest import nearest
 
 if TYPE_CHECKING:
     from heron.hlo.ir.shape import Shape
-    from heron.hlo.text.parser import Parser
+    from heron.hlo.text.instructions import InstructionParser
     from heron.hlo.text.printer import Printer
 
-Read = Callable[["Parser", Attr, str], Any]
+Read = Callable[["InstructionParser", Attr, str], Any]
 Print = Callable[[Any, "Printer"], str]
 
 
 # -- reading ---------------------------------------------------------------------------------------------------------
-def _read_enum(p: Parser, attr: Attr, name: str) -> str:
+def _read_enum(p: InstructionParser, attr: Attr, name: str) -> str:
     word = p.word(f"a word for {name}")
     if word not in attr.choices and (not attr.choices or word.lower() in attr.choices):
         word = word.lower()  # as XLA reads those that it prints in small letters
@@ -43,14 +44,14 @@ def _read_enum(p: Parser, attr: Attr, name: str) -> str:
     return word
 
 
-def _read_computations(p: Parser, _attr: Attr, _name: str) -> tuple[Any, ...]:
+def _read_computations(p: InstructionParser, _attr: Attr, _name: str) -> tuple[Any, ...]:
     if p.tokens[p.n][:1] == "{":
         return p.braced(p.computation_reference)
     found = [p.computation_reference()]  # without braces: calls=a
     return tuple(found)
 
 
-def _read_literal(p: Parser, attr: Attr, name: str) -> Any:
+def _read_literal(p: InstructionParser, attr: Attr, name: str) -> Any:
     """A shape, then the value, or a tuple of those in parentheses (custom-call)."""
     if p.accept("("):
         p.enter()

@@ -1,4 +1,4 @@
-"""Literals: what stands between the parentheses of ``constant(...)``.
+"""Literals read from text: the part of ``constant(...)`` between the parentheses.
 
 Arrays are read as a whole: the braces and commas left when the numbers are taken out must be exactly those of the
 shape, then the numbers are read in one go. Constants of millions of elements stay fast that way.
@@ -9,14 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from math import prod
 
 import numpy as np
 
 from heron.hlo.ir.literal import Literal
 from heron.hlo.ir.shape import Shape
 from heron.hlo.ir.types import U64, ElementType
-from heron.hlo.text.floats import format_all, make_nan
+from heron.hlo.text.floats import make_nan
 
 ELIDED = "{...}"
 #: a literal whose values are elsewhere, under a digest of them
@@ -29,12 +28,6 @@ NOWHERE: Mapping[str, np.ndarray] = {}
 MAX_RANK = 64
 #: bytes of an array that one number may stand for
 MAX_BYTES = 2**27
-#: literals with more elements are printed as ``{...}`` when large ones are elided
-LARGE = 10
-#: how many integers count as essential
-_ESSENTIAL = 500_000
-#: dimension comments such as ``/*i0=0*/`` are printed from this rank on, in all but the two innermost dimensions
-COMMENTED_RANK = 4
 
 _PARTS = re.compile(r"-?nan\([^()]*\)|[{}()]|[^\s{}(),]+")
 _NO_BLANKS = {ord(c): None for c in " \t\r\n"}
@@ -87,6 +80,11 @@ def parse_literal(
         except LiteralError:
             pass
         raise
+
+
+def is_long(shape: Shape) -> bool:
+    """Whether a literal has so many bytes that it may be known by a digest of them."""
+    return shape.is_array and shape.num_elements * shape.element_type.dtype.itemsize > _LONG
 
 
 def _with_commas(text: str) -> str:
@@ -213,13 +211,13 @@ def _parse_plain(bare: str, words: list[str], element_type: ElementType) -> np.n
             values = list(map(int, words))
             low, high = integer_range(element_type)
             if values and low <= min(values) and max(values) <= high:
-                return np.array(values, dtype=_widest(element_type)).astype(element_type.dtype)
+                return np.array(values, dtype=widest(element_type)).astype(element_type.dtype)
     except ValueError:
         pass
     return None
 
 
-def _widest(element_type: ElementType) -> type[np.generic]:
+def widest(element_type: ElementType) -> type[np.generic]:
     return np.uint64 if element_type.is_unsigned else np.int64
 
 
@@ -285,7 +283,7 @@ def _parse_integers(words: list[str], element_type: ElementType) -> np.ndarray:
                 f"{word[:40]} is out of range", why=f"{element_type} holds {low} to {high}", code="TXT010"
             )
         values.append(value)
-    return np.array(values, dtype=_widest(element_type)).astype(element_type.dtype)
+    return np.array(values, dtype=widest(element_type)).astype(element_type.dtype)
 
 
 def integer_range(element_type: ElementType) -> tuple[int, int]:
@@ -329,85 +327,3 @@ def _check_overflow(words: list[str], wide: np.ndarray, back: np.ndarray, elemen
             if word.endswith(")"):
                 continue
             raise LiteralError(f"{word[:40]} is out of range", why=f"of type {element_type}", code="TXT010")
-
-
-# -- printing --------------------------------------------------------------------------------------------------------
-def print_literal(literal: Literal, elide_large: bool = False) -> str:
-    """The text of a literal on one line; with `elide_large`, ``{...}`` for tuples and more than 10 elements."""
-    shape = literal.shape
-    if elide_large and (shape.is_tuple or shape.num_elements > LARGE):
-        return ELIDED
-    if shape.is_tuple:
-        return "( " + ", ".join(print_literal(part) for part in literal.parts) + " )"
-    if not shape.dims:
-        return _print_scalar(shape.element_type, literal.array.tobytes())
-    return _nest(_words(shape, literal.array), shape.dims)
-
-
-def is_long(shape: Shape) -> bool:
-    """Whether a literal has so many bytes that it may be known by a digest of them."""
-    return shape.is_array and shape.num_elements * shape.element_type.dtype.itemsize > _LONG
-
-
-def print_digest(literal: Literal) -> str:
-    """``{...#0a1b…}``: a digest of the bytes in the values' place."""
-    return f"{{...#{literal.key.hex()}}}"
-
-
-def print_essential(literal: Literal) -> str:
-    """``0`` or ``1`` for all zeros or ones, integers in full, ``{...}`` for the values a model happens to have."""
-    shape = literal.shape
-    if not shape.is_tuple:
-        with np.errstate(invalid="ignore"):
-            for value in (0, 1):
-                if bool((literal.array == value).all()):
-                    return str(value)
-    integers = all(s.element_type.is_integer and s.num_elements <= _ESSENTIAL for _, s in shape.leaves())
-    return print_literal(literal) if integers else ELIDED
-
-
-@lru_cache(maxsize=1024)
-def _print_scalar(element_type: ElementType, data: bytes) -> str:
-    array = np.frombuffer(data, element_type.dtype)
-    if element_type.kind == "pred":
-        return "true" if array[0] else "false"
-    return _format(element_type, array)[0]
-
-
-def _words(shape: Shape, array: np.ndarray) -> list[str]:
-    if shape.element_type.kind == "pred":
-        return ["1" if v else "0" for v in array.reshape(-1).tolist()]
-    return _format(shape.element_type, array)
-
-
-def _format(element_type: ElementType, array: np.ndarray) -> list[str]:
-    if element_type.is_complex:
-        flat = np.ascontiguousarray(array).reshape(-1)
-        parts = format_all(element_type.component, flat.view(element_type.component.dtype))
-        return [f"({re_}, {im})" for re_, im in zip(parts[::2], parts[1::2], strict=True)]
-    if element_type.is_float:
-        return format_all(element_type, array)
-    return list(map(str, array.reshape(-1).astype(_widest(element_type)).tolist()))
-
-
-def _nest(words: list[str], dims: tuple[int, ...]) -> str:
-    if len(dims) == 1:
-        return "{" + ", ".join(words) + "}"
-    return _level(words, 0, prod(dims), dims, 0, "")
-
-
-def _level(words: list[str], begin: int, count: int, dims: tuple[int, ...], depth: int, comment: str) -> str:
-    """The part ``words[begin : begin + count]``, which fills the dimensions from `depth` on."""
-    size = dims[depth]
-    if depth == len(dims) - 1:
-        row = ", ".join(words[begin : begin + size])
-        return f"{{ {row} }}" if size > 1 else f"{{{row}}}"
-    if not size:
-        return "{ " + (comment or " ") + "}"
-    step = count // size
-    commented = len(dims) >= COMMENTED_RANK and depth <= len(dims) - 3
-    rows = [
-        _level(words, begin + k * step, step, dims, depth + 1, f"/*i{depth}={k}*/ " if commented else "")
-        for k in range(size)
-    ]
-    return "{ " + comment + ", ".join(rows) + " }"

@@ -15,7 +15,8 @@ from heron.hlo.ir.order import computation_order, insertion_order, print_order
 from heron.hlo.ir.types import PRED
 from heron.hlo.text import async_sugar, carried, common, groups, header
 from heron.hlo.text.attributes import PRINT
-from heron.hlo.text.literals import is_long, print_digest, print_essential, print_literal
+from heron.hlo.text.literal_printer import print_digest, print_essential, print_literal
+from heron.hlo.text.literals import is_long
 from heron.hlo.text.options import PrintOptions
 
 if TYPE_CHECKING:

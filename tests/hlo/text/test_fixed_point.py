@@ -11,7 +11,8 @@ from heron.hlo.ir.literal import Literal
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import row_major
 from heron.hlo.text import PrintOptions, parse, print_module
-from heron.hlo.text.literals import parse_literal, print_literal
+from heron.hlo.text.literal_printer import print_literal
+from heron.hlo.text.literals import parse_literal
 from tests.hlo.odd import odd
 
 FORMS = {"default": PrintOptions(), "long": PrintOptions(operand_shapes=True, async_sugar=False)}
