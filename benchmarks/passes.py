@@ -119,7 +119,7 @@ def _run(module: Module, target: str, trace: Trace) -> Iterator[tuple[str, float
             yield stage.name, time.process_time() - start
         machine = machine_for(targets.get(TARGETS[target]), Options())
         start = time.process_time()
-        assign(module, alignment=machine.alignment, can_share=machine.can_share)
+        assign(module, alignment=machine.alignment)
         yield "buffers", time.process_time() - start
     finally:
         gc.enable()

@@ -90,7 +90,7 @@ class Compilation:
         module = self.scheduled
         with self.trace.stage("buffers"):
             m = self.machine
-            return assign(module, alignment=m.alignment, can_share=m.can_share, scratch_bytes=m.scratch_bytes)
+            return assign(module, alignment=m.alignment, scratch_bytes=m.scratch_bytes)
 
     @cached_property
     def lowered(self) -> tuple[Sequence, dict[str, KernelUse]]:

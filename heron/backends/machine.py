@@ -6,10 +6,8 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from heron.backends.lower import KernelUse
-from heron.backends.sharing import computes_in_place
 from heron.errors import HeronError
 from heron.hlo.ir.instruction import Instruction
-from heron.hlo.ir.shape import ShapeIndex
 from heron.hlo.ir.types import ElementType
 from heron.runtime.executable import Executable, Signature
 from heron.runtime.thunks import GemmThunk, Sequence
@@ -39,10 +37,6 @@ class Machine(ABC):
     @abstractmethod
     def pipelines(self) -> dict[str, Pipeline]:
         """The HLO pipelines in order, by the stage each one ends: hlo, fused, scheduled."""
-
-    def can_share(self, i: Instruction, operand: int, output_index: ShapeIndex) -> bool:
-        """What its kernels may compute in place."""
-        return computes_in_place(i, operand, output_index)
 
     def scratch_bytes(self, i: Instruction) -> int:  # noqa: ARG002
         """What an instruction needs while it runs, beside its operands and its result."""

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING
 
-from heron.analysis.fusion.sharing import CanShare
 from heron.hlo.ir.module import Module
 
 if TYPE_CHECKING:
@@ -18,21 +16,21 @@ if TYPE_CHECKING:
 CPU_ALIGNMENT, GPU_ALIGNMENT = 64, 128
 
 
-def bytes_on_cpu(module: Module, can_share: CanShare) -> Memory:
+def bytes_on_cpu(module: Module) -> Memory:
     """Bytes by kind of a program for a CPU."""
-    return _bytes(module, CPU_ALIGNMENT, can_share)
+    return _bytes(module, CPU_ALIGNMENT)
 
 
-def bytes_on_gpu(module: Module, can_share: CanShare) -> Memory:
+def bytes_on_gpu(module: Module) -> Memory:
     """Bytes by kind of a program for a GPU."""
-    return _bytes(module, GPU_ALIGNMENT, can_share)
+    return _bytes(module, GPU_ALIGNMENT)
 
 
-def _bytes(module: Module, alignment: int, can_share: CanShare) -> Memory:
+def _bytes(module: Module, alignment: int) -> Memory:
     from heron.buffers import assign
     from heron.buffers.memory import Memory
 
-    return Memory.of(assign(module, alignment=alignment, can_share=can_share))
+    return Memory.of(assign(module, alignment=alignment))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +50,7 @@ def trials(scheduled: Module, machine: Machine, percents: Sequence[int] = (80, 6
     """Try limits on copies of a scheduled module, the next one only where the one before was met."""
     from heron.passes.schedule.remat.fit import Fitter
 
-    fitter = Fitter(machine.target, cache(machine.can_share), lambda m, share: _bytes(m, machine.alignment, share))
+    fitter = Fitter(machine.target, lambda m: _bytes(m, machine.alignment))
     sizes = fitter.sizes(scheduled)
     for percent in percents if sizes["temp"] else ():
         found = fitter.fit(scheduled.clone(), sizes["temp"] * percent // 100, sizes)

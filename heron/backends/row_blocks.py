@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from heron.analysis.fusion.analysis import analyse
-from heron.analysis.fusion.row_blocks import RowBlocks, row_blocks_of, source
-from heron.backends.sharing import computes_in_place
+from heron.analysis.fusion.row_blocks import RowBlocks, Value, outputs_of, row_blocks_of, source, steps_of, value_of
+from heron.analysis.fusion.sharing import may_overwrite, operands_overwritten
 from heron.buffers.assignment import Slice
 from heron.codegen.emit import emit_fusion
 from heron.codegen.kernel import Kernel
@@ -20,27 +19,19 @@ from heron.runtime.thunks import GemmThunk, KernelThunk, RowBlocksThunk, Thunk
 if TYPE_CHECKING:
     from heron.backends.lower import Lowering
 
-#: an array a step computes: the instruction, and the number of the output
-Value = tuple[Instruction, int]
-
-
-def goes_by_rows(i: Instruction) -> bool:
-    """Whether a fusion with reductions becomes a kernel whose work items are rows."""
-    return analyse(i).kind == "rows"
-
 
 def row_blocks(lowering: Lowering, i: Instruction, cut: RowBlocks) -> list[Thunk]:
     """The one thunk of the fusion."""
     from heron.backends.lower import alias_pattern
 
-    steps = _steps(i)
+    steps = steps_of(i)
     columns = _columns(steps)
     parts = cut.batch * cut.rows * (columns // cut.width if cut.width else 1)
     places = _places(i, steps, lambda index: lowering.slice(i, index))
 
     def place(operand: Instruction) -> Slice:
         inner = source(operand)
-        return lowering.slice(i.operands[inner.number]) if inner.opcode == "parameter" else places[_value_of(operand)]
+        return lowering.slice(i.operands[inner.number]) if inner.opcode == "parameter" else places[value_of(operand)]
 
     def emit(step: Instruction, name: str) -> list[Kernel]:
         return [emit_fusion(step, name, lowering.target, parts=parts)]
@@ -63,14 +54,10 @@ def scratch_bytes(i: Instruction, threads: int) -> int:
     cut = row_blocks_of(i)
     if cut is None:
         return 0
-    steps = _steps(i)
+    steps = steps_of(i)
     places = _places(i, steps, lambda index: Slice(0, 0, 0))
     sizes = RowBlocksThunk.bytes_of(places.values(), cut, _columns(steps))
     return RowBlocksThunk.COUNTER + threads * sum(sizes.values())
-
-
-def _steps(i: Instruction) -> list[Instruction]:
-    return [inner for inner in i.calls.post_order() if inner.opcode in ("dot", "fusion")]
 
 
 def _columns(steps: list[Instruction]) -> int:
@@ -83,59 +70,23 @@ def _results(step: Instruction) -> list[tuple[Value, ShapeIndex]]:
     return [((step, n), index) for n, (index, _) in enumerate(step.shape.leaves())]
 
 
-def _value_of(operand: Instruction) -> Value:
-    """The array that an operand is a bitcast of."""
-    while operand.opcode == "bitcast":
-        operand = operand.operands[0]
-    return (operand.operands[0], operand.index) if operand.opcode == "get-tuple-element" else (operand, 0)
-
-
 def _places(i: Instruction, steps: list[Instruction], output: Callable[[ShapeIndex], Slice]) -> dict[Value, Slice]:
     """Where the steps' arrays are: in the fusion's outputs, or, in allocations numbered from -1 down, in a thread's
     memory. What a kernel reads in step with what it writes is in the same place, where nobody else needs it; but an
     output that may be in the place of an operand is left to that, which saves more."""
-    places = {value: output(index) for value, index in _outputs(i).items()}
+    places = {value: output(index) for value, index in outputs_of(i).items()}
     outputs = set(places)
-    reads = [_value_of(o) for step in steps for o in step.operands]
+    reads = [value_of(o) for step in steps for o in step.operands]
     for step in reversed(steps):
         for value, index in _results(step):
             if value not in places:
                 places[value] = Slice(-1 - len(places), 0, step.shape.at(index).byte_size)
-            if step.opcode == "dot" or (value in outputs and any(_shared(step, index, reads))):
+            if step.opcode == "dot" or (value in outputs and any(operands_overwritten(step, index, reads))):
                 continue
             for n, operand in enumerate(step.operands):
-                given = _value_of(operand)
+                given = value_of(operand)
                 is_free = given[0] in steps and given not in places and reads.count(given) == 1
-                if is_free and computes_in_place(step, n, index):
+                if is_free and may_overwrite(step, n, index):
                     places[given] = places[value]
                     break
     return places
-
-
-def shares(i: Instruction, operand: int, output_index: ShapeIndex) -> bool:
-    """Whether a fusion done in blocks of rows may overwrite an operand's buffer with that output: only the kernel that
-    computes the output reads the operand, in step with it."""
-    if i.operands.count(i.operands[operand]) > 1:
-        return False
-    steps = _steps(i)
-    value = next((v for v, index in _outputs(i).items() if index == output_index), None)
-    if value is None or value[0].opcode == "dot":
-        return False
-    reads = [_value_of(o) for step in steps for o in step.operands]
-    index: ShapeIndex = (value[1],) if value[0].shape.is_tuple else ()
-    return (i.calls.parameters[operand], 0) in _shared(value[0], index, reads)
-
-
-def _outputs(i: Instruction) -> dict[Value, ShapeIndex]:
-    """The arrays that are outputs of the fusion, and which."""
-    root = i.calls.root
-    outputs = root.operands if root.opcode == "tuple" else [root]
-    return {_value_of(o): (n,) if i.shape.is_tuple else () for n, o in enumerate(outputs)}
-
-
-def _shared(step: Instruction, index: ShapeIndex, reads: list[Value]) -> Iterator[Value]:
-    """The fusion's operands that only this kernel reads, in step with its output at an index."""
-    for n, operand in enumerate(step.operands):
-        value = _value_of(operand)
-        if value[0].opcode == "parameter" and reads.count(value) == 1 and computes_in_place(step, n, index):
-            yield value

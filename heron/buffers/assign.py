@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from heron.analysis.fusion.sharing import CanShare, reads_in_step
 from heron.analysis.graph.alias import AliasSets, Clash
 from heron.analysis.graph.call_graph import CallGraph
 from heron.analysis.graph.dataflow import Dataflow, Flow, Value
@@ -28,7 +27,6 @@ def assign(
     module: Module,
     *,
     alignment: int = 64,
-    can_share: CanShare = reads_in_step,
     reuse_outputs: bool = True,
     scratch_bytes: ScratchBytes = lambda _: 0,
 ) -> BufferAssignment:
@@ -36,7 +34,6 @@ def assign(
 
     Args:
         alignment: offsets in temp are multiples of this.
-        can_share: what a kernel may compute in place; by default elementwise reads at the written index.
         reuse_outputs: whether temporaries may lie in an output's memory while the output is not yet there.
         scratch_bytes: memory an instruction needs while it runs, beside its operands and its result.
 
@@ -50,7 +47,7 @@ def assign(
     flow = Dataflow(module, graph)
     sets = AliasSets(Liveness(flow, Timeline(module.schedule, graph), donated_parameters(module)))
     _join_aliased_outputs(module, flow, sets)
-    in_step = sets.allow_in_step(can_share)
+    in_step = sets.allow_in_step()
     for f in flow.flows:
         _need_one_order(f)
         clash = sets.join(f.source, f.target)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from heron.analysis.fusion.in_place import InPlace, in_place_pairs
-from heron.analysis.fusion.sharing import reads_in_step
+from heron.analysis.fusion.in_step import reads_in_step
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.text import parse
 

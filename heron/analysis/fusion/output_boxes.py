@@ -11,7 +11,7 @@ from math import gcd, prod
 from typing import TypeAlias
 
 from heron.analysis.fusion.fusion import Fusion
-from heron.analysis.fusion.sharing import loop_groups
+from heron.analysis.fusion.in_step import loop_groups
 from heron.analysis.indexing.expr import Const
 from heron.analysis.indexing.hlo_maps import Index, from_memory, memory_order, memory_sizes
 from heron.hlo.ir.shape import Shape

@@ -10,10 +10,16 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from math import prod
+from typing import TypeAlias
 
-from heron.analysis.fusion.sharing import loop_groups
+from heron.analysis.fusion.in_step import loop_groups
 from heron.hlo.calls.backend_config import hints, member, whole
+from heron.hlo.facts import root_parts
 from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import ShapeIndex
+
+#: an array that a step computes: the instruction, and the number of the output
+Value: TypeAlias = tuple[Instruction, int]
 
 KIND = "__row_blocks"
 #: the numbers of a config, and the least each may be
@@ -51,6 +57,26 @@ def row_blocks_of(i: Instruction) -> RowBlocks | None:
     return RowBlocks(*(n for n in sizes if n is not None)) if None not in sizes else None
 
 
+def steps_of(i: Instruction) -> list[Instruction]:
+    """The products and kernels of a fusion that is done in blocks of rows, in order."""
+    return [inner for inner in i.attrs["calls"].post_order() if inner.opcode in ("dot", "fusion")]
+
+
+def value_of(operand: Instruction) -> Value:
+    """The array that an operand of a step is, or is a bitcast of."""
+    while operand.opcode == "bitcast":
+        operand = operand.operands[0]
+    if operand.opcode == "get-tuple-element":
+        return operand.operands[0], operand.attrs["index"]
+    return operand, 0
+
+
+def outputs_of(i: Instruction) -> dict[Value, ShapeIndex]:
+    """The arrays that are outputs of the fusion, and the indices of these in its result."""
+    outputs = root_parts(i.attrs["calls"])
+    return {value_of(o): (n,) if i.shape.is_tuple else () for n, o in enumerate(outputs)}
+
+
 def source(i: Instruction) -> Instruction:
     """The instruction that computes `i`: what a bitcast, or a part of a tuple, is of."""
     while i.opcode in ("bitcast", "get-tuple-element"):
@@ -62,7 +88,7 @@ def follows(kernel: Instruction, given: list[int], rows: int) -> str:
     """Why a kernel does not compute rows of its outputs from the same rows of its operands numbered `given`; empty if
     it does. ``rows``: how many there are."""
     body = kernel.attrs["calls"]
-    roots = body.root.operands if body.root.opcode == "tuple" else [body.root]
+    roots = root_parts(body)
     dims = body.parameters[given[0]].shape.dims
     first = _row_dims(dims, rows)
     if first is None:

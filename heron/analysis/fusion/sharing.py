@@ -1,142 +1,138 @@
-"""Which operand a kernel reads in step with what it writes, so that both may use one buffer."""
+"""Which outputs a kernel may write into the buffer of an operand as it computes them.
+
+A kernel may overwrite what it reads in step. A lone reduction visits each element once, and stores outputs of the
+reduced array's shape as it goes. A reduction of all elements to one ends in one thread, which computes all that is made
+of scalars before it stores any. A row-wise kernel takes all reductions of a row before it stores any of it, and what it
+stores reads the row in step.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Iterator
 from math import prod
-from typing import Any, TypeVar
-from weakref import WeakKeyDictionary
+from typing import NamedTuple
 
+from heron.analysis.fusion.analysis import analyse
+from heron.analysis.fusion.in_step import feeds_reduces, outputs_in_step, reads_in_step, same_steps, used_in_step
+from heron.analysis.fusion.reduction import Form
+from heron.analysis.fusion.row_blocks import Value, outputs_of, row_blocks_of, steps_of, value_of
 from heron.hlo.ir.computation import Computation
-from heron.hlo.ir.instruction import Instruction, now
-from heron.hlo.ir.shape import Shape, ShapeIndex
-
-#: (instruction, operand number, output index) → may that output overwrite the operand's buffer as it is computed?
-CanShare = Callable[[Instruction, int, ShapeIndex], bool]
-
-#: ops that read element k of the (row-major) operand for element k of the result
-_STEP = frozenset({"bitcast", "reshape", "copy", "convert", "bitcast-convert"})
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import ShapeIndex
+from heron.hlo.ir.fingerprint import digest
 
 
-def reads_in_step(i: Instruction, operand: int, output_index: ShapeIndex) -> bool:
-    """Whether `i`, as one loop over the elements of its outputs, reads element k of that operand only to compute
-    element k of its outputs, and the output at `output_index` has elements of the same size.
-    """
+def may_overwrite(i: Instruction, operand: int, output_index: ShapeIndex) -> bool:
+    """Whether the output of `i` at `output_index` may overwrite the buffer of that operand as it is computed."""
+    if reads_in_step(i, operand, output_index):
+        return not output_index or i.opcode != "fusion" or _in_one_part(i, operand)
+    if i.opcode != "fusion" or i.operands.count(i.operands[operand]) > 1:
+        return False
+    if i.attrs.get("kind") == "kCustom":
+        return row_blocks_of(i) is not None and _step_overwrites(i, operand, output_index)
     source, target = i.operands[operand].shape, i.shape.at(output_index)
     if not source.is_array or not same_steps(source, target):
         return False
-    if i.opcode == "sort":  # sorts what it is given where it is
-        return output_index == ((operand,) if i.shape.is_tuple else ())
-    if i.opcode != "fusion":
-        return i.op.is_elementwise and sum(o is i.operands[operand] for o in i.operands) == 1
-    if i.operands.count(i.operands[operand]) > 1:
-        return False
     body = i.attrs["calls"]
-    reached = remembered(body, ("reached", operand), lambda: outputs_in_step(body, operand))
-    if reached is None:
+    parameter = body.parameters[operand]
+    if output_index and source.num_elements == 1 and used_in_step(parameter) is not None:
+        return _sweep(i).is_to_one
+    if not body.remembered(("feeds reduces", operand), lambda: feeds_reduces(parameter)):
         return False
-    roots = _roots(body)
-    if len(roots) == 1:
+    sweep = _sweep(i)
+    return sweep.is_rowwise or bool(output_index) and sweep.is_lone
+
+
+def _in_one_part(i: Instruction, operand: int) -> bool:
+    """Whether all outputs made from an operand that is read in step are written by the same part of the kernel.
+
+    The parts of a kernel with reductions run in any order, and none may read what another overwrites.
+    """
+    body = i.attrs["calls"]
+    if all(inside.opcode != "reduce" for inside in body.instructions) or i.attrs.get("kind") == "kCustom":
         return True
-    # another loop of the kernel may run before or after: it must not read what this one overwrites
-    loops = remembered(body, "loops", lambda: loop_groups(roots))
-    written = loops[output_index[0]]
-    return all(loops[n] == written for n in reached)
+    parts = _sweep(i).parts
+    return not parts or len({parts[n] for n in outputs_in_step(body, operand) or ()}) <= 1
 
 
-def _roots(body: Computation) -> list[Instruction]:
-    return body.root.operands if body.root.opcode == "tuple" else [body.root]
+# -- kernels with reductions -------------------------------------------------------------------------------------------
 
 
-def outputs_in_step(body: Computation, operand: int) -> list[int] | None:
-    """The numbers of the outputs among what `used_in_step` finds; None where it does."""
-    reached = used_in_step(body.parameters[operand])
-    return None if reached is None else [n for n, r in enumerate(_roots(body)) if r in reached]
+class _Sweep(NamedTuple):
+    """How the kernel of a fusion with reductions passes over its arrays.
 
-
-#: what was found about computations since an instruction, of whatever program, changed last; and the stamp taken when
-#: somebody asked last: any change after that has taken the next one
-_FOUND: WeakKeyDictionary[Computation, dict[Hashable, Any]] = WeakKeyDictionary()
-_ASKED = 0
-
-T = TypeVar("T")
-
-
-def remembered(c: Computation, key: Hashable, find: Callable[[], T]) -> T:
-    """What `find` gives for a computation, found once as long as nothing changes: every pair of an operand and an
-    output of a kernel asks. It must hold no instructions, which would keep their module in memory.
+    ``parts``: for each output the number of the part of the kernel that writes it; empty if there are no parts.
+    ``is_lone``: it has one reduction and nothing else, ``is_to_one``: one of all elements to one; or it ``is_rowwise``.
     """
-    global _ASKED
-    stamp = now()
-    if stamp != _ASKED + 1:
-        _FOUND.clear()
-    _ASKED = stamp
-    known = _FOUND.setdefault(c, {})
-    if key not in known:
-        known[key] = find()
-    return known[key]
+
+    parts: tuple[int, ...] = ()
+    is_lone: bool = False
+    is_to_one: bool = False
+    is_rowwise: bool = False
 
 
-def used_in_step(parameter: Instruction) -> set[Instruction] | None:
-    """What a fusion computes from a parameter, itself included; None unless all of it is elementwise over as many
-    elements."""
-    size = parameter.shape.num_elements
-    work, seen = [parameter], {parameter}
-    while work:
-        i = work.pop()
-        for user in i.users:
-            if user in seen or user.opcode == "tuple" and user.is_root:
-                continue
-            if not user.shape.is_array or user.shape.num_elements != size:
-                return None
-            if not (user.op.is_elementwise or user.opcode in _STEP):
-                return None
-            seen.add(user)
-            work.append(user)
-    return seen
+#: by the digest of a body: layers of a model have equal bodies
+_SWEEPS: dict[str, _Sweep] = {}
 
 
-def loop_groups(roots: Sequence[Instruction]) -> list[int]:
-    """For each output of a loop kernel the number of the loop that computes it.
+def _sweep(i: Instruction) -> _Sweep:
+    body = i.attrs["calls"]
+    return body.remembered("sweep", lambda: _known_sweep(i, body))
 
-    Outputs share a loop if they have equal dimensions and something in common: an array that both are computed from.
-    Numbers all do.
+
+def _known_sweep(i: Instruction, body: Computation) -> _Sweep:
+    key = digest(body)
+    known = _SWEEPS.get(key)
+    if known is None:
+        if len(_SWEEPS) >= 1 << 14:
+            _SWEEPS.clear()
+        known = _SWEEPS[key] = _sweep_of(i)
+    return known
+
+
+def _sweep_of(i: Instruction) -> _Sweep:
+    analysis = analyse(i)
+    form, body = analysis.form, i.attrs["calls"]
+    one_kind = _reduces_one_kind(body)
+    if not isinstance(form, Form):
+        return _Sweep(is_rowwise=one_kind and analysis.kind == "rows")
+    outputs = range(len(analysis.fusion.outputs))
+    parts = tuple(next((k for k, part in enumerate(form.parts) if n in part), -1) for n in outputs)
+    is_lone = one_kind and len(form.reductions) == 1 and not form.loose
+    return _Sweep(parts, is_lone, is_lone and form.reductions[0].rows == 1)
+
+
+def _reduces_one_kind(body: Computation) -> bool:
+    """Whether all reductions are of equal arrays over the same dimensions, and all outputs of these arrays' size or of
+    the results'."""
+    reduces = [r for r in body.instructions if r.opcode == "reduce"]
+    kinds = {(r.operands[0].shape.dims, tuple(sorted(r.attrs["dimensions"]))) for r in reduces}
+    if len(kinds) != 1:
+        return False
+    ((dims, gone),) = kinds
+    sizes = prod(dims), prod(n for d, n in enumerate(dims) if d not in gone)
+    return all(s.num_elements in sizes for _, s in body.root.shape.leaves() if s.is_array)
+
+
+# -- fusions done in blocks of rows ------------------------------------------------------------------------------------
+
+
+def _step_overwrites(i: Instruction, operand: int, output_index: ShapeIndex) -> bool:
+    """Whether only the kernel inside that computes the output reads the operand, and may overwrite it."""
+    value = next((v for v, index in outputs_of(i).items() if index == output_index), None)
+    if value is None or value[0].opcode == "dot":
+        return False
+    reads = [value_of(o) for step in steps_of(i) for o in step.operands]
+    index: ShapeIndex = (value[1],) if value[0].shape.is_tuple else ()
+    return (i.calls.parameters[operand], 0) in operands_overwritten(value[0], index, reads)
+
+
+def operands_overwritten(step: Instruction, index: ShapeIndex, reads: list[Value]) -> Iterator[Value]:
+    """The operands of the whole fusion that only this step reads, and may overwrite with its output at an index.
+
+    ``reads``: what all steps read.
     """
-    groups = list(range(len(roots)))
-    seen: dict[tuple[Instruction, tuple[int, ...]], int] = {}
-
-    def standing(n: int) -> int:
-        while groups[n] != n:
-            n = groups[n]
-        return n
-
-    numbers: dict[tuple[int, ...], int] = {}
-    for n, root in enumerate(roots):
-        dims, work = _dims(root), [root]
-        if prod(dims) == 1:
-            groups[n] = numbers.setdefault(dims, n)
-            continue
-        while work:
-            i = work.pop()
-            known = seen.get((i, dims))
-            if known is None:
-                seen[i, dims] = n
-                work += (o for o in i.operands if not o.shape.is_array or o.shape.num_elements > 1)
-            else:
-                a, b = standing(known), standing(n)
-                groups[max(a, b)] = min(a, b)
-    return [standing(n) for n in range(len(roots))]
-
-
-def _dims(root: Instruction) -> tuple[int, ...]:
-    return (root.shape.tuple_shapes or (root.shape,))[0].dims
-
-
-def same_steps(a: Shape, b: Shape) -> bool:
-    """Same number of elements of the same size in the same order of memory."""
-    if not b.is_array or a.num_elements != b.num_elements:
-        return False
-    if a.element_type.byte_size != b.element_type.byte_size:
-        return False
-    layouts = [s.layout is None or s.layout.is_default for s in (a, b)]
-    return all(layouts) or (a.layout is b.layout and a.dims == b.dims)
+    for n, operand in enumerate(step.operands):
+        value = value_of(operand)
+        if value[0].opcode == "parameter" and reads.count(value) == 1 and may_overwrite(step, n, index):
+            yield value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heron.analysis.fusion.sharing import CanShare
+from heron.analysis.fusion.sharing import may_overwrite
 from heron.analysis.graph.dataflow import Value
 from heron.analysis.graph.liveness import Liveness
 from heron.hlo.ir.instruction import Instruction
@@ -51,7 +51,7 @@ class AliasSets:
         self._in_place.add((source, target))
         return True
 
-    def allow_in_step(self, can_share: CanShare) -> list[tuple[Value, Value]]:
+    def allow_in_step(self) -> list[tuple[Value, Value]]:
         """Allow every result that its kernel may compute in place over an operand last used there; the pairs."""
         flow, intervals, start = self.liveness.flow, self.liveness.intervals, self.liveness.timeline.start
         pairs: list[tuple[Value, Value]] = []
@@ -64,7 +64,7 @@ class AliasSets:
                 source = flow.at[operand]
                 if not isinstance(source, Value) or source.size != v.size or source.kind == "constant":
                     continue
-                if any(end == now for _, end in intervals[source]) and can_share(i, n, v.index):
+                if any(end == now for _, end in intervals[source]) and may_overwrite(i, n, v.index):
                     if self.allow(i, source, v):
                         pairs.append((source, v))
         return pairs

@@ -12,12 +12,10 @@ from heron.backends.cpu.portions import portions
 from heron.backends.lower import KernelUse
 from heron.backends.machine import Machine, lowered_text, no_stage
 from heron.backends.memory import CPU_ALIGNMENT
-from heron.backends.sharing import computes_in_place
 from heron.codegen.llvm.code_cache import cache_decision
 from heron.codegen.native import float_gemm, helpers, int_gemm  # noqa: F401  helpers: what runtime asks for
 from heron.codegen.native.program import ENTRY, ProgramWriter, entry
 from heron.hlo.ir.instruction import Instruction
-from heron.hlo.ir.shape import ShapeIndex
 from heron.hlo.ir.types import ElementType
 from heron.runtime.cpu import blas
 from heron.runtime.cpu.executable import CpuExecutable, HostCalls
@@ -48,9 +46,6 @@ class CpuMachine(Machine):
     #: the threads of the program; None: one thread
     pool: Pool | None = None
     _no_blas = ""
-
-    def can_share(self, i: Instruction, operand: int, output_index: ShapeIndex) -> bool:
-        return computes_in_place(i, operand, output_index)
 
     def scratch_bytes(self, i: Instruction) -> int:
         return scratch_bytes(i) or row_blocks.scratch_bytes(i, self.threads(self.options))

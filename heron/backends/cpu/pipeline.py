@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from heron.backends.memory import bytes_on_cpu
-from heron.backends.row_blocks import goes_by_rows
-from heron.backends.sharing import computes_in_place
 from heron.codegen.native.row_blocks import multiplies_blocks
 from heron.passes.framework.pipeline import Pipeline
 from heron.passes.framework.registry import get, named_pipeline
@@ -135,7 +133,7 @@ def fuse() -> Pipeline:
             get("fusion-wrapper"),
             get("dce"),
             # a product with what is around it, now that this is one kernel
-            get("row-block-fusion", multiplies=multiplies_blocks, by_rows=goes_by_rows),
+            get("row-block-fusion", multiplies=multiplies_blocks),
             get("dce"),
         ],
     )
@@ -148,12 +146,12 @@ def schedule() -> Pipeline:
         "scheduled",
         [
             get("flatten-call-graph"),
-            get("double-buffer-loop-unrolling", can_share=computes_in_place, least_bytes=4096),
-            get("copy-insertion", can_share=computes_in_place),
+            get("double-buffer-loop-unrolling", least_bytes=4096),
+            get("copy-insertion"),
             get("copy-fusion", join=False),
-            get("memory-scheduler", cache=1 << 20, can_share=computes_in_place),
+            get("memory-scheduler", cache=1 << 20),
             # does nothing unless memory is short: what is left to save costs time
-            get("rematerialization", limit="machine", can_share=computes_in_place, measure=bytes_on_cpu),
+            get("rematerialization", limit="machine", measure=bytes_on_cpu),
         ],
     )
 

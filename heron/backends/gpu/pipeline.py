@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from heron.backends.memory import bytes_on_gpu
-from heron.backends.sharing import computes_in_place
 from heron.passes.framework.pipeline import Fixpoint, Pipeline
 from heron.passes.framework.registry import get, named_pipeline
 from heron.passes.fusion.model.tiled import ROW_BYTES
@@ -195,14 +194,14 @@ def schedule() -> Pipeline:
             # how long a collective takes is nothing fusion asks, so only now does it become two ops
             get("async-collective-creator"),
             get("flatten-call-graph"),
-            get("double-buffer-loop-unrolling", can_share=computes_in_place),
-            get("copy-insertion", can_share=computes_in_place),
+            get("double-buffer-loop-unrolling"),
+            get("copy-insertion"),
             get("copy-fusion", least_update=0.0),
-            get("memory-scheduler", can_share=computes_in_place),
+            get("memory-scheduler"),
             # and other work while data comes from elsewhere
-            get("latency-hiding-scheduler", can_share=computes_in_place),
+            get("latency-hiding-scheduler"),
             # does nothing unless memory is short: what is left to save costs time
-            get("rematerialization", limit="machine", can_share=computes_in_place, measure=bytes_on_gpu),
+            get("rematerialization", limit="machine", measure=bytes_on_gpu),
         ],
     )
 

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from heron.errors import HeronError
 from heron.hlo.ir.attributes import Callee
-from heron.hlo.ir.instruction import Instruction, make
+from heron.hlo.ir.instruction import Instruction, make, now
 from heron.hlo.ir.providers import provided
 from heron.hlo.ir.shape import Shape
 
 if TYPE_CHECKING:
     from heron.hlo.ir.module import Module
 
+T = TypeVar("T")
+
 
 class Computation(Callee):
     """Instructions in insertion order (`instructions`), the `root`, and the `module` it belongs to, if any.
 
-    Insertion order is the text's; after passes it need not be topological: use `post_order()`.
+    Insertion order is the text's; after passes it need not be topological: use `post_order()`. ``version`` is another
+    number after every change of an instruction.
     """
 
-    __slots__ = ("name", "_instructions", "root", "module", "extras", "__weakref__")
+    __slots__ = ("name", "_instructions", "root", "module", "extras", "version", "_known", "_known_at", "__weakref__")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -29,6 +32,9 @@ class Computation(Callee):
         self.root: Instruction = None  # type: ignore[assignment]
         self.module: Module | None = None
         self.extras: dict[str, Any] = {}  # execution_thread and the like
+        self.version = 0
+        self._known: dict[Hashable, Any] = {}
+        self._known_at: tuple[int, Instruction | None] = 0, None
 
     def __str__(self) -> str:
         return provided("print_computation")(self)
@@ -102,10 +108,20 @@ class Computation(Callee):
                         )
         return order
 
+    def remembered(self, key: Hashable, find: Callable[[], T]) -> T:
+        """`find()`, which is called again only when the computation has changed since. `key` names the question."""
+        now = self.version, self.root
+        if self._known_at != now:
+            self._known, self._known_at = {}, now
+        if key not in self._known:
+            self._known[key] = find()
+        return self._known[key]
+
     # -- changes -----------------------------------------------------------------------------------------------------
     def attach(self, i: Instruction) -> Instruction:
         """Add an unattached instruction; its name is made unique in the module."""
         i.parent = self
+        self.version = now()
         self._instructions[i] = None
         if self.module is not None:
             i.name = self.module.unique_name(i.name or i.opcode)
@@ -139,6 +155,7 @@ class Computation(Callee):
         i.drop_control_edges()
         i.set_operands(())
         del self._instructions[i]
+        self.version = now()
         i.parent = None
 
     def remove_dead_from(self, i: Instruction) -> None:

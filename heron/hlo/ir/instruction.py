@@ -160,12 +160,12 @@ class Instruction(Operators):
             return
         self._drop_use(old)
         self.operands[n] = new
-        self.stamp = now()
+        self.touch()
         new.users[self] = new.users.get(self, 0) + 1
 
     def append_operand(self, new: Instruction) -> None:
         self.operands.append(new)
-        self.stamp = now()
+        self.touch()
         new.users[self] = new.users.get(self, 0) + 1
 
     def set_operands(self, operands: Iterable[Instruction]) -> None:
@@ -182,11 +182,13 @@ class Instruction(Operators):
             operand.users[self] = left
         else:
             del operand.users[self]
-        operand.stamp = now()
+        operand.touch()
 
     def touch(self) -> None:
         """Say that the shape or an attribute has changed."""
         self.stamp = now()
+        if self.parent is not None:
+            self.parent.version = self.stamp
 
     def replace_uses_with(self, new: Instruction, only: Iterable[Instruction] | None = None) -> None:
         """Make users (all, or `only` these) use `new` instead; moves the root mark when all are replaced."""

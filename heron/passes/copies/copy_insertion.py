@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heron.analysis.fusion.sharing import CanShare, reads_in_step
 from heron.analysis.graph.alias import Clash
 from heron.analysis.graph.dataflow import Flow, Value
 from heron.hlo.ir.instruction import Instruction
@@ -29,8 +28,7 @@ class CopyInsertion(Pass):
     in-place update in its operand's, an output in the caller's; parameters and constants must not be overwritten. Where
     the lifetimes of two such values overlap, one is copied (or made again, if its kernel has no inputs). Where they do
     not only because readers of the old value run before the writer of the new one, control edges keep it so: any
-    schedule that honours them is right. Computations with several callers are cloned first. ``can_share``: as for
-    `heron.buffers.assign`, which must be given the same.
+    schedule that honours them is right. Computations with several callers are cloned first.
 
     ROOT t = (f32[2], f32[2]) tuple(f32[2] p, f32[2] p)
     ->
@@ -40,7 +38,6 @@ class CopyInsertion(Pass):
     """
 
     name = "copy-insertion"
-    can_share: CanShare = reads_in_step
     constraints = (
         Constraint(
             "copy-insertion",
@@ -51,7 +48,7 @@ class CopyInsertion(Pass):
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = FlattenCallGraph().run(module, ctx)
-        plan = coalesce(module, self.can_share)
+        plan = coalesce(module)
         for flow in plan.shared:
             ctx.decide(
                 True,

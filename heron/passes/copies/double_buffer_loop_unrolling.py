@@ -6,7 +6,6 @@ import json
 from dataclasses import dataclass
 
 from heron.analysis.cost.program import trips_of
-from heron.analysis.fusion.sharing import CanShare, reads_in_step
 from heron.analysis.values.trip_count import noted_trips
 from heron.hlo.calls.backend_config import hints
 from heron.hlo.ir.computation import Computation
@@ -33,8 +32,7 @@ class DoubleBufferLoopUnrolling(Pass):
     of rounds the first is done before the loop. Where the number is not known, the condition is looked at between the
     two rounds, and the state copied into its place when it says that the loop is over: once, not in each round. A loop
     whose copies do not get fewer stays as it is; one that was unrolled says so and stays so. ``least_bytes``: what a
-    round must copy for this to pay; ``most_instructions``: the size of body above which a loop stays. ``can_share``:
-    as for `copy-insertion`.
+    round must copy for this to pay; ``most_instructions``: the size of body above which a loop stays.
 
     body {
       s = (s32[], f32[4]) parameter(0)
@@ -78,7 +76,6 @@ class DoubleBufferLoopUnrolling(Pass):
     constraints = (
         Constraint("double-buffer-loop-unrolling", "copy-insertion", "it is done for the copies that need not be made"),
     )
-    can_share: CanShare = reads_in_step
     least_bytes: int = 1
     most_instructions: int = 500
 
@@ -86,7 +83,7 @@ class DoubleBufferLoopUnrolling(Pass):
         if not _loops(module):
             return False
         changed = FlattenCallGraph().run(module, ctx)
-        before = _copied_in(coalesce(module, self.can_share))
+        before = _copied_in(coalesce(module))
         tried: list[_Doubled] = []
         for loop in _loops(module):
             copied = before.get(loop.body, 0)
@@ -100,7 +97,7 @@ class DoubleBufferLoopUnrolling(Pass):
         if not tried:
             return changed
         FlattenCallGraph().run(module, ctx)
-        after = _copied_in(coalesce(module, self.can_share))
+        after = _copied_in(coalesce(module))
         for t in tried:
             now, was = after.get(t.loop.body, 0) / 2, before[t.old_body]
             why = f"{t.how}; bytes copied in a round: {was} before, {now:.0f} after"

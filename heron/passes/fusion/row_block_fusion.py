@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from heron.analysis.fusion.analysis import analyse
+from heron.analysis.fusion.in_step import used_in_step
 from heron.analysis.fusion.row_blocks import RowBlocks, follows, source
-from heron.analysis.fusion.sharing import used_in_step
 from heron.analysis.graph.reachability import Reachability
 from heron.hlo.calls.gemm_shape import GemmShape, gemm_shape
 from heron.hlo.ir.computation import Computation
@@ -37,8 +38,7 @@ class RowBlockFusion(Pass):
     for every block: a decision tells the bytes that no longer go through memory and those that are rearranged again.
     Elementwise kernels are done in blocks of ``columns`` at most, others in whole rows; what is between two steps takes
     ``cache`` bytes of a thread, unless blocks would have fewer than ``least_rows`` rows. Arrays of less than ``least``
-    bytes stay in caches anyway. ``multiplies``: whether a product can be done in blocks here, ``by_rows``: whether a
-    kernel with reductions is.
+    bytes stay in caches anyway. ``multiplies``: whether a product can be done in blocks here.
 
     activate {
       x = f32[1024,1024] parameter(0)
@@ -61,7 +61,6 @@ class RowBlockFusion(Pass):
 
     name = "row-block-fusion"
     multiplies: Callable[[Instruction], bool] = _any
-    by_rows: Callable[[Instruction], bool] = _any
     least: int = 1 << 19
     cache: int = 1 << 18
     columns: int = 64
@@ -155,7 +154,9 @@ class RowBlockFusion(Pass):
             return why
         reduces = _reduces(kernel)
         is_simple = all(combiner(i.attrs["to_apply"]) for i in reduces)
-        return "" if not reduces or (is_simple and self.by_rows(kernel)) else "it is no kernel that goes by rows"
+        if not reduces:
+            return ""
+        return "" if is_simple and analyse(kernel).kind == "rows" else "it is no row-wise kernel"
 
     def _longer(self, group: _Group, reach: Reachability, taken: set[Instruction]) -> Iterator[_Group]:
         """The group with a product that reads its kernel's rows, and that with the kernel behind that product."""

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from heron import targets
-from heron.analysis.fusion.sharing import CanShare, reads_in_step
 from heron.analysis.graph.call_graph import CallGraph
 from heron.analysis.graph.dataflow import Dataflow
 from heron.hlo.ir.computation import Computation
@@ -63,14 +62,13 @@ class LatencyHidingScheduler(Pass):
     transfers: int = 2
     copies: int = 2
     streams: int = 1
-    can_share: CanShare = reads_in_step
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         if not any(is_start(i) for c in module.non_fusion_computations() for i in c.instructions):
             return False
         changed = FlattenCallGraph().run(module, ctx)
         if changed or module.schedule is None:
-            changed |= MemoryScheduler(can_share=self.can_share).run(module, ctx)
+            changed |= MemoryScheduler().run(module, ctx)
         target = ctx.target or targets.get("sm_90")
         graph = CallGraph(module)
         flow = Dataflow(module, graph)
@@ -78,7 +76,7 @@ class LatencyHidingScheduler(Pass):
         slack = self._slack(module, graph, flow, places, target)
         peaks: dict[Computation, int] = {}
         for c in reversed(graph.sequential()):
-            steps = steps_of(c, flow, places, peaks, self.can_share)
+            steps = steps_of(c, flow, places, peaks)
             assert module.schedule is not None
             number = {i: n for n, i in enumerate(steps.instructions)}
             order = [number[i] for i in module.schedule[c] if i in number]
@@ -110,7 +108,7 @@ class LatencyHidingScheduler(Pass):
         peaks: dict[Computation, int] = {}
         assert module.schedule is not None
         for c in reversed(graph.sequential()):
-            steps = steps_of(c, flow, places, peaks, self.can_share)
+            steps = steps_of(c, flow, places, peaks)
             number = {i: n for n, i in enumerate(steps.instructions)}
             peaks[c] = peak(steps, [number[i] for i in module.schedule[c] if i in number])[0]
         limit = self.memory_limit

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heron.analysis.fusion.sharing import CanShare, reads_in_step
 from heron.analysis.graph.call_graph import CallGraph
 from heron.analysis.graph.dataflow import Dataflow
 from heron.hlo.ir.computation import Computation
@@ -32,7 +31,7 @@ class MemoryScheduler(Pass):
     Control edges are honoured. ``order`` names one of them to be taken without comparing with the others.
     ``cache``: where a computation makes more bytes than this, steps whose operands live on anyway wait until their
     results are needed, so that these are still in caches then (0: never).
-    ``can_share``: as for `heron.buffers.assign`. Computations with several callers are cloned first.
+    Computations with several callers are cloned first.
 
     HloModule example
 
@@ -50,7 +49,6 @@ class MemoryScheduler(Pass):
     name = "memory-scheduler"
     order: str = ""
     cache: int = 0
-    can_share: CanShare = reads_in_step
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         flattened = FlattenCallGraph().run(module, ctx)
@@ -60,7 +58,7 @@ class MemoryScheduler(Pass):
         peaks: dict[Computation, int] = {}
         schedule: dict[Computation, list[Instruction]] = {}
         for c in reversed(graph.sequential()):
-            steps = steps_of(c, flow, places, peaks, self.can_share)
+            steps = steps_of(c, flow, places, peaks)
             order, peaks[c], (plain, reason) = self._best(steps)
             schedule[c] = steps.expand(order)
             ctx.decide(True, reason, subject=c.name, cost_before=plain, cost_after=peaks[c])

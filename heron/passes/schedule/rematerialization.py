@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 
 from heron import targets
-from heron.analysis.fusion.sharing import CanShare, reads_in_step
 from heron.errors import HeronError
 from heron.hlo.ir.module import Module
 from heron.options import MemoryLimit
@@ -22,10 +20,10 @@ from heron.targets import Target
 STEP = 0.05
 
 
-def held_bytes(module: Module, can_share: CanShare) -> dict[str, int]:
+def held_bytes(module: Module) -> dict[str, int]:
     """Sizes of a scheduled module without laying out its buffers: all that is held beside arguments is temp."""
     arguments = sum(s.byte_size for p in module.entry.parameters for _, s in p.shape.leaves() if s.is_array)
-    temp = Held(module, can_share).peak
+    temp = Held(module).peak
     return {"arguments": arguments, "outputs": 0, "aliased": 0, "constants": 0, "temp": temp, "peak": arguments + temp}
 
 
@@ -40,7 +38,7 @@ class Rematerialization(Pass):
     needed, for the least time to have them again; what they are computed from is computed again too where it is gone,
     up to ``block`` instructions at a time. What nobody reads before is only computed later. Instructions with effects,
     random state, updates in place, loops and collectives are never run twice. ``measure`` lays out the buffers, so
-    that the limit holds for what they really take; ``can_share`` is as for `heron.buffers.assign`.
+    that the limit holds for what they really take.
 
     Raises PASS022 when a limit that was asked for cannot be met, with what is held at the least peak found; where only
     the machine's memory is too small, that is a note.
@@ -66,7 +64,6 @@ class Rematerialization(Pass):
     name = "rematerialization"
     limit: str = "least"
     block: int = BLOCK
-    can_share: CanShare = reads_in_step
     measure: Measure = held_bytes
     constraints = (
         Constraint("memory-scheduler", "rematerialization", "what is held when is known of a program with an order"),
@@ -80,7 +77,7 @@ class Rematerialization(Pass):
         text = ctx.options.memory_limit or self.limit
         if text == "machine" and (not target.memory_bytes or _at_most(module) <= target.memory_bytes):
             return False
-        fitter = Fitter(target, cache(self.can_share), self.measure, self.block)
+        fitter = Fitter(target, self.measure, self.block)
         # one that came with a program may also order what is applied to elements, which holds no memory
         module.schedule = {c: module.schedule[c] for c in module.non_fusion_computations() if c in module.schedule}
         before = _named(module)
@@ -136,7 +133,7 @@ def _within(text: str, module: Module, fitter: Fitter, ctx: PassContext) -> Fit:
     limit = int(sizes["temp"] * asked.percent / 100) if asked.percent else asked.bytes - fixed
     found = fitter.fit(module, max(limit, 0), sizes)
     if not found.met or limit < 0:
-        held = Held(module, fitter.can_share)
+        held = Held(module)
         explain(held, fitter.target, ctx)
         error = unmet(held, found, asked, fixed)
         if text != "machine":

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from heron.analysis.fusion.sharing import reads_in_step
 from heron.analysis.graph.call_graph import CallGraph
 from heron.analysis.graph.dataflow import Dataflow
 from heron.buffers import assign
@@ -92,7 +91,7 @@ def foretold(module: Module) -> int:
     flow = Dataflow(module, graph)
     places, peaks = Places(flow), dict[Computation, int]()
     for c in reversed(graph.sequential()):
-        steps = steps_of(c, flow, places, peaks, reads_in_step)
+        steps = steps_of(c, flow, places, peaks)
         number = {i: n for n, i in enumerate(steps.instructions)}
         assert module.schedule is not None
         peaks[c] = peak(steps, [number[i] for i in module.schedule[c] if i in number])[0]

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heron.analysis.fusion.sharing import CanShare
 from heron.analysis.graph.alias import AliasSets, Clash
 from heron.analysis.graph.call_graph import CallGraph
 from heron.analysis.graph.dataflow import Dataflow, Flow, Value
@@ -36,14 +35,14 @@ class Plan:
     copied: list[tuple[Flow, Clash]]
 
 
-def coalesce(module: Module, can_share: CanShare) -> Plan:
-    """Decide every flow of a module with a flat call graph; `can_share` tells which kernels may compute in place."""
+def coalesce(module: Module) -> Plan:
+    """Decide every flow of a module with a flat call graph."""
     graph = CallGraph(module)
     flow = Dataflow(module, graph)
     timeline = Timeline(post_order_schedule(graph, _reads_before_writes(flow)), graph)
     sets = AliasSets(Liveness(flow, timeline, donated_parameters(module)))
     join_outputs(module, flow, sets)
-    sets.allow_in_step(can_share)
+    sets.allow_in_step()
     shared: list[Flow] = []
     copied: list[tuple[Flow, Clash]] = []
     for f in sorted(flow.flows, key=lambda f: _cost(f, graph), reverse=True):

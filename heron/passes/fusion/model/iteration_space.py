@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import prod
 
 from heron.analysis.fusion.in_place import updated_parameter
-from heron.analysis.fusion.sharing import used_in_step
+from heron.analysis.fusion.in_step import used_in_step
 from heron.hlo.ir.instruction import Instruction
 from heron.passes.fusion.model.build import hero_of
 from heron.passes.fusion.model.cluster import Cluster, source, uses

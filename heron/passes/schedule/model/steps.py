@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from heron.analysis.fusion.sharing import CanShare
+from heron.analysis.fusion.sharing import may_overwrite
 from heron.analysis.graph.dataflow import TRANSPARENT, Dataflow, Value, awaited, leaves
 from heron.analysis.graph.donation import output_aliases
 from heron.hlo.ir.computation import Computation
@@ -83,7 +83,6 @@ class Steps:
     frees: list[int] = field(default_factory=list)
     #: bytes of outputs, whose memory serves until they are there
     spare: int = 0
-    can_share: CanShare | None = None
     flow: Dataflow | None = None
     numbers: dict[Value, int] = field(default_factory=dict)
     _shares: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
@@ -93,8 +92,6 @@ class Steps:
 
     def in_step(self, n: int, last: Sequence[int]) -> int:
         """Bytes of results of step `n` that its kernel computes in place over operands it is the last to read."""
-        if self.can_share is None:
-            return 0
         pairs = self._shares.get(n)
         if pairs is None:
             pairs = self._shares[n] = self._in_step(n)
@@ -102,7 +99,7 @@ class Steps:
 
     def _in_step(self, n: int) -> list[tuple[int, int]]:
         i = self.instructions[n]
-        assert self.flow is not None and self.can_share is not None
+        assert self.flow is not None
         if i.opcode not in ("fusion", "sort") and not i.op.is_elementwise:
             return []
         at, found = self.flow.at, dict[int, int]()
@@ -114,7 +111,7 @@ class Steps:
                 if not isinstance(source, Value) or source.size != made.size:
                     continue
                 v = self.numbers[source]
-                if v not in found and self.frees[v] and self.can_share(i, k, index):
+                if v not in found and self.frees[v] and may_overwrite(i, k, index):
                     found[v] = made.size
                     break
         return list(found.items())
@@ -143,14 +140,9 @@ class Steps:
         return list(done)
 
 
-def steps_of(
-    c: Computation, flow: Dataflow, places: Places, peaks: Mapping[Computation, int], can_share: CanShare | None = None
-) -> Steps:
-    """The steps of `c`, operands first; `peaks` are the bytes that the computations it runs hold at most.
-
-    ``can_share``: what a kernel may compute in place, as for `heron.buffers.assign`; None counts no such sharing.
-    """
-    s = Steps(c, can_share=can_share, flow=flow)
+def steps_of(c: Computation, flow: Dataflow, places: Places, peaks: Mapping[Computation, int]) -> Steps:
+    """The steps of `c`, operands first; `peaks` are the bytes that the computations it runs hold at most."""
+    s = Steps(c, flow=flow)
     s.spare = places.output_bytes if c is flow.module.entry else 0
     at, numbers, given = flow.at, s.numbers, places.given
     kept = {v for _, v in leaves(at[c.root])}

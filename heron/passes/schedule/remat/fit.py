@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from heron.analysis.fusion.sharing import CanShare
 from heron.hlo.ir.module import Module
 from heron.passes.schedule.remat.advance import advance
 from heron.passes.schedule.remat.held import Held
@@ -14,7 +13,7 @@ from heron.passes.schedule.remat.search import Choice, Search
 from heron.targets import Target
 
 #: bytes of a scheduled module by kind, with the keys of `heron.buffers.memory.Memory`
-Measure = Callable[[Module, CanShare], Mapping[str, int]]
+Measure = Callable[[Module], Mapping[str, int]]
 
 #: instructions that one value may need to be computed again
 BLOCK = 20
@@ -39,17 +38,16 @@ class Fit:
 
 @dataclass(frozen=True, slots=True)
 class Fitter:
-    """Takes a program's temp down. ``can_share``: as for `heron.buffers.assign`; ``measure`` lays out the buffers;
+    """Takes a program's temp down. ``measure`` lays out the buffers;
     ``block``: as `BLOCK`."""
 
     target: Target
-    can_share: CanShare
     measure: Measure
     block: int = BLOCK
 
     def sizes(self, module: Module) -> Mapping[str, int]:
         """Bytes of the program as it is."""
-        return self.measure(module, self.can_share)
+        return self.measure(module)
 
     def fit(self, module: Module, limit: int, sizes: Mapping[str, int]) -> Fit:
         """Change the scheduled `module`, which has these sizes, so that its temp has at most `limit` bytes, or as few
@@ -62,7 +60,7 @@ class Fitter:
         if found.met:
             return found
         goal = limit + sizes["outputs"] - sizes["aliased"]  # outputs hold values too before they are there
-        held = _advanced(Held(module, self.can_share))
+        held = _advanced(Held(module))
         for _ in range(ROUNDS):
             before = held.peak
             if before <= goal:
@@ -73,7 +71,7 @@ class Fitter:
             backup = module.clone()
             choices = Search(held, goal, self.target, self.block).run()
             reschedule(held)
-            held = _advanced(Held(module, self.can_share))
+            held = _advanced(Held(module))
             if held.peak >= before:
                 module.become(backup)
                 break
@@ -90,7 +88,7 @@ def _advanced(held: Held) -> Held:
     module.schedule = advance(held)
     if module.schedule == order:
         return held
-    moved = Held(module, held.can_share)
+    moved = Held(module)
     if moved.peak <= held.peak:
         return moved
     module.schedule = order

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from heron.analysis.fusion.sharing import CanShare
 from heron.analysis.graph.alias import AliasSets
 from heron.analysis.graph.call_graph import CallGraph
 from heron.analysis.graph.dataflow import Dataflow, Tree, Value, leaves
@@ -55,16 +54,16 @@ class Held:
     of new instructions.
     """
 
-    def __init__(self, module: Module, can_share: CanShare) -> None:
+    def __init__(self, module: Module) -> None:
         assert module.schedule is not None
-        self.module, self.can_share = module, can_share
+        self.module = module
         self.graph = CallGraph(module)
         self.flow = Dataflow(module, self.graph)
         self.timeline = Timeline(module.schedule, self.graph)
         self.at: dict[Instruction, Tree] = self.flow.at
         liveness = Liveness(self.flow, self.timeline, donated_parameters(module))
         sets = AliasSets(liveness)
-        in_step = sets.allow_in_step(can_share)
+        in_step = sets.allow_in_step()
         self._join_aliased(sets)
         for f in self.flow.flows:
             sets.join(f.source, f.target)
