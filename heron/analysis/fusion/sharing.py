@@ -17,9 +17,9 @@ from heron.analysis.fusion.in_step import feeds_reduces, outputs_in_step, reads_
 from heron.analysis.fusion.reduction import Form
 from heron.analysis.fusion.row_blocks import Value, outputs_of, row_blocks_of, steps_of, value_of
 from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.fingerprint import digest
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import ShapeIndex
-from heron.hlo.ir.fingerprint import digest
 
 
 def may_overwrite(i: Instruction, operand: int, output_index: ShapeIndex) -> bool:

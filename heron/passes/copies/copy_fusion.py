@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from heron.analysis.fusion.in_place import in_place_pairs
+from heron.analysis.fusion.iteration_space import is_shaped
 from heron.analysis.graph.reachability import Reachability
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
@@ -14,7 +15,6 @@ from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.fusion.horizontal_fusion import heights
-from heron.passes.fusion.model.iteration_space import is_shaped
 from heron.passes.fusion.model.join import join_kernels
 
 

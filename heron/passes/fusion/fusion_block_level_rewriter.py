@@ -11,12 +11,12 @@ from heron.analysis.blocks.row_plans import row_plans, row_tiling
 from heron.analysis.blocks.tiling import Refusal
 from heron.analysis.cost.estimate import clock_of, estimate
 from heron.analysis.cost.kernel import kernel_cost
+from heron.analysis.fusion.iteration_space import joinable_outputs
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
-from heron.passes.fusion.model.iteration_space import outputs_of
 from heron.passes.fusion.model.tiled import absent, has_form, is_row_reduce, keeps_rows, locked, programs
 from heron.targets import Target
 
@@ -119,7 +119,7 @@ class FusionBlockLevelRewriter(Pass):
         tiling = row_tiling(_main(fusion), inside)
         if isinstance(tiling, Refusal):
             return f"'{tiling.instruction.name}': {tiling.why}"
-        for output in outputs_of(fusion):
+        for output in joinable_outputs(fusion):
             if output.shape.dims != tiling.root.shape.dims and tiling.place_of(output) is None:
                 return f"'{output.name}' does not follow the tiles of '{tiling.root.name}'"
         plans = row_plans(tiling, target)
@@ -128,7 +128,7 @@ class FusionBlockLevelRewriter(Pass):
 
 def _main(fusion: Instruction) -> Instruction:
     """The largest result."""
-    return max(outputs_of(fusion), key=lambda i: i.shape.num_elements if i.shape.is_array else 0)
+    return max(joinable_outputs(fusion), key=lambda i: i.shape.num_elements if i.shape.is_array else 0)
 
 
 def _is_result(i: Instruction) -> bool:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
+from heron.analysis.fusion.iteration_space import joinable_outputs
+from heron.analysis.fusion.roles import is_view, stays_alone
 from heron.analysis.graph.reachability import Reachability
 from heron.errors import HeronError
 from heron.hlo.ir.computation import Computation
@@ -15,10 +17,8 @@ from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.fusion.model.cluster import Clusters
-from heron.passes.fusion.model.hints import group_of, stays_alone
-from heron.passes.fusion.model.iteration_space import outputs_of
+from heron.passes.fusion.model.hints import group_of
 from heron.passes.fusion.model.join import join_kernels
-from heron.passes.fusion.model.kinds import is_view
 
 
 @register
@@ -83,7 +83,7 @@ def _join(c: Computation, name: str, ctx: PassContext) -> bool:
     clusters = Clusters(c, [i for i in order if i in members])
     for first, second in pairwise(members):
         for i in (first, second):
-            if not outputs_of(i):
+            if not joinable_outputs(i):
                 why = f"'{i.name}' ({_what(i)}) takes no other outputs along"
                 raise _error(members[first], members[second], why, ctx.trace.became)
         if clusters.makes_cycle(first, second):

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from heron import targets
 from heron.analysis.blocks.config import GEMM, ROWS
 from heron.analysis.fusion.in_place import updated_parameter
+from heron.analysis.fusion.roles import EMITTED
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
-from heron.passes.fusion.model.kinds import NOT_EMITTED
 from heron.passes.fusion.model.stated_tiles import stated_tiles
 from heron.passes.fusion.model.tiled import absent
 from heron.passes.rewriting.building import inline
@@ -121,7 +121,7 @@ def _has_dot(c: Computation) -> bool:
 def why_no_kernel(body: Computation) -> str:
     """The reason why no kernel computes a fusion's body; empty when one may."""
     for i in body.post_order():
-        if i.opcode in NOT_EMITTED and i.opcode not in _MAY_BE_INSIDE:
+        if i.opcode not in EMITTED and i.opcode not in _MAY_BE_INSIDE:
             return f"'{i.name}' ({i.opcode}) is not done inside kernels"
         if i.opcode in ("call", "fusion"):
             inner = i.called[0]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from heron.analysis.cost.code_size import BUDGET, fusion_code
 from heron.analysis.cost.estimate import estimate
 from heron.analysis.cost.kernel import kernel_cost
+from heron.analysis.fusion.iteration_space import joinable_outputs, space_of, sums_inside, uses
 from heron.analysis.graph.reachability import Reachability
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.fingerprint import fingerprint
@@ -16,8 +17,6 @@ from heron.hlo.ir.module import Module
 from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
-from heron.passes.fusion.model.cluster import uses
-from heron.passes.fusion.model.iteration_space import outputs_of, sums_inside, walk_of
 from heron.passes.fusion.model.join import join_kernels
 from heron.targets import Target, get
 
@@ -100,9 +99,9 @@ class HorizontalFusion(Pass):
         levels: dict[int, tuple[list[Instruction], list[Instruction], list[Instruction]]] = {}
         groups: list[list[Instruction]] = []
         for i in order:
-            if not outputs_of(i) or _has_hero(i):
+            if not joinable_outputs(i) or _has_hero(i):
                 continue
-            walk = walk_of(i)
+            walk = space_of(i)
             if walk is not None:
                 kind = 0 if walk.reduced else 2 if sums_inside(i) else 1
                 levels.setdefault(height[i], ([], [], []))[kind].append(i)
@@ -177,7 +176,7 @@ class HorizontalFusion(Pass):
 def _is_tiny(i: Instruction) -> bool:
     """Whether a loop moves so few bytes that it may run anywhere."""
     sizes = [s.byte_size for x in (i, *i.operands) for _, s in x.shape.leaves()]
-    return not i.control_predecessors and walk_of(i) is not None and sum(sizes) <= _TINY
+    return not i.control_predecessors and space_of(i) is not None and sum(sizes) <= _TINY
 
 
 def _makes_state(i: Instruction, c: Computation) -> bool:

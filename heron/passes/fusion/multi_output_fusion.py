@@ -7,6 +7,15 @@ from dataclasses import dataclass
 from math import prod
 
 from heron.analysis.cost.code_size import BUDGET
+from heron.analysis.fusion.iteration_space import (
+    IterationSpace,
+    reads_at_own_index,
+    source,
+    space_of,
+    sums_inside,
+    together,
+    uses,
+)
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
@@ -14,15 +23,7 @@ from heron.hlo.ir.shape import Shape
 from heron.passes.framework.base import Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
-from heron.passes.fusion.model.cluster import Cluster, Clusters, bytes_of, source, uses
-from heron.passes.fusion.model.iteration_space import (
-    Walk,
-    computed_again,
-    reads_in_step,
-    sums_inside,
-    together,
-    walk_of,
-)
+from heron.passes.fusion.model.cluster import Cluster, Clusters, bytes_of, computed_again
 from heron.passes.fusion.model.join import join_kernels
 
 
@@ -70,7 +71,7 @@ class MultiOutputFusion(Pass):
 
     def _run(self, c: Computation, ctx: PassContext) -> bool:
         order = c.post_order()
-        walks = {i: walk for i in order if (walk := walk_of(i)) is not None}
+        walks = {i: walk for i in order if (walk := space_of(i)) is not None}
         if not self.reduces:
             walks = {i: walk for i, walk in walks.items() if not walk.reduced}
         if len(walks) < 2:
@@ -79,7 +80,7 @@ class MultiOutputFusion(Pass):
         depth = _depths(order, walks)
         for i in walks:
             for user in uses(i):
-                if user in walks and reads_in_step(user, i):
+                if user in walks and reads_at_own_index(user, i):
                     joiner.consider(i, user, "reads it element by element")
         for value in order:
             if not value.shape.is_array or value.shape.num_elements <= 1:
@@ -108,7 +109,7 @@ class _Joiner:
     """Joins pairs of kernels where it is allowed, and tells."""
 
     clusters: Clusters
-    walks: dict[Instruction, Walk]
+    spaces: dict[Instruction, IterationSpace]
     limits: MultiOutputFusion
     ctx: PassContext
 
@@ -118,7 +119,7 @@ class _Joiner:
         one, two = self.clusters.of[a], self.clusters.of[b]
         if one is two:
             return True
-        walk = together(self.walk(one), self.walk(two))
+        walk = together(self.space(one), self.space(two))
         if walk is None:
             return False
         before = after = one.bytes + two.bytes
@@ -130,16 +131,16 @@ class _Joiner:
         self.ctx.decide(ok, why, subject=a.name, object=b.name, cost_before=before, cost_after=after)
         return ok
 
-    def walk(self, cluster: Cluster) -> Walk:
-        """The walk of a cluster: that of its reductions if it has any."""
+    def space(self, cluster: Cluster) -> IterationSpace:
+        """The iteration space of a cluster: that of its reductions if it has any."""
         if len(cluster.nodes) == 1:
-            return self.walks[cluster.nodes[0]]
-        walks = [self.walks[i] for i in cluster.nodes]
+            return self.spaces[cluster.nodes[0]]
+        walks = [self.spaces[i] for i in cluster.nodes]
         return next((w for w in walks if w.reduced), walks[0])
 
-    def _against(self, a: Instruction, b: Instruction, one: Cluster, two: Cluster, walk: Walk) -> str:
+    def _against(self, a: Instruction, b: Instruction, one: Cluster, two: Cluster, walk: IterationSpace) -> str:
         """What forbids the pair; empty when nothing does."""
-        again = computed_again(one, two, self.walks)
+        again = computed_again(one, two, self.spaces)
         if again is not None:
             return f"'{again.name}' would be computed again for each element that reads it"
         if walk.reduced and not self.limits.joins_pieces and any(map(_concatenates, (*one.nodes, *two.nodes))):
@@ -159,11 +160,11 @@ class _Joiner:
             return "what lies between them would need a part of the kernel before it has run"
         return ""
 
-    def _has_form(self, one: Cluster, two: Cluster, walk: Walk) -> bool:
+    def _has_form(self, one: Cluster, two: Cluster, walk: IterationSpace) -> bool:
         """Whether loops over the reduced arrays depend on no result, and the others run over the results."""
         nodes = {*one.nodes, *two.nodes}
         for i in nodes:
-            mine = self.walks[i]
+            mine = self.spaces[i]
             if mine.reduced:
                 if mine != walk:
                     return False

@@ -8,14 +8,14 @@ from math import prod
 from typing import NamedTuple
 
 from heron.analysis.cost.code_size import BUDGET
+from heron.analysis.fusion.iteration_space import joinable_outputs, source
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
-from heron.passes.fusion.model.cluster import Clusters, bytes_of, source
-from heron.passes.fusion.model.iteration_space import outputs_of
+from heron.passes.fusion.model.cluster import Clusters, bytes_of
 from heron.passes.fusion.model.join import join_kernels
 from heron.passes.rewriting.building import combiner
 
@@ -187,7 +187,7 @@ class _Rows(NamedTuple):
 
 def _rows_of(i: Instruction) -> _Rows | None:
     """The rows of a kernel whose outputs are stored along them or once a row; None for any other."""
-    roots = outputs_of(i)
+    roots = joinable_outputs(i)
     reduces = _reduces(i)
     if not roots or not all(r.shape.is_array for r in roots):
         return None

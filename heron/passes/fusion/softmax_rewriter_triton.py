@@ -9,6 +9,7 @@ from heron.analysis.blocks.config import ROWS
 from heron.analysis.blocks.row_plans import row_plans, row_tiling
 from heron.analysis.blocks.tiling import Refusal
 from heron.analysis.cost.estimate import clock_of
+from heron.analysis.fusion.roles import is_consumer
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
@@ -16,7 +17,6 @@ from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.fusion.model.build import fuse
-from heron.passes.fusion.model.kinds import is_consumer
 from heron.passes.fusion.model.tiled import absent, has_form, is_row_reduce, keeps_rows, locked, needed, programs
 from heron.targets import Target
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from heron.analysis.fusion.roles import is_producer, is_view
 from heron.analysis.fusion.sort_tiles import fits_tile
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
@@ -12,7 +13,6 @@ from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.fusion.model.build import fuse
-from heron.passes.fusion.model.kinds import is_producer, is_view
 from heron.passes.rewriting.building import is_static
 
 #: instructions that may be computed once more for a sort, when others read the result too

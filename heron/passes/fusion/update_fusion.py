@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from heron.analysis.fusion.in_place import UPDATES, updated_parameter
+from heron.analysis.fusion.roles import is_producer, updated
 from heron.analysis.fusion.scatter_order import ALL, finds_updates, update_count
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
@@ -14,7 +15,6 @@ from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.fusion.model.build import fuse
-from heron.passes.fusion.model.kinds import is_producer, updated
 from heron.passes.fusion.model.traffic_model import MACHINES
 from heron.passes.rewriting.building import inline, is_static
 

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 from heron.analysis.cost.code_size import BUDGET, fusion_code
 from heron.analysis.cost.kernel import KernelCost, Read, kernel_cost
+from heron.analysis.fusion.iteration_space import joinable_outputs, reads_at_own_index
+from heron.analysis.fusion.roles import stays_alone
+from heron.hlo.facts import moves_elements
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
-from heron.passes.fusion.model.hints import stays_alone
-from heron.passes.fusion.model.iteration_space import outputs_of, reads_in_step
 from heron.passes.fusion.model.join import join_kernels
-from heron.passes.fusion.model.kinds import MOVES
 from heron.passes.rewriting.building import own_body
 
 
@@ -100,14 +100,14 @@ class FusionMerger(Pass):
 
     def _against(self, i: Instruction, readers: list[Instruction], reads: dict[Instruction, Read]) -> str:
         root = i.fused_root
-        if i.is_root or not outputs_of(i) or stays_alone(root):
+        if i.is_root or not joinable_outputs(i) or stays_alone(root):
             return "it is wanted in memory"
-        if not (root.op.is_elementwise or root.opcode in MOVES):
+        if not (root.op.is_elementwise or moves_elements(root)):
             return f"'{root.name}' ({root.opcode}) is computed by all threads of a kernel together"
         for u in readers:
-            if u not in reads or not outputs_of(u):
+            if u not in reads or not joinable_outputs(u):
                 return f"'{u.name}' ({u.opcode}) needs it in memory"
-            if reads[u].total > self.most_times * reads[u].size and not reads_in_step(u, i):
+            if reads[u].total > self.most_times * reads[u].size and not reads_at_own_index(u, i):
                 return f"'{u.name}' would compute its elements more than once"
             if len({*u.operands, *i.operands}) - 1 > self.max_inputs:
                 return f"'{u.name}' would have more than {self.max_inputs} inputs"

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+from heron.analysis.fusion.roles import is_emitted
 from heron.hlo.text import parse
-from heron.passes.fusion.model.kinds import is_emitted
 from tests.buffers.compiled import assert_survives, run_passes
 from tests.passes.fusion.test_instruction_fusion import entry
 from tests.support import NAMES, program

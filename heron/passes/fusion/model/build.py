@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from heron.analysis.fusion.iteration_space import BY_INPUT, hero_of
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import tuple_
-
-#: roots that make the work of a kernel follow an operand's elements instead of the result's
-_BY_INPUT = frozenset({"reduce", "scatter", "sort"})
 
 
 def fuse(roots: Sequence[Instruction], members: Collection[Instruction], prefix: str = "") -> Instruction:
@@ -23,9 +21,9 @@ def fuse(roots: Sequence[Instruction], members: Collection[Instruction], prefix:
     name = f"fused_{main.opcode.replace('-', '_')}" if not prefix else f"{prefix}{main.opcode.replace('-', '_')}"
     body, operands = outlined(roots, members, name)
     home.module.add_computation(body)
-    kind = "kInput" if main.opcode in _BY_INPUT else "kLoop"
-    name = prefix + main.opcode if prefix else f"{'input' if kind == 'kInput' else 'loop'}_{main.opcode}_fusion"
-    fusion = home.add("fusion", operands, body.root.shape, name.replace("-", "_"), kind=kind, calls=body)
+    kind, given = kind_and_name(main)
+    name = (prefix + main.opcode).replace("-", "_") if prefix else given
+    fusion = home.add("fusion", operands, body.root.shape, name, kind=kind, calls=body)
     fusion.metadata = main.metadata
     for n, root in enumerate(roots):
         new = fusion if len(roots) == 1 else home.add("get-tuple-element", [fusion], root.shape, index=n)
@@ -34,6 +32,13 @@ def fuse(roots: Sequence[Instruction], members: Collection[Instruction], prefix:
     for root in roots:
         home.remove_dead_from(root)
     return fusion
+
+
+def kind_and_name(hero: Instruction) -> tuple[str, str]:
+    """The kind of a fusion and the name it gets after the instruction that its kernel is shaped after."""
+    by_input = hero.opcode in BY_INPUT
+    name = f"{'input' if by_input else 'loop'}_{hero.opcode}_fusion"
+    return "kInput" if by_input else "kLoop", name.replace("-", "_")
 
 
 def outlined(
@@ -54,22 +59,6 @@ def outlined(
     outputs = [clones[r] for r in roots]
     body.root = outputs[0] if len(roots) == 1 else body.add("tuple", outputs, tuple_([r.shape for r in roots]))
     return body, list(operands)
-
-
-def hero_of(roots: Sequence[Instruction]) -> Instruction:
-    """What a kernel is named after: a reduce, scatter or sort before others."""
-    made = [_whole(r) for r in roots]
-    return next((r for r in made if r.opcode in _BY_INPUT), made[0])
-
-
-def _whole(i: Instruction) -> Instruction:
-    """The sort or reduce that `i` is a part of; otherwise `i`."""
-    at = i
-    while at.opcode in ("slice", "get-tuple-element"):
-        at = at.operands[0]
-    if at.opcode == "sort":
-        return at
-    return i.operands[0] if i.opcode == "get-tuple-element" else i
 
 
 def inside_order(roots: Sequence[Instruction], members: Collection[Instruction]) -> list[Instruction]:

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from heron.analysis.cost.code_size import BUDGET, asked_of, at_most, code_of, op_code
 from heron.analysis.cost.compose import Work, work_of
 from heron.analysis.cost.estimate import Clock
+from heron.analysis.fusion.roles import accepts, is_consumer, is_emitted, is_producer, is_view, stays_alone, updated
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
-from heron.passes.fusion.model.hints import stays_alone
-from heron.passes.fusion.model.kinds import accepts, is_consumer, is_emitted, is_producer, is_view, updated
 from heron.passes.fusion.model.updates import Updates
 
 #: a reduce of at most so many elements to one is done by the thread that wants the result

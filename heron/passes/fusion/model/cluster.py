@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from math import prod
 
 from heron.analysis.cost.code_size import fusion_code
+from heron.analysis.fusion.iteration_space import IterationSpace, reads_at_own_index, source
 from heron.analysis.graph.reachability import Reachability
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
@@ -65,22 +67,6 @@ class Clusters:
             self.of[node] = one
 
 
-def source(i: Instruction) -> Instruction:
-    """The instruction that computes `i`: what a get-tuple-element takes a part of."""
-    return i.operands[0] if i.opcode == "get-tuple-element" else i
-
-
-def uses(i: Instruction) -> list[Instruction]:
-    """Instructions that read `i` or parts of it."""
-    found: dict[Instruction, None] = {}
-    for user in i.users:
-        if user.opcode == "get-tuple-element":
-            found.update(dict.fromkeys(user.users))
-        else:
-            found[user] = None
-    return list(found)
-
-
 def bytes_of(instructions: Iterable[Instruction]) -> int:
     """Bytes of all their arrays."""
     total = 0
@@ -88,3 +74,25 @@ def bytes_of(instructions: Iterable[Instruction]) -> int:
         shape = i.shape
         total += sum(s.byte_size for _, s in shape.leaves()) if shape.is_tuple else shape.byte_size
     return total
+
+
+def computed_again(one: Cluster, two: Cluster, spaces: dict[Instruction, IterationSpace]) -> Instruction | None:
+    """A kernel of one cluster that a kernel of the other reads otherwise than each element once, where it is made."""
+    for readers, read in ((one, two), (two, one)):
+        if readers.inputs.keys().isdisjoint(read.nodes):
+            continue
+        for reader in readers.nodes:
+            for o in reader.operands:
+                made = source(o)
+                if made in read.nodes and not _in_step(reader, made, spaces):
+                    return made
+    return None
+
+
+def _in_step(reader: Instruction, made: Instruction, spaces: dict[Instruction, IterationSpace]) -> bool:
+    first, then = spaces[made], spaces[reader]
+    if first.reduced and then.reduced:
+        return False
+    if then.reduced:
+        return prod(first.dims) == prod(then.dims) and reads_at_own_index(reader, made)
+    return reads_at_own_index(reader, made)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from heron.analysis.fusion.iteration_space import hero_of, source
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape, ShapeIndex, tuple_
-from heron.passes.fusion.model.build import hero_of
-from heron.passes.fusion.model.cluster import source
+from heron.passes.fusion.model.build import kind_and_name
 from heron.passes.rewriting.building import reshape
 from heron.passes.rewriting.tuples import take_apart
 
@@ -48,8 +48,7 @@ def join_kernels(nodes: list[Instruction]) -> Instruction:
         body.remove_dead_from(part)
     home.module.add_computation(body)
     main = hero_of(roots)
-    kind = "kInput" if main.opcode in ("reduce", "scatter") else "kLoop"
-    name = f"{'input' if kind == 'kInput' else 'loop'}_{main.opcode}_fusion".replace("-", "_")
+    kind, name = kind_and_name(main)
     fusion = home.add("fusion", given, body.root.shape, name, kind=kind, calls=body)
     fusion.metadata = nodes[0].metadata
     for n, (node, index, inner) in enumerate(outputs):

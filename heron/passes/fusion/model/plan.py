@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 from heron.analysis.cost import element_flops
 from heron.analysis.cost.code_size import BUDGET
+from heron.analysis.fusion.roles import accepts, is_consumer, is_emitted, is_producer, stays_alone, updated
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.passes.fusion.model.group import Group
-from heron.passes.fusion.model.hints import stays_alone
-from heron.passes.fusion.model.kinds import accepts, is_consumer, is_emitted, is_producer, updated
 from heron.passes.fusion.model.traffic_model import Machine, inside, separate
 
 #: (fused?, reason, producer, consumer or "", cost before, cost after)

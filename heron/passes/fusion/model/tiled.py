@@ -6,6 +6,7 @@ from collections.abc import Collection, Container, Iterator, Mapping
 from math import prod
 
 from heron.analysis.blocks.config import BlockConfig
+from heron.analysis.fusion.roles import stays_alone
 from heron.hlo.ir import types
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
@@ -13,7 +14,6 @@ from heron.hlo.ir.types import ElementType
 from heron.lockfile import Choice
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.measured import Fragment, alone, find, is_asked, key_of, misfit, taken
-from heron.passes.fusion.model.hints import stays_alone
 from heron.passes.rewriting.building import combiner, is_static
 from heron.targets import Target
 from heron.targets.triton import missing

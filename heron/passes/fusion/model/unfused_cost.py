@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from heron.analysis.blocks.cost import library_seconds
 from heron.analysis.cost.estimate import Clock, clock_of
+from heron.analysis.fusion.roles import is_consumer
 from heron.hlo.ir.instruction import Instruction
-from heron.passes.fusion.model.kinds import is_consumer
 from heron.passes.fusion.model.tiled import FREE
 from heron.targets import Target
 

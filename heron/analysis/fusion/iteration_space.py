@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
 from heron.analysis.fusion.in_place import updated_parameter
 from heron.analysis.fusion.in_step import used_in_step
+from heron.analysis.fusion.roles import is_emitted, is_view, stays_alone
+from heron.hlo.facts import root_parts
 from heron.hlo.ir.instruction import Instruction
-from heron.passes.fusion.model.build import hero_of
-from heron.passes.fusion.model.cluster import Cluster, source, uses
-from heron.passes.fusion.model.hints import stays_alone
-from heron.passes.fusion.model.kinds import is_emitted, is_view
 
 _ALONE = frozenset({"scatter", "dynamic-update-slice", "reduce-window", "sort"})
 #: ops that kernels are shaped after, or that are worth computing once only
 _SHAPED = _ALONE | {"reduce", "transpose", "concatenate", "dot"}
 
 
+#: roots that make the work of a kernel follow an operand's elements instead of the result's
+BY_INPUT = frozenset({"reduce", "scatter", "sort"})
+
+
 @dataclass(frozen=True, slots=True)
-class Walk:
+class IterationSpace:
     """The dimensions whose elements a kernel visits, and those of them it reduces over (none: a plain loop)."""
 
     dims: tuple[int, ...]
@@ -31,15 +34,14 @@ class Walk:
         return prod(n for d, n in enumerate(self.dims) if d not in self.reduced)
 
 
-def outputs_of(i: Instruction) -> list[Instruction]:
+def joinable_outputs(i: Instruction) -> list[Instruction]:
     """What a kernel computes, when it may be joined with others; nothing for what is no kernel, is dead, or must stay
     alone."""
     if not (i.opcode == "fusion" or is_emitted(i)) or not (i.is_root or uses(i)):
         return []
     if i.control_predecessors or i.control_successors or i.attrs.get("kind") == "kCustom":
         return []
-    root = i.fused_root if i.opcode == "fusion" else i
-    roots = list(dict.fromkeys(map(source, root.operands if root.opcode == "tuple" else [root])))
+    roots = list(dict.fromkeys(map(source, root_parts(i.attrs["calls"]) if i.opcode == "fusion" else [i])))
     if hero_of(roots).opcode == "sort" or any(stays_alone(r) for r in roots):
         return []
     return [] if any(_stays_alone(r, i) or not (r.shape.is_array or r.opcode == "reduce") for r in roots) else roots
@@ -52,18 +54,18 @@ def _stays_alone(root: Instruction, i: Instruction) -> bool:
     return root.opcode in _ALONE
 
 
-def walk_of(i: Instruction) -> Walk | None:
+def space_of(i: Instruction) -> IterationSpace | None:
     """How the kernel of `i` runs; None for what cannot be joined, or does several things."""
-    roots = outputs_of(i)
+    roots = joinable_outputs(i)
     if not roots:
         return None
     if all(r.opcode == "reduce" for r in roots):
-        walks = {Walk(r.operands[0].shape.dims, tuple(sorted(r.attrs["dimensions"]))) for r in roots}
+        spaces = {IterationSpace(r.operands[0].shape.dims, tuple(sorted(r.attrs["dimensions"]))) for r in roots}
     elif any(r.opcode == "reduce" for r in roots):
         return None
     else:
-        walks = {Walk(r.shape.dims) for r in roots}
-    return next(iter(walks)) if len(walks) == 1 else None
+        spaces = {IterationSpace(r.shape.dims) for r in roots}
+    return next(iter(spaces)) if len(spaces) == 1 else None
 
 
 def is_shaped(i: Instruction) -> bool:
@@ -77,7 +79,7 @@ def sums_inside(i: Instruction) -> bool:
     return i.opcode == "fusion" and any(x.opcode == "reduce" for x in i.attrs["calls"].instructions)
 
 
-def together(one: Walk, two: Walk) -> Walk | None:
+def together(one: IterationSpace, two: IterationSpace) -> IterationSpace | None:
     """The walk of one kernel that does both, or None.
 
     Equal walks; a reduction and a loop over what it reduces (stored on the way) or over its results (done at its end),
@@ -92,29 +94,7 @@ def together(one: Walk, two: Walk) -> Walk | None:
     return one if prod(two.dims) in (prod(one.dims), one.results) else None
 
 
-def computed_again(one: Cluster, two: Cluster, walks: dict[Instruction, Walk]) -> Instruction | None:
-    """A kernel of one cluster that a kernel of the other reads otherwise than each element once, where it is made."""
-    for readers, read in ((one, two), (two, one)):
-        if readers.inputs.keys().isdisjoint(read.nodes):
-            continue
-        for reader in readers.nodes:
-            for o in reader.operands:
-                made = source(o)
-                if made in read.nodes and not _in_step(reader, made, walks):
-                    return made
-    return None
-
-
-def _in_step(reader: Instruction, made: Instruction, walks: dict[Instruction, Walk]) -> bool:
-    first, then = walks[made], walks[reader]
-    if first.reduced and then.reduced:
-        return False
-    if then.reduced:
-        return prod(first.dims) == prod(then.dims) and reads_in_step(reader, made)
-    return reads_in_step(reader, made)
-
-
-def reads_in_step(user: Instruction, i: Instruction) -> bool:
+def reads_at_own_index(user: Instruction, i: Instruction) -> bool:
     """Whether `user` reads the elements of `i` (or its parts) only at the index it computes or reduces."""
     for n, operand in enumerate(user.operands):
         if source(operand) is not i:
@@ -141,7 +121,9 @@ def _sums(fusion: Instruction) -> bool:
     """Whether a fusion that may be joined has a reduction among its outputs."""
     root = fusion.fused_root
     roots = root.operands if root.opcode == "tuple" else [root]
-    return any(source(r).opcode == "reduce" for r in roots) and any(r.opcode == "reduce" for r in outputs_of(fusion))
+    return any(source(r).opcode == "reduce" for r in roots) and any(
+        r.opcode == "reduce" for r in joinable_outputs(fusion)
+    )
 
 
 def _used_in_step(user: Instruction, parameter: Instruction) -> bool:
@@ -159,3 +141,35 @@ def _used_in_step(user: Instruction, parameter: Instruction) -> bool:
                 seen.add(below)
                 work.append(below)
     return True
+
+
+def hero_of(roots: Sequence[Instruction]) -> Instruction:
+    """What a kernel is named after: a reduce, scatter or sort before others."""
+    made = [_whole(r) for r in roots]
+    return next((r for r in made if r.opcode in BY_INPUT), made[0])
+
+
+def _whole(i: Instruction) -> Instruction:
+    """The sort or reduce that `i` is a part of; otherwise `i`."""
+    at = i
+    while at.opcode in ("slice", "get-tuple-element"):
+        at = at.operands[0]
+    if at.opcode == "sort":
+        return at
+    return i.operands[0] if i.opcode == "get-tuple-element" else i
+
+
+def source(i: Instruction) -> Instruction:
+    """The instruction that computes `i`: what a get-tuple-element takes a part of."""
+    return i.operands[0] if i.opcode == "get-tuple-element" else i
+
+
+def uses(i: Instruction) -> list[Instruction]:
+    """Instructions that read `i` or parts of it."""
+    found: dict[Instruction, None] = {}
+    for user in i.users:
+        if user.opcode == "get-tuple-element":
+            found.update(dict.fromkeys(user.users))
+        else:
+            found[user] = None
+    return list(found)
