@@ -8,15 +8,30 @@ from __future__ import annotations
 import ctypes
 import sys
 from functools import cache
-from typing import Any
 
 import numpy as np
 
 #: places in the table: ``PyArray_Empty(int nd, intp *dims, descr (stolen), int fortran)``, `PyDataMem_SetHandler`
 EMPTY, SET_HANDLER = 184, 304
 
-#: bytes from an array object's address: its type, then data, int rank, dimensions, dtype, int flags
-TYPE, DATA, RANK, DIMS, DTYPE, FLAGS = 8, 16, 24, 32, 56, 64
+
+class Array(ctypes.Structure):
+    """An array object as it lies in memory; see `known_layout`."""
+
+    _fields_ = [
+        ("references", ctypes.c_int64),
+        ("type", ctypes.c_void_p),
+        ("data", ctypes.c_void_p),
+        ("rank", ctypes.c_int32),
+        ("dims", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p),
+        ("base", ctypes.c_void_p),
+        ("dtype", ctypes.c_void_p),
+        ("flags", ctypes.c_int32),
+    ]
+
+
+#: flags of arrays
 C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
 
 
@@ -34,20 +49,21 @@ def function(place: int) -> int | None:
 @cache
 def known_layout() -> bool:
     """Whether arrays lie in memory as this file says, by a look at one: not so in unusual builds of Python."""
-    if sys.implementation.name != "cpython" or object.__basicsize__ != DATA or ctypes.sizeof(ctypes.c_void_p) != 8:
+    if (
+        sys.implementation.name != "cpython"
+        or object.__basicsize__ != Array.data.offset
+        or ctypes.sizeof(ctypes.c_void_p) != 8
+    ):
         return False
     probe = np.zeros((3, 5), np.float32)[1:]
-
-    def word(offset: int, kind: Any = ctypes.c_int64) -> int:
-        return kind.from_address(id(probe) + offset).value
-
-    dims = (ctypes.c_int64 * 2).from_address(word(DIMS))
+    found = Array.from_address(id(probe))
+    needed = C_CONTIGUOUS | ALIGNED | WRITEABLE
     return (
-        word(TYPE) == id(np.ndarray)
-        and word(DATA) == probe.ctypes.data
-        and word(RANK, ctypes.c_int32) == 2
-        and tuple(dims) == (2, 5)
-        and word(DTYPE) == id(probe.dtype)
-        and word(FLAGS, ctypes.c_int32) & 0xFFF == probe.flags.num & 0xFFF
-        and probe.flags.num & (C_CONTIGUOUS | ALIGNED | WRITEABLE) == C_CONTIGUOUS | ALIGNED | WRITEABLE
+        found.type == id(np.ndarray)
+        and found.data == probe.ctypes.data
+        and found.rank == 2
+        and tuple((ctypes.c_int64 * 2).from_address(found.dims)) == (2, 5)
+        and found.dtype == id(probe.dtype)
+        and found.flags & 0xFFF == probe.flags.num & 0xFFF
+        and probe.flags.num & needed == needed
     )

@@ -18,6 +18,7 @@ class Declarations:
 
     def __init__(self) -> None:
         self._lines: dict[str, str] = {}
+        self._defined: set[str] = set()
 
     def function(self, signature: str) -> None:
         """A function of elsewhere, ``void @name(ptr, i64)``; intrinsics are let be. Raises LLVM028 where the name has
@@ -34,9 +35,13 @@ class Declarations:
         self._add(name.removeprefix("@"), definition)
         return name
 
+    def define(self, name: str) -> None:
+        """The module has the function itself, and needs no declaration of it."""
+        self._defined.add(name)
+
     def text(self) -> str:
         """All of them, a line each."""
-        return "".join(f"{line}\n" for line in self._lines.values())
+        return "".join(f"{line}\n" for name, line in self._lines.items() if name not in self._defined)
 
     def _add(self, name: str, line: str) -> None:
         known = self._lines.setdefault(name, line)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from heron.codegen.llvm.text import Function
 from heron.codegen.native.blas_threads import one_blas_thread
-from heron.codegen.native.loops import Loops
 from heron.codegen.native.share import write_range
 from heron.runtime.cpu import blas
 
@@ -48,7 +48,7 @@ def _block(t: GemmThunk) -> int:
     return min(lines, -(-lines // (blocks * _LINES)) * _LINES)
 
 
-class _Blocks(Loops):
+class _Blocks(Function):
     """Writes ``void f(ptr args, i64 lo, i64 hi)``, which computes the blocks from lo to hi."""
 
     def __init__(self, w: ProgramWriter, t: GemmThunk, size: int, blocks: int) -> None:
@@ -71,7 +71,7 @@ class _Blocks(Loops):
                 self.part(rhs, matrix, t.k * t.n, first, rhs_step),
                 self.part(out, matrix, t.m * t.n, first, t.n if by_rows else 1),
             )
-            self.call(places, *((count, self.w.int_constant(t.n)) if by_rows else (self.w.int_constant(t.m), count)))
+            self.product(places, *((count, self.w.int_constant(t.n)) if by_rows else (self.w.int_constant(t.m), count)))
         return self.function(f"internal void @{name}(ptr %args, i64 %lo, i64 %hi) nounwind")
 
     def part(self, base: str, matrix: str, elements: int, first: str, step: int) -> str:
@@ -80,7 +80,7 @@ class _Blocks(Loops):
         size = self.t.element_type.byte_size
         return self.at(base, self.integer("mul", offset, size), "i8")
 
-    def call(self, places: tuple[str, str, str], m: str, n: str) -> None:
+    def product(self, places: tuple[str, str, str], m: str, n: str) -> None:
         w, t, (lhs, rhs, out) = self.w, self.t, places
         name = blas.PREFIX[t.element_type] + "gemm"
         symbol = f"heron_{name}"

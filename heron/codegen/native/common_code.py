@@ -18,7 +18,7 @@ _LOCK = Lock()
 
 def for_good(name: str, text: str, symbols: Mapping[str, int] | None = None) -> Mapping[str, int]:
     """The addresses of a text's functions, which stay for as long as the process lives."""
-    jit = Jit(level=0, symbols=symbols)  # straight code already: the optimiser takes longer than it will ever save
+    jit = Jit(level=0, symbols=symbols, shaped=True)  # to optimise more takes longer than it would ever save
     code = jit.add(text, name)
     for lasting in (jit, code):
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(lasting))

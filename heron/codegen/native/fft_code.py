@@ -23,8 +23,8 @@ import numpy as np
 
 from heron.codegen.llvm.code_cache import CodeCache
 from heron.codegen.llvm.jit import host
+from heron.codegen.llvm.text import Function
 from heron.codegen.native import common_code
-from heron.codegen.native.loops import Loops
 from heron.hlo.ir.types import ElementType
 
 #: factors there are butterflies for, the ones to take first
@@ -123,7 +123,7 @@ def _piece_text(element: ElementType, piece: str | int) -> str:
 Complex = tuple[str, str]
 
 
-class _Vectors(Loops):
+class _Vectors(Function):
     """Vectors of one part of complex numbers, and complex arithmetic on pairs of them."""
 
     def __init__(self, element: ElementType) -> None:
@@ -164,21 +164,21 @@ class _Vectors(Loops):
         """The address of a vector in scratch memory."""
         return self.at(place, at, self.vector)
 
-    def load(self, place: str) -> str:
+    def vector_at(self, place: str) -> str:
         return self.value(f"load {self.vector}, ptr {place}, align 64")
 
-    def store(self, value: str, place: str) -> None:
+    def put_vector(self, value: str, place: str) -> None:
         self.line(f"store {self.vector} {value}, ptr {place}, align 64")
 
     def pair(self, place: str, n: str) -> Complex:
         """Complex number `n` of all lines."""
         at = self.integer("mul", n, 2)
-        return self.load(self.part(place, at)), self.load(self.part(place, self.integer("add", at, 1)))
+        return self.vector_at(self.part(place, at)), self.vector_at(self.part(place, self.integer("add", at, 1)))
 
     def put(self, z: Complex, place: str, n: str) -> None:
         at = self.integer("mul", n, 2)
-        self.store(z[0], self.part(place, at))
-        self.store(z[1], self.part(place, self.integer("add", at, 1)))
+        self.put_vector(z[0], self.part(place, at))
+        self.put_vector(z[1], self.part(place, self.integer("add", at, 1)))
 
     def root(self, table: str, n: str) -> Complex:
         """Root `n` of a table, in all lanes."""
@@ -266,7 +266,7 @@ class _PassWriter(_Vectors):
         return found
 
 
-class _DriverWriter(Loops):
+class _DriverWriter(Function):
     """The function that does work items: from memory to scratch, the passes, and back."""
 
     def text(self) -> str:
@@ -392,7 +392,7 @@ class _PieceWriter(_Vectors):
             mask = self._mask(self.integer("sub", length, start), self.lanes)
             rows = [self._masked_load(self.at(line, start, self.scalar), mask, self.lanes) for line in lines]
             for n, column in enumerate(self._turned(rows)):
-                self.store(column, self.part("%scratch", self._flip(self.integer("add", start, n), flipped)))
+                self.put_vector(column, self.part("%scratch", self._flip(self.integer("add", start, n), flipped)))
 
     def _write(self) -> None:
         step, length = self.word(Job.TO_STEP), self.integer("mul", self.word(Job.WRITTEN), 2)
@@ -401,7 +401,7 @@ class _PieceWriter(_Vectors):
             mask = self._mask(self.integer("sub", length, start), self.lanes)
             columns = []
             for n in range(self.lanes):
-                part = self.load(self.part("%scratch", self._flip(self.integer("add", start, n), flipped)))
+                part = self.vector_at(self.part("%scratch", self._flip(self.integer("add", start, n), flipped)))
                 columns.append(self.real("fmul", part, scale))
             for n, row in enumerate(self._turned(columns)):
                 with self.when(self.value(f"icmp ult i64 {n}, %count")):
@@ -420,7 +420,7 @@ class _PieceWriter(_Vectors):
                 kind = f"<{wide} x {self.scalar}>"
                 part = self.value(f"shufflevector {kind} {both}, {kind} poison, <{self.lanes} x i32> <{order}>")
                 at = self.integer("add", self.integer("mul", k, 2), n)
-                self.store(part, self.part("%scratch", self._flip(at, flipped)))
+                self.put_vector(part, self.part("%scratch", self._flip(at, flipped)))
 
     def _write_apart(self) -> None:
         wide, step, flipped = 2 * self.lanes, self.word(Job.TO_STEP), self.word(Job.WRITE_FLIPPED)
@@ -431,7 +431,7 @@ class _PieceWriter(_Vectors):
             parts = []
             for n in range(2):
                 at = self._flip(self.integer("add", self.integer("mul", k, 2), n), flipped)
-                parts.append(self.real("fmul", self.load(self.part("%scratch", at)), scale))
+                parts.append(self.real("fmul", self.vector_at(self.part("%scratch", at)), scale))
             pair = f"{self.vector} {parts[0]}, {self.vector} {parts[1]}"
             both = self.value(f"shufflevector {pair}, <{wide} x i32> <{order}>")
             self._masked_store(both, self.bytes(start, self.integer("mul", k, step)), mask, wide)

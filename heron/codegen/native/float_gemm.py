@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 from heron.codegen.llvm.code_cache import CodeCache
 from heron.codegen.llvm.declarations import declared
 from heron.codegen.llvm.jit import Jit, host
+from heron.codegen.llvm.text import LINE, Function
 from heron.codegen.native import common_code
-from heron.codegen.native.loops import LINE, Loops
 from heron.codegen.native.share import write_range
 from heron.hlo.ir.types import BF16, F32, F64, ElementType
 from heron.runtime.cpu import blas
@@ -205,7 +205,7 @@ def _compile(f: Form, cache: CodeCache | None) -> Object:
         return jit.add(product, f.name, exports=[f.name], others=(o.result() for o in (compiled,)))
 
 
-class _Writer(Loops):
+class _Writer(Function):
     """Writes the functions of one form: one for each shape of a tile, and the one that is called."""
 
     def __init__(self, f: Form) -> None:

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 
 from heron.codegen.llvm.code_cache import CodeCache
 from heron.codegen.llvm.jit import host
+from heron.codegen.llvm.text import LINE, Function
 from heron.codegen.native import common_code
-from heron.codegen.native.loops import LINE, Loops
 from heron.codegen.native.share import write_range
 from heron.hlo.ir.types import S8, S16, S32, U8, U32, ElementType
 
@@ -108,7 +108,7 @@ def address(f: Form, cache: CodeCache | None) -> int:
     return common_code.address_of(f.name, lambda: _Writer(f).text(), f, cache=cache)
 
 
-class _Writer(Loops):
+class _Writer(Function):
     """Writes the function of one form."""
 
     def __init__(self, f: Form) -> None:
@@ -184,7 +184,7 @@ class _Writer(Loops):
             start = self.integer("add", self.integer("mul", row, "%lhs.row"), self.integer("mul", k, "%lhs.k"))
             base, distance = self.rows_of(self.at(lhs, start, f.stored), rows, length)
             for v in range(f.vectors):
-                first = self.load(self.at(self.first, v, self.vector))
+                first = self.sum_at(self.at(self.first, v, self.vector))
                 for r in range(_ROWS):
                     self.line(f"store {self.vector} {first}, ptr {self.sums[r][v]}, align 64")
             last = self.integer("sub", rows, 1)
@@ -198,13 +198,13 @@ class _Writer(Loops):
                     self.multiply([self.at(place, offset, f.stored) for place in places], g)
             for n, slot in enumerate(chain(*self.sums)):
                 total = self.at(self.totals, n, self.vector)
-                self.line(f"store {self.vector} {self.load(slot)}, ptr {total}, align 64")
+                self.line(f"store {self.vector} {self.sum_at(slot)}, ptr {total}, align 64")
             with self.loop(0, rows) as r, self.loop(0, f.vectors) as v:
                 total = self.at(self.totals, self.integer("add", self.integer("mul", r, f.vectors), v), self.vector)
                 target = self.integer(
                     "add", self.integer("mul", self.integer("add", row, r), "%n"), self.integer("mul", v, f.lanes)
                 )
-                self.store(self.at(out, target, "i32"), total, self.mask(columns, v), is_first)
+                self.keep(self.at(out, target, "i32"), total, self.mask(columns, v), is_first)
 
     def fetch_results(self, start: str) -> None:
         """Ask early for what a tile will be added to or put into."""
@@ -222,7 +222,7 @@ class _Writer(Loops):
     def clear(self, place: str, size: int) -> None:
         self.line(f"call void @llvm.memset.p0.i64(ptr {place}, i8 0, i64 {size}, i1 false)")
 
-    def load(self, slot: str) -> str:
+    def sum_at(self, slot: str) -> str:
         return self.value(f"load {self.vector}, ptr {slot}, align 64")
 
     def rows_of(self, start: str, rows: str, length: str) -> tuple[str, str]:
@@ -265,7 +265,7 @@ class _Writer(Loops):
         return self.value(f"bitcast {self.vector} {self.repeated(word)} to {self.group}")
 
     def add(self, slot: str, row: str, column: str) -> None:
-        total = self.load(slot)
+        total = self.sum_at(slot)
         if self.f.vnni:
             total = self.value(
                 f"call {self.vector} @{self.instruction}"
@@ -284,7 +284,7 @@ class _Writer(Loops):
         extend = "sext" if f.element.is_signed else "zext"
         return self.value(f"{extend} <{count} x {f.stored}> {elements} to <{count} x {f.packed}>")
 
-    def store(self, place: str, total: str, mask: str, is_first: str) -> None:
+    def keep(self, place: str, total: str, mask: str, is_first: str) -> None:
         kind, lanes = self.vector, self.f.lanes
         # what earlier stretches of the summed dimension gave; nothing the first time
         before = self.value(f"select i1 {is_first}, <{lanes} x i1> zeroinitializer, <{lanes} x i1> {mask}")
@@ -292,7 +292,7 @@ class _Writer(Loops):
             f"call {kind} @llvm.masked.load.v{lanes}i32.p0"
             f"(ptr {place}, i32 4, <{lanes} x i1> {before}, {kind} zeroinitializer)"
         )
-        total = self.value(f"add {kind} {self.load(total)}, {old}")
+        total = self.value(f"add {kind} {self.sum_at(total)}, {old}")
         self.line(
             f"call void @llvm.masked.store.v{lanes}i32.p0({kind} {total}, ptr {place}, i32 4, <{lanes} x i1> {mask})"
         )
@@ -326,7 +326,7 @@ class _Writer(Loops):
         if f.vnni:
             with self.loop(0, f.vectors) as v:
                 slot = self.at(self.first, v, self.vector)
-                scaled = self.value(f"shl {self.vector} {self.load(slot)}, splat (i32 7)")
+                scaled = self.value(f"shl {self.vector} {self.sum_at(slot)}, splat (i32 7)")
                 negated = self.value(f"sub {self.vector} zeroinitializer, {scaled}")
                 self.line(f"store {self.vector} {negated}, ptr {slot}, align 64")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from heron.codegen.llvm.text import Function
 from heron.codegen.native.blas_threads import one_blas_thread
-from heron.codegen.native.loops import Loops
 from heron.codegen.native.share import write_range
 from heron.runtime import array_pool
 from heron.runtime.cpu import blas
@@ -43,7 +43,7 @@ class NoMemory:
         raise array_pool.no_memory(f"scratch of '{self.source}'", self.size)
 
 
-class _Range(Loops):
+class _Range(Function):
     """Writes ``void f(ptr args, i64 lo, i64 hi)``, which does the matrices from lo to hi."""
 
     def __init__(self, w: ProgramWriter, t: LapackThunk) -> None:
@@ -78,7 +78,7 @@ class _Range(Loops):
             for step in self.t.steps.steps:
                 match step:
                     case Call():
-                        self.call(step)
+                        self.routine(step)
                     case Move():
                         self.move(step)
                     case Turn():
@@ -88,7 +88,7 @@ class _Range(Loops):
                     case Factored():
                         self.factored(step)
 
-    def call(self, step: Call) -> None:
+    def routine(self, step: Call) -> None:
         symbol = f"heron_{step.routine}"
         address = blas.lapack_address(step.routine)
         self.w.declare(symbol, f"void @{symbol}({', '.join(['ptr'] * len(step.arguments))})", address)
@@ -111,12 +111,12 @@ class _Range(Loops):
     def move(self, step: Move) -> None:
         args, origin, target = self.t.args, step.origin, step.target
         if origin is None:
-            self.fill(self.place(target), step.size)
+            self.fill(self.place(target), 0, step.size)
             return
         if min(origin.array, target.array) >= 0 and args[origin.array] == args[target.array]:
             return
         to, of = self.place(target), self.place(origin)
-        self.line(f"call void @llvm.memcpy.p0.p0.i64(ptr {to}, ptr {of}, i64 {step.size}, i1 false)")
+        self.copy(to, of, step.size)
 
     def turn(self, step: Turn) -> None:
         """Square by square, so that lines of both matrices stay in a cache."""
@@ -130,9 +130,6 @@ class _Range(Loops):
                 to = self.integer("add", j, self.integer("mul", i, step.across))
                 element = self.value(f"load {kind}, ptr {self.at(origin, of, kind)}, align {align}")
                 self.line(f"store {kind} {element}, ptr {self.at(target, to, kind)}, align {align}")
-
-    def fill(self, place: str, size: str | int) -> None:
-        self.line(f"call void @llvm.memset.p0.i64(ptr {place}, i8 0, i64 {size}, i1 false)")
 
     def pivots(self, step: Pivots) -> None:
         kind, size = ("float", 4) if step.element.component.bits == 32 else ("double", 8)
@@ -159,12 +156,12 @@ class _Range(Loops):
         with self.when(good), self.loop(0, step.n) as column:
             start = self.integer("mul", column, step.n * size)
             if step.above:
-                self.fill(self.at(matrix, start, "i8"), self.integer("mul", column, size))
+                self.fill(self.at(matrix, start, "i8"), 0, self.integer("mul", column, size))
             else:
                 below = self.integer("add", column, 1)
                 first = self.integer("add", start, self.integer("mul", below, size))
                 rest = self.integer("mul", self.integer("sub", step.n, below), size)
-                self.fill(self.at(matrix, first, "i8"), rest)
+                self.fill(self.at(matrix, first, "i8"), 0, rest)
         part = step.element.component
         kind = "float" if part.bits == 32 else "double"
         with self.unless(good), self.loop(0, step.n * step.n * (size // part.byte_size)) as n:

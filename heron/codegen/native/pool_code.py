@@ -20,9 +20,18 @@ from __future__ import annotations
 import platform
 from collections.abc import Mapping
 
-from heron.codegen.llvm.declarations import declared
+from heron.codegen.llvm.text import Function, Module, Value
 from heron.codegen.native.common_code import for_good
-from heron.runtime.cpu.pool import FUTEX, FUTEX_WAIT, FUTEX_WAKE, SLEEP_WORD, supported
+from heron.runtime.cpu.pool import (
+    FUTEX,
+    FUTEX_WAIT,
+    FUTEX_WAKE,
+    PARALLEL_FOR,
+    SLEEP_WORD,
+    WORKER,
+    State,
+    supported,
+)
 
 #: ranges per thread, so that a thread that is held up does not hold up the others
 _RANGES = 4
@@ -30,10 +39,15 @@ _RANGES = 4
 _WORKER_LOOKS = 120
 _CALLER_LOOKS = 1000
 
-_PAUSE = {
-    "x86_64": "call void @llvm.x86.sse2.pause()",
-    "aarch64": "call void @llvm.aarch64.hint(i32 1)",
-}
+#: tells the processor that a thread looks at memory again and again
+_PAUSE = {"x86_64": "call void @llvm.x86.sse2.pause()", "aarch64": "call void @llvm.aarch64.hint(i32 1)"}
+
+#: of a ticket: a range fewer, and one more that is gone at the start
+_FEWER, _NEXT = -1, 65535
+_JOB = 1 << 32
+
+_SYSCALL = "i64 @syscall(i64, ...)"
+_RANGE = "(ptr, i64, i64)"
 
 
 def make() -> Mapping[str, int] | None:
@@ -43,227 +57,136 @@ def make() -> Mapping[str, int] | None:
 
 def text() -> str:
     """LLVM text of ``heron_parallel_for`` and ``heron_worker`` for this machine."""
-    pause = _PAUSE[platform.machine()]
-    futex = FUTEX[platform.machine()]
-    return f"""
-; line 0: i64 ticket, i32 sleepers | line 1: i32 ranges under way, i32 whether the caller sleeps
-; line 2: i32 workers, i32 stop    | line 3: i32 in use | line 4: the job
-%State = type {{ i64, i32, [13 x i32], i32, i32, [14 x i32], i32, i32, [14 x i32], i32, [15 x i32], %Job }}
-%Job = type {{ ptr, ptr, i64, i64 }} ; fn, args, items, items of a range
+    module = Module()
+    _write_work(module)
+    _write_worker(module)
+    _write_fork(module)
+    return module.text()
 
-{declared("i64 @syscall(i64, ...)")}
 
-define internal void @futex_wait(ptr %word, i32 %seen) nounwind noinline {{
-  call i64 (i64, ...) @syscall(i64 {futex}, ptr %word, i32 {FUTEX_WAIT}, i32 %seen, ptr null, ptr null, i32 0)
-  ret void
-}}
+def _wait(f: Function, word: Value, seen: Value) -> None:
+    """Sleep while a word is what was seen of it."""
+    f.call(_SYSCALL, FUTEX[platform.machine()], word, f"i32 {FUTEX_WAIT}", seen, "ptr null", "ptr null", "i32 0")
 
-define internal void @futex_wake(ptr %word, i32 %threads) nounwind noinline {{
-  call i64 (i64, ...) @syscall(i64 {futex}, ptr %word, i32 {FUTEX_WAKE}, i32 %threads, ptr null, ptr null, i32 0)
-  ret void
-}}
 
-; take ranges and do them until none is left
-define internal void @work(ptr %pool, i1 %from_end) nounwind {{
-entry:
-  %under_way = getelementptr %State, ptr %pool, i32 0, i32 3
-  %sleeps = getelementptr %State, ptr %pool, i32 0, i32 4
-  %job = getelementptr %State, ptr %pool, i32 0, i32 11
-  %args_at = getelementptr %Job, ptr %job, i32 0, i32 1
-  %items_at = getelementptr %Job, ptr %job, i32 0, i32 2
-  %size_at = getelementptr %Job, ptr %job, i32 0, i32 3
-  br label %look
+def _wake(f: Function, word: Value, threads: str) -> None:
+    f.call(_SYSCALL, FUTEX[platform.machine()], word, f"i32 {FUTEX_WAKE}", threads, "ptr null", "ptr null", "i32 0")
 
-look:
-  %ticket = load atomic i64, ptr %pool acquire, align 64
-  %left = and i64 %ticket, 65535
-  %none = icmp eq i64 %left, 0
-  br i1 %none, label %done, label %read
 
-read:
-  %fn = load atomic ptr, ptr %job monotonic, align 8
-  %args = load atomic ptr, ptr %args_at monotonic, align 8
-  %items = load atomic i64, ptr %items_at monotonic, align 8
-  %size = load atomic i64, ptr %size_at monotonic, align 8
-  ; from the start: one more is gone there, one less is left; from the end: one less is left
-  %step = select i1 %from_end, i64 -1, i64 65535
-  %fewer = add i64 %ticket, %step
-  %exchange = cmpxchg ptr %pool, i64 %ticket, i64 %fewer acq_rel monotonic, align 64
-  %taken = extractvalue {{ i64, i1 }} %exchange, 1
-  br i1 %taken, label %run, label %look
+def _left(f: Function, pool: Value, order: str) -> tuple[Value, Value]:
+    """The ticket, and how many ranges nobody has taken."""
+    ticket = f.load("i64", pool, order=order, align=64)
+    return ticket, ticket & 65535
 
-run:
-  %ticket_up = lshr i64 %ticket, 16
-  %first = and i64 %ticket_up, 65535
-  %last_up = add i64 %first, %left
-  %last0 = sub i64 %last_up, 1
-  %number = select i1 %from_end, i64 %last0, i64 %first
-  %lo = mul i64 %number, %size
-  %end = add i64 %lo, %size
-  %hi = call i64 @llvm.umin.i64(i64 %end, i64 %items)
-  call void %fn(ptr %args, i64 %lo, i64 %hi)
-  %before = atomicrmw sub ptr %under_way, i32 1 seq_cst, align 64
-  %last = icmp eq i32 %before, 1
-  br i1 %last, label %tell, label %look
 
-tell:
-  %asleep = load atomic i32, ptr %sleeps seq_cst, align 4
-  %awake = icmp eq i32 %asleep, 0
-  br i1 %awake, label %look, label %wake
+def _write_work(module: Module) -> None:
+    """Take ranges and do them until none is left: the caller from the start, workers from the end."""
+    with module.function("internal void @work(ptr %pool, i1 %from_end) nounwind") as f:
+        pool, from_end = f.arguments
+        state = f.view(pool, State)
+        step = f.select(from_end, _FEWER, _NEXT, "i64")
+        fields = [
+            (kind, state.at(n)) for kind, n in (("ptr", "function"), ("ptr", "args"), ("i64", "items"), ("i64", "size"))
+        ]
+        under_way = state.at("under_way")
+        with f.repeat() as each:
+            ticket, left = _left(f, pool, "acquire")
+            with f.when(left.eq(0)):
+                f.ret()
+            function, args, items, size = (f.load(kind, at, order="monotonic") for kind, at in fields)
+            with f.unless(f.swap("i64", pool, ticket, ticket + step, "acq_rel monotonic, align 64")):
+                each.again()
+            first = (ticket >> 16) & 65535
+            lo = f.select(from_end, first + left - 1, first, "i64") * size
+            f.call(f"void {function}{_RANGE}", args, lo, f.least(lo + size, items))
+            with f.when(f.change("sub", "i32", under_way, 1, "seq_cst, align 64").ne(1)):
+                each.again()
+            with f.when(f.load("i32", state.at("caller_sleeps"), order="seq_cst").ne(0)):
+                _wake(f, under_way, "i32 1")
 
-wake:
-  call void @futex_wake(ptr %under_way, i32 1)
-  br label %look
 
-done:
-  ret void
-}}
+def _write_worker(module: Module) -> None:
+    """Look at the ticket for a while, then sleep until there is another one."""
+    with module.function(f"ptr @{WORKER}(ptr %pool) nounwind") as f:
+        pool = f.arguments[0]
+        state = f.view(pool, State)
+        looks = f.variable("i32", 0)
+        with f.repeat() as each:
+            with f.when(f.load("i32", state.at("stop"), order="monotonic").ne(0)):
+                f.ret("null", "ptr")
+            with f.when(_left(f, pool, "acquire")[1].ne(0)):
+                f.call("void @work(ptr, i1)", pool, "true")
+                looks.set(0)
+                each.again()
+            f.line(_PAUSE[platform.machine()])
+            looks.set(looks.get() + 1)
+            with f.when(looks.get().ne(_WORKER_LOOKS)):
+                each.again()
+            sleepers = state.at("sleepers")
+            f.change("add", "i32", sleepers, 1, "seq_cst, align 8")
+            ticket, left = _left(f, pool, "seq_cst")
+            with f.when(left.eq(0)):
+                _wait(f, f.at(pool, SLEEP_WORD, "i8"), (ticket >> 32).cast("trunc", "i32"))
+            f.change("sub", "i32", sleepers, 1, "seq_cst, align 8")
+            looks.set(0)
 
-define ptr @heron_worker(ptr %pool) nounwind {{
-entry:
-  %sleepers = getelementptr %State, ptr %pool, i32 0, i32 1
-  %stop_at = getelementptr %State, ptr %pool, i32 0, i32 7
-  %word = getelementptr i8, ptr %pool, i64 {SLEEP_WORD}
-  br label %idle
 
-idle:
-  br label %look
+def _up(f: Function, number: Value, part: Value) -> Value:
+    """How many parts of that size there are, the last one maybe smaller."""
+    return (number + part - 1) // part
 
-look:
-  %looks = phi i32 [ 0, %idle ], [ %more, %pause ]
-  %stop = load atomic i32, ptr %stop_at monotonic, align 4
-  %stopped = icmp ne i32 %stop, 0
-  br i1 %stopped, label %end, label %open
 
-open:
-  %ticket = load atomic i64, ptr %pool acquire, align 64
-  %left = and i64 %ticket, 65535
-  %any = icmp ne i64 %left, 0
-  br i1 %any, label %busy, label %pause
+def _write_fork(module: Module) -> None:
+    """Cut the items into ranges, publish the job, work, and wait for the ranges that others took."""
+    head = f"void @{PARALLEL_FOR}(ptr %pool, ptr %fn, ptr %args, i64 %items, i64 %grain) nounwind"
+    with module.function(head) as f:
+        pool, fn, args, items, grain = f.arguments
+        state = f.view(pool, State)
+        workers = f.load("i32", state.at("workers"), order="monotonic", align=64)
+        wanted = ((workers + 1) * _RANGES).cast("zext", "i64")
+        grains = _up(f, items, grain)
+        each = f.call("i64 @llvm.umax.i64(i64, i64)", _up(f, grains, wanted), 1)
+        ranges = _up(f, grains, each)
+        in_use = state.at("in_use")
+        with f.when(workers.eq(0) | ranges.below(2)):
+            f.call(f"void {fn}{_RANGE}", args, 0, items)
+            f.ret()
+        with f.unless(f.swap("i32", in_use, 0, 1, "acquire monotonic, align 64")):
+            f.call(f"void {fn}{_RANGE}", args, 0, items)
+            f.ret()
+        for kind, name, value in (
+            ("ptr", "function", fn), ("ptr", "args", args), ("i64", "items", items), ("i64", "size", each * grain),
+        ):  # fmt: skip
+            f.store(kind, value, state.at(name), order="monotonic")
+        _publish(f, pool, ranges.cast("trunc", "i32"), ranges)
+        f.call("void @work(ptr, i1)", pool, "false")
+        _finish(f, pool)
+        f.store("i32", 0, in_use, order="release", align=64)
 
-pause:
-  {pause}
-  %more = add i32 %looks, 1
-  %tired = icmp eq i32 %more, {_WORKER_LOOKS}
-  br i1 %tired, label %sleep, label %look
 
-sleep:
-  atomicrmw add ptr %sleepers, i32 1 seq_cst, align 8
-  %again = load atomic i64, ptr %pool seq_cst, align 64
-  %again_left = and i64 %again, 65535
-  %again_any = icmp ne i64 %again_left, 0
-  br i1 %again_any, label %up, label %wait
+def _publish(f: Function, pool: Value, count: Value, ranges: Value) -> None:
+    """A ticket with the next job's number and all of its ranges; whoever sleeps wakes up."""
+    state = f.view(pool, State)
+    f.store("i32", 0, state.at("caller_sleeps"), order="monotonic")
+    f.store("i32", count, state.at("under_way"), order="monotonic", align=64)
+    number = (f.load("i64", pool, order="monotonic", align=64) + _JOB) & -_JOB
+    f.store("i64", number | ranges, pool, order="seq_cst", align=64)
+    with f.when(f.load("i32", state.at("sleepers"), order="seq_cst", align=8).ne(0)):
+        _wake(f, f.at(pool, SLEEP_WORD, "i8"), count - 1)
 
-wait:
-  %number = lshr i64 %again, 32
-  %seen = trunc i64 %number to i32
-  call void @futex_wait(ptr %word, i32 %seen)
-  br label %up
 
-up:
-  atomicrmw sub ptr %sleepers, i32 1 seq_cst, align 8
-  br label %idle
-
-busy:
-  call void @work(ptr %pool, i1 true)
-  br label %idle
-
-end:
-  ret ptr null
-}}
-
-define void @heron_parallel_for(ptr %pool, ptr %fn, ptr %args, i64 %items, i64 %grain) nounwind {{
-entry:
-  %sleepers_at = getelementptr %State, ptr %pool, i32 0, i32 1
-  %under_way = getelementptr %State, ptr %pool, i32 0, i32 3
-  %sleeps = getelementptr %State, ptr %pool, i32 0, i32 4
-  %workers_at = getelementptr %State, ptr %pool, i32 0, i32 6
-  %in_use = getelementptr %State, ptr %pool, i32 0, i32 9
-  %job = getelementptr %State, ptr %pool, i32 0, i32 11
-  %args_at = getelementptr %Job, ptr %job, i32 0, i32 1
-  %items_at = getelementptr %Job, ptr %job, i32 0, i32 2
-  %size_at = getelementptr %Job, ptr %job, i32 0, i32 3
-  %workers = load atomic i32, ptr %workers_at monotonic, align 64
-  %threads = add i32 %workers, 1
-  %wanted32 = mul i32 %threads, {_RANGES}
-  %wanted = zext i32 %wanted32 to i64
-  ; grains, grains of a range, ranges: each rounded up
-  %items_up = add i64 %items, %grain
-  %items_up1 = sub i64 %items_up, 1
-  %grains = udiv i64 %items_up1, %grain
-  %grains_up = add i64 %grains, %wanted
-  %grains_up1 = sub i64 %grains_up, 1
-  %each0 = udiv i64 %grains_up1, %wanted
-  %each = call i64 @llvm.umax.i64(i64 %each0, i64 1)
-  %size = mul i64 %each, %grain
-  %ranges_up = add i64 %grains, %each
-  %ranges_up1 = sub i64 %ranges_up, 1
-  %ranges = udiv i64 %ranges_up1, %each
-  %alone0 = icmp eq i32 %workers, 0
-  %alone1 = icmp ult i64 %ranges, 2
-  %alone = or i1 %alone0, %alone1
-  br i1 %alone, label %serial, label %claim
-
-claim:
-  %exchange = cmpxchg ptr %in_use, i32 0, i32 1 acquire monotonic, align 64
-  %mine = extractvalue {{ i32, i1 }} %exchange, 1
-  br i1 %mine, label %publish, label %serial
-
-serial:
-  call void %fn(ptr %args, i64 0, i64 %items)
-  ret void
-
-publish:
-  store atomic ptr %fn, ptr %job monotonic, align 8
-  store atomic ptr %args, ptr %args_at monotonic, align 8
-  store atomic i64 %items, ptr %items_at monotonic, align 8
-  store atomic i64 %size, ptr %size_at monotonic, align 8
-  %ranges32 = trunc i64 %ranges to i32
-  store atomic i32 0, ptr %sleeps monotonic, align 4
-  store atomic i32 %ranges32, ptr %under_way monotonic, align 64
-  %old = load atomic i64, ptr %pool monotonic, align 64
-  %next = add i64 %old, 4294967296
-  %number = and i64 %next, -4294967296
-  %ticket = or i64 %number, %ranges
-  store atomic i64 %ticket, ptr %pool seq_cst, align 64
-  %sleepers = load atomic i32, ptr %sleepers_at seq_cst, align 8
-  %awake = icmp eq i32 %sleepers, 0
-  br i1 %awake, label %join, label %wake
-
-wake:
-  %word = getelementptr i8, ptr %pool, i64 {SLEEP_WORD}
-  %others = sub i32 %ranges32, 1
-  call void @futex_wake(ptr %word, i32 %others)
-  br label %join
-
-join:
-  call void @work(ptr %pool, i1 false)
-  br label %look
-
-look:
-  %looks = phi i32 [ 0, %join ], [ %more, %pause ]
-  %left = load atomic i32, ptr %under_way seq_cst, align 64
-  %finished = icmp eq i32 %left, 0
-  br i1 %finished, label %release, label %pause
-
-pause:
-  {pause}
-  %more = add i32 %looks, 1
-  %tired = icmp uge i32 %more, {_CALLER_LOOKS}
-  br i1 %tired, label %sleep, label %look
-
-sleep:
-  store atomic i32 1, ptr %sleeps seq_cst, align 4
-  %still = load atomic i32, ptr %under_way seq_cst, align 64
-  %now = icmp eq i32 %still, 0
-  br i1 %now, label %release, label %wait
-
-wait:
-  call void @futex_wait(ptr %under_way, i32 %still)
-  br label %sleep
-
-release:
-  store atomic i32 0, ptr %in_use release, align 64
-  ret void
-}}
-"""
+def _finish(f: Function, pool: Value) -> None:
+    """Wait until no range is under way, awake for a while."""
+    state = f.view(pool, State)
+    under_way, looks = state.at("under_way"), f.variable("i32", 0)
+    with f.repeat() as each:
+        with f.when(f.load("i32", under_way, order="seq_cst", align=64).eq(0)):
+            each.leave()
+        with f.when(looks.get().below(_CALLER_LOOKS)):
+            f.line(_PAUSE[platform.machine()])
+            looks.set(looks.get() + 1)
+            each.again()
+        f.store("i32", 1, state.at("caller_sleeps"), order="seq_cst")
+        still = f.load("i32", under_way, order="seq_cst", align=64)
+        with f.when(still.ne(0)):
+            _wait(f, under_way, still)

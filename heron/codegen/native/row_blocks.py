@@ -11,9 +11,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from heron.buffers.assignment import Slice
+from heron.codegen.llvm.text import Function
 from heron.codegen.native import float_gemm
 from heron.codegen.native.float_gemm import Form
-from heron.codegen.native.loops import Loops
 from heron.codegen.native.share import kernel_range, write_range
 from heron.hlo.calls.gemm_shape import gemm_shape
 from heron.hlo.ir.instruction import Instruction
@@ -48,7 +48,7 @@ def _slices(step: GemmThunk | KernelThunk) -> tuple[Slice, ...]:
     return step.args if isinstance(step, KernelThunk) else (step.lhs, step.rhs, step.out)
 
 
-class _Writer(Loops):
+class _Writer(Function):
     """Writes the function of one thunk. ``given``: the places of its arrays among the packed arguments."""
 
     def __init__(self, w: ProgramWriter, t: RowBlocksThunk, given: dict[Slice, int]) -> None:
@@ -167,16 +167,16 @@ class _Writer(Loops):
         if not self.cut.width:
             self.pack(t, row)
             low = self.integer("mul", row, each)
-            self.call(function, low, self.integer("mul", rows, each))
+            self.run(function, low, self.integer("mul", rows, each))
             return
         number = self.integer("udiv", column, self.width)
         with self.loop(0, rows) as n:
             at = self.integer("add", row, n)
             self.pack(t, at, column, n)
             part = self.integer("add", self.integer("mul", at, self.across), number)
-            self.call(function, self.integer("mul", part, each), str(each))
+            self.run(function, self.integer("mul", part, each), str(each))
 
-    def call(self, function: str, low: str, items: str) -> None:
+    def run(self, function: str, low: str, items: str) -> None:
         high = self.integer("add", low, items)
         self.line(f"call void @{function}(ptr {self.packed}, i64 {low}, i64 {high})")
 

@@ -15,8 +15,8 @@ from enum import IntEnum
 
 from heron.codegen.llvm.code_cache import CodeCache
 from heron.codegen.llvm.jit import host
+from heron.codegen.llvm.text import Function
 from heron.codegen.native import common_code
-from heron.codegen.native.loops import Loops
 from heron.hlo.ir.types import ElementType
 
 #: loops whose position decides which tile it is, and those of them, the last ones, along which is summed
@@ -101,7 +101,7 @@ def driver_address(cache: CodeCache | None) -> int:
     return common_code.address_of(DRIVER, lambda: _DriverWriter().text(), cache=cache)
 
 
-class _Words(Loops):
+class _Words(Function):
     """Reads words of tables."""
 
     def word(self, table: str, n: int, kind: str = "i64") -> str:

@@ -152,7 +152,7 @@ leave:
   call void @heron_leave(i32 %lock, ptr %saved)
   br label %python
 fill:
-{load("elements", "ptr", "made", numpy_api.DATA)}
+{load("elements", "ptr", "made", numpy_api.Array.data.offset)}
   call void @llvm.memcpy.p0.p0.i64(ptr %elements, ptr %data, i64 %bytes, i1 false)
   call void @llvm.memset.p0.i64(ptr %cell, i8 0, i64 {_CELL}, i1 false)
 {load("devices", "ptr", "memory", MemoryCell.devices.offset)}

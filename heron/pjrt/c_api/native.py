@@ -287,7 +287,7 @@ def _pointer(name: str, field: str) -> str:
   %short = and i1 %is.there, %is.kept
   br i1 %short, label %known, label %python
 known:
-{load("data", "ptr", "array", numpy_api.DATA)}
+{load("data", "ptr", "array", numpy_api.Array.data.offset)}
 {store("%data", "ptr", "args", getattr(args, field).offset)}
   ret ptr null
 python:

@@ -1,4 +1,4 @@
-"""Loops over inline-library functions, compiled and run on NumPy arrays."""
+"""Function over inline-library functions, compiled and run on NumPy arrays."""
 
 from __future__ import annotations
 
