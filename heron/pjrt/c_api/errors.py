@@ -9,6 +9,7 @@ from typing import Any
 from heron.errors import HeronError
 from heron.once import once
 from heron.pjrt.c_api import abi, native
+from heron.pjrt.c_api.handles import ErrorCell
 
 #: statuses of heron's codes; the first prefix that fits counts
 _STATUSES = (
@@ -65,17 +66,18 @@ def new(error: BaseException) -> int:
 def new_error(status: int, message: str) -> int:
     """The address of a PJRT_Error of a status, owned by C code."""
     data = message.encode(errors="replace")
-    place = malloc()(33 + len(data))
-    cell = (ctypes.c_uint64 * 4).from_address(place)
-    cell[0], cell[1], cell[2], cell[3] = ctypes.addressof(_vtable()), status, place + 32, len(data)
-    ctypes.memmove(place + 32, data + b"\0", len(data) + 1)
+    size = ctypes.sizeof(ErrorCell)
+    place = malloc()(size + len(data) + 1)
+    cell = ErrorCell.from_address(place)
+    cell.table, cell.code, cell.message, cell.size = ctypes.addressof(_vtable()), status, place + size, len(data)
+    ctypes.memmove(place + size, data + b"\0", len(data) + 1)
     return place
 
 
 def take(address: int) -> PjrtError:
     """The exception of a PJRT_Error, which is gone then."""
-    cell = (ctypes.c_uint64 * 4).from_address(address)
-    error = PjrtError(cell[1] & 0xFFFFFFFF, ctypes.string_at(cell[2], cell[3]).decode(errors="replace"))
+    cell = ErrorCell.from_address(address)
+    error = PjrtError(cell.code, ctypes.string_at(cell.message, cell.size).decode(errors="replace"))
     native.call_c(None, native.entry("heron_error_destroy"), (ctypes.c_void_p, address))
     return error
 
@@ -83,7 +85,7 @@ def take(address: int) -> PjrtError:
 @once
 def _vtable() -> Any:
     table = abi.struct("PJRT_Error_FunctionTable")()
-    table.struct_size, table.instance_size = ctypes.sizeof(table), 32
+    table.struct_size, table.instance_size = ctypes.sizeof(table), ctypes.sizeof(ErrorCell)
     table.destroy, table.message = native.entry("heron_error_destroy"), native.entry("heron_error_message")
     table.get_code, table.for_each_payload = native.entry("heron_error_code"), native.entry("heron_error_payloads")
     return table

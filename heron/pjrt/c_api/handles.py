@@ -31,6 +31,12 @@ class EventCell(Cell):
     _fields_ = [("state", _I64)]
 
 
+class ErrorCell(Cell):
+    """An error, which `errors.py` makes with malloc, followed by its message."""
+
+    _fields_ = [("table", _PTR), ("code", _I32), ("message", _PTR), ("size", _I64)]
+
+
 class LayoutCell(Cell):
     """A layout that is never destroyed; `self` is its own address, `deleter` a function that does nothing."""
 
@@ -42,7 +48,7 @@ class BufferCell(Cell):
     Python object), 0 where Python has to be asked for it. ``own_dims``: room for the dimensions of most. What is asked
     together lies together.
 
-    ``born``: whose the cell is. One of `PYTHONS` belongs to a `Buffer`. One of native code (`quick_code.py`) has no
+    ``born``: whose the cell is. One of `PYTHONS` belongs to a `Buffer`. One of native code (`fast_paths.py`) has no
     `Buffer`, a reference to its array, and `counters` to count it in; `adopted` it has a `Buffer` as well, which has
     the rest. ``next``: the next `FREE` one.
     """

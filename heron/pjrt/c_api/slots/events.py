@@ -5,13 +5,13 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from heron.pjrt.c_api import errors, handles, native
+from heron.pjrt.c_api import errors, fast_paths, handles
 from heron.pjrt.c_api.handles import EventCell
 from heron.pjrt.c_api.slots import slot
 from heron.pjrt.event import Event
 
 #: the handle of every event that is done; it is never destroyed
-DONE = handles.new(Event.done(), EventCell(native.ALWAYS_DONE)).address
+DONE = handles.new(Event.done(), EventCell(fast_paths.ALWAYS_DONE)).address
 
 
 def give(event: Event) -> int:

@@ -10,6 +10,7 @@ from heron.once import once
 from heron.pjrt import element_types
 from heron.pjrt.buffer import Buffer
 from heron.pjrt.c_api import fast_paths, handles, native
+from heron.pjrt.c_api.free_cells import Kind, Shared
 from heron.pjrt.c_api.handles import BufferCell, Handle, PlanCell
 from heron.pjrt.c_api.slots.events import DONE
 from heron.pjrt.c_api.slots.layouts import of_rank
@@ -36,14 +37,14 @@ def set_up() -> None:
     """Give native code what it needs; nothing where it cannot know how arrays lie in memory."""
     if not numpy_api.known_layout():
         return
-    ranks = (_PTR * (handles.MOST_DIMS + 1))(*map(of_rank, range(handles.MOST_DIMS + 1)))
-    _native("heron_set_up", None, _PTR, _PTR, _PTR)(ctypes.addressof(ranks), DONE, id(NotImplemented))
-    table = (_I64 * (2 * fast_paths.KINDS)).from_address(_native("heron_table_of_kinds", _PTR)())
+    ranks = [of_rank(n) for n in range(handles.MOST_DIMS + 1)]
+    shared = _shared()
+    shared.layouts[:], shared.done, shared.refusal = ranks, DONE, id(NotImplemented)
     for n, element_type in element_types.numbered():
         dtype = element_type.dtype
         if element_type.byte_size == dtype.itemsize:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(dtype))
-            table[2 * n], table[2 * n + 1] = id(dtype), dtype.itemsize
+            shared.kinds[n] = Kind(id(dtype), dtype.itemsize)
     handles.adopt_with(_adopt)
     have_cells(1)
 
@@ -52,13 +53,14 @@ def set_up() -> None:
 
 
 @once
-def _free_cells() -> Any:
-    return _native("heron_free_cells", _I64)
+def _shared() -> Shared:
+    """What native code knows, where it has it."""
+    return Shared.from_address(_native("heron_shared_words", _PTR)())
 
 
 def live_cells() -> int:
     """How many buffers only native code has."""
-    return _native("heron_live_cells", _I64)() if numpy_api.known_layout() else 0
+    return _shared().live_count if numpy_api.known_layout() else 0
 
 
 def have_cells(wanted: int) -> None:
@@ -66,7 +68,7 @@ def have_cells(wanted: int) -> None:
     if not numpy_api.known_layout():
         return
     push = _native("heron_push", None, _PTR)
-    while _free_cells()() < wanted:
+    while _shared().free_count < wanted:
         memory = ctypes.create_string_buffer(2 * _SLAB)
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(memory))
         slab = -(-ctypes.addressof(memory) // _SLAB) * _SLAB
