@@ -92,9 +92,11 @@ def pipeline(machine: TargetMachine, level: int, **tuning: Any) -> tuple[Any, An
 
 
 def slots_to_registers(machine: TargetMachine) -> tuple[Any, Any]:
-    """As `pipeline`, with one pass: stack slots become registers. A tenth of the time."""
+    """As `pipeline`, with two passes: functions that must be are inlined, and stack slots become registers. A tenth of
+    the time."""
     llvm = binding()
     manager = llvm.create_new_module_pass_manager()
+    manager.add_always_inliner_pass()
     manager.add_sroa_pass()
     return manager, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1))
 

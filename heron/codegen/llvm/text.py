@@ -182,10 +182,10 @@ class Repeat:
 
 
 class Function:
-    """Collects the lines of one function."""
+    """Collects the lines of one function, or of a piece of one; ``prefix`` keeps the names of a piece apart."""
 
-    def __init__(self, declared: Declarations | None = None) -> None:
-        self.declared = declared
+    def __init__(self, declared: Declarations | None = None, prefix: str = "") -> None:
+        self.declared, self.prefix = declared, prefix
         self.lines: list[str] = []
         self.slots: list[str] = []
         self.values = 0
@@ -202,7 +202,7 @@ class Function:
         return f"{hint}{self.values}"
 
     def value(self, text: str) -> str:
-        name = self.name("%v")
+        name = self.name(f"%{self.prefix}v")
         self.line(f"{name} = {text}")
         return name
 
@@ -316,23 +316,23 @@ class Function:
         self.ended = True
 
     @contextlib.contextmanager
-    def loop(self, start: str | int, stop: str | int, step: int = 1) -> Iterator[Value]:
+    def loop(self, start: str | int, stop: str | int, step: int = 1, type_: str = "i64") -> Iterator[Value]:
         """Count from `start` as long as the counter is below `stop`."""
-        counter = self.slot("i64")
-        self.line(f"store i64 {start}, ptr {counter}")
-        with self.while_below(counter, stop) as n:
+        counter = self.slot(type_)
+        self.line(f"store {type_} {start}, ptr {counter}")
+        with self.while_below(counter, stop, type_) as n:
             yield n
             if not self.ended:
-                self.line(f"store i64 {self.integer('add', n, step)}, ptr {counter}")
+                self.line(f"store {type_} {n + step}, ptr {counter}")
 
     @contextlib.contextmanager
-    def while_below(self, counter: str, stop: str | int) -> Iterator[Value]:
+    def while_below(self, counter: str, stop: str | int, type_: str = "i64") -> Iterator[Value]:
         """As long as the number in a slot is below `stop`; the block stores a higher one there."""
         head, body, done = self.name("head"), self.name("body"), self.name("done")
         self.jump(head)
         self.start(head)
-        n = self.op(f"load i64, ptr {counter}", "i64")
-        more = self.value(f"icmp ult i64 {n}, {stop}")
+        n = self.load(type_, counter)
+        more = n.below(stop)
         self.branch(more, body, done)
         self.start(body)
         yield n

@@ -1,4 +1,4 @@
-"""Access checks of the simulated GPU, as LLVM text.
+"""Native code of the access checks of the simulated GPU.
 
 `sim.access` returns the pointer to use: the one given, or scratch memory after a finding, so that a wrong kernel is
 reported and never takes the process down.
@@ -14,9 +14,8 @@ Shared memory that nobody of the block wrote is uninitialised; a buffer has a by
 
 from __future__ import annotations
 
-import ctypes
-
-from heron.codegen.llvm.declarations import declared
+from heron.codegen.llvm.text import Function, Module, Value, View
+from heron.codegen.sim.threads import FINDING, launch_of
 from heron.runtime.sim.state import (
     ATOMIC_WRITE,
     CELL,
@@ -32,315 +31,172 @@ from heron.runtime.sim.state import (
     Site,
 )
 
-_ROW = ctypes.sizeof(Row)
-_SITE = ctypes.sizeof(Site)
+_CONFLICT = "i1 @sim.conflict(ptr, i64, i32, i32)"
+_REMEMBER = "i64 @sim.remember(ptr, ptr, i64, i64, i32, i32)"
+_CELLS = "void @sim.cells(ptr, ptr, i64, i64, i64, i32, i64, i32)"
+_VALID = "i1 @sim.valid(ptr, i64, i64, i64)"
+_FIND = "i64 @sim.find(ptr, i64, i64)"
 
 
-def _field(result: str, owner: type[ctypes.Structure], base: str, name: str, kind: str = "i64") -> str:
-    offset = getattr(owner, name).offset
-    return f"  {result}.at = getelementptr i8, ptr {base}, i64 {offset}\n  {result} = load {kind}, ptr {result}.at"
+def write(module: Module) -> None:
+    """The functions of checks."""
+    _write_conflict(module)
+    _write_remember(module)
+    _write_cells(module)
+    _write_valid(module)
+    _write_find(module)
+    _write_access(module)
 
 
-_CONFLICT = f"""
-; is the remembered access unordered with one of thread %t now? Accesses older than %floor are of no interest
-define internal i1 @sim.conflict(ptr %sim.state, i64 %slot, i32 %t, i32 %floor) alwaysinline nounwind {{
-entry:
-  %tick = trunc i64 %slot to i32
-  %recent = icmp uge i32 %tick, %floor
-  %begin = get i32 block_tick
-  %elsewhere = icmp ult i32 %tick, %begin
-  %barrier = get i32 barrier_tick
-  %unsynced = icmp uge i32 %tick, %barrier
-  %who0 = lshr i64 %slot, 32
-  %who1 = trunc i64 %who0 to i32
-  %who = and i32 %who1, 1023
-  %different = icmp ne i32 %who, %t
-  %my_warp = lshr i32 %t, 5
-  %its_warp = lshr i32 %who, 5
-  %one_warp = icmp eq i32 %my_warp, %its_warp
-  %row = mul i32 %t, {LANES}
-  %lane = and i32 %who, 31
-  %place = add i32 %row, %lane
-  %k = get i32 known[%place]
-  %before = icmp ult i32 %tick, %k
-  %met = and i1 %one_warp, %before
-  %unmet = xor i1 %met, true
-  %inside0 = and i1 %unsynced, %different
-  %inside = and i1 %inside0, %unmet
-  %free = or i1 %elsewhere, %inside
-  %yes = and i1 %recent, %free
-  ret i1 %yes
-}}
+def _thread_of(slot: Value) -> Value:
+    """The thread of a remembered access."""
+    return (slot >> 32).cast("trunc", "i32") & 1023
 
-; one granule, one access: the access it races with, or 0; remembers it
-define internal i64 @sim.remember(ptr %sim.state, ptr %cell, i64 %kind, i64 %me, i32 %t, i32 %floor) nounwind {{
-entry:
-  %write = load i64, ptr %cell
-  %first.at = getelementptr i64, ptr %cell, i64 1
-  %first = load i64, ptr %first.at
-  %last.at = getelementptr i64, ptr %cell, i64 2
-  %last = load i64, ptr %last.at
-  %lane.at = getelementptr i64, ptr %cell, i64 3
-  %lane = load i64, ptr %lane.at
-  %far.at = getelementptr i64, ptr %cell, i64 4
-  %far = load i64, ptr %far.at
-  %is_write = icmp eq i64 %kind, {WRITE}
-  ; mostly nobody was here since the launch began
-  %write_tick = trunc i64 %write to i32
-  %last_tick = trunc i64 %last to i32
-  %newest = call i32 @llvm.umax.i32(i32 %write_tick, i32 %last_tick)
-  %untouched = icmp ult i32 %newest, %floor
-  br i1 %untouched, label %fresh, label %look
-fresh:
-  br i1 %is_write, label %fresh_write, label %fresh_read
-fresh_write:
-  store i64 %me, ptr %cell
-  ret i64 0
-fresh_read:
-  store i64 %me, ptr %first.at
-  store i64 %me, ptr %last.at
-  store i64 0, ptr %lane.at
-  store i64 0, ptr %far.at
-  ret i64 0
-look:
-  %on_write = call i1 @sim.conflict(ptr %sim.state, i64 %write, i32 %t, i32 %floor)
-  %with_write = select i1 %on_write, i64 %write, i64 0
-  br i1 %is_write, label %writes, label %reads
-writes:
-  %on_last = call i1 @sim.conflict(ptr %sim.state, i64 %last, i32 %t, i32 %floor)
-  %on_lane = call i1 @sim.conflict(ptr %sim.state, i64 %lane, i32 %t, i32 %floor)
-  %on_far = call i1 @sim.conflict(ptr %sim.state, i64 %far, i32 %t, i32 %floor)
-  %on_first = call i1 @sim.conflict(ptr %sim.state, i64 %first, i32 %t, i32 %floor)
-  %r1 = select i1 %on_first, i64 %first, i64 0
-  %r2 = select i1 %on_far, i64 %far, i64 %r1
-  %r3 = select i1 %on_lane, i64 %lane, i64 %r2
-  %r4 = select i1 %on_last, i64 %last, i64 %r3
-  %r5 = select i1 %on_write, i64 %write, i64 %r4
-  store i64 %me, ptr %cell
-  ret i64 %r5
-reads:
-  %first_tick = trunc i64 %first to i32
-  %old_first = icmp ult i32 %first_tick, %floor
-  %first1 = select i1 %old_first, i64 %me, i64 %first
-  store i64 %first1, ptr %first.at
-  %old_last = icmp ult i32 %last_tick, %floor
-  br i1 %old_last, label %alone, label %joins
-alone:
-  store i64 %me, ptr %last.at
-  store i64 0, ptr %lane.at
-  store i64 0, ptr %far.at
-  ret i64 %with_write
-joins:
-  store i64 %me, ptr %last.at
-  %begin = get i32 block_tick
-  %here = icmp uge i32 %last_tick, %begin
-  %who0 = lshr i64 %last, 32
-  %who1 = trunc i64 %who0 to i32
-  %who = and i32 %who1, 1023
-  %mine = icmp eq i32 %who, %t
-  %same = and i1 %mine, %here
-  br i1 %same, label %done, label %another
-another:
-  %w1 = lshr i32 %who, 5
-  %w2 = lshr i32 %t, 5
-  %one_warp = icmp eq i32 %w1, %w2
-  %near = and i1 %one_warp, %here
-  %lane1 = select i1 %near, i64 %last, i64 0
-  %far1 = select i1 %near, i64 %far, i64 %last
-  store i64 %lane1, ptr %lane.at
-  store i64 %far1, ptr %far.at
-  ret i64 %with_write
-done:
-  ret i64 %with_write
-}}
-"""
 
-_CELLS = f"""
-{declared("ptr @memchr(ptr, i32, i64)")}
+def _tick_of(slot: Value) -> Value:
+    return slot.cast("trunc", "i32")
 
-; the granules of an access: races, and shared memory read before it is written
-define internal void @sim.cells(ptr %sim.state, ptr %row, i64 %offset, i64 %size, i64 %kind, i32 %t, i64 %number,
-    i32 %site) nounwind {{
-entry:
-{_field("%cells", Row, "%row", "cells", "ptr")}
-{_field("%granule", Row, "%row", "granule")}
-{_field("%shared", Row, "%row", "shared")}
-  %is_shared = icmp ne i64 %shared, 0
-  %launch = get i32 launch_tick
-  %begin = get i32 block_tick
-  %floor = select i1 %is_shared, i32 %begin, i32 %launch
-  %tick = get i32 tick
-  %tick64 = zext i32 %tick to i64
-  %t64 = zext i32 %t to i64
-  %t_up = shl i64 %t64, 32
-  %site64 = zext i32 %site to i64
-  %site_up = shl i64 %site64, 42
-  %me0 = or i64 %tick64, %t_up
-  %me = or i64 %me0, %site_up
-  %checks = get i32 checks
-  %race_bit = and i32 %checks, {CHECKS["races"]}
-  %races = icmp ne i32 %race_bit, 0
-  %uninit_bit = and i32 %checks, {CHECKS["uninit"]}
-  %uninit0 = icmp ne i32 %uninit_bit, 0
-  %not_write = icmp ne i64 %kind, {WRITE}
-  %uninit1 = and i1 %uninit0, %not_write
-  %uninit = and i1 %uninit1, %is_shared
-  %number0 = udiv i64 %offset, %granule
-  %end = add i64 %offset, %size
-  %last = sub i64 %end, 1
-  %number1 = udiv i64 %last, %granule
-  br label %each
-each:
-  %i = phi i64 [ %number0, %entry ], [ %i1, %next ]
-  %cell = getelementptr [{CELL} x i64], ptr %cells, i64 %i
-  %write = load i64, ptr %cell
-  %write_tick = trunc i64 %write to i32
-  %never = icmp ult i32 %write_tick, %floor
-  %bare = and i1 %never, %uninit
-  br i1 %bare, label %empty, label %check
-empty:
-  call void @sim.finding(ptr %sim.state, i64 {UNINITIALISED}, i32 %t, i64 %number, i64 %offset, i64 %size, i64 0,
-    i32 %site)
-  ret void
-check:
-  %other = call i64 @sim.remember(ptr %sim.state, ptr %cell, i64 %kind, i64 %me, i32 %t, i32 %floor)
-  %hit0 = icmp ne i64 %other, 0
-  %hit = and i1 %hit0, %races
-  br i1 %hit, label %race, label %next
-race:
-  call void @sim.finding(ptr %sim.state, i64 {RACE}, i32 %t, i64 %number, i64 %offset, i64 %size, i64 %other, i32 %site)
-  ret void
-next:
-  %i1 = add i64 %i, 1
-  %more = icmp ule i64 %i1, %number1
-  br i1 %more, label %each, label %done
-done:
-  ret void
-}}
 
-; bytes of a buffer: a read wants them written, a write (or atomic) makes them so; true when one is not
-define internal i1 @sim.valid(ptr %valid, i64 %offset, i64 %size, i64 %kind) nounwind {{
-entry:
-  %first = getelementptr i8, ptr %valid, i64 %offset
-  %plain = icmp eq i64 %kind, {WRITE}
-  %atomic = icmp eq i64 %kind, {ATOMIC_WRITE}
-  %is_write = or i1 %plain, %atomic
-  br i1 %is_write, label %set, label %test
-set:
-  call void @llvm.memset.p0.i64(ptr %first, i8 1, i64 %size, i1 false)
-  ret i1 false
-test:
-  %zero = call ptr @memchr(ptr %first, i32 0, i64 %size)
-  %unset = icmp ne ptr %zero, null
-  %is_read = icmp eq i64 %kind, {READ}
-  br i1 %is_read, label %done, label %update
-update:
-  call void @llvm.memset.p0.i64(ptr %first, i8 1, i64 %size, i1 false)
-  br label %done
-done:
-  ret i1 %unset
-}}
-"""
+def _write_conflict(module: Module) -> None:
+    """Is the remembered access unordered with one of the thread now? Those older than `floor` are of no interest."""
+    with module.function(
+        "internal i1 @sim.conflict(ptr %sim.state, i64 %slot, i32 %t, i32 %floor) alwaysinline nounwind"
+    ) as f:
+        launch, slot, thread, floor = launch_of(f), *f.arguments[1:]
+        tick, other = _tick_of(slot), _thread_of(slot)
+        is_elsewhere = tick.below(launch["block_tick"])
+        one_warp = (thread >> 5).eq(other >> 5)
+        met = one_warp & tick.below(launch["known", thread * LANES + (other & 31)])
+        inside = tick.reaches(launch["barrier_tick"]) & other.ne(thread) & ~met
+        f.ret(tick.reaches(floor) & (is_elsewhere | inside))
 
-_ACCESS = f"""
-; the row a pointer of unknown origin lies in, or -1
-define internal i64 @sim.find(ptr %sim.state, i64 %address, i64 %size) nounwind {{
-entry:
-  %rows = get ptr rows
-  %n = get i64 rows_count
-  br label %next
-next:
-  %k = phi i64 [ 0, %entry ], [ %k1, %test ]
-  %more = icmp ult i64 %k, %n
-  br i1 %more, label %test, label %none
-test:
-  %row.of = mul i64 %k, {_ROW}
-  %row = getelementptr i8, ptr %rows, i64 %row.of
-{_field("%base", Row, "%row", "base")}
-{_field("%length", Row, "%row", "length")}
-  %offset = sub i64 %address, %base
-  %end = add i64 %offset, %size
-  %low = icmp sge i64 %offset, 0
-  %high = icmp sle i64 %end, %length
-  %fine = and i1 %low, %high
-  %k1 = add i64 %k, 1
-  br i1 %fine, label %good, label %next
-good:
-  ret i64 %k
-none:
-  ret i64 -1
-}}
 
-define ptr @sim.access(ptr %sim.state, ptr %p, i32 %site) nounwind {{
-entry:
-  %sites = get ptr sites
-  %wide = zext i32 %site to i64
-  %site.of = mul i64 %wide, {_SITE}
-  %record = getelementptr i8, ptr %sites, i64 %site.of
-{_field("%size", Site, "%record", "size")}
-{_field("%kind", Site, "%record", "kind")}
-{_field("%align", Site, "%record", "align")}
-{_field("%named", Site, "%record", "row")}
-  %t = get i32 current
-  %address = ptrtoint ptr %p to i64
-  %unknown = icmp slt i64 %named, 0
-  br i1 %unknown, label %search, label %known
-search:
-  %found = call i64 @sim.find(ptr %sim.state, i64 %address, i64 %size)
-  %nowhere = icmp slt i64 %found, 0
-  br i1 %nowhere, label %lost, label %known
-lost:
-  call void @sim.finding(ptr %sim.state, i64 {OUT_OF_BOUNDS}, i32 %t, i64 -1, i64 %address, i64 %size, i64 0, i32 %site)
-  %scratch1 = at i64 scratch
-  ret ptr %scratch1
-known:
-  %number = phi i64 [ %named, %entry ], [ %found, %search ]
-  %rows = get ptr rows
-  %row.of = mul i64 %number, {_ROW}
-  %row = getelementptr i8, ptr %rows, i64 %row.of
-{_field("%base", Row, "%row", "base")}
-{_field("%length", Row, "%row", "length")}
-  %offset = sub i64 %address, %base
-  %end = add i64 %offset, %size
-  %low = icmp sge i64 %offset, 0
-  %high = icmp sle i64 %end, %length
-  %fine = and i1 %low, %high
-  br i1 %fine, label %inside, label %outside
-outside:
-  call void @sim.finding(ptr %sim.state, i64 {OUT_OF_BOUNDS}, i32 %t, i64 %number, i64 %offset, i64 %size, i64 0,
-    i32 %site)
-  %scratch2 = at i64 scratch
-  ret ptr %scratch2
-inside:
-  %below = sub i64 %align, 1
-  %rest = and i64 %offset, %below
-  %aligned = icmp eq i64 %rest, 0
-  br i1 %aligned, label %straight, label %askew
-askew:
-  call void @sim.finding(ptr %sim.state, i64 {MISALIGNED}, i32 %t, i64 %number, i64 %offset, i64 %size, i64 %align,
-    i32 %site)
-  br label %straight
-straight:
-{_field("%valid", Row, "%row", "valid", "ptr")}
-  %no_valid = icmp eq ptr %valid, null
-  br i1 %no_valid, label %shadow, label %written
-written:
-  %bare = call i1 @sim.valid(ptr %valid, i64 %offset, i64 %size, i64 %kind)
-  br i1 %bare, label %empty, label %shadow
-empty:
-  call void @sim.finding(ptr %sim.state, i64 {UNINITIALISED}, i32 %t, i64 %number, i64 %offset, i64 %size, i64 0,
-    i32 %site)
-  br label %shadow
-shadow:
-{_field("%cells", Row, "%row", "cells", "ptr")}
-  %no_cells = icmp eq ptr %cells, null
-  br i1 %no_cells, label %done, label %look
-look:
-  call void @sim.cells(ptr %sim.state, ptr %row, i64 %offset, i64 %size, i64 %kind, i32 %t, i64 %number, i32 %site)
-  br label %done
-done:
-  ret ptr %p
-}}
-"""
+def _write_remember(module: Module) -> None:
+    """One granule, one access: the access it races with, or 0; remembers it."""
+    head = "internal i64 @sim.remember(ptr %sim.state, ptr %cell, i64 %kind, i64 %me, i32 %t, i32 %floor) nounwind"
+    with module.function(head) as f:
+        state, cell, kind, access, thread, floor = f.arguments
+        places = [cell, *(f.at(cell, n, "i64") for n in range(1, CELL))]
+        write, first, last, lane, far = slots = [f.load("i64", place) for place in places]
+        is_write = kind.eq(WRITE)
+        newest = f.call("i32 @llvm.umax.i32(i32, i32)", _tick_of(write), _tick_of(last))
+        with f.when(newest.below(floor)):  # mostly nobody was here since the launch began
+            with f.when(is_write):
+                f.store("i64", access, cell)
+                f.ret(0)
+            for place, value in zip(places[1:], (access, access, 0, 0), strict=True):
+                f.store("i64", value, place)
+            f.ret(0)
 
-TEXT = _CONFLICT + _CELLS + _ACCESS
+        def conflict(slot: Value) -> Value:
+            return f.call(_CONFLICT, state, slot, thread, floor)
+
+        with f.when(is_write):
+            found: Value | int = 0
+            for slot in (first, far, lane, last, write):
+                found = f.select(conflict(slot), slot, found, "i64")
+            f.store("i64", access, cell)
+            f.ret(found)
+        with_write = f.select(conflict(write), write, 0, "i64")
+        f.store("i64", f.select(_tick_of(first).below(floor), access, first, "i64"), places[1])
+        f.store("i64", access, places[2])
+        with f.when(_tick_of(last).below(floor)):
+            f.store("i64", 0, places[3])
+            f.store("i64", 0, places[4])
+            f.ret(with_write)
+        is_here = _tick_of(last).reaches(launch_of(f)["block_tick"])
+        with f.unless(_thread_of(last).eq(thread) & is_here):
+            is_near = (_thread_of(last) >> 5).eq(thread >> 5) & is_here
+            f.store("i64", f.select(is_near, last, 0, "i64"), places[3])
+            f.store("i64", f.select(is_near, slots[4], last, "i64"), places[4])
+        f.ret(with_write)
+
+
+def _write_cells(module: Module) -> None:
+    """The granules of an access: races, and shared memory read before it is written."""
+    arguments = "ptr %row, i64 %offset, i64 %size, i64 %kind, i32 %t, i64 %number, i32 %site"
+    with module.function(f"internal void @sim.cells(ptr %sim.state, {arguments}) nounwind") as f:
+        state, place, offset, size, kind, thread, number, site = f.arguments
+        launch, row = launch_of(f), f.view(place, Row)
+        cells, granule, is_shared = row["cells"], row["granule"], row["shared"].ne(0)
+        floor = f.select(is_shared, launch["block_tick"], launch["launch_tick"], "i32")
+        checks = launch["checks"]
+        races = (checks & CHECKS["races"]).ne(0)
+        uninit = (checks & CHECKS["uninit"]).ne(0) & kind.ne(WRITE) & is_shared
+        with f.loop(offset // granule, (offset + size - 1) // granule + 1) as n:
+            cell = f.at(cells, n, f"[{CELL} x i64]")
+            with f.when(_tick_of(f.load("i64", cell)).below(floor) & uninit):
+                f.call(FINDING, state, UNINITIALISED, thread, number, offset, size, 0, site)
+                f.ret()
+            access = _word(launch, thread, site)
+            other = f.call(_REMEMBER, state, cell, kind, access, thread, floor)
+            with f.when(other.ne(0) & races):
+                f.call(FINDING, state, RACE, thread, number, offset, size, other, site)
+                f.ret()
+
+
+def _word(launch: View, thread: Value, site: Value) -> Value:
+    """An access as it is remembered: tick, thread, site."""
+    tick, thread64, site64 = (v.cast("zext", "i64") for v in (launch["tick"], thread, site))
+    return tick | (thread64 << 32) | (site64 << 42)
+
+
+def _write_valid(module: Module) -> None:
+    """Bytes of a buffer: a read wants them written, a write (or atomic) makes them so; true when one is not."""
+    with module.function("internal i1 @sim.valid(ptr %valid, i64 %offset, i64 %size, i64 %kind) nounwind") as f:
+        valid, offset, size, kind = f.arguments
+        first = f.at(valid, offset, "i8")
+        with f.when(kind.eq(WRITE) | kind.eq(ATOMIC_WRITE)):
+            f.fill(first, 1, size)
+            f.ret("false", "i1")
+        unset = f.call("ptr @memchr(ptr, i32, i64)", first, 0, size).ne("null")
+        with f.when(kind.ne(READ)):
+            f.fill(first, 1, size)
+        f.ret(unset)
+
+
+def _is_inside(f: Function, row: View, address: Value, size: Value) -> tuple[Value, Value]:
+    """The offset of an access in a row of memory, and whether all of it lies there."""
+    offset = address - row["base"]
+    inside = ~offset.less(0) & (offset + size).less(row["length"] + 1)
+    return offset, inside
+
+
+def _write_find(module: Module) -> None:
+    """The row a pointer of unknown origin lies in, or -1."""
+    with module.function("internal i64 @sim.find(ptr %sim.state, i64 %address, i64 %size) nounwind") as f:
+        launch, address, size = launch_of(f), *f.arguments[1:]
+        rows = launch["rows"]
+        with f.loop(0, launch["rows_count"]) as n:
+            with f.when(_is_inside(f, f.view(rows, Row, n), address, size)[1]):
+                f.ret(n)
+        f.ret(-1)
+
+
+def _write_access(module: Module) -> None:
+    """The pointer to use for an access: the one given, or scratch memory where it lies outside."""
+    with module.function("ptr @sim.access(ptr %sim.state, ptr %p, i32 %site) nounwind") as f:
+        state, pointer, site = f.arguments
+        launch = launch_of(f)
+        record = f.view(launch["sites"], Site, site.cast("zext", "i64"))
+        size, kind, align = record["size"], record["kind"], record["align"]
+        thread, address = launch["current"], pointer.cast("ptrtoint", "i64")
+        number = f.variable("i64", record["row"])
+        with f.when(number.get().less(0)):
+            number.set(f.call(_FIND, state, address, size))
+            with f.when(number.get().less(0)):
+                f.call(FINDING, state, OUT_OF_BOUNDS, thread, -1, address, size, 0, site)
+                f.ret(launch.at("scratch"))
+        n = number.get()
+        row = f.view(launch["rows"], Row, n)
+        offset, inside = _is_inside(f, row, address, size)
+        with f.unless(inside):
+            f.call(FINDING, state, OUT_OF_BOUNDS, thread, n, offset, size, 0, site)
+            f.ret(launch.at("scratch"))
+        with f.when((offset & (align - 1)).ne(0)):
+            f.call(FINDING, state, MISALIGNED, thread, n, offset, size, align, site)
+        with f.when(row["valid"].ne("null")), f.when(f.call(_VALID, row["valid"], offset, size, kind)):
+            f.call(FINDING, state, UNINITIALISED, thread, n, offset, size, 0, site)
+        with f.when(row["cells"].ne("null")):
+            f.call(_CELLS, state, row.address, offset, size, kind, thread, n, site)
+        f.ret(pointer)

@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from heron.codegen.llvm.text import Function, Value, View
 from heron.codegen.sim.accesses import alignment, parts, root_of, roots, type_size
 from heron.codegen.sim.flatten import Flat, split_arguments
 from heron.codegen.sim.intrinsics import collective, leave, take
-from heron.codegen.sim.short_forms import expand
 from heron.errors import HeronError
 from heron.runtime.sim.code import Access
-from heron.runtime.sim.state import ACTIVE_WAIT, BLOCK_WAIT, PART_WAIT, WARP_WAIT
+from heron.runtime.sim.state import ACTIVE_WAIT, BLOCK_WAIT, PART_WAIT, WARP_WAIT, State
 
 IDS = tuple(f"{group}.{axis}" for group in ("tid", "ctaid") for axis in "xyz")
 BARRIER = re.compile(
@@ -85,7 +85,9 @@ def _line(thread: Thread, text: str, sizes: dict[str, int], known: dict[str, str
         thread.lines.append(f"  {match.group(1)} = add i32 {_register(match.group(2), sizes)}, 0")
     elif match := ACTIVE.search(text):
         _suspend(thread, text, ACTIVE_WAIT, "-1")
-        thread.lines.append(expand(f"  {match.group(1)} = get i32 members[%sim.lin]", f"{len(thread.sites)}.active."))
+        piece, launch = _piece(f"{len(thread.sites)}.active")
+        piece.line(f"{match.group(1)} = add i32 {launch['members', Value('%sim.lin', 'i32', piece)]}, 0")
+        thread.lines += piece.lines
     elif BARRIER.search(text):
         _suspend(thread, text, BLOCK_WAIT, "-1")
     elif match := PART_BARRIER.search(text):
@@ -119,13 +121,20 @@ def _suspend(thread: Thread, text: str, event: int, mask: str, count: str = "0",
     number = thread.site(text.strip()) if number is None else number
     thread.suspends = True
     after = f"sim.resume{number}"
-    note = f"  set i32 {event}, event\n  set i32 {number}, site\n  set i32 {mask}, mask\n  set i32 {count}, count"
+    piece, launch = _piece(str(number))
+    launch["event"], launch["site"], launch["mask"], launch["count"] = event, number, mask, count
     thread.lines += [
-        expand(note, f"{number}."),
+        *piece.lines,
         f"  %sim.s{number} = call i8 @llvm.coro.suspend(token none, i1 false)",
         f"  switch i8 %sim.s{number}, label %sim.suspend [ i8 0, label %{after}  i8 1, label %sim.suspend ]",
     ]
     _begin(thread, after)
+
+
+def _piece(name: str) -> tuple[Function, View]:
+    """Lines to put into the thread, whose names no others have, and the launch they are of."""
+    piece = Function(prefix=f"sim.{name}.")
+    return piece, piece.view("%sim.state", State)
 
 
 def _begin(thread: Thread, label: str) -> None:
@@ -160,7 +169,9 @@ def _collective(thread: Thread, text: str) -> None:
         raise HeronError("RUN071", f"the simulated GPU does not know 'llvm.nvvm.{name.group(1)}'", where=text.strip())
     n = len(thread.sites)
     thread.lines += leave(found, n)
-    thread.lines.append(expand(f"  set i64 %sim.w{n}, values[%sim.lin]", f"{n}.value."))
+    piece, launch = _piece(f"{n}.value")
+    launch["values", Value("%sim.lin", "i32", piece)] = f"%sim.w{n}"
+    thread.lines += piece.lines
     _meet(thread, text, found.mask)
     thread.lines += take(found, n)
 

@@ -6,27 +6,23 @@ in flight, run by `scheduler`.
 
 from __future__ import annotations
 
-import ctypes
 import re
 from math import prod
 
-from heron.codegen.llvm.declarations import declared
+from heron.codegen.llvm.text import Function, Module, Value
 from heron.codegen.sim.accesses import array_dims, type_size
 from heron.codegen.sim.coroutine import Thread
 from heron.codegen.sim.flatten import Flat
 from heron.codegen.sim.math import complete
-from heron.codegen.sim.short_forms import expand
 from heron.runtime.sim.code import Dims, Global
-from heron.runtime.sim.state import Row
+from heron.runtime.sim.state import Row, State
 
 _ID_PARAMETERS = "ptr %sim.state, " + ", ".join(f"i32 %sim.{g}.{a}" for g in ("tid", "ctaid") for a in "xyz")
 _ID_PARAMETERS += ", i32 %sim.lin"
 
-_DECLARATIONS = declared(
-    "void @sim.block(ptr, i64)",
+#: what a thread may call
+_CALLED = (
     "ptr @sim.frame(ptr, i64, i32)",
-    "void @sim.started(ptr, i32, ptr)",
-    "i1 @sim.schedule(ptr)",
     "void @sim.exhausted(ptr, i32, i32)",
     "ptr @sim.access(ptr, ptr, i32)",
     "void @sim.meet(ptr, i32, i32, i32)",
@@ -55,15 +51,12 @@ def host_module(
     """The whole text. ``steps``: branches back a thread may take."""
     body = "\n".join(thread.lines)
     formal = ", ".join(f"{t} {n}" for t, n in flat.arguments)
-    folds = declared(*(f"i64 @{name}(ptr, i32, i32, i64)" for name in sorted(set(_FOLDS.findall(body)))))
-    text = [
-        flat.head,
-        _DECLARATIONS,
-        folds,
-        _thread_function(formal, body, thread, steps),
-        expand(_launch(flat, thread, globals_, grid, block, check)),
-    ]
-    return complete("\n".join(text))
+    module = Module()
+    module.declared.define("sim.thread")
+    for signature in (*_CALLED, *(f"i64 @{name}(ptr, i32, i32, i64)" for name in sorted(set(_FOLDS.findall(body))))):
+        module.declared.function(signature)
+    _write_launch(module, flat, thread, globals_, grid, block, check)
+    return complete("\n".join([flat.head, _thread_function(formal, body, thread, steps), module.text()]))
 
 
 def _thread_function(formal: str, body: str, thread: Thread, steps: int) -> str:
@@ -100,68 +93,45 @@ sim.suspend:
 """
 
 
-def _launch(flat: Flat, thread: Thread, globals_: list[Global], grid: Dims, block: Dims, check: bool) -> str:
+def _write_launch(
+    module: Module, flat: Flat, thread: Thread, globals_: list[Global], grid: Dims, block: Dims, check: bool
+) -> None:
     """`sim.launch(buffers…, state, first, end)`: loops over those blocks, and over threads within each."""
-    formal = ", ".join(f"{t} %sim.in{i}" for i, (t, _) in enumerate(flat.arguments))  # no clash with our names
-    actual = formal + ", " if formal else ""
-    threads = block[0] * block[1] * block[2]
-    ids = "ptr %sim.state, " + ", ".join(f"i32 %{g}.{a}" for g in ("t", "b") for a in "xyz") + ", i32 %t"
-    fill = "\n".join(
-        f"  call void @llvm.memset.p0.i64(ptr @{o.name}, i8 {-1 if check else 0}, i64 {o.size}, i1 false)"
-        for o in globals_
-        if o.shared
-    )
-    row = f"[{ctypes.sizeof(Row) // 8} x i64]"
-    places = "\n".join(
-        f"  %object{n} = getelementptr {row}, ptr %rows, i64 {len(flat.arguments) + n}\n"
-        f"  store ptr @{o.name}, ptr %object{n}"
-        for n, o in enumerate(globals_)
-    )
-    if thread.suspends:
-        run = f"  %h = call ptr @sim.thread({actual}{ids})\n  call void @sim.started(ptr %sim.state, i32 %t, ptr %h)"
-        after = "  %fine = call i1 @sim.schedule(ptr %sim.state)"
-    else:
-        run = f"  call void @sim.thread({actual}{ids})"
-        after = "  %over = get i32 stopped\n  %fine = icmp eq i32 %over, 0"
-    return f"""
-define void @sim.launch({actual}ptr %sim.state, i64 %first, i64 %end) nounwind {{
-entry:
-  %rows = get ptr rows
-{places if check else ""}
-  br label %block.head
-block.head:
-  %b64 = phi i64 [ %first, %entry ], [ %b1, %block.next ]
-  call void @sim.block(ptr %sim.state, i64 %b64)
-  %b.x64 = urem i64 %b64, {grid[0]}
-  %b.q = udiv i64 %b64, {grid[0]}
-  %b.y64 = urem i64 %b.q, {grid[1]}
-  %b.z64 = udiv i64 %b.q, {grid[1]}
-  %b.x = trunc i64 %b.x64 to i32
-  %b.y = trunc i64 %b.y64 to i32
-  %b.z = trunc i64 %b.z64 to i32
-{fill}
-  br label %thread.head
-thread.head:
-  %t = phi i32 [ 0, %block.head ], [ %t1, %thread.next ]
-  %t.x = urem i32 %t, {block[0]}
-  %t.q = udiv i32 %t, {block[0]}
-  %t.y = urem i32 %t.q, {block[1]}
-  %t.z = udiv i32 %t.q, {block[1]}
-  set i32 %t, current
-{run}
-  br label %thread.next
-thread.next:
-  %t1 = add i32 %t, 1
-  %t.more = icmp ult i32 %t1, {threads}
-  br i1 %t.more, label %thread.head, label %block.run
-block.run:
-{after}
-  br i1 %fine, label %block.next, label %done
-block.next:
-  %b1 = add i64 %b64, 1
-  %b.more = icmp ult i64 %b1, %end
-  br i1 %b.more, label %block.head, label %done
-done:
-  ret void
-}}
-"""
+    formal = [f"{t} %sim.in{i}" for i, (t, _) in enumerate(flat.arguments)]  # no clash with our names
+    with module.function(
+        f"void @sim.launch({', '.join([*formal, 'ptr %sim.state, i64 %first, i64 %end'])}) nounwind"
+    ) as f:
+        *given, state, first, end = f.arguments
+        launch = f.view(state, State)
+        if check:
+            rows = launch["rows"]
+            for n, o in enumerate(globals_, len(given)):
+                f.store("ptr", f"@{o.name}", f.view(rows, Row, n).at("base"))
+        with f.loop(first, end) as b:
+            f.call("void @sim.block(ptr, i64)", state, b)
+            ids = [part.cast("trunc", "i32") for part in _parts(b, grid)]
+            for o in globals_:
+                if o.shared:
+                    f.fill(f"@{o.name}", -1 if check else 0, o.size)
+            with f.loop(0, block[0] * block[1] * block[2], type_="i32") as t:
+                launch["current"] = t
+                _call_thread(f, thread, [*given, state, *_parts(t, block), *ids, t])
+            fine = f.call("i1 @sim.schedule(ptr)", state) if thread.suspends else launch["stopped"].eq(0)
+            with f.unless(fine):
+                f.ret()
+
+
+def _parts(n: Value, dims: Dims) -> tuple[Value, Value, Value]:
+    """A linear number as x, y and z."""
+    rest = n // dims[0]
+    return n % dims[0], rest % dims[1], rest // dims[1]
+
+
+def _call_thread(f: Function, thread: Thread, arguments: list[Value]) -> None:
+    """Run a thread: to its end, or until it first waits."""
+    kinds = ", ".join(a.type for a in arguments)
+    if not thread.suspends:
+        f.call(f"void @sim.thread({kinds})", *arguments)
+        return
+    handle = f.call(f"ptr @sim.thread({kinds})", *arguments)
+    f.call("void @sim.started(ptr, i32, ptr)", arguments[len(arguments) - 8], arguments[-1], handle)

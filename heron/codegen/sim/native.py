@@ -8,8 +8,8 @@ from __future__ import annotations
 import threading
 
 from heron.codegen.llvm.jit import Jit, public_functions
+from heron.codegen.llvm.text import Module
 from heron.codegen.sim import checks, collectives, scheduler
-from heron.codegen.sim.short_forms import expand
 from heron.once import once
 
 _LOCK = threading.Lock()
@@ -17,7 +17,10 @@ _LOCK = threading.Lock()
 
 def text() -> str:
     """LLVM text of the whole."""
-    return expand(scheduler.TEXT + collectives.TEXT + checks.TEXT)
+    module = Module()
+    for part in (scheduler, collectives, checks):
+        part.write(module)
+    return module.text()
 
 
 def symbols(level: int) -> dict[str, int]:
@@ -33,6 +36,6 @@ def compiler(level: int) -> Jit:
 
 @once
 def _compiled(level: int) -> Jit:
-    jit, source = Jit(level=level), text()
+    jit, source = Jit(level=level, shaped=not level), text()
     jit.add(source, "sim.native", exports=public_functions(source))
     return jit
