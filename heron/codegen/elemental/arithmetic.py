@@ -13,9 +13,10 @@ from xdsl.ir import Operation, SSAValue
 
 from heron.analysis.indexing.hlo_maps import Index
 from heron.codegen.elemental import complex as complex_rules
-from heron.codegen.elemental.emitter import FunctionEmitter, Value
+from heron.codegen.elemental.emitter import FunctionEmitter
 from heron.codegen.elemental.floats import is_small, narrow, widen
 from heron.codegen.elemental.registry import rule
+from heron.codegen.elemental.values import Value, pair_of, scalar_of
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.types import S1, ElementType
 
@@ -46,7 +47,8 @@ def _binary(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
 def binary(e: FunctionEmitter, opcode: str, a: Value, b: Value, t: ElementType) -> Value:
     """`add`, `subtract`, `multiply`, `maximum` or `minimum` of two values of type `t`."""
     if t.is_complex:
-        return complex_rules.binary(e, opcode, a, b)
+        return complex_rules.binary(e, opcode, pair_of(a), pair_of(b))
+    a, b = scalar_of(a), scalar_of(b)
     kind = _BINARY[opcode][_COLUMN[t.kind]]
     if t is S1:  # as bits: kernels take a number of one bit for 0 or 1, not for 0 or -1
         kind = _OF_S1.get(opcode, kind)
@@ -69,9 +71,10 @@ def _divide(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
     a, b = e.operands(i, index)
     t = i.shape.element_type
     if t.is_complex:
-        return complex_rules.binary(e, "divide", a, b)
+        return complex_rules.binary(e, "divide", pair_of(a), pair_of(b))
     if t.is_float:
         return narrow(e, e.b.op(arith.DivfOp, widen(e, a, t), widen(e, b, t)), t)
+    a, b = scalar_of(a), scalar_of(b)
     bad, divisor = _safe_divisor(e, a, b, t)
     quotient = e.b.op(arith.DivSIOp if t.is_signed else arith.DivUIOp, a, divisor)
     if bad.overflow is not None:
@@ -81,7 +84,7 @@ def _divide(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
 
 @rule("remainder")
 def _remainder(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
-    a, b = e.operands(i, index)
+    a, b = e.scalars(i, index)
     t = i.shape.element_type
     if t.is_float:
         return narrow(e, e.b.op(llvm.FRemOp, widen(e, a, t), widen(e, b, t)), t)
@@ -126,7 +129,8 @@ def _constant(value: SSAValue) -> int | None:
 def _negate(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
     a, t = e.operand(i, 0, index), i.shape.element_type
     if t.is_complex:
-        return complex_rules.negate(e, a)
+        return complex_rules.negate(e, pair_of(a))
+    a = scalar_of(a)
     if t.is_float:
         return narrow(e, e.b.op(arith.NegfOp, widen(e, a, t)), t)
     return e.b.op(arith.SubiOp, e.b.integer(0, a.type), a)
@@ -136,7 +140,8 @@ def _negate(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
 def _abs(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
     a, t = e.operand(i, 0, index), i.operands[0].shape.element_type
     if t.is_complex:
-        return complex_rules.absolute(e, a)
+        return complex_rules.absolute(e, pair_of(a))
+    a = scalar_of(a)
     if t.is_float:
         return narrow(e, e.b.op(math.AbsFOp, widen(e, a, t)), t)
     if not t.is_signed:
@@ -149,7 +154,8 @@ def _abs(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
 def _sign(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
     a, t = e.operand(i, 0, index), i.shape.element_type
     if t.is_complex:
-        return complex_rules.sign(e, a)
+        return complex_rules.sign(e, pair_of(a))
+    a = scalar_of(a)
     if t.is_float:
         wide = widen(e, a, t)
         zero, one = e.b.floating(0.0, wide.type), e.b.floating(1.0, wide.type)
@@ -172,7 +178,7 @@ def _round(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
 
 @rule("mulhi")
 def _mulhi(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
-    a, b = e.operands(i, index)
+    a, b = e.scalars(i, index)
     kind = arith.MulSIExtendedOp if i.shape.element_type.is_signed else arith.MulUIExtendedOp
     op = kind.create(operands=[a, b], result_types=[a.type, a.type])
     return e.b.add(op).results[1]

@@ -22,8 +22,9 @@ from heron.analysis.indexing.hlo_maps import (
     operand_index,
     to_memory,
 )
-from heron.codegen.elemental.emitter import FunctionEmitter, Pair, Value
+from heron.codegen.elemental.emitter import FunctionEmitter
 from heron.codegen.elemental.registry import rule
+from heron.codegen.elemental.values import Pair, Value, scalar_of
 from heron.codegen.ir.types import I8, scalar_type
 from heron.hlo.ir import types
 from heron.hlo.ir.instruction import Instruction
@@ -34,6 +35,7 @@ def to_bits(e: FunctionEmitter, a: Value, t: ElementType) -> list[SSAValue]:
     """A value of type `t` as an integer of its width; a complex one as those of its parts."""
     if isinstance(a, Pair):
         return [e.b.op(arith.BitcastOp, part, type=IntegerType(t.component.bits)) for part in a]
+    a = scalar_of(a)
     if t is types.PRED:
         return [e.b.op(arith.ExtUIOp, a, type=I8)]
     return [a if t.is_integer else e.b.op(arith.BitcastOp, a, type=IntegerType(t.bits))]

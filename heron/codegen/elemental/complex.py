@@ -10,16 +10,17 @@ from xdsl.ir import SSAValue
 
 from heron.analysis.indexing.hlo_maps import Index
 from heron.codegen.elemental.constants import scalar_constant
-from heron.codegen.elemental.emitter import FunctionEmitter, Pair, Value
+from heron.codegen.elemental.emitter import FunctionEmitter
 from heron.codegen.elemental.real import Real, Truth, joined, parts
 from heron.codegen.elemental.registry import rule
+from heron.codegen.elemental.values import Pair, Value, scalar_of
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.types import ElementType
 
 
 @rule("complex")
 def _complex(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
-    return Pair(*e.operands(i, index))
+    return Pair(*e.scalars(i, index))
 
 
 @rule("real", "imag")
@@ -32,7 +33,7 @@ def _part(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
 
 def zero(e: FunctionEmitter, t: ElementType) -> SSAValue:
     """0 as a float type has it: f8e8m0fnu, of powers of two alone, has NaN for it."""
-    return scalar_constant(e, t.dtype.type(0), t)
+    return scalar_of(scalar_constant(e, t.dtype.type(0), t))
 
 
 def binary(e: FunctionEmitter, opcode: str, a: Pair, b: Pair) -> Pair:

@@ -11,8 +11,9 @@ from collections.abc import Callable
 from xdsl.dialects import arith, math
 
 from heron.codegen.elemental.complex import binary, divide, infinite, ordered
-from heron.codegen.elemental.emitter import FunctionEmitter, Pair
+from heron.codegen.elemental.emitter import FunctionEmitter
 from heron.codegen.elemental.real import Real, joined, parts
+from heron.codegen.elemental.values import Pair
 from heron.codegen.ir.types import F32, F64
 
 INFINITY = float("inf")

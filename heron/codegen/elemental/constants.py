@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from heron.codegen.elemental.emitter import FunctionEmitter, Pair, Value
+from heron.codegen.elemental.emitter import FunctionEmitter
 from heron.codegen.elemental.floats import is_small
+from heron.codegen.elemental.values import Pair, Value
 from heron.codegen.ir.types import F32, scalar_type
 from heron.hlo.ir.types import ElementType
 

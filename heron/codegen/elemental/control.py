@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from heron.analysis.indexing.hlo_maps import Index
-from heron.codegen.elemental.emitter import FunctionEmitter, Value
+from heron.codegen.elemental.emitter import FunctionEmitter
 from heron.codegen.elemental.registry import rule
+from heron.codegen.elemental.values import Value, tuple_of
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 
@@ -35,4 +36,4 @@ def _tuple(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
 
 @rule("get-tuple-element")
 def _get_tuple_element(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
-    return e.value(i.operands[0], index)[i.index]
+    return tuple_of(e.value(i.operands[0], index))[i.index]

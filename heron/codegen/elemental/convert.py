@@ -10,9 +10,10 @@ from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import SSAValue
 
 from heron.analysis.indexing.hlo_maps import Index
-from heron.codegen.elemental.emitter import FunctionEmitter, Pair, Value
+from heron.codegen.elemental.emitter import FunctionEmitter
 from heron.codegen.elemental.floats import is_small, narrow, to_f32, widen
 from heron.codegen.elemental.registry import rule
+from heron.codegen.elemental.values import Pair, Value, scalar_of
 from heron.codegen.ir.types import F32, scalar_type
 from heron.hlo.ir import types
 from heron.hlo.ir.instruction import Instruction
@@ -38,10 +39,12 @@ def convert(e: FunctionEmitter, a: Value, source: ElementType, target: ElementTy
     if target.is_complex:
         part = target.component
         if isinstance(a, Pair):
-            return Pair(convert(e, a.re, source.component, part), convert(e, a.im, source.component, part))
-        return Pair(convert(e, a, source, part), e.b.floating(0.0, scalar_type(part)))
+            re, im = (scalar_of(convert(e, v, source.component, part)) for v in a)
+            return Pair(re, im)
+        return Pair(scalar_of(convert(e, a, source, part)), e.b.floating(0.0, scalar_type(part)))
     if isinstance(a, Pair):
         return convert(e, a.re, source.component, target)
+    a = scalar_of(a)
     if target is types.PRED:
         return _nonzero(e, a, source)
     if source.is_float:
@@ -128,7 +131,7 @@ def _to_integers(i: Instruction) -> str | None:
 @rule("stochastic-convert", check=_to_integers)
 def _stochastic_convert(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
     """Truncated, and one further from 0 where the random bits are below those of the fraction."""
-    a, random = e.operands(i, index)
+    a, random = e.scalars(i, index)
     b, source = e.b, i.operands[0].shape.element_type
     wide = widen(e, a, source)
     zero, bits = b.floating(0.0, wide.type), source.bits
@@ -146,7 +149,7 @@ def _stochastic_convert(e: FunctionEmitter, i: Instruction, index: Index) -> Val
 @rule("reduce-precision")
 def _reduce_precision(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
     """f16 by its own bits, where denormals stay when the exponent does; the 8-bit types as f16."""
-    t, a = i.shape.element_type, e.operand(i, 0, index)
+    t, (a,) = i.shape.element_type, e.scalars(i, index)
     if not is_small(t) or t in (types.BF16, types.F8E8M0FNU):
         return narrow(e, reduce_precision(e, widen(e, a, t), i.exponent_bits, i.mantissa_bits), t)
     half = a if t is types.F16 else e.b.op(arith.TruncFOp, widen(e, a, t), type=F16)

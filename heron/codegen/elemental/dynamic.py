@@ -9,9 +9,10 @@ from xdsl.dialects import arith
 
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index, gather_index, gather_start_index
-from heron.codegen.elemental.emitter import FunctionEmitter, Value
+from heron.codegen.elemental.emitter import FunctionEmitter
 from heron.codegen.elemental.movement import scalar_to_index
 from heron.codegen.elemental.registry import rule
+from heron.codegen.elemental.values import Value
 from heron.hlo.ir.instruction import Instruction
 
 
@@ -22,7 +23,7 @@ def clamped_start(e: FunctionEmitter, i: Instruction, index: Index, highest: int
 
     def make() -> Expr:
         t = i.shape.element_type
-        value = e.value(i, index)
+        value = e.scalar(i, index)
         if t.is_unsigned and t.bits == 64:  # does not fit a signed index
             value = e.b.op(arith.MinUIOp, value, e.b.integer(highest, value.type))
         start = scalar_to_index(e, value, t)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import product
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
 from xdsl.dialects import arith, func, scf, tensor
 from xdsl.dialects import complex as mlir_complex
@@ -23,6 +23,7 @@ from heron.analysis.indexing.hlo_maps import Index, moves_elements, operand_inde
 from heron.analysis.indexing.map import Constraint, IndexingMap, Var
 from heron.analysis.indexing.simplify import simplifier
 from heron.codegen.elemental import registry
+from heron.codegen.elemental.values import Pair, Value, scalar_of, tuple_of
 from heron.codegen.ir.builder import Builder
 from heron.codegen.ir.dialects.xla_gpu import ApplyIndexingOp, IndexingMapAttr, LoopOp, PureCallOp, YieldOp
 from heron.codegen.ir.types import INDEX, scalar_type, tensor_type
@@ -30,17 +31,6 @@ from heron.errors import HeronError
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
-
-
-class Pair(NamedTuple):
-    """A complex value, kept as its parts."""
-
-    re: SSAValue
-    im: SSAValue
-
-
-#: one scalar, a complex scalar, or the scalars of a tuple-shaped instruction
-Value: TypeAlias = Any
 
 
 class KernelEmitter:
@@ -269,6 +259,14 @@ class FunctionEmitter:
         """All operands of an elementwise `i` at `index`."""
         return [self.operand(i, n, index) for n in range(len(i.operands))]
 
+    def scalar(self, i: Instruction, index: Index) -> SSAValue:
+        """The value of an `i` that is neither complex nor a tuple."""
+        return scalar_of(self.value(i, index))
+
+    def scalars(self, i: Instruction, index: Index) -> list[SSAValue]:
+        """All operands of an elementwise `i` at `index`, none of them complex."""
+        return [scalar_of(v) for v in self.operands(i, index)]
+
     def load(self, i: Instruction, index: Index) -> Value:
         """The element of a fusion parameter at `index`."""
         source = self.tensors.get(i)
@@ -288,6 +286,16 @@ class FunctionEmitter:
         scalar = self._join(value)
         return self.b.op(tensor.InsertOp, scalar, target, *self.index_values(index), type=target.type)
 
+    def read(self, source: SSAValue, index: Index) -> SSAValue:
+        """The scalar of a tensor at `index`, in memory order; a complex number is one scalar."""
+        type_ = source.type
+        assert isinstance(type_, TensorType)
+        return self.b.op(tensor.ExtractOp, source, *self.index_values(self.simplify(index)), type=type_.element_type)
+
+    def write(self, value: SSAValue, target: SSAValue, index: Index) -> SSAValue:
+        """The tensor with the scalar `value` at `index`, in memory order."""
+        return self.b.op(tensor.InsertOp, value, target, *self.index_values(self.simplify(index)), type=target.type)
+
     def _split(self, value: SSAValue) -> Value:
         if not isinstance(value.type, ComplexType):
             return value
@@ -296,14 +304,14 @@ class FunctionEmitter:
 
     def _join(self, value: Value) -> SSAValue:
         if not isinstance(value, Pair):
-            return value
+            return scalar_of(value)
         return self.b.op(mlir_complex.CreateOp, value.re, value.im, type=ComplexType(value.re.type))  # type: ignore
 
     def pack(self, value: Value, shape: Shape) -> list[SSAValue]:
         """A value as plain SSA scalars, one for each array in `shape`."""
         if shape.tuple_shapes is None:
             return [self._join(value)]
-        return [v for part, s in zip(value, shape.tuple_shapes, strict=True) for v in self.pack(part, s)]
+        return [v for part, s in zip(tuple_of(value), shape.tuple_shapes, strict=True) for v in self.pack(part, s)]
 
     def unpack(self, values: Iterator[SSAValue], shape: Shape) -> Value:
         """The inverse of `pack`."""

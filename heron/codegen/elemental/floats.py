@@ -7,6 +7,7 @@ from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import SSAValue
 
 from heron.codegen.elemental.emitter import FunctionEmitter
+from heron.codegen.elemental.values import Value, scalar_of
 from heron.codegen.ir.types import F32, scalar_type
 from heron.hlo.ir import types
 from heron.hlo.ir.types import ElementType
@@ -17,8 +18,9 @@ def is_small(element_type: ElementType) -> bool:
     return element_type.is_float and element_type.bits < 32
 
 
-def widen(e: FunctionEmitter, value: SSAValue, element_type: ElementType) -> SSAValue:
-    """The value in the type arithmetic happens in; a small float is extended once."""
+def widen(e: FunctionEmitter, value: Value, element_type: ElementType) -> SSAValue:
+    """A real value in the type arithmetic happens in; a small float is extended once."""
+    value = scalar_of(value)
     if not is_small(element_type):
         return value
     return e.once(("wide", value), lambda: e.b.op(arith.ExtFOp, value, type=F32))

@@ -11,9 +11,10 @@ from xdsl.ir import SSAValue
 
 from heron.analysis.indexing.hlo_maps import Index
 from heron.codegen.elemental.arithmetic import binary
-from heron.codegen.elemental.emitter import FunctionEmitter, Pair, Value
+from heron.codegen.elemental.emitter import FunctionEmitter
 from heron.codegen.elemental.floats import widen
 from heron.codegen.elemental.registry import rule
+from heron.codegen.elemental.values import Pair, Value, pair_of, scalar_of, tuple_of
 from heron.hlo.ir import types
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.types import F8E8M0FNU, ElementType
@@ -23,19 +24,19 @@ _BITWISE = {"and": arith.AndIOp, "or": arith.OrIOp, "xor": arith.XOrIOp}
 
 @rule(*_BITWISE)
 def _bitwise(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
-    a, b = e.operands(i, index)
+    a, b = e.scalars(i, index)
     return e.b.op(_BITWISE[i.opcode], a, b)
 
 
 @rule("not")
 def _not(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
-    a = e.operand(i, 0, index)
+    (a,) = e.scalars(i, index)
     return e.b.op(arith.XOrIOp, a, e.b.integer(-1, a.type))
 
 
 @rule("shift-left", "shift-right-logical", "shift-right-arithmetic")
 def _shift(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
-    a, amount = e.operands(i, index)
+    a, amount = e.scalars(i, index)
     bits = i.shape.element_type.bits
     last = e.b.integer(bits - 1, a.type)
     within = e.b.cmpi("ule", amount, last)
@@ -49,7 +50,7 @@ def _shift(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
 @rule("popcnt", "count-leading-zeros")
 def _count_bits(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
     kind = math.CtPopOp if i.opcode == "popcnt" else math.CountLeadingZerosOp
-    return e.b.op(kind, e.operand(i, 0, index))
+    return e.b.op(kind, *e.scalars(i, index))
 
 
 @rule("is-finite")
@@ -69,7 +70,8 @@ def compare(e: FunctionEmitter, direction: str, a: Value, b: Value, t: ElementTy
     """An `i1`: `a` direction (EQ NE GE GT LE LT) `b`. With `total`, -NaN < -inf < … < -0 < 0 < … < inf < NaN."""
     d = direction.lower()
     if t.is_complex:
-        return _compare_complex(e, d, a, b)
+        return _compare_complex(e, d, pair_of(a), pair_of(b))
+    a, b = scalar_of(a), scalar_of(b)
     if t.is_float:
         if total:
             sign = "u" if t is F8E8M0FNU else "s"
@@ -107,16 +109,17 @@ def total_key(e: FunctionEmitter, value: SSAValue, t: ElementType) -> SSAValue:
 @rule("select")
 def _select(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
     condition, yes, no = e.operands(i, index)
-    return select(e, condition, yes, no)
+    return select(e, scalar_of(condition), yes, no)
 
 
 def select(e: FunctionEmitter, condition: SSAValue, yes: Value, no: Value) -> Value:
     """One of two values of any kind."""
     if isinstance(yes, Pair):
+        no = pair_of(no)
         return Pair(e.b.select(condition, yes.re, no.re), e.b.select(condition, yes.im, no.im))
     if isinstance(yes, tuple):
-        return tuple(select(e, condition, a, b) for a, b in zip(yes, no, strict=True))
-    return e.b.select(condition, yes, no)
+        return tuple(select(e, condition, a, b) for a, b in zip(yes, tuple_of(no), strict=True))
+    return e.b.select(condition, yes, scalar_of(no))
 
 
 @rule("clamp")

@@ -10,10 +10,11 @@ from xdsl.ir import Attribute, SSAValue
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index, moves_elements, operand_index, pad_index
 from heron.codegen.elemental.constants import scalar_constant
-from heron.codegen.elemental.emitter import FunctionEmitter, Pair, Value
+from heron.codegen.elemental.emitter import FunctionEmitter
 from heron.codegen.elemental.floats import is_small, narrow
 from heron.codegen.elemental.logic import select
 from heron.codegen.elemental.registry import rule
+from heron.codegen.elemental.values import Pair, Value, scalar_of
 from heron.codegen.ir.types import F32, I32, I64, INDEX, scalar_type, tensor_type
 from heron.hlo.ir import types
 from heron.hlo.ir.instruction import Instruction
@@ -92,7 +93,8 @@ def _iota(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
 def index_to_scalar(e: FunctionEmitter, position: Expr, t: ElementType) -> Value:
     """An index as a number of type `t`."""
     if t.is_complex:
-        return Pair(index_to_scalar(e, position, t.component), e.b.floating(0.0, scalar_type(t.component)))
+        part = scalar_of(index_to_scalar(e, position, t.component))
+        return Pair(part, e.b.floating(0.0, scalar_type(t.component)))
     if isinstance(position, Const):
         return scalar_constant(e, position.value, t)
     value = e.index_value(position)

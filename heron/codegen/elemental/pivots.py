@@ -8,9 +8,10 @@ from xdsl.ir import SSAValue
 
 from heron.analysis.indexing.expr import Const
 from heron.analysis.indexing.hlo_maps import Index
-from heron.codegen.elemental.emitter import FunctionEmitter, Value
+from heron.codegen.elemental.emitter import FunctionEmitter
 from heron.codegen.elemental.movement import index_to_scalar
 from heron.codegen.elemental.registry import rule
+from heron.codegen.elemental.values import Value, scalar_of
 from heron.hlo.calls.solvers import PIVOTS
 from heron.hlo.ir.instruction import Instruction
 
@@ -28,8 +29,8 @@ def _permutation(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
 
     def before(variables: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
         step = e.simplify((Const(count - 1) - variables[0],))[0]
-        one, other, at = index_to_scalar(e, step, t), e.value(pivots, (*batch, step)), carried[0]
+        one, other, at = scalar_of(index_to_scalar(e, step, t)), e.scalar(pivots, (*batch, step)), carried[0]
         moved = e.b.select(e.b.cmpi("eq", at, other), one, at)
         return [e.b.select(e.b.cmpi("eq", at, one), other, moved)]
 
-    return e.loop([count], [index_to_scalar(e, place, t)], before)[0]
+    return e.loop([count], [scalar_of(index_to_scalar(e, place, t))], before)[0]

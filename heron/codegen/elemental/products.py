@@ -14,8 +14,9 @@ from heron.analysis.indexing.map import Constraint
 from heron.codegen.elemental.arithmetic import binary
 from heron.codegen.elemental.constants import scalar_constant
 from heron.codegen.elemental.convert import convert
-from heron.codegen.elemental.emitter import FunctionEmitter, Value
+from heron.codegen.elemental.emitter import FunctionEmitter
 from heron.codegen.elemental.registry import rule
+from heron.codegen.elemental.values import Value
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import scalar
 from heron.hlo.product_types import sum_type_of

@@ -5,7 +5,8 @@ from __future__ import annotations
 from xdsl.dialects import arith, math
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from heron.codegen.elemental.emitter import FunctionEmitter, Pair
+from heron.codegen.elemental.emitter import FunctionEmitter
+from heron.codegen.elemental.values import Pair
 from heron.codegen.ir.types import F64
 
 

@@ -21,8 +21,9 @@ from heron.codegen.elemental.arithmetic import binary
 from heron.codegen.elemental.constants import scalar_constant
 from heron.codegen.elemental.control import apply
 from heron.codegen.elemental.convert import convert
-from heron.codegen.elemental.emitter import FunctionEmitter, Value
+from heron.codegen.elemental.emitter import FunctionEmitter
 from heron.codegen.elemental.floats import is_small, narrow
+from heron.codegen.elemental.values import Value, scalar_of, tuple_of
 from heron.codegen.ir.types import compute_type, scalar_type
 from heron.hlo import facts
 from heron.hlo.ir.computation import Computation
@@ -106,19 +107,20 @@ class Reducer:
         """Accumulators as values of the result's types."""
         stored = _element_types(self.hero)
         if self.opcode:
-            return [narrow(e, accumulators[0], stored[0])]
+            (value,) = accumulators
+            return [narrow(e, scalar_of(value), stored[0]) if is_small(stored[0]) else value]
         return [convert(e, v, t, s) for v, s, t in zip(accumulators, stored, self.types, strict=True)]
 
     def combine(self, e: FunctionEmitter, a: Sequence[Value], b: Sequence[Value]) -> list[Value]:
         """Accumulators combined with entered elements, or with other accumulators."""
         if self.opcode in _BITWISE:
-            return [e.b.op(_BITWISE[self.opcode], a[0], b[0])]
+            return [e.b.op(_BITWISE[self.opcode], scalar_of(a[0]), scalar_of(b[0]))]
         if self.opcode:
             value = binary(e, self.opcode, a[0], b[0], self.types[0])
             reassociate(value)
             return [value]
         result = apply(e, self.computation, [*a, *b])
-        return list(result) if self.computation.root.shape.is_tuple else [result]
+        return list(tuple_of(result)) if self.computation.root.shape.is_tuple else [result]
 
     def pack(self, e: FunctionEmitter, accumulators: Sequence[Value]) -> list[SSAValue]:
         """Accumulators as SSA scalars."""

@@ -9,10 +9,11 @@ from xdsl.ir import SSAValue
 
 from heron.analysis.indexing.hlo_maps import Index, reduce_index, window_index
 from heron.analysis.indexing.map import Constraint
-from heron.codegen.elemental.emitter import FunctionEmitter, Value
+from heron.codegen.elemental.emitter import FunctionEmitter
 from heron.codegen.elemental.movement import clamped
 from heron.codegen.elemental.reducer import Reducer, reassociate
 from heron.codegen.elemental.registry import rule
+from heron.codegen.elemental.values import Value
 from heron.hlo.ir.instruction import Instruction
 
 

@@ -8,10 +8,11 @@ from xdsl.ir import Operation
 from heron.analysis.indexing.hlo_maps import Index
 from heron.codegen.elemental import complex_functions
 from heron.codegen.elemental.arithmetic import integer_power
-from heron.codegen.elemental.emitter import FunctionEmitter, Value
+from heron.codegen.elemental.emitter import FunctionEmitter
 from heron.codegen.elemental.floats import is_small, narrow, widen
 from heron.codegen.elemental.real import Real
 from heron.codegen.elemental.registry import rule
+from heron.codegen.elemental.values import Value, pair_of, scalar_of
 from heron.hlo.ir.instruction import Instruction
 
 _UNARY: dict[str, type[Operation]] = {
@@ -48,7 +49,7 @@ def _real_only(i: Instruction) -> str | None:
 def _unary(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
     a, t = e.operand(i, 0, index), i.shape.element_type
     if t.is_complex:
-        return complex_functions.UNARY[i.opcode](e, a)
+        return complex_functions.UNARY[i.opcode](e, pair_of(a))
     return narrow(e, e.b.op(_UNARY[i.opcode], widen(e, a, t)), t)
 
 
@@ -57,7 +58,7 @@ def _logistic(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
     """1 / (1 + exp(-x)), by the exponential that does not overflow: small results keep their digits."""
     a, t = e.operand(i, 0, index), i.shape.element_type
     if t.is_complex:
-        return complex_functions.logistic(e, a)
+        return complex_functions.logistic(e, pair_of(a))
     x = Real(e, widen(e, a, t))
     small = (-abs(x)).apply(math.ExpOp)
     total = small + 1.0
@@ -72,8 +73,8 @@ def _binary(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
     a, b = e.operands(i, index)
     t = i.shape.element_type
     if t.is_complex:
-        return complex_functions.BINARY[i.opcode](e, a, b)
+        return complex_functions.BINARY[i.opcode](e, pair_of(a), pair_of(b))
     if t.is_integer:
-        return integer_power(e, a, b, t)
+        return integer_power(e, scalar_of(a), scalar_of(b), t)
     kind = math.PowFOp if i.opcode == "power" else math.Atan2Op
     return narrow(e, e.b.op(kind, widen(e, a, t), widen(e, b, t)), t)

@@ -12,9 +12,10 @@ from heron.analysis.indexing.hlo_maps import Index, window_index
 from heron.analysis.indexing.map import Constraint
 from heron.codegen.elemental.constants import scalar_constant
 from heron.codegen.elemental.control import apply
-from heron.codegen.elemental.emitter import FunctionEmitter, Value
+from heron.codegen.elemental.emitter import FunctionEmitter
 from heron.codegen.elemental.logic import select
 from heron.codegen.elemental.registry import rule
+from heron.codegen.elemental.values import Value, scalar_of
 from heron.codegen.ir.types import I1
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import scalar
@@ -68,7 +69,7 @@ def _is_chosen(e: FunctionEmitter, i: Instruction, place: Index, index: Index) -
         found, at, best = carried[0], carried[1 : 1 + rank], e.unpack(iter(carried[1 + rank :]), shape)
         where = e.simplify(window_index(i.window, operand.shape.dims, place, variables)[0])
         value = e.value(operand, where)
-        stays = e.b.op(arith.AndIOp, found, apply(e, i.select, [best, value]))
+        stays = e.b.op(arith.AndIOp, found, scalar_of(apply(e, i.select, [best, value])))
         kept = [e.b.select(stays, old, new) for old, new in zip(at, e.index_values(where), strict=True)]
         return [e.b.integer(1, I1), *kept, *e.pack(select(e, stays, best, value), shape)]
 

@@ -17,7 +17,6 @@ from heron.analysis.indexing.hlo_maps import Index
 from heron.analysis.indexing.map import Constraint
 from heron.codegen.elemental.reducer import Reducer
 from heron.codegen.emitters.base import Entry
-from heron.codegen.emitters.cpu_tiles import get, put
 from heron.codegen.emitters.reducers import split
 from heron.codegen.ir.dialects.xla_gpu import AllocateSharedOp, ShuffleFirstOp, ShuffleReduceOp, SyncThreadsOp
 from heron.targets import WARP
@@ -87,7 +86,7 @@ class PartialSums:
         start = [v for r in self.reducers for v in r.start(e)]
 
         def read(_: Index, __: Sequence[SSAValue]) -> list[SSAValue]:
-            return [get(self.frame, t, (row, in_row)) for t in ready]
+            return [self.frame.e.read(t, (row, in_row)) for t in ready]
 
         partial = e.loop([], start, read, lambda _: [(in_row, 0, warps - 1)])
         return self.in_warp(partial, warps)
@@ -100,7 +99,7 @@ class PartialSums:
             e, warps = self.frame.e, threads // WARP
             row, part = e.simplify((thread // threads, thread % warps))
             ready = self._through_shared(values, thread, threads, rows)
-            values = self.in_warp([get(self.frame, t, (row, part)) for t in ready], warps)
+            values = self.in_warp([self.frame.e.read(t, (row, part)) for t in ready], warps)
         if lanes == 1:
             return list(values)
         return list(self.frame.e.b.add(ShuffleFirstOp(values, lanes)).results)
@@ -112,6 +111,6 @@ class PartialSums:
         shared = [e.b.op(AllocateSharedOp, type=TensorType(v.type, [rows, warps])) for v in values]
 
         def save(_: Index, tensors: Sequence[SSAValue]) -> list[SSAValue]:
-            return [put(self.frame, v, t, (row, warp)) for v, t in zip(values, tensors, strict=True)]
+            return [self.frame.e.write(v, t, (row, warp)) for v, t in zip(values, tensors, strict=True)]
 
         return sync(self.frame, e.loop([], shared, save, lambda _: [(lane, 0, 0)]))

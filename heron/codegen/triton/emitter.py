@@ -30,6 +30,7 @@ from heron.analysis.indexing.simplify import Simplifier, simplifier
 from heron.codegen.elemental.arithmetic import binary
 from heron.codegen.elemental.convert import convert
 from heron.codegen.elemental.floats import narrow, widen
+from heron.codegen.elemental.values import scalar_of
 from heron.codegen.ir.dialects.triton import (
     DotOp,
     FuncOp,
@@ -183,7 +184,7 @@ class BlockEmitter(Accesses):
     def _number(self, e: Expr, t: ElementType, i: Instruction) -> Tile:
         """An index expression as numbers of a type."""
         block = Block(arg_types=[i32])
-        value = convert(Scalars(block, {}), block.args[0], S32, t)
+        value = scalar_of(convert(Scalars(block, {}), block.args[0], S32, t))
         return replay(self.b, block, [self.place(e)], value, i)
 
     def _concatenate(self, i: Instruction, index: Index, guard: Guard) -> Tile:
@@ -359,7 +360,7 @@ class BlockEmitter(Accesses):
     def _result(self, total: Tile, i: Instruction) -> Tile:
         block = Block(arg_types=[total.element])
         of = S32 if total.element == i32 else types.F32
-        value = convert(Scalars(block, {}), block.args[0], of, i.shape.element_type)
+        value = scalar_of(convert(Scalars(block, {}), block.args[0], of, i.shape.element_type))
         return replay(self.b, block, [total], value, i)
 
 
@@ -376,7 +377,7 @@ def _combine(block: Block, opcode: str, t: ElementType) -> SSAValue:
     """Two scalars, the block's arguments, combined."""
     bitwise = {"and": arith.AndIOp, "or": arith.OrIOp, "xor": arith.XOrIOp}.get(opcode)
     e, (x, y) = Scalars(block, {}), block.args
-    return e.b.op(bitwise, x, y) if bitwise is not None else binary(e, opcode, x, y, t)
+    return e.b.op(bitwise, x, y) if bitwise is not None else scalar_of(binary(e, opcode, x, y, t))
 
 
 def _sum_type(dot: Instruction) -> Attribute:

@@ -9,6 +9,7 @@ from functools import cached_property
 from xdsl.ir import SSAValue
 
 from heron.analysis.fusion.reduction import MOVES, Axis, Reduction
+from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index, delinearize, linearize, to_memory
 from heron.codegen.elemental.reducer import Reducer
 from heron.codegen.emitters.base import Entry
@@ -94,3 +95,13 @@ class Walk:
 
     reduction: ReductionCode
     axes: tuple[Axis, ...]
+
+
+def source_index(reduction: Reduction, axes: Sequence[Axis], variables: Sequence[Expr]) -> list[Expr]:
+    """The index into the source when each axis stands at its variable."""
+    index: list[Expr] = [Const(0)] * len(reduction.sizes)
+    for axis, variable in zip(axes, variables, strict=True):
+        parts = delinearize(variable, [reduction.sizes[d] for d in axis.dims])
+        for d, part in zip(axis.dims, parts, strict=True):
+            index[d] = part
+    return index

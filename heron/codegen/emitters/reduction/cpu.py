@@ -18,11 +18,10 @@ from heron.analysis.fusion.reduction import Axis
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index, delinearize
 from heron.codegen.emitters.base import Entry
-from heron.codegen.emitters.cpu_tiles import get, put, source_index
 from heron.codegen.emitters.loops import item_loop
 from heron.codegen.emitters.output_boxes import cpu_pieces, plan_piece
 from heron.codegen.emitters.partial_sums import reduced
-from heron.codegen.emitters.reduction.code import ReductionCode, Walk
+from heron.codegen.emitters.reduction.code import ReductionCode, Walk, source_index
 from heron.codegen.emitters.reduction.cpu_columns import column_items, columns, narrow_columns, narrow_items
 from heron.codegen.kernel import Kernel, Launch
 
@@ -106,12 +105,12 @@ def _in_lanes(
     n = len(tiles)
 
     def clear(variables: Index, tensors: Sequence[SSAValue]) -> list[SSAValue]:
-        return [put(frame, v, t, variables) for v, t in zip(reduction.start(frame), tensors, strict=True)]
+        return [frame.e.write(v, t, variables) for v, t in zip(reduction.start(frame), tensors, strict=True)]
 
     def at(variables: Index, lane: Expr, values: Sequence[SSAValue]) -> list[SSAValue]:
-        read = [get(frame, t, (lane,)) for t in values[:n]]
+        read = [frame.e.read(t, (lane,)) for t in values[:n]]
         results = element(variables, [*read, *values[n:]])
-        return [*(put(frame, v, t, (lane,)) for v, t in zip(results, values[:n], strict=False)), *results[n:]]
+        return [*(frame.e.write(v, t, (lane,)) for v, t in zip(results, values[:n], strict=False)), *results[n:]]
 
     def whole(variables: Index, values: Sequence[SSAValue]) -> list[SSAValue]:
         *before, round_, lane = variables
@@ -129,7 +128,7 @@ def _in_lanes(
     while half:
         values = [*_merge_halves(frame, reduction, values[:n], half), *values[n:]]
         half //= 2
-    return [*(get(frame, t, (Const(0),)) for t in values[:n]), *values[n:]]
+    return [*(frame.e.read(t, (Const(0),)) for t in values[:n]), *values[n:]]
 
 
 def _merge_halves(frame: Entry, reduction: ReductionCode, tiles: Sequence[SSAValue], half: int) -> list[SSAValue]:
@@ -137,8 +136,8 @@ def _merge_halves(frame: Entry, reduction: ReductionCode, tiles: Sequence[SSAVal
 
     def body(variables: Index, tensors: Sequence[SSAValue]) -> list[SSAValue]:
         (lane,) = variables
-        first, second = ([get(frame, t, (place,)) for t in tensors] for place in (lane, lane + half))
+        first, second = ([frame.e.read(t, (place,)) for t in tensors] for place in (lane, lane + half))
         merged = reduction.merge(frame, first, second)
-        return [put(frame, v, t, (lane,)) for v, t in zip(merged, tensors, strict=True)]
+        return [frame.e.write(v, t, (lane,)) for v, t in zip(merged, tensors, strict=True)]
 
     return frame.e.loop([half], tiles, body)

@@ -24,11 +24,10 @@ from heron.analysis.fusion.reduction import Axis
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index, delinearize
 from heron.codegen.emitters.base import Entry
-from heron.codegen.emitters.cpu_tiles import get, put, source_index
 from heron.codegen.emitters.loops import for_, item_loop, item_range
 from heron.codegen.emitters.partial_sums import Accumulators, reduced, summed
 from heron.codegen.emitters.reducers import lose_digits
-from heron.codegen.emitters.reduction.code import ReductionCode, Walk
+from heron.codegen.emitters.reduction.code import ReductionCode, Walk, source_index
 
 #: results of a work item; of sources larger than `LARGE` bytes, the bytes of a source row it takes
 ITEM = 64
@@ -214,15 +213,17 @@ class _Columns:
             return for_(frame, e.b.integer(0), width, inits, at)
 
         def clear(column: Expr, tensors: Sequence[SSAValue]) -> list[SSAValue]:
-            return [put(frame, v, t, (column,)) for v, t in zip(reduction.start(frame), tensors, strict=True)]
+            return [frame.e.write(v, t, (column,)) for v, t in zip(reduction.start(frame), tensors, strict=True)]
 
         def start() -> list[SSAValue]:
             return along([e.b.op(tensor.EmptyOp, type=TensorType(t, [self.tile])) for t in types], clear)
 
         def merge(a: Sequence[SSAValue], b: Sequence[SSAValue]) -> list[SSAValue]:
             def merged(column: Expr, tensors: Sequence[SSAValue]) -> list[SSAValue]:
-                x, y = ([get(frame, t, (column,)) for t in some] for some in (tensors, b))
-                return [put(frame, v, t, (column,)) for v, t in zip(reduction.merge(frame, x, y), tensors, strict=True)]
+                x, y = ([frame.e.read(t, (column,)) for t in some] for some in (tensors, b))
+                return [
+                    frame.e.write(v, t, (column,)) for v, t in zip(reduction.merge(frame, x, y), tensors, strict=True)
+                ]
 
             return along(a, merged)
 
@@ -230,15 +231,15 @@ class _Columns:
             return along(values, partial(element, reduced))
 
         def element(reduced: Index, column: Expr, values: Sequence[SSAValue]) -> list[SSAValue]:
-            results = [*(get(frame, t, (column,)) for t in values[:n]), *values[n:]]
+            results = [*(frame.e.read(t, (column,)) for t in values[:n]), *values[n:]]
             for k in range(together):
                 at = (*reduced[:-1], reduced[-1] * together + k)
                 results = reduction.element(frame, index_at(column, at), results)
-            stored = [put(frame, v, t, (column,)) for v, t in zip(results, values[:n], strict=False)]
+            stored = [frame.e.write(v, t, (column,)) for v, t in zip(results, values[:n], strict=False)]
             return [*stored, *results[n:]]
 
         def finish(column: Expr, tensors: Sequence[SSAValue]) -> list[SSAValue]:
-            read = [get(frame, t, (column,)) for t in sums]
+            read = [frame.e.read(t, (column,)) for t in sums]
             index = index_at(column, [Const(0)] * len(self.shape.inner))
             return reduction.epilogue(frame, tuple(index[d] for d in reduction.kept), read, tensors)
 

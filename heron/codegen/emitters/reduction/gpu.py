@@ -21,7 +21,6 @@ from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index, delinearize
 from heron.analysis.indexing.map import Constraint
 from heron.codegen.emitters.base import Entry
-from heron.codegen.emitters.cpu_tiles import get, put
 from heron.codegen.emitters.gpu_sums import PartialSums, accumulator_bytes, rounds, sync
 from heron.codegen.emitters.loops import WARPS_PER_BLOCK, Part, gpu_parts
 from heron.codegen.emitters.output_boxes import gpu_piece
@@ -244,7 +243,7 @@ class Columns:
         def save(_: Index, tensors: Sequence[SSAValue]) -> list[SSAValue]:
             for k in range(vector):
                 values = zip(results[k * n : (k + 1) * n], tensors, strict=True)
-                tensors = [put(frame, v, t, (line, column + k)) for v, t in values]
+                tensors = [frame.e.write(v, t, (line, column + k)) for v, t in values]
             return list(tensors)
 
         ready = sync(frame, e.loop([], shared, save, lambda _: idle))
@@ -260,12 +259,12 @@ class Columns:
             column = warp * self.vector + k
 
             def gather(variables: Index, values: Sequence[SSAValue], column: Expr = column) -> list[SSAValue]:
-                read = [get(frame, t, (variables[0] * WARP + lane, column)) for t in ready]
+                read = [frame.e.read(t, (variables[0] * WARP + lane, column)) for t in ready]
                 parts = zip(reduction.reducers, reduction.split(values), reduction.split(read), strict=True)
                 return [v for r, a, b in parts for v in r.merge(e, a, b)]
 
             if self.rows == WARP and self.block == WARP * WARP == WARP * self.width // self.vector:
-                partials = [get(frame, t, (lane, column)) for t in ready]
+                partials = [frame.e.read(t, (lane, column)) for t in ready]
             else:
                 partials = e.loop([self.rows // WARP], reduction.start(frame), gather, lambda _: summing)
             sums = partial_sums.in_warp(partials, WARP)

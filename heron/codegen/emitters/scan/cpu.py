@@ -21,7 +21,6 @@ from heron.analysis.cost import computation_flops
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index
 from heron.codegen.elemental.constants import scalar_constant
-from heron.codegen.emitters.cpu_tiles import get, put
 from heron.codegen.emitters.loops import item_loop
 from heron.codegen.emitters.partial_sums import SHORT, cuts
 from heron.codegen.emitters.scan.form import ScanForm
@@ -158,8 +157,8 @@ class _Emission:
         targets = into or [e.b.op(tensor.EmptyOp, type=t.type) for t in a]
 
         def lane(variables: Index, tensors: Sequence[SSAValue]) -> list[SSAValue]:
-            x, y = ([get(self.frame, t, variables) for t in some] for some in (a, b))
-            return [put(self.frame, v, t, variables) for v, t in zip(form.join(x, y), tensors, strict=True)]
+            x, y = ([self.frame.e.read(t, variables) for t in some] for some in (a, b))
+            return [self.frame.e.write(v, t, variables) for v, t in zip(form.join(x, y), tensors, strict=True)]
 
         return e.loop([self.lanes.width], targets, lane)
 
@@ -195,12 +194,12 @@ class _Emission:
         def element(variables: Index, values: Sequence[SSAValue]) -> list[SSAValue]:
             position, lane = variables
             position, scan = position + skip, first + lane
-            running, tiles = [get(self.frame, t, (lane,)) for t in values[:n]], list(values[:n])
+            running, tiles = [self.frame.e.read(t, (lane,)) for t in values[:n]], list(values[:n])
             if step:
                 running = form.join(running, form.read(position, scan))
-                tiles = [put(self.frame, v, t, (lane,)) for v, t in zip(running, tiles, strict=True)]
+                tiles = [self.frame.e.write(v, t, (lane,)) for v, t in zip(running, tiles, strict=True)]
             if before is not None:
-                running = form.join([get(self.frame, t, (lane,)) for t in before], running)
+                running = form.join([self.frame.e.read(t, (lane,)) for t in before], running)
             return [*tiles, *form.store(running, values[n:], position, scan)]
 
         return self.e.loop([count, self.lanes.width], carried, element)
@@ -237,7 +236,7 @@ class _Emission:
         empty = [e.b.op(tensor.EmptyOp, type=TensorType(v.type, [width])) for v in start]
 
         def clear(variables: Index, tensors: Sequence[SSAValue]) -> list[SSAValue]:
-            return [put(self.frame, v, t, variables) for v, t in zip(start, tensors, strict=True)]
+            return [self.frame.e.write(v, t, variables) for v, t in zip(start, tensors, strict=True)]
 
         return e.loop([width], empty, clear)
 

@@ -19,7 +19,6 @@ from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index
 from heron.analysis.indexing.map import Constraint
 from heron.codegen.elemental import FunctionEmitter
-from heron.codegen.emitters.cpu_tiles import get, put
 from heron.codegen.emitters.loops import at_most
 from heron.codegen.emitters.scan.form import ScanForm
 from heron.codegen.ir.dialects.xla_gpu import AllocateSharedOp, ShuffleUpOp, SyncThreadsOp
@@ -86,10 +85,10 @@ def _columns(form: ScanForm) -> Kernel:
             lambda v: inside((v[0] + 1,)),
         )
         shared = [e.b.op(AllocateSharedOp, type=TensorType(v.type, [stretches, across])) for v in total]
-        saved = [put(frame, v, t, (row, column)) for v, t in zip(total, shared, strict=True)]
+        saved = [frame.e.write(v, t, (row, column)) for v, t in zip(total, shared, strict=True)]
         ready = e.b.add(SyncThreadsOp(saved)).results
         for k in range(stretches - 1):
-            part = [get(frame, t, (Const(k), column)) for t in ready]
+            part = [frame.e.read(t, (Const(k), column)) for t in ready]
             running = _where(e, (row, k + 1, stretches - 1), running, partial(form.join, running, part))
 
     def element(variables: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
@@ -225,14 +224,14 @@ class _Blocks:
         warp, lane = e.simplify((self.lane // WARP, self.lane % WARP))
 
         def save(_: Index, tensors: Sequence[SSAValue]) -> list[SSAValue]:
-            return [put(self.frame, v, t, (self.row, warp)) for v, t in zip(inclusive, tensors, strict=True)]
+            return [self.frame.e.write(v, t, (self.row, warp)) for v, t in zip(inclusive, tensors, strict=True)]
 
         free = e.b.add(SyncThreadsOp(shared)).results  # all have read what the tile before left there
         saved = e.loop([], free, save, lambda _: [(lane, WARP - 1, WARP - 1)])
         ready: list[SSAValue] = list(e.b.add(SyncThreadsOp(saved)).results)
         before, after = list(running), list(running)
         for number in range(plan.warps):
-            total = [get(self.frame, t, (self.row, Const(number))) for t in ready]
+            total = [self.frame.e.read(t, (self.row, Const(number))) for t in ready]
             after = form.join(after, total)
             if number < plan.warps - 1:
                 before = _where(self.e, (warp, number + 1, plan.warps - 1), before, lambda a=after: a)

@@ -34,7 +34,6 @@ from heron.analysis.indexing.hlo_maps import Index
 from heron.analysis.indexing.map import Constraint
 from heron.codegen.emitters.base import Entry, entry
 from heron.codegen.emitters.control_words import add, control_shape
-from heron.codegen.emitters.cpu_tiles import get, put
 from heron.codegen.emitters.loops import at_most, for_
 from heron.codegen.emitters.scan.form import ScanForm
 from heron.codegen.ir.dialects.xla_gpu import (
@@ -114,7 +113,7 @@ class _Single:
 
         self.flags, ticket = e.loop([], [self.flags, ticket], take, lambda _: [(self.thread, 0, 0)])
         (ticket,) = self.b.add(SyncThreadsOp([ticket])).results
-        return self._index(e.extract(ticket, (Const(0),)), self.plan.rows * self.plan.tiles)
+        return self._index(e.read(ticket, (Const(0),)), self.plan.rows * self.plan.tiles)
 
     def _elements(self, row: Expr, part: Expr) -> tuple[list[Expr], list[list[SSAValue]]]:
         """The places of this thread's elements, and what they come to one after another.
@@ -295,10 +294,10 @@ class _Single:
         return self.e.guarded(self.e.holds([where]), list(otherwise), values)
 
     def _get(self, tensors: Sequence[SSAValue], at: Expr) -> list[SSAValue]:
-        return [get(self.frame, t, (at,)) for t in tensors]
+        return [self.frame.e.read(t, (at,)) for t in tensors]
 
     def _put(self, values: Sequence[SSAValue], tensors: Sequence[SSAValue], at: Expr) -> list[SSAValue]:
-        return [put(self.frame, v, t, (at,)) for v, t in zip(values, tensors, strict=True)]
+        return [self.frame.e.write(v, t, (at,)) for v, t in zip(values, tensors, strict=True)]
 
     def _load(self, ordering: str, tensor: SSAValue, at: Expr) -> SSAValue:
         place = self.e.index_values(self.e.simplify((at,)))

@@ -46,7 +46,7 @@ def _start(e: FunctionEmitter, indices: Instruction, read: Index) -> Expr:
     read = e.simplify(read)
 
     def make() -> Expr:
-        value = scalar_to_index(e, e.value(indices, read), t)
+        value = scalar_to_index(e, e.scalar(indices, read), t)
         bits = min(t.bits, 62)
         lo, hi = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if t.is_signed else (0, (1 << bits) - 1)
         if t.is_unsigned and t.bits == 64:

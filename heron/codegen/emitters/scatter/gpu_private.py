@@ -70,7 +70,7 @@ def emit(frame: Entry, s: Scatter) -> Kernel:
 
     def merge(variables: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
         at = variables[0] * _THREADS + thread
-        found = e.extract(own, e.simplify((at,)))
+        found = e.read(own, (at,))
         target = e.simplify(delinearize(at, s.target_dims))
         return e.guarded(b.cmpi("ne", found, zero), carried, lambda: [add(e, found, carried[0], target)[1]])
 

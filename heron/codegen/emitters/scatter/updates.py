@@ -81,7 +81,7 @@ class Updates:
             read = list(batch)
             if s.i.index_vector_dim < s.indices.shape.rank:
                 read.insert(s.i.index_vector_dim, Const(component))
-            found.append(self.e.value(s.indices, self.e.simplify(tuple(read))))
+            found.append(self.e.scalar(s.indices, self.e.simplify(tuple(read))))
         return found
 
     def equal(self, one: Sequence[SSAValue], two: Sequence[SSAValue]) -> SSAValue:

@@ -13,6 +13,7 @@ from heron.analysis.indexing.expr import Expr
 from heron.analysis.indexing.hlo_maps import Index, delinearize
 from heron.codegen.elemental import Value
 from heron.codegen.elemental.control import apply
+from heron.codegen.elemental.values import scalar_of
 from heron.codegen.emitters.base import Entry, entry
 from heron.targets import Target
 
@@ -40,4 +41,4 @@ class SortCode(Sort):
 
     def before(self, frame: Entry, a: Sequence[Value], b: Sequence[Value]) -> SSAValue:
         """Whether the elements `a` come before `b`."""
-        return apply(frame.e, self.i.to_apply, [v for pair in zip(a, b, strict=True) for v in pair])
+        return scalar_of(apply(frame.e, self.i.to_apply, [v for pair in zip(a, b, strict=True) for v in pair]))

@@ -13,6 +13,7 @@ from xdsl.ir import Block, Region, SSAValue
 
 from heron.analysis.indexing.expr import Const, Expr
 from heron.codegen.elemental import Value
+from heron.codegen.elemental.logic import select
 from heron.codegen.emitters.base import Entry
 from heron.codegen.emitters.loops import for_, item_loop
 from heron.codegen.emitters.sort.code import SortCode
@@ -157,15 +158,10 @@ class MergedRow:
         none_left = b.cmpi("sge", left, middle)
         smaller = b.op(arith.OrIOp, none_left, self.s.before(self.frame, c, a))
         take_right = b.op(arith.AndIOp, b.cmpi("slt", right, end), smaller)
-        taken = [self._select(take_right, x, y) for x, y in zip(c, a, strict=True)]
+        taken = [select(self.e, take_right, x, y) for x, y in zip(c, a, strict=True)]
         stored = self._write(taken, scratch, target, self._position(position))
         step = b.op(arith.ExtUIOp, take_right, type=I64)
         step = b.op(arith.IndexCastOp, step, type=INDEX)
         right = b.op(arith.AddiOp, right, step)
         left = b.op(arith.AddiOp, left, b.op(arith.SubiOp, b.integer(1), step))
         return [left, right, *stored]
-
-    def _select(self, condition: SSAValue, yes: Value, no: Value) -> Value:
-        if isinstance(yes, SSAValue):
-            return self.e.b.select(condition, yes, no)
-        return type(yes)(*(self.e.b.select(condition, x, y) for x, y in zip(yes, no, strict=True)))

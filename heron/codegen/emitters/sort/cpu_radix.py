@@ -108,7 +108,7 @@ class RadixRow:
                 key = self._key(digits, element)
                 for d in range(digits.count):
                     at = (Const(digits.first + d), self._digit(key, b.integer(8 * d, I64)))
-                    more = b.op(arith.AddiOp, self.e.extract(counts, at), b.integer(1, I64))
+                    more = b.op(arith.AddiOp, self.e.read(counts, at), b.integer(1, I64))
                     counts = self.e.insert(more, counts, at)
             return [counts]
 
@@ -123,7 +123,7 @@ class RadixRow:
             shift = b.op(arith.IndexCastOp, b.op(arith.ShLIOp, number, b.integer(3)), type=I64)
             d = self.e.simplify((self.e.variable(number, 0, digits.count - 1) + Const(digits.first),))[0]
             key = self._key(digits, self._element(tensors, Const(0)))
-            common = self.e.extract(counts, (d, self._digit(key, shift)))
+            common = self.e.read(counts, (d, self._digit(key, shift)))
             apart = b.op(arith.ExtUIOp, b.cmpi("ne", common, b.integer(self.n, I64)), type=I64)
             # a loop of one round or none
             times = b.op(arith.IndexCastOp, apart, type=INDEX)
@@ -140,7 +140,7 @@ class RadixRow:
         def begin(value: SSAValue, carried: Sequence[SSAValue]) -> list[SSAValue]:
             before, counts = carried
             at = (d, self._value(value))
-            after = b.op(arith.AddiOp, before, self.e.extract(counts, at))
+            after = b.op(arith.AddiOp, before, self.e.read(counts, at))
             return [after, self.e.insert(before, counts, at)]
 
         _, counts = for_(self.frame, zero, b.integer(_BUCKETS), [b.integer(0, I64), counts], begin)
@@ -149,7 +149,7 @@ class RadixRow:
             counts, *scratch = carried
             element = self._element(tensors, self._position(position))
             at = (d, self._digit(self._key(digits, element), shift))
-            place = self.e.extract(counts, at)
+            place = self.e.read(counts, at)
             counts = self.e.insert(b.op(arith.AddiOp, place, b.integer(1, I64)), counts, at)
             free = self._position(b.op(arith.IndexCastOp, place, type=INDEX))
             return [counts, *(self.e.insert(v, s, (Const(0), free)) for v, s in zip(element, scratch, strict=True))]

@@ -156,7 +156,7 @@ def emit_count(sort: RadixSort, name: str, target: Target) -> Kernel:
     (counts,) = b.add(SyncThreadsOp([counts])).results
     (control,) = frame.outputs
     for n in range(plan.digits):
-        found = e.extract(counts, (Const(n), thread))
+        found = e.read(counts, (Const(n), thread))
         at = e.simplify((Const(FIRST_BIN) + (row * plan.digits + n) * RADIX + thread,))
 
         def tell(found: SSAValue = found, at: Index = at, control: SSAValue = control) -> list[SSAValue]:
@@ -230,7 +230,7 @@ class _Pass:
         counts, starts = self._starts(counts)
         tiles = [self._shared(scalar_type(s.element_type), plan.tile) for s in self.sort.shapes]
         for element, digit, rank in zip(elements, digits, ranks, strict=True):
-            before = e.extract(counts, (self.warp, _value_index(e, digit)))
+            before = e.read(counts, (self.warp, _value_index(e, digit)))
             place = self._index(self.b.op(arith.AddiOp, before, rank), plan.tile)
             tiles = [e.insert(v, t, (place,)) for v, t in zip(element, tiles, strict=True)]
         starts, *tiles = self.b.add(SyncThreadsOp([starts, *tiles])).results
@@ -248,7 +248,7 @@ class _Pass:
 
         self.control, ticket = e.loop([], [self.control, ticket], take, lambda _: [(self.thread, 0, 0)])
         counts, ticket = self.b.add(SyncThreadsOp([counts, ticket])).results
-        return counts, self._index(e.extract(ticket, (Const(0),)), self.plan.digits * self.plan.rows * self.plan.tiles)
+        return counts, self._index(e.read(ticket, (Const(0),)), self.plan.digits * self.plan.rows * self.plan.tiles)
 
     def _load(self, place: Expr) -> list[Value]:
         """The element at a place of the row; past the end, the last one again."""
@@ -301,14 +301,14 @@ class _Pass:
         befores, total = [], self._word(0)
         for w in range(WARPS):
             befores.append(total)
-            total = b.op(arith.AddiOp, total, e.extract(counts, (Const(w), value)))
+            total = b.op(arith.AddiOp, total, e.read(counts, (Const(w), value)))
         leads = e.holds([(self.part, 0, 0)])
         flag = self._flag(self.complete)
         if leads is not None:
             flag = b.select(leads, flag, self._flag(self.partial))
         self._tell(flag, total)
         at = Const(FIRST_BIN) + (self.row * plan.digits + self.number) * RADIX + value
-        in_tile, in_row = self._sums_before([total, e.extract(self.control, e.simplify((at,)))])
+        in_tile, in_row = self._sums_before([total, e.read(self.control, (at,))])
         before = self._word(0)
         if leads is not None:
             state = [before, self.control]
@@ -373,7 +373,7 @@ class _Pass:
             for w in range(WARPS - 1):
                 has_one = e.holds([(self.warp, w + 1, WARPS - 1)])
                 assert has_one is not None
-                other = b.select(has_one, e.extract(tensor, (Const(w),)), self._word(0))
+                other = b.select(has_one, e.read(tensor, (Const(w),)), self._word(0))
                 before = b.op(arith.AddiOp, before, other)
             found.append(before)
         return found
@@ -384,7 +384,7 @@ class _Pass:
         element = [e.extract(t, e.simplify((place,))) for t in tiles]
         digit = self._byte(element)
         here = self.b.op(arith.IndexCastOp, e.index_value(e.simplify((place,))[0]), type=I32)
-        there = self.b.op(arith.AddiOp, here, e.extract(starts, (_value_index(e, digit),)))
+        there = self.b.op(arith.AddiOp, here, e.read(starts, (_value_index(e, digit),)))
         index = self.sort.index(self.frame, self.row, self._index(there, plan.length))
         exists: list[Constraint] = [(self.part * plan.tile + place, 0, plan.length - 1)]
 

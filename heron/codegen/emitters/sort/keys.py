@@ -45,4 +45,4 @@ def _value(key: Key, e: FunctionEmitter, comparator: Computation, element: Seque
     with e.frame():
         for n, parameter in enumerate(comparator.parameters):
             e.provide(parameter, (), element[n // 2])
-        return e.value(key.value, ())
+        return e.scalar(key.value, ())

@@ -21,6 +21,7 @@ from heron.analysis.fusion.transpose import Form, SharedTiles, Staged
 from heron.analysis.indexing.expr import Expr
 from heron.analysis.indexing.hlo_maps import Index, to_memory
 from heron.analysis.indexing.map import Constraint
+from heron.codegen.elemental import Value
 from heron.codegen.emitters.base import Entry
 from heron.codegen.emitters.loops import Part, gpu_parts
 from heron.codegen.emitters.output_boxes import gpu_piece, store
@@ -86,7 +87,7 @@ class _Threads:
             index = [_at(e, s, place) for s in tiling.staged]
             # all values first: a side output may share its buffer with an input
             computed = [e.value(s.instruction, at) for s, at in zip(tiling.staged, index, strict=True)]
-            stored: list[tuple[object, Output, Index]] = []
+            stored: list[tuple[Value, Output, Index]] = []
             for n, outputs in plan.side.items():
                 for output in (self.frame.fusion.outputs[k] for k in outputs):
                     stored.append((output.of(e.value(output.instruction, index[n])), output, index[n]))
