@@ -6,6 +6,7 @@ A narrower element is some bits of one element, a wider one is the bits of sever
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerType
@@ -51,9 +52,13 @@ def of_bits(e: FunctionEmitter, words: list[SSAValue], t: ElementType) -> Value:
     return word if t.is_integer else e.b.op(arith.BitcastOp, word, type=scalar_type(t))
 
 
+def _width(word: SSAValue) -> int:
+    return cast("IntegerType", word.type).width.data
+
+
 def _part(e: FunctionEmitter, words: list[SSAValue], number: Expr, bits: int) -> SSAValue:
     """Part `number`, `bits` wide, of the number whose digits `words` are."""
-    width = words[0].type.width.data  # type: ignore[union-attr]
+    width = _width(words[0])
     word = words[0]
     if len(words) > 1:
         place, number = (
@@ -70,7 +75,7 @@ def _part(e: FunctionEmitter, words: list[SSAValue], number: Expr, bits: int) ->
 def _together(e: FunctionEmitter, words: list[SSAValue], bits: int) -> SSAValue:
     """One number of that many bits whose digits `words` are."""
     wide: Attribute = IntegerType(bits)
-    width = words[0].type.width.data  # type: ignore[union-attr]
+    width = _width(words[0])
     if width == bits:
         return words[0]
     total: SSAValue | None = None

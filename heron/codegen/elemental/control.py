@@ -14,7 +14,7 @@ from heron.hlo.ir.instruction import Instruction
 
 def apply(e: FunctionEmitter, computation: Computation, arguments: Sequence[Value]) -> Value:
     """The result of a scalar computation on these values, in line."""
-    with e.frame():
+    with e.scope():
         for parameter, value in zip(computation.parameters, arguments, strict=True):
             e.provide(parameter, (), value)
         return e.value(computation.root, ())

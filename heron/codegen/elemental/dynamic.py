@@ -5,6 +5,8 @@ Start indices are clamped so that the whole slice lies inside, as HLO says.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects import arith
 
 from heron.analysis.indexing.expr import Const, Expr
@@ -68,9 +70,11 @@ def _dynamic_update_slice(e: FunctionEmitter, i: Instruction, index: Index) -> V
 @rule("gather")
 def _gather(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
     operand, indices = i.operands
-    starts = []
-    for component, d in enumerate(i.start_index_map):
+    starts: list[Expr] = []
+    mapped: Sequence[int] = i.start_index_map
+    sizes: Sequence[int] = i.slice_sizes
+    for component, d in enumerate(mapped):
         place = e.simplify(gather_start_index(i, index, Const(component)))
-        starts.append(clamped_start(e, indices, place, operand.shape.dims[d] - i.slice_sizes[d]))
+        starts.append(clamped_start(e, indices, place, operand.shape.dims[d] - sizes[d]))
     where, _ = gather_index(i, index, starts)
     return e.value(operand, e.simplify(where))

@@ -1,31 +1,30 @@
 """The state of emission: `KernelEmitter` for a kernel's functions, `FunctionEmitter` for one body.
 
-Indices are expressions over the function's variables (loop variables, index arguments, runtime offsets), not SSA
-values: moving elements costs no op, and only where a tensor is read is the index made, simplified, by one
-`xla_gpu.apply_indexing`. Values are remembered by (instruction, index) for as long as the region they stand in.
+Indices are expressions over the function's variables (see `indices`), not SSA values: moving elements costs no op, and
+only where a tensor is read is the index made. Values are remembered by (instruction, index) for as long as the region
+they stand in.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import product
-from typing import Any
+from typing import cast
 
-from xdsl.dialects import arith, func, scf, tensor
 from xdsl.dialects import complex as mlir_complex
+from xdsl.dialects import func, scf, tensor
 from xdsl.dialects.builtin import ComplexType, FunctionType, ModuleOp, StringAttr, SymbolRefAttr, TensorType
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from heron.analysis.fusion.partition import Function, Partition
-from heron.analysis.indexing.expr import Const, Dim, Expr, Sym
+from heron.analysis.indexing.expr import Const, Dim, Expr
 from heron.analysis.indexing.hlo_maps import Index, moves_elements, operand_index, to_memory
-from heron.analysis.indexing.map import Constraint, IndexingMap, Var
+from heron.analysis.indexing.map import Constraint, IndexingMap
 from heron.analysis.indexing.simplify import simplifier
 from heron.codegen.elemental import registry
+from heron.codegen.elemental.indices import Indices
 from heron.codegen.elemental.values import Pair, Value, scalar_of, tuple_of
-from heron.codegen.ir.builder import Builder
-from heron.codegen.ir.dialects.xla_gpu import ApplyIndexingOp, IndexingMapAttr, LoopOp, PureCallOp, YieldOp
+from heron.codegen.ir.dialects.xla_gpu import IndexingMapAttr, LoopOp, PureCallOp, YieldOp
 from heron.codegen.ir.types import INDEX, scalar_type, tensor_type
 from heron.errors import HeronError
 from heron.hlo.ir.computation import Computation
@@ -86,7 +85,7 @@ class KernelEmitter:
         return function
 
 
-class FunctionEmitter:
+class FunctionEmitter(Indices):
     """Emission into one function body.
 
     Args:
@@ -103,104 +102,12 @@ class FunctionEmitter:
         tensors: dict[Instruction, SSAValue],
         root: Instruction | None = None,
     ) -> None:
+        super().__init__(block)
         self.kernel, self.tensors, self.root = kernel, tensors, root
-        self.b = Builder(block)
         self._functions = kernel.functions
         self._rules = kernel.rules
-        self._ranges: list[tuple[int, int]] = []
-        self._simplifier = simplifier(())
-        self._variables: list[SSAValue] = []
-        self._memo: list[dict[Any, Any]] = [{}]
-
-    # -- variables and indices -----------------------------------------------------------------------------------------
-    def variable(self, value: SSAValue, lo: int, hi: int) -> Expr:
-        """The expression that stands for an index value known to lie in [lo, hi]."""
-        if lo == hi:
-            return Const(lo)
-        self._variables.append(value)
-        self._ranges.append((lo, max(lo, hi)))
-        self._simplifier = simplifier(tuple(self._ranges))
-        return Dim(len(self._variables) - 1)
-
-    def simplify(self, index: Index) -> Index:
-        """The index in canonical form."""
-        simplify = self._simplifier.simplify
-        return tuple([e if type(e) is Dim or type(e) is Const else simplify(e) for e in index])
-
-    def range_of(self, e: Expr) -> tuple[int, int]:
-        """Bounds of an expression over this function's variables."""
-        return self._simplifier.range_of(self._simplifier.simplify(e))
-
-    def index_values(self, index: Sequence[Expr]) -> list[SSAValue]:
-        """The index as SSA values: variables and constants as they are, the rest by one `apply_indexing`."""
-        missing: list[Expr] = []
-        for e in index:
-            if not isinstance(e, (Dim, Const)) and self._find(e) is None and e not in missing:
-                missing.append(e)
-        if missing:
-            m, operands = self._close(missing)
-            op = ApplyIndexingOp.create(
-                operands=operands, result_types=[INDEX] * len(missing), properties={"map": IndexingMapAttr(m)}
-            )
-            self.b.add(op)
-            self._memo[-1].update(zip(missing, op.results, strict=True))
-        return [self._index_value(e) for e in index]
-
-    def index_value(self, e: Expr) -> SSAValue:
-        """One index expression as an SSA value."""
-        return self.index_values((e,))[0]
-
-    def _index_value(self, e: Expr) -> SSAValue:
-        if isinstance(e, Dim):
-            return self._variables[e.index]
-        if isinstance(e, Const):
-            return self.b.integer(e.value)
-        return self._find(e)
-
-    def _used(self, exprs: Sequence[Expr]) -> list[int]:
-        used: set[Expr] = set()
-        for e in exprs:
-            used |= e.variables()
-        return sorted(v.index for v in used if isinstance(v, Dim))
-
-    def _close(
-        self,
-        results: Sequence[Expr],
-        constraints: Sequence[Constraint] = (),
-        syms: Sequence[int] = (),
-        loop_variables: Sequence[int] = (),
-    ) -> tuple[IndexingMap, list[SSAValue]]:
-        """A map of just the variables used, and their values; `loop_variables` become its symbols, of sizes `syms`."""
-        used = self._used([*results, *(c[0] for c in constraints)])
-        renumber: list[Expr | None] = [None] * len(self._variables)
-        given = [v for v in used if v not in loop_variables]
-        for n, v in enumerate(given):
-            renumber[v] = Dim(n)
-        for n, v in enumerate(loop_variables):
-            renumber[v] = Sym(n)
-        m = IndexingMap(
-            [e.substitute(renumber) for e in results],
-            [Var(*self._ranges[v]) for v in given],
-            [Var(0, n - 1) for n in syms],
-            [(e.substitute(renumber), lo, hi) for e, lo, hi in constraints],
-        )
-        return m, [self._variables[v] for v in given]
 
     # -- values --------------------------------------------------------------------------------------------------------
-    def _find(self, key: Any) -> Any:
-        for scope in reversed(self._memo):
-            found = scope.get(key)
-            if found is not None:
-                return found
-        return None
-
-    def once(self, key: Any, make: Callable[[], Any]) -> Any:
-        """What `make` gives, remembered under `key` for as long as this region."""
-        found = self._find(key)
-        if found is None:
-            found = self._memo[-1][key] = make()
-        return found
-
     def provide(self, i: Instruction, index: Index, value: Value) -> None:
         """Say what `i` is at `index`: a hero's result, for its epilogue."""
         self._memo[-1][i, index] = value
@@ -276,10 +183,7 @@ class FunctionEmitter:
 
     def extract(self, source: SSAValue, index: Index) -> Value:
         """The element of a tensor at `index`, in memory order."""
-        type_ = source.type
-        assert isinstance(type_, TensorType)
-        element = self.b.op(tensor.ExtractOp, source, *self.index_values(index), type=type_.element_type)
-        return self._split(element)
+        return self._split(self.b.op(tensor.ExtractOp, source, *self.index_values(index), type=_element(source)))
 
     def insert(self, value: Value, target: SSAValue, index: Index) -> SSAValue:
         """The tensor with `value` at `index`, in memory order."""
@@ -288,18 +192,17 @@ class FunctionEmitter:
 
     def read(self, source: SSAValue, index: Index) -> SSAValue:
         """The scalar of a tensor at `index`, in memory order; a complex number is one scalar."""
-        type_ = source.type
-        assert isinstance(type_, TensorType)
-        return self.b.op(tensor.ExtractOp, source, *self.index_values(self.simplify(index)), type=type_.element_type)
+        return self.b.op(tensor.ExtractOp, source, *self.index_values(self.simplify(index)), type=_element(source))
 
     def write(self, value: SSAValue, target: SSAValue, index: Index) -> SSAValue:
         """The tensor with the scalar `value` at `index`, in memory order."""
         return self.b.op(tensor.InsertOp, value, target, *self.index_values(self.simplify(index)), type=target.type)
 
     def _split(self, value: SSAValue) -> Value:
-        if not isinstance(value.type, ComplexType):
+        type_ = value.type
+        if not isinstance(type_, ComplexType):
             return value
-        part = value.type.element_type
+        part = cast("ComplexType[Attribute]", type_).element_type  # pyright: ignore[reportInvalidTypeArguments]
         return Pair(self.b.op(mlir_complex.ReOp, value, type=part), self.b.op(mlir_complex.ImOp, value, type=part))
 
     def _join(self, value: Value) -> SSAValue:
@@ -328,26 +231,6 @@ class FunctionEmitter:
         return self.unpack(iter(op.results), f.root.shape)
 
     # -- regions -------------------------------------------------------------------------------------------------------
-    @contextmanager
-    def region(self, block: Block) -> Iterator[Block]:
-        """Emit into `block`; what is emitted there is forgotten afterwards."""
-        before, self.b.block = self.b.block, block
-        self._memo.append({})
-        try:
-            yield block
-        finally:
-            self._memo.pop()
-            self.b.block = before
-
-    @contextmanager
-    def frame(self) -> Iterator[None]:
-        """Emit in place, forgetting afterwards what was said of instructions: a called computation's own."""
-        self._memo.append({})
-        try:
-            yield
-        finally:
-            self._memo.pop()
-
     def if_(
         self,
         condition: SSAValue,
@@ -356,7 +239,7 @@ class FunctionEmitter:
         no: Callable[[], Value],
     ) -> Value:
         """`scf.if` with a value of `shape`; each side is emitted by its function."""
-        blocks = []
+        blocks: list[Block] = []
         for side in (yes, no):
             with self.region(Block()) as block:
                 self.b.terminate(scf.YieldOp, self.pack(side(), shape))
@@ -365,23 +248,6 @@ class FunctionEmitter:
         op = scf.IfOp.create(operands=[condition], result_types=types, regions=[Region(b) for b in blocks])
         self.b.add(op)
         return self.unpack(iter(op.results), shape)
-
-    def holds(self, constraints: Sequence[Constraint]) -> SSAValue | None:
-        """An `i1`: every constraint holds. None when they always do."""
-        condition: SSAValue | None = None
-        for e, lo, hi in constraints:
-            e = self._simplifier.simplify(e)
-            have_lo, have_hi = self._simplifier.range_of(e)
-            tests = []
-            if have_lo < lo or have_hi > hi:
-                value = self.index_value(e)
-                if have_lo < lo:
-                    tests.append(self.b.cmpi("sge", value, self.b.integer(lo)))
-                if have_hi > hi:
-                    tests.append(self.b.cmpi("sle", value, self.b.integer(hi)))
-            for test in tests:
-                condition = test if condition is None else self.b.op(arith.AndIOp, condition, test)
-        return condition
 
     def loop(
         self,
@@ -468,3 +334,9 @@ class FunctionEmitter:
             regions=[Region(body)],
         )
         return list(self.b.add(op).results)
+
+
+def _element(source: SSAValue) -> Attribute:
+    """The MLIR type of a tensor's elements."""
+    type_ = cast("TensorType[Attribute]", source.type)
+    return type_.element_type

@@ -87,7 +87,8 @@ def _device_id(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
 
 @rule("iota")
 def _iota(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
-    return index_to_scalar(e, index[i.iota_dimension], i.shape.element_type)
+    d: int = i.iota_dimension
+    return index_to_scalar(e, index[d], i.shape.element_type)
 
 
 def index_to_scalar(e: FunctionEmitter, position: Expr, t: ElementType) -> Value:
@@ -175,7 +176,7 @@ def is_plain(i: Instruction) -> bool:
 
 @rule("concatenate")
 def _concatenate(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
-    d = i.dimensions[0]
+    d: int = i.dimensions[0]
     parts: list[tuple[Instruction, int]] = []
     offset = 0
     for operand in i.operands:

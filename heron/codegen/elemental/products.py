@@ -29,7 +29,8 @@ def _two_operands(i: Instruction) -> str | None:
 @rule("dot", check=_two_operands)
 def _dot(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
     lhs = i.operands[0].shape.dims
-    sizes = [lhs[d] for d in i.lhs_contracting_dims or ()]
+    contracting: Sequence[int] = i.lhs_contracting_dims or ()
+    sizes = [lhs[d] for d in contracting]
 
     def places(variables: Index) -> tuple[Index, Index]:
         return dot_index(i, 0, index, variables), dot_index(i, 1, index, variables)
@@ -39,8 +40,8 @@ def _dot(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
 
 @rule("convolution")
 def _convolution(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
-    features = i.operands[1].shape.dims[i.dim_labels.kernel_input]
-    sizes = [features, *(w.size for w in i.window)]
+    d: int = i.dim_labels.kernel_input
+    sizes = [i.operands[1].shape.dims[d], *(w.size for w in i.window)]
 
     def places(variables: Index) -> tuple[Index, Index]:
         lhs, rhs, _ = convolution_index(i, index, variables[1:], variables[0])

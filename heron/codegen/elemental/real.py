@@ -30,11 +30,11 @@ class Real:
         """A constant of the same type."""
         return Real(self.e, self.e.b.floating(number, self.v.type))
 
-    def _value(self, other: Real | float) -> SSAValue:
+    def value_of(self, other: Real | float) -> SSAValue:
         return other.v if isinstance(other, Real) else self.e.b.floating(float(other), self.v.type)
 
     def _binary(self, kind: type[Operation], other: Real | float, swap: bool = False) -> Real:
-        a, b = self.v, self._value(other)
+        a, b = self.v, self.value_of(other)
         return Real(self.e, self.e.b.op(kind, *((b, a) if swap else (a, b))))
 
     def __add__(self, other: Real | float) -> Real:
@@ -86,7 +86,7 @@ class Real:
         return self._binary(arith.MinimumfOp, other)
 
     def _compare(self, predicate: str, other: Real | float) -> Truth:
-        return Truth(self.e, self.e.b.cmpf(predicate, self.v, self._value(other)))
+        return Truth(self.e, self.e.b.cmpf(predicate, self.v, self.value_of(other)))
 
     def __lt__(self, other: Real | float) -> Truth:
         return self._compare("olt", other)
@@ -131,7 +131,7 @@ class Truth:
         """`yes` where it holds, else `no`; one of them is no plain number."""
         like = yes if isinstance(yes, Real) else no
         assert isinstance(like, Real)
-        return Real(self.e, self.e.b.select(self.v, like._value(yes), like._value(no)))
+        return Real(self.e, self.e.b.select(self.v, like.value_of(yes), like.value_of(no)))
 
 
 def parts(e: FunctionEmitter, z: Pair) -> tuple[Real, Real]:

@@ -20,7 +20,8 @@ from heron.hlo.ir.instruction import Instruction
 @rule("reduce")
 def _reduce(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
     arrays = i.operands[: len(i.operands) // 2]
-    sizes = [arrays[0].shape.dims[d] for d in sorted(i.dimensions)]
+    dimensions: Sequence[int] = i.dimensions
+    sizes = [arrays[0].shape.dims[d] for d in sorted(dimensions)]
 
     def read(variables: Index) -> list[Value]:
         place = e.simplify(reduce_index(i, index, variables))

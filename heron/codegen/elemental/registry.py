@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from heron.errors import HeronError
 from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.op import all_ops
 
 if TYPE_CHECKING:
     from heron.analysis.indexing.hlo_maps import Index
@@ -119,7 +120,5 @@ def require(i: Instruction, target: str = "") -> None:
 
 def uncovered_ops() -> list[str]:
     """Declared ops that have no elemental rule."""
-    from heron.hlo.ir.op import all_ops
-
     known = load()
     return [o.name for o in all_ops() if o.name not in known]

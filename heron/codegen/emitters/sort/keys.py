@@ -42,7 +42,7 @@ def emit_is_nan(key: Key, e: FunctionEmitter, comparator: Computation, element: 
 
 
 def _value(key: Key, e: FunctionEmitter, comparator: Computation, element: Sequence[Value]) -> SSAValue:
-    with e.frame():
+    with e.scope():
         for n, parameter in enumerate(comparator.parameters):
             e.provide(parameter, (), element[n // 2])
         return e.scalar(key.value, ())
