@@ -14,7 +14,7 @@ import click
 import heron
 from benchmarks import programs
 from heron import targets
-from heron.backends import compile
+from heron.compiling import compile
 from heron.errors import HeronError
 from heron.options import Options
 from heron.runtime.cuda.executable import CudaExecutable

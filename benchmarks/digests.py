@@ -16,7 +16,7 @@ import click
 import heron
 from benchmarks import programs
 from heron import targets
-from heron.backends.compiler import Compilation, Stages
+from heron.backends.compiler import Compilation
 from heron.errors import HeronError
 from heron.options import Options
 from heron.trace import Trace
@@ -34,14 +34,13 @@ def digests(name: str, target: str, small: bool) -> Digests:
     """Of each stage of a program, under ``program target stage``. A stage that is refused has the error's code."""
     platform, stages = TARGETS[target]
     source = heron.parse(programs.path(name, small, platform).read_text())
-    done = Compilation(source, targets.get(target), Options(), Trace())
-    texts = Stages(done.source, done.target, done.options, done)
-    return {f"{name} {target} {stage}": _digest(texts, stage) for stage in stages}
+    compilation = Compilation(source, targets.get(target), Options(), Trace())
+    return {f"{name} {target} {stage}": _digest(compilation, stage) for stage in stages}
 
 
-def _digest(texts: Stages, stage: str) -> str:
+def _digest(compilation: Compilation, stage: str) -> str:
     try:
-        return sha256(texts.text(stage).encode()).hexdigest()[:16]
+        return sha256(compilation.text(stage).encode()).hexdigest()[:16]
     except HeronError as error:
         return error.code
 

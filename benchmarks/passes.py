@@ -23,7 +23,7 @@ import click
 import heron
 from benchmarks import programs, sections
 from heron import files, targets
-from heron.backends.machine import machine_for
+from heron.backends.compiler import machine_for
 from heron.buffers import assign
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.module import Module

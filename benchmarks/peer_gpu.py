@@ -21,10 +21,10 @@ import heron
 from benchmarks import programs, ptx_text, sections
 from heron import files, targets
 from heron.analysis import cost
-from heron.backends import compile
 from heron.backends.compiler import Compilation
 from heron.backends.lower import NO_CODE
 from heron.codegen.llvm.assemble import assemble
+from heron.compiling import compile
 from heron.errors import HeronError
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.module import Module

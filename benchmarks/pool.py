@@ -14,9 +14,9 @@ import click
 import heron
 from benchmarks import programs
 from heron import Options
-from heron.backends import compile
 from heron.cli import values
 from heron.codegen.llvm.jit import Jit
+from heron.compiling import compile
 from heron.runtime.cpu.pool import PARALLEL_FOR, Pool, thread_count
 
 PROGRAMS = ("gelu_f32", "softmax", "layernorm")

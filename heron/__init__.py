@@ -29,7 +29,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from heron.archive import load, save
-    from heron.caching import compile
+    from heron.compiling import compile
     from heron.errors import HeronError
     from heron.evaluator import evaluate, evaluate_devices
     from heron.frontends.jax import from_jax
@@ -43,7 +43,7 @@ _HOMES = {
     "HeronError": "heron.errors",
     "Module": "heron.hlo.ir.module",
     "Options": "heron.options",
-    "compile": "heron.caching",
+    "compile": "heron.compiling",
     "evaluate": "heron.evaluator",
     "evaluate_devices": "heron.evaluator",
     "from_jax": "heron.frontends.jax",

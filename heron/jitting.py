@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from heron.compiling import compile
 from heron.errors import HeronError
 from heron.frontends.jax import Lowering, Names, Static, lower, need_jax
 
@@ -124,8 +125,6 @@ class Jitted:
         except TypeError as error:
             raise HeronError("JAX002", "static arguments must be hashable", why=str(error)) from None
         if found is None:
-            from heron.caching import compile
-
             lowering = self._lower(args, kwargs)
             executable = compile(lowering.module, target=self.target, options=self._options)
             dtypes = tuple([s.element_type.dtype for s in executable.signature.parameters])

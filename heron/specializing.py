@@ -5,48 +5,21 @@ The kind of arguments is their types and shapes, and the values of those integer
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from heron.errors import HeronError
-from heron.frontends import loading
 from heron.frontends.arguments import Given, given
+from heron.frontends.loading import OPEN_SIZES
 from heron.frontends.stablehlo import sizes
 from heron.frontends.stablehlo.importer import imported
 from heron.frontends.stablehlo.reader import read
 from heron.frontends.stablehlo.syntax import Program
 from heron.hlo.ir.module import Module
-from heron.options import Options
 from heron.runtime.executable import Executable
-from heron.targets import Target
-from heron.trace import Trace
-
-#: what the importer says when sizes are open
-_OPEN = "SHLO011"
-
-
-def compiled(
-    source: str | bytes | Path, target: Target, options: Options, trace: Trace | None = None
-) -> Executable | Specialized:
-    """A program in any form `heron.load` takes, compiled; one that leaves sizes open is compiled when it is called.
-
-    Raises what `heron.load` and `heron.compile` raise.
-    """
-    from heron.caching import compile
-
-    platform = "cpu" if target.kind == "cpu" else "cuda"
-    try:
-        module = loading.load(source, verify=True, platform=platform)
-    except HeronError as error:
-        found = loading.stablehlo_text(source) if error.code == _OPEN else None
-        if found is None:
-            raise
-        return Specialized(*found, target, options)
-    return compile(module, target, options, trace)
 
 
 class Specialized:
@@ -55,11 +28,11 @@ class Specialized:
     Args:
         text: StableHLO whose sizes its arguments decide.
         filename: what errors call it.
-        target, options: as for `heron.compile`.
+        compile: makes the executable of a module.
     """
 
-    def __init__(self, text: str, filename: str, target: Target, options: Options) -> None:
-        self._text, self.filename, self.target, self._options = text, filename, target, options
+    def __init__(self, text: str, filename: str, compile: Callable[[Module], Executable]) -> None:
+        self._text, self.filename, self._compile = text, filename, compile
         self._executables: dict[Hashable, Executable] = {}
         #: for each kind of types and shapes, the arguments whose values sizes depend on
         self._values: dict[Hashable, tuple[int, ...]] = {}
@@ -79,15 +52,13 @@ class Specialized:
 
     def executable(self, *arguments: Any) -> Executable:
         """The executable a call with these arguments runs. Raises what `module` and `heron.compile` raise."""
-        from heron.caching import compile
-
         known = given(arguments)
         deciding = self._deciding(known)
         key = _kind(known), tuple([known[n].tobytes() for n in deciding])  # type: ignore[union-attr]
         found = self._executables.get(key)
         if found is None:
             module = self._imported(known, deciding)
-            found = self._executables[key] = compile(module, self.target, self._options)
+            found = self._executables[key] = self._compile(module)
         return found
 
     @cached_property
@@ -117,7 +88,7 @@ class Specialized:
         try:
             self._imported(known, deciding)
         except HeronError as error:
-            if error.code != _OPEN:
+            if error.code != OPEN_SIZES:
                 raise
             return False
         return True

@@ -10,8 +10,8 @@ from click.testing import CliRunner
 import heron
 from benchmarks import kernels, peer_gpu, ptx_text
 from heron import targets
-from heron.backends import compile
 from heron.codegen.llvm.assemble import knows
+from heron.compiling import compile
 from heron.errors import HeronError
 
 PTX = """.visible .entry k(

@@ -20,12 +20,14 @@ from typing import Any
 import click
 import numpy as np
 
+import heron
 from benchmarks import programs
 from benchmarks.gpu import expected
 from heron import files
 from heron.analysis.cost.estimate import estimate
 from heron.analysis.cost.kernel import kernel_cost
-from heron.archive.loading import SavedGpu
+from heron.archive.cuda import SavedGpu
+from heron.backends.stages import Stages
 from heron.errors import HeronError
 from heron.hlo.text import parse
 from heron.options import Options
@@ -58,7 +60,8 @@ class Prepared:
 
 def facts_of(executable: CudaExecutable) -> dict[str, KernelFacts]:
     """What the model says of each kernel of a program just compiled, from the instruction it was made for."""
-    _, uses = executable._stages.done.lowered
+    assert isinstance(executable.stages, Stages)
+    _, uses = executable.stages.compilation.lowered
     target, found = get(executable.target), {}
     launched = [t.kernel for t in walk(executable.program.thunks) if isinstance(t, KernelThunk)]
     for name, use in uses.items():
@@ -71,11 +74,9 @@ def facts_of(executable: CudaExecutable) -> dict[str, KernelFacts]:
 
 def compiled(name: str, small: bool, target: str, graphs: bool = True) -> Prepared:
     """The program, compiled now."""
-    from heron.backends import compiler
-
     module = parse(programs.path(name, small, "cuda").read_text())
     start = time.perf_counter()
-    made = compiler.compile(module, target, Options(graphs=graphs))
+    made = heron.compile(module, target, Options(graphs=graphs))
     assert isinstance(made, CudaExecutable)
     facts = facts_of(made)
     return Prepared(made, facts, time.perf_counter() - start)
@@ -100,9 +101,7 @@ def write(folder: Path, name: str, small: bool, target: str) -> None:
     files.write_text(base + ".json", json.dumps(facts) + "\n")  # last: it says that all is there
 
 
-def find(
-    folder: str | Path | None, name: str, small: bool, target: str = "cuda", graphs: bool = True
-) -> Prepared:
+def find(folder: str | Path | None, name: str, small: bool, target: str = "cuda", graphs: bool = True) -> Prepared:
     """The program from a folder that was prepared, else compiled now; with graphs or without."""
     base = Path(folder) / stem(name, small) if folder else None
     if base is None or not Path(f"{base}.json").exists():

@@ -7,22 +7,21 @@ a library's algorithms, the tiles of other block kernels.
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar
+from dataclasses import dataclass
 
 from heron.analysis.blocks.config import GEMM, BlockConfig, config_of, kind_of
 from heron.analysis.blocks.cost import Freedom, plans, variants
 from heron.analysis.blocks.tiling import Refusal, Tiling
-from heron.backends.compiler import Compilation
+from heron.backends.compiler import Compilation, machine_for
 from heron.hlo.calls import convolution, gemm
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.options import LIBRARIES, Libraries, Options
-from heron.passes.framework.base import Pass
-from heron.passes.framework.context import PassContext
 from heron.passes.framework.measured import CUBLASLT, OWN, Fragment, alone, key_of
-from heron.passes.framework.registry import get
+from heron.passes.framework.pipeline import Pipeline
 from heron.passes.fusion.model.build import fuse
 from heron.passes.fusion.model.product_choice import WORSE
+from heron.passes.simplify.splitk_rewriter import SplitkRewriter
 from heron.runtime.executable import Executable
 from heron.targets import Target
 from heron.trace import Trace
@@ -34,13 +33,11 @@ def fragments(module: Module, target: Target, options: Options, most: int = 12) 
     What `Options.lock` has is chosen by it; fragments of what that leads to are among those found.
     """
     found: dict[str, Fragment] = {}
-    compilation = Compilation(module, target, options.replace(frozen=False), Trace())
 
     def ask(fragment: Fragment) -> None:
         found.setdefault(fragment.key, dataclasses.replace(fragment, ways=fragment.ways[:most]))
 
-    compilation.asks = ask
-    compiled = compilation.passes("fused")
+    compiled = Compilation(module, target, options.replace(frozen=False), Trace(), asks=ask).passes("fused")
     for i in compiled.instructions():
         config = config_of(i)
         asked = found.get(key_of(i.calls)) if config is not None else None
@@ -66,35 +63,34 @@ def _tiles(fusion: Instruction, chosen: BlockConfig, target: Target) -> list[tup
     return [(chosen, worth.get(chosen, 0.0)), *((c, s) for c, s in worth.items() if c != chosen)]
 
 
-class AsFused(Compilation):
-    """A program whose kernels are chosen already: it is only scheduled."""
+@dataclass(frozen=True, slots=True)
+class CandidateProgram:
+    """A fragment done in one way, as a program. ``stages``: the pipelines that it still needs, all where it has none.
 
-    before: ClassVar[tuple[Pass, ...]] = ()
-    stages: ClassVar[tuple[str, ...]] = ("scheduled",)
+    ``parts``: its sum is done in parts first, with kernels around it.
+    """
 
-    def passes(self, until: str = "scheduled") -> Module:
-        module = self.source.clone()
-        ctx = PassContext(options=self.options, trace=self.trace, target=self.target)
-        for step in (*self.before, *(self.machine.pipelines()[stage] for stage in self.stages)):
-            ctx.run_pass(step, module)
-        return module
+    module: Module
+    options: Options
+    stages: tuple[str, ...] = ()
+    parts: bool = False
 
-
-class InParts(AsFused):
-    """A program of a product whose sum is done in parts, with kernels around it."""
-
-    before = (get("splitk-rewriter", blocks=True),)
-    stages = ("fused", "scheduled")
+    def compilation(self, target: Target) -> Compilation:
+        """Its compile for a target."""
+        whole = machine_for(target, self.options).pipelines()
+        first = {"parts": Pipeline("parts", [SplitkRewriter(blocks=True)])} if self.parts else {}
+        pipelines = {**first, **{stage: whole[stage] for stage in self.stages or whole}}
+        return Compilation(self.module, target, self.options, Trace(), pipelines)
 
 
-def program_of(fragment: Fragment, way: str, options: Options) -> tuple[Module, Options, type[Compilation]]:
-    """The fragment alone, done in that way: a program, and how it is compiled."""
+def program_of(fragment: Fragment, way: str, options: Options) -> CandidateProgram:
+    """The fragment alone, done in that way."""
     module, plain = fragment.module.clone(), options.replace(lock="", frozen=False)
     if fragment.kind == "product" and way in (CUBLASLT, OWN):
         allowed = Libraries.parse(options.libraries or "none")
         names = allowed.names if allowed is not None else frozenset[str]()
         kept = [n for n in LIBRARIES if n in names and (n != CUBLASLT or way == CUBLASLT)]
-        return module, plain.replace(triton="off", libraries=",".join(kept) or "none"), Compilation
+        return CandidateProgram(module, plain.replace(triton="off", libraries=",".join(kept) or "none"))
     root = module.entry.root
     if fragment.kind == "algorithm":
         number = int(way.split(" ")[1])
@@ -102,7 +98,7 @@ def program_of(fragment: Fragment, way: str, options: Options) -> tuple[Module, 
         config = gemm.read(root) if is_product else convolution.read(root)
         change = {"selected" if is_product else "algorithm": number}
         root.extras["backend_config"] = str(dataclasses.replace(config, **change))
-        return module, plain, AsFused
+        return CandidateProgram(module, plain, ("scheduled",))
     config = BlockConfig.parse(way)
     assert config is not None, way
     if fragment.kind == "product":
@@ -112,10 +108,11 @@ def program_of(fragment: Fragment, way: str, options: Options) -> tuple[Module, 
     else:
         kind = kind_of(root)
     root.extras["backend_config"] = config.text(kind)
-    return module, plain, InParts if config.split > 1 else AsFused
+    if config.split > 1:
+        return CandidateProgram(module, plain, ("fused", "scheduled"), parts=True)
+    return CandidateProgram(module, plain, ("scheduled",))
 
 
 def executable_of(fragment: Fragment, way: str, target: Target, options: Options) -> Executable:
     """The fragment alone done in that way, ready to call. Raises what its compile raises."""
-    module, options, compiled_as = program_of(fragment, way, options)
-    return compiled_as(module, target, options, Trace()).executable()
+    return program_of(fragment, way, options).compilation(target).executable()

@@ -1,25 +1,33 @@
 """The way of a program through the compiler, one method a stage; every stage has a text.
 
 module → hlo → fused → scheduled → buffers → thunks → mlir → llvm → asm | ptx → sass → Executable
+
+`heron.compile` is the way in (`heron.compiling`); a `Compilation` is for those who want single stages.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from heron.backends.collector import collector_paused
 from heron.backends.devices import need_one
-from heron.backends.lower import KernelUse, Lowering
+from heron.backends.lower import KernelUse, LoweredProgram, Lowering
+from heron.backends.machine import no_stage
+from heron.backends.stages import Stages
 from heron.backends.watchdog import watched
+from heron.buffers import assign
 from heron.errors import HeronError
 from heron.hlo.ir.module import Module
 from heron.options import Options
-from heron.runtime.executable import Executable, KernelInfo, Signature
-from heron.runtime.thunks import KernelThunk, Sequence, kind_of, show, walk
+from heron.passes.dynamic.model.interface import fix_interface
+from heron.passes.framework.context import PassContext
+from heron.passes.pipelines import fixed_sizes
+from heron.runtime.dynamic_signature import DynamicSignature
+from heron.runtime.executable import Executable, KernelInfo, ProgramInfo, Signature
+from heron.runtime.thunks import KernelThunk, kind_of, show, walk
 from heron.targets import Target
 from heron.trace import Trace
 
@@ -29,55 +37,50 @@ if TYPE_CHECKING:
     from heron.codegen.llvm.code_cache import Key
     from heron.hlo.calls.size_checks import SizeCheck
     from heron.passes.framework.measured import Fragment
+    from heron.passes.framework.pipeline import Pipeline
 
 STAGES = ("hlo", "fused", "scheduled", "buffers", "thunks", "graph", "mlir", "llvm", "ptx", "sass", "asm")
+_HLO_STAGES = STAGES[:3]
 
 
 @dataclass
 class Compilation:
-    """One compile. Each stage is computed when first asked for, from the one before it."""
+    """One compile of a verified module. Each stage is computed when first asked for, from the one before it.
+
+    Kept are the scheduled module, its buffers, and the thunks with the kernels' launches. The module is one object that
+    the pipelines change, and machine code uses up the MLIR of the kernels: `passes` and `text` compute such a stage
+    again when it is asked for after a later one, from the nearest stage that is kept.
+
+    Args:
+        pipelines: the passes by the stage that they end, the last ``scheduled``; by default those of the target.
+        asks: called with each part of the program that could be computed in several ways.
+    """
 
     source: Module
     target: Target
     options: Options
     trace: Trace
-    machine: Machine = field(init=False)
-    #: conditions on sizes that the program looks at when it runs
-    size_checks: tuple[SizeCheck, ...] = field(init=False, default=())
-    #: told of what could be done in several ways (`heron.passes.framework.measured`)
+    pipelines: Mapping[str, Pipeline] | None = None
     asks: Callable[[Fragment], None] | None = None
+    machine: Machine = field(init=False)
+    _run: PipelineRun | None = field(init=False, default=None)
+    _is_used_up: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
-        from heron.backends.machine import machine_for
-
         self.machine = machine_for(self.target, self.options)
 
     # -- stages ------------------------------------------------------------------------------------------------------
     def passes(self, until: str = "scheduled") -> Module:
-        """The module after the pass pipelines up to a stage: hlo, fused or scheduled."""
-        from heron.passes.framework.context import PassContext
+        """The module after the pipelines up to a stage: hlo, fused or scheduled. A later stage changes the same object.
 
-        module = self.source.clone()
-        if any(s.dynamic for i in module.instructions() for _, s in i.shape.leaves()):
-            self._fix_sizes(module)
-        ctx = PassContext(options=self.options, trace=self.trace, target=self.target)
-        ctx.asks = self.asks
-        for stage, pipeline in self.machine.pipelines().items():
-            with self.trace.stage(stage):
-                pipeline.run(module, ctx)
-            if stage == until:
-                break
-        return module
-
-    def _fix_sizes(self, module: Module) -> None:
-        """Pad the program and make sizes numbers; its passes are checked by themselves, for its inputs change here."""
-        from heron.passes.dynamic.model.interface import fix_interface
-        from heron.passes.framework.context import PassContext
-        from heron.passes.pipelines import fixed_sizes
-
-        with self.trace.stage("sizes"):
-            fixed_sizes().run(module, PassContext(options=self.options, trace=self.trace, target=self.target))
-            self.size_checks = tuple(fix_interface(module))
+        A stage before one that was asked for already is computed again, from the source; the trace has the first run.
+        """
+        run = self._run
+        if run is None:
+            run = self._run = PipelineRun(self, self.trace)
+        elif run.is_past(until):
+            run = PipelineRun(self, Trace())
+        return run.to(until)
 
     @cached_property
     def scheduled(self) -> Module:
@@ -85,57 +88,52 @@ class Compilation:
 
     @cached_property
     def buffers(self) -> BufferAssignment:
-        from heron.buffers import assign
-
         module = self.scheduled
         with self.trace.stage("buffers"):
             m = self.machine
             return assign(module, alignment=m.alignment, scratch_bytes=m.scratch_bytes)
 
     @cached_property
-    def lowered(self) -> tuple[Sequence, dict[str, KernelUse]]:
-        """Thunks and distinct kernels, still MLIR before lowering."""
+    def lowered(self) -> LoweredProgram:
+        """Thunks and distinct kernels. Their MLIR is gone once machine code is made: see `take_lowered`."""
+        return self._lower(self.trace)
+
+    def take_lowered(self) -> LoweredProgram:
+        """The lowered program for a caller that uses up the MLIR of its kernels; lowered again each further time."""
+        if self._is_used_up:
+            return self._lower(Trace())
+        self._is_used_up = True
+        return self.lowered
+
+    def _lower(self, trace: Trace) -> LoweredProgram:
         need_one(self.scheduled, self.target.name)
         buffers = self.buffers
-        with self.trace.stage("emit"):
-            machine, threads = self.machine, self.machine.threads(self.options)
-            lowering = Lowering(
-                self.scheduled,
-                buffers,
-                self.target,
-                self.trace,
-                machine.has_gemm,
-                threads,
-                counts_loops=machine.counts_loops,
-                options=self.options,
-                adds=machine.adds_products,
-            )
-            program = lowering.program()
-            self.machine.admit(lowering.kernels)
-            self.machine.share_out(lowering.kernels, self.options, self.trace)
-            return program, lowering.kernels
+        with trace.stage("emit"):
+            lowered = Lowering(self.scheduled, buffers, self.machine, trace).program()
+            self.machine.admit(lowered.kernels)
+            self.machine.share_out(lowered.kernels, trace)
+            return lowered
 
     @cached_property
     def signature(self) -> Signature:
         seen, made = _signature(self.source), _signature(self.scheduled)
+        assert self._run is not None
+        checks = self._run.size_checks
         is_dynamic = any(s.dynamic for shape in (*seen.parameters, seen.result) for _, s in shape.leaves())
-        if not is_dynamic and not self.size_checks:
+        if not is_dynamic and not checks:
             return Signature(made.parameters, seen.names, made.result)
-        from heron.runtime.dynamic_signature import DynamicSignature
-
-        return DynamicSignature(made.parameters, made.names, made.result, seen, self.size_checks)
+        return DynamicSignature(made.parameters, made.names, made.result, seen, checks)
 
     def code_keys(self) -> list[tuple[str, Key]]:
-        """The modules LLVM compiles, each with what a cache files its code under."""
-        thunks, uses = self.lowered
-        return self.machine.code_keys(thunks, uses, self.source.name)
+        """The modules that LLVM compiles, each with the key of its code in a cache."""
+        return self.machine.code_keys(self.take_lowered(), self.source.name)
 
     def executable(self) -> Executable:
         """The program, ready to call. Raises TGT009 when it takes longer than ``Options.compile_timeout``."""
         return watched(self._executable, self.options.compile_timeout, self.late)
 
     def late(self) -> HeronError:
-        """The error for a compile that takes too long, with what it is at."""
+        """The error for a compile that takes too long, with the step it has reached."""
         return HeronError(
             "TGT009",
             f"compiling '{self.source.name}' for {self.target.name} takes longer than {self.options.compile_timeout} s",
@@ -145,29 +143,90 @@ class Compilation:
         )
 
     def _executable(self) -> Executable:
-        thunks, uses = self.lowered
-        threads = self.machine.threads(self.options)
-        kernels = [info(use, threads) for use in uses.values()]
-        facts: dict[str, Any] = dict(
-            name=self.source.name,
-            target=self.target.name,
-            signature=self.signature,
-            kernels=kernels,
-            assignment=self.buffers,
-            trace=self.trace,
-            stages=Stages(self.source, self.target, self.options, self),
-        )
+        lowered, trace = self.take_lowered(), self.trace
+        kernels = [info(use, self.machine.threads) for use in lowered.kernels.values()]
         for k in kernels:
-            self.trace.kernel(
+            trace.kernel(
                 name=k.name,
                 emitter=k.emitter,
                 source=list(k.instructions),
                 launch={"grid": k.grid, "block": k.block, "work_items": k.work_items},
             )
-        for t in walk(thunks):
+        for t in walk(lowered.thunks):
             if not isinstance(t, KernelThunk):
-                self.trace.count_thunk(kind_of(t))
-        return self.machine.build(thunks, uses, self.buffers, self.signature, self.options, self.trace, facts)
+                trace.count_thunk(kind_of(t))
+        stages = Stages(lambda: self)
+        facts = ProgramInfo(self.source.name, self.target.name, self.signature, kernels, self.buffers, trace, stages)
+        return self.machine.build(lowered, facts)
+
+    # -- texts -------------------------------------------------------------------------------------------------------
+    def text(self, stage: str) -> str:
+        """The program at a stage. Raises TGT002 for a name that is no stage, TGT003 for one of other targets."""
+        if stage not in STAGES:
+            raise HeronError("TGT002", f"unknown stage '{stage}'", hint="one of " + ", ".join(STAGES))
+        if stage in _HLO_STAGES:
+            return str(self.scheduled if stage == "scheduled" else self.passes(stage))
+        if stage == "buffers":
+            return self.buffers.report(values=True)
+        if stage == "thunks":
+            return show(self.lowered.thunks)
+        if stage == "graph":
+            return self.machine.graph(self.lowered)
+        return self.machine.text(stage, self.take_lowered())
+
+    def cubin(self) -> bytes:
+        """Machine code of all kernels, for an NVIDIA GPU. Raises TGT003 on other targets, LLVM024 with no assembler."""
+        return self.machine.cubin(self.take_lowered().kernels)
+
+    def mlir(self, kernel: str | None = None, steps: bool = False) -> str:
+        """MLIR of all kernels or the one of that name, as emitted, or after every transform (``steps``).
+
+        Raises TGT007 for a name that no kernel has.
+        """
+        lowered = self.take_lowered()
+        if kernel is not None:
+            lowered = LoweredProgram(lowered.thunks, {kernel: _kernel(lowered.kernels, kernel)})
+        return self.machine.steps_text(lowered.kernels) if steps else self.machine.text("mlir", lowered)
+
+
+class PipelineRun:
+    """A copy of a program on its way through the pipelines."""
+
+    def __init__(self, compilation: Compilation, trace: Trace) -> None:
+        self._module = compilation.source.clone()
+        #: conditions on sizes that the program checks when it runs
+        self.size_checks: tuple[SizeCheck, ...] = ()
+        c = self._context = PassContext(options=compilation.options, trace=trace, target=compilation.target)
+        c.asks = compilation.asks
+        if any(s.dynamic for i in self._module.instructions() for _, s in i.shape.leaves()):
+            self._fix_sizes()
+        pipelines = compilation.pipelines or compilation.machine.pipelines()
+        #: the pipelines to come, by the stage that each one ends
+        self._rest = dict(pipelines)
+        self._stage = ""
+
+    def is_past(self, stage: str) -> bool:
+        """Whether the module has gone beyond a stage."""
+        return stage != self._stage and stage not in self._rest
+
+    def to(self, stage: str) -> Module:
+        """The module at a stage. Raises TGT003 where no pipeline ends it."""
+        if self.is_past(stage):
+            raise no_stage(self._context.target, stage)
+        while self._stage != stage:
+            self._stage = next(iter(self._rest))
+            with self._context.trace.stage(self._stage):
+                self._rest.pop(self._stage).run(self._module, self._context)
+        if not self._rest:
+            self._context = PassContext(target=self._context.target)  # the records of the passes are not kept
+        return self._module
+
+    def _fix_sizes(self) -> None:
+        """Pad the program and make sizes numbers; its passes are checked by themselves, for its inputs change here."""
+        c = self._context
+        with c.trace.stage("sizes"):
+            fixed_sizes().run(self._module, PassContext(options=c.options, trace=c.trace, target=c.target))
+            self.size_checks = tuple(fix_interface(self._module))
 
 
 def _signature(module: Module) -> Signature:
@@ -175,8 +234,17 @@ def _signature(module: Module) -> Signature:
     return Signature(tuple(p.shape for p in parameters), tuple(p.name for p in parameters), module.entry.root.shape)
 
 
+def _kernel(kernels: Mapping[str, KernelUse], name: str) -> KernelUse:
+    """The kernel of that name. Raises TGT007."""
+    if name not in kernels:
+        near = difflib.get_close_matches(name, kernels, 1)
+        hint = f"did you mean '{near[0]}'?" if near else "kernels are " + (", ".join(kernels) or "none")
+        raise HeronError("TGT007", f"the program has no kernel '{name}'", hint=hint)
+    return kernels[name]
+
+
 def info(use: KernelUse, threads: int) -> KernelInfo:
-    """What is worth telling of a kernel that up to so many threads of a CPU share."""
+    """The facts of a kernel that up to ``threads`` threads of a CPU share."""
     k = use.kernel
     portions = min(threads, -(-k.launch.work_items // k.launch.grain)) if k.launch.grain else 1
     return KernelInfo(
@@ -193,76 +261,16 @@ def info(use: KernelUse, threads: int) -> KernelInfo:
     )
 
 
-class Stages:
-    """The text of each stage, made when asked for: early ones by compiling again, so that nothing is kept for it."""
+def machine_for(target: Target, options: Options) -> Machine:
+    """The machine of a target. Each kind of machine is loaded when a program is compiled for it."""
+    if not target.is_gpu:
+        from heron.backends.cpu.machine import CpuMachine
 
-    def __init__(self, source: Module, target: Target, options: Options, done: Compilation) -> None:
-        self.source, self.target, self.options, self.done = source, target, options, done
+        return CpuMachine(target, options)
+    if target.sim:
+        from heron.backends.gpu.simulated import SimMachine
 
-    def text(self, name: str) -> str:
-        """The program at stage `name`. Raises TGT002 for a name that is no stage of the target."""
-        if name not in STAGES:
-            raise HeronError("TGT002", f"unknown stage '{name}'", hint="one of " + ", ".join(STAGES))
-        c = self.done
-        if name in ("hlo", "fused"):
-            fresh = Compilation(self.source, self.target, self.options, Trace())
-            return str(fresh.passes(name))
-        if name == "scheduled":
-            return str(c.scheduled)
-        if name == "buffers":
-            return c.buffers.report(values=True)
-        if name == "thunks":
-            return show(c.lowered[0])
-        if name == "graph":
-            return c.machine.graph(*c.lowered)
-        fresh = Compilation(self.source, self.target, self.options, Trace())
-        thunks, uses = fresh.lowered
-        return fresh.machine.text(name, thunks, uses)
+        return SimMachine(target, options)
+    from heron.backends.gpu.machine import GpuMachine
 
-    def cubin(self) -> bytes:
-        """Machine code of all kernels, for an NVIDIA GPU. Raises TGT003 on other targets, LLVM024 with no assembler."""
-        fresh = Compilation(self.source, self.target, self.options, Trace())
-        return fresh.machine.cubin(fresh.lowered[1])
-
-    def mlir(self, kernel: str | None = None, steps: bool = False) -> str:
-        """MLIR of all kernels or the one of that name, as emitted, or after every transform (``steps``).
-
-        Raises TGT007 for a name that no kernel has.
-        """
-        fresh = Compilation(self.source, self.target, self.options, Trace())
-        thunks, uses = fresh.lowered
-        if kernel is not None:
-            if kernel not in uses:
-                near = difflib.get_close_matches(kernel, uses, 1)
-                hint = f"did you mean '{near[0]}'?" if near else "kernels are " + (", ".join(uses) or "none")
-                raise HeronError("TGT007", f"the program has no kernel '{kernel}'", hint=hint)
-            uses = {kernel: uses[kernel]}
-        return fresh.machine.steps_text(uses) if steps else fresh.machine.text("mlir", thunks, uses)
-
-
-def compile(
-    module: Module,
-    target: str | Target = "cpu",
-    options: Options | None = None,
-    trace: Trace | None = None,
-) -> Executable:
-    """Compile a module for a target.
-
-    Args:
-        module: a verified program; it is not changed.
-        target: a name (`cpu`, `sm_90`, `sim:sm_90`, …; `heron targets` lists them) or a `Target`.
-        options: defaults and `HERON_*` variables when None.
-        trace: the record to write into; a fresh one when None (found at `executable.trace`).
-
-    Raises HeronError with a code of the stage that refused, or of the rule an unverified program breaks.
-    """
-    from heron import targets
-    from heron.hlo.verifier import blaming
-
-    if not isinstance(target, Target):
-        target = targets.get(target)
-    options = options or Options.from_env()
-    trace = trace if trace is not None else Trace()
-    with collector_paused():
-        with blaming(module):
-            return Compilation(module, target, options, trace).executable()
+    return GpuMachine(target, options)

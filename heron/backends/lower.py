@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter, process_time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from heron.analysis.fusion.row_blocks import row_blocks_of
 from heron.analysis.values.trip_count import noted_trips
@@ -27,8 +27,7 @@ from heron.hlo.ir.fingerprint import fingerprint
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import ShapeIndex
-from heron.hlo.ir.types import PRED, ElementType
-from heron.options import Options
+from heron.hlo.ir.types import PRED
 from heron.runtime.thunks import (
     ConditionalThunk,
     CopyThunk,
@@ -42,8 +41,8 @@ from heron.runtime.thunks import (
 from heron.trace import Decision
 
 if TYPE_CHECKING:
+    from heron.backends.machine import Machine
     from heron.buffers.assignment import BufferAssignment
-    from heron.targets import Target
     from heron.trace import Trace
 
 #: ops that are only names for buffers other instructions fill
@@ -64,28 +63,19 @@ class KernelUse:
     emit_seconds: float = 0.0
 
 
-class Lowering:
-    """Lowers one module for one target; `kernels` fills up on the way."""
+class LoweredProgram(NamedTuple):
+    """A program as steps and the distinct kernels that they launch, by name, still MLIR."""
 
-    def __init__(
-        self,
-        module: Module,
-        buffers: BufferAssignment,
-        target: Target,
-        trace: Trace,
-        has_gemm: Callable[[ElementType, ElementType], bool],
-        threads: int = 1,
-        *,
-        counts_loops: bool = False,
-        options: Options | None = None,
-        adds: Callable[[GemmThunk], bool] = lambda _: False,
-    ) -> None:
-        self.options = options or Options()
-        self.threads = threads  # that a library may use
-        self.has_gemm = has_gemm  # (operand type, result type) -> does the matrix library multiply them?
-        self.counts_loops = counts_loops  # run loops of known length by counting, without their condition?
-        self.adds = adds  # can a product be added to what is there, with the bits of an addition after it?
-        self.module, self.buffers, self.target, self.trace = module, buffers, target, trace
+    thunks: Sequence
+    kernels: dict[str, KernelUse]
+
+
+class Lowering:
+    """Lowers one scheduled module for one machine; `kernels` fills up on the way."""
+
+    def __init__(self, module: Module, buffers: BufferAssignment, machine: Machine, trace: Trace) -> None:
+        self.module, self.buffers, self.machine, self.trace = module, buffers, machine, trace
+        self.target, self.options = machine.target, machine.options
         self.kernels: dict[str, KernelUse] = {}
         self._by_key: dict[object, tuple[str, ...]] = {}
         self._rules: dict[str, Callable[[Instruction], list[Thunk]]] = {
@@ -100,9 +90,9 @@ class Lowering:
             **{opcode: partial(rule, self) for opcode, rule in RULES.items()},
         }
 
-    def program(self) -> Sequence:
-        """The entry computation's thunks."""
-        return self.sequence(self.module.entry)
+    def program(self) -> LoweredProgram:
+        """The whole program, from its entry computation on."""
+        return LoweredProgram(self.sequence(self.module.entry), self.kernels)
 
     def sequence(self, computation: Computation) -> Sequence:
         """A computation's thunks, in schedule order."""
@@ -202,7 +192,9 @@ class Lowering:
     def dot(self, i: Instruction) -> list[Thunk]:
         lhs, rhs = i.operands[:2]
         t = lhs.shape.element_type
-        if rhs.shape.element_type is not t or not self.has_gemm(t, i.shape.element_type):
+        if rhs.shape.element_type is not t or not self.machine.has_gemm(t, i.shape.element_type):
+            if missing := self.machine.missing_gemm(t, i.shape.element_type):
+                self.trace.note(f"no BLAS, products are kernels: {missing}")
             return self.alone(i)
         return [self.product(i, self.slice(lhs), self.slice(rhs), self.slice(i))]
 
@@ -226,7 +218,7 @@ class Lowering:
         out = self.slice(i)
         if self.slice(other) != out or any(out.overlaps(s) for s in (product.lhs, product.rhs, product.out)):
             return None
-        if not self.adds(product):
+        if not self.machine.adds_products(product):
             return None
         self.trace.decide(Decision(True, "added where the sum is", "product-sum", product.source, i.name))
         return replace(product, out=out, adds=True)
@@ -241,7 +233,7 @@ class Lowering:
 
     def loop(self, i: Instruction) -> list[Thunk]:
         predicate = self.slice(i.condition.root)
-        trips = noted_trips(i) if self.counts_loops else None
+        trips = noted_trips(i) if self.machine.counts_loops else None
         if trips is not None:
             return [WhileThunk((), predicate, self.sequence(i.body), i.name, trips)]
         return [WhileThunk(self.sequence(i.condition), predicate, self.sequence(i.body), i.name)]

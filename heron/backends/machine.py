@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from heron.backends.lower import KernelUse
+from heron.backends.lower import KernelUse, LoweredProgram
+from heron.codegen.llvm import numerics
+from heron.codegen.llvm.code_cache import CodeCache
+from heron.codegen.merge import merge
+from heron.codegen.transforms import pipeline
+from heron.codegen.transforms.options import Target as Kind
+from heron.codegen.transforms.options import TransformOptions
 from heron.errors import HeronError
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.types import ElementType
-from heron.runtime.executable import Executable, Signature
-from heron.runtime.thunks import GemmThunk, Sequence
+from heron.runtime.executable import Executable, ProgramInfo
+from heron.runtime.thunks import GemmThunk
 from heron.targets import Target
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
-    from heron.buffers.assignment import BufferAssignment
-    from heron.codegen.llvm.code_cache import CodeCache, Key
-    from heron.codegen.transforms.options import TransformOptions
+    from heron.codegen.llvm.code_cache import Key
     from heron.options import Options
     from heron.passes.framework.pipeline import Pipeline
     from heron.trace import Trace
@@ -27,6 +31,9 @@ if TYPE_CHECKING:
 class Machine(ABC):
     """One kind of machine, for one target."""
 
+    #: the kind of code it runs, as the MLIR transforms and the LLVM translation name it
+    kind: ClassVar[Kind]
+    #: bytes between which buffers begin
     alignment: ClassVar[int]
     #: whether what drives the program counts loops of known length, so that their conditions are not computed
     counts_loops: ClassVar[bool] = False
@@ -38,93 +45,74 @@ class Machine(ABC):
     def pipelines(self) -> dict[str, Pipeline]:
         """The HLO pipelines in order, by the stage each one ends: hlo, fused, scheduled."""
 
-    def scratch_bytes(self, i: Instruction) -> int:  # noqa: ARG002
+    def scratch_bytes(self, i: Instruction) -> int:
         """What an instruction needs while it runs, beside its operands and its result."""
         return 0
 
+    # `build`, `text`, `cubin`, `code_keys`, `lower` and `steps_text` use up the MLIR of the kernels
     @abstractmethod
-    def build(
-        self,
-        thunks: Sequence,
-        uses: dict[str, KernelUse],
-        buffers: BufferAssignment,
-        signature: Signature,
-        options: Options,
-        trace: Trace,
-        facts: dict[str, Any],
-    ) -> Executable:
+    def build(self, lowered: LoweredProgram, info: ProgramInfo) -> Executable:
         """Machine code and the executable around it."""
 
     @abstractmethod
-    def text(self, stage: str, thunks: Sequence, uses: dict[str, KernelUse]) -> str:
+    def text(self, stage: str, lowered: LoweredProgram) -> str:
         """The text of a code stage: mlir, llvm, ptx, sass or asm. Raises TGT003 when the machine has no such stage."""
 
-    def graph(self, thunks: Sequence, uses: dict[str, KernelUse]) -> str:
-        """How a GPU runs the thunks: as graphs, with steps of the host. Raises TGT003 where there are none."""
+    def graph(self, lowered: LoweredProgram) -> str:
+        """The CUDA graphs and steps of the host by which a GPU runs the thunks. Raises TGT003 for other machines."""
         raise no_stage(self.target, "graph")
 
     def cubin(self, uses: dict[str, KernelUse]) -> bytes:
-        """Machine code of all kernels for an NVIDIA GPU. Raises TGT003 where kernels are for something else."""
+        """Machine code of all kernels for an NVIDIA GPU. Raises TGT003 for other machines."""
         raise no_stage(self.target, "cubin")
 
-    def code_keys(self, thunks: Sequence, uses: dict[str, KernelUse], name: str) -> list[tuple[str, Key]]:
-        """The modules LLVM compiles, each with what a cache files its code under; the kernels are used up.
-
-        Args:
-            name: what the modules are called after.
-        """
+    def code_keys(self, lowered: LoweredProgram, name: str) -> list[tuple[str, Key]]:
+        """The modules that LLVM compiles, each with the key of its code in a cache; ``name``: that of the program."""
         return []
 
     @property
     def code_cache(self) -> CodeCache | None:
         """Where code is kept, if it is."""
-        from heron.codegen.llvm.code_cache import CodeCache
-
         return CodeCache() if self.options.cache else None
 
     def admit(self, uses: dict[str, KernelUse]) -> None:  # noqa: B027
         """Raise TGT006 for a kernel that asks for more than the machine has; a CPU has no such limits."""
 
-    def share_out(self, uses: dict[str, KernelUse], options: Options, trace: Trace) -> None:  # noqa: B027
-        """Say in the launch of each kernel how threads share its work; a GPU's launches say it already."""
+    def share_out(self, uses: dict[str, KernelUse], trace: Trace) -> None:  # noqa: B027
+        """Set in the launch of each kernel how threads of a CPU share its work; a GPU's launches have that already."""
 
-    def threads(self, options: Options) -> int:
-        """How many threads of the host a library's routine may use."""
+    @property
+    def threads(self) -> int:
+        """The number of threads of the host that a library's routine may use."""
         return 1
 
     @abstractmethod
     def has_gemm(self, operands: ElementType, result: ElementType) -> bool:
         """Whether the machine's matrix library multiplies these types; other products are kernels of our own."""
 
-    def adds_products(self, t: GemmThunk) -> bool:
-        """Whether its products can be added to what is there, and have the bits of an addition afterwards."""
+    def missing_gemm(self, operands: ElementType, result: ElementType) -> str:
+        """Why the library that multiplies these types cannot be used; empty where it can, or where there is none."""
+        return ""
+
+    def adds_products(self, product: GemmThunk) -> bool:
+        """Whether a product can be added to its output in place, with the bits of an addition afterwards."""
         return False
 
     def lower(self, uses: dict[str, KernelUse]) -> ModuleOp:
         """All kernels in one module, lowered to what the LLVM translation takes."""
-        from heron.codegen.merge import merge
-        from heron.codegen.transforms import pipeline
-
         return pipeline.run(merge(use.kernel for use in uses.values()), self.transform_options(uses))
 
     def transform_options(self, uses: dict[str, KernelUse]) -> TransformOptions:
         """What the MLIR transforms know of the machine and of the kernels' launches."""
-        from heron.codegen.llvm import numerics
-        from heron.codegen.transforms.options import TransformOptions
-
-        kind = "cpu" if self.target.kind == "cpu" else "sim" if self.target.sim else "gpu"
         return TransformOptions(
-            target=kind,
-            approximate=numerics.of(self.options).approximate and kind == "gpu",
+            target=self.kind,
+            approximate=self.kind == "gpu" and numerics.of(self.options).approximate,
             device=self.target,
             launches={name: use.kernel.launch for name, use in uses.items()},
         )
 
     def steps_text(self, uses: dict[str, KernelUse]) -> str:
         """MLIR text of all kernels as emitted and after each transform; the kernels are used up."""
-        from heron.codegen.merge import merge
-        from heron.codegen.transforms import pipeline
-
         module = merge(use.kernel for use in uses.values())
         record = [("emission", str(module))]
         pipeline.run(module, self.transform_options(uses), observe=lambda step, m: record.append((step, str(m))))
@@ -140,14 +128,3 @@ def no_stage(target: Target, stage: str) -> HeronError:
     """The error for a stage that the target's programs do not go through."""
     hint = "--to asm, or --target sm_90" if target.kind == "cpu" else "--to llvm, or ptx for a target such as sm_90"
     return HeronError("TGT003", f"{target.name} has no stage '{stage}'", hint=hint)
-
-
-def machine_for(target: Target, options: Options) -> Machine:
-    """The machine of a target."""
-    if target.kind == "cpu":
-        from heron.backends.cpu.machine import CpuMachine
-
-        return CpuMachine(target, options)
-    from heron.backends.gpu.machine import GpuMachine
-
-    return GpuMachine(target, options)

@@ -12,6 +12,8 @@ from heron.frontends.arguments import Given, given, split
 from heron.frontends.stablehlo.bytecode import MAGIC
 from heron.hlo.ir.module import Module
 
+#: the importer's code for sizes that are open
+OPEN_SIZES = "SHLO011"
 #: the beginning of an MLIR text of a module or function, after comments
 _MLIR = re.compile(
     r'(?:\s|//[^\n]*\n)*+(?:[#!][\w.]+\s*=|(?:builtin\.)?module\s*(?:[@{]|attributes\b)|func\.func\b|sdy\.mesh\b|"[\w.]+"\s*\()'

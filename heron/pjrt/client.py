@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from heron.backends.stages import Stages
+from heron.compiling import compile_module
 from heron.errors import HeronError
 from heron.hlo.calls.solvers import calls_python
 from heron.hlo.calls.solvers import options as options_of
@@ -102,8 +104,6 @@ class Client:
         Raises what reading and compiling raise; PJRT013 for a program that has to be partitioned.
         """
         from heron.analysis.cost.program import program_cost
-        from heron.backends.collector import collector_paused
-        from heron.backends.compiler import Compilation
         from heron.trace import Trace
 
         options = self._placed(options or CompileOptions())
@@ -116,10 +116,10 @@ class Client:
         if options.callbacks:
             _number(source, options.callbacks)
         whole = _for_one_device(source, options)
-        with collector_paused():
-            compilation = Compilation(whole, self.target, options.options(), Trace())
-            executable = compilation.executable()
-        scheduled = compilation.scheduled
+        executable = compile_module(whole, self.target, options.options(), Trace())
+        stages = executable.stages
+        assert isinstance(stages, Stages)
+        scheduled = stages.compilation.scheduled
         facts = about(source, scheduled, program_cost(scheduled, self.target).seconds)
         return LoadedExecutable(self, executable, options, facts, lambda: scheduled, lambda: source)
 

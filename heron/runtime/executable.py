@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -133,24 +133,36 @@ class KernelInfo:
     notes: dict[str, str]
 
 
+class StageTexts(Protocol):
+    """The stages of a program as text."""
+
+    def text(self, name: str) -> str:
+        """The program at a stage. Raises TGT002, TGT003 or RUN053 for a stage that the program does not have."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramInfo:
+    """The facts of a compiled program that do not depend on the machine that runs it."""
+
+    name: str
+    target: str
+    signature: Signature
+    kernels: list[KernelInfo]
+    assignment: BufferAssignment
+    trace: Trace
+    stages: StageTexts
+
+
 class Executable(ABC):
     """A compiled program. Call it on arrays in parameter order; ask `kernels`, `memory`, `trace`, `stage(name)`."""
 
-    def __init__(
-        self,
-        name: str,
-        target: str,
-        signature: Signature,
-        kernels: list[KernelInfo],
-        assignment: BufferAssignment,
-        trace: Trace,
-        stages: Any,
-    ) -> None:
-        self.name, self.target, self.signature = name, target, signature
-        self.kernels, self.assignment, self.trace = kernels, assignment, trace
-        self._stages = stages
-        leaves = [s for p in signature.parameters for _, s in p.leaves() if s.is_array]
-        self._turned_arguments, self._turned_outputs = _turned(leaves), _turned(signature.outputs)
+    def __init__(self, info: ProgramInfo) -> None:
+        self.name, self.target, self.signature = info.name, info.target, info.signature
+        self.kernels, self.assignment, self.trace = info.kernels, info.assignment, info.trace
+        self.stages = info.stages
+        leaves = [s for p in info.signature.parameters for _, s in p.leaves() if s.is_array]
+        self._turned_arguments, self._turned_outputs = _turned(leaves), _turned(info.signature.outputs)
 
     def __call__(self, *arrays: Any) -> Any:
         """Run on NumPy arrays; gives one array, or (nested) tuples of them."""
@@ -193,4 +205,4 @@ class Executable(ABC):
 
     def stage(self, name: str) -> str:
         """The program at a stage, as text: hlo, fused, scheduled, buffers, thunks, graph, mlir, llvm, …"""
-        return self._stages.text(name)
+        return self.stages.text(name)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from heron.errors import HeronError
-from heron.hlo.ir.shape import ShapeIndex
 from heron.runtime import array_pool
 
 if TYPE_CHECKING:
     from heron.buffers.assignment import BufferAssignment
+    from heron.runtime.executable import Signature
 
 ALIGNMENT = 64
 
@@ -38,26 +38,21 @@ def constant_bytes(value: np.ndarray, size: int) -> np.ndarray:
 class HostMemory:
     """The buffers of one program on the host: constants made once, temp arenas kept for the next call.
 
-    ``arguments`` names the flat arguments as (parameter number, tuple index); ``outputs`` their dtypes and dimensions.
     `bind` gives the base array of every allocation of a call, and the output arrays among them. Safe to use from
     several threads: an arena belongs to one call at a time.
     """
 
-    def __init__(
-        self,
-        assignment: BufferAssignment,
-        arguments: Sequence[tuple[int, ShapeIndex]],
-        outputs: Sequence[tuple[np.dtype, tuple[int, ...]]],
-    ) -> None:
+    def __init__(self, assignment: BufferAssignment, signature: Signature) -> None:
         self.allocations = assignment.allocations
         self.output_slices = assignment.outputs
-        self.outputs = outputs
+        #: dtypes and dimensions of the flat outputs
+        self.outputs = signature.output_arrays
         self.constants: dict[int, np.ndarray] = {}
         for a in self.allocations:
             if a.kind == "constant" and a.literal is not None:
                 self.constants[a.number] = constant_bytes(a.literal.array, a.size)
         #: the flat argument that is a part of a parameter
-        self.places = {key: n for n, key in enumerate(arguments)}
+        self.places = {key: n for n, key in enumerate(signature.arguments)}
         #: allocations of parameters the program writes into
         self.overwritten = {a.number for a in self.allocations if a.kind == "parameter" and not a.is_read_only}
         self._arenas: list[dict[int, np.ndarray]] = []

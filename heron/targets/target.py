@@ -71,6 +71,11 @@ class Target:
     grid: tuple[int, int, int] = (1, 1, 1)
     block: tuple[int, int, int] = (1, 1, 1)
 
+    @property
+    def is_gpu(self) -> bool:
+        """Whether kernels are for a GPU, a simulated one included."""
+        return self.kind == "gpu"
+
     def flops_of(self, element_type: str) -> float:
         """Peak operations a second on that element type; the f32 rate where the data has none, 0 if unsupported."""
         rates = dict(self.flops)

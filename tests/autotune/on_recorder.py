@@ -10,8 +10,7 @@ from heron.passes.framework.measured import Fragment
 from heron.runtime.cuda.executable import CudaExecutable
 from heron.runtime.executable import Executable
 from heron.targets import Target
-from heron.trace import Trace
-from tests.rehearsal.compiling import learn
+from tests.rehearsal.compiling import learn_from
 from tests.rehearsal.driver import Recorder
 
 ON = Options(triton="on")
@@ -25,8 +24,8 @@ class OnRecorder(OnDevice):
         self.recorder = recorder
 
     def _build(self, fragment: Fragment, way: str, target: Target, options: Options) -> Executable:
-        module, options, compiled_as = program_of(fragment, way, options)
-        made = compiled_as(module, self.target, options, Trace()).executable()
+        program = program_of(fragment, way, options)
+        made = program.compilation(self.target).executable()
         assert isinstance(made, CudaExecutable)
-        learn(made, module, self.recorder, options, compiled_as)
+        learn_from(made, self.recorder, program.compilation)
         return made

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 import heron
-from heron.backends import compile
+from heron.compiling import compile
 from heron.hlo.ir.module import Module
 from heron.passes.framework.checks import random_array
 from heron.runtime.executable import Executable

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from heron.backends import compile
 from heron.buffers.check import prove, run_in_buffers
+from heron.compiling import compile
 from heron.evaluator import evaluate, flatten
 from heron.hlo.text import print_module
 from heron.options import Options

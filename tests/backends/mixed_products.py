@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 import heron
-from heron.backends import compile
+from heron.compiling import compile
 from heron.hlo.ir import types
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.types import ElementType

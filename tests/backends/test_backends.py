@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import heron
-from heron.backends import STAGES, compile
+from heron.backends.compiler import STAGES
+from heron.compiling import compile
 from heron.errors import HeronError
 from heron.hlo.calls.gemm_shape import gemm_shape
 

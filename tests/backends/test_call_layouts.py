@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heron.backends import compile
 from heron.backends.calls import lapack
 from heron.backends.calls.custom_call import _handler as lower_handler
 from heron.buffers import assign
+from heron.compiling import compile
 from heron.errors import HeronError
 from heron.evaluator import evaluate
 from heron.evaluator.calls import libraries

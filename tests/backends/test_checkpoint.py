@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from heron import Options, frontends, targets
-from heron.backends import compile as compile_module
 from heron.backends.compiler import Compilation
 from heron.buffers.memory import Memory
+from heron.compiling import compile as compile_module
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.trace import Trace

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heron.backends import compile
 from heron.backends.convolution import strided_products
 from heron.codegen.native import tile_code
+from heron.compiling import compile
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.window import WindowDim
 from heron.options import Options

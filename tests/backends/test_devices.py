@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import heron
-from heron.backends import compile
+from heron.compiling import compile
 from heron.errors import HeronError
 from heron.hlo.ir.module import Module
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heron.backends import compile
+from heron.compiling import compile
 from heron.evaluator import evaluate
 from heron.hlo.ir.layout import layout
 from heron.hlo.ir.module import Module

@@ -9,7 +9,7 @@ import pytest
 
 import heron
 from heron import HeronError
-from heron.backends import compile
+from heron.compiling import compile
 from heron.runtime.thunks import HostThunk, KernelThunk, LibraryThunk, walk
 from tests.backends.jax_cuda_properties import PROPERTIES
 

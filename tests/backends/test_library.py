@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import heron
-from heron.backends import compile
 from heron.backends.calls.host import Permuted, memory_order
+from heron.compiling import compile
 from heron.errors import HeronError
 from heron.hlo.ir.layout import layout
 from heron.hlo.ir.shape import array

@@ -8,10 +8,10 @@ import pytest
 
 import heron
 from heron import targets
-from heron.backends import compile
 from heron.backends.compiler import Compilation
 from heron.backends.gpu import limits
 from heron.codegen.llvm.assemble import knows
+from heron.compiling import compile
 from heron.errors import HeronError
 from heron.options import Options
 from heron.trace import Trace

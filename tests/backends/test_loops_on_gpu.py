@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from heron import backends
+import heron
 from heron.evaluator import evaluate
 from heron.hlo.text import parse
 from heron.runtime.thunks import KernelThunk, WhileThunk, walk
@@ -51,7 +51,7 @@ def run(condition: str) -> tuple[WhileThunk, int]:
     """The loop, and how many kernels it has; its values are the evaluator's."""
     text = LOOP.format(condition=condition)
     x = np.full(64, 0.25, np.float32)
-    found = backends.compile(parse(text), "sim:sm_90")
+    found = heron.compile(parse(text), "sim:sm_90")
     for got, wanted in zip(found(x), evaluate(parse(text), x), strict=True):
         np.testing.assert_array_equal(got, wanted)
     loop = next(t for t in walk(found.sequence) if isinstance(t, WhileThunk))  # type: ignore[attr-defined]

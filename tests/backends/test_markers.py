@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import heron
-from heron.backends import compile
 from heron.backends.compiler import Compilation
+from heron.compiling import compile
 from heron.hlo.calls.markers import MARKERS
 from heron.options import Options
 from heron.targets import get

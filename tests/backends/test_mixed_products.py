@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import heron
-from heron.backends import compile
+from heron.compiling import compile
 from heron.hlo.ir.types import by_name
 from heron.hlo.product_types import result_type, sum_type
 from tests.backends.agree import TARGETS

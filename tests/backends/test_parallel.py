@@ -7,10 +7,10 @@ import pytest
 
 import heron
 from heron import HeronError, Options
-from heron.backends import compile
 from heron.backends.cpu import machine, parallel
 from heron.cli import values
 from heron.codegen.native import share
+from heron.compiling import compile
 from heron.runtime.cpu import pool
 from heron.runtime.cpu.executable import CpuExecutable
 from heron.runtime.host.fft import Transform

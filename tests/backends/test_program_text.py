@@ -13,12 +13,12 @@ import pytest
 
 import heron
 from heron import Options
-from heron.backends import compile
 from heron.backends.compiler import Compilation
 from heron.backends.cpu.machine import CpuMachine
 from heron.codegen.llvm.declarations import Declarations
 from heron.codegen.llvm.optimize import binding
 from heron.codegen.native import float_gemm, pool_code
+from heron.compiling import compile
 from heron.errors import HeronError
 from heron.evaluator import evaluate
 from heron.hlo.ir.types import F32
@@ -112,7 +112,7 @@ def own_text(*names: str) -> str:
     compilation = Compilation(module_of(*names), target("cpu"), Options(threads=2), Trace())
     machine = compilation.machine
     assert isinstance(machine, CpuMachine)
-    return machine._texts(*compilation.lowered)[-1]
+    return machine.texts(compilation.lowered)[-1]
 
 
 def test_each_part_is_written_by_its_own() -> None:

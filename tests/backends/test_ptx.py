@@ -9,9 +9,9 @@ import pytest
 import heron
 from benchmarks import ptx_text
 from heron import targets
-from heron.backends import compile
 from heron.codegen.llvm.assemble import assemble, knows
 from heron.codegen.llvm.tools import find_nvjitlink, find_ptxas
+from heron.compiling import compile
 from heron.runtime.executable import Executable
 from tests.support import NAMES, program
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import heron
-from heron.backends import compile
+from heron.compiling import compile
 from heron.evaluator import evaluate, evaluate_devices
 from heron.hlo.ir.module import Module
 from heron.hlo.meaning.draws import FIRST_STATE

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 import heron
 from heron import Options
 from heron.analysis.fusion.row_blocks import RowBlocks, row_blocks_of
-from heron.backends import compile
 from heron.backends.compiler import Compilation
 from heron.backends.cpu import pipeline
 from heron.codegen.native import float_gemm, pool_code
+from heron.compiling import compile
 from heron.hlo.ir.types import BF16, F32
 from heron.passes.framework.registry import get
 from heron.passes.fusion import row_block_fusion

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import heron
-from heron.backends import compile
+from heron.compiling import compile
 from heron.options import Options
 
 SUM = """HloModule sum

@@ -13,8 +13,8 @@ import pytest
 
 import heron
 from heron import Options
-from heron.backends import compile
 from heron.backends.gpu.machine import GpuMachine
+from heron.compiling import compile
 from heron.errors import HeronError
 from tests.support import heron as command
 

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 import heron as library
-from heron import Options, backends
+from heron import Options
 from heron.codegen.llvm import code_cache, libdevice
 from heron.codegen.llvm.code_cache import CodeCache
-from heron.trace import Decision
+from heron.compiling import compile
+from heron.trace import Decision, Trace
 from tests.support import heron, program
 
 
@@ -27,7 +28,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def decisions(target: str = "cpu", **options: object) -> list[Decision]:
     module = library.parse(program("softmax").read_text())
-    made = backends.compile(module, target, Options(cache=True).replace(**options))
+    made = compile(module, target, Options(cache=True).replace(**options), Trace())
     return [d for d in made.trace.decisions if d.rule == "code-cache"]
 
 
@@ -39,13 +40,13 @@ def test_a_second_compile_finds_the_code() -> None:
 
 
 def test_nothing_is_kept_by_default(folder: Path) -> None:
-    made = backends.compile(library.parse(program("softmax").read_text()), "cpu")
+    made = compile(library.parse(program("softmax").read_text()), "cpu")
     assert not folder.exists() and not [d for d in made.trace.decisions if d.rule == "code-cache"]
 
 
 def test_values_are_the_same_bits() -> None:
     text = program("transformer_block").read_text()
-    first, second = (backends.compile(library.parse(text), "cpu", Options(cache=True)) for _ in range(2))
+    first, second = (compile(library.parse(text), "cpu", Options(cache=True), Trace()) for _ in range(2))
     assert len([d for d in second.trace.decisions if d.rule == "code-cache" and d]) > 1
     rng = np.random.default_rng(0)
     shapes = first.signature.parameters

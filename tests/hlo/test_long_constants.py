@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import heron
-from heron import archive, caching
+from heron import archive, compiling
 from heron.archive import modules
 from heron.errors import HeronError
 from heron.hlo.builder import Builder
@@ -104,7 +104,7 @@ def test_no_path_prints_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         assert np.array_equal(heron.load(tmp_path / "app.heron")(x), values + 1)
     options = heron.Options(cache=True)
     for n in (0, 1, 0):
-        assert np.array_equal(caching.compile(holding(values + n), options=options)(x), values + n + 1)
+        assert np.array_equal(compiling.compile(holding(values + n), options=options)(x), values + n + 1)
 
 
 def test_bytecode_gives_arrays() -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from heron.backends.compiler import compile
 from heron.cli.main import invoke
+from heron.compiling import compile
 from heron.errors import HeronError
 from heron.evaluator import evaluate
 from heron.hlo.ir.module import Module

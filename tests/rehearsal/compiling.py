@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from heron.backends import compiler
+import heron
 from heron.backends.compiler import Compilation
 from heron.backends.gpu.machine import GpuMachine
-from heron.backends.gpu.simulate import Simulation
+from heron.backends.gpu.simulated import Simulation
 from heron.backends.lower import KernelUse
 from heron.hlo.ir.module import Module
 from heron.options import Options
 from heron.runtime.cuda.executable import CudaExecutable
 from heron.runtime.sim.executable import Runner
-from heron.targets import get, libcuda
+from heron.targets import Target, get, libcuda
 from heron.trace import Trace
 from tests.rehearsal.driver import Recorder
 
@@ -34,23 +34,22 @@ def compile(
     module: Module, recorder: Recorder, target: str = "sm_90", options: Options | None = None
 ) -> CudaExecutable:
     """The program for the target, its kernels known to the recorder."""
-    made = compiler.compile(module, target, options)
+    made = heron.compile(module, target, options)
     assert isinstance(made, CudaExecutable)
     learn(made, module, recorder, options or Options())
     return made
 
 
-def learn(
-    executable: CudaExecutable,
-    module: Module,
-    recorder: Recorder,
-    options: Options,
-    make: type[Compilation] = Compilation,
-) -> None:
-    """Teach the recorder the kernels of a program. ``make``: how it is compiled."""
+def learn(executable: CudaExecutable, module: Module, recorder: Recorder, options: Options) -> None:
+    """Teach the recorder the kernels of a module's program."""
+    learn_from(executable, recorder, lambda target: Compilation(module, target, options, Trace()))
+
+
+def learn_from(executable: CudaExecutable, recorder: Recorder, compiled: Callable[[Target], Compilation]) -> None:
+    """Teach the recorder the kernels of a program. ``compiled``: its compile for a target."""
     program = executable.program
     target = dataclasses.replace(get(executable.target), sim=True)
-    simulated = make(module, target, options, Trace())
+    simulated = compiled(target)
     _, uses = simulated.lowered
     assert set(uses) == set(program.kernels), "the simulated program has other kernels"
     machine, simulation = simulated.machine, Simulation("")

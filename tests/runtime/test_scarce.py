@@ -13,9 +13,9 @@ import pytest
 
 import heron
 from heron import HeronError, Options
-from heron.backends import compile
 from heron.cli import values
 from heron.codegen.native import blas_threads
+from heron.compiling import compile
 from heron.evaluator import evaluate
 from heron.runtime import array_pool, memory
 from heron.runtime.cpu import blas

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from heron import backends
+import heron
 from heron.errors import HeronError
 from heron.hlo.text import parse
 from heron.trace import Trace, why
@@ -54,7 +54,7 @@ ENTRY main {
 
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
-    made = backends.compile(parse(PROGRAM), target="sm_90")
+    made = heron.compile(parse(PROGRAM), target="sm_90")
     made.trace.program, made.trace.buffers = made.stage("scheduled"), made.assignment.to_json()
     path = tmp_path_factory.mktemp("why") / "x.trace"
     made.trace.save(path)
@@ -141,7 +141,7 @@ ENTRY main {
 
 
 def test_copies_of_numbers_in_kernels_have_reasons() -> None:
-    made = backends.compile(parse(NUMBERS), target="sm_90")
+    made = heron.compile(parse(NUMBERS), target="sm_90")
     made.trace.program = made.stage("scheduled")
     copied = [i for i in parse(made.trace.program).instructions() if i.opcode == "copy"]
     numbers = [i for i in copied if i.operands[0].opcode == "constant" and i.parent.name.startswith("fused")]

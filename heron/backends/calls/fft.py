@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def fft(lowering: Lowering, i: Instruction) -> list[Thunk]:
     """One transform of all lines (planes, boxes) of the operand."""
     kind, lengths = i.fft_type, tuple(i.fft_length)
-    routine = Transform(kind, lengths, lowering.threads)
+    routine = Transform(kind, lengths, lowering.machine.threads)
     if lowering.target.kind != "cpu":
         return library_call(lowering, i, lambda arrays: Fft(arrays, kind, lengths), routine)
     operand = i.operands[0]

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from heron.backends import row_blocks
 from heron.backends.calls.fft import scratch_bytes
+from heron.backends.cpu import parallel, pipeline
 from heron.backends.cpu.compilers import Compilers
 from heron.backends.cpu.portions import portions
-from heron.backends.lower import KernelUse
+from heron.backends.lower import KernelUse, LoweredProgram
 from heron.backends.machine import Machine, lowered_text, no_stage
 from heron.backends.memory import CPU_ALIGNMENT
 from heron.codegen.llvm.code_cache import cache_decision
+from heron.codegen.llvm.jit import Jit
+from heron.codegen.llvm.translate import KernelAbi, to_llvm
 from heron.codegen.native import float_gemm, helpers, int_gemm  # noqa: F401  helpers: what runtime asks for
 from heron.codegen.native.program import ENTRY, ProgramWriter, entry
 from heron.hlo.ir.instruction import Instruction
@@ -21,16 +25,12 @@ from heron.runtime.cpu import blas
 from heron.runtime.cpu.executable import CpuExecutable, HostCalls
 from heron.runtime.cpu.pool import Pool, pool, supported, thread_count
 from heron.runtime.cpu.profile import Profile
-from heron.runtime.executable import Executable, Signature
-from heron.runtime.memory import HostMemory
-from heron.runtime.thunks import GemmThunk, HostThunk, Sequence
+from heron.runtime.executable import Executable, ProgramInfo
+from heron.runtime.thunks import GemmThunk, HostThunk
 
 if TYPE_CHECKING:
-    from heron.buffers import BufferAssignment
     from heron.codegen.llvm.code_cache import Key
     from heron.codegen.llvm.declarations import Declarations
-    from heron.codegen.llvm.jit import Jit
-    from heron.options import Options
     from heron.passes.framework.pipeline import Pipeline
     from heron.runtime.object_code import Object
     from heron.trace import Trace
@@ -42,17 +42,13 @@ _SHOWN = 4
 class CpuMachine(Machine):
     """This machine's processor."""
 
+    kind = "cpu"
     alignment = CPU_ALIGNMENT
-    #: the threads of the program; None: one thread
-    pool: Pool | None = None
-    _no_blas = ""
 
     def scratch_bytes(self, i: Instruction) -> int:
-        return scratch_bytes(i) or row_blocks.scratch_bytes(i, self.threads(self.options))
+        return scratch_bytes(i) or row_blocks.scratch_bytes(i, self.threads)
 
     def pipelines(self) -> dict[str, Pipeline]:
-        from heron.backends.cpu import pipeline
-
         return {"hlo": pipeline.hlo(), "fused": pipeline.fuse(), "scheduled": pipeline.schedule()}
 
     def has_gemm(self, operands: ElementType, result: ElementType) -> bool:
@@ -62,21 +58,24 @@ class CpuMachine(Machine):
             return False
         if float_gemm.form(operands) is not None:  # BLAS is slow to load: only what is done by it asks for it
             return True
-        self._no_blas = blas.why_not()
-        return not self._no_blas
+        return not blas.why_not()
 
-    def adds_products(self, t: GemmThunk) -> bool:
-        return float_gemm.adds(t)
+    def missing_gemm(self, operands: ElementType, result: ElementType) -> str:
+        return "" if operands is not result or operands not in blas.PREFIX else blas.why_not()
 
-    def threads(self, options: Options) -> int:
-        return thread_count(options.threads)
+    def adds_products(self, product: GemmThunk) -> bool:
+        return float_gemm.adds(product)
 
-    def share_out(self, uses: dict[str, KernelUse], options: Options, trace: Trace) -> None:
-        from heron.backends.cpu import parallel
+    @property
+    def threads(self) -> int:
+        return thread_count(self.options.threads)
 
-        self.pool = pool(options.threads)
-        if self._no_blas:
-            trace.note(f"no BLAS, products are kernels: {self._no_blas}")
+    @cached_property
+    def pool(self) -> Pool | None:
+        """The threads of the program; None: one thread."""
+        return pool(self.options.threads)
+
+    def share_out(self, uses: dict[str, KernelUse], trace: Trace) -> None:
         if self.pool is not None:
             parallel.assign(((use.kernel, use.instruction) for use in uses.values()), trace)
         elif not supported():
@@ -92,11 +91,9 @@ class CpuMachine(Machine):
 
     def kernels_llvm(self, uses: dict[str, KernelUse], declared: Declarations | None = None) -> str:
         """LLVM text of all kernels, each called by a plain function. What it declares goes to `declared`, if given."""
-        from heron.codegen.llvm.translate import KernelAbi, to_llvm
-
         module = self.lower(uses)
-        abi = KernelAbi("cpu", internal=True)
-        return to_llvm(module, kernels=dict.fromkeys(uses, abi), target="cpu", declared=declared)
+        abi = KernelAbi(self.kind, internal=True)
+        return to_llvm(module, kernels=dict.fromkeys(uses, abi), target=self.kind, declared=declared)
 
     def _whole_llvm(self, uses: dict[str, KernelUse], writer: ProgramWriter, program: str) -> str:
         """LLVM text of the module of the program's own, which these kernels are in."""
@@ -111,66 +108,52 @@ class CpuMachine(Machine):
         trace.begin(f"lowering of kernels {_shown(uses)}")
         return self.portion_llvm(uses)
 
-    def build(
-        self,
-        thunks: Sequence,
-        uses: dict[str, KernelUse],
-        buffers: BufferAssignment,
-        signature: Signature,
-        options: Options,
-        trace: Trace,
-        facts: dict[str, Any],
-    ) -> Executable:
-        from heron.codegen.llvm.jit import Jit
-
+    def build(self, lowered: LoweredProgram, info: ProgramInfo) -> Executable:
+        trace, uses = info.trace, lowered.kernels
         here, apart = portions(uses)
-        jit = Jit(level=options.opt_level, cache=self.code_cache)
+        jit = Jit(level=self.options.opt_level, cache=self.code_cache)
         hosts = HostCalls()
         writer = self.writer(uses, hosts.address, uses.keys() - here.keys())
-        program = writer.write(thunks)
+        program = writer.write(lowered.thunks)
         # they are at the code it calls and the first portions while the others are lowered
         with Compilers(len(apart) + len(writer.unmade)) as compilers:
             with trace.stage("llvm"):
                 unmade = {symbol: compilers.submit(make, jit.cache) for symbol, make in writer.unmade.items()}
                 others = [
-                    compilers.submit(_compiled, jit, trace, self._portion(trace, p), f"{facts['name']}.{n}", p)
+                    compilers.submit(_compiled, jit, trace, self._portion(trace, p), f"{info.name}.{n}", p)
                     for n, p in enumerate(apart)
                 ]
                 trace.begin(f"lowering of kernels {_shown(here)}")
                 text = self._whole_llvm(here, writer, program)
             with trace.stage("machine code"):
-                compiled = _compiled(jit, trace, text, facts["name"], here)
+                compiled = _compiled(jit, trace, text, info.name, here)
                 jit.symbols |= writer.externals | {symbol: made.result() for symbol, made in unmade.items()}
                 code = jit.link(compiled, [ENTRY], [o.result() for o in others])
         objects = (*(o.result() for o in others), code)
         if jit.cache is not None:
             for made in objects:
                 trace.decide(cache_decision(made.name, made.cached))
-        memory = HostMemory(buffers, signature.arguments, signature.output_arrays)
         shared = self.pool if writer.shares else None
-        return CpuExecutable(jit.address(ENTRY), objects, hosts, memory, shared, writer.profile, **facts)
+        return CpuExecutable(info, jit.address(ENTRY), objects, hosts, shared, writer.profile)
 
-    def text(self, stage: str, thunks: Sequence, uses: dict[str, KernelUse]) -> str:
+    def text(self, stage: str, lowered: LoweredProgram) -> str:
         if stage == "mlir":
-            return lowered_text(uses)
+            return lowered_text(lowered.kernels)
         if stage in ("ptx", "sass"):
             raise no_stage(self.target, stage)
-        from heron.codegen.llvm.jit import Jit
-
-        texts = self._texts(thunks, uses)
+        texts = self.texts(lowered)
         return "\n".join(texts if stage == "llvm" else map(Jit().asm, texts))
 
-    def _texts(self, thunks: Sequence, uses: dict[str, KernelUse]) -> list[str]:
+    def texts(self, lowered: LoweredProgram) -> list[str]:
         """LLVM text of every module, the program's last."""
+        uses = lowered.kernels
         here, apart = portions(uses)
         texts = [self.portion_llvm(portion) for portion in apart]
         writer = self.writer(uses, _no_address, uses.keys() - here.keys())
-        return [*texts, self._whole_llvm(here, writer, writer.write(thunks))]
+        return [*texts, self._whole_llvm(here, writer, writer.write(lowered.thunks))]
 
-    def code_keys(self, thunks: Sequence, uses: dict[str, KernelUse], name: str) -> list[tuple[str, Key]]:
-        from heron.codegen.llvm.jit import Jit
-
-        jit, texts = Jit(level=self.options.opt_level), self._texts(thunks, uses)
+    def code_keys(self, lowered: LoweredProgram, name: str) -> list[tuple[str, Key]]:
+        jit, texts = Jit(level=self.options.opt_level), self.texts(lowered)
         labels = [*(f"{name}.{n}" for n in range(len(texts) - 1)), name]
         return [(label, jit.key(text)) for label, text in zip(labels, texts, strict=True)]
 

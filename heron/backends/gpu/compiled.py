@@ -7,13 +7,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from heron.backends.gpu.simulate import story
+from heron.backends.gpu.story import story
 from heron.backends.lower import KernelUse
 from heron.runtime.cuda.executable import CudaExecutable
 from heron.runtime.cuda.program import GpuProgram, Image, KernelEntry
-from heron.runtime.thunks import Sequence
+from heron.runtime.executable import ProgramInfo
 
 if TYPE_CHECKING:
     from heron.codegen.llvm.cubin import Cubin
@@ -39,22 +39,19 @@ def made_for(ptx: str) -> str:
 
 
 class CompiledGpu(CudaExecutable):
-    """A program for a GPU: it runs where there is one; its code and its facts are there on any machine."""
+    """A program for a GPU: it runs where there is one; its code and its facts are there on any machine.
+
+    Args:
+        plain: the program without machine code.
+        blocks: makes the machine code of block kernels, by name.
+    """
 
     def __init__(
-        self,
-        thunks: Sequence,
-        table: dict[str, KernelEntry],
-        ptx: str,
-        sm: str,
-        graphs: bool,
-        blocks: Callable[[], dict[str, BlockCode]],
-        **facts: Any,
+        self, info: ProgramInfo, plain: GpuProgram, ptx: str, blocks: Callable[[], dict[str, BlockCode]]
     ) -> None:
-        super().__init__(**facts)
-        self._make_blocks = blocks
-        self._thunks, self._table, self._graphs = thunks, table, graphs
-        self.ptx, self.sm = ptx, sm
+        super().__init__(info)
+        self._plain, self._make_blocks = plain, blocks
+        self.ptx, self.sm = ptx, plain.sm
 
     @cached_property
     def cubin(self) -> Cubin:
@@ -70,7 +67,7 @@ class CompiledGpu(CudaExecutable):
 
         code = self.cubin.code if self.ptx and knows(self.sm) else b""
         images = [Image(code, self.sm, self.ptx.encode())] if self.ptx else []
-        table = dict(self._table)
+        table = dict(self._plain.kernels)
         for name, block in self.blocks.items():
             entry = table[name]
             table[name] = replace(
@@ -82,7 +79,7 @@ class CompiledGpu(CudaExecutable):
                 scratch=block.scratch * prod(entry.grid),
             )
             images.append(Image(block.cubin, made_for(block.ptx), block.ptx.encode()))
-        return GpuProgram(self._thunks, table, tuple(images), self.sm, self._graphs)
+        return replace(self._plain, kernels=table, images=tuple(images))
 
     @cached_property
     def blocks(self) -> dict[str, BlockCode]:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
 import click
 
+from heron import files, targets
+from heron.backends.watchdog import watched
 from heron.cli.common import (
     examples,
     file_argument,
@@ -17,7 +22,13 @@ from heron.cli.common import (
     target_option,
     timeout_option,
 )
+from heron.cli.progress import progress
 from heron.errors import HeronError
+from heron.trace import Trace
+
+if TYPE_CHECKING:
+    from heron.backends.compiler import Compilation
+    from heron.runtime.executable import Executable
 
 STAGES = ("hlo", "fused", "scheduled", "buffers", "thunks", "graph", "mlir", "llvm", "ptx", "sass", "asm")
 BINARY = ("cubin",)  # stages that are no text
@@ -48,95 +59,108 @@ BINARY = ("cubin",)  # stages that are no text
 @settings_option
 @json_option
 def command(
-    file: str,
-    target: str,
-    stage: str | None,
-    output: str | None,
-    kernel: str | None,
-    steps: bool,
-    memory_limit: str | None,
-    timeout: int | None,
-    settings: tuple[str, ...],
-    as_json: bool,
+    file: str, target: str, memory_limit: str | None, timeout: int | None, settings: tuple[str, ...], **asked: Any
 ) -> None:
     """Compile FILE (HLO text, - for standard input) and summarise: kernels, library calls, memory, time by stage."""
-    from heron import targets
-    from heron.backends.watchdog import watched
-    from heron.cli.progress import progress
-    from heron.trace import Trace
-
-    wants_trace = output is not None and output.endswith(".trace")
-    wants_program = output is not None and output.endswith(".heron") and stage is None
-    if output is not None and stage is None and not (wants_trace or wants_program):
-        hint = "--to STAGE, or a name that ends in .trace or .heron"
-        raise HeronError("CLI034", f"nothing to write to '{output}'", hint=hint)
-    if stage in BINARY and (output is None or wants_trace):
-        raise HeronError("CLI034", f"{stage} is no text: it needs a file", hint=f"--to {stage} -o model.{stage}")
-    if (stage != "mlir" or wants_trace) and (kernel is not None or steps):
-        option = "--print-after-all" if steps else "--kernel"
-        raise HeronError("CLI045", f"{option} prints MLIR", hint=f"--to mlir {option}, without a trace")
+    wanted = Wanted(**asked)
+    wanted.check()
     machine, options = targets.get(target), make_options(settings, memory_limit, timeout)
     module = load_module(file, target)
     trace = Trace(module.name, target)
     trace.options = options.changed()
-    what = f"compiling {module.name} for {target}"
-    if stage is not None and not wants_trace:
-        from heron.backends.compiler import Compilation, Stages
+    with progress(trace, f"compiling {module.name} for {target}"):
+        if wanted.stage is None or wanted.is_trace:
+            from heron.compiling import compile_module
 
-        compilation = Compilation(module, machine, options, trace)
-        stages = Stages(module, machine, options, compilation)
+            executable = compile_module(module, machine, options, trace)
+            executable.examine()
+        else:  # no further than the stage asked for
+            from heron.backends.compiler import Compilation
 
-        def printed() -> str | bytes:
-            if stage in BINARY:
-                return stages.cubin()
-            return stages.mlir(kernel, steps) if stage == "mlir" else stages.text(stage)
-
-        with progress(trace, what):  # no further than the stage asked for
-            result = watched(printed, options.compile_timeout, compilation.late)
-        if isinstance(result, bytes):
-            _give_bytes(result, stage, str(output), as_json)
-        else:
-            _give(result, stage, output, as_json)
-        return
-
-    from heron import backends
-    from heron.hlo.text.printer import identity
-
-    with progress(trace, what):
-        executable = backends.compile(module, target=machine, options=options, trace=trace)
-        executable.examine()
-    trace.memory = trace.memory or dict(executable.memory)
-    if wants_program:
-        from heron import archive
-
-        archive.save(executable, str(output))
-    elif output is not None:
-        trace.program, trace.buffers = identity(executable._stages.done.scheduled), executable.assignment.to_json()
-        trace.save(output)
-    if stage is not None:
-        _give(executable.stage(stage), stage, None, as_json)
-    elif as_json:
-        print_json(trace.to_json())
+            compilation, executable = Compilation(module, machine, options, trace), None
+            stage = watched(lambda: wanted.printed(compilation), options.compile_timeout, compilation.late)
+    if executable is not None:
+        wanted.report(executable)
     else:
-        print_text(trace.summary())
+        wanted.give(stage)
 
 
-def _give_bytes(data: bytes, stage: str, output: str, as_json: bool) -> None:
-    """Write a binary stage to its file."""
-    from heron import files
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the command line asks for: a summary, a file of the program or of its trace, or a stage.
 
-    files.write_bytes(output, data)
-    if as_json:
-        print_json({"stage": stage, "file": output, "bytes": len(data)})
+    ``kernel``, ``steps``: of the stage mlir one kernel only, or also every transform.
+    """
 
+    stage: str | None
+    output: str | None
+    kernel: str | None
+    steps: bool
+    as_json: bool
 
-def _give(text: str, stage: str, output: str | None, as_json: bool) -> None:
-    """Write the stage's text to its file or to standard output."""
-    from heron import files
+    @property
+    def is_trace(self) -> bool:
+        """Whether the file is for the trace."""
+        return self.output is not None and self.output.endswith(".trace")
 
-    if output is not None:
-        files.write_text(output, text if text.endswith("\n") else text + "\n")
-    if as_json:
-        print_json({"stage": stage, "file": output} if output else {"stage": stage, "text": text})
-    elif output is None:
-        print_text(text)
+    @property
+    def is_program(self) -> bool:
+        """Whether the file is for the program."""
+        return self.output is not None and self.output.endswith(".heron") and self.stage is None
+
+    def check(self) -> None:
+        """Raise CLI034 and CLI045 for options that do not go together."""
+        stage = self.stage
+        if self.output is not None and stage is None and not (self.is_trace or self.is_program):
+            hint = "--to STAGE, or a name that ends in .trace or .heron"
+            raise HeronError("CLI034", f"nothing to write to '{self.output}'", hint=hint)
+        if stage in BINARY and (self.output is None or self.is_trace):
+            raise HeronError("CLI034", f"{stage} is no text: it needs a file", hint=f"--to {stage} -o model.{stage}")
+        if (stage != "mlir" or self.is_trace) and (self.kernel is not None or self.steps):
+            option = "--print-after-all" if self.steps else "--kernel"
+            raise HeronError("CLI045", f"{option} prints MLIR", hint=f"--to mlir {option}, without a trace")
+
+    def printed(self, compilation: Compilation) -> str | bytes:
+        """The stage that is asked for."""
+        assert self.stage is not None
+        if self.stage in BINARY:
+            return compilation.cubin()
+        return compilation.mlir(self.kernel, self.steps) if self.stage == "mlir" else compilation.text(self.stage)
+
+    def give(self, stage: str | bytes) -> None:
+        """Write a stage to its file, or print it."""
+        if isinstance(stage, bytes):
+            files.write_bytes(str(self.output), stage)
+            if self.as_json:
+                print_json({"stage": self.stage, "file": self.output, "bytes": len(stage)})
+            return
+        output = None if self.is_trace else self.output
+        if output is not None:
+            files.write_text(output, stage if stage.endswith("\n") else stage + "\n")
+        if self.as_json:
+            print_json({"stage": self.stage, "file": output} if output else {"stage": self.stage, "text": stage})
+        elif output is None:
+            print_text(stage)
+
+    def report(self, executable: Executable) -> None:
+        """Write the program or the trace to its file; print the summary, or the stage beside a trace."""
+        trace = executable.trace
+        trace.memory = trace.memory or dict(executable.memory)
+        if self.is_program:
+            from heron import archive
+
+            archive.save(executable, str(self.output))
+        elif self.output is not None:
+            from heron.backends.stages import Stages
+            from heron.hlo.text.printer import identity
+
+            assert isinstance(executable.stages, Stages)
+            trace.program = identity(executable.stages.compilation.scheduled)
+            trace.buffers = executable.assignment.to_json()
+            trace.save(self.output)
+        if self.stage is not None:
+            self.give(executable.stage(self.stage))
+        elif self.as_json:
+            print_json(trace.to_json())
+        else:
+            print_text(trace.summary())

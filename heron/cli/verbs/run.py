@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from heron import targets
+from heron.backends.watchdog import watched
 from heron.cli.common import (
     examples,
     file_argument,
@@ -19,6 +23,12 @@ from heron.cli.common import (
     timeout_option,
 )
 from heron.cli.job import Job, job_options
+from heron.cli.progress import interruptible, progress
+from heron.errors import HeronError
+from heron.trace import Trace
+
+if TYPE_CHECKING:
+    from heron.runtime.executable import Executable
 
 
 @click.command(
@@ -47,31 +57,18 @@ from heron.cli.job import Job, job_options
 @settings_option
 @json_option
 def command(
-    file: str,
-    target: str,
-    check: str | None,
-    job: Job,
-    memory_limit: str | None,
-    timeout: int | None,
-    settings: tuple[str, ...],
-    as_json: bool,
+    file: str, target: str, job: Job, timeout: int | None, check: str | None, as_json: bool, **asked: Any
 ) -> int:
     """Compile FILE (HLO text, - for standard input), run it and show its outputs; or run a saved program (.heron).
 
     With --expect, compare the outputs: exit code 0 if all agree, 1 if values differ.
     """
-    from heron import targets
     from heron.archive.loading import is_program
-    from heron.backends.watchdog import watched
     from heron.cli import room
-    from heron.cli.progress import interruptible, progress
-    from heron.cli.report import flat
-    from heron.errors import HeronError
-    from heron.trace import Trace
 
     if is_program(file):
         return _run_saved(file, job, as_json)
-    machine, options = targets.get(target), make_options(settings, memory_limit, timeout)
+    machine, options = targets.get(target), make_options(asked["settings"], asked["memory_limit"], timeout)
     if check is not None:
         options = options.with_settings([f"sim_check={check}"])
     if check and not machine.sim:
@@ -83,54 +80,51 @@ def command(
         )
     module = load_module(file, target, arrays=job.at_hand)
     arrays = job.arrays(module)
-    from heron import backends
+    from heron.compiling import compile_module
 
     trace = Trace(module.name, target)
     trace.options = options.changed()
     start = time.perf_counter()
     with progress(trace, f"compiling {module.name} for {target}"):
-        executable = backends.compile(module, target=machine, options=options, trace=trace)
+        executable = compile_module(module, machine, options, trace)
     compiled = time.perf_counter()
     room.require(executable.memory["peak"] - executable.memory["arguments"], f"the buffers of {module.name} take")
-    with interruptible():
-        outputs = flat(watched(lambda: executable(*arrays), timeout or 0, lambda: late("the run", timeout)))
-    done = time.perf_counter()
-    document = {
-        "module": module.name,
-        "target": target,
-        "compile_seconds": compiled - start,
-        "run_seconds": done - compiled,
-    }
+    times = {"compile_seconds": compiled - start}
+    outputs = _run(executable, arrays, times, timeout)
     if not as_json:
-        from heron.trace.summary import seconds
-
-        spent = f"compiled in {seconds(compiled - start)}, ran in {seconds(done - compiled)}"
-        click.echo(f"{module.name} on {target}: {spent}")
-    return job.finish(arrays, outputs, document, as_json)
+        _say(module.name, target, "compiled", *times.values())
+    return job.finish(arrays, outputs, {"module": module.name, "target": target, **times}, as_json)
 
 
 def _run_saved(file: str, job: Job, as_json: bool) -> int:
     """Run a program that `heron compile -o FILE.heron` wrote, for the machine it is for."""
-    from heron.archive import load_program
-    from heron.cli.progress import interruptible
-    from heron.cli.report import flat
+    from heron.archive.loading import load_program
     from heron.hlo.text import parse
-    from heron.trace.summary import seconds
 
     start = time.perf_counter()
     executable = load_program(file)
     arrays = job.arrays(parse(executable.stage("scheduled")))
-    loaded = time.perf_counter()
-    with interruptible():
-        outputs = flat(executable(*arrays))
-    done = time.perf_counter()
-    document = {
-        "module": executable.name,
-        "target": executable.target,
-        "load_seconds": loaded - start,
-        "run_seconds": done - loaded,
-    }
+    times = {"load_seconds": time.perf_counter() - start}
+    outputs = _run(executable, arrays, times)
     if not as_json:
-        spent = f"loaded in {seconds(loaded - start)}, ran in {seconds(done - loaded)}"
-        click.echo(f"{executable.name} on {executable.target}: {spent}")
-    return job.finish(arrays, outputs, document, as_json)
+        _say(executable.name, executable.target, "loaded", *times.values())
+    return job.finish(arrays, outputs, {"module": executable.name, "target": executable.target, **times}, as_json)
+
+
+def _run(
+    executable: Executable, arrays: Sequence[Any], times: dict[str, float], timeout: int | None = None
+) -> list[Any]:
+    """The outputs; the seconds of the run go into `times`. Raises CLI048 after ``timeout`` seconds."""
+    from heron.cli.report import flat
+
+    start = time.perf_counter()
+    with interruptible():
+        outputs = flat(watched(lambda: executable(*arrays), timeout or 0, lambda: late("the run", timeout)))
+    times["run_seconds"] = time.perf_counter() - start
+    return outputs
+
+
+def _say(name: str, target: str, made: str, making: float, running: float) -> None:
+    from heron.trace.summary import seconds
+
+    click.echo(f"{name} on {target}: {made} in {seconds(making)}, ran in {seconds(running)}")

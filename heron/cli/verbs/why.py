@@ -82,8 +82,10 @@ def _trace(file: str, target: str, settings: tuple[str, ...], kernels: bool) -> 
 
     if file.endswith(".trace"):
         return Trace.load(file)
-    from heron import backends, targets
+    from heron import targets
+    from heron.backends.compiler import Compilation
     from heron.cli.progress import progress
+    from heron.compiling import compile_module
     from heron.hlo.text.printer import identity
 
     module = load_module(file, target)
@@ -91,9 +93,9 @@ def _trace(file: str, target: str, settings: tuple[str, ...], kernels: bool) -> 
     with progress(trace, f"compiling {module.name} for {target}"):
         machine, options = targets.get(target), make_options(settings)
         if kernels:
-            backends.compile(module, target=machine, options=options, trace=trace)
+            compile_module(module, machine, options, trace)
             return trace
-        compilation = backends.Compilation(module, machine, options, trace)
+        compilation = Compilation(module, machine, options, trace)
         trace.program, trace.buffers = identity(compilation.scheduled), compilation.buffers.to_json()
     return trace
 

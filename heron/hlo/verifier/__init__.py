@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from heron.errors import HeronError
-from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.instruction import Instruction, now
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.op import misfits
 from heron.hlo.verifier import asynchronous as _asynchronous  # noqa: F401  each file registers its rules
@@ -40,6 +40,7 @@ __all__ = [
     "problems",
     "schedules_are_orders",
     "verify",
+    "verify_once",
 ]
 
 RULES.sort(key=lambda r: r.code)
@@ -52,6 +53,13 @@ def verify(module: Module, options: VerifierOptions = DEFAULT) -> None:
         raise problem.error()
 
 
+def verify_once(module: Module) -> None:
+    """`verify`, unless the module passed it before and no instruction has changed since. Raises as `verify` does."""
+    at = module.verified_at
+    if not at or any(i.stamp > at for c in module.computations for i in c._instructions):
+        verify(module)
+
+
 def problems(module: Module, options: VerifierOptions = DEFAULT) -> Iterator[Problem]:
     """Every broken rule, as far as the stages go."""
     for plan in plans(options):
@@ -61,6 +69,8 @@ def problems(module: Module, options: VerifierOptions = DEFAULT) -> Iterator[Pro
             yield problem
         if found:
             return
+    if options is DEFAULT:
+        module.verified_at = now()
 
 
 #: letters of the codes of code generation

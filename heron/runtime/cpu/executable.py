@@ -14,7 +14,7 @@ import numpy as np
 from heron.runtime.cpu.call import Call, Entry, entry, load, quick_call
 from heron.runtime.cpu.pool import Pool
 from heron.runtime.cpu.profile import Profile
-from heron.runtime.executable import Executable, Signature, array_facts
+from heron.runtime.executable import Executable, ProgramInfo, Signature, array_facts
 from heron.runtime.memory import HostMemory
 from heron.runtime.object_code import Object
 from heron.runtime.thunks import HostThunk
@@ -81,15 +81,14 @@ class CpuExecutable(Executable):
 
     def __init__(
         self,
+        info: ProgramInfo,
         program: int,
         objects: tuple[Object, ...],
         hosts: HostCalls,
-        memory: HostMemory,
         pool: Pool | None,
-        profile: Profile | None,
-        **facts: Any,
+        profile: Profile | None = None,
     ) -> None:
-        super().__init__(**facts)
+        super().__init__(info)
         load()
         #: where the time of all calls went, if `Options.profile` asked for it
         self.profile = profile
@@ -98,11 +97,11 @@ class CpuExecutable(Executable):
         #: whether threads share its work
         self.shares = pool is not None
         self._hosts = hosts
-        self._memory = memory
+        self._memory = HostMemory(info.assignment, info.signature)
         self._pool = pool  # None: no work is shared
         self._address = program
         self._program = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(program)
-        self._table = ctypes.c_void_p * max(1, len(memory.allocations))
+        self._table = ctypes.c_void_p * max(1, len(self._memory.allocations))
         plain = type(self.signature) is Signature and not self._turned_arguments and not self._turned_outputs
         result = self.signature.result
         self._takes_plain = plain

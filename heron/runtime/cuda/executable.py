@@ -15,7 +15,7 @@ from heron.runtime.cuda.driver import CallFailed
 from heron.runtime.cuda.loaded import Loaded
 from heron.runtime.cuda.plan import Plan, plan
 from heron.runtime.cuda.program import GpuProgram
-from heron.runtime.executable import Executable, memory_order
+from heron.runtime.executable import Executable, ProgramInfo, memory_order
 from heron.runtime.thunks import KernelThunk, Thunk
 
 
@@ -26,8 +26,8 @@ class CudaExecutable(Executable):
     the work is enqueued.
     """
 
-    def __init__(self, **facts: Any) -> None:
-        super().__init__(**facts)
+    def __init__(self, info: ProgramInfo) -> None:
+        super().__init__(info)
         self._loaded: Loaded | None = None
         leaves = [s for p in self.signature.parameters for _, s in p.leaves() if s.is_array]
         self._arguments = [_Kind(s) for s in leaves]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
 
 import numpy as np
 
 from heron.buffers.assignment import Slice
 from heron.errors import HeronError
 from heron.hlo.meaning.draws import FIRST_STATE
-from heron.runtime.executable import Executable
+from heron.runtime.executable import Executable, ProgramInfo
 from heron.runtime.memory import HostMemory
 from heron.runtime.sim.blocks import BlockKernel
 from heron.runtime.sim.findings import element_of
@@ -34,9 +33,10 @@ Runner = SimKernel | BlockKernel
 class SimExecutable(Executable):
     """Walks the thunk sequence as a GPU's stream would run it, one step after the other."""
 
-    def __init__(self, sequence: Sequence, runners: dict[str, Runner], memory: HostMemory, **facts: Any) -> None:
-        super().__init__(**facts)
-        self.sequence, self.runners, self._memory = sequence, runners, memory
+    def __init__(self, info: ProgramInfo, sequence: Sequence, runners: dict[str, Runner]) -> None:
+        super().__init__(info)
+        self.sequence, self.runners = sequence, runners
+        self._memory = HostMemory(info.assignment, info.signature)
         self._random = RandomState()
         self._uninit = any(r.checks & CHECKS["uninit"] for r in runners.values())
 

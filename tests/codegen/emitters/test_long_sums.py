@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import heron
-from heron.backends import compile
 from heron.codegen.emitters.partial_sums import FAN, cuts
+from heron.compiling import compile
 
 EPS = {"f32": 2.0**-24, "c64": 2.0**-24, "bf16": 2.0**-9, "f64": 2.0**-53}
 

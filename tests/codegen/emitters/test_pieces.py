@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heron import targets
-from heron.backends.compiler import compile
 from heron.codegen.emit import emit_fusion
 from heron.codegen.kernel import Kernel
+from heron.compiling import compile
 from heron.hlo import text
 from tests.codegen.run_gpu_kernel import ptx
 from tests.codegen.run_kernel import check, root_fusion

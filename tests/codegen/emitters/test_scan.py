@@ -10,9 +10,9 @@ import pytest
 
 from heron import targets
 from heron.analysis.fusion.prefix_scan import Scan, scan_of
-from heron.backends import compile
 from heron.codegen.emit import emit_fusion
 from heron.codegen.emitters.scan import gpu
+from heron.compiling import compile
 from heron.hlo.text import parse
 from tests.codegen.run_kernel import check, root_fusion, run_sim
 

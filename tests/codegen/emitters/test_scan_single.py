@@ -9,11 +9,11 @@ import pytest
 
 from heron import Options, targets
 from heron.analysis.fusion.scan_plan import FIRST_FLAG, GROUP, ScanPlan, single_pass
-from heron.backends.compiler import compile
 from heron.codegen.emitters.scan import gpu_single_pass as hero
 from heron.codegen.kernel import Kernel
 from heron.codegen.llvm.nvptx import to_ptx
 from heron.codegen.sim.kernel import compile_kernel
+from heron.compiling import compile
 from heron.evaluator import evaluate
 from heron.hlo.text import parse
 from tests.codegen.run_kernel import lower

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from heron import targets
-from heron.backends.compiler import compile
 from heron.codegen.emit import emit_fusion
+from heron.compiling import compile
 from heron.errors import HeronError
 from heron.evaluator import evaluate as evaluate_module
 from heron.hlo import text

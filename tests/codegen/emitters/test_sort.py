@@ -11,11 +11,11 @@ import pytest
 
 from heron import targets
 from heron.analysis.fusion import sort_tiles
-from heron.backends.compiler import compile
 from heron.codegen.emit import emit_kernels
 from heron.codegen.emitters.sort import gpu
 from heron.codegen.kernel import Kernel
 from heron.codegen.llvm.nvptx import to_ptx
+from heron.compiling import compile
 from heron.errors import HeronError
 from heron.hlo.text import parse
 from tests.codegen.run_gpu_kernel import simulate

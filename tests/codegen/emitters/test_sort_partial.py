@@ -7,8 +7,8 @@ import pytest
 
 import heron
 from heron.analysis.fusion.sort_keys import keys_of
-from heron.backends import compile
 from heron.codegen.emitters.sort import cpu_radix
+from heron.compiling import compile
 
 ROWS, LENGTH = 7, 130
 SPECIAL = (0.0, -0.0, np.inf, -np.inf, 1e-45, -1e-45)

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import heron
-from heron.backends import compile
 from heron.codegen.llvm import disassemble, tools
 from heron.codegen.llvm.assemble import knows
 from heron.codegen.llvm.cubin import code_sizes, read_resources
+from heron.compiling import compile
 from heron.errors import HeronError
 from heron.trace import Trace
 from tests.support import heron as run

@@ -8,8 +8,8 @@ import pytest
 
 import heron
 from heron import Options
-from heron.backends import compile
 from heron.codegen.llvm import libdevice
+from heron.compiling import compile
 
 MATHS = """HloModule maths
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import heron
-from heron.backends import compile
+from heron.compiling import compile
 from heron.hlo.ir.module import Module
 from heron.options import Options
 from heron.runtime.cpu import blas

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import heron
 from heron import targets
-from heron.backends import compile
 from heron.backends.compiler import Compilation
 from heron.cli import values
 from heron.codegen.native import fft, fft_code
+from heron.compiling import compile
 from heron.evaluator import evaluate
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.types import F64

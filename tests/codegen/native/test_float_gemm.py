@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heron import backends
+import heron
 from heron.codegen.llvm.jit import host
 from heron.codegen.native import float_gemm
 from heron.codegen.native.float_gemm import Form, Sizes
@@ -102,7 +102,7 @@ ENTRY e {{
   y = {operand}[3,70,200] parameter(1)
   ROOT d = {operand}[3,40,200] dot(x, y), lhs_batch_dims={{0}}, rhs_batch_dims={{0}}, lhs_contracting_dims={{2}}, rhs_contracting_dims={{1}}
 }}"""
-    exe = backends.compile(parse(text), target="cpu", options=Options(threads=threads))
+    exe = heron.compile(parse(text), target="cpu", options=Options(threads=threads))
     assert not exe.kernels and "@heron_gemm_" in exe.stage("llvm")
     rng = np.random.default_rng(3)
     x, y = (rng.random(s).astype(operand.replace("f", "float")) for s in ((3, 40, 70), (3, 70, 200)))
@@ -120,7 +120,7 @@ ENTRY e {{
   y = bf16[{b},{k},{n}] parameter(1)
   ROOT d = {result}[{b},{m},{n}] dot(x, y), lhs_batch_dims={{0}}, rhs_batch_dims={{0}}, lhs_contracting_dims={{2}}, rhs_contracting_dims={{1}}
 }}"""
-    exe = backends.compile(parse(text), target="cpu", options=Options())
+    exe = heron.compile(parse(text), target="cpu", options=Options())
     rng = np.random.default_rng(3)
     x, y = (rng.standard_normal(s).astype(ml_dtypes.bfloat16) for s in ((b, m, k), (b, k, n)))
     wanted = x.astype(np.float64) @ y.astype(np.float64)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heron import backends
+import heron
 from heron.codegen.llvm.jit import host
 from heron.codegen.native import int_gemm
 from heron.hlo.ir.types import S8, S16, U8, ElementType
@@ -85,7 +85,7 @@ ENTRY e {{
   y = {operand}[3,70,200] parameter(1)
   ROOT d = {result}[3,40,200] dot(x, y), lhs_batch_dims={{0}}, rhs_batch_dims={{0}}, lhs_contracting_dims={{2}}, rhs_contracting_dims={{1}}
 }}"""
-    exe = backends.compile(parse(text), target="cpu", options=Options(threads=threads))
+    exe = heron.compile(parse(text), target="cpu", options=Options(threads=threads))
     assert not exe.kernels, "a library's product, no kernel"
     rng = np.random.default_rng(3)
     t = {"s8": S8, "u8": U8, "s16": S16}[operand]

@@ -7,7 +7,7 @@ import pytest
 
 import heron
 from heron import HeronError, Options, targets
-from heron.backends import compile
+from heron.compiling import compile
 from heron.evaluator.calls.attention import compute
 from heron.hlo.calls import attention
 from heron.hlo.calls.attention import AttentionConfig

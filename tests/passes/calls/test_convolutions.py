@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from heron import Options, targets
-from heron.backends import compile
+from heron.compiling import compile
 from heron.evaluator import evaluate
 from heron.hlo.calls import convolution
 from heron.hlo.ir.module import Module

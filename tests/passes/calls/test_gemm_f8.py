@@ -8,7 +8,7 @@ import pytest
 
 import heron
 from heron import Options, targets
-from heron.backends import compile
+from heron.compiling import compile
 from heron.hlo.calls import gemm
 from heron.hlo.ir.module import Module
 from heron.hlo.text import parse

@@ -7,7 +7,7 @@ import pytest
 
 import heron
 from heron import HeronError, Options, targets
-from heron.backends import compile
+from heron.compiling import compile
 from heron.hlo.calls import norm
 from heron.hlo.calls.norm import NormConfig
 from heron.hlo.ir.module import Module

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from heron.backends.compiler import compile
+from heron.compiling import compile
 from heron.errors import HeronError
 from heron.evaluator import Evaluator, evaluate_devices
 from heron.hlo.text import parse

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from heron.backends.compiler import compile
+from heron.compiling import compile
 from heron.errors import HeronError
 from heron.evaluator import Evaluator
 from heron.hlo.ir.module import Module

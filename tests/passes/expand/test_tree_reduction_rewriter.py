@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from heron.backends.compiler import compile
+from heron.compiling import compile
 from heron.evaluator import evaluate
 from heron.hlo import text
 from heron.hlo.ir.module import Module

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from heron import targets
 from heron.analysis.blocks.config import BlockConfig, config_of
-from heron.backends.compiler import compile
+from heron.compiling import compile
 from heron.evaluator import evaluate
 from heron.hlo.ir.shape import tuple_
 from heron.hlo.text import parse

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from heron import targets
-from heron.backends import compile
 from heron.backends.compiler import Compilation
+from heron.compiling import compile
 from heron.evaluator import evaluate
 from heron.hlo.text import parse
 from heron.options import Options

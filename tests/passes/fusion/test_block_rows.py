@@ -13,7 +13,7 @@ from heron import targets
 from heron.analysis.blocks.config import config_of
 from heron.analysis.blocks.row_plans import row_plans, row_tiling
 from heron.analysis.blocks.tiling import Tiling
-from heron.backends.compiler import compile
+from heron.compiling import compile
 from heron.evaluator import evaluate
 from heron.hlo.text import parse
 from heron.options import Options

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from heron import backends
+import heron
 from heron.evaluator import evaluate
 from heron.hlo.text import parse
 from tests.buffers.compiled import COPIES, assert_survives, kernels, run_passes
@@ -49,7 +49,7 @@ def test_updates_are_dealt_out_so_that_kernels_are_equal() -> None:
         24,
         24,
     ]
-    exe = backends.compile(parse(many(60, 12)), target="sm_90")
+    exe = heron.compile(parse(many(60, 12)), target="sm_90")
     assert (sum(k.uses for k in exe.kernels), len(exe.kernels)) == (3, 2)
 
 
@@ -99,11 +99,11 @@ def test_values_where_outputs_take_over_donated_arguments(target: str) -> None:
     rng = np.random.default_rng(0)
     x, y, z = (rng.standard_normal(s).astype(np.float32) for s in (64, 64, (8, 8)))
     wanted = evaluate(module, x, y, z)
-    found = backends.compile(module, target=target)(x.copy(), y.copy(), z.copy())
+    found = heron.compile(module, target=target)(x.copy(), y.copy(), z.copy())
     for a, b in zip(wanted[0] if len(wanted) == 1 else wanted, found, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5)
     if target != "cpu":
-        exe = backends.compile(module, target="sm_90")
+        exe = heron.compile(module, target="sm_90")
         assert sum(k.uses for k in exe.kernels) == 1
 
 
@@ -126,7 +126,7 @@ def test_kernels_by_rows_stay_what_they_are() -> None:
   w = f32[4,16]{1,0} broadcast(b), dimensions={0}
   q = f32[4,16]{1,0} divide(y, w)
   ROOT t = (f32[8,32]{1,0}, f32[4,16]{1,0}) tuple(p, q)""")
-    exe = backends.compile(parse(text), target="sm_90")
+    exe = heron.compile(parse(text), target="sm_90")
     assert [k.emitter for k in exe.kernels] == ["rows", "rows"]
 
 

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from heron import Options
-from heron.backends import compile
 from heron.backends.compiler import Compilation
+from heron.compiling import compile
 from heron.evaluator import evaluate
 from heron.hlo.ir.module import Module
 from heron.hlo.text import parse

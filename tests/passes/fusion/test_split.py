@@ -9,8 +9,8 @@ import pytest
 
 from heron import lockfile, targets
 from heron.analysis.blocks.config import BlockConfig, config_of
-from heron.backends import compile
 from heron.backends.compiler import Compilation
+from heron.compiling import compile
 from heron.errors import HeronError
 from heron.evaluator import evaluate
 from heron.hlo.ir.fingerprint import fingerprint

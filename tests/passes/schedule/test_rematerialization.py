@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 import benchmarks.programs
 from heron import HeronError, Options, targets
 from heron.analysis.graph.donation import possible_donations
-from heron.backends import compile as compile_module
 from heron.backends.compiler import Compilation
 from heron.backends.memory import trials
 from heron.buffers import assign
 from heron.cli import values
+from heron.compiling import compile as compile_module
 from heron.frontends import load
 from heron.hlo.ir.module import Module
 from heron.hlo.text import parse

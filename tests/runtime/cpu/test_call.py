@@ -13,7 +13,7 @@ import pytest
 
 import heron
 from heron import HeronError
-from heron.backends import compile
+from heron.compiling import compile
 from heron.runtime import numpy_api
 from heron.runtime.cpu import call
 from heron.runtime.cpu.executable import CpuExecutable

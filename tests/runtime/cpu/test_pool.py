@@ -225,7 +225,7 @@ import os, sys, threading, time
 import numpy as np
 import heron
 from heron import Options
-from heron.backends import compile
+from heron.compiling import compile
 
 program = compile(heron.parse('''HloModule m
 
