@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heron.errors import HeronError
+from heron.hlo.facts import is_reduction
 from heron.hlo.ir import shape as shapes
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.op import get
@@ -83,7 +84,7 @@ def _operands(i: Instruction, values: list[Any]) -> tuple[list[Any], dict[str, A
         return _level(i.operands, values), i.attrs
     if not values:
         return values, i.attrs
-    if i.opcode in ("reduce", "reduce-window"):
+    if is_reduction(i):
         count = len(values) // 2
         return _level(i.operands[:count], values[:count]) + values[count:], i.attrs
     x = values[0]
@@ -234,7 +235,9 @@ _STATED: dict[str, Callable[[Instruction, list[Any]], Shape]] = {
     "convert": _same_dims,
     "bitcast-convert": _bit_dims,
     "scan": _scan,
-    **dict.fromkeys(("all-gather", "all-to-all", "reduce-scatter"), _exchanged),
+    "all-gather": _exchanged,
+    "all-to-all": _exchanged,
+    "reduce-scatter": _exchanged,
     **dict.fromkeys(
         "iota rng rng-bit-generator constant all-gather-start ragged-all-to-all collective-permute-start".split(),
         _bound,

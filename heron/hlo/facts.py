@@ -36,7 +36,18 @@ def opcodes(condition: Callable[[Op], bool]) -> frozenset[str]:
     return frozenset(op.name for op in all_ops() if condition(op))
 
 
+@functools.cache
+def done_of() -> dict[str, str]:
+    """Every opcode that begins work (``all-gather-start``, ``send``, …) → the one that waits for its end."""
+    return {op.name: op.done for op in all_ops() if op.done}
+
+
 # -- movement --------------------------------------------------------------------------------------------------------
+def has_start_operands(op: Op) -> bool:
+    """Whether operands of `op` say where a slice starts: dynamic-slice, dynamic-update-slice."""
+    return "start_indices*" in op.operands
+
+
 def is_view(i: Instruction) -> bool:
     """Whether `i` is a bitcast or a reshape: the operand's elements in the same row-major order."""
     return Trait.VIEW in i.op.traits
@@ -62,11 +73,21 @@ def reads_part(i: Instruction) -> bool:
     return Trait.READS_PART in i.op.traits
 
 
-def updates_operand(i: Instruction, n: int = 0) -> bool:
-    """Whether `i` is operand `n` with some elements replaced, so that it can be done in the operand's memory."""
+def updates_operand(i: Instruction) -> bool:
+    """Whether `i` is operand 0 with some elements replaced, so that it can be done in the operand's memory."""
+    return Trait.UPDATES_OPERAND in i.op.traits
+
+
+def updated_operands(i: Instruction) -> Sequence[Instruction]:
+    """The operands that `i` gives back with some elements replaced; a scatter may have several."""
     if Trait.UPDATES_OPERAND not in i.op.traits:
-        return False
-    return n == 0 or i.opcode == "scatter" and n < len(i.operands) // 2
+        return ()
+    return i.operands[: len(i.operands) // 2 if i.opcode == "scatter" else 1]
+
+
+def may_overwrite(i: Instruction) -> bool:
+    """Whether an element of `i` may be written over an operand's element at the same index: elementwise and alike."""
+    return i.op.is_elementwise or Trait.IN_PLACE in i.op.traits
 
 
 # -- work ------------------------------------------------------------------------------------------------------------
@@ -83,6 +104,27 @@ def calls_function(i: Instruction) -> bool:
 def is_product(i: Instruction) -> bool:
     """Whether `i` sums products: dot, ragged-dot, scaled-dot, convolution."""
     return Trait.PRODUCT in i.op.traits
+
+
+def is_plain_product(i: Instruction) -> bool:
+    """Whether `i` sums products of two arrays alone, without group sizes or scales: dot, convolution."""
+    return i.opcode in plain_products()
+
+
+@functools.cache
+def plain_products() -> frozenset[str]:
+    """The opcodes of plain products."""
+    return opcodes(lambda op: Trait.PRODUCT in op.traits and op.max_operands == 2)
+
+
+def contracts(i: Instruction) -> bool:
+    """Whether `i` is a dot or a reduce: all elements along some dimensions become one."""
+    return Trait.CONTRACTS in i.op.traits
+
+
+def is_reduction(i: Instruction) -> bool:
+    """Whether `i` is a reduce or a reduce-window: half its operands are arrays, half initial values."""
+    return Trait.REDUCES in i.op.traits
 
 
 # -- structure -------------------------------------------------------------------------------------------------------
@@ -106,15 +148,45 @@ def is_alias(i: Instruction) -> bool:
     return i.opcode == "bitcast" or i.opcode == "get-tuple-element"
 
 
+def parts_of(i: Instruction) -> Sequence[Instruction]:
+    """The operands of a tuple; of anything else, itself."""
+    return i.operands if i.opcode == "tuple" else [i]
+
+
 def root_parts(c: Computation) -> Sequence[Instruction]:
     """The results of a computation: the operands of a root tuple, or the root."""
-    return c.root.operands if c.root.opcode == "tuple" else [c.root]
+    return parts_of(c.root)
+
+
+def is_tuple_op(i: Instruction) -> bool:
+    """Whether `i` makes a tuple or takes one element of it."""
+    return Trait.TUPLE in i.op.traits
+
+
+def is_call(i: Instruction) -> bool:
+    """Whether `i` is a call or a fusion: the value of its computation on the operands."""
+    return Trait.CALL in i.op.traits
+
+
+def continues_async(i: Instruction) -> bool:
+    """Whether `i` is an async-update or an async-done: operand 0 is the work that it continues or ends."""
+    return Trait.ASYNC in i.op.traits and not i.op.done
+
+
+def is_device_id(i: Instruction) -> bool:
+    """Whether `i` is a replica-id or a partition-id."""
+    return Trait.DEVICE_ID in i.op.traits
 
 
 # -- reducers --------------------------------------------------------------------------------------------------------
 def is_combiner(op: Op) -> bool:
     """Whether a reduction by `op` does not depend on the order of elements, but for rounding."""
     return Trait.COMMUTATIVE in op.traits and Trait.ASSOCIATIVE in op.traits
+
+
+def is_order_free(opcode: str) -> bool:
+    """Whether a reduction by that op gives the same bits in any order: it only picks operands or works on bits."""
+    return not get(opcode).traits.isdisjoint((Trait.EXTREMUM, Trait.BITWISE))
 
 
 def identity(opcode: str, t: ElementType) -> Any:

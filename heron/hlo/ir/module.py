@@ -12,7 +12,7 @@ from heron.hlo.ir.computation import Computation, as_html, remap_calls
 from heron.hlo.ir.dynamic_parameters import DynamicParameters
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.names import Names
-from heron.hlo.ir.op import REGISTRY
+from heron.hlo.ir.op import REGISTRY, Trait
 from heron.hlo.ir.order import computation_order, print_order
 from heron.hlo.ir.providers import provided
 from heron.hlo.ir.shape import Shape
@@ -210,7 +210,7 @@ class Module:
         work = [self.entry]
         while work:
             for i in work.pop().instructions:
-                if i.opcode in ("while", "conditional", "call", "async-start"):
+                if i.has(Trait.CONTROL_FLOW):
                     for c in i.called:
                         if c not in found:
                             found.add(c)

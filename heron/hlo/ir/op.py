@@ -44,20 +44,25 @@ class Trait(enum.Enum):
     BITWISE = "each bit of the result depends on the operands' bits at the same place"
     MONOTONE = "on real numbers, a larger operand never gives a smaller result"
     TRANSCENDENTAL = "rounded from a function that has no exact result"
+    CHANGES_TYPE = "elementwise, and the result may have another element type than the operands"
     # movement
     VIEW = "the operand's bytes in the same order under another shape"
     REINDEXES = "each output element is an element of the operand, at an index known from the attributes"
     MOVES_ELEMENTS = "computes nothing: output elements are elements of the operands, or indices"
     READS_PART = "reads only some elements of the first operand"
+    IN_PLACE = "an output element may be written over an operand's element at the same index, as elementwise ops do"
     UPDATES_OPERAND = "the first operand (of a scatter: each one) with some elements replaced; can be done in place"
     # work
     APPLIES = "applies a computation of scalars to elements"
     PRODUCT = "sums products of the operands' elements"
+    REDUCES = "combines elements by its computation, starting from its last operands"
+    CONTRACTS = "combines all elements along some dimensions, which the result no longer has"
     LIBRARY = "computed by a library or a routine of its own, not element by element"
     # structure
     GIVEN = "a value that is there when the computation starts"
     TUPLE = "makes a tuple or takes one element of it"
     FORWARDS = "the value of the first operand, in the same memory"
+    CALL = "the value of its computation on the operands"
     FREE = "takes no time"
     CONTROL_FLOW = "runs called computations as control flow"
     # effects
@@ -83,8 +88,12 @@ class Op:
     flops: ClassVar[float] = 1
     #: LLVM instructions for one output element, ahead of the vectoriser
     code: ClassVar[int] = 1
+    #: more of them for each operand
+    code_per_operand: ClassVar[int] = 0
     #: of an op that begins work, the op that waits for its end
     done: ClassVar[str] = ""
+    #: of such an op, whether its value is (operands, results)
+    holds_operands: ClassVar[bool] = False
     #: page or section that defines the op
     source: ClassVar[str] = "https://openxla.org/xla/operation_semantics"
 

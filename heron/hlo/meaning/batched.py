@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from heron.hlo.facts import is_combiner, is_given, is_tuple_op, reindexes
+from heron.hlo.ir.op import Trait
+
 if TYPE_CHECKING:
     from heron.hlo.ir.computation import Computation
     from heron.hlo.ir.evaluation import Evaluation
+    from heron.hlo.ir.instruction import Instruction
 
-#: ops that hand a scalar on unchanged
-_SAME = frozenset({"broadcast", "reshape", "copy", "transpose", "opt-barrier"})
 _CALLS = {"call": "to_apply", "fusion": "calls"}
-_STRUCTURE = frozenset({"parameter", "constant", "tuple", "get-tuple-element"})
-_BINARY = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"})
 
 
 def is_batchable(c: Computation) -> bool:
     """Whether all of `c` works element by element."""
     for i in c.instructions:
-        if i.opcode in _STRUCTURE or i.opcode in _CALLS or i.opcode in _SAME or i.opcode == "bitcast":
+        if is_given(i) or is_tuple_op(i) or i.opcode in _CALLS or _moves_scalar(i):
             if i.shape.is_array and i.shape.rank:
                 return False
             if i.opcode in _CALLS and not is_batchable(i.attrs[_CALLS[i.opcode]]):
@@ -32,6 +32,11 @@ def is_batchable(c: Computation) -> bool:
         elif not i.op.is_elementwise or i.op.has_side_effect or i.shape.rank:
             return False
     return True
+
+
+def _moves_scalar(i: Instruction) -> bool:
+    """Whether a scalar operand is the result, a bitcast's as another type."""
+    return reindexes(i) or i.has(Trait.FORWARDS)
 
 
 def simple_opcode(c: Computation) -> str | None:
@@ -42,7 +47,7 @@ def simple_opcode(c: Computation) -> str | None:
             return simple_opcode(root.attrs[_CALLS[root.opcode]])
     if root.opcode == "parameter":
         return "second" if root.attrs["number"] == 1 and len(c.parameters) == 2 else None
-    if root.opcode not in _BINARY or len(c.parameters) != 2:
+    if not is_combiner(root.op) or len(c.parameters) != 2:
         return None
     a, b = root.operands
     return root.opcode if a is not b and a.opcode == b.opcode == "parameter" else None
@@ -74,7 +79,7 @@ def _run(ev: Evaluation, c: Computation, arrays: tuple[np.ndarray, ...]) -> Any:
         opcode = i.opcode
         if opcode == "parameter":
             values[i] = arrays[i.attrs["number"]]
-        elif opcode in _SAME:
+        elif _moves_scalar(i) and opcode != "bitcast":
             values[i] = inputs[0]
         elif opcode in _CALLS:
             values[i] = _run(ev, i.attrs[_CALLS[opcode]], tuple(inputs))

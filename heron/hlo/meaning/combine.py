@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from heron.hlo.facts import is_order_free
 from heron.hlo.ir.types import ElementType
 from heron.hlo.ir.window import Window, WindowDim
 from heron.hlo.meaning import batched
@@ -39,23 +40,24 @@ class Combiner:
     def __init__(self, ev: Evaluation, c: Computation, types: tuple[ElementType, ...]) -> None:
         self.ev, self.computation, self.types = ev, c, types
         self.opcode = batched.simple_opcode(c) if len(types) == 1 else None
-        self.ufunc: np.ufunc | None = None
-        if self.opcode in ("add", "multiply") or not any(t.is_complex for t in types):
-            self.ufunc = _UFUNCS.get(self.opcode or "")
+        self.ufunc = _UFUNCS.get(self.opcode or "")
+        self.rounds = self.ufunc is not None and not is_order_free(self.opcode or "")
+        if not self.rounds and any(t.is_complex for t in types):
+            self.ufunc = None
 
     def enter(self, arrays: Arrays) -> Arrays:
         """`arrays` in the types accumulated in."""
         if self.ufunc is None:
             return arrays
         t = self.types[0]
-        if (t.is_float or t.is_complex) and self.opcode in ("add", "multiply"):
+        if (t.is_float or t.is_complex) and self.rounds:
             return (precise(arrays[0]),)
         x = working(arrays[0])
         return (ranked(x, self.opcode == "maximum") if t.is_float else x,)
 
     def leave(self, arrays: Arrays) -> Arrays:
         """Accumulated values in the result types."""
-        if self.ufunc is not None and self.types[0].is_float and self.opcode in ("maximum", "minimum"):
+        if self.ufunc is not None and self.types[0].is_float and not self.rounds:
             arrays = (unranked(arrays[0]),)
         return tuple(settle(a, t) for a, t in zip(arrays, self.types, strict=True))
 

@@ -165,6 +165,7 @@ class Complex(Binary):
     """
 
     kinds = FLOAT
+    traits = {Trait.ELEMENTWISE, Trait.CHANGES_TYPE}
 
     def shape(self, i: Instruction, x: Shape, y: Shape) -> Shape:
         part = super().shape(i, x, y)

@@ -93,6 +93,7 @@ class CollectivePermuteStart(CollectivePermute):
     """
 
     done = "collective-permute-done"
+    holds_operands = True
 
     def shape(self, i: Instruction, *operands: Shape) -> Shape:
         if i.slice_sizes is not None:

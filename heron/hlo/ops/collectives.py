@@ -119,7 +119,7 @@ class AllGather(Collective):
 def _results(i: Instruction) -> tuple[Shape, ...]:
     """The stated shapes of the results, in the value of a -start op as well."""
     parts = i.shape
-    if i.opcode in ("all-gather-start", "collective-permute-start"):
+    if i.op.holds_operands:
         parts = i.shape.at((1,))
     return parts.tuple_shapes if parts.tuple_shapes is not None else (parts,)
 
@@ -132,6 +132,7 @@ class AllGatherStart(AllGather):
     """
 
     done = "all-gather-done"
+    holds_operands = True
 
     def shape(self, i: Instruction, *operands: Shape) -> Shape:
         Collective.shape(self, i, *operands)

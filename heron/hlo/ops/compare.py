@@ -40,7 +40,7 @@ class Compare(Op):
         "direction": Attr(AttrKind.ENUM, required=True, choices=tuple(COMPARISONS)),
         "type": Attr(AttrKind.ENUM, choices=("FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED")),
     }
-    traits = {Trait.ELEMENTWISE}
+    traits = {Trait.ELEMENTWISE, Trait.CHANGES_TYPE}
 
     def shape(self, i: Instruction, x: Shape, y: Shape) -> Shape:
         need_arrays(i, x, y)

@@ -31,7 +31,7 @@ class Call(Op):
         "to_apply": Attr(AttrKind.COMPUTATION, required=True),
         "is_composite": Attr(AttrKind.BOOL, False),
     }
-    traits = {Trait.CONTROL_FLOW}
+    traits = {Trait.CONTROL_FLOW, Trait.CALL}
 
     def shape(self, i: Instruction, *operands: Shape) -> Shape:
         callee = attr(i, "to_apply")
@@ -149,6 +149,7 @@ class Fusion(Op):
         "output_to_operand_aliasing": Attr(AttrKind.ALIASING, ()),
         "calls": Attr(AttrKind.COMPUTATION, required=True),
     }
+    traits = {Trait.CALL, Trait.IN_PLACE}
 
     def shape(self, i: Instruction, *operands: Shape) -> Shape:
         body = attr(i, "calls")

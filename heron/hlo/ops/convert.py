@@ -28,7 +28,7 @@ class Convert(Op):
     """
 
     operands = ("operand",)
-    traits = {Trait.ELEMENTWISE}
+    traits = {Trait.ELEMENTWISE, Trait.CHANGES_TYPE}
 
     def shape(self, i: Instruction, x: Shape) -> Shape:
         to = given(i, "the result type must be given")
@@ -49,7 +49,7 @@ class BitcastConvert(Op):
     """
 
     operands = ("operand",)
-    traits = {Trait.ELEMENTWISE}
+    traits = {Trait.ELEMENTWISE, Trait.CHANGES_TYPE}
 
     def shape(self, i: Instruction, x: Shape) -> Shape:
         to = given(i, "the result type must be given")
@@ -84,7 +84,7 @@ class StochasticConvert(Op):
     """
 
     operands = ("operand", "random")
-    traits = {Trait.ELEMENTWISE}
+    traits = {Trait.ELEMENTWISE, Trait.CHANGES_TYPE}
 
     def shape(self, i: Instruction, x: Shape, random: Shape) -> Shape:
         to = given(i, "the result type must be given")

@@ -43,7 +43,7 @@ class Dot(Op):
         "operand_precision": PRECISION,
         "algorithm": ALGORITHM,
     }
-    traits = {Trait.PRODUCT, Trait.LIBRARY}
+    traits = {Trait.PRODUCT, Trait.LIBRARY, Trait.CONTRACTS}
     code = 12
 
     def shape(self, i: Instruction, x: Shape, y: Shape) -> Shape:

@@ -133,7 +133,8 @@ class Concatenate(Op):
     operands = ("operands*",)
     attributes = DIMENSIONS
     traits = {Trait.MOVES_ELEMENTS}
-    code = 8
+    code = 0
+    code_per_operand = 8
 
     def shape(self, i: Instruction, *operands: Shape) -> Shape:
         if not operands:

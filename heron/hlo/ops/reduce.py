@@ -84,7 +84,7 @@ class Reduce(Op):
         "dimensions": Attr(AttrKind.INTS, required=True),
         "to_apply": Attr(AttrKind.COMPUTATION, required=True),
     }
-    traits = {Trait.APPLIES}
+    traits = {Trait.APPLIES, Trait.REDUCES, Trait.CONTRACTS}
     code = 8
 
     def shape(self, i: Instruction, *operands: Shape) -> Shape:

@@ -84,7 +84,8 @@ class DynamicUpdateSlice(Op):
 
     operands = ("operand", "update", "start_indices*")
     traits = {Trait.UPDATES_OPERAND}
-    code = 12
+    code = 0
+    code_per_operand = 12
 
     def shape(self, i: Instruction, x: Shape, update: Shape, *starts: Shape) -> Shape:
         need_arrays(i, x, update, *starts)

@@ -73,6 +73,8 @@ class Abs(Unary):
     Shape: the operand's; of complex numbers, with the real element type.
     """
 
+    traits = {Trait.ELEMENTWISE, Trait.CHANGES_TYPE}
+
     def shape(self, i: Instruction, x: Shape) -> Shape:
         self.check(i, x)
         return default(x.with_type(x.element_type.component))
@@ -185,6 +187,7 @@ class IsFinite(Unary):
 
     kinds = FLOAT
     code = 2
+    traits = {Trait.ELEMENTWISE, Trait.CHANGES_TYPE}
 
     def shape(self, i: Instruction, x: Shape) -> Shape:
         self.check(i, x)
@@ -202,6 +205,7 @@ class Real(Unary):
     """
 
     kinds = FRACTION
+    traits = {Trait.ELEMENTWISE, Trait.CHANGES_TYPE}
 
     def shape(self, i: Instruction, x: Shape) -> Shape:
         self.check(i, x)
@@ -217,6 +221,8 @@ class Imag(Real):
 
     Shape: the operand's, with the real element type.
     """
+
+    traits = {Trait.ELEMENTWISE, Trait.CHANGES_TYPE}
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return np.imag(x)

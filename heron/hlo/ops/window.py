@@ -47,7 +47,7 @@ class ReduceWindow(Op):
         "window": Attr(AttrKind.WINDOW, ()),
         "to_apply": Attr(AttrKind.COMPUTATION, required=True),
     }
-    traits = {Trait.APPLIES}
+    traits = {Trait.APPLIES, Trait.REDUCES}
     code = 12
 
     def shape(self, i: Instruction, *operands: Shape) -> Shape:

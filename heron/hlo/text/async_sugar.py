@@ -10,10 +10,9 @@ from typing import Any
 
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
-from heron.hlo.ir.op import REGISTRY, Attr, Op
+from heron.hlo.ir.op import REGISTRY, Attr, Op, Trait
 from heron.hlo.ir.shape import Shape
 
-_LEAVES = ("parameter", "constant")
 _FOLLOWING = {"-update": "async-update", "-done": "async-done"}
 FOLLOWING = tuple(_FOLLOWING.values())
 THREAD, ALIASING = "async_execution_thread", "output_to_operand_aliasing"
@@ -40,7 +39,7 @@ def find(opcode: str) -> Op | None:
     """The op a short spelling stands for: a `Start`, or async-update or async-done; None when it is none."""
     stem, dash, suffix = opcode.rpartition("-")
     inner = REGISTRY.get(stem)
-    if inner is None or stem in _LEAVES:
+    if inner is None or Trait.GIVEN in inner.traits:
         return None
     if suffix == "start":
         return Start(inner)
@@ -77,7 +76,7 @@ def single_op(start: Instruction) -> Instruction | None:
     asynchronous op's own says where it comes from.
     """
     c: Computation | None = start.attrs.get("calls")
-    if c is None or c.root.opcode in _LEAVES or len(c) != len(c.root.operands) + 1:
+    if c is None or c.root.has(Trait.GIVEN) or len(c) != len(c.root.operands) + 1:
         return None
     numbers = [o.attrs.get("number") for o in c.root.operands]
     if c.root.control_predecessors or numbers != list(range(len(numbers))):
@@ -100,6 +99,6 @@ def start_of(i: Instruction) -> Instruction | None:
 
 def wrapped(i: Instruction) -> Instruction | None:
     """The one op that an asynchronous instruction runs, or None when it has to be spelled out."""
-    while i.opcode in ("async-update", "async-done") and i.operands:
+    while i.opcode in FOLLOWING and i.operands:
         i = i.operands[0]
     return single_op(i) if i.opcode == "async-start" else None

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from heron.hlo.ir.metadata import print_metadata
-from heron.hlo.ir.op import AttrKind, Op
+from heron.hlo.ir.op import AttrKind, Op, Trait
 from heron.hlo.ir.order import computation_order, insertion_order, print_order
 from heron.hlo.ir.types import PRED
 from heron.hlo.text import async_sugar, carried, common, groups, header
@@ -62,7 +62,6 @@ _PLANS: dict[Op, _Plan] = {}
 _LATE = ("result_accuracy",)  # printed among what any instruction may carry
 #: annotations of the op that print before those of the async-start that runs it
 _INNER = ("sharding", "frontend_attributes", "statistics", "origin")
-_ASYNC = frozenset(("async-start", "async-update", "async-done"))
 _INSIDE = {"parameter": "number", "constant": "literal"}  # printed between the parentheses
 #: what a body in place is called where that is not the attribute's name
 _NAMES_OF_BODIES = {"reduce-scatter": "calls", "scan": "calls"}
@@ -171,7 +170,7 @@ class Printer:
         """One line, unless called computations are printed in place."""
         options = self.options
         opcode = i.opcode
-        if opcode in _ASYNC and options.async_sugar and (inner := async_sugar.wrapped(i)) is not None:
+        if i.has(Trait.ASYNC) and options.async_sugar and (inner := async_sugar.wrapped(i)) is not None:
             opcode = inner.opcode + opcode.removeprefix("async")
         text = f"{self.name(i)} = " if self._nested or not options.canonical_names else ""
         if options.result_shapes and (shape := i.shape) is not None:
@@ -224,7 +223,7 @@ class Printer:
         extras, attrs = i.extras, i.attrs
         if "parameter_replication" in extras and options.ids and options.attributes:
             self._extra(extras, "parameter_replication", parts)
-        if i.opcode in _ASYNC:
+        if i.has(Trait.ASYNC):
             extras = self._async(i, parts)
         elif attrs or i.op.shows:
             self._declared(i, _plan(i.op), attrs, parts)

@@ -145,12 +145,6 @@ _LINES: dict[str, str] = {
     "u = ((T[4]), T[4], u32[]) async-update(s)\nT[4] async-done(u)",
 }
 
-#: what is only whole with another op, whose example shows both
-_BEGUN = {
-    **{f"{name}-start": f"{name}-done" for name in ("all-gather", "all-reduce", "async", "collective-permute", "copy")},
-    **{"async-update": "async-done", "recv": "recv-done", "send": "send-done"},
-}
-
 #: an operand with its type: a tuple's one level deep
 _TYPED = re.compile(r"(\([^()]*\)|\w+\[[^\]]*\](?:\{[^}]*\})?) (\w+)(?=[,)])")
 
@@ -158,7 +152,7 @@ _TYPED = re.compile(r"(\([^()]*\)|\w+\[[^\]]*\](?:\{[^}]*\})?) (\w+)(?=[,)])")
 def line(opcode: str) -> str:
     """The op's example, with ``T`` for the element type; its last line is the root. Raises HLO003 for an unknown op."""
     op = get(opcode)
-    found = _LINES.get(_BEGUN.get(opcode, opcode))
+    found = _LINES.get("async-done" if opcode == "async-update" else op.done or opcode)
     if found is not None:
         return found
     return (_PAIRS if op.max_operands == 2 else _ELEMENTWISE).replace("{0}", opcode)

@@ -4,44 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from heron.hlo.facts import continues_async, done_of
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.op import Trait
 from heron.hlo.verifier.calls import MAIN
+from heron.hlo.verifier.channels import TRANSFERS
 from heron.hlo.verifier.rules import Problem, rule
 
 #: what may use the first half of a piece of work, which it must be used by once
-USED_BY = {
-    "async-start": ("async-update", "async-done"),
-    "async-update": ("async-update", "async-done"),
-    "all-reduce-start": ("all-reduce-done",),
-    "all-gather-start": ("all-gather-done",),
-    "collective-permute-start": ("collective-permute-done",),
-    "copy-start": ("copy-done",),
-    "send": ("send-done", "tuple"),
-    "recv": ("recv-done", "tuple"),
-}
+USED_BY = {start: (done,) for start, done in done_of().items()}
+USED_BY["async-start"] = USED_BY["async-update"] = ("async-update", "async-done")
+for _transfer in TRANSFERS:
+    USED_BY[_transfer] += ("tuple",)
 #: what the second half may be given
-TAKES = {
-    "async-update": ("async-start", "async-update"),
-    "async-done": ("async-start", "async-update"),
-    "all-reduce-done": ("all-reduce-start",),
-    "all-gather-done": ("all-gather-start",),
-    "collective-permute-done": ("collective-permute-start",),
-    "copy-done": ("copy-start",),
-    "send-done": ("send", "get-tuple-element"),
-    "recv-done": ("recv", "get-tuple-element"),
-}
-ASYNC = ("async-start", "async-update", "async-done")
+TAKES = {done: (start,) for start, done in done_of().items()}
+TAKES["async-update"] = TAKES["async-done"] = ("async-start", "async-update")
+for _transfer in TRANSFERS:
+    TAKES[f"{_transfer}-done"] += ("get-tuple-element",)
 
 
-@rule("HLO130", on=tuple(USED_BY))
+@rule("HLO130", on=USED_BY)
 def started_work_is_finished_once(i: Instruction) -> Iterator[Problem]:
     """What is started has one user, which goes on with it or finishes it; sends and receives may travel in tuples.
 
     A send or receive that is the root of an asynchronous computation is finished by that one's done.
     """
     allowed = USED_BY[i.opcode]
-    if i.opcode in ("send", "recv") and i.is_root and i.parent is not None and is_async(i.parent):
+    if i.opcode in TRANSFERS and i.is_root and i.parent is not None and is_async(i.parent):
         return
     if len(i.users) != 1:
         why = f"it has {len(i.users)} users, one of {' or '.join(allowed)} is needed"
@@ -53,7 +43,7 @@ def started_work_is_finished_once(i: Instruction) -> Iterator[Problem]:
         yield Problem("HLO130", f"'{i.name}' ({i.opcode}) is used by something else than its done", i, why=why)
 
 
-@rule("HLO131", on=tuple(TAKES))
+@rule("HLO131", on=TAKES)
 def finished_work_was_started(i: Instruction) -> Iterator[Problem]:
     """What is finished is what its start gave."""
     allowed = TAKES[i.opcode]
@@ -63,7 +53,7 @@ def finished_work_was_started(i: Instruction) -> Iterator[Problem]:
             yield Problem("HLO131", f"the operand of '{i.name}' ({i.opcode}) is not what was started", i, why=why)
 
 
-@rule("HLO132", on=("async-update", "async-done"))
+@rule("HLO132", on=USED_BY["async-start"])
 def chains_keep_their_computation(i: Instruction) -> Iterator[Problem]:
     """Update and done name the computation and the thread of their start, if they name any."""
     start = _start(i)
@@ -101,7 +91,7 @@ def started_work_is_one_op(i: Instruction) -> Iterator[Problem]:
     if not inner or "_collectives_group" in i.extras.get("frontend_attributes", {}):
         return
     opcodes = {k.opcode for k in inner}
-    if opcodes <= {"get-tuple-element"} or opcodes | {body.root.opcode} <= {"send", "recv", "tuple"}:
+    if opcodes <= {"get-tuple-element"} or opcodes | {body.root.opcode} <= TRANSFERS | {"tuple"}:
         return
     why = f"it also has '{inner[0].name}' ({inner[0].opcode})"
     hint = "put the instructions into a computation of their own and call that"
@@ -113,7 +103,7 @@ def started_work_starts_no_other(i: Instruction) -> Iterator[Problem]:
     """The computation of an async-start starts no asynchronous work itself."""
     body = i.attrs["calls"]
     for inner in body._instructions:
-        if inner.opcode in ASYNC:
+        if inner.has(Trait.ASYNC):
             yield Problem("HLO135", f"'{body.name}' runs asynchronously and holds '{inner.name}' ({inner.opcode})", i)
 
 
@@ -125,6 +115,6 @@ def is_async(c: Computation) -> bool:
 
 def _start(i: Instruction) -> Instruction | None:
     """The async-start a chain begins with."""
-    while i.opcode in ("async-update", "async-done") and i.operands:
+    while continues_async(i) and i.operands:
         i = i.operands[0]
     return i if i.opcode == "async-start" else None

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from heron.hlo.facts import having, opcodes
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
+from heron.hlo.ir.op import Trait
 from heron.hlo.ir.shape import Shape
 from heron.hlo.verifier.rules import Problem, rule
 
 MAIN = "main"
 #: ops whose outputs may live in operands
-ALIASING = ("fusion", "custom-call", "async-start")
+ALIASING = opcodes(lambda op: "output_to_operand_aliasing" in op.attributes)
 #: ops that talk to the host or to one other device, or wait for it
-TRANSFERS = ("infeed", "outfeed", "send", "send-done", "recv", "recv-done")
+TRANSFERS = having(Trait.HOST, Trait.CHANNEL)
 
 
 # -- fusions ---------------------------------------------------------------------------------------------------------
@@ -156,7 +158,7 @@ def callees_run_on_their_callers_thread(module: Module) -> Iterator[Problem]:
         return
     for c in module.computations:
         for i in c._instructions:
-            if i.opcode in ("async-start", "async-update", "async-done"):
+            if i.has(Trait.ASYNC):
                 continue
             for callee in i.called:
                 if threads[callee] != threads[c]:

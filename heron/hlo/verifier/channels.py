@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from heron.hlo.facts import opcodes
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
+from heron.hlo.ir.op import Trait
 from heron.hlo.verifier.rules import Problem, rule
 
-TRANSFERS = ("send", "send-done", "recv", "recv-done")
+#: ops that begin a transfer
+TRANSFERS = opcodes(lambda op: Trait.CHANNEL in op.traits and bool(op.done))
 
 
-@rule("HLO136", on=("send", "recv"))
+@rule("HLO136", on=TRANSFERS)
 def halves_share_their_channel(i: Instruction) -> Iterator[Problem]:
     """A send or receive and its done have one channel id and are both with the host, or both not."""
     if i.attrs.get("channel_id") is None:
@@ -31,7 +34,7 @@ def host_channels_are_used_alike(module: Module) -> Iterator[Problem]:
     """Sends (or receives) that share a channel with the host transfer the same shapes in the same way."""
     first: dict[int, Instruction] = {}
     for i in module.instructions():
-        if i.opcode not in ("send", "recv") or not i.attrs.get("is_host_transfer"):
+        if i.opcode not in TRANSFERS or not i.attrs.get("is_host_transfer"):
             continue
         channel = i.attrs.get("channel_id")
         if channel is None:
@@ -56,7 +59,7 @@ def channels_serve_one_kind(module: Module) -> Iterator[Problem]:
         if channel is None:
             continue
         other = first.setdefault(channel, i)
-        if other.opcode != i.opcode and not (other.opcode in TRANSFERS and i.opcode in TRANSFERS):
+        if other.opcode != i.opcode and not (other.has(Trait.CHANNEL) and i.has(Trait.CHANNEL)):
             what = f"'{other.name}' ({other.opcode}) and '{i.name}' ({i.opcode}) share channel {channel}"
             yield Problem("HLO138", what, i)
 

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator
 
 from heron.errors import HeronError
+from heron.hlo.facts import opcodes
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.replica_groups import Groups
@@ -14,16 +15,8 @@ from heron.hlo.verifier.rules import Problem, rule
 
 #: groups may differ in size: the result does not depend on it
 ANY_SIZES = ("all-reduce", "all-reduce-start")
-GROUPED = (
-    *ANY_SIZES,
-    "all-gather",
-    "all-gather-start",
-    "reduce-scatter",
-    "all-to-all",
-    "ragged-all-to-all",
-    "collective-broadcast",
-)
-PERMUTES = ("collective-permute", "collective-permute-start")
+GROUPED = opcodes(lambda op: "replica_groups" in op.attributes)
+PERMUTES = opcodes(lambda op: "source_target_pairs" in op.attributes)
 
 
 @rule("HLO140", on=GROUPED)

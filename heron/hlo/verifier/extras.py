@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from heron.errors import HeronError
 from heron.hlo.calls.backend_config import parse
+from heron.hlo.facts import opcodes
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.original_value import read_origin
@@ -16,21 +17,7 @@ from heron.hlo.sharding import Kind, Sharding
 from heron.hlo.verifier.rules import Problem, Stage, rule
 
 #: ops that can be computed more or less accurately
-ACCURACY = (
-    "cbrt",
-    "cosine",
-    "erf",
-    "exponential",
-    "exponential-minus-one",
-    "log",
-    "log-plus-one",
-    "logistic",
-    "rsqrt",
-    "sine",
-    "sqrt",
-    "tan",
-    "tanh",
-)
+ACCURACY = sorted(opcodes(lambda op: "result_accuracy" in op.attributes))
 
 
 #: the Python types extras are kept in

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from heron.hlo.facts import has_start_operands, having, opcodes
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.layout import Layout
 from heron.hlo.ir.module import Module
+from heron.hlo.ir.op import Trait
 from heron.hlo.ir.shape import Shape
 from heron.hlo.verifier.calls import ALIASING
 from heron.hlo.verifier.rules import Problem, rule
@@ -49,7 +51,7 @@ KEEPING = (
     "triangular-solve",
 )
 #: ops whose operands may have elements of another width
-OTHER_WIDTH = ("convert", "compare", "is-finite", "select", "scatter", "real", "imag", "complex", "stochastic-convert")
+OTHER_WIDTH = having(Trait.CHANGES_TYPE) | {"select", "scatter"}
 
 
 @rule("HLO200", mode="layout_sensitive")
@@ -75,7 +77,7 @@ def passed_values_keep_their_layout(i: Instruction) -> Iterator[Problem]:
         yield Problem("HLO201", f"'{i.name}' ({i.opcode}) changes a layout", i, why=why, hint="a copy can")
 
 
-@rule("HLO202", on=("call", "fusion", "async-start", "while", "conditional"), mode="layout_sensitive")
+@rule("HLO202", on=having(Trait.CALL, Trait.CONTROL_FLOW), mode="layout_sensitive")
 def calls_keep_layouts(i: Instruction) -> Iterator[Problem]:
     """A caller's operands and result have the layouts of the parameters and the root of what it calls."""
     for c, operands, result in _calls(i):
@@ -194,7 +196,7 @@ def nothing_lives_on_the_host(module: Module) -> Iterator[Problem]:
             yield Problem("HLO209", f"'{i.name}' is in the host's memory", i, why=f"memory space {HOST} in {i.shape}")
 
 
-@rule("HLO210", on=("dynamic-slice", "dynamic-update-slice"), mode="layout_sensitive")
+@rule("HLO210", on=opcodes(has_start_operands), mode="layout_sensitive")
 def slices_move_between_memories_one_way(i: Instruction) -> Iterator[Problem]:
     """A dynamic-slice does not move data to the host, a dynamic-update-slice not from there."""
     before, after = _space(i.operands[0].shape), _space(i.shape)

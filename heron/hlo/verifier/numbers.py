@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from heron.hlo.facts import having, opcodes
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
+from heron.hlo.ir.op import Trait
 from heron.hlo.ir.shape import Shape
 from heron.hlo.verifier.rules import Problem, rule
 
@@ -29,7 +31,7 @@ ALGORITHMS = (
     "dot_f64_f64_f64",
     "unset",
 )
-WITH_PRECISION = ("dot", "ragged-dot", "scaled-dot", "convolution")
+WITH_PRECISION = having(Trait.PRODUCT)
 
 
 @rule("HLO160")
@@ -111,7 +113,7 @@ def nibbles_are_packed_in_bytes(i: Instruction) -> Iterator[Problem]:
             yield Problem("HLO164", f"'{i.name}' has packed nibbles and {name}={i.attrs[name]}", i)
 
 
-@rule("HLO165", on=("dot", "scaled-dot"))
+@rule("HLO165", on=opcodes(lambda op: Trait.PRODUCT in op.traits and "algorithm" in op.attributes))
 def algorithms_are_known(i: Instruction) -> Iterator[Problem]:
     """The algorithm of a dot is one that there is."""
     algorithm = i.attrs.get("algorithm")

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import enum
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any
@@ -136,7 +136,7 @@ def rule(
     code: str,
     stage: Stage = Stage.USES,
     *,
-    on: tuple[str, ...] = (),
+    on: Collection[str] = (),
     carrying: str = "",
     mode: str = "",
     waived_by: str = "",
@@ -145,7 +145,7 @@ def rule(
     assert all(m in _MODES for m in (mode, waived_by) if m), code
 
     def register(check: Callable[[Any], Iterator[Problem]]) -> Callable[[Any], Iterator[Problem]]:
-        RULES.append(Rule(code, check, stage, on, carrying, mode, waived_by))
+        RULES.append(Rule(code, check, stage, tuple(sorted(on)), carrying, mode, waived_by))
         return check
 
     return register

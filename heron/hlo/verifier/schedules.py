@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
+from heron.hlo.ir.op import Trait
 from heron.hlo.verifier.rules import Problem, rule
 
 
@@ -51,7 +52,7 @@ def sequences_are_not_applied(module: Module) -> Iterator[Problem]:
     """A computation that runs in sequence is not applied to elements as well."""
     sequential = set(module.non_fusion_computations())
     for i in module.instructions():
-        if i.opcode in SEQUENTIAL:
+        if i.has(Trait.CONTROL_FLOW) or i.has(Trait.ASYNC):
             continue
         for c in i.called:
             if c in sequential:
@@ -68,7 +69,3 @@ def names_are_as_scheduled(module: Module) -> Iterator[Problem]:
         name = dict(i.metadata.extra).get("scheduling_name", "").strip('"')
         if name and name != i.name and ".remat" not in i.name and ".clone" not in i.name:
             yield Problem("HLO192", f"'{i.name}' was scheduled as '{name}'", i)
-
-
-#: ops that run other computations in sequence with the instructions around them
-SEQUENTIAL = ("while", "conditional", "call", "async-start", "async-update", "async-done")
