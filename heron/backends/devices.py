@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from heron.errors import HeronError
+from heron.hlo.facts import is_device_id
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.op import Trait
-
-_NAMES = frozenset({"partition-id", "replica-id"})
 
 
 def need_one(module: Module, target: str) -> None:
@@ -16,12 +15,12 @@ def need_one(module: Module, target: str) -> None:
     if count == 1:
         return
     for i in module.instructions():
-        if i.opcode in _NAMES or Trait.COLLECTIVE in i.op.traits:
+        if is_device_id(i) or Trait.COLLECTIVE in i.op.traits:
             raise _refusal(i, module, target, count)
 
 
 def _refusal(i: Instruction, module: Module, target: str, count: int) -> HeronError:
-    does = "asks which device it runs on" if i.opcode in _NAMES else "needs the other devices"
+    does = "asks which device it runs on" if is_device_id(i) else "needs the other devices"
     return HeronError(
         "GEN012",
         # passes split collectives into start and done

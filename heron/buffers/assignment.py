@@ -43,7 +43,7 @@ class Allocation:
     @property
     def writable(self) -> bool:
         """A donated parameter is; set by what lives in it."""
-        return any(v.kind not in ("parameter", "constant") for v in self.values)
+        return any(not v.is_given for v in self.values)
 
     @property
     def name(self) -> str:

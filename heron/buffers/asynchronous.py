@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from heron.analysis.graph.dataflow import Value
 from heron.analysis.graph.liveness import Interval
 from heron.analysis.graph.ordering import Timeline
+from heron.hlo.facts import continues_async
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 
@@ -50,7 +51,7 @@ def _done(start: Instruction, timeline: Timeline) -> int:
     """The tick at which `start` has surely ended: that of its async-done, or else the last there is."""
     at = start
     while True:
-        following = next((u for u in at.users if u.opcode in ("async-update", "async-done")), None)
+        following = next((u for u in at.users if continues_async(u)), None)
         if following is None:
             return timeline.length
         if following.opcode == "async-done":

@@ -19,6 +19,7 @@ from heron.buffers.assignment import BufferAssignment
 from heron.buffers.asynchronous import Asynchronous
 from heron.errors import HeronError
 from heron.evaluator import Evaluator
+from heron.hlo.facts import is_given
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
@@ -71,7 +72,7 @@ class _Machine:
     def _run(self, c: Computation) -> None:
         assert self.module.schedule is not None
         for i in self.module.schedule[c]:
-            if i.opcode in TRANSPARENT or i.opcode in ("parameter", "constant"):
+            if i.opcode in TRANSPARENT or is_given(i):
                 continue
             self._step(i)
 

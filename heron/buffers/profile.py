@@ -35,7 +35,7 @@ class MemoryProfile:
         self.buffers: list[tuple[Value, int, list[Interval]]] = []
         sets = assignment.sets
         for standing, values in sets.sets().items():
-            if any(v.kind in ("parameter", "constant") for v in values):
+            if any(v.is_given for v in values):
                 continue
             size = max(v.size for v in values)
             if size:

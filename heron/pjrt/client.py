@@ -15,6 +15,7 @@ from heron.compiling import compile_module
 from heron.errors import HeronError
 from heron.hlo.calls.solvers import calls_python
 from heron.hlo.calls.solvers import options as options_of
+from heron.hlo.facts import is_device_id
 from heron.hlo.ir import types
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
@@ -290,7 +291,7 @@ _OF_PARTITIONERS = ("InspectSharding", "CustomSPMDPartitioning", "SPMDFullToShar
 def _is_shared(i: Instruction, options: CompileOptions) -> bool:
     from heron.analysis.cost.communication import communicates
 
-    if communicates(i) is not None or i.opcode in ("partition-id", "replica-id"):
+    if communicates(i) is not None or is_device_id(i):
         return True
     if options.num_partitions == 1:
         return False

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from heron.errors import HeronError
+from heron.hlo.facts import is_alias
 from heron.trace.record import Decision, Trace
 
 if TYPE_CHECKING:
@@ -214,7 +215,7 @@ def _value(i: Instruction) -> str:
     """The name of the value that `i` refers to: of a tuple element or a parameter, the value behind it."""
     index: list[str] = []
     while True:
-        if i.opcode in ("get-tuple-element", "bitcast"):
+        if is_alias(i):
             index = [str(i.index), *index] if i.opcode == "get-tuple-element" else index
             i = i.operands[0]
             continue

@@ -17,6 +17,7 @@ from typing import Literal, NamedTuple
 from heron.analysis.indexing.expr import Const, Dim, Expr, FloorDiv, Mod
 from heron.analysis.indexing.hlo_maps import Index, moves_elements, operand_index
 from heron.analysis.indexing.simplify import Simplifier, linear_terms, simplifier
+from heron.hlo.facts import contracts, is_leaf
 from heron.hlo.ir.instruction import Instruction
 
 #: numbers that one element may hold
@@ -118,7 +119,7 @@ class Tiling:
         if index in ways:
             return
         ways.append(index)
-        if i not in self.inside or i.opcode in ("parameter", "constant", "iota"):
+        if i not in self.inside or is_leaf(i):
             return
         match i.opcode:
             case "dot":
@@ -201,7 +202,7 @@ def holds_rows(i: Instruction, inside: Container[Instruction]) -> bool:
         if at in seen or at not in inside:
             continue
         seen.add(at)
-        if at.opcode in ("reduce", "dot"):
+        if contracts(at):
             return True
         stack += at.operands
     return False

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from heron.analysis.blocks.tiling import Tiling, holds_rows, split, used
 from heron.analysis.indexing.hlo_maps import Index
+from heron.hlo.facts import contracts
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.op import Trait
 
@@ -115,7 +116,7 @@ def passes_of(tiling: Tiling) -> dict[Instruction, int]:
     one, in which all is computed again but what other reductions give."""
     found: dict[Instruction, int] = {}
     for i in tiling.values:
-        if i not in tiling.inside or i.opcode not in ("reduce", "dot"):
+        if i not in tiling.inside or not contracts(i):
             continue
         if i.opcode == "dot" and not any(holds_rows(o, tiling.inside) for o in i.operands):
             continue

@@ -16,8 +16,9 @@ from math import prod
 from typing import TypeAlias
 
 from heron.analysis.fusion.prefix_scan import is_long_scan
-from heron.hlo.facts import root_parts
+from heron.hlo.facts import is_tuple_op, root_parts
 from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.op import Trait
 
 #: LLVM instructions for an element that fusion lets a kernel have, ahead of the vectoriser. A kernel without copies of
 #: anything stays far below; machine code takes LLVM some 0.2 ms for each
@@ -38,10 +39,8 @@ _LONG = 16
 
 def op_code(i: Instruction) -> float:
     """LLVM instructions for one element of `i`, its operands' not included."""
-    code = float(i.op.code)
-    if i.opcode in ("concatenate", "dynamic-update-slice"):
-        code *= len(i.operands)
-    elif i.opcode in ("reduce", "reduce-window", "scatter", "sort", "map", "select-and-scatter"):
+    code = float(i.op.code + i.op.code_per_operand * len(i.operands))
+    if Trait.APPLIES in i.op.traits:
         bodies = sum(sum(op_code(x) for x in c.instructions) for c in i.called)
         window = prod(w.size for w in i.window) if i.opcode == "reduce-window" and not is_long_scan(i) else 1
         code += bodies * (window if window <= _STRAIGHT else 1)
@@ -118,7 +117,7 @@ def fusion_code(i: Instruction) -> float:
 def _at_own_index(user: Instruction, i: Instruction) -> bool:
     if user.op.is_elementwise:
         return user.shape.dims == i.shape.dims or not i.shape.rank
-    return user.opcode in ("tuple", "get-tuple-element", "copy")
+    return is_tuple_op(user)
 
 
 def _readers_first(roots: Sequence[Instruction], members: Collection[Instruction]) -> list[Instruction]:

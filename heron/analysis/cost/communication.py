@@ -89,8 +89,7 @@ def group_size(i: Instruction, module: Module) -> int:
 
 def _result_bytes(i: Instruction) -> int:
     """Bytes of the results alone, where the value of a start holds operands too."""
-    in_pairs = i.opcode in ("all-gather-start", "collective-permute-start")
-    return _bytes(i.shape.at((1,)) if in_pairs else i.shape)
+    return _bytes(i.shape.at((1,)) if i.op.holds_operands else i.shape)
 
 
 def _bytes(shape: Shape) -> int:

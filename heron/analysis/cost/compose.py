@@ -14,6 +14,7 @@ from heron.analysis.cost.kernel import items_of, used_part
 from heron.analysis.cost.reuse import HOISTED, reads
 from heron.analysis.cost.traffic import bytes_written
 from heron.analysis.cost.work import element_flops, first_array
+from heron.hlo.facts import is_view, updated_operands
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.types import C128, F64
 
@@ -97,19 +98,15 @@ class Work:
         return own, asked, used, self.clock.read(min(size, total), total, used, self.most)
 
 
-#: ops whose first operands are overwritten, and so not read
-_UPDATES = frozenset({"dynamic-update-slice", "scatter"})
-
-
 def work_of(i: Instruction, clock: Clock, in_place: bool = True) -> Work:
     """The work of an op that runs as a kernel of its own; without `in_place` updates write the whole array."""
-    shape, opcode = first_array(i), i.opcode
+    shape = first_array(i)
     size = float(shape.num_elements)
     items, written = (items_of(i), float(bytes_written(i))) if in_place else (size, float(i.shape.byte_size))
     most = clock.most(items)
     double = any(s.element_type in (F64, C128) for o in (i, *i.operands) for s in (o.shape.tuple_shapes or (o.shape,)))
     work = Work(clock, element_flops(i) * size, size, items, most, clock.write(written, most), double, {})
-    overwritten = 0 if not in_place or opcode not in _UPDATES else 1 if opcode != "scatter" else len(i.operands) // 2
+    overwritten = len(updated_operands(i)) if in_place else 0
     for k, x in enumerate(i.operands):
         if k < overwritten or not x.shape.is_array:
             continue
@@ -129,7 +126,7 @@ def _asked(i: Instruction, k: int, size: float) -> tuple[float, float]:
     opcode, count = i.opcode, float(i.operands[k].shape.num_elements)
     if i.op.is_elementwise:
         return (size, 0.0) if count == size else (0.0, size)
-    if opcode in ("reshape", "bitcast", "reduce", "dynamic-update-slice"):
+    if is_view(i) or opcode == "reduce" or opcode == "dynamic-update-slice":
         return (count, 0.0) if count > 1 or size == 1 else (0.0, 1.0)
     # of a broadcast each thread asks for its elements
     return 0.0, size if opcode == "broadcast" else size * reads(i, k)

@@ -7,6 +7,7 @@ from math import prod
 
 from heron.analysis.cost.work import first_array
 from heron.analysis.fusion.prefix_scan import is_long_scan
+from heron.hlo.facts import root_parts
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 
@@ -21,7 +22,7 @@ def evaluations(c: Computation, keeps: bool = False) -> dict[Instruction, float]
     ``keeps``: a reduction has at hand what is computed of each element it walks over, as on a GPU.
     """
     counts: dict[Instruction, float] = {}
-    roots = c.root.operands if c.root.opcode == "tuple" else [c.root]
+    roots = root_parts(c)
     for i in reversed(c.post_order()):
         if i is c.root and i.opcode == "tuple":
             continue

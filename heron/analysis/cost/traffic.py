@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from heron.analysis.fusion.in_place import updated_parameter
+from heron.hlo.facts import parts_of, reads_part, root_parts, updated_operands, updates_operand
 from heron.hlo.ir.instruction import Instruction
-
-#: ops that read no more of operand 0 than they give out
-_PARTIAL = frozenset({"slice", "dynamic-slice", "gather"})
 
 
 def bytes_read(i: Instruction) -> int:
@@ -14,19 +12,15 @@ def bytes_read(i: Instruction) -> int:
     if i.opcode == "fusion":
         return sum(_parameter_bytes(p) for p in i.attrs["calls"].parameters)
     total = sum(_size(o) for o in dict.fromkeys(i.operands))
-    if i.opcode in _PARTIAL:
+    if reads_part(i):
         total += min(0, _size(i) - _size(i.operands[0]))
-    elif i.opcode in ("dynamic-update-slice", "scatter"):
-        total -= sum(_size(o) for o in i.operands[: max(1, len(i.operands) // 2) if i.opcode == "scatter" else 1])
-    return total
+    return total - sum(_size(o) for o in updated_operands(i))
 
 
 def bytes_written(i: Instruction) -> int:
     """Bytes of the result written; of an in-place update only the update's."""
-    root = i.attrs["calls"].root if i.opcode == "fusion" else i
-    parts = root.operands if root.opcode == "tuple" else [root]
     total = 0
-    for part in parts:
+    for part in root_parts(i.attrs["calls"]) if i.opcode == "fusion" else parts_of(i):
         if part.opcode == "dynamic-update-slice":
             total += _size(part.operands[1])
         elif part.opcode == "scatter" and not (i.opcode == "fusion" and updated_parameter(part) is None):
@@ -38,9 +32,9 @@ def bytes_written(i: Instruction) -> int:
 
 def _parameter_bytes(p: Instruction) -> int:
     """Of a fusion's parameter: all of it, or what its users pick out when all of them pick."""
-    if p.users and all(u.opcode in _PARTIAL and u.operands[0] is p for u in p.users):
+    if p.users and all(reads_part(u) and u.operands[0] is p for u in p.users):
         return min(_size(p), sum(_size(u) for u in p.users))
-    if all(u.opcode in ("dynamic-update-slice", "scatter") and u.operands[0] is p for u in p.users):
+    if all(updates_operand(u) and u.operands[0] is p for u in p.users):
         return 0
     return _size(p)
 

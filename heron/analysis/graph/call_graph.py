@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from heron.hlo.facts import having
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
+from heron.hlo.ir.op import Trait
 
 Context = Literal["sequential", "embedded"]
 
 #: ops that run their computations as programs of their own, with buffers of their own
-SEQUENTIAL = frozenset({"while", "conditional", "call", "async-start"})
+SEQUENTIAL = having(Trait.CONTROL_FLOW)
 
 
 @dataclass(slots=True)

@@ -15,9 +15,11 @@ from typing import Literal, TypeAlias
 from heron.analysis.fusion.in_place import in_place_pairs
 from heron.analysis.graph.call_graph import CallGraph
 from heron.errors import HeronError
+from heron.hlo.facts import having
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
+from heron.hlo.ir.op import Trait
 from heron.hlo.ir.shape import Shape, ShapeIndex
 
 ValueKind = Literal["defined", "phi", "parameter", "constant", "output"]
@@ -35,6 +37,11 @@ class Value:
     def __init__(self, instruction: Instruction, index: ShapeIndex, shape: Shape, kind: ValueKind) -> None:
         self.instruction, self.index, self.shape, self.kind = instruction, index, shape, kind
         self.number = -1
+
+    @property
+    def is_given(self) -> bool:
+        """Whether the value is a parameter's or a constant's: there before the computation starts."""
+        return self.kind == "parameter" or self.kind == "constant"
 
     @property
     def size(self) -> int:
@@ -75,9 +82,9 @@ class Flow:
 
 
 #: handed through unchanged: the value of operand 0
-FORWARDING = frozenset({"bitcast", "opt-barrier", "add-dependency", "domain"})
+FORWARDING = having(Trait.FORWARDS)
 #: no data is touched when these run: they are not uses
-TRANSPARENT = FORWARDING | {"tuple", "get-tuple-element"}
+TRANSPARENT = FORWARDING | having(Trait.TUPLE)
 
 
 class Dataflow:

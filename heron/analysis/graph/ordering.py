@@ -13,6 +13,7 @@ from heron.analysis.graph.call_graph import CallGraph
 from heron.errors import HeronError
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.op import Trait
 
 Schedule = Mapping[Computation, Sequence[Instruction]]
 
@@ -55,7 +56,7 @@ class Timeline:
                     raise HeronError("BUF003", f"'{i.name}' is scheduled before '{before.name}', which it needs")
             start[i] = now
             self.order.append(i)
-            if i.opcode in ("while", "conditional", "call", "async-start"):
+            if i.has(Trait.CONTROL_FLOW):
                 now = self._inside(i, now + _STEP)
             end[i] = now
             now += _STEP

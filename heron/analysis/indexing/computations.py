@@ -11,6 +11,7 @@ from heron.analysis.indexing.map import IndexingMap
 from heron.analysis.indexing.operands import operand_indexing
 from heron.analysis.indexing.runtime import Indexing, compose_indexing, identity_indexing
 from heron.errors import HeronError
+from heron.hlo.facts import is_call
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 
@@ -102,7 +103,7 @@ class _Walk:
             return
         if i.opcode == "tuple":
             return _add(found, (operand, 0), found[place])
-        steps = self.body(i, part)[n] if i.opcode in ("fusion", "call") else {operand_indexing(i, n, part): None}
+        steps = self.body(i, part)[n] if is_call(i) else {operand_indexing(i, n, part): None}
         for step in steps:
             ways: Ways = {}
             for way in found[place]:

@@ -17,6 +17,7 @@ from typing import TypeAlias
 
 from heron.analysis.indexing.expr import Const, Expr, add, floordiv, mod, mul
 from heron.analysis.indexing.map import Constraint
+from heron.hlo.facts import reindexes
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
 from heron.hlo.ir.window import WindowDim
@@ -24,17 +25,12 @@ from heron.hlo.ir.window import WindowDim
 Index: TypeAlias = tuple[Expr, ...]
 Sizes: TypeAlias = tuple[int, ...]
 
-#: ops that only move elements, besides the elementwise ones
-MOVES = frozenset({"broadcast", "reshape", "bitcast", "transpose", "slice", "reverse", "copy"})
-
 
 def moves_elements(i: Instruction) -> bool:
     """Whether `operand_index` knows the op: each result element is one operand element at an affine place."""
     if i.op.is_elementwise:
         return i.opcode != "bitcast-convert" or i.operands[0].shape.dims == i.shape.dims
-    if i.opcode not in MOVES:
-        return False
-    return i.opcode != "bitcast" or is_reshape_like(i)
+    return reindexes(i) and (i.opcode != "bitcast" or is_reshape_like(i))
 
 
 def is_reshape_like(i: Instruction) -> bool:

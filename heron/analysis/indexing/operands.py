@@ -23,7 +23,9 @@ from heron.analysis.indexing.inverse import transposed
 from heron.analysis.indexing.map import IndexingMap
 from heron.analysis.indexing.op_maps import Sizes
 from heron.analysis.indexing.runtime import Indexing, fold_runtime, identity_indexing
+from heron.hlo.facts import done_of, having, is_call, opcodes
 from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.op import Trait
 from heron.hlo.ir.shape import Shape
 
 Builder: TypeAlias = "Callable[[Instruction, int, int, Sizes], Indexing | IndexingMap | None]"
@@ -35,24 +37,12 @@ _ENVIRONMENT = "exchanges whole values with what is outside the program"
 _LOOP = "runs computations an unknown number of times, or one of several"
 #: opcode -> why no map is given
 WITHOUT_MAP: dict[str, str] = {
-    **dict.fromkeys(("constant", "iota", "parameter", "partition-id", "replica-id"), "has no operands"),
-    **dict.fromkeys(("after-all", "rng-get-and-update-state"), "has no arrays as operands"),
-    **dict.fromkeys(
-        (
-            *(
-                "all-gather-start",
-                "all-gather-done",
-                "all-reduce-start",
-                "all-reduce-done",
-                "async-start",
-                "async-done",
-            ),
-            *("async-update", "collective-permute-start", "collective-permute-done", "copy-start", "copy-done"),
-        ),
-        _HALF,
-    ),
-    **dict.fromkeys(("infeed", "outfeed", "recv", "recv-done", "send", "send-done"), _ENVIRONMENT),
-    **dict.fromkeys(("while", "conditional"), _LOOP),
+    **dict.fromkeys(opcodes(lambda op: op.max_operands == 0), "has no operands"),
+    "after-all": "has no arrays as operands",
+    **dict.fromkeys(sorted({*having(Trait.ASYNC), *done_of(), *done_of().values()}), _HALF),
+    **dict.fromkeys(sorted(having(Trait.HOST, Trait.CHANNEL)), _ENVIRONMENT),
+    "conditional": _LOOP,
+    "while": _LOOP,
     "custom-call": "its meaning is not known",
     "dynamic-reshape": "where an element goes depends on sizes of other operands in every dimension",
     "get-dimension-size": "reads no elements, only the size",
@@ -76,7 +66,7 @@ def operand_indexing(i: Instruction, n: int, output: int = 0) -> Indexing | None
     if moves_elements(i):
         return Indexing(IndexingMap.from_sizes(operand_index(i, n, dims(len(sizes))), sizes).simplify())
     build = BUILDERS.get(i.opcode)
-    found = _through(i, n, output) if i.opcode in ("fusion", "call") else build(i, n, output, sizes) if build else None
+    found = _through(i, n, output) if is_call(i) else build(i, n, output, sizes) if build else None
     if found is None:
         return None
     return fold_runtime(Indexing(found) if isinstance(found, IndexingMap) else found)

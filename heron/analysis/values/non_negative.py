@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from heron.hlo.facts import reindexes
 from heron.hlo.ir.instruction import Instruction
 
-_MOVES = frozenset({"broadcast", "reshape", "bitcast", "transpose", "slice", "reverse", "copy"})
 _DEPTH = 5
 
 
@@ -17,7 +17,7 @@ def never_negative(i: Instruction, depth: int = _DEPTH) -> bool:
     t, opcode, operands = i.shape.element_type, i.opcode, i.operands
     if t.is_unsigned or t.kind == "pred":
         return True
-    if opcode in _MOVES:
+    if reindexes(i):
         return never_negative(operands[0], depth - 1)
     if opcode == "constant":
         array = i.attrs["literal"].array

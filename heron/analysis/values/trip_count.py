@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heron.hlo.calls.backend_config import hints, member, whole
+from heron.hlo.facts import is_given
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.op import Trait
@@ -252,7 +253,7 @@ def _is_plain(i: Instruction) -> bool:
         return Trait.RANDOM not in i.op.traits
     if i.opcode == "get-tuple-element":
         return i.operands[0].opcode == "parameter"
-    return i.opcode in ("constant", "parameter")
+    return is_given(i)
 
 
 def _element(i: Instruction, parameter: Instruction) -> int | None:

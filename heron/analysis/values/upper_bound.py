@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from heron.hlo.facts import reindexes
 from heron.hlo.ir.instruction import Instruction
 
-_MOVES = frozenset({"broadcast", "reshape", "bitcast", "transpose", "slice", "reverse", "copy"})
 _DEPTH = 8
 
 
@@ -29,7 +29,7 @@ def _bound(i: Instruction, depth: int) -> int | None:
         return value if value >= 0 else None
     if opcode == "iota":
         return max(i.shape.dims[i.attrs["iota_dimension"]] - 1, 0)
-    if opcode in _MOVES or opcode == "convert":
+    if reindexes(i) or opcode == "convert":
         return upper_bound(i.operands[0], depth)
     if opcode in ("add", "multiply"):
         a, b = (upper_bound(o, depth) for o in i.operands)

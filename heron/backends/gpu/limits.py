@@ -13,6 +13,7 @@ from heron.codegen.ir.dialects.xla_gpu import AllocateSharedOp
 from heron.codegen.ir.editing import functions, walk_blocks
 from heron.codegen.transforms.lib.buffers import byte_size
 from heron.errors import HeronError
+from heron.hlo.facts import is_given
 from heron.hlo.ir.instruction import Instruction
 from heron.targets import Target
 
@@ -63,5 +64,5 @@ def ops(i: Instruction) -> str:
     """The ops in a kernel, most frequent first: ``3 multiply, 2 add, reduce``."""
     if i.opcode != "fusion":
         return i.opcode
-    counted = Counter(o.opcode for o in i.calls.instructions if o.opcode not in ("parameter", "constant", "tuple"))
+    counted = Counter(o.opcode for o in i.calls.instructions if not (is_given(o) or o.opcode == "tuple"))
     return ", ".join(name if n == 1 else f"{n} {name}" for name, n in counted.most_common(12))

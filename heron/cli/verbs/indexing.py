@@ -96,8 +96,9 @@ def _ways(i: Instruction, output: int) -> Sequence[Iterable[Indexing | None]]:
     """The maps by which `i` reads each operand: one, or as many as its body has."""
     from heron.analysis.indexing.computations import parameter_indexings
     from heron.analysis.indexing.operands import operand_indexing
+    from heron.hlo.facts import is_call
 
-    if i.opcode in ("fusion", "call"):
+    if is_call(i):
         return parameter_indexings(i, output)
     return [[operand_indexing(i, n, output)] for n in range(len(i.operands))]
 

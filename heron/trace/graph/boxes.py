@@ -6,14 +6,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from heron.errors import HeronError
+from heron.hlo.facts import having
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.op import Trait
 
 #: most boxes of one picture; a larger one is unreadable
 MOST = 3000
 
 #: ops whose computations are worth a look; a reduction's is a scalar operation and goes into the label
-_OPEN = frozenset({"fusion", "while", "conditional", "call", "async-start"})
+_OPEN = having(Trait.CALL, Trait.CONTROL_FLOW)
 
 
 @dataclass(eq=False)
