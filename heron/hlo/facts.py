@@ -85,7 +85,7 @@ def updated_operands(i: Instruction) -> Sequence[Instruction]:
     return i.operands[: len(i.operands) // 2 if i.opcode == "scatter" else 1]
 
 
-def may_overwrite(i: Instruction) -> bool:
+def works_in_step(i: Instruction) -> bool:
     """Whether an element of `i` may be written over an operand's element at the same index: elementwise and alike."""
     return i.op.is_elementwise or Trait.IN_PLACE in i.op.traits
 

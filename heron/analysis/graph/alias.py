@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from heron.analysis.fusion.sharing import may_overwrite
 from heron.analysis.graph.dataflow import Value
 from heron.analysis.graph.liveness import Liveness
-from heron.hlo.facts import may_overwrite
+from heron.hlo.facts import works_in_step
 from heron.hlo.ir.instruction import Instruction
 
 #: (first tick, last tick, value)
@@ -58,7 +58,7 @@ class AliasSets:
         pairs: list[tuple[Value, Value]] = []
         for v in flow.values:
             i = v.instruction
-            if v.kind != "defined" or not may_overwrite(i):
+            if v.kind != "defined" or not works_in_step(i):
                 continue
             now = start[i]
             for n, operand in enumerate(i.operands):

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from heron.hlo.facts import done_of, having, opcodes
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
+from heron.hlo.ir.op import Trait
 from heron.hlo.ir.shape import tuple_
 from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 
 #: collectives with a -start and a -done of their own
-_OWN = frozenset({"all-reduce", "all-gather", "collective-permute"})
+_OWN = opcodes(lambda op: f"{op.name}-start" in done_of())
 #: those that are wrapped: an async-start runs a computation of just this op
-_WRAPPED = frozenset({"reduce-scatter", "all-to-all", "ragged-all-to-all", "collective-broadcast"})
+_WRAPPED = having(Trait.COLLECTIVE) - _OWN - set(done_of()) - set(done_of().values())
 
 
 @register

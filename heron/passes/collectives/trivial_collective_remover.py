@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from heron.analysis.cost.communication import WAYS, group_size
+from heron.hlo.facts import is_device_id
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.passes.framework.base import Constraint, Pass
@@ -14,7 +15,6 @@ from heron.passes.rewriting.building import splat
 
 #: what a device alone in its group gets of them is what it gave
 _HANDING_BACK = frozenset(WAYS) - {"collective-permute", "ragged-all-to-all", "send", "recv"}
-_NUMBERS = frozenset({"partition-id", "replica-id"})
 
 
 @register
@@ -44,7 +44,7 @@ class TrivialCollectiveRemover(Pass):
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         computations = module.non_fusion_computations()
-        found = [i for c in computations for i in c.instructions if i.opcode in WAYS or i.opcode in _NUMBERS]
+        found = [i for c in computations for i in c.instructions if i.opcode in WAYS or is_device_id(i)]
         if not found:
             return False
         begun = {i.calls for c in computations for i in c.instructions if i.opcode == "async-start"}
@@ -71,7 +71,7 @@ def _alone(i: Instruction, module: Module) -> Instruction | None:
     home = i.parent
     assert home is not None
     is_alone = module.replica_count * module.num_partitions == 1
-    if i.opcode in _NUMBERS:
+    if is_device_id(i):
         return splat(home, i.shape, 0) if is_alone else None
     if i.opcode == "collective-permute":
         if not is_alone or i.attrs.get("slice_sizes") is not None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from heron.hlo.facts import having
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
+from heron.hlo.ir.op import Trait
 from heron.passes.control_flow.model.branches import (
     add_results,
     add_values,
@@ -23,9 +25,9 @@ from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import is_movable, own_body
 
-_NAMES = frozenset({"parameter", "tuple", "get-tuple-element"})
+_NAMES = having(Trait.TUPLE) | {"parameter"}
 #: ops that only move elements, but may end a branch as elementwise ops do
-_MOVES = frozenset({"broadcast", "reshape", "bitcast", "transpose", "reverse"})
+_MOVES = having(Trait.REINDEXES) - having(Trait.READS_PART)
 
 
 @register

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from heron.hlo.facts import having
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
+from heron.hlo.ir.op import Trait
 from heron.hlo.ir.types import PRED
 from heron.passes.control_flow.model.branches import (
     give_tuples,
@@ -26,7 +28,7 @@ from heron.passes.rewriting.building import inline, splat_value
 from heron.passes.rewriting.tuples import part_of
 
 #: neither computes nor moves much by itself
-_FREE = frozenset({"parameter", "constant", "tuple", "get-tuple-element", "broadcast", "reshape", "bitcast"})
+_FREE = having(Trait.GIVEN, Trait.TUPLE, Trait.VIEW) | {"broadcast"}
 #: not elementwise, but cheap enough to be done in vain (as XLA has it)
 _CHEAP = _FREE | {"concatenate", "dynamic-slice", "slice", "transpose", "reduce"}
 

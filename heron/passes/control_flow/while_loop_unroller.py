@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from heron.analysis.values.trip_count import Counter, counter_of
+from heron.hlo.facts import having
 from heron.hlo.ir import literal
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
+from heron.hlo.ir.op import Trait
 from heron.passes.framework.base import Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
@@ -16,8 +18,8 @@ from heron.passes.rewriting.building import constant, own_body
 from heron.passes.rewriting.tuples import part_of
 
 #: ops that are not elementwise, but go into one kernel with what uses them; or only name things
-_MOVES = frozenset({"broadcast", "reshape", "bitcast", "transpose", "slice", "dynamic-slice", "reverse", "iota"})
-_NAMES = frozenset({"parameter", "tuple", "get-tuple-element", "constant"})
+_MOVES = having(Trait.REINDEXES) | {"dynamic-slice", "iota"}
+_NAMES = having(Trait.GIVEN, Trait.TUPLE)
 
 
 @register

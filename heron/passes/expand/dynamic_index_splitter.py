@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from heron.hlo import facts
 from heron.hlo.ir.instruction import Instruction
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import array, reshape
@@ -25,7 +26,7 @@ class DynamicIndexSplitter(Expander):
     """
 
     name = "dynamic-index-splitter"
-    opcodes = frozenset({"dynamic-slice", "dynamic-update-slice"})
+    opcodes = facts.opcodes(facts.has_start_operands)
     dynamic = True
 
     def matches(self, i: Instruction) -> bool:

@@ -8,10 +8,12 @@ from math import pi
 
 import numpy as np
 
+from heron.hlo.facts import having
 from heron.hlo.ir import literal
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
+from heron.hlo.ir.op import Trait
 from heron.hlo.ir.shape import tuple_
 from heron.hlo.ir.types import F32, F64, S32, S64, U32, U64, ElementType
 from heron.hlo.meaning.draws import counters
@@ -22,7 +24,7 @@ from heron.passes.rewriting.building import array, bits_of, constant, convert, r
 from heron.passes.rewriting.expander import Expander, home
 
 #: what reads and advances the module's random state
-_DRAWS = frozenset({"rng", "rng-get-and-update-state"})
+_DRAWS = having(Trait.RANDOM)
 
 
 @register

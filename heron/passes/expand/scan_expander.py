@@ -19,9 +19,6 @@ from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import applied, array, combiner, copy_body, reshape, scalar, splat
 from heron.passes.rewriting.expander import Expander, home
 
-#: combinations that give the same value in any order
-_EXACT = frozenset({"maximum", "minimum", "and", "or", "xor"})
-
 
 @register
 @dataclass(frozen=True)
@@ -76,7 +73,7 @@ def _one_op(i: Instruction) -> str | None:
     if opcode is None or scanned is not start or facts.identity(opcode, scanned) is None:
         return None
     rounds = scanned.is_float or scanned.is_complex
-    return opcode if i.is_associative or opcode in _EXACT or not rounds else None
+    return opcode if i.is_associative or facts.is_order_free(opcode) or not rounds else None
 
 
 def _combines(c: Computation, value: Instruction) -> str | None:

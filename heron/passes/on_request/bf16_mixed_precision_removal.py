@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from heron.hlo.facts import plain_products
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.types import BF16, F32
 from heron.passes.framework.registry import register
@@ -26,7 +27,7 @@ class Bf16MixedPrecisionRemoval(Expander):
     """
 
     name = "bf16-mixed-precision-removal"
-    opcodes = frozenset({"dot", "convolution"})
+    opcodes = plain_products()
 
     def matches(self, i: Instruction) -> bool:
         return {x.shape.element_type for x in (i, *i.operands)} == {BF16, F32}

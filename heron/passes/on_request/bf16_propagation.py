@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from heron.hlo.facts import having, is_plain_product, is_reduction
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
+from heron.hlo.ir.op import Trait
 from heron.hlo.ir.types import BF16, F32
 from heron.passes.framework.base import Pass
 from heron.passes.framework.context import PassContext
@@ -15,9 +17,8 @@ from heron.passes.rewriting.expander import home
 
 #: ops whose result is made of elements of these operands as they are, of their magnitude or negated
 _KEEPS = {
-    **dict.fromkeys(("reshape", "transpose", "broadcast", "slice", "reverse", "copy", "negate", "abs"), range(1)),
-    **dict.fromkeys(("gather", "dynamic-slice"), range(1)),
-    **dict.fromkeys(("pad", "dynamic-update-slice", "maximum", "minimum", "reduce", "reduce-window"), range(2)),
+    **dict.fromkeys((having(Trait.REINDEXES, Trait.READS_PART) - {"bitcast"}) | {"negate", "abs"}, range(1)),
+    **dict.fromkeys(having(Trait.EXTREMUM, Trait.REDUCES) | {"pad", "dynamic-update-slice"}, range(2)),
     "clamp": range(3),
     "select": range(1, 3),
 }
@@ -77,13 +78,13 @@ def _rounds(u: Instruction) -> bool:
 
 
 def _keeps(i: Instruction) -> bool:
-    if i.opcode in ("reduce", "reduce-window"):
-        return len(i.operands) == 2 and combiner(i.to_apply) in ("maximum", "minimum")
+    if is_reduction(i):
+        return len(i.operands) == 2 and combiner(i.to_apply) in having(Trait.EXTREMUM)
     return i.opcode in _KEEPS or i.opcode == "concatenate"
 
 
 def _may_round_operands(i: Instruction, ctx: PassContext) -> bool:
-    if i.opcode not in ("dot", "convolution") or i.attrs.get("algorithm"):
+    if not is_plain_product(i) or i.attrs.get("algorithm"):
         return False
     asked = set(i.attrs.get("operand_precision", ())) - {"default"}
     able = ctx.target is None or ctx.target.computes_in(i.opcode, "bf16")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from heron.hlo.facts import plain_products
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.types import ElementType
 from heron.hlo.product_types import result_type
@@ -26,7 +27,7 @@ class ResultCaster(Expander):
     """
 
     name = "result-caster"
-    opcodes = frozenset({"dot", "convolution"})
+    opcodes = plain_products()
 
     def matches(self, i: Instruction) -> bool:
         wide, t = _operand_type(i), i.shape.element_type

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from heron.analysis.fusion.scatter_order import update_count
+from heron.hlo.facts import having
 from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.op import Trait
 from heron.hlo.ir.shape import PRED_SCALAR
 from heron.hlo.ir.types import PRED, S32, S64
 from heron.passes.expand.model.index_lists import IndexList, index_list, starts_of
@@ -112,7 +114,7 @@ def _is_determined(i: Instruction) -> bool:
         return True
     opcode = combiner(i.to_apply)
     t = i.operands[0].shape.element_type
-    return opcode is not None and (t.is_integer or t is PRED or opcode in ("maximum", "minimum"))
+    return opcode is not None and (t.is_integer or t is PRED or opcode in having(Trait.EXTREMUM))
 
 
 def _is_u32(x: Instruction) -> bool:

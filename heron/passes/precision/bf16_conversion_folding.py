@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from heron.hlo.facts import is_plain_product
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.types import BF16, F32
@@ -34,7 +35,7 @@ class Bf16ConversionFolding(Pass):
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
-        for i in [i for i in module.instructions() if i.opcode in ("dot", "convolution")]:
+        for i in [i for i in module.instructions() if is_plain_product(i)]:
             if ctx.target is not None and not ctx.target.computes_in(i.opcode, "bf16"):
                 continue
             if i.shape.element_type is F32:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from heron.hlo.facts import is_plain_product
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.types import F8E4M3FN, F8E5M2, F32, ElementType
@@ -41,7 +42,7 @@ class OperandUpcaster(Pass):
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
         for c in module.computations_to_rewrite():
-            for i in [i for i in c.instructions if i.opcode in ("dot", "convolution")]:
+            for i in [i for i in c.instructions if is_plain_product(i)]:
                 if (types := self._wanted(i, ctx)) is not None:
                     _retype(i, *types)
                     changed = True

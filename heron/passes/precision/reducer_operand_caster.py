@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from heron.hlo.facts import is_reduction
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.passes.framework.base import Pass
@@ -37,7 +38,7 @@ class ReducerOperandCaster(Pass):
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
-        for i in [i for i in module.instructions() if i.opcode in ("reduce", "reduce-window")]:
+        for i in [i for i in module.instructions() if is_reduction(i)]:
             for n, (x, element) in enumerate(zip(list(i.operands), _taken(i), strict=True)):
                 if x.shape.element_type is not element.shape.element_type:
                     i.set_operand(n, convert(x, element.shape.element_type))

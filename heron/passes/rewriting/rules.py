@@ -76,14 +76,14 @@ RULES: list[Rule] = []
 
 def rule(
     *opcodes: str,
-    operand: str | tuple[str, ...] = (),
+    operand: str | tuple[str, ...] | frozenset[str] = (),
     math: str = "exact",
     floats: str = "",
     layouts: str = "",
     home: list[Rule] = RULES,
 ) -> Callable[[Apply], Apply]:
     """Decorator: register a function as the rule for instructions with one of these opcodes, among those of `home`."""
-    of = (operand,) if isinstance(operand, str) else operand
+    of = (operand,) if isinstance(operand, str) else operand if operand is KNOWN else tuple(sorted(operand))
 
     def add(function: Apply) -> Apply:
         code = function.__code__

@@ -64,7 +64,7 @@ class Cse(Pass):
         for i in c.instructions:
             number[i] = len(number)
             opcode = i.opcode
-            if opcode in fixed or i.control_predecessors or i.control_successors or _has_effects(i):
+            if opcode in fixed or i.control_predecessors or i.control_successors or i.has_side_effect:
                 continue
             operands = [number[o] for o in i.operands]
             if opcode in commutative and operands[0] > operands[1]:
@@ -92,7 +92,3 @@ def _opcodes() -> tuple[frozenset[str], frozenset[str]]:
 
 def _reads_bytes(i: Instruction) -> bool:
     return any(user.opcode == "bitcast" for user in i.users)
-
-
-def _has_effects(i: Instruction) -> bool:
-    return i.opcode in ("custom-call", "call", "while", "conditional", "fusion") and i.has_side_effect

@@ -117,7 +117,7 @@ def _regions(c: Computation) -> list[_Region]:
 
 
 def _may_move(i: Instruction) -> bool:
-    if not i.op.is_elementwise or i.has_side_effect or i.opcode in ("copy", "map") or not is_static(i):
+    if not i.op.is_elementwise or i.has_side_effect or i.opcode == "copy" or not is_static(i):
         return False
     return not i.control_predecessors and not i.control_successors and i.shape.num_elements > 0
 

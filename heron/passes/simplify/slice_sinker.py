@@ -74,7 +74,7 @@ def _key(i: Instruction, forms: Forms) -> _Key | None:
     """What instructions that may be done together have in common; None when `i` is none of them."""
     if not i.operands or i.operands[0].opcode != "slice":
         return None
-    if not i.op.is_elementwise or i.has_side_effect or i.opcode in ("copy", "map"):
+    if not i.op.is_elementwise or i.has_side_effect or i.opcode == "copy":
         return None
     if any(s.opcode != "slice" or any(s.shape.dynamic) for s in i.operands):
         return None

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from heron.hlo.facts import is_given
 from heron.hlo.ir.literal import Literal
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.op import Trait
@@ -41,7 +42,7 @@ class ZeroSizedHloElimination(Pass):
                 shape = i.shape
                 if shape.num_elements or not shape.is_array or any(shape.dynamic):
                     continue
-                if i.opcode in ("parameter", "constant") or i.parent is None:
+                if is_given(i) or i.parent is None:
                     continue
                 if i.has_side_effect or Trait.CONTROL_FLOW in i.op.traits:
                     continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from heron.hlo.facts import is_given
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 
@@ -11,7 +12,7 @@ from heron.hlo.ir.instruction import Instruction
 def is_elementwise(computation: Computation) -> bool:
     """Whether all a scalar computation consists of is elementwise ops and constants; its root may be a tuple."""
     return all(
-        i.op.is_elementwise or i.opcode in ("parameter", "constant") or i.opcode == "tuple" and i is computation.root
+        i.op.is_elementwise or is_given(i) or i.opcode == "tuple" and i is computation.root
         for i in computation.instructions
     )
 

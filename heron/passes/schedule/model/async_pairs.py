@@ -10,6 +10,7 @@ from heron.analysis.cost.program import computation_seconds
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
+from heron.hlo.ir.op import Trait
 from heron.passes.schedule.model.steps import Steps
 from heron.targets import Target
 
@@ -53,7 +54,7 @@ def times_of(steps: Steps, module: Module, target: Target, lanes: Mapping[str, i
             if done is not None:
                 pair = Pair(n, number[done], _transfer(i, module, target), _resource(i))
                 found.by_start[n] = found.by_done[pair.done] = pair
-        elif i.called and i.opcode in ("while", "conditional", "call"):
+        elif i.has(Trait.CONTROL_FLOW):
             inside = {r for c in i.called for r in _resources(c)}
             if inside:
                 found.uses[n] = inside
@@ -122,6 +123,6 @@ def _resources(c: Computation) -> set[str]:
     for i in c.instructions:
         if is_start(i) or i.opcode in WAYS:
             found.add(_resource(i))
-        elif i.opcode in ("while", "conditional", "call"):
+        elif i.has(Trait.CONTROL_FLOW):
             found.update(*map(_resources, i.called))
     return found

@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from heron.analysis.fusion.sharing import may_overwrite
 from heron.analysis.graph.dataflow import TRANSPARENT, Dataflow, Value, awaited, leaves
 from heron.analysis.graph.donation import output_aliases
+from heron.hlo.facts import having, is_alias, works_in_step
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.op import Trait
 
-_THERE = frozenset({"parameter", "constant"})
-_VIEWS = frozenset({"get-tuple-element", "bitcast"})
+_THERE = having(Trait.GIVEN)
 
 
 class Places:
@@ -100,7 +101,7 @@ class Steps:
     def _in_step(self, n: int) -> list[tuple[int, int]]:
         i = self.instructions[n]
         assert self.flow is not None
-        if i.opcode not in ("fusion", "sort") and not i.op.is_elementwise:
+        if not works_in_step(i):
             return []
         at, found = self.flow.at, dict[int, int]()
         for index, made in leaves(at[i]):
@@ -164,7 +165,7 @@ def steps_of(c: Computation, flow: Dataflow, places: Places, peaks: Mapping[Comp
             if opcode in _THERE:
                 step[i] = -1
                 continue
-            if opcode in _VIEWS:
+            if is_alias(i):
                 step[i] = step[i.operands[0]]
                 continue
         n = step[i] = len(s.instructions)

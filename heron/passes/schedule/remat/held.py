@@ -170,7 +170,7 @@ class Held:
     def _bytes(self, sets: AliasSets, ticks: int) -> np.ndarray:
         change = np.zeros(ticks + 1, np.int64)
         for standing, values in sets.sets().items():
-            own = any(v.kind in ("parameter", "constant") for v in values)
+            own = any(v.is_given for v in values)
             size = 0 if own else max(v.size for v in values)
             self.weight.update(dict.fromkeys(values, size))
             if not size:

@@ -110,7 +110,7 @@ def elementwise_of_broadcasts(i: Instruction, b: Builder) -> Instruction | None:
             widest = o
         elif widest.attrs["dimensions"] != o.attrs["dimensions"] or widest.operands[0].shape.dims != x.shape.dims:
             return None
-    if not operands or i.shape.rank == 0 or i.opcode in ("copy", "map", "reduce-precision"):
+    if not operands or i.shape.rank == 0 or i.opcode == "copy" or i.opcode == "reduce-precision":
         return None
     if all(o.opcode != "broadcast" for o in operands):
         return None

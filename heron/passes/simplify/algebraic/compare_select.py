@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from heron.analysis.values.non_negative import never_negative
+from heron.hlo.facts import having
 from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.op import Trait
 from heron.hlo.ops.compare import COMPARISONS
 from heron.passes.rewriting.building import is_splat, splat_value
 from heron.passes.rewriting.rules import KNOWN, Builder, rule
@@ -253,7 +255,7 @@ def compare_chosen_constants(i: Instruction, b: Builder) -> Instruction | None:
     return p if when else b.add("not", [p], i.shape)
 
 
-@rule("compare", operand=("maximum", "minimum"))
+@rule("compare", operand=having(Trait.EXTREMUM))
 def compare_with_larger(i: Instruction, b: Builder) -> Instruction | None:
     """max(x, y) > x == y > x, min(x, y) < x == y < x
 
@@ -264,7 +266,7 @@ def compare_with_larger(i: Instruction, b: Builder) -> Instruction | None:
     """
     m, x = i.operands
     direction = i.direction
-    if m.opcode not in ("maximum", "minimum") or x not in m.operands:
+    if not m.has(Trait.EXTREMUM) or x not in m.operands:
         m, x, direction = x, m, _MIRRORED[direction]
     if direction != {"maximum": "GT", "minimum": "LT"}.get(m.opcode) or x not in m.operands or not _ordered(i):
         return None

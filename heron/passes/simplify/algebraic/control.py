@@ -89,7 +89,7 @@ def map_of_one_op(i: Instruction, b: Builder) -> Instruction | None:
     ROOT r = f32[4] add(x, y)
     """
     root = i.to_apply.root
-    if not root.op.is_elementwise or root.opcode in ("fusion", "map") or root.has_side_effect:
+    if not root.op.is_elementwise or root.has_side_effect:
         return None
     if not root.operands or any(o.opcode != "parameter" for o in root.operands):
         return None

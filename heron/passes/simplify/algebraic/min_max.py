@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from heron.hlo.facts import having, is_device_id
 from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.op import Trait
 from heron.passes.rewriting.building import is_splat, splat_value
 from heron.passes.rewriting.rules import KNOWN, Builder, rule
 
 LAYOUTS = "kept"
-
-#: functions that never fall, and grow no faster than their operand
-_RISING = ("cbrt", "erf", "logistic", "tanh")
 
 
 @rule("maximum", operand="maximum")
@@ -91,7 +90,7 @@ def maximum_of_clamp(i: Instruction, b: Builder) -> Instruction | None:
     return None
 
 
-@rule("maximum", operand=_RISING, math="reassociating")
+@rule("maximum", operand=having(Trait.MONOTONE), math="reassociating")
 def maximum_of_rising(i: Instruction, b: Builder) -> Instruction | None:
     """max(tanh(x), tanh(y)) == tanh(max(x, y)) for functions that never fall, as far as their roundings do not either
 
@@ -105,7 +104,7 @@ def maximum_of_rising(i: Instruction, b: Builder) -> Instruction | None:
     ROOT r = f32[] tanh(m)
     """
     p, q = i.operands
-    if p.opcode != q.opcode or p.opcode not in _RISING:
+    if p.opcode != q.opcode or not p.has(Trait.MONOTONE):
         return None
     return b.add(p.opcode, [b.add("maximum", [p.operands[0], q.operands[0]], i.shape)], i.shape)
 
@@ -123,7 +122,7 @@ def clamp_again(i: Instruction, b: Builder) -> Instruction | None:
     return m if m.opcode == "clamp" and m.operands[0] is low and m.operands[2] is high else None
 
 
-@rule("clamp", operand=("partition-id", "replica-id"))
+@rule("clamp", operand=having(Trait.DEVICE_ID))
 def clamp_device_id(i: Instruction, b: Builder) -> Instruction | None:
     """clamp(0, partition-id(), n) == partition-id() where n or fewer follow the first one; replica-id() alike
 
@@ -135,7 +134,7 @@ def clamp_device_id(i: Instruction, b: Builder) -> Instruction | None:
     ROOT id
     """
     low, x, high = i.operands
-    if x.opcode not in ("partition-id", "replica-id") or not is_splat(low, 0):
+    if not is_device_id(x) or not is_splat(low, 0):
         return None
     last, module = splat_value(high), b.computation.module
     if last is None or module is None:

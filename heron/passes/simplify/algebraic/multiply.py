@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from heron.analysis.values.non_negative import never_negative
+from heron.hlo.facts import is_order_free
 from heron.hlo.ir.instruction import Instruction
 from heron.passes.rewriting.building import is_splat, splat_value
 from heron.passes.rewriting.rules import KNOWN, Builder, rule
@@ -90,7 +91,7 @@ def combine_constants(i: Instruction, b: Builder) -> Instruction | None:
     ROOT r = s32[] add(x, cd)
     """
     is_float = i.shape.element_type.is_float or i.shape.element_type.is_complex
-    if is_float and i.opcode not in ("add", "multiply"):
+    if is_float and is_order_free(i.opcode):
         return None
     inner, d = i.operands
     if splat_value(d) is None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from heron.hlo import facts
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.op import Trait
 from heron.passes.rewriting.building import combiner, is_splat, splat_value
 from heron.passes.rewriting.rules import Builder, rule
 
@@ -328,7 +329,7 @@ def largest_of_arg(i: Instruction, b: Builder) -> Instruction | None:
         return None
     op = combiner(i.to_apply)
     x, init = i.operands
-    if op not in ("maximum", "minimum") or not is_neutral(op, init) or len(x.users) > _FEW_USERS:
+    if op not in facts.having(Trait.EXTREMUM) or not is_neutral(op, init) or len(x.users) > _FEW_USERS:
         return None
     for user in x.users:
         if user.opcode != "reduce" or user.operands[0] is not x or user.dimensions != i.dimensions:
