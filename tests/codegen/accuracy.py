@@ -120,6 +120,7 @@ def _logistic(x: np.ndarray) -> np.ndarray:
 
 _FUNCTIONS = {
     "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh, "atanh": np.arctanh,
+    "atan": np.arctan,
     "cbrt": np.cbrt, "cosine": np.cos, "cosh": np.cosh, "erf": _erf, "exponential": np.exp,
     "exponential-minus-one": np.expm1, "log": np.log, "log-plus-one": np.log1p, "logistic": _logistic,
     "rsqrt": lambda x: 1 / np.sqrt(x), "sine": np.sin, "sinh": np.sinh, "sqrt": np.sqrt, "tan": np.tan,

@@ -18,7 +18,8 @@ from heron.codegen.llvm.optimize import binding
 
 #: HLO's name of a function -> libdevice's
 NAMES = {
-    "acos": "acos", "acosh": "acosh", "asin": "asin", "asinh": "asinh", "atan2": "atan2", "atanh": "atanh",
+    "acos": "acos", "acosh": "acosh", "asin": "asin", "asinh": "asinh", "atan": "atan", "atan2": "atan2",
+    "atanh": "atanh",
     "cbrt": "cbrt", "cosh": "cosh", "cosine": "cos", "erf": "erf", "exponential": "exp",
     "exponential-minus-one": "expm1", "log": "log", "log-plus-one": "log1p", "power": "pow", "rsqrt": "rsqrt",
     "sine": "sin", "sinh": "sinh", "tan": "tan", "tanh": "tanh",

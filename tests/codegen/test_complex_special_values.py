@@ -10,7 +10,7 @@ from tests.codegen.run_kernel import emit_and_run, evaluate, root_fusion
 PARTS = np.array([0.0, -0.0, 1, -1, 0.5, -2.5, 3, 1e-3, 1e-20, 1e20, 3e4, np.inf, -np.inf, np.nan, -700, 80])
 FUNCTIONS = (
     "log", "log-plus-one", "sqrt", "rsqrt", "tanh", "exponential", "exponential-minus-one", "sine", "cosine", "tan",
-    "sinh", "cosh", "asin", "acos", "atanh", "asinh", "acosh",
+    "sinh", "cosh", "asin", "acos", "atan", "atanh", "asinh", "acosh",
 )  # fmt: skip
 
 WIDE = """HloModule m

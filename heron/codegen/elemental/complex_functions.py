@@ -217,6 +217,11 @@ def asinh(e: FunctionEmitter, z: Pair) -> Pair:
     return _times_i(asin(e, _times_i(z, e)), e, -1)
 
 
+def atan(e: FunctionEmitter, z: Pair) -> Pair:
+    """-i·atanh(i·z)."""
+    return _times_i(atanh(e, _times_i(z, e)), e, -1)
+
+
 def acosh(e: FunctionEmitter, z: Pair) -> Pair:
     """asinh(Re(conj √(z-1)·√(z+1))) + 2i·atan2(Im √(z-1), Re √(z+1))."""
     x, y = parts(e, z)
@@ -327,6 +332,7 @@ UNARY: dict[str, Callable[[FunctionEmitter, Pair], Pair]] = {
     "acosh": acosh,
     "asin": asin,
     "asinh": asinh,
+    "atan": atan,
     "atanh": atanh,
     "cosine": cosine,
     "cosh": cosh,

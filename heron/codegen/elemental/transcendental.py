@@ -20,6 +20,7 @@ _UNARY: dict[str, type[Operation]] = {
     "acosh": math.AcoshOp,
     "asin": math.AsinOp,
     "asinh": math.AsinhOp,
+    "atan": math.AtanOp,
     "atanh": math.AtanhOp,
     "cbrt": math.CbrtOp,
     "cosine": math.CosOp,

@@ -426,6 +426,17 @@ class Asin(Transcendental):
         return np.arcsin(x)
 
 
+@op("atan")
+class Atan(Transcendental):
+    """The inverse tangent."""
+
+    flops = 20
+    code = 50
+
+    def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
+        return np.arctan(x)
+
+
 @op("acosh")
 class Acosh(Transcendental):
     """The inverse hyperbolic cosine."""

@@ -21,6 +21,7 @@ REAL = {
     "acosh": np.arccosh,
     "asin": np.arcsin,
     "asinh": np.arcsinh,
+    "atan": np.arctan,
     "atanh": np.arctanh,
     "cbrt": np.cbrt,
     "cosh": np.cosh,
