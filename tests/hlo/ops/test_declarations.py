@@ -46,9 +46,9 @@ XLA_ONLY = {
     "convolution": {"sparsity_config"},
     "custom-call": {"to_apply"},
 }
-#: XLA's parser looks at the operands of these before their attributes
 #: ops that the installed XLA does not know yet
 NEWER = {"atan"}
+#: XLA's parser looks at the operands of the others before their attributes
 UNASKED = NEWER | {"async-done", "async-start", "async-update", "conditional", "constant", "parameter", "tuple"}
 
 _ASK = """
