@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from heron.errors import HeronError
 from heron.evaluator.calls import (  # noqa: F401  (all fill the table of targets)
     attention,
-    conv,
+    convolution,
     gemm,
     jax_cuda,
     libraries,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heron.evaluator.calls.conv import compute
+from heron.evaluator.calls.convolution import compute
 from heron.hlo.calls.convolution import ConvConfig
 from heron.hlo.ir.shape import Shape
 from heron.hlo.ir.window import ConvDims, Window
