@@ -98,8 +98,8 @@ def _choice(entry: Any, n: int, name: str) -> Choice:
 
 
 def _bad(name: str, why: str) -> HeronError:
-    hint = "`heron tune` writes one anew"
-    return HeronError("TUNE001", f"'{name}' is no lock file that heron reads", why=why, hint=hint)
+    hint = "`heron tune` writes a new one"
+    return HeronError("TUNE001", f"'{name}' is not a lock file that heron reads", why=why, hint=hint)
 
 
 def read(path: str | Path) -> Lock:

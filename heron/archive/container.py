@@ -84,7 +84,7 @@ def unpack(data: bytes, path: str | Path) -> tuple[dict[str, Any], dict[str, byt
 
 def _damaged(path: str | Path, why: str) -> HeronError:
     hint = "heron compile MODEL -o FILE.heron writes one"
-    return HeronError("RUN050", f"'{path}' is no saved program, or it is damaged", why=why, hint=hint)
+    return HeronError("RUN050", f"'{path}' is not a saved program, or is damaged", why=why, hint=hint)
 
 
 def array_bytes(array: np.ndarray) -> bytes:

@@ -68,7 +68,7 @@ def made(
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise HeronError(
             "RUN050",
-            f"'{path}' is no saved program, or it is damaged",
+            f"'{path}' is not a saved program, or is damaged",
             why=f"{type(error).__name__}: {error}",
             hint="save the program again with this version of heron",
         ) from error

@@ -42,7 +42,7 @@ def check(fragment: Fragment, got: list[np.ndarray], wanted: list[np.ndarray]) -
         a, b = (np.asarray(v).astype(kind) for v in (x, y))
         if not np.allclose(a, b, rtol=rtol, atol=rtol, equal_nan=True):
             worst = float(np.nanmax(np.abs(a - b)))
-            raise HeronError("TUNE010", f"'{fragment.name}' gives other values in this way", why=f"by {worst}")
+            raise HeronError("TUNE010", f"'{fragment.name}' has other values with this candidate", why=f"by {worst}")
 
 
 class OnDevice:

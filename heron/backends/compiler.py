@@ -139,7 +139,7 @@ class Compilation:
             f"compiling '{self.source.name}' for {self.target.name} takes longer than {self.options.compile_timeout} s",
             where=self.trace.at,
             why="the option compile_timeout, --timeout or HERON_COMPILE_TIMEOUT sets the limit",
-            hint="a higher limit; -O opt_level=1, if LLVM is what takes so long; heron compile --to hlo ends before it",
+            hint="a higher limit; -O opt_level=1 if LLVM takes the time; heron compile --to hlo stops before LLVM",
         )
 
     def _executable(self) -> Executable:

@@ -76,7 +76,7 @@ def _need_one_order(f: Flow) -> None:
         return
     raise HeronError(
         "BUF009",
-        f"'{f.source.name}' moves into the buffer of '{f.target.name}' but does not lie as that does",
+        f"'{f.source.name}' moves into the buffer of '{f.target.name}' but has another layout",
         where=str(f.at),
         why=f"{given} becomes {wanted}, and nothing moves the elements",
         hint="an operand and the result that overwrites it need one layout: put a copy before the operand",

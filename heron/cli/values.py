@@ -168,7 +168,7 @@ def _arrays(path: str) -> dict[str, np.ndarray]:
         raise _damaged(path, error) from None
     for name, value in found.items():
         if not isinstance(value, np.ndarray):  # a member that is no .npy file
-            raise _damaged(path, ValueError(f"'{name}' in it is no array"))
+            raise _damaged(path, ValueError(f"'{name}' in it is not an array"))
     return found
 
 

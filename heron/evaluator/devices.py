@@ -79,7 +79,7 @@ class World:
     def run(self, task: Callable[[Device], Any]) -> list[Any]:
         """``task(device)`` for every device, results in the order of their numbers.
 
-        Raises what a task raises, and EVAL006 when devices wait for ever.
+        Raises what a task raises, and EVAL006 when devices wait forever.
         """
         if len(self.devices) == 1:
             return [task(self.devices[0])]
@@ -182,7 +182,7 @@ def _stuck(turns: list[_Turn]) -> HeronError:
     first = waiting[0].at
     return HeronError(
         "EVAL006",
-        f"{len(waiting)} of {len(turns)} devices wait for ever" if len(turns) > 1 else "the device waits for ever",
+        f"{len(waiting)} of {len(turns)} devices wait forever" if len(turns) > 1 else "the device waits forever",
         where=str(first) if first is not None else None,
         why="; ".join(places[:_NAMED] + more),
         hint="every device of a group must come to the same collectives, in the same order",

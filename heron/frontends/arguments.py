@@ -35,7 +35,7 @@ def listed(text: str, where: str) -> list[Shape]:
     inner = text.strip()
     words = SHAPE.findall(inner[1:-1])
     if inner[-1:] != ")" or re.sub(r"\s", "", inner[1:-1]) != ",".join(re.sub(r"\s", "", w) for w in words):
-        raise HeronError("JAX005", f"'{inner[:60]}' is no list of shapes", hint="such as (f32[2,3],s32[])")
+        raise HeronError("JAX005", f"'{inner[:60]}' is not a list of shapes", hint="such as (f32[2,3],s32[])")
     return [one(word, where) for word in words]
 
 
@@ -62,5 +62,5 @@ def _given(argument: Any) -> Given:
     try:
         return shapes.row_major(types.of_dtype(argument.dtype), *map(int, argument.shape))
     except (AttributeError, TypeError) as error:
-        what = f"a {type(argument).__name__} is no argument of a program"
+        what = f"a {type(argument).__name__} cannot be an argument of a program"
         raise HeronError("JAX005", what, why=str(error), hint="give an array, or a shape such as 'f32[2,3]'") from None

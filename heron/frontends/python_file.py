@@ -156,7 +156,7 @@ def _as_module(value: Any, wanted: PythonFunction) -> Module | None:
 
 
 def _no_function(wanted: PythonFunction, value: Any) -> NoReturn:
-    what = f"'{wanted.name}' is no function and no program"
+    what = f"'{wanted.name}' is neither a function nor a program"
     raise HeronError("JAX006", what, where=wanted.file, why=f"it is of type {type(value).__name__}")
 
 

@@ -72,7 +72,7 @@ class Builder:
         except HeronError as error:
             raise at_caller(error) from None
         except (TypeError, ValueError) as error:
-            raise at_caller(HeronError("HLO002", f"{value!r:.60} is no constant", why=str(error))) from None
+            raise at_caller(HeronError("HLO002", f"{value!r:.60} cannot be a constant", why=str(error))) from None
 
     def _constant(self, array: np.ndarray, element_type: ElementType | None) -> Instruction:
         if element_type is not None:
@@ -178,7 +178,7 @@ class Builder:
                 home = "no computation" if o.parent is None else f"'{o.parent.name}'"
                 raise HeronError(
                     "HLO006",
-                    f"operand {n} of {op.name} stands in {home}",
+                    f"operand {n} of {op.name} belongs to {home}",
                     why=f"the op is added to '{self.computation.name}'",
                     hint="computations share no values: pass it as a parameter",
                 )

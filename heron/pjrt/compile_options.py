@@ -177,7 +177,7 @@ def _read_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _broken(data: bytes) -> HeronError:
-    return HeronError("PJRT006", "these bytes are no compile options", why=f"{len(data)} bytes, {data[:20]!r} …")
+    return HeronError("PJRT006", "these bytes are not compile options", why=f"{len(data)} bytes, {data[:20]!r} …")
 
 
 def _signed(value: int) -> int:

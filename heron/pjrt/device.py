@@ -170,7 +170,9 @@ class FarDevice:
     @property
     def default_memory(self) -> Memory:
         """Raises PJRT025, as does asking for its `memory_stats`."""
-        raise HeronError("PJRT025", f"device {self.id} belongs to process {self.process_index}: it has no memory here")
+        raise HeronError(
+            "PJRT025", f"device {self.id} belongs to process {self.process_index}: it has no memory in this process"
+        )
 
     @property
     def memory_stats(self) -> MemoryStats:
@@ -223,7 +225,7 @@ class Topology:
         form = rf"{PLATFORM} (\S+) (\d+)(?: (\d+(?:,\d+)*))?(?: as (\w+))?"
         found = re.fullmatch(form, data.decode(errors="replace"))
         if found is None:
-            raise HeronError("PJRT002", "these bytes are no topology of heron's", why=f"{data[:40]!r}")
+            raise HeronError("PJRT002", "these bytes are not a topology of heron", why=f"{data[:40]!r}")
         target, count, processes, platform = found.groups()
         per_process = tuple(int(n) for n in (processes or "").split(",") if n)
         return Topology(target, int(count), per_process, platform or PLATFORM)

@@ -35,5 +35,7 @@ def of_number(n: int) -> ElementType:
     """The element type of a PJRT_Buffer_Type. Raises PJRT003 for a number that is none."""
     found = _TYPES[n] if 0 <= n < len(_TYPES) else None
     if found is None:
-        raise HeronError("PJRT003", f"{n} is the number of no element type", why=f"there are 1 to {len(_TYPES) - 1}")
+        raise HeronError(
+            "PJRT003", f"{n} is not the number of an element type", why=f"there are 1 to {len(_TYPES) - 1}"
+        )
     return found

@@ -66,7 +66,7 @@ def _in_a_child() -> Exception:
     error = HeronError(
         "PJRT027",
         "a forked child cannot compile",
-        why="the threads JAX compiles with stayed in the parent; what was compiled before runs",
+        why="JAX's compile threads stayed in the parent process; programs compiled before still run",
         hint="start it with multiprocessing.get_context('spawn')",
     )
     return jax.errors.JaxRuntimeError(f"FAILED_PRECONDITION: {error}")

@@ -21,7 +21,7 @@ def platform() -> str:
     """
     asked = os.environ.get(VARIABLE) or PLATFORM
     if asked not in (PLATFORM, CPU):
-        raise HeronError("PJRT026", f"{VARIABLE}={asked}: heron goes by '{PLATFORM}' or by '{CPU}' in JAX")
+        raise HeronError("PJRT026", f"{VARIABLE}={asked}: heron's names in JAX are '{PLATFORM}' and '{CPU}'")
     return asked
 
 

@@ -95,7 +95,7 @@ def _take_the_cpu_s_place() -> None:
     if targets.get(target).kind == "gpu" and not targets.get(target).sim:
         raise HeronError(
             "PJRT026",
-            f"{jax_name.VARIABLE}={CPU} with {TARGET}={target}: what goes by the CPU's name has the host's memory",
+            f"{jax_name.VARIABLE}={CPU} with {TARGET}={target}: the CPU's name is for arrays in the host's memory",
             hint=f"JAX_PLATFORMS={PLATFORM} for a GPU",
         )
     xla_bridge._alias_to_platforms[PLATFORM] = [CPU]
@@ -143,7 +143,7 @@ def _misfit(error: Exception) -> HeronError:
     major, minor = abi.version()
     return HeronError(
         "PJRT021",
-        f"jaxlib {version('jaxlib')} does not take heron's PJRT interface {major}.{minor}",
+        f"jaxlib {version('jaxlib')} rejects heron's PJRT interface {major}.{minor}",
         why=str(error),
         hint="install the jaxlib this heron names: pip install 'heron[jax]'",
     )

@@ -253,7 +253,7 @@ def _need_given_once(arguments: Sequence[Buffer], donated: set[int]) -> None:
         twice = n in donated and first in donated
         what = "donate the same buffer twice" if twice else "use a buffer that was previously donated"
         why = f"arguments {first} and {n} are one buffer, {b}"
-        raise HeronError("PJRT024", f"Attempt to {what} in Execute()", why=why, hint="give the program a copy")
+        raise HeronError("PJRT024", f"Attempt to {what} in Execute()", why=why, hint="pass a copy")
 
 
 def minor_to_major(shape: Shape) -> tuple[int, ...]:

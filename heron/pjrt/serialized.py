@@ -44,7 +44,7 @@ def load(client: Client, data: bytes, options: CompileOptions | None) -> LoadedE
     except (HeronError, ValueError, KeyError, TypeError) as error:
         why = error.why if isinstance(error, HeronError) else str(error)
         raise HeronError(
-            "PJRT009", "these bytes are no executable heron has serialised", why=f"{data[:40]!r} …; {why}"
+            "PJRT009", "these bytes are not an executable that heron serialised", why=f"{data[:40]!r} …; {why}"
         ) from None
     options = options or own
     if _fits(manifest, client, options):

@@ -78,7 +78,7 @@ class HostMemory:
                     "RUN005",
                     f"arguments {min(n, other[1])} and {max(n, other[1])} share memory, and one of them is donated",
                     why="the program overwrites donated arguments",
-                    hint="give it a copy, or call with donate=False",
+                    hint="pass a copy, or call with donate=False",
                 )
             reach = max(reach, (end, n))
             if n in given:

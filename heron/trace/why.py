@@ -79,7 +79,7 @@ def copy(trace: Trace, name: str) -> Answer:
     if not found or found[0].opcode not in ("copy", "copy-start"):
         copies = [i.name for c in module.computations for i in c.instructions if i.opcode == "copy"]
         raise HeronError(
-            "CLI050", f"'{name}' is no copy", hint="copies are " + (", ".join(copies[:20]) or "none in this program")
+            "CLI050", f"'{name}' is not a copy", hint="copies are " + (", ".join(copies[:20]) or "none in this program")
         )
     value = _value(found[0].operands[0])
     reasons = [d for d in _copying(trace) if not d.ok and value in (d.subject, _base(d.subject))]

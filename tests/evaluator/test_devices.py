@@ -282,7 +282,7 @@ def test_who_waits_for_ever_is_said() -> None:
     assert caught.value.code == "EVAL006" and "all-reduce" in str(caught.value.where)
     assert "replica 0, partition 0 waits at all-reduce 'meeting'" in str(caught.value)
     assert "1 ended without coming there" in str(caught.value)
-    with pytest.raises(HeronError, match="the device waits for ever"):
+    with pytest.raises(HeronError, match="the device waits forever"):
         run(BRANCH.replace("A, B", "listen, talk"), 1, 1, functions=BRANCHES)
 
 

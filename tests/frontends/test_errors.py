@@ -51,7 +51,7 @@ CASES = [
         2,
     ),
     ("SHLO008", body("%0 = call @mian(%a) : (tensor<4x6xf32>) -> tensor<4x6xf32>"), "did you mean '@main'?", 2),
-    ("SHLO008", body("%0 = call @main(%a, %i) : (tensor<4x6xf32>, tensor<i32>) -> tensor<4x6xf32>"), "circle", 2),
+    ("SHLO008", body("%0 = call @main(%a, %i) : (tensor<4x6xf32>, tensor<i32>) -> tensor<4x6xf32>"), "cycle", 2),
     ("SHLO009", body("%0 = stablehlo.constant dense<[1, 2]> : tensor<3xi32>"), "2 values given, 3 needed", 2),
     ("SHLO009", body("%0 = stablehlo.constant dense<300> : tensor<i8>"), "between -128 and 127", 2),
     ("SHLO009", body('%0 = stablehlo.constant dense<"0x00zz"> : tensor<3xi32>'), "", 2),
@@ -79,7 +79,7 @@ CASES = [
     (
         "SHLO006",
         body("%0 = stablehlo.compare GT, %a, %a, FOO : (tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<4x6xi1>"),
-        "'FOO' is no kind of comparison",
+        "'FOO' is not a kind of comparison",
         2,
     ),
     ("SHLO004", body("%0 = stablehlo.bitcast_convert %a : (tensor<4x6xf32>) -> tensor<4x6xi1>"), "", 2),

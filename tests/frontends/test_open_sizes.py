@@ -201,8 +201,8 @@ ASSERTION = """func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
         (BY_VALUE, ["s64[]", "u32[2]", "f32[3]"], "SHLO011", "output_shape"),
         (BY_VALUE, [np.array(-1), "u32[2]", "f32[3]"], "SHLO004", "below zero"),
         (ASSERTION, ["f32[1]"], "SHLO013", "at least 2, not 1"),
-        (LOOP, ["f32[3,4"], "JAX005", "no shape"),
-        (LOOP, [object()], "JAX005", "no argument"),
+        (LOOP, ["f32[3,4"], "JAX005", "is not a shape"),
+        (LOOP, [object()], "JAX005", "cannot be an argument"),
     ],
 )
 def test_errors(text: str, arguments: list[object], code: str, says: str) -> None:

@@ -186,14 +186,14 @@ def test_a_loop_knows_what_its_values_stand_for() -> None:
     [
         ("!quant.uniform<i8:f32, -0.1>", "SHLO004", "above zero"),
         ("!quant.uniform<i8:f32, 0.1:200>", "SHLO004", "outside the range"),
-        ("!quant.uniform<i8<-200:127>:f32, 0.1>", "SHLO004", "none of the storage type"),
+        ("!quant.uniform<i8<-200:127>:f32, 0.1>", "SHLO004", "exceeds that of the storage type"),
         ("!quant.uniform<i8:f32:0, {0.1,0.2,0.3}>", "SHLO004", "has 2 elements"),
         ("!quant.uniform<i8:f32:3, {0.1}>", "SHLO004", "is none"),
         ("!quant.uniform<i64:f32, 0.1>", "SHLO005", "'i64'"),
         ("!quant.uniform<i8:i32, 0.1>", "SHLO005", "'i32'"),
         ("!quant.uniform<i8:f32, {0.1}>", "SHLO001", "scales"),
         ("!quant.uniform<i8:f32:{0:1}, {{0.1}}>", "SHLO005", "blocks"),
-        ("!quant.any<i8:f32>", "SHLO001", "no quantized type"),
+        ("!quant.any<i8:f32>", "SHLO001", "not a quantized type"),
         ("!quant.uniform<i8:bf16, 0.1>", "SHLO004", "quantizes f32"),
     ],
 )

@@ -89,10 +89,10 @@ def test_equality_is_identity() -> None:
 REFUSED: dict[str, tuple[Function, str]] = {
     "fraction": (lambda i, f: i + 0.5, "0.5 is no s32"),
     "range": (lambda i, f: i + 2**40, "is no s32"),
-    "index": (lambda i, f: i[9], "9 is no index into dimension 0"),
+    "index": (lambda i, f: i[9], "9 is not an index into dimension 0"),
     "indices": (lambda i, f: i[0, 0, 0], "3 indices"),
     "step": (lambda i, f: i[::-1], "step -1"),
-    "bound": (lambda i, f: i["a":], "is no slice"),
+    "bound": (lambda i, f: i["a":], "is not a slice"),
     "types": (lambda i, f: i + f, "add"),
     "shapes": (lambda i, f: f @ f, "dot"),
     "rank": (lambda i, f: f[0, 0] @ f, "rank 1 or more"),

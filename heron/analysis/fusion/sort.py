@@ -70,7 +70,7 @@ def _kept(output: Output, sort: Instruction) -> Kept:
     if i is not sort:
         raise HeronError(
             "GEN133",
-            "a kernel that sorts has no other outputs than what it sorted, or slices of it along the rows",
+            "a kernel that sorts can output only the sorted arrays, or slices of them along the rows",
             where=str(output.instruction),
         )
     return Kept(operand, start, size)

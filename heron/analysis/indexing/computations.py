@@ -67,7 +67,7 @@ class _Walk:
         if shape.tuple_shapes is not None and 0 <= output < len(shape.tuple_shapes):
             shape = shape.tuple_shapes[output]
         if not shape.is_array:
-            raise HeronError("GEN112", "there are no maps from a value that is no array", where=str(root))
+            raise HeronError("GEN112", "indexing maps are defined for arrays only", where=str(root))
         found: dict[Place, Ways] = {(root, output): {identity_indexing(shape.dims): None}}
         for i in reversed(_below(root)):
             for place in [p for p in _parts(i) if p in found]:

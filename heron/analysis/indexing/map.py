@@ -191,7 +191,7 @@ class IndexingMap:
     def points(self) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
         """Every `(dims, syms)` of the domain, symbols innermost; for tests and small maps without runtime variables."""
         if self.rt_vars:
-            raise HeronError("GEN103", "points of a map with runtime variables are not known", where=repr(self))
+            raise HeronError("GEN103", "the points of a map with runtime variables are unknown", where=repr(self))
         n = len(self.dims)
         for point in product(*(range(v.lo, v.hi + 1) for v in self.dims + self.syms)):
             if self.contains(point[:n], point[n:]):

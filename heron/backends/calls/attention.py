@@ -25,7 +25,7 @@ def attention_call(lowering: Lowering, i: Instruction) -> list[Thunk]:
     if lowering.target.kind == "cpu":
         return call(lowering, i, routine, "numpy")
     if config.backward:
-        raise HeronError("GEN011", f"no call here computes '{i.custom_call_target}'", where=str(i),
+        raise HeronError("GEN011", f"unsupported call '{i.custom_call_target}'", where=str(i),
                          hint="attention-expander writes it out")  # fmt: skip
     results = i.shape.tuple_shapes or (i.shape,)
     out = memory_order(results[0])

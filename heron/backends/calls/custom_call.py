@@ -65,7 +65,7 @@ def custom_call(lowering: Lowering, i: Instruction) -> list[Thunk]:
             "GEN011",
             f"'{target}' parts values among several devices, and heron has no partitioner",
             where=str(i),
-            why=f"it goes from {shapes}; on one device both are the whole value",
+            why=f"its shapes change from {shapes}; on one device both are the whole value",
             hint="`heron eval --devices N` runs such a program, or compile what XLA's partitioner made of it",
         )
     if lapack.knows(target):
@@ -74,7 +74,7 @@ def custom_call(lowering: Lowering, i: Instruction) -> list[Thunk]:
         return _handler(lowering, i, address)
     for begin, why in _REFUSED.items():
         if target.startswith(begin):
-            raise HeronError("GEN011", f"nobody here computes the custom call '{target}'", where=str(i), why=why)
+            raise HeronError("GEN011", f"unsupported custom call target '{target}'", where=str(i), why=why)
     if solvers.routine(target) in _BY_MEANING:
         return _evaluated(lowering, i)
     return lapack.custom_call(lowering, i)
@@ -101,7 +101,7 @@ def _handler(lowering: Lowering, i: Instruction, address: int) -> list[Thunk]:
             lies = o.shape.at(index)
             if leaf.is_array and _places(lies) != _places(leaf):
                 why = f"operand {n} is {lies}, and the call wants {leaf}"
-                raise HeronError("GEN018", f"'{i.name}' cannot read '{o.name}' as it lies", where=str(i), why=why)
+                raise HeronError("GEN018", f"'{i.name}' cannot read '{o.name}' in its layout", where=str(i), why=why)
     leaves = [s for o in (*i.operands, i) for _, s in o.shape.leaves() if s.is_array]
     operands = sum(1 for o in i.operands for _, s in o.shape.leaves() if s.is_array)
     attributes = read_attributes(str(i.extras.get("backend_config", "")))

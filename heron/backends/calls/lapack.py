@@ -64,7 +64,7 @@ def custom_call(lowering: Lowering, i: Instruction) -> list[Thunk]:
     if make is None:
         raise HeronError(
             "GEN011",
-            f"no library here has the custom call '{i.custom_call_target}'",
+            f"unsupported custom call target '{i.custom_call_target}'",
             where=str(i),
             hint="known: " + ", ".join(_ROUTINES) + " (of LAPACK and cuSOLVER, as JAX names them)",
         )

@@ -28,8 +28,8 @@ def radix_sort(lowering: Lowering, i: Instruction) -> list[Thunk]:
     comparator = comparator_of(i)
     keys, target = keys_of(comparator), lowering.target
     if keys is None or target.kind != "gpu":
-        why = "the target is no GPU" if keys is not None else "its comparator does not order by keys"
-        raise HeronError("GEN017", f"no kernel does the radix sort '{i.name}'", where=str(i), why=why)
+        why = "the target is not a GPU" if keys is not None else "its comparator does not order by keys"
+        raise HeronError("GEN017", f"no kernel computes the radix sort '{i.name}'", where=str(i), why=why)
     shapes, plan = arrays(i), called(i)
     whole = hero.RadixSort(shapes, comparator, keys, plan)
     first = replace(whole, made=positions(i))

@@ -24,7 +24,7 @@ def single_scan(lowering: Lowering, i: Instruction) -> list[Thunk]:
     plan, why = single_pass(body.root)
     if plan is None or target.kind != "gpu":
         raise HeronError(
-            "GEN017", f"no kernel does the scan '{i.name}'", where=str(i), why=why or "the target is no GPU"
+            "GEN017", f"no kernel computes the scan '{i.name}'", where=str(i), why=why or "the target is not a GPU"
         )
     places = [lowering.slice(i, (n,)) for n in range(len(i.shape.tuple_shapes or ()))]
     flags = plan.flags

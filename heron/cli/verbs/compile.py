@@ -115,7 +115,9 @@ class Wanted:
             hint = "--to STAGE, or a name that ends in .trace or .heron"
             raise HeronError("CLI034", f"nothing to write to '{self.output}'", hint=hint)
         if stage in BINARY and (self.output is None or self.is_trace):
-            raise HeronError("CLI034", f"{stage} is no text: it needs a file", hint=f"--to {stage} -o model.{stage}")
+            raise HeronError(
+                "CLI034", f"{stage} is binary: it needs an output file", hint=f"--to {stage} -o model.{stage}"
+            )
         if (stage != "mlir" or self.is_trace) and (self.kernel is not None or self.steps):
             option = "--print-after-all" if self.steps else "--kernel"
             raise HeronError("CLI045", f"{option} prints MLIR", hint=f"--to mlir {option}, without a trace")

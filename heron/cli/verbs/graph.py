@@ -67,9 +67,11 @@ def command(
     from heron.trace.graph.outline import outline
 
     if output is None and around is None:
-        raise HeronError("CLI034", "where should the picture go?", hint="-o OUT.svg or OUT.html, or --around NAME")
+        raise HeronError(
+            "CLI034", "no output file given for the picture", hint="-o OUT.svg or OUT.html, or --around NAME"
+        )
     if output is not None and not output.endswith((".svg", ".html")):
-        raise HeronError("CLI034", f"'{output}' is no picture", hint="-o OUT.svg or OUT.html")
+        raise HeronError("CLI034", f"'{output}' is not a picture", hint="-o OUT.svg or OUT.html")
     module = load_module(file, target, sizes=stage != "given")
     if stage != "given":
         module = _compiled(module, target, stage, settings)

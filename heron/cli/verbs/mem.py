@@ -69,7 +69,7 @@ def command(
     from heron.trace import Trace
 
     if output is not None and not output.endswith(".svg"):
-        raise HeronError("CLI034", f"'{output}' is no SVG file", hint="-o OUT.svg")
+        raise HeronError("CLI034", f"'{output}' is not an SVG file", hint="-o OUT.svg")
     machine, options = targets.get(target), make_options(settings, memory_limit)
     module = load_module(file, target)
     trace = Trace(module.name, target)

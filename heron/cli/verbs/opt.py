@@ -102,7 +102,7 @@ def command(
     from heron.passes.framework.loading import loaded
 
     if (passes is None) == (pipeline is None):
-        raise HeronError("CLI035", "which passes?", hint="either -p PASS,PASS or --pipeline NAME; see `heron passes`")
+        raise HeronError("CLI035", "no passes given", hint="either -p PASS,PASS or --pipeline NAME; see `heron passes`")
     machine, options = targets.get(target), make_options(settings)
     with loaded(loads):
         steps: list[Pass] = parse_passes(passes) if passes is not None else [registry.pipeline(pipeline or "")]
@@ -164,7 +164,7 @@ def _bisect(
     from heron.passes.framework.bisect import Bisection, values_check, verify_check
 
     if by and command_line:
-        raise HeronError("CLI035", "which check?", hint="either --bisect or --check-with")
+        raise HeronError("CLI035", "two checks given", hint="either --bisect or --check-with")
     if command_line:
         check = opt_report.command_check(command_line)
     else:

@@ -178,7 +178,7 @@ class FunctionEmitter(Indices):
         """The element of a fusion parameter at `index`."""
         source = self.tensors.get(i)
         if source is None:
-            raise HeronError("GEN003", f"'{i.name}' is not at hand here", where=str(i))
+            raise HeronError("GEN003", f"'{i.name}' has no value at this place of the kernel", where=str(i))
         return self.extract(source, to_memory(i.shape, index))
 
     def extract(self, source: SSAValue, index: Index) -> Value:

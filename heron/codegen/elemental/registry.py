@@ -114,7 +114,7 @@ def require(i: Instruction, target: str = "") -> None:
             f"no kernel{f' of {target}' if target else ''} can compute {i.opcode}{f' of {types}' if types else ''}",
             where=str(i),
             why=found.reason,
-            hint="a pass or a library call has to take this op before code generation; `heron eval` runs it",
+            hint="a pass or a library call must replace this op before code generation; `heron eval` runs it",
         )
 
 

@@ -58,7 +58,7 @@ def compile_block(text: str, name: str, config: BlockConfig, sm: str) -> BlockCo
     facts = made.metadata
     scratch = facts.global_scratch_size
     if facts.profile_scratch_size or scratch and not config.tma:
-        raise HeronError("GEN016", f"block kernel '{name}' wants scratch memory", why="only descriptors are given it")
+        raise HeronError("GEN016", f"block kernel '{name}' needs scratch memory", why="only TMA descriptors get it")
     return BlockCode(name, made.asm["ptx"], made.asm["cubin"], facts.num_warps, facts.shared, scratch=scratch)
 
 

@@ -142,5 +142,5 @@ def _bits(element: Attribute) -> int:
 def no_form(i: Instruction, why: str) -> HeronError:
     """GEN015: an instruction that block kernels cannot hold."""
     return HeronError(
-        "GEN015", f"no block kernel computes '{i.opcode}' here", where=str(i), why=why, hint="compile with triton=off"
+        "GEN015", f"no block kernel can contain '{i.opcode}'", where=str(i), why=why, hint="compile with triton=off"
     )

@@ -30,12 +30,12 @@ def dense(token: str, shape: Shape) -> np.ndarray:
     try:
         flat = _blob(token, t, shape) if token[6:7] == '"' else _values(body, t)
     except (ValueError, KeyError, OverflowError) as error:
-        raise HeronError("SHLO009", f"this is no constant of type {shape.bare}", why=str(error)[:80]) from None
+        raise HeronError("SHLO009", f"this is not a constant of type {shape.bare}", why=str(error)[:80]) from None
     if flat.size == 1 and (shape.num_elements != 1 or "[" not in body):
         return np.broadcast_to(flat.reshape(()), shape.dims)
     if flat.size != shape.num_elements:
         why = f"{flat.size} values given, {shape.num_elements} needed"
-        raise HeronError("SHLO009", f"this is no constant of type {shape.bare}", why=why)
+        raise HeronError("SHLO009", f"this is not a constant of type {shape.bare}", why=why)
     return flat.reshape(shape.dims)
 
 

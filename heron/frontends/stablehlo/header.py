@@ -92,7 +92,7 @@ def _as_asked(program: Program, main: Function, shape: Shape, attrs: dict[str, A
         try:
             shape = parse_array(f"{shape.bare}{mode}" if shape.rank or mode != _NO_ORDER else f"{shape.bare}")
         except HeronError as error:
-            program.source.fail("SHLO006", f"'{mode!s:.40}' is no layout of {shape.bare}", main.at, why=error.what)
+            program.source.fail("SHLO006", f"'{mode!s:.40}' is not a layout of {shape.bare}", main.at, why=error.what)
     if not _is_on_host(attrs):
         return shape
     own = shape.layout or layouts.default(shape.rank)

@@ -129,7 +129,9 @@ class Importer:
             return found
         if self._depth >= _MAX_CALLS or len(self._kinds) >= _MAX_KINDS:
             why = f"the limits are {_MAX_CALLS} calls inside each other and {_MAX_KINDS} kinds of calls"
-            op.fail("SHLO007", f"too many calls of functions such as '@{function.name}', made anew for each", why=why)
+            op.fail(
+                "SHLO007", f"too many calls of functions such as '@{function.name}', imported anew for each", why=why
+            )
         stated = [a.type for a in function.arguments]
         if len(stated) != len(shapes) or not all(map(fits, shapes, stated)):
             why = f"they are ({', '.join(str(s.bare) for s in shapes)}), not ({', '.join(str(s.bare) for s in stated)})"
@@ -183,7 +185,7 @@ class Importer:
             elif not state[name]:
                 chain = " -> ".join(f"@{f.name}" for f, _ in stack[-4:])
                 why = f"{chain} -> @{name}"
-                self.program.source.fail("SHLO008", "functions cannot call each other in a circle", at, why=why)
+                self.program.source.fail("SHLO008", "functions call each other in a cycle", at, why=why)
         return order
 
     def _no_function(self, name: str, at: int) -> None:

@@ -79,7 +79,7 @@ class Locations(Cursor):
             elif token == "loc":
                 found = self._read(place, depth + 1)
             else:
-                self.fail("SHLO001", f"'{name[:40]}' is no location", at)
+                self.fail("SHLO001", f"'{name[:40]}' is not a location", at)
             self._places[name] = found
         return found
 

@@ -89,16 +89,16 @@ def parse(text: str) -> Quantization:
         if text.startswith("!quant.uniform<") and "{" in text.partition(",")[0] + text.partition(",{{")[1]:
             raise HeronError("SHLO005", "quantization by blocks of several dimensions is not supported", why=text[:80])
         hint = "such as !quant.uniform<i8:f32, 0.1:-30> or !quant.uniform<i8:f32:0, {0.1:-30, 0.5}>"
-        raise HeronError("SHLO001", f"'{text[:60]}' is no quantized type", hint=hint)
+        raise HeronError("SHLO001", f"'{text[:60]}' is not a quantized type", hint=hint)
     storage, expressed = _STORAGE.get(match["storage"]), _EXPRESSED.get(match["expressed"])
     if storage is None or expressed is None:
         which = match["storage"] if storage is None else match["expressed"]
-        hint = f"storage is one of {', '.join(_STORAGE)}, what is expressed one of {', '.join(_EXPRESSED)}"
+        hint = f"storage is one of {', '.join(_STORAGE)}, the expressed type is one of {', '.join(_EXPRESSED)}"
         raise HeronError("SHLO005", f"the quantized type of '{which}' is not supported", hint=hint)
     pairs = [_PAIR.fullmatch(part) for part in match["values"].strip("{}").split(",")]
     axis = int(match["axis"]) if match["axis"] is not None else None
     if not all(pairs) or (axis is None) == (match["values"][0] == "{"):
-        raise HeronError("SHLO001", f"'{match['values'][:60]}' are no scales and zero points", hint="such as 0.1:-30")
+        raise HeronError("SHLO001", f"'{match['values'][:60]}' are not scales and zero points", hint="such as 0.1:-30")
     scales = tuple([float(p[1]) for p in pairs if p])
     zeros = tuple([int(p[2] or 0) for p in pairs if p])
     least, most = _range(storage)
@@ -114,13 +114,13 @@ def _range(storage: ElementType) -> tuple[int, int]:
 
 def _check(low: int, high: int, least: int, most: int, scales: tuple[float, ...], zeros: tuple[int, ...]) -> None:
     if not least <= low < high <= most:
-        raise HeronError("SHLO004", f"the range {low} to {high} is none of the storage type, {least} to {most}")
+        raise HeronError("SHLO004", f"the range {low} to {high} exceeds that of the storage type, {least} to {most}")
     for scale in scales:
         if not (math.isfinite(scale) and scale > 0):
             raise HeronError("SHLO004", f"a scale is a number above zero, not {scale}")
     for zero in zeros:
         if not low <= zero <= high:
-            raise HeronError("SHLO004", f"the zero point {zero} lies outside the range {low} to {high}")
+            raise HeronError("SHLO004", f"the zero point {zero} is outside the range {low} to {high}")
 
 
 def shaped(q: Quantization, dims: tuple[int, ...], layout: Layout, dynamic: tuple[bool, ...]) -> QuantizedShape:

@@ -270,7 +270,7 @@ class Reader(Forms):
             if self.accept(":"):
                 count = self.integer()
                 if not 0 < count < 100_000:
-                    self.fail("SHLO001", "an operation has at least one result here", self.n - 1)
+                    self.fail("SHLO001", "an operation with a result list has at least one result", self.n - 1)
                 found += [f"{name}#{k}" for k in range(count)] if count > 1 else [name]
             else:
                 found.append(name)

@@ -50,7 +50,9 @@ def tensor(text: str) -> Shape:
     """
     match = _TENSOR.fullmatch(text)
     if match is None:
-        raise HeronError("SHLO001", f"'{text[:60]}' is no tensor type", hint="it looks like tensor<2x3xf32>")
+        raise HeronError(
+            "SHLO001", f"'{text[:60]}' is not a tensor type", hint="a tensor type looks like tensor<2x3xf32>"
+        )
     sizes, name, encoding = match.groups()
     if name[0] == "*":
         raise HeronError("SHLO005", f"{text[:60]} has no rank", hint="the number of dimensions must be known")

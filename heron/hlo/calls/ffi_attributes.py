@@ -55,7 +55,7 @@ class _Reader:
 
     def fail(self) -> HeronError:
         return HeronError(
-            "HLO040", "a custom call's backend_config is no dictionary of attributes", where=self.text[:200]
+            "HLO040", "a custom call's backend_config is not a dictionary of attributes", where=self.text[:200]
         )
 
     def next(self) -> tuple[str, str]:

@@ -49,7 +49,9 @@ def read(text: str) -> list[SizeCheck]:
     try:
         return [SizeCheck(*map(str, check)) for check in json.loads(text)]
     except (ValueError, TypeError) as error:
-        raise HeronError("HLO029", f"the backend_config of '{TARGET}' is no list of checks", why=str(error)) from None
+        raise HeronError(
+            "HLO029", f"the backend_config of '{TARGET}' is not a list of checks", why=str(error)
+        ) from None
 
 
 def need_none_failed(checks: Sequence[SizeCheck], failed: int, left: int, right: int) -> None:

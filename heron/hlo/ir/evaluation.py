@@ -77,7 +77,7 @@ class Evaluation(Protocol):
     def exchange(self, i: Instruction, members: Members, value: _T, work: Callable[[list[_T]], _R]) -> _R:
         """``work(values)`` of the values all members bring, in their order; done once for all of them.
 
-        Raises EVAL006 when the devices wait for ever.
+        Raises EVAL006 when the devices wait forever.
         """
         ...
 

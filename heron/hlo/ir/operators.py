@@ -38,7 +38,7 @@ def _located(operator: Callable[..., Instruction]) -> Callable[..., Instruction]
 
 def _home(x: Instruction) -> Computation:
     if x.parent is None:
-        raise HeronError("HLO026", f"'{x.opcode}' stands in no computation, so operators have no place to add to")
+        raise HeronError("HLO026", f"'{x.opcode}' belongs to no computation, so operators cannot add instructions")
     return x.parent
 
 
@@ -168,7 +168,7 @@ def _bounds(shape: Shape, index: tuple[Any, ...]) -> tuple[_Slices, list[int]]:
             kept.append(d)
             continue
         if isinstance(entry, bool) or not isinstance(entry, int | np.integer) or not -size <= entry < size:
-            raise HeronError("HLO026", f"{entry!r} is no index into dimension {d}", why=f"its size is {size}")
+            raise HeronError("HLO026", f"{entry!r} is not an index into dimension {d}", why=f"its size is {size}")
         at = int(entry) % size
         bounds.append((at, at + 1, 1))
     return tuple(bounds), kept
@@ -178,7 +178,7 @@ def _slice(entry: slice, size: int) -> tuple[int, int, int]:
     try:
         start, limit, step = entry.indices(size)
     except (TypeError, ValueError) as error:
-        raise HeronError("HLO026", f"{entry} is no slice", why=str(error)) from None
+        raise HeronError("HLO026", f"{entry} is not a slice", why=str(error)) from None
     if step < 1:
         raise HeronError("HLO026", f"a slice with step {step}", hint="reverse() turns dimensions around")
     return start, max(start, limit), step

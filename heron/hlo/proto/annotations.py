@@ -48,7 +48,7 @@ def merge_unread(extras: dict[str, Any], name: str, to: Message) -> None:
     try:
         to.MergeFromString(extras[CARRIED])
     except (DecodeError, TypeError) as error:
-        raise HeronError("PROTO006", f"what '{name}' carries are no fields", where=name, why=str(error)) from None
+        raise HeronError("PROTO006", f"what '{name}' carries are not fields", where=name, why=str(error)) from None
 
 
 # -- writing ---------------------------------------------------------------------------------------------------------

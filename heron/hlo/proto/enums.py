@@ -48,5 +48,5 @@ def number(names: tuple[str, ...], word: str) -> int:
 def word(names: tuple[str, ...], value: int) -> str | None:
     """The word of a number, None for that of nothing. Raises PROTO003 for a number nobody knows."""
     if not 0 <= value < len(names):
-        raise HeronError("PROTO003", f"{value} stands for none of: {', '.join(filter(None, names))}")
+        raise HeronError("PROTO003", f"{value} is not the number of any of: {', '.join(filter(None, names))}")
     return names[value] or None

@@ -82,7 +82,7 @@ def load(data: bytes, filename: str = "<proto>", *, verify: bool = False) -> Mod
     if found is None:
         raise HeronError(
             "PROTO001",
-            "these bytes are no HloModuleProto, HloProto or HloSnapshot",
+            "these bytes are not an HloModuleProto, HloProto or HloSnapshot",
             where=filename,
             why=f"{len(data)} bytes, beginning {data[:8].hex(' ') or 'with nothing'}",
         )

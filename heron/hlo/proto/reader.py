@@ -39,7 +39,7 @@ def parse_message(kind: str, data: bytes) -> Message:
         return MESSAGES[kind].FromString(data)
     except (DecodeError, ValueError, TypeError, RuntimeError) as error:
         why = f"{len(data)} bytes; {error}"
-        raise HeronError("PROTO001", f"this is no {kind}", why=why, hint="is the file cut off?") from None
+        raise HeronError("PROTO001", f"this is not a valid {kind}", why=why, hint="is the file cut off?") from None
 
 
 def from_message(proto: Message, filename: str = "<proto>") -> Module:
@@ -114,7 +114,7 @@ class _Reader:
             operands = [known[n] for n in p.operand_ids]
             before = [known[n] for n in p.control_predecessor_ids] if p.control_predecessor_ids else ()
         except KeyError as missing:
-            raise _broken(f"'{name}' needs instruction {missing}, which does not stand before it", c.name) from None
+            raise _broken(f"'{name}' needs instruction {missing}, which is not defined before it", c.name) from None
         count = len(operands)
         if count < op.min_operands or (op.max_operands is not None and count > op.max_operands):
             what = f"{op.name} takes {operand_count_text(op)}, {count} given"

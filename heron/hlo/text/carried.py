@@ -48,7 +48,7 @@ def _groups(text: str) -> str:
     found = groups.normal(text)
     if found is None:
         hint = "groups look like {{0,1},{2,3}}, [2,2]<=[4] or [2,2]<=[2,2]T(1,0)"
-        raise HeronError(CODE, "these are no groups of devices", why=f"found {text[:60]}", hint=hint)
+        raise HeronError(CODE, "these are not groups of devices", why=f"found {text[:60]}", hint=hint)
     return found
 
 
@@ -59,12 +59,12 @@ def _statistics(text: str) -> str | None:
     for part in text[1:-1].split(","):
         match = _STATISTIC.fullmatch(part)
         if match is None:
-            raise HeronError(CODE, f"'{part.strip()[:40]}' is no statistic", hint="statistics look like name=2.5")
+            raise HeronError(CODE, f"'{part.strip()[:40]}' is not a statistic", hint="statistics look like name=2.5")
         name, value = match.groups()
         try:
             parts.append(f"{name}={float(value):.6g}")
         except ValueError:
-            raise HeronError(CODE, f"statistic '{name[:40]}' is no number", why=f"found {value[:40]}") from None
+            raise HeronError(CODE, f"statistic '{name[:40]}' is not a number", why=f"found {value[:40]}") from None
         if name == "visualizing_index":
             index = str(int(float(value)))
             parts.pop()
@@ -179,7 +179,7 @@ def _domain(text: str) -> str:
     match = _DOMAIN.fullmatch(text)
     if match is None:
         hint = 'write {kind="sharding", entry={maximal device=0}, exit={maximal device=1}}'
-        raise HeronError(CODE, "this is no domain", hint=hint)
+        raise HeronError(CODE, "this is not a domain", hint=hint)
     return f'{{kind="sharding", entry={_sharding(match[1])}, exit={_sharding(match[2])}}}'
 
 

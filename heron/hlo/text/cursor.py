@@ -135,7 +135,7 @@ class Cursor:
         for part in inner.split(",") if inner else ():
             part = part.strip()
             if not INTEGER.fullmatch(part) or not -(2**63) <= int(part) < 2**63:
-                self.fail("TXT010", f"'{part[:40]}' is no integer of 64 bits", why=f"in the list {token[:60]}")
+                self.fail("TXT010", f"'{part[:40]}' is not a 64-bit integer", why=f"in the list {token[:60]}")
             values.append(int(part))
         found = self._ints[token] = tuple(values)
         return found

@@ -150,7 +150,7 @@ class InstructionParser(Cursor):
         self.expect("(")
         number = self.integer("the parameter's number")
         if not 0 <= number < 2**31:
-            self.fail("TXT010", "this is no parameter number", self.n - 1)
+            self.fail("TXT010", "this is not a parameter number", self.n - 1)
         self.expect(")")
         return number
 
@@ -214,7 +214,7 @@ class InstructionParser(Cursor):
         if found is None:
             self._unknown_operand(name, names)
         if shape is not None and _sizes(shape) is not _sizes(found.shape):
-            why = f"it is {found.shape.bare}, here it is called {shape.bare}"
+            why = f"its shape is {found.shape.bare}, but {shape.bare} is stated here"
             self.fail("TXT007", f"operand '{name[:60]}' has another shape", self.n - 1, why=why)
         return found
 
@@ -235,7 +235,7 @@ class InstructionParser(Cursor):
         name = self.name() if WORD.fullmatch(self.tokens[self.n]) else f"_{number}"
         if name not in names:
             if shape is None:
-                why = "an instruction that stands alone defines its operands"
+                why = "an instruction outside a module must state its operands' shapes"
                 self.fail("TXT007", f"operand '{name[:60]}' needs its shape", self.n - 1, why=why)
             names[name] = self.free.add_parameter(number, shape, name)
         return names[name]
@@ -245,7 +245,7 @@ class InstructionParser(Cursor):
         tokens = self.tokens
         for n in range(self.n, len(tokens) - 1):
             if tokens[n + 1] == "=" and tokens[n].lstrip("%") == name and self.source.new_line_before(n):
-                hint = "it is defined below: an instruction must stand before its users"
+                hint = "it is defined below: an instruction must precede its users"
                 break
             if tokens[n] == "}" and self.source.new_line_before(n):
                 break

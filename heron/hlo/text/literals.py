@@ -274,7 +274,7 @@ def _parse_integers(words: list[str], element_type: ElementType) -> np.ndarray:
     for word in words:
         word = word.strip()
         if not _DECIMAL.fullmatch(word):
-            raise LiteralError(f"'{word[:40]}' is no integer", why=f"the constant is of type {element_type}")
+            raise LiteralError(f"'{word[:40]}' is not an integer", why=f"the constant is of type {element_type}")
         value = int(word) if len(word) <= 20 else high + 1
         if element_type is U64 and -(2**63) <= value < 0:
             value += 2**64  # as C's conversion does
@@ -305,7 +305,7 @@ def _parse_floats(words: list[str], element_type: ElementType) -> np.ndarray:
             values.append(0.0)
             continue
         if not _FLOAT.fullmatch(word):
-            raise LiteralError(f"'{word[:40]}' is no number", why=f"the constant is of type {element_type}")
+            raise LiteralError(f"'{word[:40]}' is not a number", why=f"the constant is of type {element_type}")
         values.append(float(word))
     with np.errstate(over="ignore", invalid="ignore"):
         wide = np.array(values, dtype=np.float64)

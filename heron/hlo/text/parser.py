@@ -207,7 +207,7 @@ class Parser(InstructionParser):
     def _unknown_computation(self, name: str) -> NoReturn:
         hint = nearest(name, self.computations)
         if self._defined_later(name):
-            hint = "it is defined below: computations must stand before their callers"
+            hint = "it is defined below: computations must precede their callers"
         self.fail("TXT008", f"unknown computation '{name[:60]}'", self.n - 1, hint=hint)
 
     def _defined_later(self, name: str) -> bool:

@@ -41,7 +41,7 @@ def parse_array(token: str, default_layout: bool = True) -> Shape:
     """
     match = _TOKEN.fullmatch(COMMENT.sub("", token) if "/*" in token else token)
     if match is None:
-        raise HeronError("TXT013", f"'{token[:60]}' is no shape", hint="shapes look like f32[2,3] or f32[2,3]{1,0}")
+        raise HeronError("TXT013", f"'{token[:60]}' is not a shape", hint="shapes look like f32[2,3] or f32[2,3]{1,0}")
     name, inner, layout_text = match.groups()
     element_type = types.find(name)
     if element_type is None:
@@ -76,7 +76,7 @@ def _parse_dims(token: str, inner: str) -> tuple[tuple[int, ...], tuple[bool, ..
     for part in parts:
         match = _DIM.fullmatch(part)
         if match is None:
-            what, why = f"'{part.strip()[:60]}' is no dimension", f"in the shape {token[:60]}"
+            what, why = f"'{part.strip()[:60]}' is not a dimension", f"in the shape {token[:60]}"
             raise HeronError("TXT013", what, why=why, hint="a dimension is 3, <=3 (at most 3) or ? (of any size)")
         if match[2] is None:
             dims.append(shapes.UNBOUNDED)
@@ -111,7 +111,7 @@ def _parse_layout_fields(order: tuple[int, ...], text: str) -> Layout:
     if match is None:
         raise HeronError(
             "TXT013",
-            f"':{text[:60]}' is no layout",
+            f"':{text[:60]}' is not a layout",
             why="fields come in this order: D T L # * E S SC M",
             hint="fields look like T(8,128)(2,1)E(4)S(1)SC(1:200)",
         )

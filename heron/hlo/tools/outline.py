@@ -38,7 +38,7 @@ def _home(chosen: dict[Instruction, None]) -> Computation:
     homes = {i.parent for i in chosen}
     home = next(iter(homes), None)
     if len(homes) != 1 or home is None or home.module is None:
-        raise HeronError("HLO023", "to be outlined, instructions must stand in one computation of a module")
+        raise HeronError("HLO023", "to be outlined, instructions must belong to one computation of a module")
     if any(i.opcode == "parameter" for i in chosen):
         raise HeronError("HLO023", "a parameter cannot be outlined", where=home.name)
     return home
@@ -60,7 +60,7 @@ def _need_convex(inputs: list[Instruction], order: list[Instruction], chosen: di
     while work:
         i = work.pop()
         if i in before:
-            raise HeronError("HLO023", f"'{i.name}' stands between the instructions to be outlined", where=str(i))
+            raise HeronError("HLO023", f"'{i.name}' is between the instructions to be outlined", where=str(i))
         fresh = [u for u in (*i.users, *i.control_successors) if u not in seen and u not in chosen]
         seen.update(fresh)
         work += fresh

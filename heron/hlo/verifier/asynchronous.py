@@ -40,7 +40,7 @@ def started_work_is_finished_once(i: Instruction) -> Iterator[Problem]:
     (user,) = i.users
     if user.opcode not in allowed:
         why = f"'{user.name}' is a {user.opcode}; {' or '.join(allowed)} is needed"
-        yield Problem("HLO130", f"'{i.name}' ({i.opcode}) is used by something else than its done", i, why=why)
+        yield Problem("HLO130", f"'{i.name}' ({i.opcode}) has a user other than its done", i, why=why)
 
 
 @rule("HLO131", on=TAKES)
@@ -50,7 +50,7 @@ def finished_work_was_started(i: Instruction) -> Iterator[Problem]:
     for operand in i.operands:
         if operand.opcode not in allowed:
             why = f"'{operand.name}' is a {operand.opcode}; {' or '.join(allowed)} is needed"
-            yield Problem("HLO131", f"the operand of '{i.name}' ({i.opcode}) is not what was started", i, why=why)
+            yield Problem("HLO131", f"the operand of '{i.name}' ({i.opcode}) is not the matching start", i, why=why)
 
 
 @rule("HLO132", on=USED_BY["async-start"])
@@ -62,11 +62,11 @@ def chains_keep_their_computation(i: Instruction) -> Iterator[Problem]:
     calls = i.attrs.get("calls")
     if calls is not None and calls is not start.attrs["calls"]:
         why = f"'{i.name}' calls '{calls.name}', '{start.name}' calls '{start.attrs['calls'].name}'"
-        yield Problem("HLO132", f"'{i.name}' goes on with another computation than was started", i, why=why)
+        yield Problem("HLO132", f"'{i.name}' continues with another computation than was started", i, why=why)
     thread, first = i.attrs.get("async_execution_thread"), start.attrs.get("async_execution_thread", MAIN)
     if thread is not None and thread != first:
         why = f"'{i.name}' is on '{thread}', '{start.name}' on '{first}'"
-        yield Problem("HLO132", f"'{i.name}' goes on with another thread than was started", i, why=why)
+        yield Problem("HLO132", f"'{i.name}' continues on another thread than was started", i, why=why)
 
 
 @rule("HLO133", on=("async-start",))

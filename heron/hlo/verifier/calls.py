@@ -146,7 +146,7 @@ def composites_are_named(i: Instruction) -> Iterator[Problem]:
         yield Problem("HLO127", f"composite.attributes of '{i.name}' is empty", i, hint="leave it out, or write {}")
     version = given.get("composite.version")
     if version is not None and not (version.isascii() and version.isdigit()):
-        yield Problem("HLO127", f"composite.version of '{i.name}' is no number", i, why=f"it is '{version[:40]}'")
+        yield Problem("HLO127", f"composite.version of '{i.name}' is not a number", i, why=f"it is '{version[:40]}'")
 
 
 # -- threads ---------------------------------------------------------------------------------------------------------

@@ -64,7 +64,7 @@ def shardings_fit_shapes(i: Instruction) -> Iterator[Problem]:
         return
     leaves = [s for _, s in i.shape.leaves()]
     if found.is_tuple and not i.shape.is_tuple:
-        yield Problem("HLO151", f"'{i.name}' is no tuple, its sharding is one", i, why=f"it is {i.shape}")
+        yield Problem("HLO151", f"'{i.name}' is not a tuple, but its sharding is one", i, why=f"it is {i.shape}")
         return
     parts = found.elements if found.is_tuple else (found,) * len(leaves)
     if len(parts) != len(leaves) and (leaves or len(parts) > 1):
@@ -175,7 +175,7 @@ def replications_cover_leaves(i: Instruction) -> Iterator[Problem]:
     """parameter_replication stands on parameters and has a flag for each leaf."""
     flags, leaves = i.extras["parameter_replication"], sum(1 for _ in i.shape.leaves())
     if i.opcode != "parameter":
-        yield Problem("HLO156", f"'{i.name}' is no parameter, but has parameter_replication", i)
+        yield Problem("HLO156", f"'{i.name}' is not a parameter, but has parameter_replication", i)
     elif len(flags) != leaves:
         why = f"{len(flags)} flags, {leaves} leaves in {i.shape}"
         yield Problem("HLO156", f"parameter_replication of '{i.name}' needs a flag for each leaf", i, why=why)
@@ -190,7 +190,7 @@ def configurations_are_json(i: Instruction) -> Iterator[Problem]:
     try:
         parse(text)
     except ValueError as error:
-        yield Problem("HLO157", f"the backend configuration of '{i.name}' is no JSON", i, why=str(error)[:200])
+        yield Problem("HLO157", f"the backend configuration of '{i.name}' is not JSON", i, why=str(error)[:200])
 
 
 @rule("HLO158")

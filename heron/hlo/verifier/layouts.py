@@ -135,7 +135,9 @@ def entries_keep_promised_layouts(module: Module) -> Iterator[Problem]:
     pairs = [*zip(module.entry.parameters, parameters, strict=False), (module.entry.root, result)]
     for i, promised in pairs:
         if not alike(i.shape, promised, _same_order):
-            yield Problem("HLO204", f"'{i.name}' has not the layout promised", i, why=f"{i.shape} for {promised}")
+            yield Problem(
+                "HLO204", f"'{i.name}' has another layout than the header promises", i, why=f"{i.shape} for {promised}"
+            )
 
 
 @rule("HLO205", on=ALIASING, mode="layout_sensitive")

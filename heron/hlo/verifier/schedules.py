@@ -56,7 +56,7 @@ def sequences_are_not_applied(module: Module) -> Iterator[Problem]:
             continue
         for c in i.called:
             if c in sequential:
-                why = "it has a schedule and buffers of its own there, and none here"
+                why = "where it is called, it has a schedule and buffers of its own; where it is applied, it has none"
                 yield Problem("HLO191", f"'{c.name}' runs in sequence elsewhere and is applied here", i, why=why)
 
 

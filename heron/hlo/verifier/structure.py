@@ -54,13 +54,13 @@ def edges_agree(module: Module) -> Iterator[Problem]:
                     yield Problem("HLO103", f"operand '{operand.name}' does not know its user '{i.name}'", i)
             for user, count in i.users.items():
                 if user not in members or sum(o is i for o in user.operands) != count:
-                    yield Problem("HLO103", f"'{user.name}' is no user of '{i.name}' {count} times", i)
+                    yield Problem("HLO103", f"'{user.name}' is not a user of '{i.name}' {count} times", i)
             for before in i.control_predecessors:
                 if before not in members or i not in before.control_successors:
-                    yield Problem("HLO103", f"control predecessor '{before.name}' is not here", i)
+                    yield Problem("HLO103", f"control predecessor '{before.name}' is in another computation", i)
             for after in i.control_successors:
                 if after not in members or i not in after.control_predecessors:
-                    yield Problem("HLO103", f"control successor '{after.name}' is not here", i)
+                    yield Problem("HLO103", f"control successor '{after.name}' is in another computation", i)
 
 
 @rule("HLO104", Stage.STRUCTURE)

@@ -72,7 +72,7 @@ def _stuck(steps: list[Step]) -> Iterator[Problem]:
     if stuck:
         first, send, sources = steps[place[stuck[0]]]
         assert send is not None
-        what = f"devices {', '.join(map(str, stuck[:8]))} would wait for each other for ever"
+        what = f"devices {', '.join(map(str, stuck[:8]))} would wait for each other forever"
         why = f"device {stuck[0]} waits in '{first.name}' for '{send.name}' of device {sources[stuck[0]]}"
         yield Problem("HLO193", what, first, why=why, hint="schedule sends ahead of the recv-done of other transfers")
 

@@ -81,7 +81,7 @@ def find(ctx: PassContext, target: Target, key: str, name: str) -> Choice | None
     why = f"'{options.lock}' has no choice for fragment {key} on {target.machine}; it is for {others}"
     if options.frozen:
         hint = f"heron tune FILE --target {target.name} --lock {options.lock}"
-        raise HeronError("TUNE002", f"'{name}' has to be in the lock file", why=why, hint=hint)
+        raise HeronError("TUNE002", f"'{name}' has no choice in the lock file", why=why, hint=hint)
     ctx.decide(False, why, subject=name)
     return None
 

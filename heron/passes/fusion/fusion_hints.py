@@ -84,7 +84,7 @@ def _join(c: Computation, name: str, ctx: PassContext) -> bool:
     for first, second in pairwise(members):
         for i in (first, second):
             if not joinable_outputs(i):
-                why = f"'{i.name}' ({_what(i)}) takes no other outputs along"
+                why = f"'{i.name}' ({_what(i)}) cannot have other outputs"
                 raise _error(members[first], members[second], why, ctx.trace.became)
         if clusters.makes_cycle(first, second):
             why = _between(order, first, second, clusters.reach)

@@ -84,8 +84,8 @@ def _need_plain_calls(module: Module) -> None:
             continue
         for n, shape in enumerate(wanted):
             if not is_plain(shape):
-                why = f"operand {n} is to be {shape}; arrays have no tiles here, and one memory"
-                raise HeronError("PASS023", f"'{i.name}' wants a layout there is not", where=str(i), why=why)
+                why = f"operand {n} must be {shape}; heron keeps arrays without tiles, in one memory space"
+                raise HeronError("PASS023", f"'{i.name}' requires an unsupported layout", where=str(i), why=why)
         for output, n, index in i.attrs.get("output_to_operand_aliasing", ()):
             gives, takes = i.shape.at(tuple(output)), wanted[n].at(tuple(index))
             if order(gives) != order(takes):

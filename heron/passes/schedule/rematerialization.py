@@ -127,7 +127,7 @@ def _within(text: str, module: Module, fitter: Fitter, ctx: PassContext) -> Fit:
     """Within a limit as it is written. Raises PASS005 for what is none, PASS022 where it cannot be met."""
     asked = MemoryLimit(fitter.target.memory_bytes) if text == "machine" else MemoryLimit.parse(text)
     if asked is None:
-        raise HeronError("PASS005", f"'{text}' is no memory limit", why=MemoryLimit.RULE)
+        raise HeronError("PASS005", f"'{text}' is not a memory limit", why=MemoryLimit.RULE)
     sizes = fitter.sizes(module)
     fixed = sizes["peak"] - sizes["temp"]
     limit = int(sizes["temp"] * asked.percent / 100) if asked.percent else asked.bytes - fixed

@@ -154,7 +154,7 @@ def handle(address: int) -> Handle:
     """The handle at an address. Raises PJRT014 for an address that is none."""
     found = _HANDLES.get(address) or _adopt(address)
     if found is None:
-        raise HeronError("PJRT014", f"{address:#x} is no handle of heron's, or one that was destroyed")
+        raise HeronError("PJRT014", f"{address:#x} is not a handle of heron, or was destroyed")
     return found
 
 

@@ -210,7 +210,7 @@ class CudaExecutable(Executable):
         """Raise for an argument that is no array of the right kind on that device."""
         if not isinstance(array, DeviceArray):
             why = f"it is {type(array).__name__}"
-            raise HeronError("RUN049", f"argument {n} is no array on a device", why=why, hint="cuda.array.put")
+            raise HeronError("RUN049", f"argument {n} is not a device array", why=why, hint="cuda.array.put")
         array.need()
         kind = self._arguments[n]
         if array.device is not device:
@@ -218,7 +218,7 @@ class CudaExecutable(Executable):
             raise HeronError("RUN049", f"argument {n} is on another device", why=why)
         shape = f"{kind.dtype}{list(kind.shape)}"
         code = "RUN002" if array.dtype != kind.dtype else "RUN003"
-        why = "its dimensions lie in another order" if array.shape == kind.shape else None
+        why = "it has another layout" if array.shape == kind.shape else None
         raise HeronError(code, f"argument {n} is {array.dtype}{list(array.shape)}, the program takes {shape}", why=why)
 
     def _placed(self, error: HeronError) -> HeronError:

@@ -39,7 +39,7 @@ def find(number: int) -> Filed:
         raise HeronError(
             "RUN060",
             f"the Python function number {number} of this program is not in this process",
-            hint="compile the program anew from the function that calls it",
+            hint="compile the program again from the function that calls it",
         )
     return found
 

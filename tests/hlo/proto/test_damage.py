@@ -69,14 +69,18 @@ CHANGES: dict[str, tuple[Callable[[Any], Any], str, str]] = {
     "layout": (lambda p: _first(p, "pad").shape.layout.minor_to_major.append(1), "PROTO003", "does not order"),
     "literal": (lambda p: _first(p, "constant").ClearField("literal"), "PROTO002", "the attribute 'literal'"),
     "data": (lambda p: setattr(_first(p, "constant").literal, "f32s", b""), "PROTO004", "0 elements instead of 1"),
-    "api": (_set("custom-call", custom_call_api_version=77), "PROTO003", "77 stands for none of"),
+    "api": (_set("custom-call", custom_call_api_version=77), "PROTO003", "77 is not the number of any of"),
     "sharding": (lambda p: setattr(_first(p, "parameter").sharding, "type", 77), "PROTO003", "sharding type 77"),
     "schedule": (
         lambda p: p.schedule.sequences[0].value.instruction_ids.append(0),
         "PROTO002",
         "the schedule of 'add' is not",
     ),
-    "alias": (lambda p: setattr(p.input_output_alias.entries[0], "kind", 8), "PROTO003", "8 stands for none of"),
+    "alias": (
+        lambda p: setattr(p.input_output_alias.entries[0], "kind", 8),
+        "PROTO003",
+        "8 is not the number of any of",
+    ),
 }
 
 

@@ -35,7 +35,7 @@ CASES = {
         "z",
         "it is defined below",
     ),
-    "operand-shape": (entry(X, "y = f32[2] negate(f32[3] x)"), "TXT007", 4, "x", "it is f32[2]"),
+    "operand-shape": (entry(X, "y = f32[2] negate(f32[3] x)"), "TXT007", 4, "x", "its shape is f32[2]"),
     "unknown-attribute": (
         entry(X, "y = f32[3,2] broadcast(x), dimension={1}"),
         "TXT004",
@@ -70,7 +70,7 @@ CASES = {
         "TXT010",
         4,
         "{99999999999999999999}",
-        "64 bits",
+        "64-bit",
     ),
     "duplicate-name": (entry(X, X), "TXT006", 4, "x", "'x' is defined twice"),
     "duplicate-computation": (
@@ -93,7 +93,7 @@ CASES = {
         "TXT008",
         4,
         "g",
-        "before their callers",
+        "precede their callers",
     ),
     "two-entries": (
         HEAD + "ENTRY a { ROOT x = f32[] parameter(0) }\nENTRY b { ROOT x = f32[] parameter(0) }",
@@ -113,7 +113,7 @@ CASES = {
     "elided": (entry("c = f32[20] constant({...})"), "TXT011", 3, "constant({...})", "elided_as_zero"),
     "too-few": (entry("c = f32[3] constant({1, 2})"), "TXT011", 3, "constant({1, 2})", "2 elements instead of 3"),
     "braces": (entry("c = f32[2,1] constant({1, 2})"), "TXT011", 3, "constant({1, 2})", "braces"),
-    "no-number": (entry("c = f32[2] constant({1, a})"), "TXT011", 3, "constant({1, a})", "'a' is no number"),
+    "no-number": (entry("c = f32[2] constant({1, a})"), "TXT011", 3, "constant({1, a})", "'a' is not a number"),
     "int-range": (entry("c = s8[] constant(128)"), "TXT010", 3, "constant(128)", "s8 holds -128 to 127"),
     "float-range": (entry("c = f32[] constant(1e39)"), "TXT010", 3, "constant(1e39)", "out of range"),
     "bool": (entry("c = pred[] constant(2.5)"), "TXT011", 3, "constant(2.5)", "write true or false"),
@@ -130,7 +130,7 @@ CASES = {
         "TXT013",
         3,
         None,
-        "is no dimension",
+        "is not a dimension",
     ),
     "left-out-sizes": (
         entry("x = f32[?,3] parameter(0)", "y = broadcast(x), dimensions={1,2}"),
@@ -224,7 +224,7 @@ CASES = {
     ),
     "origin": (entry(X + ', origin={"x"}'), "TXT017", 3, '{"x"}', "expected '{'"),
     "statistics": (entry(X + ", statistics={a}"), "TXT017", 3, "{a}", "name=2.5"),
-    "domain": (entry(X, "y = f32[2] domain(x), domain={}"), "TXT017", 4, "{}", "this is no domain"),
+    "domain": (entry(X, "y = f32[2] domain(x), domain={}"), "TXT017", 4, "{}", "this is not a domain"),
     "replication": (
         entry(X + ", parameter_replication={true,false}"),
         "TXT004",
@@ -286,7 +286,7 @@ CASES = {
     ),
     "operand-without-shape": ("a = f32[2] negate(x)", "TXT007", 1, "x", "needs its shape"),
     "payload": (entry("c = f8e4m3fn[] constant(nan(0x1))"), "TXT010", 3, "constant(nan(0x1))", "one NaN only"),
-    "bare-point": (entry("c = f32[] constant(.5)"), "TXT011", 3, "constant(.5)", "'.5' is no number"),
+    "bare-point": (entry("c = f32[] constant(.5)"), "TXT011", 3, "constant(.5)", "'.5' is not a number"),
     "rank": (
         entry("c = f32[" + "1," * 70 + "1] constant({...})"),
         "TXT011",

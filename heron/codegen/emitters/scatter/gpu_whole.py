@@ -36,9 +36,9 @@ def emit(frame: Entry, s: Scatter) -> Kernel:
     if not how:
         raise HeronError(
             "GEN131",
-            "a GPU scatter updates an operand that is computed in the same kernel",
+            "a GPU scatter cannot update an operand that the same kernel computes",
             where=str(s.i),
-            why=f"each element would have to look at all {prod(s.batch_sizes)} updates",
+            why=f"each element would have to check all {prod(s.batch_sizes)} updates",
             hint="compute the operand in a kernel before, or sort the updates",
         )
     e, dims = frame.e, s.target_dims

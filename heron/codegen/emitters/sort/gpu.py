@@ -54,7 +54,7 @@ def emit(sort: SortCode, name: str, target: Target) -> list[Kernel]:
             "GEN134",
             f"a kernel that drops results of a sort of {sort.length} elements",
             where=str(sort.i),
-            why="it takes several kernels, which work in the whole results",
+            why="the sort needs several kernels, which work in the whole results",
             hint="sort in one instruction and slice in another",
         )
     tile_bits = max(0, min(stages, tile_of(sort.i).bit_length() - 1))

@@ -60,7 +60,7 @@ def parse_kernel(text: str, name: str = "<kernel>") -> ModuleOp:
     except VerifyException as error:
         raise HeronError("GEN111", "kernel is not valid", where=name, why=_last_line(error)) from None
     except RecursionError:
-        raise _unparsed("regions or attributes lie too deep in each other", text, name, parser.pos) from None
+        raise _unparsed("regions or attributes are nested too deeply", text, name, parser.pos) from None
     except Exception as error:  # xDSL checks many literals and attributes by whatever Python raises for them
         raise _unparsed(f"{type(error).__name__}: {error}", text, name, parser.pos) from None
     return module

@@ -85,7 +85,7 @@ def strides(type_: TensorType) -> tuple[int, ...]:
         out[d] = step
         step *= shape[d]
     if any(n < 0 for n in shape):
-        raise HeronError("GEN120", "tensor of unknown size in a kernel", where=str(type_))
+        raise HeronError("GEN120", "a kernel contains a tensor of unknown size", where=str(type_))
     return tuple(out)
 
 
@@ -120,7 +120,7 @@ def byte_size(element: Attribute) -> int:
         return 8
     if isinstance(element, FixedBitwidthType):
         return (element.bitwidth + 7) // 8
-    raise HeronError("GEN121", "element type has no place in memory", where=str(element))
+    raise HeronError("GEN121", "element type cannot be stored in memory", where=str(element))
 
 
 def address(buffer: Buffer, linear: SSAValue | None, builder: Builder) -> SSAValue:

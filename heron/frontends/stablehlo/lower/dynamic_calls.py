@@ -23,7 +23,7 @@ def _shape_assertion(b: Block, op: Operation, operands: list[Instruction]) -> li
         message = op.word("error_message", default="the shapes do not fit the program")
         for n, value in enumerate(values):
             message = message.replace("{" + str(n) + "}", value)
-        op.fail("SHLO013", "sizes of the arguments are not what the program takes", why=message)
+        op.fail("SHLO013", "the program's check refuses the sizes of the arguments", why=message)
     return []
 
 

@@ -184,7 +184,7 @@ def compared(b: Block, op: Operation, x: Instruction, y: Instruction) -> Instruc
 
 def _need_case(op: Operation, value: str, cases: tuple[str, ...], name: str) -> None:
     if value not in cases:
-        op.fail("SHLO006", f"'{value[:40]}' is no {name}", hint=f"one of {', '.join(cases)}")
+        op.fail("SHLO006", f"'{value[:40]}' is not a {name}", hint=f"one of {', '.join(cases)}")
 
 
 @rule("select")

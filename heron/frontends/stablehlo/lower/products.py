@@ -114,7 +114,7 @@ def _window(op: Operation, kernel: Instruction, dims: ConvDims, padding: list[tu
     """Sizes are the kernel's; the rest is the custom form's ``window`` or attributes of their own."""
     rank = len(dims.kernel_spatial)
     if kernel.shape.rank != rank + 2:
-        op.fail("SHLO004", "the kernel has not as many dimensions as its labels", why=str(kernel.shape.bare))
+        op.fail("SHLO004", "the kernel's rank differs from the number of its labels", why=str(kernel.shape.bare))
     inner = op.fields("window")
     op.attrs.update({_LONG[k]: v for k, v in inner.items() if k in _LONG})
     ones = (1,) * rank

@@ -99,5 +99,7 @@ def _named_computation(b: Block, op: Operation, operands: list[Instruction]) -> 
 @rule(*BY_PARTITIONER)
 def _by_partitioner(b: Block, op: Operation, operands: list[Instruction]) -> list[Instruction]:
     op.fail(
-        "SHLO005", f"{op.name} is not supported", why="Shardy writes it when it partitions; give the program before"
+        "SHLO005",
+        f"{op.name} is not supported",
+        why="Shardy writes it when it partitions; use the program before partitioning",
     )

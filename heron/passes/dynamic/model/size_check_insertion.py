@@ -94,7 +94,7 @@ def _need_none(checks: list[Check]) -> None:
     relation = "" if first.relation == "equal" else "at most "
     raise HeronError(
         "PASS021",
-        f"it does not follow from the program that its sizes fit: {first.what}",
+        f"cannot prove that the program's sizes fit: {first.what}",
         where=str(first.at),
         why=f"{first.left} may not be {relation}{first.right}" + (f"; so it is in {more} more places" if more else ""),
         hint="-O shape_checks=runtime looks when the program runs",

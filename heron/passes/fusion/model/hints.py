@@ -21,7 +21,7 @@ def computed_by(dot: Instruction) -> str:
     who = dot.extras.get("frontend_attributes", {}).get("product", "") if dot.extras else ""
     if who not in ("", OWN, CUBLASLT):
         why = f"{OWN} and {CUBLASLT} can be named; tiles of block kernels are for the lock file"
-        raise HeronError("PASS024", f"'{dot.name}' is to be computed by '{who}'", where=str(dot), why=why)
+        raise HeronError("PASS024", f"'{dot.name}' is not a product that '{who}' can compute", where=str(dot), why=why)
     return who
 
 

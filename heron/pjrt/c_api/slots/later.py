@@ -89,7 +89,7 @@ def donate_later(args: Any) -> None:
 
 def _no_stream(args: Any) -> None:
     del args
-    why = "such a stream is what a program is given that receives from the host while it runs"
+    why = "the stream belongs to a program that receives from the host while it runs"
     raise HeronError("PJRT018", "programs that receive from the host are not supported", why=why)
 
 

@@ -58,7 +58,7 @@ class CuBlas(Bound[str]):
 
     def make(self, descriptor: Descriptor) -> str:
         if not isinstance(descriptor, TriangularSolve):
-            raise self.refuse(descriptor, "it is no triangular solve")
+            raise self.refuse(descriptor, "it is not a triangular solve")
         letter = LETTERS.get(descriptor.arrays[0].element_type)
         if letter is None:
             raise self.refuse(descriptor, "it solves in f32, f64, c64 and c128")

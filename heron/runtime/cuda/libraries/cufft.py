@@ -70,7 +70,7 @@ class CuFft(Bound[_Plan]):
 
     def make(self, descriptor: Descriptor) -> _Plan:
         if not isinstance(descriptor, Fft):
-            raise self.refuse(descriptor, "it is no transform")
+            raise self.refuse(descriptor, "it is not a Fourier transform")
         operand, result = descriptor.arrays
         types = operand.element_type, result.element_type
         if types not in _TYPES:

@@ -74,7 +74,7 @@ class CuSolver(Bound[_Plan]):
     def make(self, descriptor: Descriptor) -> _Plan:
         d = descriptor
         if not isinstance(d, Factorization):
-            raise self.refuse(d, "it is no factorisation")
+            raise self.refuse(d, "it is not a factorisation")
         t = d.arrays[0].element_type
         if t not in LETTERS:
             raise self.refuse(d, "it factors in f32, f64, c64 and c128")

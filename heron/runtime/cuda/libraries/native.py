@@ -25,7 +25,7 @@ class Native:
         if isinstance(loaded, str):
             raise HeronError(
                 "RUN090",
-                f"the library {name} is not here",
+                f"the library {name} is not installed",
                 why=loaded,
                 hint=f"pip install nvidia-{name.removesuffix('lt')}, or name the CUDA toolkit in CUDA_HOME; "
                 "`libraries=none` compiles without",
@@ -44,7 +44,9 @@ class Native:
             return getattr(self._library, name)
         except AttributeError:
             raise HeronError(
-                "RUN093", f"{self.name} has no function '{name}'", why="the library is older than its interface here"
+                "RUN093",
+                f"{self.name} has no function '{name}'",
+                why="the installed version is older than the one heron is written for",
             ) from None
 
 
