@@ -36,7 +36,7 @@ def write(path: str | Path, facts: Mapping[str, Any], members: Mapping[str, byte
 
 
 def pack(facts: Mapping[str, Any], members: Mapping[str, bytes], level: int = 6) -> bytes:
-    """What `write` writes; ``level``: of compression, 0 for none."""
+    """The bytes that `write` writes; ``level``: of compression, 0 for none."""
     sums = {name: hashlib.sha256(data).hexdigest() for name, data in members.items()}
     manifest = {"format": FORMAT, "heron": heron.__version__, **facts, "sha256": sums}
     out = io.BytesIO()
@@ -57,7 +57,7 @@ def read(path: str | Path) -> tuple[dict[str, Any], dict[str, bytes]]:
 
 
 def unpack(data: bytes, path: str | Path) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """What `read` gives, of a file's bytes; ``path`` is for errors."""
+    """The content of a file, from its bytes, as `read` returns it; ``path`` is for errors."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             members = {name: archive.read(name) for name in archive.namelist()}

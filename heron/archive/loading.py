@@ -21,8 +21,8 @@ _MAX_NAME = 4096
 
 
 def load(source: str | bytes | Path, **how: Any) -> Any:
-    """What is in a file: the `Executable` of a saved program, else the `Module` of `heron.frontends.load`, which takes
-    texts, bytes and further arguments, too.
+    """The content of a file: the `Executable` of a saved program, else the `Module` from `heron.frontends.load`, which
+    also takes texts, bytes and further arguments.
 
     Raises what `load_program` and `heron.frontends.load` raise.
     """

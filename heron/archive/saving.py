@@ -33,7 +33,7 @@ def save(executable: Executable, path: str | Path) -> int:
 
 
 def packed(executable: Executable, kept: Sequence[str] = KEPT) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """What a file of the program says of it, and the file's members; ``kept``: stages it has as text.
+    """The manifest and members of a program's file; ``kept``: stages it holds as text.
 
     Raises RUN052 for a program that cannot be written.
     """

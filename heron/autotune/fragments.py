@@ -1,4 +1,4 @@
-"""What can be tuned in a program, and each way to do it as a program of its own.
+"""The tunable parts of a program, and each candidate as a program of its own.
 
 A compile asks for what it leaves to measurement (`heron.passes.framework.measured`): who computes a product, which of
 a library's algorithms, the tiles of other block kernels.

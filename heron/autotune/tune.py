@@ -13,7 +13,7 @@ from heron.passes.framework.measured import Fragment, who
 
 
 class Measure(Protocol):
-    """What measures a candidate."""
+    """A function that measures a candidate."""
 
     def __call__(self, fragment: Fragment, way: str) -> float:
         """Seconds of one run. Raises HeronError when the candidate cannot be built, cannot run, or is wrong."""
@@ -53,7 +53,7 @@ class Result:
 
     @property
     def choices(self) -> list[Choice]:
-        """What is to be kept."""
+        """The choices to keep."""
         return [d.choice for d in self.decisions if d.choice is not None]
 
     @property

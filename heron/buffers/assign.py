@@ -69,7 +69,7 @@ def _unresolved(f: Flow, clash: Clash) -> HeronError:
 
 
 def _need_one_order(f: Flow) -> None:
-    """What moves into a buffer is taken there as it lies: where an update or a call expects it, a loop, the caller."""
+    """Raise BUF009 if a value moves into a buffer (of an update, a call, a loop, the caller) of another layout."""
     given = (f.at if f.operand < 0 else f.at.operands[f.operand]).shape.at(f.index)
     wanted = f.target.shape
     if given is wanted or given.dims != wanted.dims or _order(given) == _order(wanted):
@@ -186,8 +186,8 @@ def _first_tick(hold: tuple[int, int, Value]) -> int:
 
 @dataclass(slots=True)
 class _Space:
-    """What is in one memory space: temporaries to place, those of what async-starts call, each start's together,
-    outputs with room to spare before they are there, and what instructions need while they run."""
+    """The contents of one memory space: temporaries to place, those of computations that async-starts call (together
+    for each start), outputs with spare room before they are live, and scratch memory of instructions."""
 
     blocks: list[tuple[Block, list[Value]]] = field(default_factory=list)
     started: dict[Instruction, list[tuple[Block, list[Value]]]] = field(default_factory=dict)

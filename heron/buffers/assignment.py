@@ -76,7 +76,7 @@ class Slice:
 
 @dataclass(slots=True)
 class BufferAssignment:
-    """Where every value of a scheduled module lives.
+    """The slice of memory of every value of a scheduled module.
 
     ``allocations[n]`` has number n. `slice_of` answers for any part of any instruction of a computation that runs
     (not inside fusions). ``outputs[n]``: the slice of flat output n. ``scratch[i]``: memory that nothing else uses

@@ -1,4 +1,4 @@
-"""Which values belong to computations that run beside the rest of the program, and when those may be running.
+"""The values of computations that run parallel to the rest of the program, and when those may be running.
 
 The timeline lays out what an async-start calls at the start, as if it ran there and then. It may run at any time until
 its async-done: a temporary of it must not lie where anything lies that lives at any tick in between.

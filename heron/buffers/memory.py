@@ -1,4 +1,4 @@
-"""How much memory one run of a program takes, by kind."""
+"""The memory of one run of a program, by kind."""
 
 from __future__ import annotations
 

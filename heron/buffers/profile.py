@@ -61,7 +61,7 @@ class MemoryProfile:
 
     @property
     def running(self) -> Instruction | None:
-        """What runs at the peak."""
+        """The instruction that runs at the peak."""
         start, at = self.timeline.start, self.peak_tick
         return next((i for i in reversed(self.timeline.order) if start[i] <= at), None)
 

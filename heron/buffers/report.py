@@ -1,4 +1,4 @@
-"""What a buffer assignment looks like to a person, and to a program."""
+"""A buffer assignment as text and as JSON."""
 
 from __future__ import annotations
 

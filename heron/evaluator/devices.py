@@ -39,7 +39,7 @@ class _Turn:
 
 @dataclass
 class _Meeting:
-    """What devices brought, what came of it, and how many have left with that."""
+    """The values that devices brought, the result, and the number of devices that have left with it."""
 
     brought: dict[int, Any] = field(default_factory=dict)
     outcome: Any = None

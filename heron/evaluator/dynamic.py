@@ -211,7 +211,7 @@ def _scan(i: Instruction, values: list[Any]) -> Shape:
 
 
 def _exchanged(i: Instruction, values: list[Any]) -> Shape:
-    """What devices exchange along one dimension, of the size stated, keeps its sizes in the others."""
+    """An array exchanged along one dimension, of the stated size, keeps its sizes in the others."""
     along = i.dimensions[0] if i.dimensions else None
     parts = i.shape.tuple_shapes or (i.shape,)
     found: list[Shape] = []

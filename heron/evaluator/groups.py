@@ -1,4 +1,4 @@
-"""Who takes part in a collective with this device, in which order.
+"""The devices that take part in a collective with this device, in order.
 
 Ids in `replica_groups` and `source_target_pairs` mean different things (the op's channel_id and use_global_device_ids
 tell): replicas of the same partition, partitions of the same replica, replicas with all their partitions, or devices

@@ -1,4 +1,4 @@
-"""What a device and its host hand each other while a program runs: infeed, outfeed, and transfers over channels."""
+"""Transfers between a device and its host while a program runs: infeed, outfeed, and channels."""
 
 from __future__ import annotations
 

@@ -277,7 +277,7 @@ def _assemble(shape: Shape, supply: Any) -> Value:
 
 
 def _plan(order: list[Instruction], root: Instruction) -> list[Step]:
-    """What to do, operands first."""
+    """The steps of the evaluation, operands first."""
     last: dict[Instruction, Instruction] = {}
     for i in order:
         last[i] = i

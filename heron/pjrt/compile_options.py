@@ -25,7 +25,7 @@ _COMPUTATION_DEVICES = 3
 
 @dataclass(frozen=True, slots=True)
 class CompileOptions:
-    """What a program is compiled for.
+    """The options that a client compiles a program with.
 
     ``device_assignment[replica][partition]`` is a device's number; empty: the first devices. ``overrides`` are
     ``heron_threads=1`` and the like; those of XLA (``xla_…``) mean nothing here and are passed over, unless

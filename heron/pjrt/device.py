@@ -25,7 +25,7 @@ PLATFORM = "heron"
 
 
 def platform_version(target: str) -> str:
-    """What JAX's cache tells programs of one heron from those of another by: version, target, options of the process.
+    """The identity that JAX's cache tells compilers apart by: version, target, options of the process.
 
     >>> platform_version("cpu").startswith("heron ")
     True
@@ -72,7 +72,7 @@ class Memory:
 
 
 class Counters(ctypes.Structure):
-    """What native code counts of buffers it makes itself, in bytes; ``others``: bytes of all other buffers."""
+    """Counters of buffers that native code creates, in bytes; ``others``: bytes of all other buffers."""
 
     _fields_ = [(name, ctypes.c_int64) for name in ("in_use", "others", "peak", "allocs", "largest")]
 
@@ -146,7 +146,7 @@ class Device:
 
     @property
     def attributes(self) -> dict[str, str | int]:
-        """What else is known of it."""
+        """Further attributes, by name."""
         return {"target": self.client.target.name}
 
     def __str__(self) -> str:
@@ -164,7 +164,7 @@ class FarDevice:
 
     @property
     def attributes(self) -> dict[str, str | int]:
-        """What else is known of it."""
+        """Further attributes, by name."""
         return {"target": self.client.target.name}
 
     @property
@@ -181,8 +181,8 @@ class FarDevice:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """What devices there are of which kind: enough to compile for them. ``processes``: how many each process has, where
-    there are several. ``platform``: the name heron goes by.
+    """The devices and their kind: enough to compile for them. ``processes``: the number of devices of each process, if
+    there are several. ``platform``: heron's name in JAX.
 
     >>> Topology("cpu", 2).device_ids
     (0, 1)

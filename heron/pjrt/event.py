@@ -46,7 +46,7 @@ class Event:
 
     @property
     def error(self) -> BaseException | None:
-        """What it failed with; None while it is not ready."""
+        """The error of a failed event; None before it is ready."""
         return self._error
 
     def set(self, error: BaseException | None = None) -> None:

@@ -1,4 +1,4 @@
-"""How JAX hands heron programs to compile: with the Python functions they call, for topologies, in forked children."""
+"""Receives programs from JAX to compile: with the Python functions they call, for topologies, in forked children."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _with_numbers(options: Any, functions: list[Filed]) -> Iterator[None]:
 
 
 class _Context:
-    """What functions of `jax.experimental.buffer_callback` may ask of a run."""
+    """The run as functions of `jax.experimental.buffer_callback` see it."""
 
     @property
     def stage(self) -> Any:

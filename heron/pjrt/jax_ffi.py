@@ -24,7 +24,7 @@ def install() -> None:
 
 
 def _register(name: Any, function: Any, platform: str, api_version: int = 0, traits: Any = 0) -> None:
-    """What JAX calls for `jax.ffi.register_ffi_target(name, function, platform="heron")`."""
+    """Called by JAX for `jax.ffi.register_ffi_target(name, function, platform="heron")`."""
     del platform, traits
     if api_version != _TYPED:
         raise HeronError(

@@ -1,4 +1,4 @@
-"""What JAX makes of its primitives for the platform heron: what it makes for "cpu".
+"""Lowering rules of JAX's primitives for the platform heron: those for "cpu".
 
 A module for heron alone is lowered as one for "cpu" from end to end, so that every rule, known here or not, finds the
 platform it was written for. Rules somebody registers for "heron" come first.

@@ -19,7 +19,7 @@ def install() -> None:
 
 
 def _wrong(overrides: dict[str, Any]) -> str | None:
-    """What JAX's CPU says of the options, where it has something to say."""
+    """The message of JAX's CPU about the options, if it has one."""
     return _said(tuple(sorted((n, type(v).__name__, v) for n, v in overrides.items() if n != _FOLDER)))
 
 

@@ -167,7 +167,7 @@ def _client() -> Any:
 
 
 def _options() -> dict[str, Any]:
-    """What the C interface is told beside the environment."""
+    """The options of the C interface that are not in the environment."""
     return {"platform": CPU, **_number_of_devices()} if jax_name.is_cpu() else {}
 
 

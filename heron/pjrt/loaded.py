@@ -30,7 +30,7 @@ _SMALL_SECONDS = 100e-6
 
 @dataclass(frozen=True, slots=True)
 class ExecuteOptions:
-    """How one run differs: arguments that are not to be donated even where the program says so."""
+    """Options of one run: arguments that are not donated even if the program donates them."""
 
     non_donatable: frozenset[int] = frozenset()
 
@@ -44,7 +44,7 @@ _NOTHING = np.empty(0, np.uint8)
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What running a program needs to know of it beside its signature.
+    """Facts needed to run a program, in addition to its signature.
 
     ``donated``: parameters whose buffers are the program's after a call. ``seconds``: how long a run is estimated to
     take. ``calls_python``: whether a run may call a function of the user's, which may take its time or wait for another
@@ -171,7 +171,7 @@ class LoadedExecutable:
         return outputs, done
 
     def output_memories(self, device: Device) -> list[Memory]:
-        """Where the results lie: the device's own memory, or the host's where the program was asked for that."""
+        """The memory of each result: the device's own, or the host's if the program asks for it."""
         own = device.default_memory
         of_host = next((m for m in device.memories if m.kind == _HOST), own) if device.gpu is None else own
         return [of_host if n in self.about.on_host else own for n in range(len(self.outputs))]
@@ -204,7 +204,7 @@ class LoadedExecutable:
 
     @cached_property
     def cost(self) -> Any:
-        """What a run is estimated to cost: a `heron.analysis.cost.program.ProgramCost`."""
+        """The estimated cost of a run, a `heron.analysis.cost.program.ProgramCost`."""
         from heron.analysis.cost.program import program_cost
 
         return program_cost(self.module, self.client.target)
@@ -288,7 +288,7 @@ def _value(given: Any, may_write: bool) -> np.ndarray:
 
 
 def about(source: Module, scheduled: Module, seconds: float) -> About:
-    """What is known of a program from its source and what the passes made of it."""
+    """Facts about a program, from its source and from the optimised module."""
     aliased = {entry[1] for entry in source.header.get("input_output_alias", ())}
     donated = tuple(sorted(aliased | {number for number, _ in source.header.get("buffer_donor", ())}))
     calls = any(map(calls_python, scheduled.instructions()))

@@ -1,4 +1,4 @@
-"""What a kernel runs over, and which kernels can run over it together."""
+"""Iteration spaces of kernels, and the kernels that can share one."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class IterationSpace:
 
     @property
     def results(self) -> int:
-        """How many elements come out."""
+        """The number of result elements."""
         return prod(n for d, n in enumerate(self.dims) if d not in self.reduced)
 
 
 def joinable_outputs(i: Instruction) -> list[Instruction]:
-    """What a kernel computes, when it may be joined with others; nothing for what is no kernel, is dead, or must stay
-    alone."""
+    """The outputs of a kernel that may be joined with others; nothing for an instruction that is not a kernel, is dead,
+    or must stay alone."""
     if not (i.opcode == "fusion" or is_emitted(i)) or not (i.is_root or uses(i)):
         return []
     if i.control_predecessors or i.control_successors or i.attrs.get("kind") == "kCustom":
@@ -55,7 +55,7 @@ def _stays_alone(root: Instruction, i: Instruction) -> bool:
 
 
 def space_of(i: Instruction) -> IterationSpace | None:
-    """How the kernel of `i` runs; None for what cannot be joined, or does several things."""
+    """The iteration space of the kernel of `i`; None if it cannot be joined, or has several."""
     roots = joinable_outputs(i)
     if not roots:
         return None

@@ -1,4 +1,4 @@
-"""What the custom calls of cuDNN's attention mean: computed wide, rounded once.
+"""The meaning of cuDNN's attention calls: computed in a wide type, rounded once.
 
 Source: https://docs.nvidia.com/deeplearning/cudnn (scaled dot-product attention, forward and backward).
 """

@@ -1,4 +1,4 @@
-"""What the custom calls of cuDNN's convolutions mean; derivatives are convolutions again, with other windows.
+"""The meaning of cuDNN's convolution calls; derivatives are convolutions with other windows.
 
 Source: https://docs.nvidia.com/deeplearning/cudnn (cudnnConvolutionBiasActivationForward and its kin).
 """

@@ -1,4 +1,4 @@
-"""What the custom calls of cuBLAS mean: a product with what its epilogue adds, computed wide and rounded once.
+"""The meaning of cuBLAS calls: a product with its epilogue, computed in a wide type and rounded once.
 
 Source: https://docs.nvidia.com/cuda/cublas (cublasLtMatmul, cublasLtEpilogue_t).
 """
@@ -70,7 +70,7 @@ def scaled(value: np.ndarray, by: complex, t: ElementType) -> np.ndarray:
 
 
 def saturated(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """What is out of an 8-bit float's bounds becomes the nearest there is; NaN stays."""
+    """Values clamped to the bounds of an 8-bit float; NaN stays."""
     largest = float(ml_dtypes.finfo(dtype).max)
     return np.clip(x, -largest, largest)
 

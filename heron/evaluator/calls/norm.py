@@ -1,4 +1,4 @@
-"""What the custom calls of cuDNN's norms mean: computed wide, rounded once.
+"""The meaning of cuDNN's norm calls: computed in a wide type, rounded once.
 
 Source: https://docs.nvidia.com/deeplearning/cudnn (normalization forward and backward).
 """

@@ -33,7 +33,7 @@ def _positions(shape: Shape) -> np.ndarray:
 
 @target(scan.TARGET, with_evaluator=True)
 def scan_(ev: Evaluator, i: Instruction, *operands: np.ndarray) -> tuple[Any, ...]:
-    """What the called computation gives."""
+    """The result of the called computation."""
     results = ev.call(scan.body_of(i), *operands)
     return _with_scratch(i, list(results) if isinstance(results, tuple) else [results])
 

@@ -1,4 +1,4 @@
-"""What XLA:GPU's calls of cuBLAS for triangular systems mean."""
+"""The meaning of XLA:GPU's cuBLAS calls for triangular systems."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _STORED = frozenset({"parameter", "get-tuple-element", "custom-call", "dot", "co
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a rule makes of a call: another one, which stands for `instead`; or why it is left."""
+    """The result of a rule on a call: another call, which replaces `instead`; or the reason why it is kept."""
 
     instead: Instruction
     config: ConvConfig
@@ -46,7 +46,7 @@ class Result:
 
     @property
     def bias(self) -> Instruction | None:
-        """What is added to features; zeros only hold its place."""
+        """The array added to features; zeros if there is no bias."""
         bias = self.call.operands[2] if len(self.call.operands) > 2 else None
         return None if bias is None or is_splat(bias, 0) else bias
 

@@ -95,7 +95,7 @@ def _is_cut(i: Instruction) -> bool:
 
 
 def _plan(i: Instruction) -> tuple[RadixPlan | None, str]:
-    """How it would be sorted, and why it cannot be."""
+    """The plan of the sort, or the reason why there is none."""
     dims = i.operands[0].shape.dims
     if i.dimensions[0] != len(dims) - 1:
         return None, "the dimension sorted is not the last one"

@@ -67,7 +67,7 @@ class TrivialCollectiveRemover(Pass):
 
 
 def _alone(i: Instruction, module: Module) -> Instruction | None:
-    """What `i` gives where no other device takes part; None where others do."""
+    """The result of `i` if no other device takes part; else None."""
     home = i.parent
     assert home is not None
     is_alone = module.replica_count * module.num_partitions == 1

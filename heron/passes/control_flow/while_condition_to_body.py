@@ -118,7 +118,7 @@ def _move(loop: Instruction) -> None:
 
 
 def _copy(root: Instruction, home: Computation, state: Sequence[Instruction]) -> Instruction:
-    """What `root` computes from a loop's state, in `home`, where the state's elements are these."""
+    """A copy, in `home`, of the computation of `root` from the elements of a loop's state."""
     copies: dict[Instruction, Instruction] = {}
     assert root.parent is not None
     for i in root.parent.post_order():

@@ -111,7 +111,7 @@ class WhileLoopInvariantCodeMotion(Pass):
         return True
 
     def _invariant(self, body: Computation, elements: list[int]) -> set[Instruction]:
-        """What may go before the loop: it depends on these elements alone, and is not larger than what it is from."""
+        """The instructions that may move before the loop: invariant, and not larger than their operands."""
         state = body.parameters[0]
         read = reads(state) or {}
         found = {i for n in elements for i in read.get(n, ())}

@@ -61,7 +61,7 @@ class WhileLoopTripCountAnnotator(Pass):
 
 
 def _facts(loop: Instruction) -> dict[str, Any] | None:
-    """What is to be written about a loop; None where nothing is known."""
+    """The facts to annotate a loop with; None if nothing is known."""
     trips = trip_count(loop)
     if trips is None:
         return None

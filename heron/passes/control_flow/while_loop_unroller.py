@@ -111,12 +111,12 @@ class WhileLoopUnroller(Pass):
         return ""
 
     def _rounds(self, counter: Counter) -> int:
-        """How many copies of the body there will be."""
+        """The number of copies of the body."""
         return self.factor + counter.trips % self.factor if self.factor > 1 else counter.trips
 
 
 def work(c: Computation) -> int:
-    """How many instructions of `c` compute something."""
+    """The number of instructions of `c` that compute something."""
     return sum(i.opcode not in _NAMES for i in c.instructions)
 
 

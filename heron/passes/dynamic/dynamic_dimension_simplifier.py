@@ -45,7 +45,7 @@ _OPCODES = frozenset({"concatenate", "slice", "reshape"})
 
 
 def _simpler(i: Instruction) -> Instruction | list[Instruction] | None:
-    """What stands for `i`: a value there is already, or other operands for it."""
+    """A simpler replacement of `i`: an existing value, or other operands."""
     x = i.operands[0]
     match i.opcode:
         case "concatenate":

@@ -44,5 +44,5 @@ class DynamicIndexSplitter(Expander):
 
     @staticmethod
     def _first(i: Instruction) -> int:
-        """Which operand the start indices begin at."""
+        """The number of the first start-index operand."""
         return 1 if i.opcode == "dynamic-slice" else 2

@@ -133,7 +133,7 @@ class _Blocks:
         return reshape(a, (*a.shape.dims[: self.d], count, size, *a.shape.dims[self.d + 1 :]))
 
     def _totals(self, local: Instruction) -> Instruction:
-        """What each block comes to: the last result of its scan."""
+        """The total of each block: the last result of its scan."""
         dims = local.shape.dims
         end = 0 if self.reverse else dims[self.d + 1] - 1
         bounds = tuple((end, end + 1, 1) if k == self.d + 1 else (0, n, 1) for k, n in enumerate(dims))

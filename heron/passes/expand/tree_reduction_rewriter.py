@@ -140,7 +140,7 @@ def _converted(x: Instruction, t: ElementType) -> Instruction:
 
 
 def _identities(opcode: str | None, inits: Sequence[Instruction]) -> Sequence[Instruction]:
-    """What the parts begin with: the initial values where they are known to be identities, or must be."""
+    """The start values of the parts: the initial values if they are identities, or must be."""
     if opcode is None:
         return inits
     (init,) = inits

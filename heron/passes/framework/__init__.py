@@ -1,1 +1,1 @@
-"""What every pass needs: its base class, registry, pipelines, context, checks between passes, documentation."""
+"""Shared by all passes: base class, registry, pipelines, context, checks between passes, documentation."""

@@ -1,4 +1,4 @@
-"""What a pass is: a frozen dataclass with a name, a documented example and `run`."""
+"""The base class of passes: a frozen dataclass with a name, a documented example and `run`."""
 
 from __future__ import annotations
 

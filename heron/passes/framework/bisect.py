@@ -1,4 +1,4 @@
-"""Which pass, and which rewrite of it, breaks a check: found by running fewer and fewer of them.
+"""Finds the pass, and the rewrite of it, that breaks a check, by running fewer and fewer of them.
 
 Passes run in the same order every time, so the first `n` runs of a pipeline are always the same, and so are the first
 `m` rewrites of the last of them. Two binary searches find the first run and the first rewrite that break a check.
@@ -53,7 +53,7 @@ class LimitedContext(PassContext):
 
 @dataclass(frozen=True, slots=True)
 class Culprit:
-    """What broke the check: the run (counted from 1) of a pass, and its rewrite where the pass tells them apart.
+    """The run (counted from 1) of the pass that broke the check, and its rewrite if the pass reports rewrites.
 
     ``change`` is the difference that run, or that one rewrite, made to the module's text; `problem` what is wrong then.
     """
@@ -130,7 +130,7 @@ class Bisection:
         return self._problem(context, self.module.clone()) is not None
 
     def _problem(self, context: LimitedContext, module: Module) -> str | None:
-        """What is wrong after the context's passes, a pass that fails included."""
+        """The problem after the context's passes; a failing pass counts as one."""
         self._probes += 1
         if self.on_probe is not None:
             self.on_probe(self._probes, max(self._probes, self._expected))
@@ -163,7 +163,7 @@ def values_check(module: Module) -> Check:
 
 
 def verify_check(module: Module) -> str | None:
-    """What the verifier says of a module."""
+    """The verifier's message about a module."""
     from heron.hlo.verifier import VerifierOptions, verify
 
     try:

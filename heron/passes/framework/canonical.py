@@ -1,4 +1,4 @@
-"""What a computation is apart from names: forms that compare equal exactly when two graphs are the same.
+"""Canonical forms of computations: equal exactly when two graphs are the same but for names.
 
 Used to merge equal instructions (their called computations compare by form), to notice that a fixed-point loop came
 back to a module it has seen, and to compare the examples in docstrings.

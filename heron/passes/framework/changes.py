@@ -1,4 +1,4 @@
-"""What changed in a module since a pass last looked at it: a pass in a loop need not look at everything again."""
+"""Changes of a module since a pass last ran, so that a pass in a loop need not look at everything again."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def around(changed: Iterable[Instruction], reach: int) -> set[Instruction]:
 
 
 def in_order(c: Computation, wanted: set[Instruction]) -> list[Instruction]:
-    """Those of `c` among `wanted`, as they stand in it."""
+    """The instructions of `wanted` in the order of `c`."""
     return [i for i in c.instructions if i in wanted]
 
 
 def diff(before: str, after: str, names: tuple[str, str] = ("before", "after")) -> str:
-    """How two texts differ, as a unified diff with one line around each place."""
+    """The difference of two texts, as a unified diff with one line of context."""
     lines = difflib.unified_diff(before.splitlines(), after.splitlines(), *names, n=1, lineterm="")
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""What runs after every pass that changed something, when asked: the verifier, a comparison of values, a dump."""
+"""Optional checks after every pass that changed something: the verifier, a comparison of values, a dump."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class ValueCheck:
         self._before, self._values = module.clone(), values
 
     def problem(self, module: Module) -> str | None:
-        """What is wrong with the values `module` gives, as a sentence; None when they are the ones before."""
+        """The problem with the values of `module`, as a sentence; None if they are unchanged."""
         values = _evaluate(module, self._inputs)
         if len(values) != len(self._values):
             return f"{len(self._values)} outputs became {len(values)}"
@@ -108,7 +108,7 @@ def _same_type(i: Instruction, old: Instruction | None) -> bool:
 
 
 def difference(old: Any, new: Any) -> str | None:
-    """What is wrong with `new`, as a sentence, or None. Integers must be equal, floats close for their width."""
+    """The problem with `new`, as a sentence, or None. Integers must be equal, floats close for their width."""
     if old is None and new is None:
         return None
     old, new = np.asarray(old), np.asarray(new)

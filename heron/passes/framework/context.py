@@ -101,7 +101,7 @@ class PassContext:
         return True
 
     def look(self, step: Pass, module: Module) -> set[Instruction] | None:
-        """What has changed since `step` called this last in the pipeline that runs; None when it is to see all."""
+        """The changes since the last call by `step` in the running pipeline; None if it must look at everything."""
         if not (self._inside and self.revisits_changes_only):
             return None
         of, then = self._looked.get(step, (None, 0))

@@ -60,7 +60,7 @@ def rewrite(
 
 
 class _Rules(driver.RewritePass):
-    """What rules with one ``into`` are gathered in."""
+    """Collects rules with the same ``into``."""
 
     _rules: list[Rule]
 
@@ -81,7 +81,7 @@ def _pass_called(name: str) -> type[_Rules]:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What a file added: names of passes, pipelines and rules of algebraic-simplifier."""
+    """The names that a file added: passes, pipelines and rules of algebraic-simplifier."""
 
     module: ModuleType
     passes: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What passes leave to measurement: parts of a program that can be done in several ways, and what the lock file says.
+"""Choices that passes leave to measurement: parts of a program with several implementations, and the lock file's.
 
 A pass that has a choice asks here. Without a lock file a model or a library's own order chooses, and nothing of this is
 looked at. `heron tune` listens to what is asked and measures it.
@@ -48,7 +48,7 @@ class Fragment:
 
 
 def who(way: str) -> str:
-    """Who computes it in that way: a library, heron's own kernels, or else a block kernel, which ways name by tiles."""
+    """The implementation that a choice names: a library, heron's own kernels, or a block kernel (named by tiles)."""
     first = way.split(" ")[0]
     return first if first in (CUBLASLT, CUDNN, OWN) else TRITON
 
@@ -64,7 +64,7 @@ def key_of(computation: Computation) -> str:
 
 
 def find(ctx: PassContext, target: Target, key: str, name: str) -> Choice | None:
-    """What the lock file has for a fragment; None without a lock file, or where it has none.
+    """The lock file's entry for a fragment; None without a lock file or an entry.
 
     Raises TUNE002 when it must have something and has not.
     """
@@ -100,7 +100,7 @@ def misfit(found: Choice, name: str, why: str) -> HeronError:
 
 
 def algorithm(i: Instruction, library: str, usual: int, ctx: PassContext) -> int:
-    """Which of a library's algorithms computes a call: the lock file's, or the ``usual`` one.
+    """The library's algorithm for a call: the lock file's, or the ``usual`` one.
 
     Raises TUNE002, TUNE003.
     """

@@ -119,7 +119,7 @@ def pipelines() -> list[str]:
 
 
 def about_pipeline(name: str) -> str:
-    """What a named pipeline is for."""
+    """The purpose of a named pipeline."""
     _import_all()
     return inspect.getdoc(_PIPELINES[name]) or ""
 

@@ -193,7 +193,7 @@ class AttentionFusion(Pass):
 
 
 class _Choice(NamedTuple):
-    """How a product is fused. In a form that was found, instructions are numbers."""
+    """The choice for fusing a product. In a form, instructions are numbers."""
 
     dot: Instruction
     root: Instruction
@@ -233,7 +233,7 @@ class _Form(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """What was found for groups, by their forms."""
+    """Results for groups, by their forms."""
 
     forms: Forms
     found: dict[int, _Form]
@@ -278,5 +278,5 @@ def _are_in_order(choices: list[_Choice], order: Order) -> bool:
 
 
 def inputs_of(members: set[Instruction]) -> set[Instruction]:
-    """What a fusion reads."""
+    """The inputs of a fusion."""
     return {o for i in members for o in i.operands} - members

@@ -98,7 +98,7 @@ def _join(c: Computation, name: str, ctx: PassContext) -> bool:
 
 
 def _member(i: Instruction, name: str) -> Instruction | None:
-    """What a kernel computes of the group."""
+    """The computation of the group that a kernel holds."""
     inside = i.attrs["calls"].instructions if i.opcode == "fusion" else (i,)
     return next((x for x in inside if x.extras and group_of(x) == name), None)
 
@@ -121,7 +121,7 @@ def _error(one: Instruction, two: Instruction, why: str, became: Mapping[str, st
     before = {kernel: name for name, kernel in (became or {}).items()}
 
     def name(i: Instruction) -> str:
-        """What the program calls the root of a kernel."""
+        """The program's name of the root of a kernel."""
         at = next((f for f in _fusions_of(i) if f.fused_root is i), None)
         return before.get(at.name, i.name) if at is not None else i.name
 

@@ -150,7 +150,7 @@ def _against_scatter(i: Instruction, body: Computation) -> str:
 
 
 def _source(i: Instruction) -> Instruction:
-    """What a view is a view of."""
+    """The array behind a view."""
     while i.opcode in ("bitcast", "reshape", "copy") and i.shape.element_type is i.operands[0].shape.element_type:
         i = i.operands[0]
     return i

@@ -112,7 +112,7 @@ def _arrays(shape: Shape) -> Iterator[ShapeIndex]:
 
 
 def _again(body: Computation, p: Instruction, n: int, number: dict[tuple[int, ShapeIndex], Instruction]) -> Instruction:
-    """What stands for an old parameter: one of its arrays' parameters, or a tuple of them."""
+    """The replacement of an old parameter: the parameter of an array, or a tuple of them."""
     return packed(body, arranged(p.shape, lambda index: number[n, index]), p.shape, p)
 
 

@@ -139,7 +139,7 @@ class _Joiner:
         return next((w for w in walks if w.reduced), walks[0])
 
     def _against(self, a: Instruction, b: Instruction, one: Cluster, two: Cluster, walk: IterationSpace) -> str:
-        """What forbids the pair; empty when nothing does."""
+        """The obstacle to fusing the pair; empty if there is none."""
         again = computed_again(one, two, self.spaces)
         if again is not None:
             return f"'{again.name}' would be computed again for each element that reads it"

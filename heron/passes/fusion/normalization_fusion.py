@@ -92,7 +92,7 @@ class NormalizationFusion(Pass):
         position = {i: n for n, i in enumerate(order)}
 
         def nearest(reader: Instruction) -> list[Instruction]:
-            """What `reader` reads, the last computed first: once that is inside, what it needs can be, too."""
+            """The operands of `reader`, the last computed first: fusing one makes its own operands candidates."""
             read = dict.fromkeys(map(source, reader.operands))
             return sorted((i for i in read if i in unfit), key=position.__getitem__, reverse=True)
 
@@ -178,8 +178,8 @@ class NormalizationFusion(Pass):
 
 
 class _Rows(NamedTuple):
-    """What a kernel runs over: arrays of ``dims``, whose first ``kept`` number the rows it reduces (None: it reduces
-    nothing)."""
+    """The iteration space of a kernel: arrays of ``dims``; the first ``kept`` of them index the rows that it reduces
+    (None: it reduces nothing)."""
 
     dims: tuple[int, ...]
     kept: int | None

@@ -276,7 +276,7 @@ class _Group:
 
 
 def _readers(i: Instruction) -> list[Instruction]:
-    """Who reads an array, through bitcasts and as parts of a tuple, each once."""
+    """The readers of an array, through bitcasts and as parts of a tuple, each once."""
     found: dict[Instruction, None] = {}
     work = list(i.users)
     while work:

@@ -89,7 +89,7 @@ class SoftmaxRewriterTriton(Pass):
         return changed
 
     def _members(self, root: Instruction) -> set[Instruction]:
-        """What the root is computed from by ops that tiles have, and that nothing else reads."""
+        """The instructions behind the root that tiles support and that nothing else reads."""
         members, order = {root}, [root]
         for i in order:
             for o in i.operands:
@@ -185,7 +185,7 @@ def _seconds_apart(root: Instruction, members: set[Instruction], target: Target)
 
 
 def _depth(reduces: list[Instruction], members: set[Instruction]) -> int:
-    """How many reductions need one another."""
+    """The length of the longest chain of reductions."""
     depth: dict[Instruction, int] = {}
     work = list(reduces)
     while work:

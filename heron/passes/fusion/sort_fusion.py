@@ -93,7 +93,7 @@ class SortFusion(Pass):
 
 
 def computed_inside(i: Instruction, ctx: PassContext, most: int) -> set[Instruction]:
-    """What the operands of a sort or scan are computed by as it reads them: at most so many instructions."""
+    """The instructions, within a limit, that a sort or scan can compute as it reads its operands."""
     inside: set[Instruction] = set()
     stack = list(dict.fromkeys(i.operands))
     while stack:
@@ -112,7 +112,7 @@ def computed_inside(i: Instruction, ctx: PassContext, most: int) -> set[Instruct
 
 
 def _cheap_again(i: Instruction) -> set[Instruction]:
-    """What computes `i`, where that reads fewer bytes than `i` has and is little work; else nothing."""
+    """The producers of `i`, if they read fewer bytes than `i` has and are little work; else nothing."""
     found: set[Instruction] = set()
     given: set[Instruction] = set()
     stack = [i]
@@ -131,7 +131,7 @@ def _cheap_again(i: Instruction) -> set[Instruction]:
 
 
 def _results(i: Instruction) -> list[Instruction]:
-    """What is read of a sort: its parts, slices of them along the rows; the sort itself where that is all there is."""
+    """The values read of a sort: its parts, or slices of them along the rows; else the sort itself."""
     if i.is_root:
         return [i]
     parts = [i] if i.shape.is_array else list(i.users)

@@ -108,7 +108,7 @@ def _fuse(c: Computation, i: Instruction, update: Instruction, ctx: PassContext)
 
 
 def _operands(i: Instruction, update: Instruction) -> list[Instruction] | None:
-    """What is updated, outside of the fusion; None where some of that is computed inside already, or read there."""
+    """The updated arrays outside of the fusion; None if some are computed or read inside it."""
     count = len(updated(update))
     if i is update:
         return i.operands[:count]

@@ -46,7 +46,7 @@ class MarkerRemover(Pass):
 
 
 def _value(i: Instruction) -> Instruction:
-    """What a call gives: its operand, in the order in memory that it says, or several; nothing."""
+    """The value of a marker call: its operand in the stated layout, a tuple, or nothing."""
     home = i.parent
     assert home is not None
     if i.shape.is_tuple and not (len(i.operands) == 1 and i.operands[0].shape.bare is i.shape.bare):

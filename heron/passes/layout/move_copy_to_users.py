@@ -127,7 +127,7 @@ def _as_before(o: Instruction, before: Order, user: Instruction) -> Instruction:
 
 
 def _result(user: Instruction, before: Order) -> Shape:
-    """What `user` gives from arrays in that order."""
+    """The result of `user` on arrays in that order."""
     if user.opcode == "reduce":
         kept = [d for d in before if d not in user.attrs["dimensions"]]
         left = sorted(kept)

@@ -38,7 +38,7 @@ class BatchDotSimplification(Pass):
 
 
 def _ones(i: Instruction) -> list[int]:
-    """Which of the batch dimensions, counted in their order, have size 1."""
+    """The batch dimensions of size 1, as positions in their list."""
     dims = i.operands[0].shape.dims
     return [n for n, d in enumerate(i.attrs.get("lhs_batch_dims", ())) if dims[d] == 1]
 

@@ -174,8 +174,8 @@ def _call(a: Attention) -> Instruction:
 
 
 def _bias(a: Attention, t: ElementType) -> Instruction:
-    """What is added to scores: the bias, and something very low where the mask is false; 1 for dimensions that it
-    repeats along."""
+    """The array added to scores: the bias, and a very low value where the mask is false. Broadcast dimensions have size
+    1."""
     c, sizes, rank = home(a.second), a.first.shape.dims, a.first.shape.rank
     found = [spread_of(x, a.first) for x in (a.bias, a.mask) if x is not None]
     dims = sorted({rank - 2, rank - 1, *(d for x in found if x is not None for d in x[1])})

@@ -74,7 +74,7 @@ class CudnnVectorizeConvolutions(Pass):
 
 
 def _width(i: Instruction, ctx: PassContext) -> int | str:
-    """How many features lie side by side, or why all of them stay innermost."""
+    """The number of features in one vector, or the reason why all stay innermost."""
     d, result = i.dim_labels, (i.shape.tuple_shapes or (i.shape,))[0]
     x, w = (o.shape for o in i.operands[:2])
     if i.custom_call_target not in (convolution.FORWARD, convolution.FUSED):

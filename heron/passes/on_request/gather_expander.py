@@ -72,7 +72,7 @@ class GatherExpander(Expander):
 
 
 def _count(i: Instruction) -> int:
-    """How many slices there are."""
+    """The number of slices."""
     starts, vector = i.operands[1].shape, i.index_vector_dim
     length = starts.dims[vector] if vector < starts.rank else 1
     if length:

@@ -1,1 +1,1 @@
-"""Which element types a program computes in."""
+"""The element types that a program computes in."""

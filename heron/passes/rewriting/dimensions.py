@@ -11,7 +11,7 @@ def squeezed(dims: Sequence[int]) -> tuple[int, ...]:
 
 
 def common_groups(old: Sequence[int], new: Sequence[int]) -> list[tuple[list[int], list[int]]]:
-    """How a reshape from `old` to `new` falls apart: runs of dimensions with equal products, as small as they get.
+    """The factors of a reshape from `old` to `new`: the shortest runs of dimensions with equal products.
 
     Each run is (indices into old, indices into new); every index is in one run. Dimensions of size 1 that begin or end
     a run make runs of their own, with nothing on the other side. ``[2,3,4]`` to ``[6,2,2]`` gives
@@ -49,7 +49,7 @@ def common_groups(old: Sequence[int], new: Sequence[int]) -> list[tuple[list[int
 def reshaped_broadcast(
     kept: Sequence[int], old: Sequence[int], new: Sequence[int]
 ) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """What a broadcast into `old` with ascending dimensions `kept` is once reshaped to `new`.
+    """The form, after a reshape to `new`, of a broadcast into `old` with ascending dimensions `kept`.
 
     The dimensions of what is repeated and where they are in `new`; None where the reshape mixes them with others.
     """

@@ -1,4 +1,4 @@
-"""What passes that replace one op by others have in common."""
+"""The base of passes that replace one op by others."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Expander(Pass):
 
     @abstractmethod
     def expand(self, i: Instruction) -> Instruction:
-        """What stands for `i`, made in its computation."""
+        """The replacement of `i`, created in its computation."""
 
 
 def _hand_on_metadata(c: Computation, i: Instruction, count: int) -> None:

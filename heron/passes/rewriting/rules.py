@@ -1,4 +1,4 @@
-"""What a rewrite rule is, and the builder it makes new instructions with.
+"""Rewrite rules, and the builder with which they create instructions.
 
 A rule is a small function of an instruction and a `Builder`; it returns what may stand in the instruction's place, or
 None. Its docstring is its law on the first line, then an example in the short form of
@@ -97,7 +97,7 @@ def rule(
 
 
 def allowed(rules: Iterable[Rule], allows: Callable[[str], bool]) -> list[Rule]:
-    """Those whose class may fire; where only that for floats may not, without floats."""
+    """The rules whose class may fire; if only the class for floats may not, those without floats."""
     return [
         r if allows(r.floats) else replace(r, apply=_without_floats(r.apply))
         for r in rules

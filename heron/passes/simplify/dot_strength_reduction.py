@@ -70,7 +70,7 @@ class DotStrengthReduction(Expander):
 
 
 def _vector(i: Instruction) -> int | None:
-    """Which operand has no dimensions but batch and summed ones."""
+    """The operand that has only batch and summed dimensions."""
     known = len(i.attrs.get("lhs_batch_dims", ())) + len(i.lhs_contracting_dims)
     return next((n for n, x in enumerate(i.operands) if x.shape.rank == known), None)
 

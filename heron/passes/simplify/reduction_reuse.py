@@ -84,7 +84,7 @@ def _reuse(reduces: list[Instruction], ctx: PassContext) -> bool:
 
 
 def _begun(i: Instruction, done: dict[Instruction, set[int]]) -> list[Instruction]:
-    """Those of `done` that are `i` up to some dimensions."""
+    """The elements of `done` that equal `i` up to some dimensions."""
     opcode, start = combiner(i.to_apply), splat_value(i.operands[1])
     if opcode is None or start is None or (opcode in _NEUTRAL and start != _NEUTRAL[opcode]):
         return []

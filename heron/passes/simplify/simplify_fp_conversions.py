@@ -42,7 +42,7 @@ class SimplifyFpConversions(Pass):
 
 
 def _source(i: Instruction, any_rounding: bool) -> Instruction | None:
-    """What `i` may convert directly, None when that is its operand."""
+    """The value that `i` may convert directly; None if that is its operand."""
     if not i.shape.element_type.is_float:
         return None
     x = i.operands[0]

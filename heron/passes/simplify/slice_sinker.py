@@ -71,7 +71,7 @@ def _sink(c: Computation, ctx: PassContext) -> bool:
 
 
 def _key(i: Instruction, forms: Forms) -> _Key | None:
-    """What instructions that may be done together have in common; None when `i` is none of them."""
+    """The key shared by instructions that may be done together; None if `i` is not one of them."""
     if not i.operands or i.operands[0].opcode != "slice":
         return None
     if not i.op.is_elementwise or i.has_side_effect or i.opcode == "copy":

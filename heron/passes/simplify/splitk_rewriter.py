@@ -96,7 +96,7 @@ class SplitkRewriter(Expander):
 
 
 def _in_parts(fusion: Instruction, config: BlockConfig, ctx: PassContext) -> bool:
-    """What `gemm-fusion` wants in parts: one fusion of the product in parts, and behind their sum the rest."""
+    """The split that `gemm-fusion` asks for: one fusion of the product in parts, and the rest after their sum."""
     dots = [i for i in fusion.calls.instructions if i.opcode == "dot"]
     if len(dots) != 1 or len(config.tiles) != dots[0].shape.rank + 1:
         return False  # read from a text that has parts among the dimensions already

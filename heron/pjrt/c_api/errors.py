@@ -51,7 +51,7 @@ def status_of(error: BaseException) -> int:
 
 
 def message_of(error: BaseException) -> str:
-    """What the user reads: heron's own message, or the traceback of what should not have happened."""
+    """The message for the user: heron's own, or the traceback of a bug."""
     if isinstance(error, (HeronError, PjrtError)):
         return str(error)
     shown = "".join(traceback.format_exception(error)[-12:])

@@ -66,8 +66,8 @@ PYTHONS, NATIVE, ADOPTED, FREE = range(4)
 
 
 class PlanCell(Cell):
-    """How native code runs a program: a C function ``call(self, arguments, count)`` that gives a tuple of arrays, the
-    device it is for, and beginnings of the cells of its outputs, which take `bytes`, the largest of them `largest`."""
+    """The plan by which native code runs a program: a C function ``call(self, arguments, count)`` that returns a tuple
+    of arrays, its device, and templates of the cells of its outputs, of `bytes` in all, the largest of `largest`."""
 
     _fields_ = [
         *(("call", _PTR), ("self", _PTR), ("arguments", _I64), ("device", _PTR), ("outputs", _I64)),
@@ -174,7 +174,7 @@ def free(address: int) -> Handle | None:
 
 
 def count() -> int:
-    """How many handles there are, those of native code not counted."""
+    """The number of handles, those of native code not counted."""
     return len(_HANDLES)
 
 

@@ -132,7 +132,7 @@ def _tell(test: str, report: Any) -> None:
 
 
 def pytest_sessionfinish() -> None:
-    """What threads and exit handlers do from here on has its time, too."""
+    """Give the threads and exit handlers that run from here on a time limit of their own."""
     if _task is not None:
         _watch()
 

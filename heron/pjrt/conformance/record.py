@@ -18,7 +18,7 @@ STARTED, CRASHED = "started", "crashed"
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a process that runs tests is told.
+    """The instructions for a process that runs tests.
 
     ``log``: the record it writes. ``every``: one test of so many, by a hash of its name. ``seconds``: for one test.
     ``devices``: how many the CPU is to have, whatever a file asks for; 0: what it asks for.
@@ -40,7 +40,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a test went (passed, failed, skipped or crashed), and how long the process computed for it."""
+    """The outcome of a test (passed, failed, skipped or crashed), and its seconds of CPU time."""
 
     outcome: str
     error: str = ""
@@ -49,7 +49,7 @@ class Outcome:
 
 @dataclass(slots=True)
 class Record:
-    """What is known of a file's tests on a platform, by their names.
+    """The known outcomes of a file's tests on a platform, by test name.
 
     ``selected``: tests of the last run. ``under_way``: the test, or the file, that was begun and not ended.
     ``seconds``: what all its processes computed.
@@ -94,5 +94,5 @@ def write(log: str | Path, **entry: Any) -> None:
 
 
 def computed() -> float:
-    """How long this process computed so far, all its threads, in seconds."""
+    """CPU seconds of this process so far, over all threads."""
     return round(time.process_time(), 3)

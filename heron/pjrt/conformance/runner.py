@@ -28,7 +28,7 @@ _ABSENT = Outcome("absent", "absent: the file has no such test on heron")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Which tests are run, and how.
+    """The selection of tests, and the way to run them.
 
     ``select``: pytest's ``-k``. ``every``: a sample, one test of so many. ``seconds``: for one test. ``devices``: how
     many there are, 0 for as many as each file asks for on the CPU. ``as_cpu``: heron goes by the name "cpu". ``x64``:
@@ -69,7 +69,7 @@ class FileReport:
     cpu: Record = field(default_factory=Record)
 
     def count(self, outcome: str) -> int:
-        """How many tests went so on heron."""
+        """The number of tests with that outcome on heron."""
         return sum(self.heron.outcomes[t].outcome == outcome for t in self.heron.selected if t in self.heron.outcomes)
 
     @property
@@ -80,7 +80,7 @@ class FileReport:
 
     @property
     def missed(self) -> dict[str, Outcome]:
-        """Those of them that heron does not pass."""
+        """The tests of these that heron does not pass."""
         outcomes = {t: self.heron.outcomes.get(t, _ABSENT) for t in self.wanted}
         return {t: o for t, o in outcomes.items() if o.outcome != "passed"}
 
@@ -113,7 +113,7 @@ def run_file(file: Path, settings: Settings, heron: bool, folder: Path) -> Recor
 
 
 def _why(log: Path) -> str:
-    """What is known of a process that ended early: where it was when its time was over."""
+    """The reason why a process ended early: its place when its time was over."""
     stack = Path(f"{log}.stack")
     lines = stack.read_text().splitlines() if stack.exists() else []
     shown = [line for line in lines if not re.search(r"/(_pytest|pluggy)/|frozen runpy", line)]

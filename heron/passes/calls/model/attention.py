@@ -58,7 +58,7 @@ def _with_weights(second: Instruction, operand: int) -> Attention | None:
 
 
 def _bare(i: Instruction, inside: set[Instruction]) -> Instruction:
-    """What is converted, if it is."""
+    """The operand of a conversion, or the value itself."""
     while i.opcode == "convert":
         inside.add(i)
         i = i.operands[0]
@@ -84,7 +84,7 @@ def _softmax(share: Instruction, inside: set[Instruction]) -> Instruction | None
 
 
 def _of_rows(spread: Instruction, opcode: str, inside: set[Instruction]) -> Instruction | None:
-    """What is reduced by that op along its last dimension, if `spread` is that for every element of a row."""
+    """The operand of a row reduction by that op, if `spread` is its result broadcast along the rows."""
     spread = _bare(spread, inside)
     last = spread.shape.rank - 1
     if spread.opcode != "broadcast" or spread.attrs["dimensions"] != tuple(range(last)):

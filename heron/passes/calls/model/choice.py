@@ -1,4 +1,4 @@
-"""Who computes a product, convolution or factorisation: which libraries there are, and what a call of one costs."""
+"""Chooses the implementation of a product, convolution or factorisation: libraries at hand, and the cost of a call."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ ALGORITHMS = frozenset({
 
 
 def config_of(dot: Instruction) -> GemmConfig:
-    """What a plain call for that dot says."""
+    """The configuration of a plain call for that dot."""
     words = [str(w).upper() for w in dot.attrs.get("operand_precision") or ()]
     algorithm = dot.attrs.get("algorithm")
     return GemmConfig(

@@ -1,4 +1,4 @@
-"""What follows a matrix product and can be done inside its call: rules, tried in order until none applies.
+"""Epilogues of matrix products, done inside the call: rules, tried in order until none applies.
 
 cuBLASLt computes ``activation(alpha A B + beta C + bias)`` in f32 and rounds once. For f32 that is what the single ops
 give. Narrower types are rounded after every op, and a call leaves these roundings out: such rules are `reassociating`.
@@ -55,7 +55,7 @@ class Product:
 
 @dataclass(frozen=True, slots=True)
 class Fused:
-    """What a rule makes of a product: the call `operands` and `config` say, which stands for `instead` of now on.
+    """The result of a rule on a product: a call with `operands` and `config`, which replaces `instead`.
 
     ``shape``: of its results, where it has two; the second stands for `second`.
     """

@@ -115,7 +115,7 @@ def operands_of(dot: Instruction, found: tuple[Scaled, Scaled]) -> tuple[list[In
 
 
 def _factor(like: Instruction, by: Instruction | None, divides: bool) -> Instruction:
-    """What the call multiplies by, in f32."""
+    """The factor by which the call multiplies, in f32."""
     c = home(like)
     if by is None:
         return scalar(c, F32, 1)
@@ -124,12 +124,12 @@ def _factor(like: Instruction, by: Instruction | None, divides: bool) -> Instruc
 
 
 def out_factor(like: Instruction, n: Narrowed) -> Instruction:
-    """What the call multiplies its result by before it is stored, in f32."""
+    """The factor by which the call multiplies its result before the result is stored, in f32."""
     return _factor(like, n.by, n.divides)
 
 
 def find_narrowed(value: Instruction) -> Narrowed | None:
-    """What stores `value` in 8 bits, if nothing else is computed from it but its largest magnitude."""
+    """The conversion of `value` to 8 bits, if `value` has no other use than its largest magnitude."""
     if value.is_root:
         return None
     largest = next((m for u in value.users if u.opcode == "abs" and (m := _largest(u)) is not None), None)

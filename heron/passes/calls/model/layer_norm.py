@@ -85,7 +85,7 @@ def _others(x: Instruction, columns: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _spread(i: Instruction) -> tuple[Instruction | None, tuple[int, ...]]:
-    """What a broadcast repeats, and which dimensions of the result it has."""
+    """The operand of a broadcast, and the dimensions of the result that it has."""
     return (i.operands[0], i.attrs["dimensions"]) if i.opcode == "broadcast" else (None, ())
 
 
@@ -106,7 +106,7 @@ def _epsilon(
     columns: tuple[int, ...],
     inside: set[Instruction],
 ) -> float | None:
-    """What is added to the variance of `x` under the root; None where something else stands there."""
+    """The constant added to the variance of `x` under the root; None if there is something else."""
     total = factor.operands[0]
     if total.opcode != "add":
         return None
@@ -152,7 +152,7 @@ def _is_mean(i: Instruction, of: Instruction, columns: tuple[int, ...], inside: 
 
 
 def _summed(i: Instruction, columns: tuple[int, ...], inside: set[Instruction]) -> Instruction | None:
-    """What `i` is the mean of along these dimensions: a sum times a number, or by one."""
+    """The operand of which `i` is the mean along these dimensions: a sum times a constant, or divided by one."""
     if i.opcode not in ("multiply", "divide"):
         return None
     value = splat_value(i.operands[1])

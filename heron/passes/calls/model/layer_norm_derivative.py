@@ -16,7 +16,7 @@ _STEPS = 16
 
 @dataclass(frozen=True, slots=True)
 class Derivative:
-    """What is derived from `dy`, the result's derivative: that of x, and of scale and bias where they are computed."""
+    """The derivatives computed from `dy`, that of the result: of x, and of scale and bias if they are computed."""
 
     dy: Instruction
     dx: Instruction
@@ -38,7 +38,7 @@ def find_derivative(n: LayerNorm) -> Derivative | None:
 
 
 def _near(n: LayerNorm) -> dict[Instruction, None]:
-    """What is computed from the norm's parts in so few steps, and not by way of its result."""
+    """The instructions computed from the norm's parts in at most that many steps, not through its result."""
     found = dict.fromkeys(i for i in n.inside if i is not n.root)
     front = list(found)
     for _ in range(_STEPS):

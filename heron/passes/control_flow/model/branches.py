@@ -145,7 +145,7 @@ class _Part(NamedTuple):
 
 
 def _origin(i: Instruction, number: int, value: Instruction) -> _Part | Hashable:
-    """Which part of which value in the caller a branch's value is; of a constant, what it is."""
+    """The origin of a branch's value: a part of a value of the caller, or a constant."""
     if value.opcode == "constant" and value.shape.is_array:
         return value.shape, value.attrs["literal"].key
     index: list[int] = []

@@ -1,4 +1,4 @@
-"""Which values may share a buffer without a copy: the heart of copy-insertion.
+"""Decides which values share a buffer without a copy: the core of copy-insertion.
 
 Every flow of `Dataflow` (into loop state, branch results, in-place updates, outputs) is at first a copy that would be
 needed. Flows are then tried from the most costly copy to the cheapest: where the live intervals of the two sides do not
@@ -26,7 +26,7 @@ Edges = dict[Instruction, list[Instruction]]
 
 @dataclass(slots=True)
 class Plan:
-    """Which flows share (`shared`) and which need a copy (`copied`, with the clash), under a tentative timeline."""
+    """The flows that share (`shared`) or need a copy (`copied`, with the clash), under a tentative timeline."""
 
     flow: Dataflow
     timeline: Timeline
@@ -64,7 +64,7 @@ def join_outputs(module: Module, flow: Dataflow, sets: AliasSets) -> None:
 
 
 def _cost(f: Flow, graph: CallGraph) -> tuple[int, int]:
-    """How often and how many bytes the copy would move."""
+    """The bytes that the copy would move, over all executions."""
     assert f.at.parent is not None
     return graph.nodes[f.at.parent].loop_depth, f.source.size
 

@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """What lies in place `source` goes to place `target`; `key` names the move."""
+    """A move from place `source` to place `target`; `key` names it."""
 
     key: Any
     source: Hashable

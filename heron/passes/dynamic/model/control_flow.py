@@ -72,7 +72,7 @@ def _parts(packed: Instruction, count: int, start: int = 1) -> list[Instruction]
 
 
 def _unpacked(packed: Instruction, i: Instruction, numbers: Numbers, places: list[Place], watched: bool) -> Result:
-    """What `i` gave, taken out of what stands for it."""
+    """The original result of `i`, extracted from its replacement."""
     value = home(packed).add("get-tuple-element", [packed], static(i.shape), index=0)
     for place, size in zip(places, _parts(packed, len(places)), strict=True):
         numbers.bring(i, place, size)

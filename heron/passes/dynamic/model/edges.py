@@ -1,4 +1,4 @@
-"""Where dynamic sizes come into a program and leave it: the entry's parameters and result."""
+"""Dynamic sizes at the boundary of a program: the entry's parameters and result."""
 
 from __future__ import annotations
 

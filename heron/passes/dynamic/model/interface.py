@@ -65,7 +65,7 @@ def _move_aliases(module: Module) -> None:
 
 
 def _checked(entry: Computation) -> tuple[list[Instruction], list[SizeCheck]]:
-    """What the checks of sizes found, and what they are; the call that would fail goes."""
+    """The findings of the size checks, and the checks; the call that would fail is removed."""
     for i in entry.instructions:
         if i.opcode == "custom-call" and i.custom_call_target == size_checks.TARGET:
             report, checks = list(i.operands), size_checks.read(i.extras["backend_config"])

@@ -78,7 +78,7 @@ class Padded:
         return number(self.numbers.c, self.x.shape.at(index).dims[d]) if size is None else self.numbers[size]
 
     def dynamic_of(self, dims: Iterable[int]) -> list[int]:
-        """Those of the dimensions of an array in which some elements may not count."""
+        """The dimensions of an array in which some elements may be padding."""
         return [d for d in dims if (s := self.size(d)) is not None and s.number != self.x.shape.dims[d]]
 
     def also(self, sizes: dict[int, Size | None]) -> Padded:
@@ -95,7 +95,7 @@ class Padded:
         return c.add("select", [self.inside(dynamic), self.x, spread(value, s.with_default_layout())], s)
 
     def inside(self, dims: Iterable[int]) -> Instruction:
-        """Which elements count, looking at these dimensions."""
+        """A mask of the elements that are not padding, along these dimensions."""
         c, found = home(self.x), None
         where = array(S32, self.x.shape.dims)
         for d in self.dynamic_of(dims):
@@ -132,7 +132,7 @@ def remade(i: Instruction, operands: Sequence[Instruction], **attrs: object) -> 
 
 
 def refused(i: Instruction, why: str) -> HeronError:
-    """What the padder says of an op it has no rule for."""
+    """The padder's error for an op without a rule."""
     return HeronError(
         "PASS020",
         f"'{i.opcode}' with sizes known at run time only cannot be given fixed ones",

@@ -1,4 +1,4 @@
-"""What checks of sizes found at run time: numbers that a program computes beside its results."""
+"""Results of size checks at run time: numbers that a program computes in addition to its outputs."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def nothing(c: Computation) -> Report:
 
 
 def report_of(numbers: Numbers, check: Check, n: int) -> Report:
-    """What check number `n` finds."""
+    """The finding of check number `n`."""
     c, left, right = numbers.c, numbers[check.left], numbers[check.right]
     holds = left.eq(right) if check.relation == "equal" else left.le(right)
     return Report(chosen(holds, number(c, 0), number(c, n)), left, right)
 
 
 def first_of(reports: list[Report]) -> Report | None:
-    """What the first check to fail says; None where there are no checks."""
+    """The finding of the first check that fails; None if there are no checks."""
     found: Report | None = None
     for report in reports:
         found = report if found is None else found.then(report)

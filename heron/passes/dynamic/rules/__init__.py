@@ -1,4 +1,4 @@
-"""How each op works on padded arrays: what must be masked or moved. Their sizes are known already."""
+"""Rules of each op on padded arrays: masks and moves. The sizes are already known."""
 
 from heron.passes.dynamic.rules import elements, gather_scatter, movement, order, sums, windows  # noqa: F401
 from heron.passes.dynamic.rules.table import padded_form

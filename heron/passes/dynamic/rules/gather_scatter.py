@@ -116,7 +116,7 @@ def _by_element(i: Instruction, arrays: list[Padded], starts: Padded, updates: l
 
 
 def _counting_rows(starts: Padded, vector: int, rows: int) -> Instruction:
-    """Which rows of the list of indices count."""
+    """A mask of the rows of the list of indices that are not padding."""
     c = home(starts.x)
     batch = [d for d in range(starts.x.shape.rank) if d != vector]
     where = array(S32, [starts.x.shape.dims[d] for d in batch])

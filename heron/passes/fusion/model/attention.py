@@ -1,4 +1,4 @@
-"""Where attention is: products of rows that were reduced, and how several of them share the matrix they came from.
+"""Finds attention: products of rows that were reduced, and the groups of them that share a matrix.
 
 Queries times keys is a matrix with a row for each query. Values are weighed with its softmax; the gradients of queries,
 keys and values are weighed with it, too, and with its gradient. A kernel for each of these products computes as much of
@@ -42,7 +42,7 @@ class Rows(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What one kernel does: the product, all it needs that no other kernel gives, and what it gives beside."""
+    """The content of one kernel: the product, all it needs that no other kernel computes, and its other outputs."""
 
     dot: Instruction
     members: set[Instruction]
@@ -78,7 +78,7 @@ def matrices(order: Mapping[Instruction, int], most: int) -> list[list[Rows]]:
 
 
 def _rows(dot: Instruction, operands: list[Instruction], most: int) -> Rows | None:
-    """What the rows of a product's operands are computed from; None when no product is reduced there."""
+    """The sources of the rows of a product's operands; None if no product is reduced there."""
     members, stack = {dot}, list(operands)
     why_not = unfit(dot, _PRODUCTS)
     while stack:
@@ -173,8 +173,8 @@ def parts(group: list[Rows], order: Mapping[Instruction, int]) -> list[Part] | s
 
 
 def _kinds(order: list[Instruction]) -> tuple[set[Instruction], set[Instruction]]:
-    """What depends on a product not by way of a reduction: the matrix. And what does so by way of one: its rows'
-    numbers."""
+    """Instructions that depend on a product, in two sets: not through a reduction (the matrix), and through one (one
+    value for each row)."""
     matrix, numbers = set[Instruction](), set[Instruction]()
     for i in order:
         if i.opcode == "dot" or i.opcode != "reduce" and not matrix.isdisjoint(i.operands):
@@ -215,7 +215,7 @@ def depends(inputs: Collection[Instruction], on: Collection[Instruction], order:
 
 
 def moves_before(group: list[Rows], around: set[Instruction]) -> set[Instruction]:
-    """What only moves whole rows of the products' operands, for nobody else: their kernels may read through it."""
+    """Instructions that only move whole rows of the products' operands, and have no other users."""
     dots = {rows.dot for rows in group}.union(*(rows.sources for rows in group))
     found, stack = set[Instruction](), [o for dot in dots for o in dot.operands]
     while stack:

@@ -44,7 +44,7 @@ def kind_and_name(hero: Instruction) -> tuple[str, str]:
 def outlined(
     roots: Sequence[Instruction], members: Collection[Instruction], name: str
 ) -> tuple[Computation, list[Instruction]]:
-    """What `members` compute of `roots` as a computation that no module has yet, and what is given to it."""
+    """The computation of `roots` from `members`, in no module yet, and its operands."""
     body = Computation(name)
     order = inside_order(roots, members)
     clones: dict[Instruction, Instruction] = {}

@@ -172,7 +172,7 @@ class Kernels:
         reader.seconds = reader.work.seconds
 
     def _find_needed(self) -> None:
-        """Who needs values in memory: what is no kernel, but for views that are in their readers."""
+        """Find values that must be in memory: operands of instructions that are not kernels, except through views."""
         for i in reversed(self.order):
             if i.is_root:
                 self.needed[i] = i

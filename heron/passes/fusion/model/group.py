@@ -46,7 +46,7 @@ class Group:
                 self.inputs[operand] = None
 
     def evaluations_of(self, i: Instruction, users: Iterable[Instruction]) -> float:
-        """How many elements of `i` the members that use it, `users`, would compute, were it inside."""
+        """The number of elements of `i` that its users in the group, `users`, would compute if it were fused."""
         return evaluations_of(i, self.evaluations, users=users)
 
     def code_with(self, i: Instruction, users: Iterable[Instruction]) -> float:

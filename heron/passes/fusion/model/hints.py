@@ -1,5 +1,5 @@
-"""What a program asks of fusion: ``frontend_attributes={nofuse="true"}``, ``{fuse="NAME"}`` and, of products,
-``{product="own"}`` of an instruction."""
+"""Fusion hints of a program: ``frontend_attributes={nofuse="true"}``, ``{fuse="NAME"}`` and, of products,
+``{product="own"}``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def group_of(i: Instruction) -> str:
 
 
 def computed_by(dot: Instruction) -> str:
-    """Who is to compute a product, by ``product="own"`` or ``product="cublaslt"``; empty where nothing is said.
+    """The implementation stated by ``product="own"`` or ``product="cublaslt"``; empty if none is.
 
     Raises PASS024 for anybody else.
     """

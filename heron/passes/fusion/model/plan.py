@@ -1,4 +1,4 @@
-"""Which instructions go into which kernel: the decisions of instruction-fusion."""
+"""Assigns instructions to kernels: the decisions of instruction-fusion."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Planner:
             self.groups[i] = Group.of(i)
 
     def _reads_old(self, root: Instruction) -> set[Instruction]:
-        """What an updating `root` could compute itself but must not: it depends on the elements `root` overwrites."""
+        """Instructions that an updating `root` could absorb but must not: they read the elements it overwrites."""
         known = self._old.get(root)
         if known is None:
             overwritten = set(updated(root))

@@ -1,4 +1,4 @@
-"""Who computes a product and what is around it: a block kernel, a library, or kernels of heron's own. One decision."""
+"""Chooses the implementation of a product and its neighbours: a block kernel, a library, or heron's own kernels."""
 
 from __future__ import annotations
 

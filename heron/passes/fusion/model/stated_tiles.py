@@ -19,7 +19,7 @@ from heron.targets import Target
 
 
 def stated_tiles(fusion: Instruction, target: Target) -> BlockConfig | str:
-    """How a block fusion is to be cut as its config says, or why no block kernel of the target does it so.
+    """The tiles of a block fusion by its config, or the reason why no block kernel can use them.
 
     XLA states tiles of each result, for products also by rows, columns and steps of the product itself. Fusions inside
     of it, which say how operands are cut, are made in line.
@@ -86,7 +86,7 @@ def _flatten(body: Computation) -> int:
 
 
 def _step_of(dot: Instruction) -> int:
-    """How much of a product's sum is done at once: the product's own config says it, or its left operand's tile."""
+    """The part of a product's sum that one step computes, from the product's config or its left operand's tile."""
     sizes = hints(dot).get("sizes")
     if isinstance(sizes, list) and len(sizes) == 1:
         return whole(sizes[0], 1, 1 << 12) or 0

@@ -1,4 +1,4 @@
-"""What passes that make block kernels share: which ops they may hold, how far a fusion goes, and its tiles."""
+"""Shared by passes that make block kernels: the allowed ops, the extent of a fusion, and its tiles."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def why_whole(dot: Instruction, parts: int) -> str:
 
 
 def programs(dims: tuple[int, ...], config: BlockConfig) -> int:
-    """How many programs compute a result of these sizes."""
+    """The number of programs that compute a result of these sizes."""
     return prod(-(-n // t) for n, t in zip(dims, config.tiles, strict=True))
 
 

@@ -1,5 +1,5 @@
-"""What fusing a producer costs and saves, in bytes of memory traffic (work is turned into bytes by the machine's
-balance of flops and bandwidth)."""
+"""Cost and saving of fusing a producer, in bytes of memory traffic. Work is converted to bytes by the machine's balance
+of flops and bandwidth."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def separate(machine: Machine, i: Instruction, readers: int) -> float:
 
 
 def inside(machine: Machine, i: Instruction, counts: Iterable[tuple[Group, float]]) -> list[float]:
-    """What each group costs more when it computes `i` itself, as many times as is said with it."""
+    """The extra cost for each group of computing `i` itself, as often as is given with it."""
     size, flops, operands = max(1, i.shape.num_elements), element_flops(i), dict.fromkeys(i.operands)
     found: list[float] = []
     for group, evaluations in counts:

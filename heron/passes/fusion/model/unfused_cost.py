@@ -28,7 +28,7 @@ def several_apart(roots: Sequence[Instruction], members: set[Instruction], targe
 
 
 def _computed(operand: Instruction, around: set[Instruction]) -> Instruction:
-    """What a kernel has to write for an operand, which may be a view of it."""
+    """The array that a kernel must write for an operand, which may be a view of it."""
     while operand.opcode in ("bitcast", "reshape") and operand in around:
         operand = operand.operands[0]
     return operand

@@ -22,7 +22,7 @@ def order(shape: Shape) -> Order:
 
 
 def inverse(places: Sequence[int]) -> list[int]:
-    """Where each dimension went."""
+    """The new place of each dimension: the inverse permutation."""
     return [places.index(d) for d in range(len(places))]
 
 

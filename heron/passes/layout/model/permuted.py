@@ -26,7 +26,7 @@ _OF_THE_VALUE = ("sharding", "origin", "parameter_replication")
 
 
 def rule_for(i: Instruction) -> Rule | None:
-    """How `i` is written on row-major arrays; None for what takes and gives values as they lie."""
+    """The rule that rewrites `i` on row-major arrays; None for an op that keeps arrays in their layouts."""
     return RULES.get(i.opcode) or (elementwise if i.op.is_elementwise else None)
 
 
@@ -39,7 +39,7 @@ def _like(i: Instruction, operands: Sequence[Instruction], shape: Shape | None, 
 
 
 def _placed(values: Sequence[Any], dims: Order) -> tuple[Any, ...]:
-    """What is said of each dimension, in another order of them."""
+    """A list with one entry for each dimension, in another order of the dimensions."""
     return tuple([values[d] for d in dims])
 
 

@@ -124,7 +124,7 @@ class Places:
 
     @cached_property
     def computations(self) -> list[Computation]:
-        """Those that run as control flow; in all others everything is row-major."""
+        """The computations that run as control flow; in all others every array is row-major."""
         return self.module.non_fusion_computations()
 
     @cached_property

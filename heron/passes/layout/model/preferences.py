@@ -1,4 +1,4 @@
-"""What machines like: which ops work in any order of dimensions, which library calls take any. One value a target."""
+"""Layout preferences of targets, one value each: ops that work in any order, library calls that accept any."""
 
 from __future__ import annotations
 
@@ -33,5 +33,5 @@ GPU = Preferences(frozenset((*_PLAIN, "fft")), frozenset({"custom-call"}), turne
 
 
 def preferences(target: Target | None) -> Preferences:
-    """Those of a target; the CPU's where there is none."""
+    """The preferences of a target; the CPU's by default."""
     return GPU if target is not None and target.kind == "gpu" else CPU

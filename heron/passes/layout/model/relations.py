@@ -1,4 +1,4 @@
-"""Which orders of an op's operand and of its result meet with nothing moved.
+"""Relations between the layouts of an op's operand and of its result under which nothing moves.
 
 A `Relation` is between one operand and the result: whether two orders fit, which order of the result an operand asks
 for (``down``), which order of the operand a result asks for (``up``); None where there is no such order. A result order
@@ -148,7 +148,7 @@ def _among(rank: int, dims: list[int]) -> Order:
 
 
 def relation_of(i: Instruction, n: int, likes: Preferences) -> Relation | None:
-    """What holds between operand `n`, an array, and the result; None where any two orders go together."""
+    """The relation between operand `n`, an array, and the result; None if any two layouts fit."""
     x = i.operands[n].shape.bare
     if i.op.is_elementwise or i.opcode in likes.one_order:
         return Relation(x) if x.rank == i.shape.rank else _rows(x)

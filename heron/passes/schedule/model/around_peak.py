@@ -31,7 +31,7 @@ def improve(steps: Steps, peaks: tuple[int, int], order: list[int]) -> tuple[tup
 
 
 def need(steps: Steps, peaks: tuple[int, int]) -> tuple[int, int]:
-    """What orders are compared by: bytes held beyond what outputs have to spare, then those that are no outputs."""
+    """The key that compares orders: bytes held beyond the spare memory of outputs, then bytes that are not outputs."""
     most, held = peaks
     return max(0, most - steps.spare), held
 

@@ -142,8 +142,8 @@ class Ready:
         self._list(n).remove(self._entry(n))
 
     def candidates(self) -> list[int]:
-        """Those worth asking `CRITERIA` about: the likeliest of each kind for which there is room. When there is room
-        for none, as when one transfer must run inside another, all."""
+        """The candidates for `CRITERIA`: the likeliest of each kind of which another may run. If no other may run, as
+        when one transfer must run inside another: of all kinds."""
         o = self.o
         free = [some for resource, some in self.dones.items() if o.has_room(resource)]
         found = [n for some in (*free, self.rest) for _, _, n in some[-_LOOKED_AT:] if o.is_free(n)]
@@ -157,7 +157,7 @@ class Ready:
         return self.rest if pair is None else self.dones.setdefault(pair.resource, [])
 
     def _entry(self, n: int) -> tuple[float, int, int]:
-        """What the lists are sorted by, the likeliest last."""
+        """The sort key of the lists, the best candidate last."""
         return self.o.way_here[n], self.o.place[n], n
 
 

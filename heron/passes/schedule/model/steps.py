@@ -22,7 +22,7 @@ _THERE = having(Trait.GIVEN)
 
 
 class Places:
-    """What the flows of a whole module say of buffers: who writes over whom, and what lies in the caller's arguments.
+    """The flows of a whole module as buffers see them: in-place updates, and values in the caller's arguments.
 
     ``over[v]`` is the value that `v` is written over; ``moved`` are values whose buffers live on in others;
     ``state[body]`` are the values a loop's body gets and replaces; ``given`` lie in arguments.
@@ -221,8 +221,8 @@ def steps_of(c: Computation, flow: Dataflow, places: Places, peaks: Mapping[Comp
 
 @dataclass(slots=True)
 class Course:
-    """What a schedule holds over time: ``held[k]`` bytes while step k of the order runs, ``result[k]`` of them for
-    the computation's result; ``last[v]`` is the step that reads a value last (-1: none does)."""
+    """Memory of a schedule over time: ``held[k]`` bytes while step k of the order runs, ``result[k]`` of them for the
+    computation's result; ``last[v]`` is the last step that reads a value (-1: none does)."""
 
     held: list[int]
     result: list[int]
@@ -230,7 +230,7 @@ class Course:
 
 
 def course(steps: Steps, order: Sequence[int]) -> Course:
-    """What is held while each step of `order` runs, nothing computed in place but what must be."""
+    """The bytes held during each step of `order`; only mandatory in-place updates are in place."""
     left, last = steps.readers.copy(), [-1] * len(steps.readers)
     makes, keeps, drops, extra = steps.makes, steps.keeps, steps.drops, steps.extra
     reads, frees = steps.reads, steps.frees

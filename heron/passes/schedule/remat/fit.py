@@ -23,7 +23,7 @@ ROUNDS = 12
 
 @dataclass(slots=True)
 class Fit:
-    """What came of it: whether the limit is met, temp before and now, and what is computed again for that."""
+    """The outcome: whether the limit is met, temp before and after, and the values that are recomputed."""
 
     met: bool
     before: int

@@ -103,7 +103,7 @@ class Held:
         return [v for _, v in leaves(tree) if v is not None]
 
     def place(self, use: Use) -> tuple[int, int]:
-        """Where new instructions go that run just before a reader: a tick, and a place among those there already."""
+        """The place of new instructions that run just before a user: a tick, and a position among those at it."""
         if use.first % 2:
             return use.first, self.inserted[use.first].index(use.reader)
         there = self.inserted.get(use.first - 1)
@@ -128,11 +128,11 @@ class Held:
         return max((s for s in self.stays[v] if s.last < tick), key=lambda s: s.last, default=None)
 
     def writer_over(self, v: Value) -> Instruction | None:
-        """What writes another value into the buffer of `v` when that is gone."""
+        """The instruction that overwrites the buffer of `v` with another value after its last use."""
         return self._starts.get(self.room[v])
 
     def gaps(self, s: Stay) -> Iterator[tuple[int, Use]]:
-        """Where a stay could be cut: (last tick it is needed before, next use), with at least one tick between."""
+        """The gaps in a live range: (last tick before, next use), with at least one tick between."""
         needed = s.first
         for use in s.uses:
             if use.first - needed > 2 and not use.is_result:

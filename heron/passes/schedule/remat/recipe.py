@@ -46,7 +46,7 @@ class Recipes:
         self._needs: dict[Instruction, list[Value]] = {}
 
     def find(self, i: Instruction, tick: int, place: int, saved: int, wanted: set[Value], keep: bool) -> Recipe | None:
-        """How to have `i` again at that place, where that saves `saved` bytes; None when there is no way.
+        """The recipe to recompute `i` at that place, if it saves `saved` bytes; None if there is none.
 
         What is gone by then is computed again as well where it is not small; with ``keep`` it rather stays longer.
         """

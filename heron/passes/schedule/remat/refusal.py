@@ -66,13 +66,13 @@ def _called(i: Instruction) -> str:
 
 
 def running(held: Held) -> Instruction | None:
-    """What runs at the peak."""
+    """The instruction that runs at the peak."""
     tick = int(np.argmax(held.used))
     return next((i for i in reversed(held.timeline.order) if held.start(i) <= tick), None)
 
 
 def kept_at_peak(held: Held) -> list[Kept]:
-    """What is held at the peak, the largest first."""
+    """The values held at the peak, the largest first."""
     tick = int(np.argmax(held.used))
     found = [
         Kept(v, held.weight[v], _why(s, tick))

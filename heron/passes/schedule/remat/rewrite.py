@@ -81,7 +81,7 @@ def _redirect(held: Held, use: Use, moved: Mapping[Value, Instruction]) -> None:
 
 
 class _Spot:
-    """Where new instructions are put, one behind the other."""
+    """The place where new instructions are inserted, one after another."""
 
     def __init__(self, held: Held, home: Computation, tick: int, place: int) -> None:
         self.held, self.home, self.tick, self.place = held, home, tick, place
@@ -94,12 +94,12 @@ class _Spot:
         return i
 
     def provider(self, v: Value) -> Instruction | None:
-        """What gives `v` to an instruction put here."""
+        """The instruction that provides `v` to an instruction inserted here."""
         stay = self.held.stay_at(v, self.tick, self.place)
         return None if stay is None else stay.provider
 
     def given(self, o: Instruction, provider: Callable[[Value], Instruction | None]) -> Instruction:
-        """What gives the same as operand `o`, from the providers of its values."""
+        """The equivalent of operand `o`, from the providers of its values."""
         tree = self.held.at[o]
         if isinstance(tree, Value):
             source = provider(tree)

@@ -204,7 +204,7 @@ class Search:
         return self._seconds[i]
 
     def _times(self, c: Computation) -> float:
-        """How often a computation runs, as far as that is known."""
+        """The number of executions of a computation, as far as it is known."""
         if c not in self._runs:
             caller = self.held.graph.caller(c)
             times = 1.0

@@ -294,7 +294,7 @@ def smaller_bound(i: Instruction, b: Builder) -> Instruction | None:
 
 
 def _less_than(i: Instruction) -> tuple[Instruction, int] | None:
-    """What a comparison says to be less than a known integer, and that integer."""
+    """The operand that a comparison states to be less than a known integer, and that integer."""
     if i.opcode != "compare":
         return None
     x, c = i.operands

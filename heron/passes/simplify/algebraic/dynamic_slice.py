@@ -235,7 +235,7 @@ def dynamic_slice_again(i: Instruction, b: Builder) -> Instruction | None:
 def _summed(
     shapes: tuple[Shape, Shape, Shape], outer: list[Instruction], inner: list[Instruction], b: Builder
 ) -> list[Instruction] | None:
-    """Where the last shape starts in the first when it starts at `inner` in the middle one, which starts at `outer`."""
+    """The start of the last shape in the first, from its start `inner` in the middle one, which starts at `outer`."""
     whole, part, small = (s.dims for s in shapes)
     if any(s.shape.rank for s in (*outer, *inner)):
         return None

@@ -92,7 +92,7 @@ def scatter_one(i: Instruction, b: Builder) -> Instruction | None:
 
 
 def _vectors(indices: Instruction, vector_dim: int) -> int:
-    """How many index vectors there are."""
+    """The number of index vectors."""
     return prod(size for d, size in enumerate(indices.shape.dims) if d != vector_dim)
 
 

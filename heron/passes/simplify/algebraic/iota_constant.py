@@ -212,7 +212,7 @@ def convert_of_iota(i: Instruction, b: Builder) -> Instruction | None:
 
 
 def _last_exact(t: ElementType) -> int:
-    """How many integers from 0 on the type holds exactly."""
+    """The number of integers from 0 on that the type holds exactly."""
     if t.is_integer:
         return 1 << (t.bits - t.is_signed)
     bits, largest = exact_range(t.component)

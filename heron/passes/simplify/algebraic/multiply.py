@@ -128,7 +128,7 @@ def gather_constants(i: Instruction, b: Builder) -> Instruction | None:
 
 
 def _with_constant(i: Instruction) -> tuple[Instruction, Instruction] | None:
-    """What a product multiplies by a known value, and that value."""
+    """The other factor of a product by a known value, and that value."""
     if i.opcode != "multiply":
         return None
     x, c = i.operands

@@ -349,7 +349,7 @@ def _arg_direction(i: Instruction) -> str | None:
 
 
 def _arg_comparison(c: Computation) -> str | None:
-    """Which comparison `c` chooses one of two (value, index) pairs by; None when it is another function."""
+    """The comparison by which `c` chooses one of two (value, index) pairs; None for another function."""
     if len(c) > 14 or c.root.opcode != "tuple" or len(c.root.operands) != 2 or len(c.parameters) != 4:
         return None
     v, n, w, m = c.parameters

@@ -1,4 +1,4 @@
-"""What gather-simplifier and scatter-simplifier share: indices of any form as one matrix of index vectors."""
+"""Shared by gather-simplifier and scatter-simplifier: indices of any form as one matrix of index vectors."""
 
 from __future__ import annotations
 

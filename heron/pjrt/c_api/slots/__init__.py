@@ -35,8 +35,8 @@ def hot_slot(name: str) -> Callable[[Callable[[int], None]], Callable[[int], Non
 
 
 def callable_of(name: str) -> Callable[[int], int]:
-    """What native code calls for a slot: the address of the arguments in, 0 or the address of an error out, as a
-    negative number after Ctrl-C."""
+    """The function that native code calls for a slot: it takes the address of the arguments and returns 0 or the
+    address of an error, negative after Ctrl-C."""
     from heron.pjrt.c_api.slots import (  # noqa: F401  (they file their slots)
         buffers,
         clients,
@@ -72,7 +72,7 @@ def callable_of(name: str) -> Callable[[int], int]:
 
 
 def _reader(name: str) -> Callable[[int], Any]:
-    """What makes the argument structure of an address; fields that an older caller does not have are zero."""
+    """A function from an address to the argument structure; fields that an older caller lacks are zero."""
     kind = abi.struct(f"{name}_Args")
     size = abi.size(f"{name}_Args")
 

@@ -240,7 +240,7 @@ def copy_raw(args: Any) -> None:
 
 
 def raw_copy(target: int, offset: int, size: int) -> Any:
-    """What copies bytes of an array, as they lie, to an address."""
+    """A function that copies bytes of an array, in its layout, to an address."""
     return lambda array: ctypes.memmove(target, array.ctypes.data + offset, size)
 
 

@@ -54,7 +54,7 @@ def give(executable: LoadedExecutable) -> int:
 
 
 def on_large_stack(work: Callable[[], _T]) -> _T:
-    """What `work` gives or raises, run by a thread with room for deep programs."""
+    """Run `work` in a thread with a stack for deep programs; return or raise what it does."""
     outcome: list[Any] = []
 
     def run() -> None:
@@ -176,7 +176,7 @@ def compile_options(args: Any) -> None:
 
 
 def _kept(handle: Handle, name: str, make: Callable[[], Any]) -> Any:
-    """What `make` gives, made once for a handle and kept with it."""
+    """The result of `make`, computed once for a handle and kept with it."""
     for entry in handle.keep:
         if isinstance(entry, tuple) and entry[0] == name:
             return entry[1]

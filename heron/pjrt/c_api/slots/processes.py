@@ -75,7 +75,7 @@ def _call(function: int, asked: Any, user: int) -> None:
 
 @once
 def _make_error() -> tuple[Any, int]:
-    """What a callback makes its errors with: a pointer to a function's address, and what to keep alive."""
+    """The constructor of a callback's errors: a pointer to a function's address, and objects to keep alive."""
 
     def new(code: int, message: int, size: int) -> int:
         return errors.new_error(code, handles.read_text(message, size).decode(errors="replace"))

@@ -1,5 +1,5 @@
-"""What native code needs to run small programs and copy small arrays itself (`quick_code.py`): free cells, a plan for
-each program, and a handle for a buffer of its own that is asked more than it knows."""
+"""Data by which native code runs small programs and copies small arrays itself (`quick_code.py`): free cells, a plan
+for each program, and a handle for one of its own buffers when a request needs Python."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _shared() -> Shared:
 
 
 def live_cells() -> int:
-    """How many buffers only native code has."""
+    """The number of buffers that only native code holds."""
     return _shared().live_count if numpy_api.known_layout() else 0
 
 
@@ -97,7 +97,7 @@ def _adopt(address: int) -> Handle | None:
 
 
 def plan(executable: LoadedExecutable) -> PlanCell | None:
-    """How native code runs a program; None when it cannot, or not yet."""
+    """The plan by which native code runs a program; None if it cannot, or not yet."""
     entry = executable.program.native_entry() if executable.runs_at_once else None
     if entry is None or not _fits(executable):
         return None
@@ -123,7 +123,7 @@ def _fits(executable: LoadedExecutable) -> bool:
 
 
 def _model(executable: LoadedExecutable, n: int) -> bytes:
-    """What cells of an output have in common."""
+    """The fields that all cells of an output share."""
     shape, device = executable.outputs[n], executable.devices[0]
     cell = BufferCell(device.handle, device.default_memory.handle, element_types.number(shape.element_type), 0, 1)
     cell.num_dims, cell.size, cell.layout = shape.rank, shape.byte_size, of_rank(shape.rank)
