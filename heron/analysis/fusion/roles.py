@@ -75,9 +75,9 @@ def accepts(i: Instruction, operand: int) -> bool:
     """Whether the kernel of `i` may compute that operand of `i`: neither one updated in place nor a start value."""
     if i.opcode in ("reduce", "reduce-window"):
         return operand < len(i.operands) // 2 or i.operands[operand].shape.is_scalar
-    return not facts.updates_operand(i, operand)
+    return operand >= len(facts.updated_operands(i))
 
 
 def updated(i: Instruction) -> list[Instruction]:
     """The operands whose buffers `i` overwrites."""
-    return [o for n, o in enumerate(i.operands) if facts.updates_operand(i, n)]
+    return list(facts.updated_operands(i))
