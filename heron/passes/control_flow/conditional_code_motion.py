@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from heron.hlo.facts import having
@@ -101,15 +102,10 @@ class ConditionalCodeMotion(Pass):
 def _move_out(i: Instruction) -> bool:
     """Do one of the ops that all branches end with behind the conditional."""
     used = used_results(i)
-    if not used or any(c.root.opcode != "tuple" for c in i.branch_computations):
+    found = _common_end(i, used) if used else None
+    if used is None or found is None:
         return False
-    for n in used:
-        last = [c.root.operands[n] for c in i.branch_computations]
-        columns = _handed_over(i, last)
-        if columns is not None:
-            break
-    else:
-        return False
+    n, columns = found
     own_computations(i)
     caller = i.parent
     assert caller is not None
@@ -126,6 +122,17 @@ def _move_out(i: Instruction) -> bool:
     if i.parent is caller:  # its other results are needed still
         keep_results(i, [k for k in range(len(i.shape.tuple_shapes or ())) if k != n])
     return True
+
+
+def _common_end(i: Instruction, used: Iterable[int]) -> tuple[int, list[int]] | None:
+    """The number of a result that all branches end with the same op for, and the operands that branches then give."""
+    if any(c.root.opcode != "tuple" for c in i.branch_computations):
+        return None
+    for n in used:
+        columns = _handed_over(i, [c.root.operands[n] for c in i.branch_computations])
+        if columns is not None:
+            return n, columns
+    return None
 
 
 def _handed_over(i: Instruction, last: list[Instruction]) -> list[int] | None:

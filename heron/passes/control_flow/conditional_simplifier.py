@@ -32,6 +32,9 @@ _FREE = having(Trait.GIVEN, Trait.TUPLE, Trait.VIEW) | {"broadcast"}
 #: not elementwise, but cheap enough to be done in vain (as XLA has it)
 _CHEAP = _FREE | {"concatenate", "dynamic-slice", "slice", "transpose", "reduce"}
 
+#: sweeps over a module; each of them makes a conditional smaller, or is the last
+_SWEEPS = 1000
+
 
 @register
 @dataclass(frozen=True)
@@ -94,8 +97,12 @@ class ConditionalSimplifier(Pass):
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
-        while self._sweep(module):
+        for _ in range(_SWEEPS):
+            if not self._sweep(module):
+                break
             changed = True
+        else:
+            ctx.note(f"{self.name}: stopped after {_SWEEPS} sweeps over the module")
         if changed:
             module.remove_unused_computations()
         return changed

@@ -84,6 +84,7 @@ class DoubleBufferLoopUnrolling(Pass):
             return False
         changed = FlattenCallGraph().run(module, ctx)
         before = _copied_in(coalesce(module))
+        computations = set(module.computations)
         tried: list[_Doubled] = []
         for loop in _loops(module):
             copied = before.get(loop.body, 0)
@@ -108,7 +109,7 @@ class DoubleBufferLoopUnrolling(Pass):
             else:
                 t.undo()
         module.remove_unused_computations()
-        return changed
+        return changed or set(module.computations) != computations
 
     def _refusal(self, loop: Instruction) -> str:
         """Why a loop stays as it is; empty when it need not."""

@@ -95,28 +95,37 @@ def rewrite(
         if i.control_predecessors or i.control_successors:
             continue
         builder.at = i
-        for r in rules[i.opcode].candidates(i):
-            new = r.apply(i, builder)
-            same = new is None or new.shape is i.shape
-            if new is None or not same and (with_layouts or _lies_otherwise(i) or _refused(i, new, r)):
-                if builder.created:
-                    builder.drop()
-                continue
-            if may_fire is not None and not may_fire(r.name, r.where, i):
-                builder.drop()
-                return fired
-            fired[r] += 1
-            left -= 1
-            c.replace(i, new)
-            if i.parent is c and i.has_side_effect and new in builder.created:
-                c.remove(i)  # what stands for it now has the effects
-            touched = [*builder.created, new, *new.users]
-            builder.created.clear()
-            work.extend(t for t in touched if t.opcode in rules and t.parent is c)
-            break
+        found = _first_result(rules[i.opcode].candidates(i), i, builder)
+        if found is None:
+            continue
+        r, new = found
+        if may_fire is not None and not may_fire(r.name, r.where, i):
+            builder.drop()
+            return fired
+        fired[r] += 1
+        c.replace(i, new)
+        if i.parent is c and i.has_side_effect and new in builder.created:
+            c.remove(i)  # the new instruction has the effects
+        touched = [*builder.created, new, *new.users]
+        builder.created.clear()
+        work.extend(t for t in touched if t.opcode in rules and t.parent is c)
+        left -= 1
         if left < 0:
             raise _endless(c, fired)
     return fired
+
+
+def _first_result(candidates: Iterable[Rule], i: Instruction, builder: Builder) -> tuple[Rule, Instruction] | None:
+    """The first rule that gives a value for `i`, and that value."""
+    for r in candidates:
+        new = r.apply(i, builder)
+        if new is not None and (
+            new.shape is i.shape or not (builder.with_layouts or _lies_otherwise(i) or _refused(i, new, r))
+        ):
+            return r, new
+        if builder.created:
+            builder.drop()
+    return None
 
 
 def _lies_otherwise(i: Instruction) -> bool:

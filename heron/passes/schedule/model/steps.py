@@ -145,78 +145,103 @@ def steps_of(c: Computation, flow: Dataflow, places: Places, peaks: Mapping[Comp
     """The steps of `c`, operands first; `peaks` are the bytes that the computations it runs hold at most."""
     s = Steps(c, flow=flow)
     s.spare = places.output_bytes if c is flow.module.entry else 0
-    at, numbers, given = flow.at, s.numbers, places.given
-    kept = {v for _, v in leaves(at[c.root])}
-    state = places.state.get(c, set())
+    values = _Values(s, flow, places)
     step: dict[Instruction, int] = {}
-
-    def number(v: Value, own: bool) -> int:
-        found = numbers.get(v)
-        if found is None:
-            found = numbers[v] = len(s.readers)
-            s.readers.append(0)
-            lives_on = v in kept or v in given or v in places.moved
-            s.frees.append(v.size if (own or v in state) and not lives_on else 0)
-        return found
-
     for i in c.post_order():
-        opcode = i.opcode
         if not i.control_predecessors:
-            if opcode in _THERE:
+            if i.opcode in _THERE:
                 step[i] = -1
                 continue
             if is_alias(i):
                 step[i] = step[i.operands[0]]
                 continue
-        n = step[i] = len(s.instructions)
-        s.instructions.append(i)
-        before = {step[o] for o in i.operands}
-        if i.control_predecessors:
-            before.update(step[o] for o in i.control_predecessors)
-        before.discard(-1)
-        s.before.append(before)
-        s.after.append([])
-        for b in before:
-            s.after[b].append(n)
-        if opcode in TRANSPARENT or opcode in _THERE:
-            s.reads.append(())
-            s.makes.append(0)
-            s.keeps.append(0)
-            s.drops.append(0)
-            s.extra.append(0)
+        step[i] = len(s.instructions)
+        _add_step(s, i, step)
+        if i.opcode in TRANSPARENT or i.opcode in _THERE:
+            _add_bytes(s)
             continue
+        reads = values.read_by(i)
+        makes, keeps = values.made_by(i)
+        _add_bytes(s, reads, makes, keeps, max((peaks.get(k, 0) for k in i.called), default=0) if i.attrs else 0)
+    values.drop_unread(step)
+    return s
+
+
+def _add_step(s: Steps, i: Instruction, step: Mapping[Instruction, int]) -> None:
+    """The next step, with those it follows."""
+    before = {step[o] for o in i.operands}
+    if i.control_predecessors:
+        before.update(step[o] for o in i.control_predecessors)
+    before.discard(-1)
+    for b in before:
+        s.after[b].append(step[i])
+    s.instructions.append(i)
+    s.before.append(before)
+    s.after.append([])
+
+
+def _add_bytes(s: Steps, reads: tuple[int, ...] = (), makes: int = 0, keeps: int = 0, extra: int = 0) -> None:
+    s.reads.append(reads)
+    s.makes.append(makes)
+    s.keeps.append(keeps)
+    s.drops.append(0)
+    s.extra.append(extra)
+
+
+class _Values:
+    """Numbers the values of a computation as its steps come along."""
+
+    def __init__(self, steps: Steps, flow: Dataflow, places: Places) -> None:
+        self.steps, self.at, self.places = steps, flow.at, places
+        self.kept = {v for _, v in leaves(self.at[steps.computation.root])}
+        self.state = places.state.get(steps.computation, set())
+
+    def number(self, v: Value, own: bool) -> int:
+        """The number of a value; ``own``: the computation makes it."""
+        s = self.steps
+        found = s.numbers.get(v)
+        if found is None:
+            found = s.numbers[v] = len(s.readers)
+            s.readers.append(0)
+            lives_on = v in self.kept or v in self.places.given or v in self.places.moved
+            s.frees.append(v.size if (own or v in self.state) and not lives_on else 0)
+        return found
+
+    def read_by(self, i: Instruction) -> tuple[int, ...]:
+        """The values that `i` reads, which count it as a reader."""
         read: dict[int, None] = {}
         for o in awaited(i):
-            tree = at[o]
+            tree = self.at[o]
             if isinstance(tree, Value):
-                read[number(tree, False)] = None
+                read[self.number(tree, False)] = None
             elif tree is not None:
-                for _, v in leaves(tree):
-                    if v is not None:
-                        read[number(v, False)] = None
+                read.update((self.number(v, False), None) for _, v in leaves(tree) if v is not None)
         for v in read:
-            s.readers[v] += 1
-        s.reads.append(tuple(read))
+            self.steps.readers[v] += 1
+        return tuple(read)
+
+    def made_by(self, i: Instruction) -> tuple[int, int]:
+        """Bytes that `i` holds newly, and those of them that are kept to the end."""
         makes = keeps = 0
-        tree = at[i]
+        tree = self.at[i]
         for _, v in [((), tree)] if isinstance(tree, Value) else leaves(tree):
-            if v is None or v in numbers:
+            if v is None or v in self.steps.numbers:
                 continue
-            number(v, True)
-            if v.kind == "phi" and opcode == "while" or v in given or v in places.over:
+            self.number(v, True)
+            if v.kind == "phi" and i.opcode == "while" or v in self.places.given or v in self.places.over:
                 continue
             makes += v.size
-            if v in kept:
+            if v in self.kept:
                 keeps += v.size
-        s.makes.append(makes)
-        s.keeps.append(keeps)
-        s.drops.append(0)
-        s.extra.append(max((peaks.get(k, 0) for k in i.called), default=0) if i.attrs else 0)
-    made_at = {v: step[v.instruction] for v in numbers if v.instruction in step}
-    for v, n in made_at.items():
-        if n >= 0 and not s.readers[numbers[v]]:
-            s.drops[n] += s.frees[numbers[v]]
-    return s
+        return makes, keeps
+
+    def drop_unread(self, step: Mapping[Instruction, int]) -> None:
+        """Free the values that nothing reads after the steps that make them."""
+        s = self.steps
+        for v, number in s.numbers.items():
+            n = step.get(v.instruction, -1)
+            if n >= 0 and not s.readers[number]:
+                s.drops[n] += s.frees[number]
 
 
 @dataclass(slots=True)
