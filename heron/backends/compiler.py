@@ -22,9 +22,7 @@ from heron.buffers import assign
 from heron.errors import HeronError
 from heron.hlo.ir.module import Module
 from heron.options import Options
-from heron.passes.dynamic.model.interface import fix_interface
 from heron.passes.framework.context import PassContext
-from heron.passes.pipelines import fixed_sizes
 from heron.runtime.dynamic_signature import DynamicSignature
 from heron.runtime.executable import Executable, KernelInfo, ProgramInfo, Signature
 from heron.runtime.thunks import KernelThunk, kind_of, show, walk
@@ -223,6 +221,9 @@ class PipelineRun:
 
     def _fix_sizes(self) -> None:
         """Pad the program and make sizes numbers; its passes are checked by themselves, for its inputs change here."""
+        from heron.passes.dynamic.fixed_sizes import fixed_sizes
+        from heron.passes.dynamic.model.interface import fix_interface
+
         c = self._context
         with c.trace.stage("sizes"):
             fixed_sizes().run(self._module, PassContext(options=c.options, trace=c.trace, target=c.target))

@@ -4,47 +4,42 @@ from __future__ import annotations
 
 from heron.backends.memory import bytes_on_cpu
 from heron.codegen.native.row_blocks import multiplies_blocks
+from heron.passes import pipelines as shared
+from heron.passes.control_flow.conditional_to_select import ConditionalToSelect
+from heron.passes.copies.copy_fusion import CopyFusion
+from heron.passes.copies.copy_insertion import CopyInsertion
+from heron.passes.copies.double_buffer_loop_unrolling import DoubleBufferLoopUnrolling
+from heron.passes.copies.flatten_call_graph import FlattenCallGraph
+from heron.passes.expand.batchnorm_expander import BatchnormExpander
+from heron.passes.expand.dot_decomposer import DotDecomposer
+from heron.passes.expand.map_inliner import MapInliner
+from heron.passes.expand.permutation_sort_expander import PermutationSortExpander
+from heron.passes.expand.select_and_scatter_expander import SelectAndScatterExpander
+from heron.passes.expand.topk_decomposer import TopkDecomposer
+from heron.passes.expand.tree_reduction_rewriter import TreeReductionRewriter
 from heron.passes.framework.pipeline import Pipeline
-from heron.passes.framework.registry import get, named_pipeline
-from heron.passes.pipelines import simplification
+from heron.passes.framework.registry import named_pipeline
+from heron.passes.fusion.fusion_hints import FusionHints
+from heron.passes.fusion.fusion_wrapper import FusionWrapper
+from heron.passes.fusion.instruction_fusion import InstructionFusion
+from heron.passes.fusion.multi_output_fusion import MultiOutputFusion
+from heron.passes.fusion.normalization_fusion import NormalizationFusion
+from heron.passes.fusion.row_block_fusion import RowBlockFusion
+from heron.passes.precision.integer_convolution_upcaster import IntegerConvolutionUpcaster
+from heron.passes.precision.operand_upcaster import OperandUpcaster
+from heron.passes.schedule.memory_scheduler import MemoryScheduler
+from heron.passes.schedule.rematerialization import Rematerialization
+from heron.passes.simplify.convolution_canonicalization import ConvolutionCanonicalization
+from heron.passes.simplify.cse import Cse
+from heron.passes.simplify.dce import Dce
+from heron.passes.simplify.reduction_reuse import ReductionReuse
+from heron.passes.simplify.transpose_folding import TransposeFolding
 
 
 @named_pipeline("cpu-partition")
 def partition() -> Pipeline:
     """Calls inlined and what is dead or double gone, so that the rest sees the program as it runs."""
-    return Pipeline(
-        "partition",
-        [
-            # an order that came with the program is that of other instructions
-            get("hlo-descheduler"),
-            # ahead of all passes that know no layouts: what a bitcast gives must not depend on them
-            get("bitcast-decomposer"),
-            # functions of reductions are called with values of their own types from here on
-            get("reducer-operand-caster"),
-            # programs printed by a compiler may hold fusions of tuples, and some that no kernel can do
-            get("fusion-tuple-flattener"),
-            get("fusion-legalizer"),
-            # sizes that are asked for though they are known
-            get("get-dimension-size-rewriter"),
-            # what scans do at a step may hold anything that is expanded below
-            get("scan-expander"),
-            # makes calls, so ahead of the inliner
-            get("rng-expander"),
-            get("rng-bit-generator-expander"),
-            # one device has nothing to do meanwhile, and pairs are made again for those that have
-            get("async-to-sync"),
-            # everything below sees one computation a loop body or branch
-            get("call-inliner"),
-            get("conditional-canonicalizer"),
-            # what only other devices or other memories would be for
-            get("trivial-collective-remover"),
-            get("marker-remover"),
-            get("dce"),
-            get("cse"),
-            # every reduction came with a combiner of its own: fewer for all that follows to look at
-            get("computation-deduplicator"),
-        ],
-    )
+    return shared.partition()
 
 
 @named_pipeline("cpu-optimise")
@@ -53,38 +48,27 @@ def optimise() -> Pipeline:
     return Pipeline(
         "optimise",
         [
-            # ops no kernel or library does: each becomes simpler ones, and those are simplified with the rest
-            get("dynamic-index-splitter"),
-            get("ragged-dot-rewriter"),
-            get("scaled-dot-rewriter"),
-            get("stochastic-convert-decomposer"),
-            get("bitcast-dtypes-expander"),
-            get("qr-expander", lapack=False),
-            get("eigh-expander", lapack=False),
-            get("topk-decomposer"),
-            get("permutation-sort-expander"),
-            get("operand-upcaster", one_type=False, rounds=False),
-            get("integer-convolution-upcaster"),
-            get("batchnorm-expander"),
-            get("select-and-scatter-expander"),
+            *shared.expansions(),
+            TopkDecomposer(),
+            PermutationSortExpander(),
+            OperandUpcaster(one_type=False, rounds=False),
+            IntegerConvolutionUpcaster(),
+            BatchnormExpander(),
+            SelectAndScatterExpander(),
             # the computations of maps and reductions stand inside kernels, which have no branches
-            get("conditional-to-select"),
-            get("map-inliner"),
-            simplification(),
-            # loops and branches, now that their conditions are as simple as they get
-            get("while-loop-unroller"),
-            get("while-loop-invariant-code-motion"),
-            get("while-loop-fusible-sinking"),
-            get("conditional-code-motion", move_out=False),
+            ConditionalToSelect(),
+            MapInliner(),
+            shared.simplification(),
+            *shared.loops(),
             # dots as libraries take them: transposes that this makes are folded into operands or simplified away
-            get("dot-decomposer"),
-            get("transpose-folding"),
-            get("convolution-canonicalization"),
-            simplification(),
+            DotDecomposer(),
+            TransposeFolding(),
+            ConvolutionCanonicalization(),
+            shared.simplification(),
             # what sums have in common is summed once
-            get("reduction-reuse"),
+            ReductionReuse(),
             # nothing may simplify behind it: that would join the steps of a reduction again
-            get("tree-reduction-rewriter", parts=64, least=1 << 15, column_bytes=128),
+            TreeReductionRewriter(parts=64, least=1 << 15, column_bytes=128),
         ],
     )
 
@@ -95,16 +79,8 @@ def assign_layouts() -> Pipeline:
     return Pipeline(
         "layout",
         [
-            # what loops are now is what they stay
-            get("while-loop-trip-count-annotator"),
-            get("layout-assignment"),
-            # whatever is in another order becomes row-major: what moves is a transpose from here on
-            get("reshape-decomposer"),
-            get("move-copy-to-users"),
-            get("layout-normalization"),
-            # narrow floats computed in f32 where the option math lets roundings between ops go, which then go
-            get("float-normalization", excess=True),
-            get("simplify-fp-conversions"),
+            *shared.layouts(),
+            *shared.narrow_floats(),
         ],
     )
 
@@ -121,20 +97,20 @@ def fuse() -> Pipeline:
     return Pipeline(
         "fused",
         [
-            get("instruction-fusion"),
-            get("dce"),
-            get("fusion-hints"),
-            get("multi-output-fusion", joins_pieces=False),
-            get("dce"),
-            get("normalization-fusion"),
-            get("dce"),
+            InstructionFusion(),
+            Dce(),
+            FusionHints(),
+            MultiOutputFusion(joins_pieces=False),
+            Dce(),
+            NormalizationFusion(),
+            Dce(),
             # what kernels that were joined both compute
-            get("cse", layout_sensitive=True, inside=True),
-            get("fusion-wrapper"),
-            get("dce"),
+            Cse(layout_sensitive=True, inside=True),
+            FusionWrapper(),
+            Dce(),
             # a product with what is around it, now that this is one kernel
-            get("row-block-fusion", multiplies=multiplies_blocks),
-            get("dce"),
+            RowBlockFusion(multiplies=multiplies_blocks),
+            Dce(),
         ],
     )
 
@@ -145,13 +121,13 @@ def schedule() -> Pipeline:
     return Pipeline(
         "scheduled",
         [
-            get("flatten-call-graph"),
-            get("double-buffer-loop-unrolling", least_bytes=4096),
-            get("copy-insertion"),
-            get("copy-fusion", join=False),
-            get("memory-scheduler", cache=1 << 20),
+            FlattenCallGraph(),
+            DoubleBufferLoopUnrolling(least_bytes=4096),
+            CopyInsertion(),
+            CopyFusion(join=False),
+            MemoryScheduler(cache=1 << 20),
             # does nothing unless memory is short: what is left to save costs time
-            get("rematerialization", limit="machine", measure=bytes_on_cpu),
+            Rematerialization(limit="machine", measure=bytes_on_cpu),
         ],
     )
 

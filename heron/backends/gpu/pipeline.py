@@ -3,48 +3,77 @@
 from __future__ import annotations
 
 from heron.backends.memory import bytes_on_gpu
+from heron.passes import pipelines as shared
+from heron.passes.calls.attention_expander import AttentionExpander
+from heron.passes.calls.conv_algorithm_picker import ConvAlgorithmPicker
+from heron.passes.calls.conv_padding_legalization import ConvPaddingLegalization
+from heron.passes.calls.conv_rewriter import ConvRewriter
+from heron.passes.calls.cublas_pad_for_gemms import CublasPadForGemms
+from heron.passes.calls.cudnn_fused_conv_rewriter import CudnnFusedConvRewriter
+from heron.passes.calls.cudnn_pad_for_convolutions import CudnnPadForConvolutions
+from heron.passes.calls.cusolver_rewriter import CusolverRewriter
+from heron.passes.calls.gemm_algorithm_picker import GemmAlgorithmPicker
+from heron.passes.calls.gemm_broadcast_folding import GemmBroadcastFolding
+from heron.passes.calls.gemm_rewriter import GemmRewriter
+from heron.passes.calls.scan_rewriter import ScanRewriter
+from heron.passes.calls.sort_rewriter import SortRewriter
+from heron.passes.collectives.async_collective_creator import AsyncCollectiveCreator
+from heron.passes.control_flow.computation_deduplicator import ComputationDeduplicator
+from heron.passes.control_flow.conditional_to_select import ConditionalToSelect
+from heron.passes.control_flow.while_condition_to_body import WhileConditionToBody
+from heron.passes.copies.copy_fusion import CopyFusion
+from heron.passes.copies.copy_insertion import CopyInsertion
+from heron.passes.copies.double_buffer_loop_unrolling import DoubleBufferLoopUnrolling
+from heron.passes.copies.flatten_call_graph import FlattenCallGraph
+from heron.passes.expand.batchnorm_expander import BatchnormExpander
+from heron.passes.expand.dot_decomposer import DotDecomposer
+from heron.passes.expand.map_inliner import MapInliner
+from heron.passes.expand.permutation_sort_expander import PermutationSortExpander
+from heron.passes.expand.reduce_window_rewriter import ReduceWindowRewriter
+from heron.passes.expand.scatter_determinism_expander import ScatterDeterminismExpander
+from heron.passes.expand.stable_sort_expander import StableSortExpander
+from heron.passes.expand.topk_decomposer import TopkDecomposer
+from heron.passes.expand.tree_reduction_rewriter import TreeReductionRewriter
 from heron.passes.framework.pipeline import Fixpoint, Pipeline
-from heron.passes.framework.registry import get, named_pipeline
+from heron.passes.framework.registry import named_pipeline
+from heron.passes.fusion.attention_fusion import AttentionFusion
+from heron.passes.fusion.fusion_block_level_rewriter import FusionBlockLevelRewriter
+from heron.passes.fusion.fusion_hints import FusionHints
+from heron.passes.fusion.fusion_wrapper import FusionWrapper
+from heron.passes.fusion.gemm_fusion import GemmFusion
+from heron.passes.fusion.horizontal_fusion import HorizontalFusion
 from heron.passes.fusion.model.tiled import ROW_BYTES
-from heron.passes.pipelines import simplification
+from heron.passes.fusion.multi_output_fusion import MultiOutputFusion
+from heron.passes.fusion.normalization_fusion import NormalizationFusion
+from heron.passes.fusion.priority_fusion import PriorityFusion
+from heron.passes.fusion.softmax_rewriter_triton import SoftmaxRewriterTriton
+from heron.passes.fusion.sort_fusion import SortFusion
+from heron.passes.fusion.update_fusion import UpdateFusion
+from heron.passes.precision.bf16_conversion_folding import Bf16ConversionFolding
+from heron.passes.precision.dot_algorithm_rewriter import DotAlgorithmRewriter
+from heron.passes.precision.operand_upcaster import OperandUpcaster
+from heron.passes.schedule.latency_hiding_scheduler import LatencyHidingScheduler
+from heron.passes.schedule.memory_scheduler import MemoryScheduler
+from heron.passes.schedule.rematerialization import Rematerialization
+from heron.passes.simplify.algebraic_simplifier import AlgebraicSimplifier
+from heron.passes.simplify.broadcast_canonicalizer import BroadcastCanonicalizer
+from heron.passes.simplify.convert_mover import ConvertMover
+from heron.passes.simplify.cse import Cse
+from heron.passes.simplify.dce import Dce
+from heron.passes.simplify.dot_dimension_merger import DotDimensionMerger
+from heron.passes.simplify.dot_merger import DotMerger
+from heron.passes.simplify.dot_normalizer import DotNormalizer
+from heron.passes.simplify.dot_strength_reduction import DotStrengthReduction
+from heron.passes.simplify.reduction_reuse import ReductionReuse
+from heron.passes.simplify.splitk_rewriter import SplitkRewriter
+from heron.passes.simplify.transpose_folding import TransposeFolding
+from heron.passes.simplify.variadic_op_splitter import VariadicOpSplitter
 
 
 @named_pipeline("gpu-partition")
 def partition() -> Pipeline:
     """Calls inlined and what is dead or double gone, so that the rest sees the program as it runs."""
-    return Pipeline(
-        "partition",
-        [
-            # an order that came with the program is that of other instructions
-            get("hlo-descheduler"),
-            # ahead of all passes that know no layouts: what a bitcast gives must not depend on them
-            get("bitcast-decomposer"),
-            # functions of reductions are called with values of their own types from here on
-            get("reducer-operand-caster"),
-            # programs printed by a compiler may hold fusions of tuples, and some that no kernel can do
-            get("fusion-tuple-flattener"),
-            get("fusion-legalizer", blocks=True),
-            # sizes that are asked for though they are known
-            get("get-dimension-size-rewriter"),
-            # what scans do at a step may hold anything that is expanded below
-            get("scan-expander"),
-            # makes calls, so ahead of the inliner
-            get("rng-expander"),
-            get("rng-bit-generator-expander"),
-            # one device has nothing to do meanwhile, and pairs are made again for those that have
-            get("async-to-sync"),
-            # everything below sees one computation a loop body or branch
-            get("call-inliner"),
-            get("conditional-canonicalizer"),
-            # what only other devices or other memories would be for
-            get("trivial-collective-remover"),
-            get("marker-remover"),
-            get("dce"),
-            get("cse"),
-            # every reduction came with a combiner of its own: fewer for all that follows to look at
-            get("computation-deduplicator"),
-        ],
-    )
+    return shared.partition(blocks=True)
 
 
 @named_pipeline("gpu-optimise")
@@ -53,58 +82,47 @@ def optimise() -> Pipeline:
     return Pipeline(
         "optimise",
         [
-            # ops no kernel or library does: each becomes simpler ones, and those are simplified with the rest
-            get("dynamic-index-splitter"),
-            get("ragged-dot-rewriter"),
-            get("scaled-dot-rewriter"),
-            get("stochastic-convert-decomposer"),
-            get("bitcast-dtypes-expander"),
-            get("qr-expander", lapack=False),
-            get("eigh-expander", lapack=False),
-            get("cusolver-rewriter"),
-            get("attention-expander", kept=True),
-            get("topk-decomposer", tiles=True),
-            get("permutation-sort-expander"),
-            get("sort-rewriter"),
-            get("stable-sort-expander"),
-            get("dot-algorithm-rewriter"),
-            get("operand-upcaster", one_type=False),
-            get("batchnorm-expander"),
+            *shared.expansions(),
+            CusolverRewriter(),
+            AttentionExpander(kept=True),
+            TopkDecomposer(tiles=True),
+            PermutationSortExpander(),
+            SortRewriter(),
+            StableSortExpander(),
+            DotAlgorithmRewriter(),
+            OperandUpcaster(one_type=False),
+            BatchnormExpander(),
             # the computations of maps and reductions stand inside kernels, which have no branches
-            get("conditional-to-select"),
-            get("map-inliner"),
-            get("reduce-window-rewriter", block=1024, enough=256, single_pass=True),
-            simplification(),
-            # loops and branches, now that their conditions are as simple as they get
-            get("while-loop-unroller"),
-            get("while-loop-invariant-code-motion"),
-            get("while-loop-fusible-sinking"),
-            get("conditional-code-motion", move_out=False),
-            get("while-condition-to-body"),
+            ConditionalToSelect(),
+            MapInliner(),
+            ReduceWindowRewriter(block=1024, enough=256, single_pass=True),
+            shared.simplification(),
+            *shared.loops(),
+            WhileConditionToBody(),
             # dots as libraries take them: transposes that this makes are folded into operands or simplified away
-            get("dot-decomposer"),
-            get("transpose-folding"),
-            get("dot-strength-reduction"),
-            simplification(),
-            get("bf16-conversion-folding"),
+            DotDecomposer(),
+            TransposeFolding(),
+            DotStrengthReduction(),
+            shared.simplification(),
+            Bf16ConversionFolding(),
             # dots that are left and share an operand become one; then once more what that makes possible
-            get("dot-merger"),
-            Fixpoint("simplification-2", [get("convert-mover"), get("algebraic-simplifier")]),
+            DotMerger(),
+            Fixpoint("simplification-2", [ConvertMover(), AlgebraicSimplifier()]),
             # convolutions as cuDNN takes them; the transposes and pads this makes go where they cost least
-            get("conv-rewriter", weigh=True),
-            get("cudnn-fused-conv-rewriter"),
-            get("conv-padding-legalization"),
-            get("cudnn-pad-for-convolutions"),
-            Fixpoint("simplification-3", [get("convert-mover"), get("algebraic-simplifier")]),
-            get("cse"),
-            get("dce"),
+            ConvRewriter(weigh=True),
+            CudnnFusedConvRewriter(),
+            ConvPaddingLegalization(),
+            CudnnPadForConvolutions(),
+            Fixpoint("simplification-3", [ConvertMover(), AlgebraicSimplifier()]),
+            Cse(),
+            Dce(),
             # what reductions, sorts and loops call is compared and compiled once where it is the same
-            get("computation-deduplicator"),
+            ComputationDeduplicator(),
             # what sums have in common is summed once
-            get("reduction-reuse"),
+            ReductionReuse(),
             # nothing may simplify behind these: that would join the steps of a reduction again
-            get("scatter-determinism-expander"),
-            get("tree-reduction-rewriter"),
+            ScatterDeterminismExpander(),
+            TreeReductionRewriter(),
         ],
     )
 
@@ -115,31 +133,23 @@ def assign_layouts() -> Pipeline:
     return Pipeline(
         "layout",
         [
-            # what loops are now is what they stay
-            get("while-loop-trip-count-annotator"),
-            get("layout-assignment"),
-            # whatever is in another order becomes row-major: what moves is a transpose from here on
-            get("reshape-decomposer"),
-            get("move-copy-to-users"),
-            get("layout-normalization"),
+            *shared.layouts(),
             # forms of dots and broadcasts that depend on layouts
-            get("broadcast-canonicalizer"),
-            get("dot-dimension-merger"),
-            get("dot-normalizer"),
+            BroadcastCanonicalizer(),
+            DotDimensionMerger(),
+            DotNormalizer(),
             # ahead of conversions between types, which would hide what follows a product: with what is around it one
             # kernel where that is quicker, else a library's
-            get("attention-fusion"),
-            get("gemm-fusion"),
+            AttentionFusion(),
+            GemmFusion(),
             # few tiles and long sums; what a library multiplies, it splits itself
-            get("splitk-rewriter", blocks=True),
-            get("cublas-pad-for-gemms"),
-            get("gemm-rewriter"),
-            get("gemm-broadcast-folding"),
-            # narrow floats computed in f32 where the option math lets roundings between ops go, which then go
-            get("float-normalization", excess=True),
-            get("simplify-fp-conversions"),
-            get("cse"),
-            get("dce"),
+            SplitkRewriter(blocks=True),
+            CublasPadForGemms(),
+            GemmRewriter(),
+            GemmBroadcastFolding(),
+            *shared.narrow_floats(),
+            Cse(),
+            Dce(),
         ],
     )
 
@@ -156,31 +166,31 @@ def fuse() -> Pipeline:
     return Pipeline(
         "fused",
         [
-            get("variadic-op-splitter"),
+            VariadicOpSplitter(),
             # rows that lie across memory: the emitters of loops would read them again for each reduction
-            get("softmax-rewriter-triton"),
+            SoftmaxRewriterTriton(),
             # what a sort computes itself need not be there for others
-            get("sort-fusion"),
+            SortFusion(),
             # what it reads is computed in its kernel, as far as nobody else reads it
-            get("scan-rewriter"),
-            get("priority-fusion"),
-            get("dce"),
-            get("update-fusion"),
-            get("fusion-hints"),
-            get("multi-output-fusion"),
-            get("dce"),
+            ScanRewriter(),
+            PriorityFusion(),
+            Dce(),
+            UpdateFusion(),
+            FusionHints(),
+            MultiOutputFusion(),
+            Dce(),
             # as on the CPU, of kernels that are already whole: what they compute of a row twice is then one
-            get("normalization-fusion", least=2, rows=1, most_bytes=ROW_BYTES),
-            get("cse"),
-            get("dce"),
-            get("horizontal-fusion"),
-            get("fusion-wrapper"),
+            NormalizationFusion(least=2, rows=1, most_bytes=ROW_BYTES),
+            Cse(),
+            Dce(),
+            HorizontalFusion(),
+            FusionWrapper(),
             # which emitter does a fusion: what tiles are quicker for
-            get("fusion-block-level-rewriter"),
-            get("dce"),
+            FusionBlockLevelRewriter(),
+            Dce(),
             # which of a library's algorithms computes what is left to it, now that calls are as they stay
-            get("gemm-algorithm-picker"),
-            get("conv-algorithm-picker"),
+            GemmAlgorithmPicker(),
+            ConvAlgorithmPicker(),
         ],
     )
 
@@ -192,16 +202,16 @@ def schedule() -> Pipeline:
         "scheduled",
         [
             # how long a collective takes is nothing fusion asks, so only now does it become two ops
-            get("async-collective-creator"),
-            get("flatten-call-graph"),
-            get("double-buffer-loop-unrolling"),
-            get("copy-insertion"),
-            get("copy-fusion", least_update=0.0),
-            get("memory-scheduler"),
+            AsyncCollectiveCreator(),
+            FlattenCallGraph(),
+            DoubleBufferLoopUnrolling(),
+            CopyInsertion(),
+            CopyFusion(least_update=0.0),
+            MemoryScheduler(),
             # and other work while data comes from elsewhere
-            get("latency-hiding-scheduler"),
+            LatencyHidingScheduler(),
             # does nothing unless memory is short: what is left to save costs time
-            get("rematerialization", limit="machine", measure=bytes_on_gpu),
+            Rematerialization(limit="machine", measure=bytes_on_gpu),
         ],
     )
 

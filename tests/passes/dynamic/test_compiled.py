@@ -13,9 +13,9 @@ from heron.evaluator import Evaluator
 from heron.hlo.text import parse
 from heron.hlo.verifier import verify
 from heron.options import Options
+from heron.passes.dynamic.fixed_sizes import fixed_sizes
 from heron.passes.dynamic.model.interface import fix_interface
 from heron.passes.framework.context import PassContext
-from heron.passes.pipelines import fixed_sizes
 from tests.evaluator.test_dynamic import AGREED, HIDDEN, P, Q, module_text
 from tests.passes.dynamic.programs import PROGRAMS, SIZES, inputs, text
 from tests.passes.dynamic.test_dynamic_padder import LOOP, flat, meant

@@ -15,9 +15,10 @@ from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
 from heron.hlo.verifier import verify
+from heron.passes.dynamic.fixed_sizes import fixed_sizes
 from heron.passes.framework import registry
 from heron.passes.framework.context import PassContext
-from heron.passes.pipelines import fixed_sizes, simplify
+from heron.passes.pipelines import simplify
 from heron.passes.rewriting.building import is_static
 from tests.evaluator.test_dynamic import AGREED, HIDDEN, P, Q, module_text
 from tests.passes.dynamic.programs import PROGRAMS, SIZES, inputs, text
