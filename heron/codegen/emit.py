@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from heron.analysis.fusion.analysis import FusionAnalysis, analyse
-from heron.codegen.emitters.base import load
-from heron.codegen.emitters.sort.emitter import emit_sort
+from heron.codegen.emitters.table import EMITTERS
 from heron.codegen.kernel import Kernel
 from heron.errors import HeronError
 from heron.hlo.ir.instruction import Instruction
@@ -13,11 +12,11 @@ from heron.trace import Decision
 
 
 def emit_kernels(i: Instruction, name: str, target: Target) -> list[Kernel]:
-    """The kernels that compute `i` one after another: one, but for what holds a sort (see `emitters.sort`)."""
-    analysis = analyse(i, target)
-    if analysis.kind == "sort":
-        return emit_sort(analysis, name, target)
-    return [_emitted(i, analysis, name, target)]
+    """The kernels that compute `i` one after another: several only for a sort on a GPU (see `emitters.sort`).
+
+    Raises as `emit_fusion`.
+    """
+    return _emitted(i, analyse(i, target), name, target)
 
 
 def emit_fusion(i: Instruction, name: str, target: Target, *, in_place: bool = True, parts: int = 0) -> Kernel:
@@ -34,22 +33,23 @@ def emit_fusion(i: Instruction, name: str, target: Target, *, in_place: bool = T
         HeronError: GEN001 when an op in it has no rule, GEN002 for a type without a machine type, GEN003 for tuple
             inputs.
     """
-    return _emitted(i, analyse(i, target, in_place=in_place, parts=parts), name, target)
+    (kernel,) = _emitted(i, analyse(i, target, in_place=in_place, parts=parts), name, target)
+    return kernel
 
 
-def _emitted(i: Instruction, analysis: FusionAnalysis, name: str, target: Target) -> Kernel:
+def _emitted(i: Instruction, analysis: FusionAnalysis, name: str, target: Target) -> list[Kernel]:
     reason = analysis.reason
     try:
-        kernel = load()[analysis.kind].emit(analysis, name, target)
+        kernels = EMITTERS[analysis.kind].emit(analysis, name, target)
     except HeronError as error:
         if analysis.kind != "block" or error.code != "GEN015":
             raise
-        parts = analysis.fusion.parts
-        analysis = analyse(i, target, tiled=False, parts=parts)
-        kernel = load()[analysis.kind].emit(analysis, name, target)
+        analysis = analyse(i, target, tiled=False, parts=analysis.fusion.parts)
+        kernels = EMITTERS[analysis.kind].emit(analysis, name, target)
         reason = f"{analysis.reason}; no tiles: {error.why}"
-    kernel.parts = analysis.fusion.parts
-    kernel.notes["reason"] = reason
     hero = analysis.hero.name if analysis.hero is not None else ""
-    kernel.decision = Decision(not analysis.asked, f"{analysis.kind}: {reason}", "hero-emitter", kernel.name, hero)
-    return kernel
+    for kernel in kernels:
+        kernel.parts = analysis.fusion.parts
+        kernel.notes["reason"] = reason
+        kernel.decision = Decision(not analysis.asked, f"{analysis.kind}: {reason}", "emitter", kernel.name, hero)
+    return kernels

@@ -13,8 +13,8 @@ from heron import targets
 from heron.analysis.fusion.fusion import as_fusion
 from heron.analysis.fusion.output_boxes import whole_pieces
 from heron.analysis.fusion.partition import Partition, partition
-from heron.codegen.emitters.base import entry
-from heron.codegen.emitters.output_boxes import emit_pieces
+from heron.codegen.emitters import output_boxes
+from heron.codegen.emitters.base import Frame
 from tests.codegen.emitters.test_loop import random_body
 from tests.codegen.run_kernel import compare, evaluate, root_fusion, run_cpu, run_sim
 from tests.codegen.test_elemental_indexing import array, source
@@ -230,8 +230,9 @@ def test_however_it_is_cut_it_computes_the_same(data: st.DataObject) -> None:
     inner = [i for i in fusion.computation.instructions if i.opcode not in ("parameter", "tuple")]
     chosen = data.draw(st.sets(st.sampled_from(inner), max_size=4))
     target = data.draw(st.sampled_from(["cpu", "sim:sm_90"]))
-    frame = entry(fusion, partition(fusion.roots, chosen), "k", targets.get(target), any_layout=True)
-    kernel = emit_pieces(frame, whole_pieces(fusion), "loop")
+    frame = Frame.of(fusion, partition(fusion.roots, chosen), "k", targets.get(target), any_layout=True)
+    emit = output_boxes.emit_gpu if frame.is_gpu else output_boxes.emit_cpu
+    kernel = emit(frame, whole_pieces(fusion), "loop")
     inputs = [np.clip(array(s), -2, 2) for s in shapes]
     got = run_cpu(kernel, inputs) if target == "cpu" else run_sim(kernel, inputs)
     for g, w in zip(got, evaluate(root, inputs), strict=True):

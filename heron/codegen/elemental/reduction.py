@@ -1,4 +1,4 @@
-"""reduce and reduce-window as loops in one thread: what is left when no hero emitter takes them."""
+"""reduce and reduce-window as loops in one thread: those that no emitter of reductions takes."""
 
 from __future__ import annotations
 

@@ -1,18 +1,14 @@
-"""What every hero emitter shares: the fusion as emitters see it, the registry, and the frame of a kernel's entry.
+"""The interface of emitters, and the frame of a kernel: its entry function while that is filled.
 
-An emitter has a name, `emit(analysis, name, target) -> Kernel`, and registers itself under its name. A CPU entry does
-the work items `%lo` to `%hi`; a GPU entry reads its thread and block ids.
+A CPU entry does the work items `%lo` to `%hi`; a GPU entry reads its thread and block ids.
 """
 
 from __future__ import annotations
 
-import pkgutil
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from functools import cache
-from importlib import import_module
 from math import prod
-from typing import Protocol, TypeVar
+from typing import ClassVar, Generic, TypeVar, cast
 
 from xdsl.dialects import func, gpu, tensor
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, TensorType, UnitAttr
@@ -20,7 +16,7 @@ from xdsl.ir import Attribute, Block, SSAValue
 
 from heron.analysis.fusion.analysis import FusionAnalysis
 from heron.analysis.fusion.fusion import Fusion, row_major
-from heron.analysis.fusion.partition import Partition
+from heron.analysis.fusion.partition import Partition, partition
 from heron.codegen.elemental import FunctionEmitter, KernelEmitter
 from heron.codegen.elemental.registry import require
 from heron.codegen.ir.types import I64, INDEX, tensor_type
@@ -29,46 +25,25 @@ from heron.codegen.transforms.lib.buffers import byte_size
 from heron.errors import HeronError
 from heron.targets import Target
 
-
-class HeroEmitter(Protocol):
-    """What `@hero("name")` registers."""
-
-    def emit(self, analysis: FusionAnalysis, name: str, target: Target) -> Kernel:
-        """The kernel of the fusion, called `name`. Raises GEN001 for what cannot be emitted."""
-        ...
+#: ops that emitters take and elemental emission does not know
+NOT_ELEMENTAL = frozenset({"scatter", "sort", "tuple", "parameter"})
 
 
-HEROES: dict[str, HeroEmitter] = {}
-_H = TypeVar("_H", bound=type)
-
-
-def hero(name: str) -> Callable[[_H], _H]:
-    """Class decorator: register an emitter."""
-
-    def register(cls: _H) -> _H:
-        HEROES[name] = cls()
-        return cls
-
-    return register
-
-
-@cache
-def load() -> dict[str, HeroEmitter]:
-    """All emitters by name."""
-    package = import_module("heron.codegen.emitters")
-    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-        import_module(module.name)
-    return HEROES
-
-
-# -- kernels -----------------------------------------------------------------------------------------------------------
+def check(fusion: Fusion, target: Target) -> None:
+    """Raise GEN001 unless every instruction can be emitted, GEN003 for a fusion no kernel can have."""
+    for i in fusion.computation.instructions:
+        if i.opcode not in NOT_ELEMENTAL:
+            require(i, target.name)
+    for p in fusion.inputs:
+        if not p.shape.is_array:
+            raise HeronError("GEN003", "a kernel's inputs are arrays", where=str(p))
 
 
 @dataclass(slots=True)
-class Entry:
+class Frame:
     """The entry function of a kernel while it is filled: finish with `finish`.
 
-    ``e`` emits into its body; ``outputs`` are the current tensor values of the outputs, which a hero replaces as it
+    ``e`` emits into its body; ``outputs`` are the current tensor values of the outputs, which an emitter replaces as it
     inserts; ``lo``/``hi``: the range of work items (CPU only); ``heap_bytes``: of scratch.
     """
 
@@ -83,6 +58,39 @@ class Entry:
     hi: SSAValue | None = None
     aliases: dict[int, int] = field(default_factory=dict)  # output number -> input number
     heap_bytes: int = 0
+
+    @staticmethod
+    def of(fusion: Fusion, cut: Partition, name: str, target: Target, *, any_layout: bool = False) -> Frame:
+        """The entry function of a kernel: tensors in, tensors out, and the CPU's range of work items.
+
+        ``any_layout``: the emitter asks for elements in memory order; others get GEN004 for what is not row-major.
+        """
+        check(fusion, target)
+        if not any_layout and not row_major(fusion):
+            shapes = ", ".join(str(s) for s in (*(p.shape for p in fusion.inputs), *(o.shape for o in fusion.outputs)))
+            raise HeronError(
+                "GEN004",
+                f"kernel '{name}' would need row-major inputs and outputs",
+                where=shapes,
+                hint="the layout-assignment pass makes them so",
+            )
+        kernel = KernelEmitter(name, cut)
+        kernel.straight = target.kind == "cpu"
+        arguments: list[Attribute] = [tensor_type(p.shape) for p in fusion.inputs]
+        arguments += [tensor_type(o.shape) for o in fusion.outputs]
+        cpu = target.kind == "cpu"
+        block = Block(arg_types=[*arguments, *[INDEX] * (2 * cpu)])
+        n = len(fusion.inputs)
+        e = FunctionEmitter(kernel, block, dict(zip(fusion.inputs, block.args[:n], strict=True)))
+        for arg in block.args[:n]:
+            arg.name_hint = "in"
+        for arg in block.args[n : n + len(fusion.outputs)]:
+            arg.name_hint = "out"
+        lo, hi = block.args[-2:] if cpu else (None, None)
+        if lo is not None and hi is not None:
+            lo.name_hint, hi.name_hint = "lo", "hi"
+        outputs: list[SSAValue] = list(block.args[n : n + len(fusion.outputs)])
+        return Frame(fusion, name, target, kernel, e, block, outputs, lo, hi)
 
     @property
     def is_gpu(self) -> bool:
@@ -143,48 +151,35 @@ class Entry:
         return DictionaryAttr(facts)
 
 
-def entry(fusion: Fusion, partition: Partition, name: str, target: Target, *, any_layout: bool = False) -> Entry:
-    """The entry function of a kernel: tensors in, tensors out, and the CPU's range of work items.
+F = TypeVar("F")
 
-    ``any_layout``: the emitter asks for elements in memory order; others get GEN004 for what is not row-major.
+
+class Emitter(ABC, Generic[F]):
+    """Emits the kernels of fusions of one kind.
+
+    ``kind`` is that of `FusionAnalysis`; `F` is the type of its form.
     """
-    check(fusion, target)
-    if not any_layout and not row_major(fusion):
-        shapes = ", ".join(str(s) for s in (*(p.shape for p in fusion.inputs), *(o.shape for o in fusion.outputs)))
-        raise HeronError(
-            "GEN004",
-            f"kernel '{name}' would need row-major inputs and outputs",
-            where=shapes,
-            hint="the layout-assignment pass makes them so",
-        )
-    kernel = KernelEmitter(name, partition)
-    kernel.straight = target.kind == "cpu"
-    arguments: list[Attribute] = [tensor_type(p.shape) for p in fusion.inputs]
-    arguments += [tensor_type(o.shape) for o in fusion.outputs]
-    cpu = target.kind == "cpu"
-    block = Block(arg_types=[*arguments, *[INDEX] * (2 * cpu)])
-    n = len(fusion.inputs)
-    e = FunctionEmitter(kernel, block, dict(zip(fusion.inputs, block.args[:n], strict=True)))
-    for arg in block.args[:n]:
-        arg.name_hint = "in"
-    for arg in block.args[n : n + len(fusion.outputs)]:
-        arg.name_hint = "out"
-    lo, hi = block.args[-2:] if cpu else (None, None)
-    if lo is not None and hi is not None:
-        lo.name_hint, hi.name_hint = "lo", "hi"
-    outputs: list[SSAValue] = list(block.args[n : n + len(fusion.outputs)])
-    return Entry(fusion, name, target, kernel, e, block, outputs, lo, hi)
 
+    kind: ClassVar[str]
 
-#: ops that hero emitters take and elemental emission does not know
-HERO_ONLY = frozenset({"scatter", "sort", "tuple", "parameter"})
+    def emit(self, analysis: FusionAnalysis, name: str, target: Target) -> list[Kernel]:
+        """The kernels of a fusion, to be run in this order; the first is called `name`, or begins with it.
 
+        Raises:
+            HeronError: GEN001 for an op that no kernel computes, GEN003 for inputs that are no arrays, GEN004 for a
+                layout other than row-major where the emitter needs that.
+        """
+        frame, form = self.frame(analysis, name, target), cast("F", analysis.form)
+        return self.emit_gpu(frame, form) if frame.is_gpu else self.emit_cpu(frame, form)
 
-def check(fusion: Fusion, target: Target) -> None:
-    """Raise GEN001 unless every instruction can be emitted, GEN003 for a fusion no kernel can have."""
-    for i in fusion.computation.instructions:
-        if i.opcode not in HERO_ONLY:
-            require(i, target.name)
-    for p in fusion.inputs:
-        if not p.shape.is_array:
-            raise HeronError("GEN003", "a kernel's inputs are arrays", where=str(p))
+    def frame(self, analysis: FusionAnalysis, name: str, target: Target) -> Frame:
+        """The entry function that the kernel fills."""
+        return Frame.of(analysis.fusion, partition(analysis.fusion.roots), name, target, any_layout=True)
+
+    @abstractmethod
+    def emit_cpu(self, frame: Frame, form: F) -> list[Kernel]:
+        """The kernels for the CPU: work items `frame.items`."""
+
+    @abstractmethod
+    def emit_gpu(self, frame: Frame, form: F) -> list[Kernel]:
+        """The kernels for a GPU: blocks of threads."""

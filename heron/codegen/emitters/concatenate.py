@@ -8,28 +8,27 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from heron.analysis.fusion.analysis import FusionAnalysis
 from heron.analysis.fusion.cuts import Cuts
 from heron.analysis.fusion.fusion import Fusion
 from heron.analysis.fusion.output_boxes import Piece
-from heron.analysis.fusion.partition import partition
-from heron.codegen.emitters.base import entry, hero
-from heron.codegen.emitters.output_boxes import emit_pieces
+from heron.codegen.emitters import output_boxes
+from heron.codegen.emitters.base import Emitter, Frame
 from heron.codegen.kernel import Kernel
 from heron.hlo.ir.shape import array
-from heron.targets import Target
 
 
-@hero("concatenate")
-class ConcatenateEmitter:
-    """See the module."""
+class ConcatenateEmitter(Emitter[Cuts]):
+    """A loop for each operand of the concatenation."""
 
-    def emit(self, analysis: FusionAnalysis, name: str, target: Target) -> Kernel:
-        fusion, cuts = analysis.fusion, analysis.form
-        assert isinstance(cuts, Cuts)
-        frame = entry(fusion, partition(fusion.roots), name, target, any_layout=True)
-        pieces = _pieces(fusion, cuts)
-        return emit_pieces(frame, pieces, "concatenate", {"pieces": str(len(pieces))})
+    kind = "concatenate"
+
+    def emit_cpu(self, frame: Frame, form: Cuts) -> list[Kernel]:
+        pieces = _pieces(frame.fusion, form)
+        return [output_boxes.emit_cpu(frame, pieces, self.kind, {"pieces": str(len(pieces))})]
+
+    def emit_gpu(self, frame: Frame, form: Cuts) -> list[Kernel]:
+        pieces = _pieces(frame.fusion, form)
+        return [output_boxes.emit_gpu(frame, pieces, self.kind, {"pieces": str(len(pieces))})]
 
 
 def _pieces(fusion: Fusion, cuts: Cuts) -> list[Piece]:

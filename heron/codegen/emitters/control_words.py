@@ -8,7 +8,7 @@ from heron.analysis.fusion.fusion import Fusion, Output
 from heron.analysis.fusion.partition import partition
 from heron.analysis.indexing.hlo_maps import Index
 from heron.codegen.elemental import FunctionEmitter
-from heron.codegen.emitters.base import entry
+from heron.codegen.emitters.base import Frame
 from heron.codegen.emitters.loops import gpu_loops, plan_gpu
 from heron.codegen.ir.dialects.xla_gpu import FetchAddOp
 from heron.codegen.ir.types import I32
@@ -35,7 +35,7 @@ def emit_clear(words: int, emitter: str, name: str, target: Target) -> Kernel:
     c = Computation(name)
     c.root = c.add_parameter(0, control_shape(words))
     fusion = Fusion(c, (), (Output(c.root, None, c.root.shape),))
-    frame = entry(fusion, partition([]), name, target)
+    frame = Frame.of(fusion, partition([]), name, target)
     plan, zero = plan_gpu(words, 32, target), frame.e.b.integer(0, I32)
     frame.outputs[:] = gpu_loops(
         frame, [words], plan, frame.outputs, lambda index, t: [frame.e.insert(zero, t[0], index)]

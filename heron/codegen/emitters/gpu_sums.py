@@ -16,14 +16,14 @@ from heron.analysis.indexing.expr import Expr
 from heron.analysis.indexing.hlo_maps import Index
 from heron.analysis.indexing.map import Constraint
 from heron.codegen.elemental.reducer import Reducer
-from heron.codegen.emitters.base import Entry
+from heron.codegen.emitters.base import Frame
 from heron.codegen.emitters.reducers import split
 from heron.codegen.ir.dialects.xla_gpu import AllocateSharedOp, ShuffleFirstOp, ShuffleReduceOp, SyncThreadsOp
 from heron.targets import WARP
 
 
 def rounds(
-    frame: Entry,
+    frame: Frame,
     parts: int,
     threads: int,
     lane: Expr,
@@ -44,7 +44,7 @@ def rounds(
     return frame.e.loop([count, vector], inits, body, inside)
 
 
-def sync(frame: Entry, tensors: Sequence[SSAValue]) -> list[SSAValue]:
+def sync(frame: Frame, tensors: Sequence[SSAValue]) -> list[SSAValue]:
     """Shared `tensors` as they are once every thread of the block is here."""
     return list(frame.e.b.add(SyncThreadsOp(tensors)).results)
 
@@ -58,12 +58,12 @@ def accumulator_bytes(reducers: Sequence[Reducer]) -> int:
 class PartialSums:
     """Partial results of reducers that are combined together; ``combiners``: the functions that merge two of each."""
 
-    frame: Entry
+    frame: Frame
     reducers: tuple[Reducer, ...]
     combiners: tuple[str, ...]
 
     @staticmethod
-    def of(frame: Entry, reducers: Sequence[Reducer], number: int) -> PartialSums:
+    def of(frame: Frame, reducers: Sequence[Reducer], number: int) -> PartialSums:
         """Adds the combiners to the kernel; `number` tells them from those of the kernel's other reductions."""
         name = f"{frame.name}_combine_{number}"
         combiners = tuple(r.combiner(frame.e, f"{name}_{n}") for n, r in enumerate(reducers))

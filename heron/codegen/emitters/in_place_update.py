@@ -11,33 +11,43 @@ from functools import partial
 from xdsl.ir import SSAValue
 
 from heron.analysis.fusion.analysis import FusionAnalysis
+from heron.analysis.fusion.fusion import Fusion
 from heron.analysis.fusion.in_place_update import updated_by
 from heron.analysis.fusion.loop_space import contiguous_runs
 from heron.analysis.fusion.partition import partition
 from heron.analysis.indexing.hlo_maps import Index, delinearize, linearize
 from heron.codegen.elemental.dynamic import update_starts
-from heron.codegen.emitters.base import Entry, entry, hero
+from heron.codegen.emitters.base import Emitter, Frame
 from heron.codegen.emitters.loops import Body, GpuPlan, Part, cpu_loops, gpu_loops, gpu_parts, plan_cpu, plan_gpu
 from heron.codegen.kernel import Kernel, Launch
 from heron.hlo.ir.instruction import Instruction
 from heron.targets import Target
 
 
-@hero("dus")
-class InPlaceUpdateEmitter:
-    """See the module."""
+class InPlaceUpdateEmitter(Emitter[dict[int, int]]):
+    """A loop over each update. The form: the number of the input that each output overwrites."""
 
-    def emit(self, analysis: FusionAnalysis, name: str, target: Target) -> Kernel:
-        fusion = analysis.fusion
-        found = [u for o in fusion.outputs if (u := updated_by(o.instruction)) is not None]
-        frame = entry(fusion, partition([r for u in found for r in u.operands[1:]]), name, target)
+    kind = "dus"
+
+    def frame(self, analysis: FusionAnalysis, name: str, target: Target) -> Frame:
+        written = [r for u in _updates(analysis.fusion) for r in u.operands[1:]]
+        frame = Frame.of(analysis.fusion, partition(written), name, target)
         frame.aliases = analysis.updates
-        if frame.is_gpu:
-            return _emit_gpu(frame, found)
-        return _emit_cpu(frame, found)
+        return frame
+
+    def emit_cpu(self, frame: Frame, form: dict[int, int]) -> list[Kernel]:
+        return [_emit_cpu(frame, _updates(frame.fusion))]
+
+    def emit_gpu(self, frame: Frame, form: dict[int, int]) -> list[Kernel]:
+        return [_emit_gpu(frame, _updates(frame.fusion))]
 
 
-def _emit_cpu(frame: Entry, found: Sequence[Instruction]) -> Kernel:
+def _updates(fusion: Fusion) -> list[Instruction]:
+    """The dynamic-update-slice of each output."""
+    return [u for o in fusion.outputs if (u := updated_by(o.instruction)) is not None]
+
+
+def _emit_cpu(frame: Frame, found: Sequence[Instruction]) -> Kernel:
     plans = []
     for update in found:
         value = update.operands[1]
@@ -68,7 +78,7 @@ def _split_where_partial(runs: Sequence[Sequence[int]], update: Instruction) -> 
     return result
 
 
-def _emit_gpu(frame: Entry, found: Sequence[Instruction]) -> Kernel:
+def _emit_gpu(frame: Frame, found: Sequence[Instruction]) -> Kernel:
     shapes = [u.operands[1].shape for u in found]
     several = sum(s.num_elements > 0 for s in shapes) > 1
     parts: list[Part] = []
@@ -86,12 +96,12 @@ def _emit_gpu(frame: Entry, found: Sequence[Instruction]) -> Kernel:
 
 
 def _updated(
-    frame: Entry, update: Instruction, n: int, plan: GpuPlan, block: SSAValue, tensors: Sequence[SSAValue]
+    frame: Frame, update: Instruction, n: int, plan: GpuPlan, block: SSAValue, tensors: Sequence[SSAValue]
 ) -> list[SSAValue]:
     return gpu_loops(frame, update.operands[1].shape.dims, plan, tensors, _body(frame, update, n), block)
 
 
-def _body(frame: Entry, update: Instruction, n: int) -> Body:
+def _body(frame: Frame, update: Instruction, n: int) -> Body:
     """Writes one element of the update to output `n`, which may be a view of the updated array."""
     whole, seen = update.shape.dims, frame.fusion.outputs[n].shape.dims
 

@@ -10,22 +10,28 @@ from heron.analysis.fusion.analysis import FusionAnalysis
 from heron.analysis.fusion.fusion import Fusion
 from heron.analysis.fusion.output_boxes import whole_pieces
 from heron.analysis.fusion.partition import partition
-from heron.codegen.emitters.base import entry, hero
-from heron.codegen.emitters.output_boxes import emit_pieces
+from heron.codegen.emitters import output_boxes
+from heron.codegen.emitters.base import Emitter, Frame
 from heron.codegen.kernel import Kernel
 from heron.hlo.ir.instruction import Instruction
 from heron.targets import Target
 
 
-@hero("loop")
-class LoopEmitter:
-    """See the module."""
+class LoopEmitter(Emitter[None]):
+    """Loops over all outputs."""
 
-    def emit(self, analysis: FusionAnalysis, name: str, target: Target) -> Kernel:
+    kind = "loop"
+
+    def frame(self, analysis: FusionAnalysis, name: str, target: Target) -> Frame:
         fusion = analysis.fusion
         cut = partition(fusion.roots, boundaries=_functions(fusion, target))
-        frame = entry(fusion, cut, name, target, any_layout=True)
-        return emit_pieces(frame, whole_pieces(fusion), "loop")
+        return Frame.of(fusion, cut, name, target, any_layout=True)
+
+    def emit_cpu(self, frame: Frame, form: None) -> list[Kernel]:
+        return [output_boxes.emit_cpu(frame, whole_pieces(frame.fusion), self.kind)]
+
+    def emit_gpu(self, frame: Frame, form: None) -> list[Kernel]:
+        return [output_boxes.emit_gpu(frame, whole_pieces(frame.fusion), self.kind)]
 
 
 def _functions(fusion: Fusion, target: Target) -> list[Instruction]:

@@ -20,7 +20,7 @@ from heron.analysis.indexing.expr import Dim, Expr, Sym
 from heron.analysis.indexing.hlo_maps import Index, delinearize
 from heron.analysis.indexing.map import IndexingMap, Var
 from heron.codegen.elemental import FunctionEmitter
-from heron.codegen.emitters.base import Entry
+from heron.codegen.emitters.base import Frame
 from heron.codegen.ir.types import INDEX
 from heron.codegen.kernel import Launch
 from heron.targets import WARP, Target
@@ -91,7 +91,7 @@ def _chunk(length: int, parts: int) -> int:
 
 
 def cpu_loops(
-    entry: Entry, plan: CpuPlan, first_item: int, total: int, inits: Sequence[SSAValue], body: Body
+    entry: Frame, plan: CpuPlan, first_item: int, total: int, inits: Sequence[SSAValue], body: Body
 ) -> list[SSAValue]:
     """The loops of a CPU kernel whose work items `first_item` … belong to `plan`."""
     e = entry.e
@@ -119,7 +119,7 @@ def cpu_loops(
 
 
 def item_loop(
-    entry: Entry,
+    entry: Frame,
     items: int,
     first_item: int,
     total: int,
@@ -135,7 +135,7 @@ def item_loop(
 
 
 def for_(
-    entry: Entry,
+    entry: Frame,
     lo: SSAValue,
     hi: SSAValue,
     inits: Sequence[SSAValue],
@@ -155,7 +155,7 @@ def for_(
     return list(e.b.add(op).results)
 
 
-def item_range(entry: Entry, items: int, first: int, total: int) -> tuple[SSAValue, SSAValue]:
+def item_range(entry: Frame, items: int, first: int, total: int) -> tuple[SSAValue, SSAValue]:
     """The part of [lo, hi) that lies in [first, first + items), counted from `first`."""
     (lo, hi), b = entry.items, entry.e.b
     if items == total:
@@ -219,7 +219,7 @@ class Part:
     emit: Callable[[SSAValue, Sequence[SSAValue]], Sequence[SSAValue]]
 
 
-def gpu_parts(entry: Entry, parts: Sequence[Part]) -> int:
+def gpu_parts(entry: Frame, parts: Sequence[Part]) -> int:
     """Each part by blocks of its own, so that no warp branches; returns how many blocks that takes."""
     e, total, first = entry.e, sum(part.grid for part in parts), 0
     entry.thread_id()  # made once, for all parts
@@ -237,7 +237,7 @@ def gpu_parts(entry: Entry, parts: Sequence[Part]) -> int:
     return total
 
 
-def _do_part(entry: Entry, part: Part, block: Expr, tensors: Sequence[SSAValue]) -> Sequence[SSAValue]:
+def _do_part(entry: Frame, part: Part, block: Expr, tensors: Sequence[SSAValue]) -> Sequence[SSAValue]:
     return part.emit(entry.e.index_value(entry.e.simplify((block,))[0]), tensors)
 
 
@@ -260,7 +260,7 @@ def gpu_map(sizes: Sequence[int], plan: GpuPlan) -> IndexingMap:
 
 
 def gpu_loops(
-    entry: Entry,
+    entry: Frame,
     sizes: Sequence[int],
     plan: GpuPlan,
     inits: Sequence[SSAValue],

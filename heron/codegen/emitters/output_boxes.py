@@ -7,14 +7,14 @@ branches over the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from xdsl.ir import SSAValue
 
 from heron.analysis.fusion.loop_space import Space, output_space
 from heron.analysis.fusion.output_boxes import Piece
 from heron.analysis.indexing.hlo_maps import Index, memory_sizes, to_memory
-from heron.codegen.emitters.base import Entry
+from heron.codegen.emitters.base import Frame
 from heron.codegen.emitters.loops import (
     Body,
     CpuPlan,
@@ -28,15 +28,11 @@ from heron.codegen.emitters.loops import (
 )
 from heron.codegen.kernel import Kernel, Launch
 
-
-def emit_pieces(frame: Entry, pieces: Sequence[Piece], emitter: str, notes: dict[str, str] | None = None) -> Kernel:
-    """The kernel that does these pieces."""
-    if frame.is_gpu:
-        return _emit_gpu(frame, pieces, emitter, notes or {})
-    return _emit_cpu(frame, pieces, emitter, notes or {})
+NO_NOTES: Mapping[str, str] = {}
 
 
-def _emit_cpu(frame: Entry, pieces: Sequence[Piece], emitter: str, notes: dict[str, str]) -> Kernel:
+def emit_cpu(frame: Frame, pieces: Sequence[Piece], emitter: str, notes: Mapping[str, str] = NO_NOTES) -> Kernel:
+    """The kernel that does these pieces, one after the other."""
     plans = [plan_piece(frame, piece) for piece in pieces]
     total = sum(plan.items for _, plan in plans)
     cpu_pieces(frame, pieces, plans, 0, total)
@@ -44,7 +40,7 @@ def _emit_cpu(frame: Entry, pieces: Sequence[Piece], emitter: str, notes: dict[s
     return frame.finish(Launch(work_items=max(total, 1)), emitter, {"loops": loops, **notes})
 
 
-def plan_piece(frame: Entry, piece: Piece) -> tuple[Space, CpuPlan]:
+def plan_piece(frame: Frame, piece: Piece) -> tuple[Space, CpuPlan]:
     """The loops of a piece on the CPU."""
     outputs = [frame.fusion.outputs[n] for n in piece.members]
     space = output_space(outputs, piece.shape, frame.kernel.partition, piece.start)
@@ -52,7 +48,7 @@ def plan_piece(frame: Entry, piece: Piece) -> tuple[Space, CpuPlan]:
 
 
 def cpu_pieces(
-    frame: Entry, pieces: Sequence[Piece], plans: Sequence[tuple[Space, CpuPlan]], first: int, total: int
+    frame: Frame, pieces: Sequence[Piece], plans: Sequence[tuple[Space, CpuPlan]], first: int, total: int
 ) -> None:
     """The loops of pieces whose work items begin at `first` of `total`."""
     for (space, plan), piece in zip(plans, pieces, strict=True):
@@ -62,7 +58,8 @@ def cpu_pieces(
         first += plan.items
 
 
-def _emit_gpu(frame: Entry, pieces: Sequence[Piece], emitter: str, notes: dict[str, str]) -> Kernel:
+def emit_gpu(frame: Frame, pieces: Sequence[Piece], emitter: str, notes: Mapping[str, str] = NO_NOTES) -> Kernel:
+    """The kernel that does these pieces, each by blocks of its own."""
     if not pieces:
         return frame.finish(Launch(), emitter, {"elements": "0", **notes})
     parts = [gpu_piece(frame, piece, several=len(pieces) > 1) for piece in pieces]
@@ -72,7 +69,7 @@ def _emit_gpu(frame: Entry, pieces: Sequence[Piece], emitter: str, notes: dict[s
     return frame.finish(Launch((grid, 1, 1), (plans[0].block, 1, 1)), emitter, {"vector": vectors, **notes})
 
 
-def gpu_piece(frame: Entry, piece: Piece, *, several: bool, block: int = 0) -> tuple[GpuPlan, Part]:
+def gpu_piece(frame: Frame, piece: Piece, *, several: bool, block: int = 0) -> tuple[GpuPlan, Part]:
     """The blocks of a piece; ``several``: they share the launch with others; of `block` threads each, unless 0."""
     outputs = [frame.fusion.outputs[n] for n in piece.members]
     widest = max(o.shape.element_type.bits for o in outputs)
@@ -88,7 +85,7 @@ def gpu_piece(frame: Entry, piece: Piece, *, several: bool, block: int = 0) -> t
 # -- outputs that share a loop -----------------------------------------------------------------------------------------
 
 
-def elements(frame: Entry, members: Sequence[int], at: Callable[[Index], Index]) -> Body:
+def elements(frame: Frame, members: Sequence[int], at: Callable[[Index], Index]) -> Body:
     """Computes and stores one element of outputs `members`; `at` makes the loop's place their index."""
 
     def body(place: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
@@ -102,7 +99,7 @@ def elements(frame: Entry, members: Sequence[int], at: Callable[[Index], Index])
     return body
 
 
-def store(frame: Entry, members: Sequence[int], results: Sequence[SSAValue]) -> None:
+def store(frame: Frame, members: Sequence[int], results: Sequence[SSAValue]) -> None:
     """`results` are what outputs `members` now are."""
     for n, result in zip(members, results, strict=True):
         frame.outputs[n] = result

@@ -7,21 +7,24 @@ that lies there.
 
 from __future__ import annotations
 
-from heron.analysis.fusion.analysis import FusionAnalysis
-from heron.analysis.fusion.output_boxes import piece_of
-from heron.analysis.fusion.partition import partition
-from heron.codegen.emitters.base import entry, hero
-from heron.codegen.emitters.output_boxes import emit_pieces
+from heron.analysis.fusion.fusion import Fusion
+from heron.analysis.fusion.output_boxes import Piece, piece_of
+from heron.codegen.emitters import output_boxes
+from heron.codegen.emitters.base import Emitter, Frame
 from heron.codegen.kernel import Kernel
-from heron.targets import Target
 
 
-@hero("slices")
-class SlicesEmitter:
-    """See the module."""
+class SlicesEmitter(Emitter[None]):
+    """A loop for each output."""
 
-    def emit(self, analysis: FusionAnalysis, name: str, target: Target) -> Kernel:
-        fusion = analysis.fusion
-        frame = entry(fusion, partition(fusion.roots), name, target, any_layout=True)
-        pieces = [piece_of(fusion, [n]) for n, o in enumerate(fusion.outputs) if o.shape.num_elements]
-        return emit_pieces(frame, pieces, "slices")
+    kind = "slices"
+
+    def emit_cpu(self, frame: Frame, form: None) -> list[Kernel]:
+        return [output_boxes.emit_cpu(frame, _pieces(frame.fusion), self.kind)]
+
+    def emit_gpu(self, frame: Frame, form: None) -> list[Kernel]:
+        return [output_boxes.emit_gpu(frame, _pieces(frame.fusion), self.kind)]
+
+
+def _pieces(fusion: Fusion) -> list[Piece]:
+    return [piece_of(fusion, [n]) for n, o in enumerate(fusion.outputs) if o.shape.num_elements]

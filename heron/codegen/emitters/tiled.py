@@ -10,30 +10,31 @@ from dataclasses import replace
 
 from heron.analysis.blocks.config import BlockConfig
 from heron.analysis.blocks.engine import has_engine
-from heron.analysis.fusion.analysis import FusionAnalysis
-from heron.codegen.emitters.base import check, hero
+from heron.codegen.emitters.base import Emitter, Frame
 from heron.codegen.kernel import Kernel, KernelArg, Launch
 from heron.codegen.triton.rows import emitter_of
-from heron.targets import WARP, Target
+from heron.targets import WARP
 
 
-@hero("block")
-class BlockHero:
+class BlockEmitter(Emitter[BlockConfig]):
     """Programs of the grid each compute a tile."""
 
-    def emit(self, analysis: FusionAnalysis, name: str, target: Target) -> Kernel:
-        """The kernel of a fusion with a config. Raises GEN015 for an op with no form on tiles."""
-        fusion, config = analysis.fusion, analysis.form
-        assert isinstance(config, BlockConfig)
-        check(fusion, target)
-        if config.tma and not has_engine(target):
-            config = replace(config, tma=False, specialized=False)
-        emitter = emitter_of(fusion, config, name)
+    kind = "block"
+
+    def emit_cpu(self, frame: Frame, form: BlockConfig) -> list[Kernel]:
+        raise AssertionError("block kernels are for GPUs")
+
+    def emit_gpu(self, frame: Frame, form: BlockConfig) -> list[Kernel]:
+        """The kernel, by a builder of its own. Raises GEN015 for an op with no form on tiles."""
+        if form.tma and not has_engine(frame.target):
+            form = replace(form, tma=False, specialized=False)
+        fusion = frame.fusion
+        emitter = emitter_of(fusion, form, frame.name)
         module, programs = emitter.emit()
         args = [KernelArg(p.shape, "in", n) for n, p in enumerate(fusion.inputs)]
         args += [KernelArg(o.shape, "out", n) for n, o in enumerate(fusion.outputs)]
-        launch = Launch(grid=(programs, 1, 1), block=(WARP * config.warps, 1, 1))
-        notes = {"tile": "x".join(map(str, config.tiles)), "step": str(config.block_k), "stages": str(config.stages)}
-        if config.tma:
+        launch = Launch(grid=(programs, 1, 1), block=(WARP * form.warps, 1, 1))
+        notes = {"tile": "x".join(map(str, form.tiles)), "step": str(form.block_k), "stages": str(form.stages)}
+        if form.tma:
             notes["tma"] = "; ".join(f"{i.name}: {why or 'by descriptor'}" for i, why in emitter.engine.items())
-        return Kernel(name, module, tuple(args), launch, "block", notes)
+        return [Kernel(frame.name, module, tuple(args), launch, self.kind, notes)]

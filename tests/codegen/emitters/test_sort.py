@@ -12,7 +12,7 @@ import pytest
 from heron import targets
 from heron.analysis.fusion import sort_tiles
 from heron.codegen.emit import emit_kernels
-from heron.codegen.emitters.sort import gpu
+from heron.codegen.emitters.sort import gpu_tiles
 from heron.codegen.kernel import Kernel
 from heron.codegen.llvm.nvptx import to_ptx
 from heron.compiling import compile
@@ -105,7 +105,7 @@ def test_other_layouts_are_refused() -> None:
 def test_gpu_steps_over_global_memory(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tiles smaller than a row; a thread does one or several pairs of a tile."""
     monkeypatch.setattr(sort_tiles, "MAX_TILE", 8)
-    monkeypatch.setattr(gpu, "TILE_THREADS", threads)
+    monkeypatch.setattr(gpu_tiles, "TILE_THREADS", threads)
     shape = (2, 75)
     keys = np.argsort(RNG.normal(size=shape), axis=1).astype(np.float32)
     source = program(shape, 1)

@@ -12,7 +12,7 @@ from heron.analysis.fusion.reduction import MOVES, Axis, Reduction
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index, delinearize, linearize, to_memory
 from heron.codegen.elemental.reducer import Reducer
-from heron.codegen.emitters.base import Entry
+from heron.codegen.emitters.base import Frame
 from heron.codegen.emitters.reducers import merged, split, starts
 from heron.hlo.ir.instruction import Instruction
 
@@ -29,7 +29,7 @@ class ReductionCode(Reduction):
     def reducers(self) -> tuple[Reducer, ...]:
         return tuple(map(Reducer.in_parts, self.reduces))
 
-    def start(self, frame: Entry) -> list[SSAValue]:
+    def start(self, frame: Frame) -> list[SSAValue]:
         """Initial accumulators of all heroes."""
         return starts(frame.e, self.reducers)
 
@@ -42,11 +42,11 @@ class ReductionCode(Reduction):
         """How many accumulators there are."""
         return sum(len(r.types) for r in self.reducers)
 
-    def merge(self, frame: Entry, a: Sequence[SSAValue], b: Sequence[SSAValue]) -> list[SSAValue]:
+    def merge(self, frame: Frame, a: Sequence[SSAValue], b: Sequence[SSAValue]) -> list[SSAValue]:
         """Two partial results of all heroes as one."""
         return merged(frame.e, self.reducers, a, b)
 
-    def element(self, frame: Entry, index: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
+    def element(self, frame: Frame, index: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
         """One element of the arrays joined to the accumulators; side outputs, carried after them, stored."""
         e, n = frame.e, self.accumulators
         index = self.source(index)
@@ -60,7 +60,7 @@ class ReductionCode(Reduction):
         return [*results, *(e.insert(v, t, to_memory(o.shape, index)) for v, t, o in stores)]
 
     def epilogue(
-        self, frame: Entry, index: Index, accumulators: Sequence[SSAValue], tensors: Sequence[SSAValue]
+        self, frame: Frame, index: Index, accumulators: Sequence[SSAValue], tensors: Sequence[SSAValue]
     ) -> list[SSAValue]:
         """The outputs made from the results at `index` (of the kept dimensions), stored."""
         e, index = frame.e, self.result(index)
@@ -83,7 +83,7 @@ class ReductionCode(Reduction):
         stores = zip(values, tensors, places, outputs, strict=True)
         return [e.insert(v, t, to_memory(o.shape, place)) for v, t, place, o in stores]
 
-    def store(self, frame: Entry, which: Sequence[int], tensors: Sequence[SSAValue]) -> None:
+    def store(self, frame: Frame, which: Sequence[int], tensors: Sequence[SSAValue]) -> None:
         """`tensors` are what those outputs now are."""
         for n, tensor in zip(which, tensors, strict=True):
             frame.outputs[n] = tensor

@@ -17,7 +17,7 @@ from heron.analysis.fusion.output_boxes import Piece
 from heron.analysis.fusion.reduction import Axis
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index, delinearize
-from heron.codegen.emitters.base import Entry
+from heron.codegen.emitters.base import Frame
 from heron.codegen.emitters.loops import item_loop
 from heron.codegen.emitters.output_boxes import cpu_pieces, plan_piece
 from heron.codegen.emitters.partial_sums import reduced
@@ -32,7 +32,7 @@ ROUNDS = 4
 NARROW = 8
 
 
-def emit(frame: Entry, walks: Sequence[Walk], pieces: Sequence[Piece]) -> Kernel:
+def emit(frame: Frame, walks: Sequence[Walk], pieces: Sequence[Piece]) -> Kernel:
     """The kernel of reductions and pieces, each with work items of its own."""
     plans = [plan_piece(frame, piece) for piece in pieces]
     counts = [_work_items(walk) for walk in walks]
@@ -55,7 +55,7 @@ def _along_rows(walk: Walk) -> bool:
     return not walk.axes or walk.axes[-1].reduced
 
 
-def _emitted(frame: Entry, walk: Walk, first: int, total: int) -> str:
+def _emitted(frame: Frame, walk: Walk, first: int, total: int) -> str:
     """Emits a reduction whose work items begin at `first` of `total`; tells its form."""
     if _along_rows(walk):
         return _rows(frame, walk.reduction, walk.axes, first, total)
@@ -63,7 +63,7 @@ def _emitted(frame: Entry, walk: Walk, first: int, total: int) -> str:
     return emit_columns(frame, walk, first, total)
 
 
-def _rows(frame: Entry, reduction: ReductionCode, axes: Sequence[Axis], first: int, total: int) -> str:
+def _rows(frame: Frame, reduction: ReductionCode, axes: Sequence[Axis], first: int, total: int) -> str:
     e = frame.e
     inner = [a for a in axes if a.reduced]
     side = [frame.outputs[n] for n in reduction.side]
@@ -95,7 +95,7 @@ def _rows(frame: Entry, reduction: ReductionCode, axes: Sequence[Axis], first: i
 
 
 def _in_lanes(
-    frame: Entry, reduction: ReductionCode, sizes: Sequence[int], side: Sequence[SSAValue], element
+    frame: Frame, reduction: ReductionCode, sizes: Sequence[int], side: Sequence[SSAValue], element
 ) -> list[SSAValue]:  # noqa: ANN001,E501
     """The results of a row (and `side` after it), combined in a tile of partial results."""
     e = frame.e
@@ -131,7 +131,7 @@ def _in_lanes(
     return [*(frame.e.read(t, (Const(0),)) for t in values[:n]), *values[n:]]
 
 
-def _merge_halves(frame: Entry, reduction: ReductionCode, tiles: Sequence[SSAValue], half: int) -> list[SSAValue]:
+def _merge_halves(frame: Frame, reduction: ReductionCode, tiles: Sequence[SSAValue], half: int) -> list[SSAValue]:
     """The tiles with their second `half` elements merged into the first."""
 
     def body(variables: Index, tensors: Sequence[SSAValue]) -> list[SSAValue]:

@@ -23,7 +23,7 @@ from xdsl.ir import SSAValue
 from heron.analysis.fusion.reduction import Axis
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index, delinearize
-from heron.codegen.emitters.base import Entry
+from heron.codegen.emitters.base import Frame
 from heron.codegen.emitters.loops import for_, item_loop, item_range
 from heron.codegen.emitters.partial_sums import Accumulators, reduced, summed
 from heron.codegen.emitters.reducers import lose_digits
@@ -64,7 +64,7 @@ def column_items(walk: Walk) -> int:
     return -(-shape.last.length // width) * shape.outer_items
 
 
-def columns(frame: Entry, walk: Walk, first: int, total: int) -> str:
+def columns(frame: Frame, walk: Walk, first: int, total: int) -> str:
     """Emits a reduction along columns, whose work items begin at `first` of `total`; tells its form."""
     reduction, e, shape = walk.reduction, frame.e, _Shape.of(walk.axes)
     length = shape.last.length
@@ -125,7 +125,7 @@ def narrow_items(walk: Walk) -> int:
     return _Shape.of(walk.axes).outer_items
 
 
-def narrow_columns(frame: Entry, walk: Walk, first: int, total: int) -> str:
+def narrow_columns(frame: Frame, walk: Walk, first: int, total: int) -> str:
     """Emits a reduction with a few columns, whose work items begin at `first` of `total`; tells its form."""
     reduction, e, shape = walk.reduction, frame.e, _Shape.of(walk.axes)
     count, n = shape.last.length, reduction.accumulators
@@ -168,7 +168,7 @@ def narrow_columns(frame: Entry, walk: Walk, first: int, total: int) -> str:
 class _Columns:
     """Emits the sums of neighbouring columns; ``tile``: most that are kept at once. They come in `unit`s."""
 
-    def __init__(self, frame: Entry, reduction: ReductionCode, shape: _Shape, tile: int, unit: int) -> None:
+    def __init__(self, frame: Frame, reduction: ReductionCode, shape: _Shape, tile: int, unit: int) -> None:
         self.frame, self.reduction, self.shape, self.tile, self.unit = frame, reduction, shape, tile, unit
 
     def place(self, item: Expr) -> Index:
@@ -254,7 +254,7 @@ class _Columns:
         return [*walked[n:], *along(carried[sides:], finish)]
 
 
-def _bounds(frame: Entry, lo: SSAValue, hi: SSAValue, tiles: int) -> tuple[SSAValue, SSAValue]:
+def _bounds(frame: Frame, lo: SSAValue, hi: SSAValue, tiles: int) -> tuple[SSAValue, SSAValue]:
     """The outer positions that the work items `lo` to `hi` touch."""
     b = frame.e.b
     count = b.integer(tiles)
@@ -262,7 +262,7 @@ def _bounds(frame: Entry, lo: SSAValue, hi: SSAValue, tiles: int) -> tuple[SSAVa
     return b.op(arith.DivUIOp, lo, count), b.op(arith.DivUIOp, last, count)
 
 
-def _store(frame: Entry, reduction: ReductionCode, results: Sequence[SSAValue]) -> None:
+def _store(frame: Frame, reduction: ReductionCode, results: Sequence[SSAValue]) -> None:
     n = len(reduction.side)
     reduction.store(frame, reduction.side, results[:n])
     reduction.store(frame, reduction.after, results[n:])

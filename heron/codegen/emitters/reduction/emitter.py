@@ -10,35 +10,45 @@ Results do not depend on the order threads run in: there are no atomics.
 from __future__ import annotations
 
 from heron.analysis.fusion.analysis import FusionAnalysis
-from heron.analysis.fusion.output_boxes import piece_of
+from heron.analysis.fusion.output_boxes import Piece, piece_of
 from heron.analysis.fusion.partition import partition
 from heron.analysis.fusion.reduction import Form, along_memory, axes, runs_of
-from heron.codegen.emitters.base import entry, hero
+from heron.codegen.emitters.base import Emitter, Frame
 from heron.codegen.emitters.reduction import cpu, gpu
 from heron.codegen.emitters.reduction.code import ReductionCode, Walk
 from heron.codegen.kernel import Kernel
 from heron.targets import Target
 
 
-@hero("reduce")
-class ReductionEmitter:
-    """See the module."""
+class ReductionEmitter(Emitter[Form]):
+    """The reductions of the form, and the outputs beside them."""
 
-    def emit(self, analysis: FusionAnalysis, name: str, target: Target) -> Kernel:
+    kind = "reduce"
+
+    def frame(self, analysis: FusionAnalysis, name: str, target: Target) -> Frame:
         fusion, form = analysis.fusion, analysis.form
         assert isinstance(form, Form)
-        heroes = [i for reduction in form.reductions for i in reduction.reduces]
-        operands = [o for h in heroes for o in h.operands]
-        others = [o.instruction for o in fusion.outputs if o.instruction not in heroes]
-        cut = partition(list(dict.fromkeys([*operands, *others])), provided=heroes)
-        frame = entry(fusion, cut, name, target, any_layout=True)
-        walks: list[Walk] = []
-        for reduction in form.reductions:
-            sources = reduction.arrays
-            sources += [fusion.outputs[n].instruction for n in reduction.side]
-            reduction = along_memory(reduction, sources, cut)
-            runs = runs_of(reduction, sources, [fusion.outputs[n].shape for n in reduction.side], cut)
-            walks.append(Walk(ReductionCode.of(reduction), tuple(axes(runs, reduction))))
-        pieces = [piece_of(fusion, [n]) for n in form.loose]
-        emit = gpu.emit if frame.is_gpu else cpu.emit
-        return emit(frame, walks, pieces)
+        reduces = [i for reduction in form.reductions for i in reduction.reduces]
+        operands = [o for i in reduces for o in i.operands]
+        others = [o.instruction for o in fusion.outputs if o.instruction not in reduces]
+        cut = partition(list(dict.fromkeys([*operands, *others])), provided=reduces)
+        return Frame.of(fusion, cut, name, target, any_layout=True)
+
+    def emit_cpu(self, frame: Frame, form: Form) -> list[Kernel]:
+        return [cpu.emit(frame, *_work(frame, form))]
+
+    def emit_gpu(self, frame: Frame, form: Form) -> list[Kernel]:
+        return [gpu.emit(frame, *_work(frame, form))]
+
+
+def _work(frame: Frame, form: Form) -> tuple[list[Walk], list[Piece]]:
+    """The walks over the reduced arrays, in memory order, and the outputs that are in none."""
+    fusion, cut = frame.fusion, frame.kernel.partition
+    walks: list[Walk] = []
+    for reduction in form.reductions:
+        sources = reduction.arrays
+        sources += [fusion.outputs[n].instruction for n in reduction.side]
+        reduction = along_memory(reduction, sources, cut)
+        runs = runs_of(reduction, sources, [fusion.outputs[n].shape for n in reduction.side], cut)
+        walks.append(Walk(ReductionCode.of(reduction), tuple(axes(runs, reduction))))
+    return walks, [piece_of(fusion, [n]) for n in form.loose]

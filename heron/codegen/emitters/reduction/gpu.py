@@ -20,7 +20,7 @@ from heron.analysis.fusion.reduction import Axis
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index, delinearize
 from heron.analysis.indexing.map import Constraint
-from heron.codegen.emitters.base import Entry
+from heron.codegen.emitters.base import Frame
 from heron.codegen.emitters.gpu_sums import PartialSums, accumulator_bytes, rounds, sync
 from heron.codegen.emitters.loops import WARPS_PER_BLOCK, Part, gpu_parts
 from heron.codegen.emitters.output_boxes import gpu_piece
@@ -39,7 +39,7 @@ ROWS_SHARED = 8 << 10
 WANTED_ELEMENTS = 4
 
 
-def emit(frame: Entry, walks: Sequence[Walk], pieces: Sequence[Piece]) -> Kernel:
+def emit(frame: Frame, walks: Sequence[Walk], pieces: Sequence[Piece]) -> Kernel:
     """The kernel of reductions and pieces, each with blocks of its own."""
     rows = [not walk.axes or walk.axes[-1].reduced for walk in walks]
     room = (frame.target.static_shared_bytes - ROWS_SHARED) // max(1, len(rows) - sum(rows))
@@ -61,7 +61,7 @@ def emit(frame: Entry, walks: Sequence[Walk], pieces: Sequence[Piece]) -> Kernel
     return frame.finish(Launch((grid, 1, 1), (block, 1, 1), shared), "reduce", notes)
 
 
-def _part(frame: Entry, plan: Rows | Columns, block: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+def _part(frame: Frame, plan: Rows | Columns, block: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
     """What the blocks of one reduction do: `block` counts them."""
     before = list(frame.outputs)
     plan.emit(frame, frame.e.variable(block, 0, plan.grid - 1))
@@ -81,7 +81,7 @@ class Rows:
     block: int
 
     @staticmethod
-    def of(frame: Entry, walk: Walk) -> Rows:
+    def of(frame: Frame, walk: Walk) -> Rows:
         reduction = walk.reduction
         vector = _vector(reduction, walk.axes)
         threads = _threads(reduction.row // vector, reduction.rows, frame)
@@ -116,7 +116,7 @@ class Rows:
             return 0
         return self.per_block * (self.threads // WARP) * accumulator_bytes(self.reduction.reducers)
 
-    def emit(self, frame: Entry, number: Expr) -> None:
+    def emit(self, frame: Frame, number: Expr) -> None:
         e, reduction, threads, vector = frame.e, self.reduction, self.threads, self.vector
         thread = e.variable(frame.thread_id(), 0, self.block - 1)
         row = e.simplify((number * self.per_block + thread // threads,))[0]
@@ -156,7 +156,7 @@ class Columns:
     block: int
 
     @staticmethod
-    def of(frame: Entry, walk: Walk, room: int) -> Columns:
+    def of(frame: Frame, walk: Walk, room: int) -> Columns:
         """As many threads as there are, unless their partial results need more than `room` bytes.
 
         A block has fewer columns where they would not go round the device's cores, but reads `LEAST_BYTES` of a row.
@@ -213,7 +213,7 @@ class Columns:
         """Elements of a row in shared memory: odd, so that a warp reads a column without bank conflicts."""
         return self.width | 1
 
-    def emit(self, frame: Entry, number: Expr) -> None:
+    def emit(self, frame: Frame, number: Expr) -> None:
         e, reduction, rows, vector = frame.e, self.reduction, self.rows, self.vector
         across, n = self.width // vector, reduction.accumulators
         thread = e.variable(frame.thread_id(), 0, self.block - 1)
@@ -249,7 +249,7 @@ class Columns:
         ready = sync(frame, e.loop([], shared, save, lambda _: idle))
         self._sum_columns(frame, number, thread, ready)
 
-    def _sum_columns(self, frame: Entry, number: Expr, thread: Expr, ready: Sequence[SSAValue]) -> None:
+    def _sum_columns(self, frame: Frame, number: Expr, thread: Expr, ready: Sequence[SSAValue]) -> None:
         """Each warp sums the partial results of `vector` columns and stores what is made of them."""
         e, reduction = frame.e, self.reduction
         lane, warp = e.simplify((thread % WARP, thread // WARP))
@@ -271,7 +271,7 @@ class Columns:
             kept, exists = self._kept(frame, number, column)
             _write(frame, reduction, kept, sums, [*exists, *summing, (lane, 0, 0)])
 
-    def _kept(self, frame: Entry, number: Expr, within: Expr) -> tuple[Index, list[Constraint]]:
+    def _kept(self, frame: Frame, number: Expr, within: Expr) -> tuple[Index, list[Constraint]]:
         """The kept dimensions at a column of the block, and what must hold for it to exist."""
         e, reduction, last = frame.e, self.reduction, self.last
         outer = [d for d in reduction.kept if d not in last.dims]
@@ -296,7 +296,7 @@ def _vector(reduction: ReductionCode, axes: Sequence[Axis]) -> int:
     return vector
 
 
-def _threads(parts: int, rows: int, frame: Entry) -> int:
+def _threads(parts: int, rows: int, frame: Frame) -> int:
     """Threads on a row of `parts` vectors: a power of two that leaves each some work; few when there are many rows."""
     limit = min(1024, frame.target.threads_per_block)
     if rows >= 4 * frame.target.cores:
@@ -307,13 +307,13 @@ def _threads(parts: int, rows: int, frame: Entry) -> int:
     return max(threads, min(WARP, 1 << max(parts - 1, 0).bit_length()))
 
 
-def _index(frame: Entry, reduction: ReductionCode, kept: Sequence[Expr], reduced: Sequence[Expr]) -> Index:
+def _index(frame: Frame, reduction: ReductionCode, kept: Sequence[Expr], reduced: Sequence[Expr]) -> Index:
     parts = dict(zip(reduction.kept, kept, strict=True)) | dict(zip(reduction.reduced, reduced, strict=True))
     return frame.e.simplify(tuple(parts[d] for d in range(len(reduction.sizes))))
 
 
 def _write(
-    frame: Entry,
+    frame: Frame,
     reduction: ReductionCode,
     kept: Index,
     sums: Sequence[SSAValue],

@@ -14,7 +14,7 @@ from heron.analysis.fusion.rowwise import Rows, Stage, stages_of
 from heron.analysis.indexing.expr import Expr
 from heron.analysis.indexing.hlo_maps import Index, delinearize
 from heron.codegen.elemental.reducer import Reducer
-from heron.codegen.emitters.base import Entry
+from heron.codegen.emitters.base import Frame
 from heron.codegen.emitters.loops import item_loop
 from heron.codegen.emitters.partial_sums import reduced
 from heron.codegen.emitters.reducers import split, starts
@@ -24,7 +24,7 @@ from heron.hlo.facts import calls_function
 from heron.hlo.ir.instruction import Instruction
 
 
-def emit(frame: Entry, rows: Rows) -> Kernel:
+def emit(frame: Frame, rows: Rows) -> Kernel:
     """The kernel that does a row a work item."""
     e, count = frame.e, rows.count
     stages = stages_of(frame.fusion, rows, _takes_long)
@@ -65,7 +65,7 @@ def emit(frame: Entry, rows: Rows) -> Kernel:
     return frame.finish(Launch(work_items=count), "rows", notes)
 
 
-def _reduce(frame: Entry, rows: Rows, stage: Stage, at: Index, room: dict[Instruction, SSAValue]) -> None:
+def _reduce(frame: Frame, rows: Rows, stage: Stage, at: Index, room: dict[Instruction, SSAValue]) -> None:
     """One loop along a row for what a stage reduces, and for what it keeps in `room`, which is replaced."""
     e, reducers = frame.e, [Reducer.in_parts(i) for i in stage.reduces]
     if not reducers:

@@ -8,18 +8,23 @@ from __future__ import annotations
 
 from heron.analysis.fusion.analysis import FusionAnalysis
 from heron.analysis.fusion.rowwise import Rows
-from heron.codegen.emitters.base import entry, hero
+from heron.codegen.emitters.base import Emitter, Frame
 from heron.codegen.emitters.rowwise import cpu, gpu
 from heron.codegen.kernel import Kernel
 from heron.targets import Target
 
 
-@hero("rows")
-class RowsEmitter:
-    """See the module."""
+class RowwiseEmitter(Emitter[Rows]):
+    """A work item, or some threads, for each row."""
 
-    def emit(self, analysis: FusionAnalysis, name: str, target: Target) -> Kernel:
-        rows = analysis.form
-        assert isinstance(rows, Rows)
-        frame = entry(analysis.fusion, rows.cut, name, target)
-        return (gpu if frame.is_gpu else cpu).emit(frame, rows)
+    kind = "rows"
+
+    def frame(self, analysis: FusionAnalysis, name: str, target: Target) -> Frame:
+        assert isinstance(analysis.form, Rows)
+        return Frame.of(analysis.fusion, analysis.form.cut, name, target)
+
+    def emit_cpu(self, frame: Frame, form: Rows) -> list[Kernel]:
+        return [cpu.emit(frame, form)]
+
+    def emit_gpu(self, frame: Frame, form: Rows) -> list[Kernel]:
+        return [gpu.emit(frame, form)]

@@ -22,7 +22,7 @@ from heron.analysis.indexing.map import Constraint
 from heron.codegen.elemental import Value
 from heron.codegen.elemental.movement import scalar_constant
 from heron.codegen.elemental.reducer import Reducer
-from heron.codegen.emitters.base import Entry
+from heron.codegen.emitters.base import Frame
 from heron.codegen.emitters.gpu_sums import PartialSums, accumulator_bytes, rounds
 from heron.codegen.emitters.loops import WARPS_PER_BLOCK
 from heron.codegen.emitters.reducers import split
@@ -83,7 +83,7 @@ class Plan:
         return Plan(vector, threads, per_block, threads * per_block, keeps)
 
 
-def emit(frame: Entry, rows: Rows) -> Kernel:
+def emit(frame: Frame, rows: Rows) -> Kernel:
     """The kernel that does a row with a group of threads."""
     stages = stages_of(frame.fusion, rows)
     work = len(frame.fusion.computation)
@@ -112,7 +112,7 @@ class _Walk:
     ``at``: the row's index; ``exists``: what holds where there is such a row. ``kept``: the elements a thread keeps.
     """
 
-    frame: Entry
+    frame: Frame
     rows: Rows
     plan: Plan
     thread: Expr
@@ -122,7 +122,7 @@ class _Walk:
     kept: dict[Instruction, SSAValue]
 
     @staticmethod
-    def of(frame: Entry, rows: Rows, plan: Plan, grid: int) -> _Walk:
+    def of(frame: Frame, rows: Rows, plan: Plan, grid: int) -> _Walk:
         e, count = frame.e, rows.count
         thread = e.variable(frame.thread_id(), 0, plan.block - 1)
         block = e.variable(frame.block_id(), 0, grid - 1)
@@ -205,7 +205,7 @@ class _Walk:
         e.provide(i, index, e.if_(condition, scalar(i.shape.element_type), lambda: e.value(i, index), nothing))
 
 
-def _widest(frame: Entry, rows: Rows) -> int:
+def _widest(frame: Frame, rows: Rows) -> int:
     """Bytes of an element of the widest array that a row is read from or written to."""
     shapes = [p.shape for p in frame.fusion.inputs] + [o.shape for o in frame.fusion.outputs]
     elements = prod(rows.dims)

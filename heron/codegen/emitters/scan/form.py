@@ -11,7 +11,7 @@ from heron.analysis.fusion.prefix_scan import Scan
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index, delinearize
 from heron.codegen.elemental.reducer import Reducer
-from heron.codegen.emitters.base import Entry
+from heron.codegen.emitters.base import Frame
 from heron.hlo.ir.instruction import Instruction
 
 
@@ -23,7 +23,7 @@ class ScanForm:
     the last ``after`` are all the same.
     """
 
-    def __init__(self, frame: Entry, i: Instruction, scan: Scan) -> None:
+    def __init__(self, frame: Frame, i: Instruction, scan: Scan) -> None:
         self.frame, self.e, self.i, self.scan = frame, frame.e, i, scan
         self.reducer = Reducer.in_order(frame.e, i)
         sizes = i.operands[0].shape.dims

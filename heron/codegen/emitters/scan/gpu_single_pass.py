@@ -32,7 +32,7 @@ from heron.analysis.fusion.scan_plan import FIRST_FLAG, GROUP, THREADS, ScanPlan
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index
 from heron.analysis.indexing.map import Constraint
-from heron.codegen.emitters.base import Entry, entry
+from heron.codegen.emitters.base import Frame
 from heron.codegen.emitters.control_words import add, control_shape
 from heron.codegen.emitters.loops import at_most, for_
 from heron.codegen.emitters.scan.form import ScanForm
@@ -63,7 +63,7 @@ def emit(body: Computation, plan: ScanPlan, name: str, target: Target) -> Kernel
     words = [control_shape(plan.flags), control_shape(plan.results * plan.words)]
     outputs = (*outputs_of(i), *(Output(i, None, s) for s in words))
     fusion = Fusion(body, tuple(body.parameters), outputs)
-    frame = entry(fusion, partition(list(dict.fromkeys(i.operands)), provided=[i]), name, target)
+    frame = Frame.of(fusion, partition(list(dict.fromkeys(i.operands)), provided=[i]), name, target)
     scan = scan_of(i)
     assert scan is not None
     _Single(frame, ScanForm(frame, i, scan), plan).emit()
@@ -75,7 +75,7 @@ def emit(body: Computation, plan: ScanPlan, name: str, target: Target) -> Kernel
 class _Single:
     """A kernel while it is made."""
 
-    def __init__(self, frame: Entry, form: ScanForm, plan: ScanPlan) -> None:
+    def __init__(self, frame: Frame, form: ScanForm, plan: ScanPlan) -> None:
         self.frame, self.form, self.plan, self.e, self.b = frame, form, plan, frame.e, frame.e.b
         self.thread = self.e.variable(frame.thread_id(), 0, THREADS - 1)
         self.warp, self.lane = self.e.simplify((self.thread // WARP, self.thread % WARP))

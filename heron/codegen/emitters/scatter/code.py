@@ -13,7 +13,7 @@ from heron.analysis.indexing.map import Constraint
 from heron.codegen.elemental import FunctionEmitter, Value
 from heron.codegen.elemental.control import apply
 from heron.codegen.elemental.movement import scalar_to_index
-from heron.codegen.emitters.base import Entry
+from heron.codegen.emitters.base import Frame
 from heron.hlo.ir.instruction import Instruction
 
 
@@ -56,14 +56,14 @@ def _start(e: FunctionEmitter, indices: Instruction, read: Index) -> Expr:
     return e.once(("scatter start", indices, read), make)
 
 
-def combined(frame: Entry, s: Scatter, current: Sequence[Value], values: Sequence[Value]) -> tuple[Value, ...]:
+def combined(frame: Frame, s: Scatter, current: Sequence[Value], values: Sequence[Value]) -> tuple[Value, ...]:
     """The elements of all operands with one more update."""
     result = apply(frame.e, s.i.to_apply, [*current, *values])
     return result if isinstance(result, tuple) and s.i.shape.is_tuple else (result,)
 
 
 def combine(
-    frame: Entry, s: Scatter, where: Index, values: Sequence[Value], tensors: Sequence[SSAValue]
+    frame: Frame, s: Scatter, where: Index, values: Sequence[Value], tensors: Sequence[SSAValue]
 ) -> list[SSAValue]:
     """The updates combined into the tensors at `where`, not atomically."""
     e = frame.e

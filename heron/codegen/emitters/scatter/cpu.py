@@ -14,7 +14,7 @@ from xdsl.ir import SSAValue
 from heron.analysis.fusion.scatter import Scatter
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index
-from heron.codegen.emitters.base import Entry
+from heron.codegen.emitters.base import Frame
 from heron.codegen.emitters.loops import item_loop
 from heron.codegen.emitters.scatter.code import combine, place_of
 from heron.codegen.kernel import Kernel, Launch
@@ -24,7 +24,7 @@ from heron.hlo.ir.instruction import Instruction
 MIN_PART = 64
 
 
-def emit(frame: Entry, s: Scatter) -> Kernel:
+def emit(frame: Frame, s: Scatter) -> Kernel:
     """The kernel."""
     e = frame.e
     _copy_computed_operands(frame, s)
@@ -78,7 +78,7 @@ def _window_parts(s: Scatter) -> tuple[int, int]:
     return 1, 0
 
 
-def _copy_computed_operands(frame: Entry, s: Scatter) -> None:
+def _copy_computed_operands(frame: Frame, s: Scatter) -> None:
     """An operand computed in the fusion is written to the output before the updates."""
     for n, operand in enumerate(s.operands):
         if operand.opcode == "parameter":

@@ -11,23 +11,30 @@ from heron.analysis.fusion.analysis import FusionAnalysis
 from heron.analysis.fusion.fusion import outputs_of
 from heron.analysis.fusion.partition import partition
 from heron.analysis.fusion.scatter import Scatter
-from heron.codegen.emitters.base import entry, hero
+from heron.codegen.emitters.base import Emitter, Frame
 from heron.codegen.emitters.scatter import cpu, gpu
 from heron.codegen.kernel import Kernel
 from heron.targets import Target
 
 
-@hero("scatter")
-class ScatterEmitter:
-    """See the module."""
+class ScatterEmitter(Emitter[Scatter]):
+    """The updates, each combined where its index says."""
 
-    def emit(self, analysis: FusionAnalysis, name: str, target: Target) -> Kernel:
-        found = analysis.form
-        assert isinstance(found, Scatter)
+    kind = "scatter"
+
+    def frame(self, analysis: FusionAnalysis, name: str, target: Target) -> Frame:
+        form = analysis.form
+        assert isinstance(form, Scatter)
         # where an output is a view, the kernel sees the array itself: the same bytes
-        fusion = replace(analysis.fusion, outputs=tuple(outputs_of(found.i)))
-        roots = list(dict.fromkeys([*found.updates, found.indices]))
-        roots += [o for o in found.operands if o.opcode != "parameter"]
-        frame = entry(fusion, partition(roots), name, target)
+        fusion = replace(analysis.fusion, outputs=tuple(outputs_of(form.i)))
+        roots = list(dict.fromkeys([*form.updates, form.indices]))
+        roots += [o for o in form.operands if o.opcode != "parameter"]
+        frame = Frame.of(fusion, partition(roots), name, target)
         frame.aliases = analysis.updates
-        return gpu.emit(frame, found) if frame.is_gpu else cpu.emit(frame, found)
+        return frame
+
+    def emit_cpu(self, frame: Frame, form: Scatter) -> list[Kernel]:
+        return [cpu.emit(frame, form)]
+
+    def emit_gpu(self, frame: Frame, form: Scatter) -> list[Kernel]:
+        return [gpu.emit(frame, form)]

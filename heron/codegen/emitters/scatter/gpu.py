@@ -24,7 +24,7 @@ from heron.analysis.fusion.scatter import Scatter
 from heron.analysis.indexing.expr import Expr
 from heron.analysis.indexing.hlo_maps import Index, linearize
 from heron.codegen.elemental.control import apply
-from heron.codegen.emitters.base import Entry
+from heron.codegen.emitters.base import Frame
 from heron.codegen.emitters.loops import gpu_loops, plan_gpu
 from heron.codegen.emitters.scatter import gpu_private, gpu_whole
 from heron.codegen.emitters.scatter.code import combine, place_of
@@ -39,7 +39,7 @@ from heron.hlo.ir.shape import scalar
 Write = Callable[[Index, Index, Sequence[SSAValue]], Sequence[SSAValue]]
 
 
-def emit(frame: Entry, s: Scatter) -> Kernel:
+def emit(frame: Frame, s: Scatter) -> Kernel:
     """The kernel. Raises GEN131 where a computed operand cannot be, GEN132 for many updates of several arrays in no
     order."""
     if any(operand.opcode != "parameter" for operand in s.operands):
@@ -61,7 +61,7 @@ def emit(frame: Entry, s: Scatter) -> Kernel:
     return frame.finish(plan.launch, "scatter", {"updates": form})
 
 
-def _form(frame: Entry, s: Scatter) -> tuple[str, Write]:
+def _form(frame: Frame, s: Scatter) -> tuple[str, Write]:
     """How updates of one element are kept from each other."""
     i, count = s.i, prod(s.batch_sizes)
     if i.unique_indices or count == 1:
@@ -85,11 +85,11 @@ def _form(frame: Entry, s: Scatter) -> tuple[str, Write]:
     return "atomic", partial(_atomic, frame, s)
 
 
-def _plain(frame: Entry, s: Scatter, index: Index, where: Index, tensors: Sequence[SSAValue]) -> Sequence[SSAValue]:
+def _plain(frame: Frame, s: Scatter, index: Index, where: Index, tensors: Sequence[SSAValue]) -> Sequence[SSAValue]:
     return combine(frame, s, where, [frame.e.value(u, index) for u in s.updates], tensors)
 
 
-def _atomic(frame: Entry, s: Scatter, index: Index, where: Index, tensors: Sequence[SSAValue]) -> list[SSAValue]:
+def _atomic(frame: Frame, s: Scatter, index: Index, where: Index, tensors: Sequence[SSAValue]) -> list[SSAValue]:
     e, shape = frame.e, scalar(s.i.shape.element_type)
     update = e.value(s.updates[0], index)
     block = Block(arg_types=[tensors[0].type.element_type])  # type: ignore[attr-defined]

@@ -16,7 +16,7 @@ from xdsl.ir import SSAValue
 from heron.analysis.fusion import scatter_order as facts
 from heron.analysis.fusion.scatter import Scatter
 from heron.analysis.indexing.hlo_maps import Index, delinearize, linearize
-from heron.codegen.emitters.base import Entry
+from heron.codegen.emitters.base import Frame
 from heron.codegen.emitters.control_words import add
 from heron.codegen.emitters.scatter.code import place_of
 from heron.codegen.ir.dialects.xla_gpu import AllocateSharedOp, SyncThreadsOp
@@ -43,7 +43,7 @@ def fits(s: Scatter) -> bool:
     return is_sum and 0 < elements <= MOST_ELEMENTS and updates >= max(LEAST_EACH * elements, _THREADS * _UPDATES)
 
 
-def emit(frame: Entry, s: Scatter) -> Kernel:
+def emit(frame: Frame, s: Scatter) -> Kernel:
     """The kernel: sums of 0, an addition for each update, and one for each element that got some."""
     e, b = frame.e, frame.e.b
     elements, updates = prod(s.target_dims), prod(s.sizes)

@@ -19,7 +19,7 @@ from heron.analysis.fusion.scatter import Scatter
 from heron.analysis.indexing.expr import Expr
 from heron.analysis.indexing.hlo_maps import Index, delinearize
 from heron.codegen.elemental.movement import scalar_to_index
-from heron.codegen.emitters.base import Entry
+from heron.codegen.emitters.base import Frame
 from heron.codegen.emitters.loops import for_, plan_gpu
 from heron.codegen.emitters.scatter.updates import Updates
 from heron.codegen.ir.types import INDEX
@@ -30,7 +30,7 @@ from heron.errors import HeronError
 _TOGETHER = 4
 
 
-def emit(frame: Entry, s: Scatter) -> Kernel:
+def emit(frame: Frame, s: Scatter) -> Kernel:
     """The kernel. Raises GEN131 where an element's updates cannot be found."""
     how = facts.finds_updates(s.i)
     if not how:
@@ -71,7 +71,7 @@ def _rows_are_whole(s: Scatter) -> bool:
 class _Elements(Updates):
     """The consecutive elements of one thread, from number `first` on."""
 
-    def __init__(self, frame: Entry, s: Scatter, first: Expr, count: int) -> None:
+    def __init__(self, frame: Frame, s: Scatter, first: Expr, count: int) -> None:
         super().__init__(frame, s)
         e, dims = frame.e, s.target_dims
         if count == 1:

@@ -12,7 +12,7 @@ from heron.analysis.fusion.scatter import Scatter
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index, delinearize
 from heron.codegen.elemental import Value
-from heron.codegen.emitters.base import Entry
+from heron.codegen.emitters.base import Frame
 from heron.codegen.emitters.scatter.code import combined, place_of
 from heron.codegen.ir.types import I1
 from heron.hlo.ir.shape import scalar
@@ -21,7 +21,7 @@ from heron.hlo.ir.shape import scalar
 class Updates:
     """The ``count`` updates of a scatter, by number, while a kernel is emitted."""
 
-    def __init__(self, frame: Entry, s: Scatter) -> None:
+    def __init__(self, frame: Frame, s: Scatter) -> None:
         self.frame, self.e, self.s = frame, frame.e, s
         self.count = prod(s.batch_sizes)
         self.shapes = [scalar(o.shape.element_type) for o in s.operands]

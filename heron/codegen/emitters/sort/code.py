@@ -14,7 +14,7 @@ from heron.analysis.indexing.hlo_maps import Index, delinearize
 from heron.codegen.elemental import Value
 from heron.codegen.elemental.control import apply
 from heron.codegen.elemental.values import scalar_of
-from heron.codegen.emitters.base import Entry, entry
+from heron.codegen.emitters.base import Frame
 from heron.targets import Target
 
 
@@ -26,19 +26,19 @@ class SortCode(Sort):
     def of_form(sort: Sort) -> SortCode:
         return SortCode(*(getattr(sort, f.name) for f in fields(Sort)))
 
-    def frame(self, name: str, target: Target) -> Entry:
+    def frame(self, name: str, target: Target) -> Frame:
         """The entry of a kernel that may compute the operands."""
-        return entry(self.fusion, partition(list(dict.fromkeys(self.i.operands))), name, target)
+        return Frame.of(self.fusion, partition(list(dict.fromkeys(self.i.operands))), name, target)
 
-    def frame_in_place(self, name: str, target: Target) -> Entry:
+    def frame_in_place(self, name: str, target: Target) -> Frame:
         """The entry of a kernel whose only arguments are the outputs."""
-        return entry(replace(self.fusion, inputs=()), partition([]), name, target)
+        return Frame.of(replace(self.fusion, inputs=()), partition([]), name, target)
 
-    def index(self, frame: Entry, row: Expr, position: Expr) -> Index:
+    def index(self, frame: Frame, row: Expr, position: Expr) -> Index:
         """Where element `position` of a row stands."""
         outer = delinearize(row, [n for d, n in enumerate(self.sizes) if d != self.d])
         return frame.e.simplify((*outer[: self.d], position, *outer[self.d :]))
 
-    def before(self, frame: Entry, a: Sequence[Value], b: Sequence[Value]) -> SSAValue:
+    def before(self, frame: Frame, a: Sequence[Value], b: Sequence[Value]) -> SSAValue:
         """Whether the elements `a` come before `b`."""
         return scalar_of(apply(frame.e, self.i.to_apply, [v for pair in zip(a, b, strict=True) for v in pair]))

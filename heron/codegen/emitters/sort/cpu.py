@@ -14,19 +14,17 @@ from xdsl.ir import Block, Region, SSAValue
 from heron.analysis.indexing.expr import Const, Expr
 from heron.codegen.elemental import Value
 from heron.codegen.elemental.logic import select
-from heron.codegen.emitters.base import Entry
+from heron.codegen.emitters.base import Frame
 from heron.codegen.emitters.loops import for_, item_loop
 from heron.codegen.emitters.sort.code import SortCode
 from heron.codegen.ir.types import I64, INDEX, scalar_type
 from heron.codegen.kernel import Kernel, Launch
-from heron.targets import Target
 
 RUN = 16
 
 
-def emit(sort: SortCode, name: str, target: Target) -> Kernel:
-    """The kernel."""
-    frame = sort.frame_in_place(name, target)
+def emit(frame: Frame, sort: SortCode) -> Kernel:
+    """The kernel. A work item is a row."""
     if sort.rows and sort.length > 1:
         rows = sort.rows
         frame.outputs = item_loop(
@@ -35,7 +33,7 @@ def emit(sort: SortCode, name: str, target: Target) -> Kernel:
     return frame.finish(Launch(work_items=max(sort.rows, 1)), "sort", {"form": f"merge sort of {sort.length}"})
 
 
-def scratch_of(sort: SortCode, frame: Entry, halves: int) -> list[SSAValue]:
+def scratch_of(sort: SortCode, frame: Frame, halves: int) -> list[SSAValue]:
     """Arrays for the elements of so many rows, one an operand."""
     return [frame.scratch(scalar_type(o.shape.element_type), halves, sort.length) for o in sort.i.operands]
 
@@ -43,7 +41,7 @@ def scratch_of(sort: SortCode, frame: Entry, halves: int) -> list[SSAValue]:
 class MergedRow:
     """Sorts one row. Scratch tensors are [2, length], one an operand; made unless given."""
 
-    def __init__(self, sort: SortCode, frame: Entry, row: Expr, scratch: Sequence[SSAValue] | None = None) -> None:
+    def __init__(self, sort: SortCode, frame: Frame, row: Expr, scratch: Sequence[SSAValue] | None = None) -> None:
         self.scratch = scratch
         self.s, self.frame, self.e = sort, frame, frame.e
         self.n = sort.length

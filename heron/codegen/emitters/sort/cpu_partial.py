@@ -13,7 +13,7 @@ from xdsl.ir import SSAValue
 
 from heron.analysis.fusion.sort_keys import Key
 from heron.analysis.indexing.expr import Expr
-from heron.codegen.emitters.base import Entry
+from heron.codegen.emitters.base import Frame
 from heron.codegen.emitters.loops import for_, item_loop
 from heron.codegen.emitters.sort.code import SortCode
 from heron.codegen.emitters.sort.cpu import MergedRow, scratch_of
@@ -21,12 +21,10 @@ from heron.codegen.emitters.sort.cpu_radix import RadixRow
 from heron.codegen.emitters.sort.keys import emit_is_nan
 from heron.codegen.ir.types import I64, INDEX
 from heron.codegen.kernel import Kernel, Launch
-from heron.targets import Target
 
 
-def emit(sort: SortCode, keys: Sequence[Key], name: str, target: Target) -> Kernel:
+def emit(frame: Frame, sort: SortCode, keys: Sequence[Key]) -> Kernel:
     """The kernel. A work item is a row."""
-    frame = sort.frame_in_place(name, target)
     rows, b = sort.rows, frame.e.b
 
     def row(item: Expr, tensors: Sequence[SSAValue]) -> list[SSAValue]:
@@ -46,7 +44,7 @@ def emit(sort: SortCode, keys: Sequence[Key], name: str, target: Target) -> Kern
     return frame.finish(Launch(work_items=max(rows, 1)), "sort", {"form": form})
 
 
-def _nans(sort: SortCode, keys: Sequence[Key], frame: Entry, item: Expr, tensors: Sequence[SSAValue]) -> SSAValue:
+def _nans(sort: SortCode, keys: Sequence[Key], frame: Frame, item: Expr, tensors: Sequence[SSAValue]) -> SSAValue:
     """Whether a row has an element without a place in the order."""
     e, b = frame.e, frame.e.b
 

@@ -16,13 +16,12 @@ from xdsl.ir import SSAValue
 from heron.analysis.fusion.sort_keys import Key
 from heron.analysis.indexing.expr import Const, Expr
 from heron.codegen.elemental import Value
-from heron.codegen.emitters.base import Entry
+from heron.codegen.emitters.base import Frame
 from heron.codegen.emitters.loops import for_, item_loop
 from heron.codegen.emitters.sort.code import SortCode
 from heron.codegen.emitters.sort.keys import emit_key
 from heron.codegen.ir.types import I64, INDEX, scalar_type
 from heron.codegen.kernel import Kernel, Launch
-from heron.targets import Target
 
 #: elements of a row from which on this is faster than merging: in all, and for each byte of the keys
 LEAST, LEAST_PER_BYTE = 24, 10
@@ -34,9 +33,8 @@ def is_worth(sort: SortCode, keys: Sequence[Key]) -> bool:
     return sort.length >= max(LEAST, LEAST_PER_BYTE * sum(k.bits // 8 for k in keys))
 
 
-def emit(sort: SortCode, keys: Sequence[Key], name: str, target: Target) -> Kernel:
-    """The kernel."""
-    frame = sort.frame_in_place(name, target)
+def emit(frame: Frame, sort: SortCode, keys: Sequence[Key]) -> Kernel:
+    """The kernel. A work item is a row."""
     rows = sort.rows
     frame.outputs = item_loop(
         frame, rows, 0, rows, frame.outputs, lambda row, t: RadixRow(sort, keys, frame, row).sort(t)
@@ -67,7 +65,7 @@ class RadixRow:
     """
 
     def __init__(
-        self, sort: SortCode, keys: Sequence[Key], frame: Entry, row: Expr, scratch: Sequence[SSAValue] | None = None
+        self, sort: SortCode, keys: Sequence[Key], frame: Frame, row: Expr, scratch: Sequence[SSAValue] | None = None
     ) -> None:
         types = [scalar_type(o.shape.element_type) for o in sort.i.operands]
         self.scratch = [frame.scratch(t, 1, sort.length) for t in types] if scratch is None else scratch

@@ -11,24 +11,34 @@ from __future__ import annotations
 from heron.analysis.fusion.analysis import FusionAnalysis
 from heron.analysis.fusion.sort import Sort
 from heron.analysis.fusion.sort_keys import keys_of
+from heron.codegen.emitters.base import Emitter, Frame
 from heron.codegen.emitters.sort import cpu, cpu_partial, cpu_radix, gpu
 from heron.codegen.emitters.sort.code import SortCode
 from heron.codegen.kernel import Kernel
 from heron.targets import Target
 
 
-def emit_sort(analysis: FusionAnalysis, name: str, target: Target) -> list[Kernel]:
-    """The kernels of a sort, to be run in this order; equal steps are the same object.
+class SortEmitter(Emitter[Sort]):
+    """One kernel on the CPU, one or more on a GPU.
 
-    Those whose arguments are the outputs only find there what the one before left; on the CPU, the operands. Raises
-    GEN133 for a fusion with other outputs, GEN134 for one that drops results of a sort of several kernels.
+    Those whose arguments are the outputs only find there what the one before left; on the CPU, the operands. Equal
+    steps are the same object.
     """
-    assert isinstance(analysis.form, Sort)
-    sort = SortCode.of_form(analysis.form)
-    if target.kind == "cpu":
-        keys = keys_of(sort.i.to_apply, partial=True)
-        if keys is not None and cpu_radix.is_worth(sort, keys):
-            by_keys = cpu_partial if any(k.partial for k in keys) else cpu_radix
-            return [by_keys.emit(sort, keys, name, target)]
-        return [cpu.emit(sort, name, target)]
-    return gpu.emit(sort, name, target)
+
+    kind = "sort"
+
+    def frame(self, analysis: FusionAnalysis, name: str, target: Target) -> Frame:
+        assert isinstance(analysis.form, Sort)
+        sort = SortCode.of_form(analysis.form)
+        return sort.frame_in_place(name, target) if target.kind == "cpu" else sort.frame(name, target)
+
+    def emit_cpu(self, frame: Frame, form: Sort) -> list[Kernel]:
+        sort, keys = SortCode.of_form(form), keys_of(form.i.to_apply, partial=True)
+        if keys is None or not cpu_radix.is_worth(sort, keys):
+            return [cpu.emit(frame, sort)]
+        by_keys = cpu_partial if any(k.partial for k in keys) else cpu_radix
+        return [by_keys.emit(frame, sort, keys)]
+
+    def emit_gpu(self, frame: Frame, form: Sort) -> list[Kernel]:
+        """The kernels. Raises GEN134 where results are dropped of a sort that takes several."""
+        return gpu.emit(frame, SortCode.of_form(form))

@@ -34,7 +34,7 @@ from heron.analysis.indexing.hlo_maps import Index, delinearize
 from heron.analysis.indexing.map import Constraint
 from heron.codegen.elemental import FunctionEmitter, Value
 from heron.codegen.elemental.movement import index_to_scalar
-from heron.codegen.emitters.base import Entry, entry
+from heron.codegen.emitters.base import Frame
 from heron.codegen.emitters.control_words import add, control_shape
 from heron.codegen.emitters.loops import at_most
 from heron.codegen.emitters.sort.keys import emit_key
@@ -73,7 +73,7 @@ class RadixSort:
         """What is read."""
         return tuple(s for n, s in enumerate(self.shapes) if n not in self.made)
 
-    def element(self, frame: Entry, index: Index) -> list[Value]:
+    def element(self, frame: Frame, index: Index) -> list[Value]:
         """What stands at an index: read from the first arguments, or the position itself."""
         e, tensors = frame.e, iter(frame.block.args)
         return [
@@ -85,16 +85,16 @@ class RadixSort:
     def control(self) -> Shape:
         return control_shape(self.plan.words)
 
-    def frame(self, name: str, target: Target, inputs: Sequence[Shape], outputs: Sequence[Shape]) -> Entry:
+    def frame(self, name: str, target: Target, inputs: Sequence[Shape], outputs: Sequence[Shape]) -> Frame:
         """The entry of a kernel with these arguments."""
         c = Computation(name)
         given = [c.add_parameter(n, s.with_default_layout()) for n, s in enumerate((*inputs, *outputs))]
         c.root = given[-1]
         parameters, results = given[: len(inputs)], given[len(inputs) :]
         fusion = Fusion(c, tuple(parameters), tuple(Output(r, None, r.shape) for r in results))
-        return entry(fusion, partition(parameters), name, target)
+        return Frame.of(fusion, partition(parameters), name, target)
 
-    def index(self, frame: Entry, row: Expr, position: Expr) -> Index:
+    def index(self, frame: Frame, row: Expr, position: Expr) -> Index:
         """Where element `position` of a row stands."""
         return frame.e.simplify((*delinearize(row, self.shapes[0].dims[:-1]), position))
 
@@ -173,7 +173,7 @@ class _Counted:
     """An element, to be counted by each of its bytes."""
 
     sort: RadixSort
-    frame: Entry
+    frame: Frame
     element: Sequence[Value]
 
     def add(self, _: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
@@ -202,7 +202,7 @@ def emit_pass(sort: RadixSort, name: str, target: Target) -> Kernel:
 class _Pass:
     """A pass while it is made."""
 
-    def __init__(self, sort: RadixSort, frame: Entry) -> None:
+    def __init__(self, sort: RadixSort, frame: Frame) -> None:
         self.sort, self.frame, self.plan = sort, frame, sort.plan
         self.e, self.b = frame.e, frame.e.b
         self.thread = self.e.variable(frame.thread_id(), 0, THREADS - 1)

@@ -20,7 +20,7 @@ from heron.analysis.fusion.transpose import Form, Staged, Tiling, is_turn
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index, to_memory
 from heron.analysis.indexing.map import Constraint
-from heron.codegen.emitters.base import Entry
+from heron.codegen.emitters.base import Frame
 from heron.codegen.emitters.loops import CpuPlan, cpu_loops, item_loop, plan_cpu
 from heron.codegen.emitters.output_boxes import elements, store
 from heron.codegen.ir.dialects.xla_gpu import TransposeBlockOp
@@ -32,7 +32,7 @@ from heron.hlo.ir.types import ElementType
 TILE_BYTES = 128
 
 
-def emit(frame: Entry, form: Form) -> Kernel:
+def emit(frame: Frame, form: Form) -> Kernel:
     """The kernel: loops with tiles, and others."""
     plans: list[_Tiles | tuple[Space, CpuPlan]] = []
     for shape, members in form.groups.items():
@@ -64,7 +64,7 @@ class _Tiles:
     ``block``: side of the blocks turned in registers; ``rows``/``columns`` of a tile.
     """
 
-    def __init__(self, frame: Entry, tiling: Tiling, outputs: Sequence[Output]) -> None:
+    def __init__(self, frame: Frame, tiling: Tiling, outputs: Sequence[Output]) -> None:
         self.frame, self.tiling, self.outputs = frame, tiling, outputs
         widest = max(_bytes(s.instruction.shape.element_type) for s in tiling.staged)
         self.block = min(16, 64 // widest)

@@ -7,18 +7,23 @@ from __future__ import annotations
 
 from heron.analysis.fusion.analysis import FusionAnalysis
 from heron.analysis.fusion.transpose import Form
-from heron.codegen.emitters.base import entry, hero
+from heron.codegen.emitters.base import Emitter, Frame
 from heron.codegen.emitters.transpose import cpu, gpu
 from heron.codegen.kernel import Kernel
 from heron.targets import Target
 
 
-@hero("transpose")
-class TransposeEmitter:
-    """See the module."""
+class TransposeEmitter(Emitter[Form]):
+    """Tiles of the operands that are read across memory."""
 
-    def emit(self, analysis: FusionAnalysis, name: str, target: Target) -> Kernel:
-        form = analysis.form
-        assert isinstance(form, Form)
-        frame = entry(analysis.fusion, form.partition, name, target, any_layout=True)
-        return (gpu if frame.is_gpu else cpu).emit(frame, form)
+    kind = "transpose"
+
+    def frame(self, analysis: FusionAnalysis, name: str, target: Target) -> Frame:
+        assert isinstance(analysis.form, Form)
+        return Frame.of(analysis.fusion, analysis.form.partition, name, target, any_layout=True)
+
+    def emit_cpu(self, frame: Frame, form: Form) -> list[Kernel]:
+        return [cpu.emit(frame, form)]
+
+    def emit_gpu(self, frame: Frame, form: Form) -> list[Kernel]:
+        return [gpu.emit(frame, form)]

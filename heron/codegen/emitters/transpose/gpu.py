@@ -22,7 +22,7 @@ from heron.analysis.indexing.expr import Expr
 from heron.analysis.indexing.hlo_maps import Index, to_memory
 from heron.analysis.indexing.map import Constraint
 from heron.codegen.elemental import Value
-from heron.codegen.emitters.base import Entry
+from heron.codegen.emitters.base import Frame
 from heron.codegen.emitters.loops import Part, gpu_parts
 from heron.codegen.emitters.output_boxes import gpu_piece, store
 from heron.codegen.ir.dialects.xla_gpu import AllocateSharedOp, SyncThreadsOp
@@ -33,7 +33,7 @@ from heron.targets import WARP
 WARPS = 8
 
 
-def emit(frame: Entry, form: Form) -> Kernel:
+def emit(frame: Frame, form: Form) -> Kernel:
     """The kernel. What needs no tiles has blocks of its own."""
     plans = form.plans
     parts = [Part(plan.grid, plan.outputs, partial(_part, frame, plan)) for plan in plans]
@@ -49,7 +49,7 @@ def emit(frame: Entry, form: Form) -> Kernel:
     return frame.finish(Launch((grid, 1, 1), (WARP * WARPS, 1, 1), shared), "transpose", notes)
 
 
-def _part(frame: Entry, plan: SharedTiles, block: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+def _part(frame: Frame, plan: SharedTiles, block: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
     """What the blocks of one plan do: `block` counts them."""
     before = list(frame.outputs)
     threads = _Threads(frame, plan, frame.e.variable(block, 0, plan.grid - 1))
@@ -63,7 +63,7 @@ def _part(frame: Entry, plan: SharedTiles, block: SSAValue, _: Sequence[SSAValue
 class _Threads:
     """What a thread does."""
 
-    def __init__(self, frame: Entry, plan: SharedTiles, block: Expr) -> None:
+    def __init__(self, frame: Frame, plan: SharedTiles, block: Expr) -> None:
         self.frame, self.plan, self.e = frame, plan, frame.e
         _, rows, columns = plan.tiling.tiles(plan.tile, plan.tile)
         thread = self.e.variable(frame.thread_id(), 0, WARP * WARPS - 1)
