@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from heron.analysis.fusion.row_blocks import RowBlocks, Value, outputs_of, row_blocks_of, source, steps_of, value_of
-from heron.analysis.fusion.sharing import may_overwrite, operands_overwritten
+from heron.analysis.fusion.sharing import may_share_buffer, operands_overwritten
 from heron.buffers.assignment import Slice
 from heron.codegen.emit import emit_fusion
 from heron.codegen.kernel import Kernel
@@ -86,7 +86,7 @@ def _places(i: Instruction, steps: list[Instruction], output: Callable[[ShapeInd
             for n, operand in enumerate(step.operands):
                 given = value_of(operand)
                 is_free = given[0] in steps and given not in places and reads.count(given) == 1
-                if is_free and may_overwrite(step, n, index):
+                if is_free and may_share_buffer(step, n, index):
                     places[given] = places[value]
                     break
     return places

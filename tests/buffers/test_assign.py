@@ -38,7 +38,7 @@ def test_elementwise_results_take_their_operands_place(monkeypatch: pytest.Monke
     module, assignment, _ = assert_survives(text)
     at = {i.name: i for i in module.entry.instructions}
     assert assignment.slice_of(at["a"]) == assignment.slice_of(at["b"]) == assignment.slice_of(at["c"])
-    monkeypatch.setattr(alias, "may_overwrite", lambda i, operand, index: False)
+    monkeypatch.setattr(alias, "may_share_buffer", lambda i, operand, index: False)
     apart = assign(module)
     assert apart.slice_of(at["a"]) != apart.slice_of(at["b"])
 

@@ -218,19 +218,10 @@ def _plan(tiling: Tiling, work: Work, config: BlockConfig, target: Target, given
         _all_sizes(tiling, config), tuple(v.size for v in tiling.variables), len(tiles), bool(row and not config.online)
     )
     turns = -(-programs // target.cores)
-    held, shared, matrix = 0.0, 0.0, 0.0
-    for product in work.products:
-        dot, k = product.dot, product.k
-        rows, columns = cut.extent(product.rows), cut.extent(product.columns)
-        area, step = rows * columns, config.block_k if not row else max(config.block_k, row)
-        held += area
-        here = (rows + columns) * min(step, k) * _width(dot)
-        shared = shared + here if row else max(shared, here)
-        at_once = k if k <= WHOLE else min(step, k)
-        if not _has_matrix_units(dot, config.precision) and area * at_once > UNROLLED * 32 * config.warps:
-            return None
-        steps = cut.times(product.way) * cut.steps(product.way) * -(-k // step)
-        matrix += 2.0 * steps * step * area / _rate(dot, rows, columns, turns, target, config)
+    products = _products(work, config, cut, turns, target)
+    if products is None:
+        return None
+    held, shared, matrix = products
     held += max(map(cut.extent, work.reduced), default=0)
     if held > _HELD * 32 * config.warps:
         return None
@@ -246,6 +237,27 @@ def _plan(tiling: Tiling, work: Work, config: BlockConfig, target: Target, given
     if stages != config.stages:
         config = replace(config, stages=stages)
     return Plan(config, programs, clock.launch + max(seconds, memory), memory)
+
+
+def _products(
+    work: Work, config: BlockConfig, cut: Cut, turns: int, target: Target
+) -> tuple[float, float, float] | None:
+    """Of the products of a program: elements held in registers, bytes of shared memory for a stage, and seconds of
+    matrix units; None when a product without matrix units would be unrolled too far."""
+    held, shared, matrix, row = 0.0, 0.0, 0.0, config.row
+    for product in work.products:
+        dot, k = product.dot, product.k
+        rows, columns = cut.extent(product.rows), cut.extent(product.columns)
+        area, step = rows * columns, config.block_k if not row else max(config.block_k, row)
+        held += area
+        here = (rows + columns) * min(step, k) * _width(dot)
+        shared = shared + here if row else max(shared, here)
+        at_once = k if k <= WHOLE else min(step, k)
+        if not _has_matrix_units(dot, config.precision) and area * at_once > UNROLLED * 32 * config.warps:
+            return None
+        steps = cut.times(product.way) * cut.steps(product.way) * -(-k // step)
+        matrix += 2.0 * steps * step * area / _rate(dot, rows, columns, turns, target, config)
+    return held, shared, matrix
 
 
 def variants(plan: Plan, tiling: Tiling, target: Target) -> list[Plan]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from heron.analysis.blocks.tiling import used
 from heron.analysis.indexing.expr import Const, Dim, Expr
 from heron.analysis.indexing.hlo_maps import Index, linearize, memory_sizes, to_memory
-from heron.analysis.indexing.simplify import linear_terms
+from heron.analysis.indexing.linear import linear_terms
 from heron.hlo.ir.instruction import Instruction
 from heron.targets import Target
 

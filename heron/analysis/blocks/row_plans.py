@@ -14,7 +14,7 @@ from heron.analysis.blocks.work import FUNCTION, PLAIN
 from heron.analysis.cost.estimate import BLOCK, clock_of
 from heron.analysis.indexing.expr import Dim
 from heron.analysis.indexing.hlo_maps import Index
-from heron.analysis.indexing.simplify import linear_terms
+from heron.analysis.indexing.linear import linear_terms
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.op import Trait
 from heron.targets import Target

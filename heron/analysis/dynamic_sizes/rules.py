@@ -6,16 +6,15 @@ from collections.abc import Iterable, Sequence
 from math import prod
 
 from heron.analysis.dynamic_sizes.infer import DynamicSizes, Sizes, rule
-from heron.analysis.dynamic_sizes.size import Size, dynamic_places
+from heron.analysis.dynamic_sizes.size import Size
 from heron.hlo.ir.instruction import Instruction
-from heron.hlo.ir.window import WindowDim
 
 
-def _array(sizes: Iterable[tuple[int, Size | None]]) -> Sizes:
+def array(sizes: Iterable[tuple[int, Size | None]]) -> Sizes:
     return {((), d): size for d, size in sizes if size is not None}
 
 
-def _results(i: Instruction, sizes: Sizes) -> Sizes:
+def results(i: Instruction, sizes: Sizes) -> Sizes:
     """The same sizes for each of several results."""
     parts = i.shape.tuple_shapes
     if parts is None:
@@ -32,7 +31,7 @@ def _marked(i: Instruction, d: int) -> bool:
 def _elementwise(f: DynamicSizes, i: Instruction) -> Sizes:
     """A static operand takes the size of those whose size is dynamic."""
     whole = [o for o in i.operands if o.shape.is_array and o.shape.rank == i.shape.rank]
-    return _array(enumerate(_together(f, i, whole)))
+    return array(enumerate(together(f, i, whole)))
 
 
 @rule("all-reduce", "all-gather", "reduce-scatter", "all-to-all")
@@ -46,7 +45,7 @@ def _exchanged(f: DynamicSizes, i: Instruction) -> Sizes:
     return found
 
 
-def _together(f: DynamicSizes, i: Instruction, operands: Sequence[Instruction]) -> list[Size | None]:
+def together(f: DynamicSizes, i: Instruction, operands: Sequence[Instruction]) -> list[Size | None]:
     """The sizes of arrays that are gone through together."""
     what = "operands must have one size along dimension {}"
     rank = operands[0].shape.rank if operands else 0
@@ -82,7 +81,7 @@ def _whole(f: DynamicSizes, i: Instruction) -> Sizes:
 @rule("bitcast-convert")
 def _bitcast_convert(f: DynamicSizes, i: Instruction) -> Sizes:
     (x,) = i.operands
-    return _array((d, f.size(x, d)) for d in range(min(i.shape.rank, x.shape.rank)))
+    return array((d, f.size(x, d)) for d in range(min(i.shape.rank, x.shape.rank)))
 
 
 # -- sizes themselves --------------------------------------------------------------------------------------------------
@@ -131,6 +130,15 @@ def _dynamic_reshape(f: DynamicSizes, i: Instruction) -> Sizes:
     return sizes
 
 
+@rule("topk")
+def _top_k(f: DynamicSizes, i: Instruction) -> Sizes:
+    (x,) = i.operands
+    last = x.shape.rank - 1
+    if (n := f.size(x, last)) is not None:
+        f.need_at_most(i, "more elements wanted than there are", f.number(i.shape.at((0,)).dims[last]), n)
+    return results(i, array((d, f.size(x, d)) for d in range(last)))
+
+
 @rule("custom-call")
 def _custom_call(f: DynamicSizes, i: Instruction) -> Sizes:
     match i.custom_call_target:
@@ -146,12 +154,12 @@ def _custom_call(f: DynamicSizes, i: Instruction) -> Sizes:
 # -- movement ----------------------------------------------------------------------------------------------------------
 @rule("broadcast")
 def _broadcast(f: DynamicSizes, i: Instruction) -> Sizes:
-    return _array((d, f.size(i.operands[0], n)) for n, d in enumerate(i.dimensions or ()))
+    return array((d, f.size(i.operands[0], n)) for n, d in enumerate(i.dimensions or ()))
 
 
 @rule("transpose")
 def _transpose(f: DynamicSizes, i: Instruction) -> Sizes:
-    return _array((d, f.size(i.operands[0], n)) for d, n in enumerate(i.dimensions))
+    return array((d, f.size(i.operands[0], n)) for d, n in enumerate(i.dimensions))
 
 
 @rule("reshape", "bitcast")
@@ -174,7 +182,7 @@ def _reshape(f: DynamicSizes, i: Instruction) -> Sizes:
         others = prod(i.shape.dims[d] for d in result if d != unknown[0])
         size = sizes[unknown[0]] = count // max(others, 1)
         f.need_equal(i, "a reshape keeps the number of elements", count, size * others)
-    return _array(sizes.items())
+    return array(sizes.items())
 
 
 def _count(f: DynamicSizes, x: Instruction, dims: Iterable[int]) -> Size:
@@ -215,7 +223,7 @@ def _concatenate(f: DynamicSizes, i: Instruction) -> Sizes:
             for o in i.operands:
                 total = total + f.whole(o, d)
             found[d] = total
-    return _array(found.items())
+    return array(found.items())
 
 
 @rule("pad")
@@ -227,7 +235,7 @@ def _pad(f: DynamicSizes, i: Instruction) -> Sizes:
             inner = (n + (n - 1) * interior).at_least(0) + (low + high)
             f.need_at_most(i, f"the padding takes more from dimension {d} than it has", f.number(0), inner)
             sizes[d] = inner.at_least(0)
-    return _array(sizes.items())
+    return array(sizes.items())
 
 
 @rule("slice")
@@ -242,14 +250,14 @@ def _slice(f: DynamicSizes, i: Instruction) -> Sizes:
             sizes[d] = (n.at_most(limit) - n.at_most(start) + (stride - 1)) // stride
         elif start < limit:
             f.need_at_most(i, f"the slice ends beyond dimension {d}", f.number(limit), n)
-    return _array(sizes.items())
+    return array(sizes.items())
 
 
 @rule("dynamic-slice")
 def _dynamic_slice(f: DynamicSizes, i: Instruction) -> Sizes:
     """A window over a whole dynamic dimension is as large as it is; over a part, it moves in the whole bound."""
     x = i.operands[0]
-    return _array((d, f.size(x, d) if n == x.shape.dims[d] else None) for d, n in enumerate(i.dynamic_slice_sizes))
+    return array((d, f.size(x, d) if n == x.shape.dims[d] else None) for d, n in enumerate(i.dynamic_slice_sizes))
 
 
 @rule("dynamic-update-slice")
@@ -268,7 +276,7 @@ def _gather(f: DynamicSizes, i: Instruction) -> Sizes:
         sizes[at] = f.size(x, d) if i.slice_sizes[d] == x.shape.dims[d] else None
     batch = [d for d in range(indices.shape.rank) if d != i.index_vector_dim]
     places = [d for d in range(i.shape.rank) if d not in i.offset_dims]
-    return _array([*sizes.items(), *((at, f.size(indices, d)) for d, at in zip(batch, places, strict=True))])
+    return array([*sizes.items(), *((at, f.size(indices, d)) for d, at in zip(batch, places, strict=True))])
 
 
 def _batches_agree(f: DynamicSizes, i: Instruction, dims: Sequence[int], index_dims: Sequence[int]) -> None:
@@ -296,158 +304,3 @@ def _scatter(f: DynamicSizes, i: Instruction) -> Sizes:
     if count == 1:
         return f.of(arrays[0])
     return {((n,), d): size for n, x in enumerate(arrays) for (_, d), size in f.of(x).items()}
-
-
-# -- sums --------------------------------------------------------------------------------------------------------------
-@rule("reduce")
-def _reduce(f: DynamicSizes, i: Instruction) -> Sizes:
-    arrays = i.operands[: len(i.operands) // 2]
-    kept = [size for d, size in enumerate(_together(f, i, arrays)) if d not in i.dimensions]
-    return _results(i, _array(enumerate(kept)))
-
-
-@rule("reduce-window")
-def _reduce_window(f: DynamicSizes, i: Instruction) -> Sizes:
-    arrays = i.operands[: len(i.operands) // 2]
-    sizes = zip(_together(f, i, arrays), i.window, strict=True)
-    return _results(i, _array((d, n and window_count(n, w)) for d, (n, w) in enumerate(sizes)))
-
-
-def window_count(n: Size, w: WindowDim) -> Size:
-    """How many positions a window has over `n` elements."""
-    dilated = ((n - 1) * w.base_dilation + 1).at_least(0) if w.base_dilation > 1 else n
-    room = dilated + (w.pad_low + w.pad_high - (w.size - 1) * w.window_dilation - 1 + w.stride)
-    return room.at_least(0) // w.stride
-
-
-@rule("select-and-scatter")
-def _select_and_scatter(f: DynamicSizes, i: Instruction) -> Sizes:
-    x, source, _ = i.operands
-    for d, w in enumerate(i.window):
-        n, m = f.size(x, d), f.size(source, d)
-        if n is not None or m is not None:
-            windows = window_count(f.whole(x, d), w)
-            f.need_equal(i, f"there must be as many sources as windows, dimension {d}", f.whole(source, d), windows)
-    return f.of(x)
-
-
-@rule("dot")
-def _dot(f: DynamicSizes, i: Instruction) -> Sizes:
-    x, y = i.operands[:2]
-    batch, contracted = (i.lhs_batch_dims, i.rhs_batch_dims), (i.lhs_contracting_dims, i.rhs_contracting_dims)
-    sizes: list[Size | None] = []
-    for n, (left, right) in enumerate((batch, contracted)):
-        for p, q in zip(left, right, strict=True):
-            if f.size(x, p) is not None or f.size(y, q) is not None:
-                f.need_equal(i, f"dimensions {p} and {q} of the operands are one", f.whole(x, p), f.whole(y, q))
-            if n == 0:
-                sizes.append(f.whole(x, p) if f.size(x, p) is not None or f.size(y, q) is not None else None)
-    sizes += [f.size(x, d) for d in range(x.shape.rank) if d not in (*batch[0], *contracted[0])]
-    sizes += [f.size(y, d) for d in range(y.shape.rank) if d not in (*batch[1], *contracted[1])]
-    return _array(enumerate(sizes))
-
-
-@rule("convolution")
-def _convolution(f: DynamicSizes, i: Instruction) -> Sizes:
-    x, k = i.operands
-    dims = i.dim_labels
-    if f.size(x, dims.input_feature) or f.size(k, dims.kernel_input):
-        left, right = f.whole(x, dims.input_feature), f.whole(k, dims.kernel_input) * i.feature_group_count
-        f.need_equal(i, "input and kernel must have as many features", left, right)
-    sizes = {dims.output_batch: f.size(x, dims.input_batch), dims.output_feature: f.size(k, dims.kernel_output)}
-    for w, d, at in zip(i.window, dims.input_spatial, dims.output_spatial, strict=True):
-        n = f.size(x, d)
-        sizes[at] = None if n is None else window_count(n, w)
-    return _array(sizes.items())
-
-
-@rule("batch-norm-inference")
-def _normalised(f: DynamicSizes, i: Instruction) -> Sizes:
-    return f.of(i.operands[0])
-
-
-@rule("batch-norm-training", "batch-norm-grad")
-def _normalised_and_features(f: DynamicSizes, i: Instruction) -> Sizes:
-    x = i.operands[0]
-    sizes = {((0,), d): size for (_, d), size in f.of(x).items()}
-    feature = f.size(x, i.feature_index)
-    return sizes if feature is None else {**sizes, ((1,), 0): feature, ((2,), 0): feature}
-
-
-@rule("scan")
-def _scan(f: DynamicSizes, i: Instruction) -> Sizes:
-    """Outputs are as long as what is scanned; carries, and what a step gives, must have stated sizes."""
-    (along,) = i.dimensions
-    scanned = i.operands[: len(i.operands) - i.num_carries]
-    size = f.agreed(i, f"operands must have one size along dimension {along}", [(x, along) for x in scanned])
-    found = {place: s for place, s in f.unknown(i).items() if place[1] != along}
-    for n in range(len(i.shape.tuple_shapes or (i.shape,)) - i.num_carries):
-        if size is not None:
-            found[(n,) if i.shape.is_tuple else (), along] = size
-    return found
-
-
-# -- order -------------------------------------------------------------------------------------------------------------
-@rule("sort")
-def _sort(f: DynamicSizes, i: Instruction) -> Sizes:
-    return _results(i, _array(enumerate(_together(f, i, i.operands))))
-
-
-@rule("topk")
-def _top_k(f: DynamicSizes, i: Instruction) -> Sizes:
-    (x,) = i.operands
-    last = x.shape.rank - 1
-    if (n := f.size(x, last)) is not None:
-        f.need_at_most(i, "more elements wanted than there are", f.number(i.shape.at((0,)).dims[last]), n)
-    return _results(i, _array((d, f.size(x, d)) for d in range(last)))
-
-
-@rule("fft")
-def _fft(f: DynamicSizes, i: Instruction) -> Sizes:
-    """The lengths of transforms are stated."""
-    return _array((d, f.size(i.operands[0], d)) for d in range(i.shape.rank - len(i.fft_length)))
-
-
-@rule("cholesky", "triangular-solve")
-def _solved(f: DynamicSizes, i: Instruction) -> Sizes:
-    """The last operand's sizes; the matrix is square, and as large as what it is solved for."""
-    a, b = i.operands[0], i.operands[-1]
-    rows = a.shape.rank - 2
-    if a is not b:
-        for d in range(rows):
-            f.agreed(i, f"operands must have one size along dimension {d}", [(a, d), (b, d)])
-        side = rows if i.left_side else rows + 1
-        f.agreed(i, "the matrix must be as large as what it is solved for", [(a, rows), (b, side)])
-    f.agreed(i, "the matrix must be square", [(a, rows), (a, rows + 1)])
-    return f.of(b)
-
-
-# -- calls -------------------------------------------------------------------------------------------------------------
-@rule("while")
-def _while(f: DynamicSizes, i: Instruction) -> Sizes:
-    """A size the body hands on is the one the loop starts with; any other is one that the loop brings in."""
-    (start,) = i.operands
-    (inside,) = i.body.parameters
-    found: Sizes = {}
-    for place in dynamic_places(i.shape):
-        stays = f.of(i.body.root).get(place) is f.algebra.of(inside, place)
-        found[place] = (
-            f.of(start).get(place, f.number(start.shape.at(place[0]).dims[place[1]]))
-            if stays
-            else f.algebra.of(i, place)
-        )
-    return found
-
-
-@rule("conditional", "call", "fusion")
-def _called(f: DynamicSizes, i: Instruction) -> Sizes:
-    """A size on which all callees agree, or one that comes in with the result."""
-    found: Sizes = {}
-    for place in dynamic_places(i.shape):
-        if i.opcode == "conditional":
-            sizes = {f.handed_on(i, place, c, [x]) for c, x in zip(i.called, i.operands[1:], strict=True)}
-        else:
-            sizes = {f.handed_on(i, place, i.called[0], i.operands)}
-        size = sizes.pop()
-        found[place] = f.algebra.of(i, place) if size is None or sizes else size
-    return found

@@ -10,6 +10,7 @@ Where the right operand lies with its summed dimension innermost, that dimension
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
@@ -39,8 +40,23 @@ def as_reduction(fusion: Fusion) -> Fusion:
     free = [
         [d for d in range(len(dims)) if d not in summed[n] and d not in batch[n]] for n, dims in enumerate((lhs, rhs))
     ]
-    rows, columns, sums, batches = len(free[0]), len(free[1]), len(summed[0]), len(batch[0])
     last = bool(rhs) and len(rhs) - 1 in summed[1]
+    places, sums = _places(batch, summed, free, last)
+    sizes = [0] * (len(batch[0]) + len(free[0]) + len(free[1]) + len(sums))
+    for dims, at in zip((lhs, rhs), places, strict=True):
+        for d, place in at.items():
+            sizes[place] = dims[d]
+    return fusion_of(_computation(dot, places, tuple(sizes), tuple(sums)))
+
+
+def _places(
+    batch: Sequence[Sequence[int]], summed: Sequence[Sequence[int]], free: Sequence[Sequence[int]], last: bool
+) -> tuple[tuple[dict[int, int], dict[int, int]], range]:
+    """The dimensions of the product that those of each operand become, and which of them are summed over.
+
+    ``batch``, ``summed``, ``free``: dimensions of both operands; ``last``: the summed ones come last.
+    """
+    rows, columns, sums, batches = len(free[0]), len(free[1]), len(summed[0]), len(batch[0])
     first_sum = batches + rows + (columns if last else 0)
     first_column = batches + rows + (0 if last else sums)
     places = ({}, {})
@@ -48,11 +64,7 @@ def as_reduction(fusion: Fusion) -> Fusion:
         places[n].update(zip(batch[n], range(batches), strict=True))
         places[n].update(zip(summed[n], range(first_sum, first_sum + sums), strict=True))
         places[n].update(zip(free[n], range(starts, starts + len(free[n])), strict=True))
-    sizes = [0] * (batches + rows + columns + sums)
-    for dims, at in zip((lhs, rhs), places, strict=True):
-        for d, place in at.items():
-            sizes[place] = dims[d]
-    return fusion_of(_computation(dot, places, tuple(sizes), tuple(range(first_sum, first_sum + sums))))
+    return places, range(first_sum, first_sum + sums)
 
 
 def _computation(

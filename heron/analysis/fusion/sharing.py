@@ -22,7 +22,7 @@ from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import ShapeIndex
 
 
-def may_overwrite(i: Instruction, operand: int, output_index: ShapeIndex) -> bool:
+def may_share_buffer(i: Instruction, operand: int, output_index: ShapeIndex) -> bool:
     """Whether the output of `i` at `output_index` may overwrite the buffer of that operand as it is computed."""
     if reads_in_step(i, operand, output_index):
         return not output_index or i.opcode != "fusion" or _in_one_part(i, operand)
@@ -134,5 +134,5 @@ def operands_overwritten(step: Instruction, index: ShapeIndex, reads: list[Value
     """
     for n, operand in enumerate(step.operands):
         value = value_of(operand)
-        if value[0].opcode == "parameter" and reads.count(value) == 1 and may_overwrite(step, n, index):
+        if value[0].opcode == "parameter" and reads.count(value) == 1 and may_share_buffer(step, n, index):
             yield value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heron.analysis.fusion.sharing import may_overwrite
+from heron.analysis.fusion.sharing import may_share_buffer
 from heron.analysis.graph.dataflow import Value
 from heron.analysis.graph.liveness import Liveness
 from heron.hlo.facts import works_in_step
@@ -65,7 +65,7 @@ class AliasSets:
                 source = flow.at[operand]
                 if not isinstance(source, Value) or source.size != v.size or source.kind == "constant":
                     continue
-                if any(end == now for _, end in intervals[source]) and may_overwrite(i, n, v.index):
+                if any(end == now for _, end in intervals[source]) and may_share_buffer(i, n, v.index):
                     if self.allow(i, source, v):
                         pairs.append((source, v))
         return pairs

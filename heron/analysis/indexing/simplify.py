@@ -18,9 +18,19 @@ from math import gcd
 from typing import TypeAlias
 
 from heron.analysis.indexing.expr import Add, BinaryExpr, Const, Dim, Expr, FloorDiv, Mod, Mul
+from heron.analysis.indexing.linear import (
+    Terms,
+    build_sum,
+    common_divisor,
+    covers,
+    divide_by_gcd,
+    drop_zeros,
+    linear_terms,
+    multiple,
+    split_multiples,
+)
 
 Range: TypeAlias = tuple[int, int]  # inclusive
-Terms: TypeAlias = dict[Expr, int]  # atom -> coefficient, no zeros
 Fact: TypeAlias = tuple[Expr, int, int]  # lo <= expression <= hi
 
 
@@ -43,7 +53,7 @@ class Simplifier:
             known = self._range(e)
             self._ranges[e] = max(known[0], lo), min(known[1], hi)
             terms, constant = linear_terms(e)
-            self._facts.append((_drop_zeros(terms), (self._ranges[e][0] - constant, self._ranges[e][1] - constant)))
+            self._facts.append((drop_zeros(terms), (self._ranges[e][0] - constant, self._ranges[e][1] - constant)))
 
     def simplify(self, e: Expr) -> Expr:
         """The canonical form of `e`; equal to `e` at every point in the ranges."""
@@ -97,7 +107,7 @@ class Simplifier:
             else:
                 lo, hi = lo + b * k, hi + a * k
         for fact, bounds in self._facts:
-            factor = _multiple(terms, fact)
+            factor = multiple(terms, fact)
             if factor and len(fact) > 1:
                 a, b = self._sum_range({x: k for x, k in terms.items() if x not in fact}, constant)
                 low, high = (bounds[0], bounds[1]) if factor > 0 else (bounds[1], bounds[0])
@@ -116,12 +126,12 @@ class Simplifier:
         constant = self._collect(e, 1, terms)
         if self._facts:
             constant += self._use_residues(terms)
-        terms, constant = self._join_div_and_mod(_drop_zeros(terms), constant)
+        terms, constant = self._join_div_and_mod(drop_zeros(terms), constant)
         for atom in terms:
             if isinstance(atom, FloorDiv):
                 terms, constant = self._remainders(terms, constant)
                 break
-        return _drop_zeros(terms), constant
+        return drop_zeros(terms), constant
 
     def _use_residues(self, terms: Terms) -> int:
         """`(x floordiv c) * kc == (x - r) * k` where a fact says `x mod c == r`; returns the constant."""
@@ -198,7 +208,7 @@ class Simplifier:
             terms = dict(terms)
             del terms[atom], terms[partner]
             constant += self._add_canonical(joined, k, terms)
-            return self._join_div_and_mod(_drop_zeros(terms), constant)
+            return self._join_div_and_mod(drop_zeros(terms), constant)
         return terms, constant
 
     def _joined_mod(self, partner: Expr, quotient: Expr, inner: Terms, constant: int, c: int) -> Expr:
@@ -209,7 +219,7 @@ class Simplifier:
         whole = dict(inner)
         for a, factor in terms.items():
             whole[a] = whole.get(a, 0) + factor * c
-        return self._mod(_drop_zeros(whole), constant + partner_constant * c, partner.rhs.value * c)
+        return self._mod(drop_zeros(whole), constant + partner_constant * c, partner.rhs.value * c)
 
     def _remainders(self, terms: Terms, constant: int) -> tuple[Terms, int]:
         """`x * k - (x floordiv c) * kc == (x mod c) * k`."""
@@ -220,7 +230,7 @@ class Simplifier:
             if odd or not factor:
                 continue
             inner, inner_constant = linear_terms(atom.lhs)
-            if not all(_covers(terms.get(a, 0), k * factor) for a, k in inner.items()):
+            if not all(covers(terms.get(a, 0), k * factor) for a, k in inner.items()):
                 continue
             terms = dict(terms)
             del terms[atom]
@@ -228,7 +238,7 @@ class Simplifier:
                 terms[a] -= k * factor
             constant -= inner_constant * factor
             constant += self._add_canonical(self._mod(dict(inner), inner_constant, c), factor, terms)
-            return self._remainders(_drop_zeros(terms), constant)  # what is left may be a remainder now
+            return self._remainders(drop_zeros(terms), constant)  # what is left may be a remainder now
         return terms, constant
 
     # -- floordiv and mod by a constant
@@ -237,16 +247,16 @@ class Simplifier:
         """Canonical `(terms + constant) floordiv c`; `terms` is consumed."""
         if c == 1:
             return build_sum(terms, constant)
-        whole, rest = _split_multiples(terms, c)  # (cq + r) floordiv c == q + r floordiv c
+        whole, rest = split_multiples(terms, c)  # (cq + r) floordiv c == q + r floordiv c
         offset, constant = divmod(constant, c)
         lo, hi = self._sum_range(rest, constant)
         if lo // c == hi // c:
             return build_sum(whole, offset + lo // c)
-        rest, constant, c = _divide_by_gcd(rest, constant, c)
+        rest, constant, c = divide_by_gcd(rest, constant, c)
         rest, constant, c = self._drop_small_part(rest, constant, c)
         quotient = self._floordiv_atom(rest, constant, c)
         offset += self._add_canonical(quotient, 1, whole)
-        return build_sum(_drop_zeros(whole), offset)
+        return build_sum(drop_zeros(whole), offset)
 
     def _drop_small_part(self, rest: Terms, constant: int, c: int) -> tuple[Terms, int, int]:
         """`(g a + b) floordiv g c == a floordiv c` where `0 <= b < g`."""
@@ -282,7 +292,7 @@ class Simplifier:
             atom, a = divisions[0], divisions[0].rhs.value
             inner = {x: k * a for x, k in rest.items() if x is not atom}
             inner_constant = self._add_canonical(atom.lhs, 1, inner)
-            return self._floordiv(_drop_zeros(inner), constant * a + inner_constant, c * a)
+            return self._floordiv(drop_zeros(inner), constant * a + inner_constant, c * a)
         if constant == 0 and len(rest) == 1:
             ((atom, k),) = rest.items()
             if k == 1 and isinstance(atom, Mod) and isinstance(atom.rhs, Const) and atom.rhs.value % c == 0:
@@ -299,12 +309,12 @@ class Simplifier:
         if lo // c == hi // c:  # x mod c == x - kc where kc <= x < (k + 1) c
             return build_sum(terms, constant - lo // c * c)
         rest, constant = self._without_inner_mods(terms, constant, c)
-        _, rest = _split_multiples(rest, c)  # (cq + r) mod c == r mod c
+        _, rest = split_multiples(rest, c)  # (cq + r) mod c == r mod c
         constant %= c
         lo, hi = self._sum_range(rest, constant)
         if lo // c == hi // c:
             return build_sum(rest, constant - lo // c * c)
-        g = _common_divisor(rest, c)
+        g = common_divisor(rest, c)
         if g > 1:  # (g r + k) mod g c == (r mod c) * g + k, 0 <= k < g
             extra = constant % g
             scaled = {a: k // g for a, k in rest.items()}
@@ -315,7 +325,7 @@ class Simplifier:
         g, big, small, big_constant, small_constant = split  # (g a + b) mod g c == (a mod c) * g + b
         high = self._mod({a: k // g for a, k in big.items()}, big_constant // g, c // g)
         small_constant += self._add_canonical(high, g, small)
-        return build_sum(*self._join_div_and_mod(_drop_zeros(small), small_constant))
+        return build_sum(*self._join_div_and_mod(drop_zeros(small), small_constant))
 
     def _without_inner_mods(self, terms: Terms, constant: int, c: int) -> tuple[Terms, int]:
         """`((x mod ac) k + y) mod c == (x k + y) mod c`."""
@@ -326,7 +336,7 @@ class Simplifier:
                     constant += self._add_canonical(atom.lhs, k, out)
                 else:
                     out[atom] = out.get(atom, 0) + k
-            terms = _drop_zeros(out)
+            terms = drop_zeros(out)
         return terms, constant
 
 
@@ -338,85 +348,6 @@ def _is_quotient_mod(e: Expr, quotient: Expr) -> bool:
 def _vanishes(atom: Expr, k: int, c: int) -> bool:
     """Whether `atom` is a `mod` that its multiple `k` inside `mod c` makes needless."""
     return isinstance(atom, Mod) and isinstance(atom.rhs, Const) and atom.rhs.value * k % c == 0
-
-
-def linear_terms(e: Expr) -> tuple[Terms, int]:
-    """A canonical expression as atoms with coefficients, and its constant."""
-    terms: Terms = {}
-    constant = 0
-    while isinstance(e, Add):
-        constant += _add_term(e.rhs, terms)
-        e = e.lhs
-    constant += _add_term(e, terms)
-    return terms, constant
-
-
-def _add_term(e: Expr, terms: Terms) -> int:
-    if isinstance(e, Const):
-        return e.value
-    if isinstance(e, Mul) and isinstance(e.rhs, Const):
-        terms[e.lhs] = terms.get(e.lhs, 0) + e.rhs.value
-    else:
-        terms[e] = terms.get(e, 0) + 1
-    return 0
-
-
-def _multiple(terms: Terms, fact: Terms) -> int:
-    """How often `fact` is in `terms`, with all of its atoms; 0 when it is not."""
-    factor = 0
-    for atom, k in fact.items():
-        count, odd = divmod(terms.get(atom, 0), k)
-        if odd or not count or (factor and count != factor):
-            return 0
-        factor = count
-    return factor
-
-
-def _covers(coefficient: int, part: int) -> bool:
-    """Whether `coefficient` can give `part` away without changing sign."""
-    return 0 < part <= coefficient if part > 0 else coefficient <= part < 0
-
-
-def _drop_zeros(terms: Terms) -> Terms:
-    return terms if all(terms.values()) else {a: k for a, k in terms.items() if k}
-
-
-def _split_multiples(terms: Terms, c: int) -> tuple[Terms, Terms]:
-    """`terms == c * whole + rest`: the terms whose coefficient is a multiple of `c`, and the others."""
-    whole = {atom: k // c for atom, k in terms.items() if k % c == 0}
-    return whole, {atom: k for atom, k in terms.items() if k % c}
-
-
-def _common_divisor(terms: Terms, c: int) -> int:
-    for k in terms.values():
-        c = gcd(c, k)
-    return c
-
-
-def _divide_by_gcd(terms: Terms, constant: int, c: int) -> tuple[Terms, int, int]:
-    """`(g r + k) floordiv g c == (r + k floordiv g) floordiv c`."""
-    g = _common_divisor(terms, c)
-    if g == 1:
-        return terms, constant, c
-    return {a: k // g for a, k in terms.items()}, constant // g, c // g
-
-
-def build_sum(terms: Terms, constant: int) -> Expr:
-    """The flat, sorted sum of canonical atoms."""
-    if not terms:
-        return Const(constant)
-    atoms = sorted(terms, key=_sort_key) if len(terms) > 1 else list(terms)
-    total: Expr | None = None
-    for atom in atoms:
-        k = terms[atom]
-        term = atom if k == 1 else Mul(atom, Const(k))
-        total = term if total is None else Add(total, term)
-    assert total is not None
-    return total if constant == 0 else Add(total, Const(constant))
-
-
-def _sort_key(e: Expr) -> tuple[object, ...]:
-    return e.sort_key
 
 
 @lru_cache(maxsize=4096)

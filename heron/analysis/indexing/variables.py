@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Sequence
 import numpy as np
 
 from heron.analysis.indexing.expr import Const, Dim, Expr, Mod, Sym
+from heron.analysis.indexing.linear import build_sum, linear_terms
 from heron.analysis.indexing.map import Constraint, IndexingMap, Var
-from heron.analysis.indexing.simplify import build_sum, linear_terms
 
 #: how many points are tried to see that constraints on dropped variables can hold at all
 _SAMPLES = 1 << 16

@@ -15,7 +15,7 @@ from heron.analysis.blocks.config import BlockConfig
 from heron.analysis.blocks.engine import address_of, descriptor_of
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index
-from heron.analysis.indexing.simplify import linear_terms
+from heron.analysis.indexing.linear import linear_terms
 from heron.codegen.ir.dialects.triton_memory import AddPtrOp, LoadOp, StoreOp
 from heron.codegen.ir.types import scalar_type
 from heron.codegen.triton.engine import fetch

@@ -1,8 +1,8 @@
-"""multi-output-fusion: kernels that walk the same elements become one with several outputs."""
+"""multi-output-fusion: kernels that visit the same elements become one with several outputs."""
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -71,26 +71,20 @@ class MultiOutputFusion(Pass):
 
     def _run(self, c: Computation, ctx: PassContext) -> bool:
         order = c.post_order()
-        walks = {i: walk for i in order if (walk := space_of(i)) is not None}
+        spaces = {i: space for i in order if (space := space_of(i)) is not None}
         if not self.reduces:
-            walks = {i: walk for i, walk in walks.items() if not walk.reduced}
-        if len(walks) < 2:
+            spaces = {i: space for i, space in spaces.items() if not space.reduced}
+        if len(spaces) < 2:
             return False
-        joiner = _Joiner(Clusters(c, walks), walks, self, ctx)
-        depth = _depths(order, walks)
-        for i in walks:
+        joiner = _Joiner(Clusters(c, spaces), spaces, self, ctx)
+        depth = _depths(order, spaces)
+        for i in spaces:
             for user in uses(i):
-                if user in walks and reads_at_own_index(user, i):
+                if user in spaces and reads_at_own_index(user, i):
                     joiner.consider(i, user, "reads it element by element")
         for value in order:
-            if not value.shape.is_array or value.shape.num_elements <= 1:
-                continue
-            readers = [user for user in value.users if user in walks]
-            for n, user in enumerate(readers):
-                for first in readers[max(0, n - 16) : n]:
-                    if abs(depth[first] - depth[user]) <= self.max_distance:
-                        if joiner.consider(first, user, f"both read '{value.name}'"):
-                            break
+            if value.shape.is_array and value.shape.num_elements > 1:
+                joiner.consider_readers(value, depth)
         position = {i: n for n, i in enumerate(order)}
         changed = False
         for cluster in joiner.clusters.clusters():
@@ -113,17 +107,26 @@ class _Joiner:
     limits: MultiOutputFusion
     ctx: PassContext
 
+    def consider_readers(self, value: Instruction, depth: Mapping[Instruction, int]) -> None:
+        """Join kernels that read a value, each with one of the 16 before it, unless they run far apart (`depth`)."""
+        readers = [user for user in value.users if user in self.spaces]
+        for n, user in enumerate(readers):
+            for first in readers[max(0, n - 16) : n]:
+                if abs(depth[first] - depth[user]) <= self.limits.max_distance:
+                    if self.consider(first, user, f"both read '{value.name}'"):
+                        break
+
     def consider(self, a: Instruction, b: Instruction, why: str) -> bool:
         """Join the clusters of `a` and `b` if nothing is against it; whether they are one then. Kernels that run over
         different things are passed by in silence."""
         one, two = self.clusters.of[a], self.clusters.of[b]
         if one is two:
             return True
-        walk = together(self.space(one), self.space(two))
-        if walk is None:
+        space = together(self.space(one), self.space(two))
+        if space is None:
             return False
         before = after = one.bytes + two.bytes
-        why_not = self._against(a, b, one, two, walk)
+        why_not = self._against(a, b, one, two, space)
         if not why_not:
             after -= bytes_of(one.inputs.keys() & two.inputs.keys())
             self.clusters.join(a, b)
@@ -135,17 +138,17 @@ class _Joiner:
         """The iteration space of a cluster: that of its reductions if it has any."""
         if len(cluster.nodes) == 1:
             return self.spaces[cluster.nodes[0]]
-        walks = [self.spaces[i] for i in cluster.nodes]
-        return next((w for w in walks if w.reduced), walks[0])
+        spaces = [self.spaces[i] for i in cluster.nodes]
+        return next((w for w in spaces if w.reduced), spaces[0])
 
-    def _against(self, a: Instruction, b: Instruction, one: Cluster, two: Cluster, walk: IterationSpace) -> str:
+    def _against(self, a: Instruction, b: Instruction, one: Cluster, two: Cluster, space: IterationSpace) -> str:
         """The obstacle to fusing the pair; empty if there is none."""
         again = computed_again(one, two, self.spaces)
         if again is not None:
             return f"'{again.name}' would be computed again for each element that reads it"
-        if walk.reduced and not self.limits.joins_pieces and any(map(_concatenates, (*one.nodes, *two.nodes))):
+        if space.reduced and not self.limits.joins_pieces and any(map(_concatenates, (*one.nodes, *two.nodes))):
             return "a concatenation has a loop for each operand, a reduction has one"
-        if walk.reduced and not self._has_form(one, two, walk):
+        if space.reduced and not self._has_form(one, two, space):
             return "the reductions and the loops do not fit into one walk"
         inputs = len(one.inputs) + len(two.inputs) + len(one.nodes) + len(two.nodes)
         if inputs > self.limits.max_inputs:  # unless both read the same
@@ -160,20 +163,20 @@ class _Joiner:
             return "what lies between them would need a part of the kernel before it has run"
         return ""
 
-    def _has_form(self, one: Cluster, two: Cluster, walk: IterationSpace) -> bool:
+    def _has_form(self, one: Cluster, two: Cluster, space: IterationSpace) -> bool:
         """Whether loops over the reduced arrays depend on no result, and the others run over the results."""
         nodes = {*one.nodes, *two.nodes}
         for i in nodes:
             mine = self.spaces[i]
             if mine.reduced:
-                if mine != walk:
+                if mine != space:
                     return False
             elif sums_inside(i):  # each kernel is shaped after all its reductions
                 return False
-            elif prod(mine.dims) != walk.results:
-                if prod(mine.dims) != prod(walk.dims) or any(source(o) in nodes for o in i.operands):
+            elif prod(mine.dims) != space.results:
+                if prod(mine.dims) != prod(space.dims) or any(source(o) in nodes for o in i.operands):
                     return False
-                if mine.dims != walk.dims and not all(_is_row_major(s) for _, s in i.shape.leaves()):
+                if mine.dims != space.dims and not all(_is_row_major(s) for _, s in i.shape.leaves()):
                     return False
         return True
 

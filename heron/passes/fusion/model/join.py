@@ -19,6 +19,34 @@ def join_kernels(nodes: list[Instruction]) -> Instruction:
     home = nodes[0].parent
     assert home is not None and home.module is not None
     body = Computation("fused_outputs")
+    given, computed = _joined_body(nodes, body)
+    outputs = _outputs(nodes, computed)
+    found = [inner for _, _, inner in outputs]
+    roots = _as_walked(found)
+    several = len(roots) > 1
+    body.root = body.add("tuple", roots, tuple_([r.shape for r in roots])) if several else roots[0]
+    for part in computed.values():  # outputs and parts of reductions that nobody reads
+        body.remove_dead_from(part)
+    home.module.add_computation(body)
+    main = hero_of(roots)
+    kind, name = kind_and_name(main)
+    fusion = home.add("fusion", given, body.root.shape, name, kind=kind, calls=body)
+    fusion.metadata = nodes[0].metadata
+    for n, output in enumerate(outputs):
+        part = home.add("get-tuple-element", [fusion], roots[n].shape, index=n) if several else fusion
+        _hand_out(home, part, *output)
+    for node in reversed(nodes):
+        for user in list(node.users):
+            if user.opcode == "get-tuple-element":
+                home.remove_dead_from(user)
+        home.remove_dead_from(node)
+    return fusion
+
+
+def _joined_body(
+    nodes: list[Instruction], body: Computation
+) -> tuple[list[Instruction], dict[tuple[Instruction, ShapeIndex], Instruction]]:
+    """Clone what all kernels compute into `body`: its operands, and the clones by kernel and index."""
     given: list[Instruction] = []
     operands: dict[Instruction, Instruction] = {}
     computed: dict[tuple[Instruction, ShapeIndex], Instruction] = {}
@@ -39,31 +67,16 @@ def join_kernels(nodes: list[Instruction]) -> Instruction:
         if node.shape.is_tuple:
             take_apart(node)
         _inline(node, body, [operand(o) for o in node.operands], computed)
-    outputs = _outputs(nodes, computed)
-    found = [inner for _, _, inner in outputs]
-    roots = _as_walked(found)
-    several = len(roots) > 1
-    body.root = body.add("tuple", roots, tuple_([r.shape for r in roots])) if several else roots[0]
-    for part in computed.values():  # outputs and parts of reductions that nobody reads
-        body.remove_dead_from(part)
-    home.module.add_computation(body)
-    main = hero_of(roots)
-    kind, name = kind_and_name(main)
-    fusion = home.add("fusion", given, body.root.shape, name, kind=kind, calls=body)
-    fusion.metadata = nodes[0].metadata
-    for n, (node, index, inner) in enumerate(outputs):
-        part = home.add("get-tuple-element", [fusion], roots[n].shape, index=n) if several else fusion
-        if part.shape is not inner.shape:
-            part = home.add("bitcast", [part], inner.shape)
-        for old in _readers_of(node, index):
-            part.metadata = old.metadata
-            old.replace_uses_with(part)
-    for node in reversed(nodes):
-        for user in list(node.users):
-            if user.opcode == "get-tuple-element":
-                home.remove_dead_from(user)
-        home.remove_dead_from(node)
-    return fusion
+    return given, computed
+
+
+def _hand_out(home: Computation, part: Instruction, node: Instruction, index: ShapeIndex, inner: Instruction) -> None:
+    """Let `part` of the joined kernel take the place of a kernel's output, which is `inner` inside."""
+    if part.shape is not inner.shape:
+        part = home.add("bitcast", [part], inner.shape)
+    for old in _readers_of(node, index):
+        part.metadata = old.metadata
+        old.replace_uses_with(part)
 
 
 def _inline(

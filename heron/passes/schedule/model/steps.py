@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from heron.analysis.fusion.sharing import may_overwrite
+from heron.analysis.fusion.sharing import may_share_buffer
 from heron.analysis.graph.dataflow import TRANSPARENT, Dataflow, Value, awaited, leaves
 from heron.analysis.graph.donation import output_aliases
 from heron.hlo.facts import having, is_alias, works_in_step
@@ -112,7 +112,7 @@ class Steps:
                 if not isinstance(source, Value) or source.size != made.size:
                     continue
                 v = self.numbers[source]
-                if v not in found and self.frees[v] and may_overwrite(i, k, index):
+                if v not in found and self.frees[v] and may_share_buffer(i, k, index):
                     found[v] = made.size
                     break
         return list(found.items())
