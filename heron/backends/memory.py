@@ -1,4 +1,4 @@
-"""How much memory a scheduled module takes on a kind of machine: its buffers laid out as the compiler will."""
+"""Memory limits tried on a scheduled module: what each would cost."""
 
 from __future__ import annotations
 
@@ -10,27 +10,6 @@ from heron.hlo.ir.module import Module
 
 if TYPE_CHECKING:
     from heron.backends.machine import Machine
-    from heron.buffers.memory import Memory
-
-#: bytes between which buffers begin: a cache line
-CPU_ALIGNMENT, GPU_ALIGNMENT = 64, 128
-
-
-def bytes_on_cpu(module: Module) -> Memory:
-    """Bytes by kind of a program for a CPU."""
-    return _bytes(module, CPU_ALIGNMENT)
-
-
-def bytes_on_gpu(module: Module) -> Memory:
-    """Bytes by kind of a program for a GPU."""
-    return _bytes(module, GPU_ALIGNMENT)
-
-
-def _bytes(module: Module, alignment: int) -> Memory:
-    from heron.buffers import assign
-    from heron.buffers.memory import Memory
-
-    return Memory.of(assign(module, alignment=alignment))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +29,7 @@ def trials(scheduled: Module, machine: Machine, percents: Sequence[int] = (80, 6
     """Try limits on copies of a scheduled module, the next one only where the one before was met."""
     from heron.passes.schedule.remat.fit import Fitter
 
-    fitter = Fitter(machine.target, lambda m: _bytes(m, machine.alignment))
+    fitter = Fitter(machine.target)
     sizes = fitter.sizes(scheduled)
     for percent in percents if sizes["temp"] else ():
         found = fitter.fit(scheduled.clone(), sizes["temp"] * percent // 100, sizes)

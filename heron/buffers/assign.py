@@ -19,6 +19,8 @@ from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import Shape, ShapeIndex
 
+#: bytes between which buffers begin, by kind of target: a cache line
+ALIGNMENT = {"cpu": 64, "gpu": 128}
 #: bytes an instruction needs while it runs
 ScratchBytes = Callable[[Instruction], int]
 

@@ -34,7 +34,7 @@ def test_pipelines_print_the_same_every_time(target: str) -> None:
     text = heron("passes", "--pipeline", target).out
     assert text == heron("passes", target).out
     assert text.startswith(f"{target}:\n  hlo:\n    partition:\n")
-    assert " at 0x" not in text and f"measure=bytes_on_{target}" in text
+    assert " at 0x" not in text
     for stage in ("partition", "optimise", "layout", "fusion", "schedule"):
         assert registry.about_pipeline(f"{target}-{stage}")
 

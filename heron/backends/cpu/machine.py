@@ -13,7 +13,7 @@ from heron.backends.cpu.compilers import Compilers
 from heron.backends.cpu.portions import portions
 from heron.backends.lower import KernelUse, LoweredProgram
 from heron.backends.machine import Machine, lowered_text, no_stage
-from heron.backends.memory import CPU_ALIGNMENT
+from heron.buffers.assign import ALIGNMENT
 from heron.codegen.llvm.code_cache import cache_decision
 from heron.codegen.llvm.jit import Jit
 from heron.codegen.llvm.translate import KernelAbi, to_llvm
@@ -43,7 +43,7 @@ class CpuMachine(Machine):
     """This machine's processor."""
 
     kind = "cpu"
-    alignment = CPU_ALIGNMENT
+    alignment = ALIGNMENT["cpu"]
 
     def scratch_bytes(self, i: Instruction) -> int:
         return scratch_bytes(i) or row_blocks.scratch_bytes(i, self.threads)

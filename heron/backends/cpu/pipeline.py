@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from heron.backends.memory import bytes_on_cpu
 from heron.codegen.native.row_blocks import multiplies_blocks
 from heron.passes import pipelines as shared
 from heron.passes.control_flow.conditional_to_select import ConditionalToSelect
@@ -127,7 +126,7 @@ def schedule() -> Pipeline:
             CopyFusion(join=False),
             MemoryScheduler(cache=1 << 20),
             # does nothing unless memory is short: what is left to save costs time
-            Rematerialization(limit="machine", measure=bytes_on_cpu),
+            Rematerialization(limit="machine"),
         ],
     )
 

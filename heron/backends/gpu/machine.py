@@ -9,7 +9,7 @@ from heron.backends.gpu import blocks, limits, pipeline
 from heron.backends.gpu.compiled import CompiledGpu, entries
 from heron.backends.lower import KernelUse, LoweredProgram
 from heron.backends.machine import Machine, lowered_text, no_stage
-from heron.backends.memory import GPU_ALIGNMENT
+from heron.buffers.assign import ALIGNMENT
 from heron.codegen.llvm import code_cache, libdevice, numerics
 from heron.codegen.llvm.assemble import assemble
 from heron.codegen.llvm.code_cache import Key, cache_decision
@@ -33,7 +33,7 @@ class GpuMachine(Machine):
     """An NVIDIA GPU, present or only compiled for."""
 
     kind = "gpu"
-    alignment = GPU_ALIGNMENT
+    alignment = ALIGNMENT["gpu"]
     counts_loops = True
 
     def pipelines(self) -> dict[str, Pipeline]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from heron.backends.memory import bytes_on_gpu
 from heron.passes import pipelines as shared
 from heron.passes.calls.attention_expander import AttentionExpander
 from heron.passes.calls.conv_algorithm_picker import ConvAlgorithmPicker
@@ -211,7 +210,7 @@ def schedule() -> Pipeline:
             # and other work while data comes from elsewhere
             LatencyHidingScheduler(),
             # does nothing unless memory is short: what is left to save costs time
-            Rematerialization(limit="machine", measure=bytes_on_gpu),
+            Rematerialization(limit="machine"),
         ],
     )
 

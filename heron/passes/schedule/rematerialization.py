@@ -11,20 +11,13 @@ from heron.options import MemoryLimit
 from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
-from heron.passes.schedule.remat.fit import BLOCK, Fit, Fitter, Measure
+from heron.passes.schedule.remat.fit import BLOCK, Fit, Fitter
 from heron.passes.schedule.remat.held import Held
 from heron.passes.schedule.remat.refusal import explain, unmet
 from heron.targets import Target
 
 #: what each search for the least memory is to save of what is left
 STEP = 0.05
-
-
-def held_bytes(module: Module) -> dict[str, int]:
-    """Sizes of a scheduled module without laying out its buffers: all that is held beside arguments is temp."""
-    arguments = sum(s.byte_size for p in module.entry.parameters for _, s in p.shape.leaves() if s.is_array)
-    temp = Held(module).peak
-    return {"arguments": arguments, "outputs": 0, "aliased": 0, "constants": 0, "temp": temp, "peak": arguments + temp}
 
 
 @register
@@ -37,8 +30,7 @@ class Rematerialization(Pass):
     temp, which is all that this pass can change. Values go that give the most bytes, over the time they are not
     needed, for the least time to have them again; what they are computed from is computed again too where it is gone,
     up to ``block`` instructions at a time. What nobody reads before is only computed later. Instructions with effects,
-    random state, updates in place, loops and collectives are never run twice. ``measure`` lays out the buffers, so
-    that the limit holds for what they really take.
+    random state, updates in place, loops and collectives are never run twice.
 
     Raises PASS022 when a limit that was asked for cannot be met, with what is held at the least peak found; where only
     the machine's memory is too small, that is a note.
@@ -64,7 +56,6 @@ class Rematerialization(Pass):
     name = "rematerialization"
     limit: str = "least"
     block: int = BLOCK
-    measure: Measure = held_bytes
     constraints = (
         Constraint("memory-scheduler", "rematerialization", "what is held when is known of a program with an order"),
     )
@@ -77,7 +68,7 @@ class Rematerialization(Pass):
         text = ctx.options.memory_limit or self.limit
         if text == "machine" and (not target.memory_bytes or _at_most(module) <= target.memory_bytes):
             return False
-        fitter = Fitter(target, self.measure, self.block)
+        fitter = Fitter(target, self.block)
         # one that came with a program may also order what is applied to elements, which holds no memory
         module.schedule = {c: module.schedule[c] for c in module.non_fusion_computations() if c in module.schedule}
         before = _named(module)

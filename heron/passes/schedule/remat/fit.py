@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from heron.buffers.assign import ALIGNMENT, assign
+from heron.buffers.memory import Memory
 from heron.hlo.ir.module import Module
 from heron.passes.schedule.remat.advance import advance
 from heron.passes.schedule.remat.held import Held
 from heron.passes.schedule.remat.rewrite import reschedule
 from heron.passes.schedule.remat.search import Choice, Search
 from heron.targets import Target
-
-#: bytes of a scheduled module by kind, with the keys of `heron.buffers.memory.Memory`
-Measure = Callable[[Module], Mapping[str, int]]
 
 #: instructions that one value may need to be computed again
 BLOCK = 20
@@ -38,16 +37,14 @@ class Fit:
 
 @dataclass(frozen=True, slots=True)
 class Fitter:
-    """Takes a program's temp down. ``measure`` lays out the buffers;
-    ``block``: as `BLOCK`."""
+    """Takes a program's temp down on a machine. ``block``: as `BLOCK`."""
 
     target: Target
-    measure: Measure
     block: int = BLOCK
 
-    def sizes(self, module: Module) -> Mapping[str, int]:
-        """Bytes of the program as it is."""
-        return self.measure(module)
+    def sizes(self, module: Module) -> Memory:
+        """Bytes of the program as it is, its buffers laid out as they will be."""
+        return Memory.of(assign(module, alignment=ALIGNMENT[self.target.kind]))
 
     def fit(self, module: Module, limit: int, sizes: Mapping[str, int]) -> Fit:
         """Change the scheduled `module`, which has these sizes, so that its temp has at most `limit` bytes, or as few
