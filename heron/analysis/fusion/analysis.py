@@ -19,6 +19,7 @@ from heron.analysis.fusion.products import as_reduction
 from heron.analysis.fusion.rowwise import Rows, rows_of
 from heron.analysis.fusion.scatter import Scatter, only_scatter
 from heron.analysis.fusion.sort import Sort
+from heron.analysis.fusion.sweep import Sweep
 from heron.analysis.indexing.hlo_maps import moves_elements
 from heron.hlo.ir.instruction import Instruction
 from heron.targets import Target
@@ -56,6 +57,11 @@ class FusionAnalysis:
         return self.asked or self.kind
 
     @property
+    def sweep(self) -> Sweep:
+        """How the kernel passes over the arrays it reduces."""
+        return Sweep.of(self.fusion, self.form)
+
+    @property
     def updates(self) -> dict[int, int]:
         """Numbers of outputs that must have the buffer of an input, and the numbers of these inputs."""
         if self.kind == "dus":
@@ -81,6 +87,15 @@ def analyse(
     Raises:
         HeronError: GEN130 or GEN133 for a scatter or a sort with other outputs.
     """
+    if not isinstance(i, Instruction) or i.opcode != "fusion":
+        return _analysed(i, target, in_place, tiled, parts)
+    key = ("kernel", target, i.extras.get("backend_config"), in_place, tiled, parts)
+    return i.attrs["calls"].remembered(key, lambda: _analysed(i, target, in_place, tiled, parts))
+
+
+def _analysed(
+    i: Instruction | Fusion, target: Target | None, in_place: bool, tiled: bool, parts: int
+) -> FusionAnalysis:
     fusion = i if isinstance(i, Fusion) else as_fusion(i)
     if parts:
         fusion = replace(fusion, parts=parts)

@@ -9,15 +9,10 @@ stores reads the row in step.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import prod
-from typing import NamedTuple
 
 from heron.analysis.fusion.analysis import analyse
 from heron.analysis.fusion.in_step import feeds_reduces, outputs_in_step, reads_in_step, same_steps, used_in_step
-from heron.analysis.fusion.reduction import Form
 from heron.analysis.fusion.row_blocks import Value, outputs_of, row_blocks_of, steps_of, value_of
-from heron.hlo.ir.computation import Computation
-from heron.hlo.ir.fingerprint import digest
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import ShapeIndex
 
@@ -36,10 +31,10 @@ def may_share_buffer(i: Instruction, operand: int, output_index: ShapeIndex) -> 
     body = i.attrs["calls"]
     parameter = body.parameters[operand]
     if output_index and source.num_elements == 1 and used_in_step(parameter) is not None:
-        return _sweep(i).is_to_one
+        return analyse(i).sweep.is_to_one
     if not body.remembered(("feeds reduces", operand), lambda: feeds_reduces(parameter)):
         return False
-    sweep = _sweep(i)
+    sweep = analyse(i).sweep
     return sweep.is_rowwise or bool(output_index) and sweep.is_lone
 
 
@@ -51,67 +46,8 @@ def _in_one_part(i: Instruction, operand: int) -> bool:
     body = i.attrs["calls"]
     if all(inside.opcode != "reduce" for inside in body.instructions) or i.attrs.get("kind") == "kCustom":
         return True
-    parts = _sweep(i).parts
+    parts = analyse(i).sweep.parts
     return not parts or len({parts[n] for n in outputs_in_step(body, operand) or ()}) <= 1
-
-
-# -- kernels with reductions -------------------------------------------------------------------------------------------
-
-
-class _Sweep(NamedTuple):
-    """How the kernel of a fusion with reductions passes over its arrays.
-
-    ``parts``: for each output the number of the part of the kernel that writes it; empty if there are no parts.
-    ``is_lone``: it has one reduction and nothing else, ``is_to_one``: one of all elements to one; or it ``is_rowwise``.
-    """
-
-    parts: tuple[int, ...] = ()
-    is_lone: bool = False
-    is_to_one: bool = False
-    is_rowwise: bool = False
-
-
-#: by the digest of a body: layers of a model have equal bodies
-_SWEEPS: dict[str, _Sweep] = {}
-
-
-def _sweep(i: Instruction) -> _Sweep:
-    body = i.attrs["calls"]
-    return body.remembered("sweep", lambda: _known_sweep(i, body))
-
-
-def _known_sweep(i: Instruction, body: Computation) -> _Sweep:
-    key = digest(body)
-    known = _SWEEPS.get(key)
-    if known is None:
-        if len(_SWEEPS) >= 1 << 14:
-            _SWEEPS.clear()
-        known = _SWEEPS[key] = _sweep_of(i)
-    return known
-
-
-def _sweep_of(i: Instruction) -> _Sweep:
-    analysis = analyse(i)
-    form, body = analysis.form, i.attrs["calls"]
-    one_kind = _reduces_one_kind(body)
-    if not isinstance(form, Form):
-        return _Sweep(is_rowwise=one_kind and analysis.kind == "rows")
-    outputs = range(len(analysis.fusion.outputs))
-    parts = tuple(next((k for k, part in enumerate(form.parts) if n in part), -1) for n in outputs)
-    is_lone = one_kind and len(form.reductions) == 1 and not form.loose
-    return _Sweep(parts, is_lone, is_lone and form.reductions[0].rows == 1)
-
-
-def _reduces_one_kind(body: Computation) -> bool:
-    """Whether all reductions are of equal arrays over the same dimensions, and all outputs of these arrays' size or of
-    the results'."""
-    reduces = [r for r in body.instructions if r.opcode == "reduce"]
-    kinds = {(r.operands[0].shape.dims, tuple(sorted(r.attrs["dimensions"]))) for r in reduces}
-    if len(kinds) != 1:
-        return False
-    ((dims, gone),) = kinds
-    sizes = prod(dims), prod(n for d, n in enumerate(dims) if d not in gone)
-    return all(s.num_elements in sizes for _, s in body.root.shape.leaves() if s.is_array)
 
 
 # -- fusions done in blocks of rows ------------------------------------------------------------------------------------
