@@ -13,8 +13,8 @@ import numpy as np
 from heron.backends.stages import Stages
 from heron.compiling import compile_module
 from heron.errors import HeronError
-from heron.hlo.calls.solvers import calls_python
-from heron.hlo.calls.solvers import options as options_of
+from heron.hlo.calls.lapack import options as options_of
+from heron.hlo.calls.python import calls_python
 from heron.hlo.facts import is_device_id
 from heron.hlo.ir import types
 from heron.hlo.ir.instruction import Instruction

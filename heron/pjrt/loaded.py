@@ -12,7 +12,7 @@ import numpy as np
 
 from heron.analysis.cost.communication import HOST_SPACE
 from heron.errors import HeronError
-from heron.hlo.calls.solvers import calls_python
+from heron.hlo.calls.python import calls_python
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import Shape
 from heron.pjrt.buffer import Buffer, row_major

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from heron.evaluator.calls import libraries
+from heron.evaluator.calls.table import evaluates
 from heron.hlo.builder import Builder
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
@@ -56,7 +56,7 @@ def handler(orders: Sequence[Sequence[int]]) -> str:
 
     _HANDLERS[name] = kept = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(call)
     ffi.register(name, ctypes.cast(kept, ctypes.c_void_p).value or 0)
-    libraries.target(name)(lambda i, *arrays: marked(*arrays) if i.shape.is_tuple else marked(*arrays)[0])
+    evaluates(name)(lambda i, *arrays: marked(*arrays) if i.shape.is_tuple else marked(*arrays)[0])
     return name
 
 

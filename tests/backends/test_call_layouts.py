@@ -9,14 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heron.backends.calls import lapack
-from heron.backends.calls.custom_call import _handler as lower_handler
+from heron.backends.calls import ffi
 from heron.buffers import assign
 from heron.compiling import compile
 from heron.errors import HeronError
 from heron.evaluator import evaluate
-from heron.evaluator.calls import libraries
-from heron.hlo.calls import solvers
+from heron.hlo.calls.declaration import EVALUATOR
+from heron.hlo.calls.declared import CALLS, takes_any_order
 from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
 from heron.hlo.verifier import verify
@@ -25,7 +24,6 @@ from heron.passes.framework.checks import random_inputs
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import get
 from heron.passes.layout.layout_assignment import LayoutAssignment
-from heron.passes.layout.model.relations import takes_any_order
 from tests.backends.call_programs import handler, program
 
 
@@ -80,10 +78,10 @@ def test_every_call_keeps_the_layouts_it_states(alias: str) -> None:
 
 def test_only_routines_of_our_own_take_any_order() -> None:
     """What may be somebody's handler is given arrays as the call states."""
-    for target in libraries.known():
-        (call,) = (i for i in parse(_call(target)).instructions() if i.opcode == "custom-call")
-        assert not takes_any_order(call) or lapack.knows(target), target
-    assert all(lapack.knows(f"cusolver_{name}_ffi") or lapack.knows(name) for name in solvers.IN_ANY_ORDER)
+    for declared in CALLS:
+        assert not declared.any_order or declared.cpu not in ("", EVALUATOR), declared.name
+    (call,) = (i for i in parse(_call("my_handler")).instructions() if i.opcode == "custom-call")
+    assert not takes_any_order(call)
 
 
 def _call(target: str) -> str:
@@ -106,5 +104,5 @@ def test_a_handler_refuses_what_lies_otherwise() -> None:
     module = parse(TWO_CALLS.replace("ONE", "any").replace("ALIAS", ""))
     (call, *_) = (i for i in module.instructions() if i.opcode == "custom-call")
     with pytest.raises(HeronError) as error:
-        lower_handler(cast(Any, None), call, 0)
+        ffi.lower(cast(Any, None), call, 0)
     assert error.value.code == "GEN018" and "s32[4,6]{0,1}" in str(error.value)

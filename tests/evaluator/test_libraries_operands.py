@@ -7,7 +7,7 @@ import pytest
 
 from heron.errors import HeronError
 from heron.evaluator import evaluate
-from heron.evaluator.calls.libraries import known
+from heron.evaluator.calls.table import known
 from heron.hlo.text import parse
 
 

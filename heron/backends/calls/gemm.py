@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from heron.backends.lower import Lowering
 
 
-def matmul(lowering: Lowering, i: Instruction) -> list[Thunk]:
+def lower(lowering: Lowering, i: Instruction) -> list[Thunk]:
     """A product and its epilogue. Raises GEN010 for one that is not one matrix a batch in memory."""
     config = gemm.read(i)
     routine = Matmul(config, gemm.parts(i, config), len(i.operands))

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from heron.errors import HeronError
+from heron.hlo.calls.declaration import Call, Order
+from heron.hlo.calls.form import results_of
 from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.layout import layout
 from heron.hlo.ir.shape import Shape
 from heron.runtime.library_call import Array, Descriptor
 from heron.runtime.thunks import HostThunk, LibraryThunk, Thunk
@@ -59,15 +62,23 @@ def library_call(
     return [LibraryThunk(descriptor, on_host)]
 
 
-def need_row_major(i: Instruction) -> None:
-    """Raise GEN013 unless all arrays of a call lie row after row."""
-    for x in (*i.operands, i):
-        for _, leaf in x.shape.leaves():
-            if leaf.is_array and memory_order(leaf) != tuple(range(leaf.rank)):
-                raise HeronError(
-                    "GEN013", f"{x.name} at '{i.name}' is not row-major", where=str(i),
-                    hint="state row-major layouts for the call",
-                )  # fmt: skip
+def need_orders(i: Instruction, call: Call) -> None:
+    """Raise GEN013 unless every array of a call is in an order in memory that the declaration gives for a GPU."""
+    shapes = (*(o.shape for o in i.operands), *results_of(i))
+    for n, (shape, allowed) in enumerate(zip(shapes, call.orders(i) if call.orders else (), strict=False)):
+        if allowed and memory_order(shape) not in allowed:
+            what = f"operand {n}" if n < len(i.operands) else f"result {n - len(i.operands)}"
+            raise HeronError(
+                "GEN013",
+                f"{what} of '{i.name}' is not in an order in memory that {call.gpu} takes",
+                where=str(i),
+                why=f"it is {shape}; {call.gpu} takes {' or '.join(str(_laid_out(shape, o)) for o in allowed)}",
+                hint="state such a layout for the call",
+            )
+
+
+def _laid_out(shape: Shape, order: Order) -> Shape:
+    return shape.with_layout(layout(order[::-1]))
 
 
 def is_by_columns(shape: Shape) -> bool:

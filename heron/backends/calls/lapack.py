@@ -9,14 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heron.backends.calls import lapack_steps
-from heron.backends.calls.attention import attention_call
-from heron.backends.calls.convolution import convolution_call
-from heron.backends.calls.gemm import matmul
 from heron.backends.calls.host import Routine, call, is_by_columns, library_call
-from heron.backends.calls.norm import norm_call
-from heron.errors import HeronError
-from heron.hlo.calls import attention, convolution, gemm, norm, solvers, triangular
-from heron.hlo.calls.solvers import is_lower, letter
+from heron.hlo.calls import lapack as calls
+from heron.hlo.calls import triangular
+from heron.hlo.calls.form import results_of
+from heron.hlo.calls.lapack import is_lower, letter
 from heron.hlo.ir.instruction import Instruction
 from heron.runtime.cuda.libraries.cublas import TriangularSolve
 from heron.runtime.cuda.libraries.cusolver import Factorization
@@ -41,34 +38,19 @@ def triangular_solve(lowering: Lowering, i: Instruction) -> list[Thunk]:
     return _call(lowering, i, routine, "trsm")
 
 
-def knows(target: str) -> bool:
-    """Whether a custom call's target is a routine of a library here."""
-    return target in _CALLS or solvers.routine(target) in _ROUTINES
-
-
-def custom_call(lowering: Lowering, i: Instruction) -> list[Thunk]:
-    """A routine by the name of its target. Raises GEN011 for a target not known."""
-    if i.custom_call_target in gemm.TARGETS:
-        return matmul(lowering, i)
-    if i.custom_call_target in convolution.TARGETS:
-        return convolution_call(lowering, i)
-    if i.custom_call_target in attention.TARGETS:
-        return attention_call(lowering, i)
-    if i.custom_call_target == norm.TARGET:
-        return norm_call(lowering, i)
-    if i.custom_call_target == triangular.TARGET:
+def lower(lowering: Lowering, i: Instruction) -> list[Thunk]:
+    """A routine of LAPACK's or cuSOLVER's, or a triangular solve of cuBLAS's."""
+    target = i.custom_call_target
+    if target in calls.PIVOTS.targets:
+        if lowering.target.kind == "gpu":
+            return lowering.alone(i)
+        return _call(lowering, i, lapack.PivotsToPermutation(), "pivots")
+    if target == triangular.TARGET:
         t = triangular.read(i)
         routine = lapack.TriangularSolve(t.left, t.lower, _TRANSPOSES[t.transpose], t.unit_diagonal)
-        return _call(lowering, i, Scratched(routine), "trsm")
-    make = _ROUTINES.get(solvers.routine(i.custom_call_target))
-    if make is None:
-        raise HeronError(
-            "GEN011",
-            f"unsupported custom call target '{i.custom_call_target}'",
-            where=str(i),
-            hint="known: " + ", ".join(_ROUTINES) + " (of LAPACK and cuSOLVER, as JAX names them)",
-        )
-    return _call(lowering, i, make(solvers.options(i)), solvers.routine(i.custom_call_target))
+        return _call(lowering, i, Scratched(routine) if len(results_of(i)) > 1 else routine, "trsm")
+    name = calls.routine(target)
+    return _call(lowering, i, _ROUTINES[name](i), name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,44 +106,37 @@ def _native(lowering: Lowering, i: Instruction, routine: Any) -> list[Thunk]:
 _KINDS = {"ungqr": "orgqr", "heevd": "syevd", "gesdd": "gesvd", "gesvdp": "gesvdj"}
 
 
-def _trsm(o: dict[str, Any]) -> Routine:
-    left, lower = letter(o, "side", "L") == "L", letter(o, "uplo", "L") == "L"
-    return lapack.TriangularSolve(left, lower, letter(o, "trans_x", "N"), letter(o, "diag", "N") == "U")
+def _trsm(i: Instruction) -> Routine:
+    o = calls.options(i)
+    lower, unit = letter(o, "uplo", "L") == "L", letter(o, "diag", "N") == "U"
+    return lapack.TriangularSolve(calls.side_is_left(i), lower, letter(o, "trans_x", "N"), unit)
 
 
-def _gesdd(o: dict[str, Any]) -> Routine:
-    """LAPACK's mode (N: values alone, S: thin, A: full) or cuSOLVER's flags."""
-    if "full_matrices" in o:
-        return lapack.Svd(o.get("compute_uv", True), o["full_matrices"])
-    mode = letter(o, "mode", "A")
-    return lapack.Svd(mode != "N", mode == "A")
+def _syevd(i: Instruction) -> Routine:
+    o = calls.options(i)
+    return lapack.Syevd(is_lower(o), letter(o, "mode", "V") == "V")
 
 
-def _gesvd(o: dict[str, Any]) -> Routine:
+def _gesvd(i: Instruction) -> Routine:
     """With ``transposed`` cuSOLVER works on a^T, so that U and V^H change places."""
-    right = "swapped" if o.get("transposed") else "vh"
-    return lapack.Svd(o.get("compute_uv", True), o.get("full_matrices", True), right)
+    return lapack.Svd(*calls.mode(i), "swapped" if calls.options(i).get("transposed") else "vh")
 
 
-def _jacobi(o: dict[str, Any]) -> Routine:
-    return lapack.Svd(o.get("compute_uv", True), o.get("full_matrices", True), "v")
+def _jacobi(i: Instruction) -> Routine:
+    return lapack.Svd(*calls.mode(i), "v")
 
 
-#: XLA:GPU's own calls of libraries
-_CALLS = frozenset((*gemm.TARGETS, *convolution.TARGETS, *attention.TARGETS, norm.TARGET, triangular.TARGET))
-
-_ROUTINES: dict[str, Callable[[dict[str, Any]], Routine]] = {
-    "potrf": lambda o: lapack.Potrf(is_lower(o)),
+_ROUTINES: dict[str, Callable[[Instruction], Routine]] = {
+    "potrf": lambda i: lapack.Potrf(is_lower(calls.options(i))),
     "trsm": _trsm,
     "getrf": lambda _: lapack.Getrf(),
     "geqrf": lambda _: lapack.Geqrf(),
     "orgqr": lambda _: lapack.Orgqr(),
     "ungqr": lambda _: lapack.Orgqr(),
-    "syevd": lambda o: lapack.Syevd(is_lower(o), letter(o, "mode", "V") == "V"),
-    "heevd": lambda o: lapack.Syevd(is_lower(o), letter(o, "mode", "V") == "V"),
-    "gesdd": _gesdd,
+    "syevd": _syevd,
+    "heevd": _syevd,
+    "gesdd": lambda i: lapack.Svd(*calls.mode(i)),
     "gesvd": _gesvd,
     "gesvdj": _jacobi,
     "gesvdp": _jacobi,
-    solvers.PIVOTS: lambda _: lapack.PivotsToPermutation(),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from heron.backends.calls.host import call, library_call, need_row_major
+from heron.backends.calls.host import call, library_call, need_orders
 from heron.hlo.calls import norm
 from heron.hlo.ir.instruction import Instruction
 from heron.runtime.cuda.libraries.cudnn_norm import Norm as Descriptor
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from heron.backends.lower import Lowering
 
 
-def norm_call(lowering: Lowering, i: Instruction) -> list[Thunk]:
+def lower(lowering: Lowering, i: Instruction) -> list[Thunk]:
     """A norm or its derivative. Raises GEN013 for arrays whose rows do not lie one after the other."""
     config, operands = norm.read(i), len(i.operands)
     routine = Norm(config, operands)
     if lowering.target.kind == "cpu":
         return call(lowering, i, routine, "numpy")
-    need_row_major(i)
+    need_orders(i, norm.CALL)
     return library_call(lowering, i, lambda arrays: Descriptor(arrays, config.kind, config.epsilon, operands), routine)

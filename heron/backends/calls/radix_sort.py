@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from heron.codegen.kernel import Kernel
 
 
-def radix_sort(lowering: Lowering, i: Instruction) -> list[Thunk]:
+def lower(lowering: Lowering, i: Instruction) -> list[Thunk]:
     """Clear, count, and a pass for each byte of the keys: to and fro between the copies and the results, where the last
     one ends. Raises GEN017 on a machine other than a GPU, or for a comparator without keys.
     """

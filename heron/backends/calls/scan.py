@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from heron.backends.lower import Lowering
 
 
-def single_scan(lowering: Lowering, i: Instruction) -> list[Thunk]:
+def lower(lowering: Lowering, i: Instruction) -> list[Thunk]:
     """Raises GEN017 on a machine other than a GPU, or for a call that is no scan of long rows."""
     from heron.codegen.emitters import control_words
     from heron.codegen.emitters.scan import gpu_single_pass

@@ -12,12 +12,12 @@ from heron.codegen.elemental.emitter import FunctionEmitter
 from heron.codegen.elemental.movement import index_to_scalar
 from heron.codegen.elemental.registry import rule
 from heron.codegen.elemental.values import Value, scalar_of
-from heron.hlo.calls.solvers import PIVOTS
+from heron.hlo.calls.lapack import PIVOTS
 from heron.hlo.ir.instruction import Instruction
 
 
 def _only_pivots(i: Instruction) -> str | None:
-    return None if i.custom_call_target == PIVOTS else f"a call of {i.custom_call_target}"
+    return None if i.custom_call_target in PIVOTS.targets else f"a call of {i.custom_call_target}"
 
 
 @rule("custom-call", check=_only_pivots)

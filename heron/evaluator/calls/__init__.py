@@ -10,15 +10,19 @@ from heron.evaluator.calls import (  # noqa: F401  (all fill the table of target
     attention,
     convolution,
     gemm,
+    helpers,
     jax_cuda,
-    libraries,
+    lapack,
     norm,
-    own_kernels,
+    radix_sort,
     resharding,
+    scan,
     spectral,
+    table,
     triangular,
     tridiagonal,
 )
+from heron.hlo.calls.declared import declaration
 
 if TYPE_CHECKING:
     from heron.evaluator.walker import Evaluator
@@ -28,13 +32,16 @@ if TYPE_CHECKING:
 
 def call_library(ev: Evaluator, i: Instruction, operands: Sequence[Any]) -> Any:
     """The value of a custom call. Raises EVAL001 for an unknown target, EVAL010 for operands that do not fit it."""
-    function = libraries.find(i.custom_call_target)
+    function = table.find(i.custom_call_target)
     if function is None:
         raise HeronError(
             "EVAL001",
             f"the evaluator does not know the custom call '{i.custom_call_target}'",
-            hint="it knows " + ", ".join(libraries.known()),
+            hint="it knows " + ", ".join(table.known()),
         )
+    call = declaration(i.custom_call_target)
+    if call is not None and (why := call.misfit(i)):
+        raise _no_such_call(i, why)
     try:
         value = function(ev, i, *operands)
     except HeronError:
@@ -46,7 +53,7 @@ def call_library(ev: Evaluator, i: Instruction, operands: Sequence[Any]) -> Any:
 
 
 def _need_stated(i: Instruction, value: Any, stated: Shape) -> None:
-    """Raises EVAL010 unless a call, whose shapes nothing checks before, gave what the program states."""
+    """Raises EVAL010 unless a call, which may have no declared form, gave what the program states."""
     if stated.tuple_shapes is not None:
         if not isinstance(value, (tuple, list)) or len(value) != len(stated.tuple_shapes):
             raise _no_such_call(i, f"it gives another tuple than {stated}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from heron.evaluator.calls.libraries import target
+from heron.evaluator.calls.table import evaluates, with_scratch
 from heron.hlo.calls import attention
 from heron.hlo.calls.attention import AttentionConfig
 from heron.hlo.meaning import products
@@ -18,14 +18,13 @@ if TYPE_CHECKING:
     from heron.hlo.ir.instruction import Instruction
 
 
-@target(*attention.TARGETS)
+@evaluates(attention.CALL)
 def attend(i: Instruction, *operands: np.ndarray) -> Any:
     """The arrays; workspace is zero."""
     shapes = i.shape.tuple_shapes or (i.shape,)
     values = compute(attention.read(i), operands, [s.dims for s in shapes])
     found = [products.finish(v, s.element_type) for v, s in zip(values, shapes, strict=False)]
-    found += [np.zeros(s.dims, s.element_type.dtype) for s in shapes[len(found) :]]
-    return tuple(found) if i.shape.is_tuple else found[0]
+    return with_scratch(i, found)
 
 
 def compute(given: AttentionConfig, operands: tuple[np.ndarray, ...], results: list[tuple[int, ...]]) -> list[Any]:

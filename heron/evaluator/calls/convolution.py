@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from heron.evaluator.calls.libraries import target
+from heron.evaluator.calls.table import evaluates, with_scratch
 from heron.hlo.calls import convolution
 from heron.hlo.calls.convolution import ConvConfig
 from heron.hlo.ir.shape import Shape
@@ -23,14 +23,13 @@ if TYPE_CHECKING:
     from heron.hlo.ir.instruction import Instruction
 
 
-@target(*convolution.TARGETS)
+@evaluates(convolution.CALL)
 def convolve(i: Instruction, x: np.ndarray, w: np.ndarray, *more: np.ndarray) -> Any:
     """The array; workspace is zero."""
     given = convolution.read(i)
     shapes = i.shape.tuple_shapes or (i.shape,)
     out = compute(i.custom_call_target, given, i.window, i.dim_labels, i.feature_group_count, shapes[0], (x, w, *more))
-    rest = [np.zeros(s.dims, s.element_type.dtype) for s in shapes[1:]]
-    return (out, *rest) if i.shape.is_tuple else out
+    return with_scratch(i, [out])
 
 
 def compute(

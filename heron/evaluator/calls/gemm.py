@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import ml_dtypes
 import numpy as np
 
-from heron.evaluator.calls.libraries import target
+from heron.evaluator.calls.table import evaluates, with_scratch
 from heron.hlo.calls import gemm
+from heron.hlo.calls.form import results_of
 from heron.hlo.ir.types import C128, F64, ElementType
 from heron.hlo.meaning import products
 from heron.hlo.meaning.numeric import settle
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from heron.hlo.ir.instruction import Instruction
 
 
-@target(*gemm.TARGETS)
+@evaluates(gemm.CALL)
 def matmul(i: Instruction, x: np.ndarray, y: np.ndarray, *more: np.ndarray) -> Any:
     """The product, and whatever results the call has beside it; workspace is zero."""
     config = gemm.read(i)
@@ -38,23 +39,12 @@ def matmul(i: Instruction, x: np.ndarray, y: np.ndarray, *more: np.ndarray) -> A
         value = value + operands[places.bias].astype(value.dtype)
     before = value
     value = activated(value, config.activation)
-    results = {}
-    if config.keeps_input:
-        results[1] = before
-    if config.gives_amax:
-        results[1] = np.abs(value).max(initial=0.0)
+    kept = [before] if config.keeps_input else []
+    kept += [np.abs(value).max(initial=0.0)] if config.gives_amax else []
     if places.out_scale >= 0:
         value = saturated(value * operands[places.out_scale].astype(np.float64), t.dtype)
-    if i.shape.tuple_shapes is None:
-        return products.finish(value, t)
-    rest = [
-        settle(np.asarray(results[n]), s.element_type).reshape(s.dims)
-        if n in results
-        else np.zeros(s.dims, s.element_type.dtype)
-        for n, s in enumerate(i.shape.tuple_shapes)
-        if n
-    ]
-    return (products.finish(value, t), *rest)
+    rest = [settle(np.asarray(x), s.element_type) for x, s in zip(kept, results_of(i)[1:], strict=False)]
+    return with_scratch(i, [products.finish(value, t), *rest])
 
 
 def wide(t: ElementType) -> ElementType:

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from heron.evaluator.calls.libraries import batched, lapack, target
-from heron.hlo.calls.solvers import options
+from heron.evaluator.calls.lapack import batched, lapack
+from heron.evaluator.calls.table import evaluates
+from heron.hlo.calls import lapack as calls
+from heron.hlo.calls.lapack import options
 from heron.hlo.meaning.bit_generators import threefry
 from heron.hlo.meaning.numeric import settle
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from heron.hlo.ir.instruction import Instruction
 
 
-@target("cu_threefry2x32_ffi")
+@evaluates(calls.THREEFRY)
 def threefry_words(
     i: Instruction, k1: np.ndarray, k2: np.ndarray, x1: np.ndarray, x2: np.ndarray
 ) -> tuple[np.ndarray, ...]:
@@ -23,7 +25,7 @@ def threefry_words(
     return threefry((x1, x2), (k1, k2))
 
 
-@target("cu_cholesky_update_ffi")
+@evaluates(calls.CHOLESKY_UPDATE)
 def cholesky_update(i: Instruction, r: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, ...]:
     """The upper factor of ``r^T r + w w^T`` by one rotation a row, and what is left of w."""
     r, w = r.astype(np.float64), w.astype(np.float64)
@@ -34,7 +36,7 @@ def cholesky_update(i: Instruction, r: np.ndarray, w: np.ndarray) -> tuple[np.nd
     return tuple(settle(v, s.element_type) for v, s in zip((r, w), i.shape.tuple_shapes or (), strict=True))
 
 
-@target("cusolver_syrk_ffi")
+@evaluates(calls.SYRK)
 def syrk(i: Instruction, a: np.ndarray, c: np.ndarray, alpha: np.ndarray, beta: np.ndarray) -> np.ndarray:
     """``alpha a a^T + beta c``, or with a^T in the place of a."""
     wide = a.astype(np.complex128 if a.dtype.kind == "c" else np.float64)
@@ -43,7 +45,7 @@ def syrk(i: Instruction, a: np.ndarray, c: np.ndarray, alpha: np.ndarray, beta: 
     return settle(alpha * (left @ right) + beta * c, i.shape.element_type)
 
 
-@target("cusparse_gtsv2_ffi")
+@evaluates(calls.GTSV2)
 def tridiagonal(i: Instruction, lower: np.ndarray, main: np.ndarray, upper: np.ndarray, b: np.ndarray) -> np.ndarray:
     """A tridiagonal system; the first of `lower` and the last of `upper` are unused."""
     routine, result = lapack("gtsv", b), np.empty_like(b)
@@ -52,7 +54,7 @@ def tridiagonal(i: Instruction, lower: np.ndarray, main: np.ndarray, upper: np.n
     return result
 
 
-@target("cusolver_csrlsvqr_ffi")
+@evaluates(calls.CSRLSVQR)
 def sparse(i: Instruction, data: np.ndarray, columns: np.ndarray, starts: np.ndarray, b: np.ndarray) -> np.ndarray:
     """A sparse system by rows: the values, their columns, and where each row begins."""
     rows = np.repeat(np.arange(len(b)), np.diff(starts))
@@ -61,7 +63,7 @@ def sparse(i: Instruction, data: np.ndarray, columns: np.ndarray, starts: np.nda
     return np.linalg.solve(matrix, b).astype(i.shape.element_type.dtype)
 
 
-@target("cusolver_geev_ffi")
+@evaluates(calls.CUSOLVER_GEEV)
 def geev(i: Instruction, a: np.ndarray) -> Any:
     """(what is left of a, complex eigenvalues, left and right eigenvectors, info).
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from heron.evaluator.calls.libraries import target
+from heron.evaluator.calls.table import evaluates, with_scratch
 from heron.hlo.calls import norm
 from heron.hlo.calls.norm import NormConfig
 from heron.hlo.meaning import products
@@ -18,14 +18,13 @@ if TYPE_CHECKING:
     from heron.hlo.ir.instruction import Instruction
 
 
-@target(norm.TARGET)
+@evaluates(norm.CALL)
 def normalize(i: Instruction, *operands: np.ndarray) -> Any:
     """The arrays; workspace is zero."""
     given = norm.read(i)
     shapes = i.shape.tuple_shapes or (i.shape,)
     found = [products.finish(value, s.element_type) for value, s in zip(compute(given, operands), shapes, strict=False)]
-    found += [np.zeros(s.dims, s.element_type.dtype) for s in shapes[len(found) :]]
-    return tuple(found) if i.shape.is_tuple else found[0]
+    return with_scratch(i, found)
 
 
 def compute(given: NormConfig, operands: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from heron.errors import HeronError
 from heron.evaluator import groups
-from heron.evaluator.calls.libraries import target
+from heron.evaluator.calls.table import evaluates
 from heron.hlo import sharding as shardings
 from heron.hlo.sharding import Sharding
 
@@ -29,21 +29,21 @@ _VALUE = re.compile(r"<@(\w+), \[(.*?)\](?:, \w+=\{[^}]*\})*>")
 _AXIS = re.compile(r'"(\w+)"(?::\((\d+)\)(\d+))?')
 
 
-@target("SPMDFullToShardShape", with_evaluator=True)
+@evaluates("SPMDFullToShardShape", with_evaluator=True)
 def full_to_shard(ev: Evaluator, i: Instruction, x: np.ndarray) -> np.ndarray:
     """This device's tile; the operand itself when that is all of it."""
     text = i.operands[0].extras.get("sharding")
     return _tile(ev, i, x, i.operands[0].shape, i.shape, None if text is None else shardings.parse(text))
 
 
-@target("SPMDShardToFullShape", with_evaluator=True)
+@evaluates("SPMDShardToFullShape", with_evaluator=True)
 def shard_to_full(ev: Evaluator, i: Instruction, x: np.ndarray) -> np.ndarray:
     """All tiles, put together."""
     text = i.extras.get("sharding")
     return _whole(ev, i, 0, x, i.shape, None if text is None else shardings.parse(text))
 
 
-@target("xla.sdy.GlobalToLocalShape", with_evaluator=True)
+@evaluates("xla.sdy.GlobalToLocalShape", with_evaluator=True)
 def global_to_local(ev: Evaluator, i: Instruction, *xs: np.ndarray) -> Any:
     """This device's tile of each operand."""
     parts = i.shape.tuple_shapes or (i.shape,)
@@ -52,7 +52,7 @@ def global_to_local(ev: Evaluator, i: Instruction, *xs: np.ndarray) -> Any:
     return found if i.shape.is_tuple else found[0]
 
 
-@target("xla.sdy.LocalToGlobalShape", with_evaluator=True)
+@evaluates("xla.sdy.LocalToGlobalShape", with_evaluator=True)
 def local_to_global(ev: Evaluator, i: Instruction, *xs: np.ndarray) -> Any:
     """All tiles of each operand, put together."""
     parts = i.shape.tuple_shapes or (i.shape,)

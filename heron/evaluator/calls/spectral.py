@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from heron.evaluator.calls.libraries import batched, lapack, target
-from heron.hlo.calls.solvers import is_lower, letter, options
+from heron.evaluator.calls.lapack import batched, lapack
+from heron.evaluator.calls.table import evaluates
+from heron.hlo.calls import lapack as calls
+from heron.hlo.calls.lapack import is_lower, letter, mode, options
 
 if TYPE_CHECKING:
     from heron.hlo.ir.instruction import Instruction
 
 
-@target("lapack_?geev_ffi", "cuhybrid_eig_real", "cuhybrid_eig_comp")
+@evaluates(calls.GEEV)
 def geev(i: Instruction, a: np.ndarray) -> Any:
     """Eigenvalues (complex, or real and imaginary parts), left and right eigenvectors, info."""
     o, routine = options(i), lapack("geev", a)
@@ -41,7 +43,7 @@ def _paired(v: np.ndarray, values: list[np.ndarray]) -> np.ndarray:
     return found
 
 
-@target("lapack_?gees_ffi")
+@evaluates(calls.GEES)
 def gees(i: Instruction, a: np.ndarray) -> Any:
     """Schur form, Schur vectors, eigenvalues (complex, or two parts), how many were selected, info."""
     routine, wanted = lapack("gees", a), letter(options(i), "mode", "V") == "V"
@@ -54,7 +56,7 @@ def gees(i: Instruction, a: np.ndarray) -> Any:
     return batched(i, one, a)
 
 
-@target("lapack_?gehrd_ffi")
+@evaluates(calls.GEHRD)
 def gehrd(i: Instruction, a: np.ndarray) -> Any:
     """Hessenberg form with the reflectors below, their factors, info."""
     o, routine = options(i), lapack("gehrd", a)
@@ -67,7 +69,7 @@ def gehrd(i: Instruction, a: np.ndarray) -> Any:
     return batched(i, one, a)
 
 
-@target("lapack_?sytrd_ffi", "lapack_?hetrd_ffi", "cusolver_sytrd_ffi")
+@evaluates(calls.SYTRD)
 def sytrd(i: Instruction, a: np.ndarray) -> Any:
     """Tridiagonal form with the reflectors, its diagonal, the one beside it, the reflectors' factors, info."""
     lower = is_lower(options(i))
@@ -80,22 +82,22 @@ def sytrd(i: Instruction, a: np.ndarray) -> Any:
     return batched(i, one, a)
 
 
-@target("lapack_?gesvd_ffi")
+@evaluates(calls.LAPACK_GESVD)
 def gesvd(i: Instruction, a: np.ndarray) -> Any:
     """Singular values by QR iteration: (what is left of a, values, U, V^H, info); modes as for gesdd."""
-    mode, routine = letter(options(i), "mode", "A"), lapack("gesvd", a)
+    (vectors, full), routine = mode(i), lapack("gesvd", a)
     shapes = i.shape.tuple_shapes or ()
 
     def one(m: np.ndarray) -> tuple[np.ndarray, ...]:
-        u, values, vt, info = routine(m, compute_uv=int(mode != "N"), full_matrices=int(mode == "A"))
-        if mode == "N":  # unspecified outputs
+        u, values, vt, info = routine(m, compute_uv=int(vectors), full_matrices=int(full))
+        if not vectors:  # unspecified outputs
             u, vt = (np.zeros(s.dims[-2:], m.dtype) for s in shapes[2:4])
         return m, values, u, vt, np.asarray(info)
 
     return batched(i, one, a)
 
 
-@target("lapack_?geqp3_ffi", "cuhybrid_geqp3")
+@evaluates(calls.GEQP3)
 def geqp3(i: Instruction, a: np.ndarray, pivots: np.ndarray) -> Any:
     """QR with column pivoting: (R with the reflectors below, pivots counted from 1, the reflectors' factors).
 
@@ -105,7 +107,7 @@ def geqp3(i: Instruction, a: np.ndarray, pivots: np.ndarray) -> Any:
     return batched(i, lambda m: routine(m)[:3], a)
 
 
-@target("lapack_?ormqr_ffi", "lapack_?unmqr_ffi", "cusolver_ormqr_ffi")
+@evaluates(calls.ORMQR)
 def ormqr(i: Instruction, a: np.ndarray, factors: np.ndarray, c: np.ndarray) -> np.ndarray:
     """``Q c``, ``Q^H c``, ``c Q`` or ``c Q^H``, Q given by its reflectors."""
     o, is_complex = options(i), a.dtype.kind == "c"
@@ -119,7 +121,7 @@ def ormqr(i: Instruction, a: np.ndarray, factors: np.ndarray, c: np.ndarray) -> 
     return result
 
 
-@target("lapack_?gtsv_ffi")
+@evaluates(calls.GTSV)
 def gtsv(i: Instruction, lower: np.ndarray, diagonal: np.ndarray, upper: np.ndarray, b: np.ndarray) -> Any:
     """A tridiagonal system: (what is left of the three diagonals, solutions, info)."""
     routine = lapack("gtsv", b)

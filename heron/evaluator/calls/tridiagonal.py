@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from heron.evaluator.calls.libraries import target
+from heron.evaluator.calls.table import evaluates
+from heron.hlo.calls import lapack as calls
 
 if TYPE_CHECKING:
     from heron.hlo.ir.instruction import Instruction
 
 
-@target("tridiagonal_solve_perturbed_ffi", "cu_tridiagonal_solve_perturbed")
+@evaluates(calls.PERTURBED)
 def solve(
     i: Instruction, lower: np.ndarray, diagonal: np.ndarray, upper: np.ndarray, b: np.ndarray
 ) -> np.ndarray | tuple[np.ndarray]:

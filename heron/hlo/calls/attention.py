@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from heron.hlo.calls import backend_config as config
+from heron.hlo.calls.declaration import Call, Order
+from heron.hlo.calls.form import results_of
 from heron.hlo.calls.gemm import unknown
 from heron.hlo.ir.instruction import Instruction
 
@@ -94,3 +96,35 @@ def _heads_first(i: Instruction, given: dict[str, Any]) -> bool:
                 raise unknown(i, f"batch dimensions {list(batch)}", "they are 0 and 1, or 0 and 2")
             return batch == (0, 1)
     return True
+
+
+def _form(i: Instruction) -> str:
+    """Sizes by what they are: b of the batch, n heads, h heads of keys, t queries, s keys, d and e of a head.
+
+    Results have heads first, whatever the operands have.
+    """
+    given, results = read(i), results_of(i)
+    q, k, v, y = (
+        f"[b,{heads},{rows},{size}]" if given.heads_first else f"[b,{rows},{heads},{size}]"
+        for heads, rows, size in (("h*(n//max(h,1))", "t", "d"), ("h", "s", "d"), ("h", "s", "e"), ("n", "t", "e"))
+    )
+    bias = ", bias[b|1,n|1,t|1,s|1]" if given.has_bias else ""
+    if not given.backward:
+        more = {1: "", 2: ", workspace[_]"}.get(len(results), ", statistics[b,n,t], workspace[_]")
+        return f"q{q}, k{k}, v{v}{bias} -> y[b,n,t,e]{more}"
+    more = ", dbias[b|1,n|1,t|1,s|1]" if given.has_bias and len(results) > 3 and results[3].rank == 4 else ""
+    gradients = f"dq[b,n,t,d], dk[b,h,s,d], dv[b,h,s,e]{more}, workspace?[_]"
+    return f"q{q}, k{k}, v{v}, statistics[b,n,t], dy{y}, y{y}{bias} -> {gradients}"
+
+
+def _orders(i: Instruction) -> list[tuple[Order, ...]]:
+    """Row-major; the output may also have sequences before heads."""
+    rows: list[tuple[Order, ...]] = [(tuple(range(s.rank)),) for s in (*(o.shape for o in i.operands), *results_of(i))]
+    rows[len(i.operands)] = ((0, 1, 2, 3), (0, 2, 1, 3))
+    return rows
+
+
+CALL = Call(
+    "attention", TARGETS, _form, cpu="numpy", gpu="cudnn", orders=_orders,
+    hint="attention-expander writes derivatives out",
+)  # fmt: skip

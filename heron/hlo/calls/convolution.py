@@ -11,9 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from heron.errors import HeronError
 from heron.hlo.calls import backend_config as config
+from heron.hlo.calls.declaration import Call, Order, what_misfits
+from heron.hlo.calls.form import results_of
 from heron.hlo.calls.gemm import unknown
 from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import Shape
 
 FORWARD, FUSED = "__cudnn$convForward", "__cudnn$convBiasActivationForward"
 BACKWARD_INPUT, BACKWARD_FILTER = "__cudnn$convBackwardInput", "__cudnn$convBackwardFilter"
@@ -82,3 +86,71 @@ def read(i: Instruction) -> ConvConfig:
     if len(i.operands) != wanted:
         raise unknown(i, f"{len(i.operands)} operands", f"its configuration asks for {wanted}")
     return found
+
+
+def roles(i: Instruction) -> tuple[str, ...]:
+    """What the first two operands and the result are in the convolution forward: input, kernel or output."""
+    match i.custom_call_target:
+        case target if target == BACKWARD_INPUT:
+            return "output", "kernel", "input"
+        case target if target == BACKWARD_FILTER:
+            return "input", "output", "kernel"
+    return "input", "kernel", "output"
+
+
+def _form(i: Instruction) -> str:
+    """Sizes by what they are: n of the batch, c input features of a group, o output features, x of the input's space.
+
+    Features side by side are the last dimension, w; what stands in the features' own is the number of such parts.
+    """
+    given, d, groups = read(i), i.dim_labels, i.feature_group_count
+    if d is None or len(d.input_spatial) != len(i.window or ()):
+        why = "its window and dim_labels are of different ranks"
+        raise HeronError("HLO172", what_misfits(i), where=str(i), why=why)
+    wide = ("w",) if in_groups(i) else ()
+    shapes = dict(zip(roles(i), (*(o.shape for o in i.operands[:2]), results_of(i)[0]), strict=True))
+    space = [shapes["input"].dims[at] if at < shapes["input"].rank else 0 for at in d.input_spatial]
+    outputs = [str(w.output_size(size)) for w, size in zip(i.window, space, strict=True)]
+    sizes = {
+        "input": {d.input_batch: "n", d.input_feature: f"{groups}*c" if groups > 1 else "c"},
+        "kernel": {d.kernel_input: "c", d.kernel_output: _divided(shapes["kernel"], d.kernel_output, groups)},
+        "output": {d.output_batch: "n", d.output_feature: "o", **dict(zip(d.output_spatial, outputs, strict=False))},
+    }
+    sizes["input"] |= {at: f"x{n}" for n, at in enumerate(d.input_spatial)}
+    sizes["kernel"] |= {at: str(w.size) for at, w in zip(d.kernel_spatial, i.window, strict=False)}
+    if wide:
+        sizes["kernel"][d.kernel_output] = "o*w"
+    first, second, result = (
+        (role, ",".join([*(sizes[role].get(n, "_") for n in range(len(sizes[role]))), *wide])) for role in roles(i)
+    )
+    operands = [f"{role}[{text}]" for role, text in (first, second)]
+    if len(i.operands) > 2:
+        operands.append("bias[o]" if not wide else "bias[o*w]")
+    if given.side_scale and len(i.operands) > 3:
+        operands.append(f"side[{result[1]}]")
+    over = "@side" if len(i.operands) > 3 else ""
+    return f"{', '.join(operands)} -> {result[0]}{over}[{result[1]}], workspace?[_]"
+
+
+def _divided(kernel: Shape, at: int, groups: int) -> str:
+    """Output features: a multiple of the groups."""
+    return "o" if at >= kernel.rank or kernel.dims[at] % groups == 0 else f"{groups}*(o//{groups})"
+
+
+def _orders(i: Instruction) -> list[tuple[Order, ...]]:
+    """Features innermost: batch, space, features; filters as output features, space, input features. Features side by
+    side: batch, parts, space, features of a part."""
+    d = i.dim_labels
+    wide = (i.operands[0].shape.rank - 1,) if in_groups(i) else ()
+    found = {}
+    for role, outer, space, inner in (
+        ("input", d.input_batch, d.input_spatial, d.input_feature),
+        ("kernel", d.kernel_output, d.kernel_spatial, d.kernel_input),
+        ("output", d.output_batch, d.output_spatial, d.output_feature),
+    ):
+        found[role] = ((outer, inner, *space, *wide) if wide else (outer, *space, inner),)
+    first, second, result = (found[role] for role in roles(i))
+    return [first, second, *[()] * (len(i.operands) - 2), result, *[()] * (len(results_of(i)) - 1)]
+
+
+CALL = Call("convolution", TARGETS, _form, cpu="numpy", gpu="cudnn", orders=_orders)

@@ -7,10 +7,12 @@ result. Results: the product; what an epilogue keeps (``AUX``) or the largest ma
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from heron.errors import HeronError
 from heron.hlo.calls import backend_config as config
+from heron.hlo.calls.declaration import Call, what_misfits
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
 
@@ -159,6 +161,53 @@ def parts(i: Instruction, given: GemmConfig) -> Parts:
     if n != len(i.operands):
         raise unknown(i, f"{len(i.operands)} operands", f"its configuration asks for {n}")
     return Parts(**places)
+
+
+def _form(i: Instruction) -> str:
+    """Sizes by what they are in the product: b of the batch, m rows, n columns, k summed."""
+    given = read(i)
+    at = parts(i, given)
+    lhs = _sizes(i, 0, "m", given.lhs_batch, given.lhs_contracting)
+    rhs = _sizes(i, 1, "n", given.rhs_batch, given.rhs_contracting)
+    columns = [d for d in rhs if d[0] == "n"]
+    out = [*sorted(d for d in lhs if d[0] == "b"), *(d for d in lhs if d[0] == "m"), *columns]
+    operands = {0: f"lhs[{','.join(lhs)}]", 1: f"rhs[{','.join(rhs)}]"}
+    operands[at.c] = f"c[{','.join(out)}]"
+    operands[at.bias] = f"bias[{','.join(_bias(i, at.bias, columns))}]"
+    for place, name in ((at.lhs_scale, "lhs_scale"), (at.rhs_scale, "rhs_scale"), (at.out_scale, "out_scale")):
+        operands[place] = f"{name}:f32[]"
+    operands.pop(-1)
+    kept = [f"aux[{','.join(out)}]"] if given.keeps_input else []
+    kept += ["amax:f32[]"] if given.gives_amax else []
+    over = "@c" if given.beta else ""
+    results = [f"out{over}[{','.join(out)}]", *kept, "workspace?[_]"]
+    return f"{', '.join(operands[n] for n in sorted(operands))} -> {', '.join(results)}"
+
+
+def _sizes(i: Instruction, n: int, free: str, batch: tuple[int, ...], summed: tuple[int, ...]) -> list[str]:
+    """The names of an operand's sizes. Raises HLO172 for dimension numbers it does not have."""
+    rank = i.operands[n].shape.rank
+    dims = (*batch, *summed)
+    if len(set(dims)) != len(dims) or any(not 0 <= d < rank for d in dims):
+        why = f"operand {n} is {i.operands[n].shape.bare}; its batch dimensions are {batch}, its summed ones {summed}"
+        raise HeronError("HLO172", what_misfits(i), where=str(i), why=why)
+    names = [f"{free}{d}" for d in range(rank)]
+    for kind, numbers in (("b", batch), ("k", summed)):
+        for at, d in enumerate(numbers):
+            names[d] = f"{kind}{at}"
+    return names
+
+
+def _bias(i: Instruction, n: int, columns: list[str]) -> list[str]:
+    """The sizes of a bias: a number a column; sizes of 1 in front may be left out."""
+    if n < 0:
+        return []
+    bias, rhs = i.operands[n].shape, i.operands[1].shape
+    is_whole = bias.num_elements == prod(rhs.dims[int(name[1:])] for name in columns)
+    return columns[-bias.rank :] if is_whole and 0 < bias.rank < len(columns) else columns
+
+
+CALL = Call("gemm", TARGETS, _form, cpu="numpy", gpu="cublaslt", any_order=True)
 
 
 def product(i: Instruction) -> Shape:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from heron.hlo.calls.declaration import Call
 from heron.hlo.ir.instruction import Instruction
 
 _SPREAD = "how values are spread was decided, or this is the only device"
@@ -35,6 +36,19 @@ MARKERS: dict[str, str] = {
 BORDERS = frozenset({
     "SPMDFullToShardShape", "SPMDShardToFullShape", "xla.sdy.GlobalToLocalShape", "xla.sdy.LocalToGlobalShape",
 })  # fmt: skip
+
+#: markers that are left have no value to give; borders are for several devices
+CALLS = (
+    Call("marker", tuple(MARKERS)),
+    *(
+        Call(
+            name, (name,),
+            refusal="it cuts values up among several devices, and heron has no partitioner",
+            hint="`heron eval --devices N` runs such a program, or compile what XLA's partitioner made of it",
+        )
+        for name in sorted(BORDERS)
+    ),
+)  # fmt: skip
 
 
 def is_identity(i: Instruction) -> bool:

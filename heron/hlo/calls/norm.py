@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from heron.hlo.calls import backend_config as config
+from heron.hlo.calls.declaration import Call, Order
+from heron.hlo.calls.form import results_of
 from heron.hlo.calls.gemm import unknown
 from heron.hlo.ir.instruction import Instruction
 
@@ -52,10 +54,23 @@ def read(i: Instruction) -> NormConfig:
     found = len(i.shape.tuple_shapes or (i.shape,))
     if found not in (results, results + 1):
         raise unknown(i, f"{found} results", f"its configuration gives {results}, and workspace")
-    x = i.operands[0].shape
-    row, rows = (1, *x.dims[1:]), (x.dims[0], *(1,) * (x.rank - 1))
-    wanted = (row, row) if kind != BACKWARD else (row, x.dims, rows, rows)
-    for o, dims in zip(i.operands[1:], wanted, strict=True):
-        if o.shape.dims != dims:
-            raise unknown(i, f"{o.name} of sizes {list(o.shape.dims)}", f"beside {list(x.dims)} it has {list(dims)}")
     return NormConfig(kind, config.number(i, given.get("epsilon", 0)))
+
+
+def _form(i: Instruction) -> str:
+    """Sizes: r rows, each of the sizes s; what is a number a row has as many dimensions."""
+    given, ones = read(i), ",".join(["1"] * (i.operands[0].shape.rank - 1))
+    numbers = f"[r,{ones}]" if ones else "[r]"
+    if given.kind == BACKWARD:
+        operands = f"x[r,*s], scale[1,*s], dy[r,*s], mean{numbers}, factor{numbers}"
+        return f"{operands} -> dx[r,*s], dscale[1,*s], dbias[1,*s], workspace?[_]"
+    more = f", mean{numbers}, factor{numbers}" if given.kind == TRAINING else ""
+    return f"x[r,*s], scale[1,*s], bias[1,*s] -> y[r,*s]{more}, workspace?[_]"
+
+
+def _orders(i: Instruction) -> list[tuple[Order, ...]]:
+    """Row-major."""
+    return [(tuple(range(s.rank)),) for s in (*(o.shape for o in i.operands), *results_of(i))]
+
+
+CALL = Call("norm", (TARGET,), _form, cpu="numpy", gpu="cudnn", orders=_orders)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from heron.hlo.calls import backend_config as config
+from heron.hlo.calls.declaration import Call
 from heron.hlo.calls.gemm import unknown
 from heron.hlo.ir.instruction import Instruction
 
@@ -30,3 +31,12 @@ def read(i: Instruction) -> Triangular:
         raise unknown(i, f"transpose_a {transpose}", "known: " + ", ".join(_TRANSPOSES))
     flags = [bool(given.get(name, False)) for name in ("left_side", "lower", "unit_diagonal")]
     return Triangular(flags[0], flags[1], flags[2], transpose)
+
+
+def _form(i: Instruction) -> str:
+    """The solution may be stored where the right-hand sides are."""
+    b = "[*b,n,m]" if read(i).left else "[*b,m,n]"
+    return f"a:T[*b,n,n], b:T{b} -> x@b:T{b}, workspace?[_]"
+
+
+CALL = Call("triangular", (TARGET,), _form, family="lapack", cpu="lapack", gpu="cublas", any_order=True)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from heron.errors import HeronError
+from heron.hlo.calls.declaration import what_misfits
+from heron.hlo.calls.declared import declaration
 from heron.hlo.facts import having, opcodes
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
@@ -131,6 +134,26 @@ def constrained_calls_have_layouts(i: Instruction) -> Iterator[Problem]:
     for name, shape in [("the result", i.shape), *((f"operand {n}", s) for n, s in enumerate(constraints))]:
         if any(s.is_array and s.rank and s.layout is None for _, s in shape.leaves()):
             yield Problem("HLO126", f"'{i.name}' constrains layouts, but {name} has none", i, why=f"it is {shape}")
+
+
+@rule("HLO172", on=("custom-call",))
+def declared_calls_have_their_form(i: Instruction) -> Iterator[Problem]:
+    """The operands and results of a custom call that heron knows are of the form that its declaration gives.
+
+    A configuration that cannot be read, or says what heron does not know, breaks no rule: nothing is known of it.
+    """
+    call = declaration(i.attrs["custom_call_target"])
+    if call is None:
+        return
+    try:
+        why = call.misfit(i)
+        form = call.form_of(i) if why else ""
+    except HeronError as error:
+        if error.code == "HLO172":
+            yield Problem("HLO172", error.what, i, why=error.why)
+        return
+    if why:
+        yield Problem("HLO172", what_misfits(i), i, why=why, hint=f"its form: {form}")
 
 
 @rule("HLO127", on=("call",))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heron.hlo.calls.solvers import is_lower, options, routine
+from heron.hlo.calls.lapack import is_lower, options, routine
 from heron.hlo.ir import literal
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heron.hlo.calls.solvers import routine
+from heron.hlo.calls.lapack import routine
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.types import S32
 from heron.passes.expand.model import matrices as m

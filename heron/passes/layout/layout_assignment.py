@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from heron.errors import HeronError
+from heron.hlo.calls.declared import takes_any_order
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.layout import layout
 from heron.hlo.ir.module import Module
@@ -18,7 +19,7 @@ from heron.passes.layout.model.orders import Order, has_layouts, in_order, is_de
 from heron.passes.layout.model.places import MOVERS, Edge, Places, Value
 from heron.passes.layout.model.preferences import preferences
 from heron.passes.layout.model.regions import Region, best
-from heron.passes.layout.model.relations import Fixed, Relation, Stated, takes_any_order
+from heron.passes.layout.model.relations import Fixed, Relation, Stated
 from heron.passes.rewriting.expander import home
 from heron.passes.rewriting.tuples import arranged, packed, part_of, take_apart
 

@@ -271,7 +271,7 @@ def test_the_derivative_is_that_of_the_norm() -> None:
         ("LAYER_FWD_INFER", "GROUP_FWD", "HLO171"),
         ("LAYER_FWD_INFER", "LAYER_BWD", "HLO171"),
         ('"epsilon":0.001', '"epsilon":"x"', "HLO170"),
-        ("p1 = f32[1,8", "p1 = f32[8,1", "HLO171"),
+        ("p1 = f32[1,8", "p1 = f32[8,1", "HLO172"),
     ],
 )
 def test_bad_calls(old: str, new: str, code: str) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from heron.frontends.stablehlo.block import Block, rule
 from heron.frontends.stablehlo.lower.dynamic_calls import SIZED_CALLS, result_types, shape_operands
 from heron.frontends.stablehlo.syntax import Operation, as_text
-from heron.hlo.calls.solvers import parse_options
+from heron.hlo.calls.lapack import parse_options
 from heron.hlo.ir import shape as shapes
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.layout import layout

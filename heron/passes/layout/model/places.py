@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from heron.errors import HeronError
+from heron.hlo.calls.declared import takes_any_order
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import Shape, ShapeIndex
 from heron.passes.layout.model.orders import Order, in_order, is_default, order
 from heron.passes.layout.model.preferences import Preferences
-from heron.passes.layout.model.relations import Factor, Fixed, Relation, relation_of, takes_any_order
+from heron.passes.layout.model.relations import Factor, Fixed, Relation, relation_of
 
 Place = tuple[Instruction, ShapeIndex]
 

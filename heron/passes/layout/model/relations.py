@@ -9,15 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heron.hlo.calls import gemm, solvers, triangular
+from heron.hlo.calls.declared import takes_any_order
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
 from heron.passes.layout.model.orders import Order, in_order, order, same_place
 from heron.passes.layout.model.preferences import Preferences
 from heron.passes.layout.reshape_decomposer import view_of
-
-#: cuBLAS's calls: which way round a matrix lies is among what they say
-_PRODUCTS = frozenset((*gemm.TARGETS, triangular.TARGET))
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,12 +180,6 @@ def _library(i: Instruction, n: int, likes: Preferences) -> Relation | None:
         return None if i.opcode in likes.any_order and not is_overwritten else _rows(x)
     constraints = i.attrs.get("operand_layout_constraints")
     return Stated(x, order(constraints[n])) if constraints else _rows(x)
-
-
-def takes_any_order(i: Instruction) -> bool:
-    """Whether a custom call computes the same from arrays in any order; others want and give what they state."""
-    target = i.attrs["custom_call_target"]
-    return target in _PRODUCTS or solvers.routine(target) in solvers.IN_ANY_ORDER
 
 
 def _factor(i: Instruction, n: int, likes: Preferences) -> Relation:

@@ -1,0 +1,190 @@
+"""Routines of linear algebra by JAX's names of LAPACK, cuSOLVER and others: their options, and what each one takes.
+
+``?`` in a target is LAPACK's type letter. Matrices are the last two dimensions, m rows of n; what is in front of them
+counts matrices.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from heron.hlo.calls.declaration import EVALUATOR, Call
+from heron.hlo.ir.instruction import Instruction
+
+
+def options(i: Instruction) -> dict[str, Any]:
+    """The call's backend_config, ``{uplo = 76 : ui8, lower = true}``: integers as int, flags as bool."""
+    return parse_options(str(i.extras.get("backend_config", "")))
+
+
+def parse_options(text: str) -> dict[str, Any]:
+    """`options` of a backend_config's text."""
+    found: dict[str, Any] = {}
+    for name, value in re.findall(r"(\w+)\s*=\s*([^,}\s]+)", text):
+        if value in ("true", "false"):
+            found[name] = value == "true"
+        elif re.fullmatch(r"-?\d+", value):
+            found[name] = int(value)
+    return found
+
+
+def letter(given: dict[str, Any], name: str, default: str) -> str:
+    """A LAPACK option given as a character's number."""
+    return chr(given[name]) if name in given else default
+
+
+def is_lower(given: dict[str, Any]) -> bool:
+    """Which triangle: LAPACK's ``uplo`` or cuSOLVER's ``lower``."""
+    return given["lower"] if "lower" in given else letter(given, "uplo", "L") == "L"
+
+
+def mode(i: Instruction) -> tuple[bool, bool]:
+    """Of a singular value decomposition: whether vectors are wanted, and all of them.
+
+    LAPACK's mode is N for values alone, S for as many vectors as values, A for all; cuSOLVER has two flags.
+    """
+    given = options(i)
+    if "full_matrices" in given or "compute_uv" in given:
+        return given.get("compute_uv", True), given.get("full_matrices", True)
+    wanted = letter(given, "mode", "A")
+    return wanted != "N", wanted == "A"
+
+
+def side_is_left(i: Instruction) -> bool:
+    """Whether a triangular matrix stands on the left of the unknown."""
+    return letter(options(i), "side", "L") == "L"
+
+
+# -- forms that depend on options -------------------------------------------------------------------------------------
+def _trsm(i: Instruction) -> str:
+    b = "[*b,n,m]" if side_is_left(i) else "[*b,m,n]"
+    return f"a:T[*b,n,n], b:T{b} -> x@b:T{b}"
+
+
+def _svd(i: Instruction) -> str:
+    vectors, full = mode(i)
+    right, left = ("n", "m") if full else ("min(m,n)", "min(m,n)")
+    u, vh = (f"*b,m,{left}", f"*b,{right},n") if vectors else ("*b,_,_", "*b,_,_")
+    match routine(i.custom_call_target):
+        case "gesvdj" | "gesvdp" if vectors:  # they give V, not its adjoint
+            vh = f"*b,n,{right}"
+        case "gesvd" if options(i).get("transposed"):
+            u, vh = vh, u
+    return f"a:T[*b,m,n] -> left@a:T[*b,m,n], values:real(T)[*b,min(m,n)], u:T[{u}], vh:T[{vh}], info:s32[*b]"
+
+
+def _eigenvalues(i: Instruction) -> str:
+    """Of real matrices the values' real and imaginary parts apart."""
+    if i.operands and i.operands[0].shape.element_type.is_complex:
+        values, vectors = "values:T[*b,n]", "T"
+    else:
+        values, vectors = "real:T[*b,n], imaginary:T[*b,n]", "complex(T)"
+    return f"a:T[*b,n,n] -> {values}, left:{vectors}[*b,n,n], right:{vectors}[*b,n,n], info:s32[*b]"
+
+
+def _gees(i: Instruction) -> str:
+    is_complex = bool(i.operands) and i.operands[0].shape.element_type.is_complex
+    values = "values:T[*b,n]" if is_complex else "real:T[*b,n], imaginary:T[*b,n]"
+    return f"a:T[*b,n,n] -> form@a:T[*b,n,n], vectors:T[*b,n,n], {values}, selected:s32[*b], info:s32[*b]"
+
+
+def _ormqr(i: Instruction) -> str:
+    rows = "m" if options(i).get("left", True) else "n"
+    return f"a:T[*b,{rows},k], tau:T[*b,k], c:T[*b,m,n] -> qc@c:T[*b,m,n]"
+
+
+def _syrk(i: Instruction) -> str:
+    a = "k,n" if options(i).get("transpose", False) else "n,k"
+    return f"a:T[*b,{a}], c:T[*b,n,n], alpha:T[], beta:T[] -> out@c:T[*b,n,n]"
+
+
+# -- computed by LAPACK and cuSOLVER ----------------------------------------------------------------------------------
+def _library(name: str, targets: tuple[str, ...], form: Any) -> Call:
+    return Call(name, targets, form, family="lapack", cpu="lapack", gpu="cusolver", any_order=True)
+
+
+POTRF = _library(
+    "potrf", ("lapack_?potrf_ffi", "cusolver_potrf_ffi"), "a:T[*b,n,n] -> factor@a:T[*b,n,n], info:s32[*b]"
+)
+TRSM = _library("trsm", ("lapack_?trsm_ffi", "cusolver_trsm_ffi"), _trsm)
+GETRF = _library(
+    "getrf", ("lapack_?getrf_ffi", "cusolver_getrf_ffi"),
+    "a:T[*b,m,n] -> factors@a:T[*b,m,n], pivots:s32[*b,min(m,n)], info:s32[*b]",
+)  # fmt: skip
+GEQRF = _library(
+    "geqrf", ("lapack_?geqrf_ffi", "cusolver_geqrf_ffi"), "a:T[*b,m,n] -> r@a:T[*b,m,n], tau:T[*b,min(m,n)]"
+)
+ORGQR = _library(
+    "orgqr", ("lapack_?orgqr_ffi", "lapack_?ungqr_ffi", "cusolver_orgqr_ffi", "cusolver_ungqr_ffi"),
+    "a:T[*b,m,n<=m], tau:T[*b,k<=n] -> q@a:T[*b,m,n]",
+)  # fmt: skip
+SYEVD = _library(
+    "syevd", ("lapack_?syevd_ffi", "lapack_?heevd_ffi", "cusolver_syevd_ffi", "cusolver_heevd_ffi"),
+    "a:T[*b,n,n] -> vectors@a:T[*b,n,n], values:real(T)[*b,n], info:s32[*b]",
+)  # fmt: skip
+#: singular values; the targets differ in the method and in what stands in the place of V^H
+GESDD = _library("gesdd", ("lapack_?gesdd_ffi", "cusolver_gesdd_ffi"), _svd)
+GESVD = _library("gesvd", ("cusolver_gesvd_ffi",), _svd)
+LAPACK_GESVD = _library("lapack_gesvd", ("lapack_?gesvd_ffi",), _svd)
+GESVDJ = _library("gesvdj", ("cusolver_gesvdj_ffi", "cusolver_gesvdp_ffi"), _svd)
+#: the permutation that the row swaps of an LU factorisation amount to; rows are counted from 0
+PIVOTS = Call(
+    "pivots", ("cu_lu_pivots_to_permutation",), "pivots:s32[*b,k<=n] -> permutation:s32[*b,n]",
+    family="lapack", cpu="lapack", gpu="kernel", any_order=True,
+)  # fmt: skip
+
+
+# -- computed by the evaluator's code on the host: such a call takes long beside the way there ------------------------
+def _on_host(name: str, targets: tuple[str, ...], form: Any) -> Call:
+    return Call(name, targets, form, family="lapack", cpu=EVALUATOR, gpu=EVALUATOR)
+
+
+_TRIDIAGONAL = "lower:T[*b,n], diagonal:T[*b,n], upper:T[*b,n], b:T[*b,n,m] -> "
+GEEV = _on_host("geev", ("lapack_?geev_ffi", "cuhybrid_eig_real", "cuhybrid_eig_comp"), _eigenvalues)
+CUSOLVER_GEEV = _on_host(
+    "cusolver_geev", ("cusolver_geev_ffi",),
+    "a:T[*b,n,n] -> rest@a:T[*b,n,n], values:complex(T)[*b,n], left:T[*b,n,n], right:T[*b,n,n], info:s32[*b]",
+)  # fmt: skip
+GEES = _on_host("gees", ("lapack_?gees_ffi",), _gees)
+GEHRD = _on_host("gehrd", ("lapack_?gehrd_ffi",), "a:T[*b,n,n] -> form@a:T[*b,n,n], tau:T[*b,max(0,n-1)], info:s32[*b]")
+SYTRD = _on_host(
+    "sytrd", ("lapack_?sytrd_ffi", "lapack_?hetrd_ffi", "cusolver_sytrd_ffi"),
+    "a:T[*b,n,n] -> form@a:T[*b,n,n], diagonal:real(T)[*b,n], beside:real(T)[*b,max(0,n-1)],"
+    " tau:T[*b,max(0,n-1)], info:s32[*b]",
+)  # fmt: skip
+GEQP3 = _on_host(
+    "geqp3", ("lapack_?geqp3_ffi", "cuhybrid_geqp3"),
+    "a:T[*b,m,n], pivots:s32[*b,n] -> r@a:T[*b,m,n], pivots@pivots:s32[*b,n], tau:T[*b,min(m,n)]",
+)  # fmt: skip
+ORMQR = _on_host("ormqr", ("lapack_?ormqr_ffi", "lapack_?unmqr_ffi", "cusolver_ormqr_ffi"), _ormqr)
+GTSV = _on_host(
+    "gtsv", ("lapack_?gtsv_ffi",),
+    _TRIDIAGONAL + "l@lower:T[*b,n], d@diagonal:T[*b,n], u@upper:T[*b,n], x@b:T[*b,n,m], info:s32[*b]",
+)  # fmt: skip
+GTSV2 = _on_host("gtsv2", ("cusparse_gtsv2_ffi",), _TRIDIAGONAL + "x@b:T[*b,n,m]")
+PERTURBED = _on_host(
+    "tridiagonal_perturbed", ("tridiagonal_solve_perturbed_ffi", "cu_tridiagonal_solve_perturbed"),
+    _TRIDIAGONAL + "x@b:T[*b,n,m]",
+)  # fmt: skip
+SYRK = _on_host("syrk", ("cusolver_syrk_ffi",), _syrk)
+CSRLSVQR = _on_host(
+    "csrlsvqr", ("cusolver_csrlsvqr_ffi",), "data:T[e], columns:s32[e], starts:s32[n+1], b:T[n] -> x@b:T[n]"
+)
+CHOLESKY_UPDATE = _on_host(
+    "cholesky_update", ("cu_cholesky_update_ffi",), "r:T[n,n], w:T[n] -> updated@r:T[n,n], rest@w:T[n]"
+)
+THREEFRY = _on_host(
+    "threefry", ("cu_threefry2x32_ffi",), "k1:u32[*n], k2:u32[*n], x1:u32[*n], x2:u32[*n] -> y1:u32[*n], y2:u32[*n]"
+)
+
+CALLS = (
+    POTRF, TRSM, GETRF, GEQRF, ORGQR, SYEVD, GESDD, GESVD, GESVDJ, PIVOTS, GEEV, CUSOLVER_GEEV, GEES, GEHRD, SYTRD,
+    LAPACK_GESVD, GEQP3, ORMQR, GTSV, GTSV2, PERTURBED, SYRK, CSRLSVQR, CHOLESKY_UPDATE, THREEFRY,
+)  # fmt: skip
+
+
+def routine(target: str) -> str:
+    """The routine of a target, without library and type letter: ``lapack_spotrf_ffi`` → ``potrf``; else itself."""
+    match = re.fullmatch(r"(?:lapack_[sdcz]|cusolver_)(\w+)_ffi", target)
+    return match[1] if match else target
