@@ -10,14 +10,14 @@ from heron.analysis.cost.traffic import bytes_written
 from heron.analysis.cost.work import element_flops, first_array, flops
 from heron.analysis.fusion import radix_plan
 from heron.analysis.fusion.row_blocks import row_blocks_of
-from heron.hlo.calls import convolution, gemm, radix_sort
+from heron.hlo.calls import radix_sort
+from heron.hlo.calls.declared import declaration
 from heron.hlo.facts import calls_function
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
 
 #: what cores' matrix units do
 _MATRIX = frozenset({"dot", "convolution", "ragged-dot", "scaled-dot"})
-PRODUCT_CALLS = frozenset((*gemm.TARGETS, *convolution.TARGETS))
 
 #: ops that read an operand from anywhere: neighbouring threads need not read neighbouring elements
 _SCATTERED = frozenset({"gather", "scatter"})
@@ -184,7 +184,10 @@ def _unit(instructions: list[Instruction]) -> str:
 
 def _is_product(i: Instruction) -> bool:
     """Whether matrix units do the work."""
-    return i.opcode in _MATRIX or (i.opcode == "custom-call" and i.attrs["custom_call_target"] in PRODUCT_CALLS)
+    if i.opcode != "custom-call":
+        return i.opcode in _MATRIX
+    call = declaration(i.attrs["custom_call_target"])
+    return call is not None and call.flops is not None
 
 
 def _size(shape: Shape) -> float:

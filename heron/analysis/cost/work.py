@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from heron.analysis.fusion.prefix_scan import is_long_scan
-from heron.hlo.calls import convolution, gemm
+from heron.hlo.calls.declared import declaration
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
@@ -31,18 +31,9 @@ def element_flops(i: Instruction) -> float:
 
 
 def library_flops(i: Instruction) -> float:
-    """Work for one element of what a library's call computes: products sum over contracted dimensions; else 1."""
-    target = i.attrs["custom_call_target"]
-    if target in convolution.TARGETS:
-        output = i.operands[{convolution.BACKWARD_INPUT: 0, convolution.BACKWARD_FILTER: 1}.get(target, 0)].shape
-        output = first_array(i) if target in (convolution.FORWARD, convolution.FUSED) else output
-        kernel = first_array(i) if target == convolution.BACKWARD_FILTER else i.operands[1].shape
-        taps = kernel.num_elements / max(1, kernel.dims[i.attrs["dim_labels"].kernel_output])
-        return 2.0 * taps * output.num_elements / max(1, first_array(i).num_elements)
-    if target not in gemm.TARGETS:
-        return 1.0
-    lhs = i.operands[0].shape.dims
-    return 2.0 * prod(lhs[d] for d in gemm.read(i).lhs_contracting)
+    """Work for one element of the first result of a library's call, as its declaration counts it; else 1."""
+    call = declaration(i.attrs["custom_call_target"])
+    return 1.0 if call is None or call.flops is None else call.flops(i)
 
 
 def computation_flops(c: Computation) -> float:

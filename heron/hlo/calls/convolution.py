@@ -98,6 +98,11 @@ def roles(i: Instruction) -> tuple[str, ...]:
     return "input", "kernel", "output"
 
 
+def shapes_of(i: Instruction) -> dict[str, Shape]:
+    """The shapes of input, kernel and output, whichever of them is the result."""
+    return dict(zip(roles(i), (*(o.shape for o in i.operands[:2]), results_of(i)[0]), strict=True))
+
+
 def _form(i: Instruction) -> str:
     """Sizes by what they are: n of the batch, c input features of a group, o output features, x of the input's space.
 
@@ -108,7 +113,7 @@ def _form(i: Instruction) -> str:
         why = "its window and dim_labels are of different ranks"
         raise HeronError("HLO172", what_misfits(i), where=str(i), why=why)
     wide = ("w",) if in_groups(i) else ()
-    shapes = dict(zip(roles(i), (*(o.shape for o in i.operands[:2]), results_of(i)[0]), strict=True))
+    shapes = shapes_of(i)
     space = [shapes["input"].dims[at] if at < shapes["input"].rank else 0 for at in d.input_spatial]
     outputs = [str(w.output_size(size)) for w, size in zip(i.window, space, strict=True)]
     sizes = {
@@ -153,4 +158,11 @@ def _orders(i: Instruction) -> list[tuple[Order, ...]]:
     return [first, second, *[()] * (len(i.operands) - 2), result, *[()] * (len(results_of(i)) - 1)]
 
 
-CALL = Call("convolution", TARGETS, _form, cpu="numpy", gpu="cudnn", orders=_orders)
+def _flops(i: Instruction) -> float:
+    shapes = shapes_of(i)
+    output, kernel, result = shapes["output"], shapes["kernel"], results_of(i)[0]
+    taps = kernel.num_elements / max(1, kernel.dims[i.dim_labels.kernel_output])
+    return 2.0 * taps * output.num_elements / max(1, result.num_elements)
+
+
+CALL = Call("convolution", TARGETS, _form, cpu="numpy", gpu="cudnn", orders=_orders, flops=_flops)

@@ -38,6 +38,7 @@ class Call:
     ``cpu``, ``gpu``: the library, ``kernel`` or ``evaluator`` that computes it there; empty: nothing does.
     ``any_order``: arrays may be in any order in memory; else they are in the order that the call states.
     ``orders``: for each operand and result the orders that the GPU's library takes; None: any.
+    ``flops``: of a sum of products, the work for one element of the first result.
     ``refusal``, ``hint``: why nothing computes it, and what to do instead.
     """
 
@@ -49,6 +50,7 @@ class Call:
     gpu: str = ""
     any_order: bool = False
     orders: Callable[[Instruction], list[tuple[Order, ...]]] | None = None
+    flops: Callable[[Instruction], float] | None = None
     refusal: str = ""
     hint: str = ""
 

@@ -207,7 +207,12 @@ def _bias(i: Instruction, n: int, columns: list[str]) -> list[str]:
     return columns[-bias.rank :] if is_whole and 0 < bias.rank < len(columns) else columns
 
 
-CALL = Call("gemm", TARGETS, _form, cpu="numpy", gpu="cublaslt", any_order=True)
+def _flops(i: Instruction) -> float:
+    lhs = i.operands[0].shape.dims
+    return 2.0 * prod(lhs[d] for d in read(i).lhs_contracting)
+
+
+CALL = Call("gemm", TARGETS, _form, cpu="numpy", gpu="cublaslt", any_order=True, flops=_flops)
 
 
 def product(i: Instruction) -> Shape:
