@@ -63,22 +63,22 @@ def library_call(
 
 
 def need_orders(i: Instruction, call: Call) -> None:
-    """Raise GEN013 unless every array of a call is in an order in memory that the declaration gives for a GPU."""
+    """Raise GEN013 unless the arrays of a call have one of the layouts that its declaration gives for a GPU."""
     shapes = (*(o.shape for o in i.operands), *results_of(i))
-    for n, (shape, allowed) in enumerate(zip(shapes, call.orders(i) if call.orders else (), strict=False)):
-        if allowed and memory_order(shape) not in allowed:
-            what = f"operand {n}" if n < len(i.operands) else f"result {n - len(i.operands)}"
-            raise HeronError(
-                "GEN013",
-                f"{what} of '{i.name}' is not in an order in memory that {call.gpu} takes",
-                where=str(i),
-                why=f"it is {shape}; {call.gpu} takes {' or '.join(str(_laid_out(shape, o)) for o in allowed)}",
-                hint="state such a layout for the call",
-            )
+    layouts = call.orders(i) if call.orders is not None else [[None] * len(shapes)]
+    if not any(all(o is None or memory_order(s) == o for s, o in zip(shapes, each, strict=True)) for each in layouts):
+        taken = (", ".join(str(_laid_out(s, o)) for s, o in zip(shapes, each, strict=True)) for each in layouts)
+        raise HeronError(
+            "GEN013",
+            f"the layouts of '{i.name}' are not those that {call.gpu} takes",
+            where=str(i),
+            why=f"operands and results are {', '.join(map(str, shapes))}",
+            hint=f"{call.gpu} takes {' or '.join(taken)}",
+        )
 
 
-def _laid_out(shape: Shape, order: Order) -> Shape:
-    return shape.with_layout(layout(order[::-1]))
+def _laid_out(shape: Shape, order: Order | None) -> Shape:
+    return shape if order is None else shape.with_layout(layout(order[::-1]))
 
 
 def is_by_columns(shape: Shape) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from heron.hlo.calls import backend_config as config
-from heron.hlo.calls.declaration import Call, Order
+from heron.hlo.calls.declaration import Call, Order, row_major
 from heron.hlo.calls.form import results_of
 from heron.hlo.calls.gemm import unknown
 from heron.hlo.ir.instruction import Instruction
@@ -117,11 +117,10 @@ def _form(i: Instruction) -> str:
     return f"q{q}, k{k}, v{v}, statistics[b,n,t], dy{y}, y{y}{bias} -> {gradients}"
 
 
-def _orders(i: Instruction) -> list[tuple[Order, ...]]:
+def _orders(i: Instruction) -> list[list[Order | None]]:
     """Row-major; the output may also have sequences before heads."""
-    rows: list[tuple[Order, ...]] = [(tuple(range(s.rank)),) for s in (*(o.shape for o in i.operands), *results_of(i))]
-    rows[len(i.operands)] = ((0, 1, 2, 3), (0, 2, 1, 3))
-    return rows
+    rows, at = row_major(i), len(i.operands)
+    return [rows, [*rows[:at], (0, 2, 1, 3), *rows[at + 1 :]]]
 
 
 CALL = Call(

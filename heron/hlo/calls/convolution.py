@@ -142,20 +142,21 @@ def _divided(kernel: Shape, at: int, groups: int) -> str:
     return "o" if at >= kernel.rank or kernel.dims[at] % groups == 0 else f"{groups}*(o//{groups})"
 
 
-def _orders(i: Instruction) -> list[tuple[Order, ...]]:
+def _orders(i: Instruction) -> list[list[Order | None]]:
     """Features innermost: batch, space, features; filters as output features, space, input features. Features side by
     side: batch, parts, space, features of a part."""
     d = i.dim_labels
     wide = (i.operands[0].shape.rank - 1,) if in_groups(i) else ()
-    found = {}
-    for role, outer, space, inner in (
-        ("input", d.input_batch, d.input_spatial, d.input_feature),
-        ("kernel", d.kernel_output, d.kernel_spatial, d.kernel_input),
-        ("output", d.output_batch, d.output_spatial, d.output_feature),
-    ):
-        found[role] = ((outer, inner, *space, *wide) if wide else (outer, *space, inner),)
-    first, second, result = (found[role] for role in roles(i))
-    return [first, second, *[()] * (len(i.operands) - 2), result, *[()] * (len(results_of(i)) - 1)]
+    parts = {
+        "input": (d.input_batch, d.input_feature, d.input_spatial),
+        "kernel": (d.kernel_output, d.kernel_input, d.kernel_spatial),
+        "output": (d.output_batch, d.output_feature, d.output_spatial),
+    }
+    found: list[Order | None] = []
+    for role in roles(i):
+        outer, features, space = parts[role]
+        found.append((outer, features, *space, *wide) if wide else (outer, *space, features))
+    return [[*found[:2], *[None] * (len(i.operands) - 2), found[2], *[None] * (len(results_of(i)) - 1)]]
 
 
 def _flops(i: Instruction) -> float:

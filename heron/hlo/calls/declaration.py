@@ -37,7 +37,7 @@ class Call:
     ``family``: the file of its lowering; the call's name where it is left out.
     ``cpu``, ``gpu``: the library, ``kernel`` or ``evaluator`` that computes it there; empty: nothing does.
     ``any_order``: arrays may be in any order in memory; else they are in the order that the call states.
-    ``orders``: for each operand and result the orders that the GPU's library takes; None: any.
+    ``orders``: the layouts that the GPU's library takes, each an order for every operand and result, None for any.
     ``flops``: of a sum of products, the work for one element of the first result.
     ``refusal``, ``hint``: why nothing computes it, and what to do instead.
     """
@@ -49,7 +49,7 @@ class Call:
     cpu: str = ""
     gpu: str = ""
     any_order: bool = False
-    orders: Callable[[Instruction], list[tuple[Order, ...]]] | None = None
+    orders: Callable[[Instruction], list[list[Order | None]]] | None = None
     flops: Callable[[Instruction], float] | None = None
     refusal: str = ""
     hint: str = ""
@@ -78,6 +78,11 @@ class Call:
         """Raise HLO172 for a call whose operands and results are not of its form, and as `form_of`."""
         if why := self.misfit(i):
             raise HeronError("HLO172", what_misfits(i), where=str(i), why=why, hint=f"its form: {self.form_of(i)}")
+
+
+def row_major(i: Instruction) -> list[Order | None]:
+    """The layout of a call whose arrays are all row-major."""
+    return [tuple(range(s.rank)) for s in (*(o.shape for o in i.operands), *forms.results_of(i))]
 
 
 def what_misfits(i: Instruction) -> str:

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from heron.hlo.calls import backend_config as config
-from heron.hlo.calls.declaration import Call, Order
-from heron.hlo.calls.form import results_of
+from heron.hlo.calls.declaration import Call, row_major
 from heron.hlo.calls.gemm import unknown
 from heron.hlo.ir.instruction import Instruction
 
@@ -68,9 +67,4 @@ def _form(i: Instruction) -> str:
     return f"x[r,*s], scale[1,*s], bias[1,*s] -> y[r,*s]{more}, workspace?[_]"
 
 
-def _orders(i: Instruction) -> list[tuple[Order, ...]]:
-    """Row-major."""
-    return [(tuple(range(s.rank)),) for s in (*(o.shape for o in i.operands), *results_of(i))]
-
-
-CALL = Call("norm", (TARGET,), _form, cpu="numpy", gpu="cudnn", orders=_orders)
+CALL = Call("norm", (TARGET,), _form, cpu="numpy", gpu="cudnn", orders=lambda i: [row_major(i)])
