@@ -23,7 +23,7 @@ _KINDS = {
 
 
 def lower(lowering: Lowering, i: Instruction) -> list[Thunk]:
-    """A convolution and its epilogue. Raises GEN013 for arrays that do not have features innermost."""
+    """A convolution and its epilogue. Raises GEN013 for arrays in none of the layouts that cuDNN takes."""
     config, result = convolution.read(i), (i.shape.tuple_shapes or (i.shape,))[0]
     target, operands = i.custom_call_target, len(i.operands)
     routine = Convolution(target, config, i.window, i.dim_labels, i.feature_group_count, operands, result)
@@ -40,7 +40,8 @@ def lower(lowering: Lowering, i: Instruction) -> list[Thunk]:
 
     def describe(arrays: tuple) -> Descriptor:
         given = config.activation, config.scale, config.side_scale, config.leak, max(config.algorithm, -1)
-        side_by_side = arrays[0].dims[-1] if convolution.in_groups(i) else 1
-        return Descriptor(arrays, *facts, operands, i.feature_group_count, *given, side_by_side)
+        wide = convolution.in_groups(i)
+        side_by_side, is_outside = arrays[0].dims[-1] if wide else 1, not wide and convolution.has_features_outside(i)
+        return Descriptor(arrays, *facts, operands, i.feature_group_count, *given, side_by_side, is_outside)
 
     return library_call(lowering, i, describe, routine)

@@ -143,8 +143,12 @@ def _divided(kernel: Shape, at: int, groups: int) -> str:
 
 
 def _orders(i: Instruction) -> list[list[Order | None]]:
-    """Features innermost: batch, space, features; filters as output features, space, input features. Features side by
-    side: batch, parts, space, features of a part."""
+    """Features innermost or outside of the space, in all arrays alike; features side by side only outside of it."""
+    return [_order(i, True)] if in_groups(i) else [_order(i, False), _order(i, True)]
+
+
+def _order(i: Instruction, is_outside: bool) -> list[Order | None]:
+    """Batch, features, space or batch, space, features; filters as output features, input features, space."""
     d = i.dim_labels
     wide = (i.operands[0].shape.rank - 1,) if in_groups(i) else ()
     parts = {
@@ -154,9 +158,16 @@ def _orders(i: Instruction) -> list[list[Order | None]]:
     }
     found: list[Order | None] = []
     for role in roles(i):
-        outer, features, space = parts[role]
-        found.append((outer, features, *space, *wide) if wide else (outer, *space, features))
-    return [[*found[:2], *[None] * (len(i.operands) - 2), found[2], *[None] * (len(results_of(i)) - 1)]]
+        batch, features, space = parts[role]
+        found.append((batch, features, *space, *wide) if is_outside else (batch, *space, features))
+    return [*found[:2], *[None] * (len(i.operands) - 2), found[2], *[None] * (len(results_of(i)) - 1)]
+
+
+def has_features_outside(i: Instruction) -> bool:
+    """Whether features are outside of the space in memory, not innermost."""
+    first = i.operands[0].shape
+    order = tuple(range(first.rank)) if first.layout is None else first.layout.minor_to_major[::-1]
+    return order == _order(i, True)[0]
 
 
 def _flops(i: Instruction) -> float:

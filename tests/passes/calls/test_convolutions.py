@@ -9,6 +9,7 @@ import pytest
 
 from heron import Options, targets
 from heron.compiling import compile
+from heron.errors import HeronError
 from heron.evaluator import evaluate
 from heron.hlo.calls import convolution
 from heron.hlo.ir.module import Module
@@ -271,3 +272,39 @@ ENTRY main {
     arrays = [x.astype(p.shape.element_type.dtype) for x, p in zip(inputs, module.entry.parameters, strict=True)]
     np.testing.assert_array_equal(executable(*arrays), evaluate(parse(text), *arrays)[0])
     assert f"side_by_side={4 if machine == 'sm_70' else 32}" in executable.stage("thunks")
+
+
+@pytest.mark.parametrize("target", ["Forward", "BackwardInput", "BackwardFilter"])
+def test_features_outside_of_the_space(target: str) -> None:
+    """As XLA:GPU prints convolutions of f32: row-major arrays of batch, features, space."""
+    x, w, y = "f32[2,3,6,6]", "f32[4,3,3,3]", "f32[2,4,4,4]"
+    first, second, result = {"Forward": (x, w, y), "BackwardInput": (y, w, x), "BackwardFilter": (x, y, w)}[target]
+    module = parse(f"""HloModule m
+ENTRY main {{
+  a = {first}{{3,2,1,0}} parameter(0)
+  b = {second}{{3,2,1,0}} parameter(1)
+  ROOT r = ({result}{{3,2,1,0}}, u8[0]{{0}}) custom-call(a, b), window={{size=3x3}}, dim_labels=bf01_oi01->bf01,
+    custom_call_target="__cudnn$conv{target}", operand_layout_constraints={{{first}{{3,2,1,0}}, {second}{{3,2,1,0}}}}
+}}
+""")
+    rng = np.random.default_rng(0)
+    inputs = [rng.standard_normal(p.shape.dims).astype(np.float32) for p in module.entry.parameters]
+    executable = compile(module, "sim:sm_90")
+    assert "features_outside" in str(executable.stage("thunks"))
+    np.testing.assert_allclose(executable.run(inputs)[0], evaluate(module, *inputs)[0], rtol=1e-6)
+
+
+def test_layouts_that_cudnn_does_not_take_are_named() -> None:
+    """The input has features outside of the space, the filter innermost."""
+    x, w = "f32[2,3,6,6]{3,2,1,0}", "f32[4,3,3,3]{1,3,2,0}"
+    text = f"""HloModule m
+ENTRY main {{
+  a = {x} parameter(0)
+  b = {w} parameter(1)
+  ROOT r = (f32[2,4,4,4]{{3,2,1,0}}, u8[0]{{0}}) custom-call(a, b), window={{size=3x3}}, dim_labels=bf01_oi01->bf01,
+    custom_call_target="__cudnn$convForward", operand_layout_constraints={{{x}, {w}}}
+}}
+"""
+    with pytest.raises(HeronError, match="GEN013") as refused:
+        compile(parse(text), "sm_90").stage("thunks")
+    assert "f32[4,3,3,3]{3,2,1,0}" in (refused.value.hint or "")

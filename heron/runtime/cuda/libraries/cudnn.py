@@ -24,7 +24,7 @@ from heron.runtime.library_call import Array, Descriptor
 
 #: cudnnActivationMode_t
 _ACTIVATIONS = {"kNone": 5, "kRelu": 1}
-_NHWC, _CROSS_CORRELATION, _PROPAGATE_NAN = 1, 1, 1
+_NCHW, _NHWC, _CROSS_CORRELATION, _PROPAGATE_NAN = 0, 1, 1, 1
 #: a format with features in groups, and the types of groups of so many 8-bit integers
 _NCHW_VECT_C, _GROUPS = 2, {4: 5, 32: 8}
 #: cudnnMathType_t: f32 is computed in f32; other types on tensor cores
@@ -39,7 +39,8 @@ WORKSPACE = 1 << 30
 class Convolution(Descriptor):
     """A convolution; strides and the like are those of the forward one. Arrays: operands, the result, workspace.
 
-    Features are innermost, or in groups of 4 or 32 that are outside of the space, each group innermost.
+    Features are innermost, with ``features_outside`` outside of the space, or in groups of 4 or 32 that are outside of
+    the space, each group innermost.
     ``kind``: forward (x, w), fused (x, w, bias, maybe side), backward input (dy, w), backward filter (x, dy).
     """
 
@@ -57,7 +58,8 @@ class Convolution(Descriptor):
     side_scale: float = 0.0
     leak: float = 0.0
     algorithm: int = -1
-    side_by_side: int = 1  # features of a group, which are the last dimension; 1: all features are
+    side_by_side: int = 1  # features of a group, which are the last dimension; 1: there are no groups
+    features_outside: bool = False
 
     @property
     def roles(self) -> tuple[int, int, int]:
@@ -127,7 +129,8 @@ class CuDnn(Bound[_Plan | cudnn_graph.Plan]):
                 raise self.refuse(d, "features side by side are 4 or 32 of type s8")
             parts = self._in_groups(x, "Tensor"), self._in_groups(w, "Filter"), self._in_groups(y, "Tensor")
         else:
-            parts = self._tensor(x), self._filter(w), self._tensor(y)
+            outside = d.features_outside
+            parts = self._tensor(x, outside), self._filter(w, outside), self._tensor(y, outside)
         window = self._window(d, x.element_type)
         algorithm = c_int(d.algorithm if d.algorithm >= 0 else self._default(d))
         size = c_size_t()
@@ -210,22 +213,22 @@ class CuDnn(Bound[_Plan | cudnn_graph.Plan]):
         self.functions.call(f"cudnnCreate{kind}Descriptor", byref(made))
         return made
 
-    def _tensor(self, a: Array) -> c_void_p:
-        made, sizes = self._new("Tensor"), _sizes(a)
-        batch, features, *space = sizes
-        strides, step = [], features
-        for n in reversed(space):
+    def _tensor(self, a: Array, features_outside: bool = False) -> c_void_p:
+        made, sizes = self._new("Tensor"), _sizes(a, features_outside)
+        features, step = sizes[1], 1 if features_outside else sizes[1]
+        strides: list[int] = []
+        for n in reversed(sizes[2:]):
             strides.insert(0, step)
             step *= n
-        number = c_int(DATA_TYPES[a.element_type])
-        rank = c_int(len(sizes))
-        self.functions.call("cudnnSetTensorNdDescriptor", made, number, rank, ints(sizes), ints((step, 1, *strides)))
+        outer = (step * features, step) if features_outside else (step, 1)
+        number, rank = c_int(DATA_TYPES[a.element_type]), c_int(len(sizes))
+        self.functions.call("cudnnSetTensorNdDescriptor", made, number, rank, ints(sizes), ints((*outer, *strides)))
         return made
 
-    def _filter(self, a: Array) -> c_void_p:
-        made, sizes = self._new("Filter"), _sizes(a)
-        number, rank = c_int(DATA_TYPES[a.element_type]), c_int(len(sizes))
-        self.functions.call("cudnnSetFilterNdDescriptor", made, number, c_int(_NHWC), rank, ints(sizes))
+    def _filter(self, a: Array, features_outside: bool) -> c_void_p:
+        made, sizes = self._new("Filter"), _sizes(a, features_outside)
+        number, rank, order = c_int(DATA_TYPES[a.element_type]), c_int(len(sizes)), _NCHW if features_outside else _NHWC
+        self.functions.call("cudnnSetFilterNdDescriptor", made, number, c_int(order), rank, ints(sizes))
         return made
 
     def _in_groups(self, a: Array, kind: str) -> c_void_p:
@@ -281,7 +284,8 @@ def _order(d: Convolution) -> tuple[int, int, int]:
     return {"backward input": (1, 2, 0), "backward filter": (0, 2, 1)}.get(d.kind, (0, 1, 2))
 
 
-def _sizes(a: Array) -> tuple[int, ...]:
+def _sizes(a: Array, features_outside: bool) -> tuple[int, ...]:
     """Batch, features, then space, of which there are at least two dimensions."""
-    batch, *space, features = a.dims
+    batch, *space = a.dims
+    features = space.pop(0 if features_outside else -1)
     return (batch, features, *(1,) * (2 - len(space)), *space)

@@ -53,6 +53,21 @@ def test_forward() -> None:
     assert functions.calls[-1] == "cudnnDestroy(1)"
 
 
+def test_features_outside_of_the_space() -> None:
+    """Strides and the order of filters say so; a bias is the same."""
+    lib, functions = library()
+    arrays = Array(F32, (2, 3, 6, 5)), Array(F32, (4, 3, 3, 3)), Array(F32, (4,)), Array(F32, (2, 4, 4, 3)), NONE
+    d = Convolution(arrays, "fused", *WINDOW, 3, activation="kRelu", features_outside=True)
+    assert str(d).endswith("activation=kRelu, features_outside)")
+    lib.prepare(d)
+    assert [c for c in functions.calls if c.startswith(("cudnnSetTensorNd", "cudnnSetFilterNd"))] == [
+        "cudnnSetTensorNdDescriptor(2, 0, 4, [2, 3, 6, 5], [90, 30, 5, 1])",
+        "cudnnSetFilterNdDescriptor(3, 0, 0, 4, [4, 3, 3, 3])",
+        "cudnnSetTensorNdDescriptor(4, 0, 4, [2, 4, 4, 3], [48, 12, 3, 1])",
+        "cudnnSetTensorNdDescriptor(6, 0, 4, [1, 4, 1, 1], [4, 1, 4, 4])",
+    ]
+
+
 def test_epilogue() -> None:
     lib, functions = library()
     arrays = X, W, Array(F32, (4,)), Y, Y, NONE
