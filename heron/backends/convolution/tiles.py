@@ -8,6 +8,7 @@ from zeros along the rows' dimension and left out along all others. Where every 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from heron.backends.convolution.axes import MAX_STEPS, Axis, strides
 from heron.codegen.native import convolution_tiles
@@ -53,6 +54,47 @@ def _are_neighbours(rows: Rows) -> bool:
 
 def _choices(i: Instruction, axes: list[Axis]) -> Iterator[Tiling]:
     """Every choice of what is rows (the batch or an axis) and what is summed innermost (features or another axis)."""
+    frame = _frame(i)
+    if frame is None:
+        return
+    sums = [frame.inputs, *(axis.sums() for axis in axes)]
+    for rows in range(len(sums)):  # 0: the batch
+        lines = axes[rows - 1].rows() if rows else (frame.batch_rows,)
+        outer = (frame.groups, frame.batch if rows else _ONCE)
+        for inner in range(len(sums)):
+            if inner == rows != 0:
+                continue
+            rest = [loop for n, loop in enumerate(sums) if n != inner and (n != rows or n == 0)]
+            summed = [*rest, *[_ONCE] * (SUMMED - 1 - len(rest)), sums[inner]]
+            if None not in summed:
+                size = i.shape.element_type.byte_size
+                found = _made((*outer, *summed), lines, frame.columns, frame.is_lanewise, size)
+                if found is not None:
+                    yield found
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """The loops of a convolution apart from its axes. ``columns``: output features of a tile.
+
+    ``is_lanewise``: every output feature has an input of its own, so that groups are columns and no loop.
+    """
+
+    groups: Loop
+    batch: Loop
+    inputs: Loop
+    columns: int
+    is_lanewise: bool
+
+    @property
+    def batch_rows(self) -> Rows:
+        """The batch as the rows of a tile."""
+        walk = self.batch.walk
+        return Rows(tuple(s.out for s in walk), ((0, tuple(s.lhs for s in walk)),))
+
+
+def _frame(i: Instruction) -> _Frame | None:
+    """None where output features are not next to each other, or there are too many groups or batches."""
     dims, parts = i.dim_labels, i.feature_group_count * i.batch_group_count
     x, k = (o.shape for o in i.operands)
     out_s, x_s, k_s = strides(i.shape), strides(x), strides(k)
@@ -61,32 +103,14 @@ def _choices(i: Instruction, axes: list[Axis]) -> Iterator[Tiling]:
     out_column, rhs_column = out_s[dims.output_feature], k_s[dims.kernel_output]
     # a group has its own part of the input features or of the batch, and its own output features
     part = inputs * x_s[dims.input_feature] if i.batch_group_count == 1 else batch * x_s[dims.input_batch]
-    lanewise = features == part == 1 < parts
-    columns = parts if lanewise else features
+    is_lanewise = features == part == 1 < parts
+    columns = parts if is_lanewise else features
     if columns > 1 and (out_column != 1 or rhs_column != 1) or max(parts, batch) > MAX_STEPS:
-        return
+        return None
     groups = Loop(tuple(Step(g * features * out_column, g * part, g * features * rhs_column) for g in range(parts)))
-    of_groups = _ONCE if lanewise else groups
     of_batch = Loop(tuple(Step(n * out_s[dims.output_batch], n * x_s[dims.input_batch], 0) for n in range(batch)))
     of_inputs = Loop((Step(0, 0, 0, inputs),), x_s[dims.input_feature], k_s[dims.kernel_input])
-    sums = [of_inputs, *(axis.sums() for axis in axes)]
-    for rows in range(len(sums)):  # 0: the batch
-        if rows:
-            lines = axes[rows - 1].rows()
-            placed = (of_groups, of_batch)
-        else:
-            outs, places = (tuple(getattr(s, name) for s in of_batch.walk) for name in ("out", "lhs"))
-            lines = (Rows(outs, ((0, places),)),)
-            placed = (of_groups, _ONCE)
-        for inner in range(len(sums)):
-            if inner == rows != 0:
-                continue
-            rest = [loop for n, loop in enumerate(sums) if n != inner and (n != rows or n == 0)]
-            summed = [*rest, *[_ONCE] * (SUMMED - 1 - len(rest)), sums[inner]]
-            if None not in summed:
-                found = _made((*placed, *summed), lines, columns, lanewise, i.shape.element_type.byte_size)
-                if found is not None:
-                    yield found
+    return _Frame(_ONCE if is_lanewise else groups, of_batch, of_inputs, columns, is_lanewise)
 
 
 def _made(loops: tuple[Loop, ...], rows: tuple[Rows, ...], columns: int, lanewise: bool, size: int) -> Tiling | None:

@@ -54,12 +54,23 @@ def _custom_call(b: Block, op: Operation, operands: list[Instruction]) -> list[I
     if target == "Sharding" and b.importer.is_single and len(operands) == 1:
         return operands  # a sharding of one partition says nothing
     results = laid_out(op, "result_layouts", result_types(op, operands))
-    attrs: dict[str, Any] = {"custom_call_target": target}
     sizes = shape_operands(op)
     kept = [n for n in range(len(operands)) if n not in sizes]
+    attrs = _attributes(b, op, target, [o.shape for o in operands], kept)
+    operands = [operands[n] for n in kept]
+    i = b.add("custom-call", operands, results[0] if len(results) == 1 else shapes.tuple_(results), **attrs)
+    i.op.shape(i, *[o.shape for o in operands])
+    if config:
+        i.extras["backend_config"] = config
+    return b.unpacked(i, len(results))
+
+
+def _attributes(b: Block, op: Operation, target: str, operands: list[Shape], kept: list[int]) -> dict[str, Any]:
+    """The attributes of a custom call; `kept` are the operands that are arrays of the call."""
+    attrs: dict[str, Any] = {"custom_call_target": target}
     if op.find("operand_layouts") is not None:
-        laid = laid_out(op, "operand_layouts", [o.shape for o in operands])
-        laid = tuple(laid[n] for n in kept)
+        whole = laid_out(op, "operand_layouts", operands)
+        laid = tuple(whole[n] for n in kept)
         if target.startswith("lapack_") and "gtsv" not in target and laid and _rows_first(laid[0]):
             op.wrong("operand_layouts", "matrices whose columns lie in one piece, which LAPACK reads,")
         attrs["operand_layout_constraints"] = laid
@@ -67,18 +78,12 @@ def _custom_call(b: Block, op: Operation, operands: list[Instruction]) -> list[I
         attrs["custom_call_has_side_effect"] = True
     if aliases := _aliases(op):
         attrs["output_to_operand_aliasing"] = aliases
-    called = op.find("called_computations") or ()
-    if called:
+    if called := op.find("called_computations") or ():
         attrs["called_computations"] = tuple(b.importer.called(name, op) for name in called)
     version = 4 if op.find("mhlo.backend_config") is not None else op.integer("api_version", default=1)
     if _API.get(version, _API[1]) != _API[1]:
         attrs["api_version"] = _API[version]
-    operands = [operands[n] for n in kept]
-    i = b.add("custom-call", operands, results[0] if len(results) == 1 else shapes.tuple_(results), **attrs)
-    i.op.shape(i, *[o.shape for o in operands])
-    if config:
-        i.extras["backend_config"] = config
-    return b.unpacked(i, len(results))
+    return attrs
 
 
 def _rows_first(matrix: Shape) -> bool:

@@ -169,41 +169,43 @@ def convolution_to_product(i: Instruction, b: Builder) -> Instruction | None:
     s = f32[2,3] reduce(m, zero), dimensions={1}, to_apply=sum
     ROOT r = f32[2,1,3] reshape(s)
     """
-    x, k = i.operands
-    dims, t, module = i.dim_labels, i.shape.element_type, b.computation.module
-    if len({x.shape.element_type, k.shape.element_type, t}) > 1 or t.bits < 32 or module is None:
+    module = b.computation.module
+    if module is None or not _is_feature_by_feature(i):
         return None
-    groups = i.feature_group_count
-    if groups == 1 and i.shape.rank < 3 or i.batch_group_count != 1 or i.shape.num_elements == 0:
-        return None
-    if k.shape.dims[dims.kernel_input] != 1 or not (
-        x.shape.dims[dims.input_feature] == i.shape.dims[dims.output_feature] == groups
-    ):
-        return None
-    if any(not _is_plain(w) or w.reversal for w in i.window):
-        return None
-    windows = list(zip(i.window, dims.output_spatial, strict=True))
+    windows = list(zip(i.window, i.dim_labels.output_spatial, strict=True))
     if any(w.size != 1 and i.shape.dims[d] != 1 for w, d in windows):
         return None
-    inputs, kernels = [0] * i.shape.rank, [0] * i.shape.rank
+    left, factor = _factors(i, b)
+    product, t = b.add("multiply", [left, factor], left.shape), i.shape.element_type
+    gone = tuple([d for w, d in windows if w.size != 1])
+    if not gone:
+        return product
+    kept = i.shape.with_dims(tuple([size for d, size in enumerate(left.shape.dims) if d not in gone]))
+    total = b.add("reduce", [product, b.scalar(t, 0)], kept, dimensions=gone, to_apply=applied(module, "add", t))
+    return b.reshape(total, i.shape.dims)
+
+
+def _is_feature_by_feature(i: Instruction) -> bool:
+    """Whether each output feature is made of one input feature, with plain windows, in one type of 32 bits or more."""
+    (x, k), dims, t, groups = i.operands, i.dim_labels, i.shape.element_type, i.feature_group_count
+    if len({x.shape.element_type, k.shape.element_type, t}) > 1 or t.bits < 32:
+        return False
+    if groups == 1 and i.shape.rank < 3 or i.batch_group_count != 1 or i.shape.num_elements == 0:
+        return False
+    features = x.shape.dims[dims.input_feature], i.shape.dims[dims.output_feature]
+    if k.shape.dims[dims.kernel_input] != 1 or features != (groups, groups):
+        return False
+    return all(_is_plain(w) and not w.reversal for w in i.window)
+
+
+def _factors(i: Instruction, b: Builder) -> tuple[Instruction, Instruction]:
+    """Input and kernel with the result's order of dimensions, the kernel repeated along those it does not have."""
+    (x, k), dims, rank = i.operands, i.dim_labels, i.shape.rank
+    inputs, kernels = [0] * rank, [0] * rank
     inputs[dims.output_batch], inputs[dims.output_feature] = dims.input_batch, dims.input_feature
     kernels[dims.output_batch], kernels[dims.output_feature] = dims.kernel_input, dims.kernel_output
     for out, within, of in zip(dims.output_spatial, dims.input_spatial, dims.kernel_spatial, strict=True):
         inputs[out], kernels[out] = within, of
-    left = b.transpose(x, inputs)
-    right = b.transpose(k, kernels)
-    spread = [d for d in range(i.shape.rank) if right.shape.dims[d] == left.shape.dims[d] and d != dims.output_batch]
-    factor = b.broadcast(b.reshape(right, [right.shape.dims[d] for d in spread]), left.shape.dims, spread)
-    product = b.add("multiply", [left, factor], left.shape)
-    gone = tuple([d for w, d in windows if w.size != 1])
-    if not gone:
-        return product
-    kept = tuple([size for d, size in enumerate(left.shape.dims) if d not in gone])
-    total = b.add(
-        "reduce",
-        [product, b.scalar(t, 0)],
-        i.shape.with_dims(kept),
-        dimensions=gone,
-        to_apply=applied(module, "add", t),
-    )
-    return b.reshape(total, i.shape.dims)
+    left, right = b.transpose(x, inputs), b.transpose(k, kernels)
+    spread = [d for d in range(rank) if right.shape.dims[d] == left.shape.dims[d] and d != dims.output_batch]
+    return left, b.broadcast(b.reshape(right, [right.shape.dims[d] for d in spread]), left.shape.dims, spread)
