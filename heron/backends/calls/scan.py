@@ -24,8 +24,8 @@ def lower(lowering: Lowering, i: Instruction) -> list[Thunk]:
     body, target = body_of(i), lowering.target
     plan, why = single_pass(body.root)
     if plan is None or target.kind != "gpu":
-        why = why or "the target is no GPU"
-        raise HeronError("GEN017", f"no kernel does the scan '{i.name}'", where=str(i), why=why)
+        why = why or "the target is not a GPU"
+        raise HeronError("GEN017", f"no kernel computes the scan '{i.name}'", where=str(i), why=why)
     scratch = [s.dims for s in results_of(i)[-2:]]
     if scratch != [(plan.flags,), (plan.results * plan.words,)]:
         why = f"it takes {plan.flags} flags and {plan.results * plan.words} words; its result is {i.shape}"
