@@ -34,7 +34,7 @@ def fft(lowering: Lowering, i: Instruction) -> list[Thunk]:
 
 
 def scratch_bytes(i: Instruction) -> int:
-    """What a transform by code of our own needs on the CPU beside its operand and result."""
+    """The scratch bytes that a transform by heron's own code takes on the CPU."""
     if i.opcode != "fft" or _obstacle(i) is not None:
         return 0
     is_used = any(s.target == "scratch" for s in stages(i.fft_type, tuple(i.fft_length), i.operands[0].shape.dims))

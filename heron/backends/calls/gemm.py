@@ -60,7 +60,7 @@ def describe(i: Instruction, config: GemmConfig, arrays: tuple[Array, ...], opti
 
 
 def compute(config: GemmConfig, arrays: tuple[Array, ...], out: int, options: Options) -> str:
-    """What is summed in. f32 is rounded to tf32 only where the program or `Options.math` says that it may be."""
+    """The type of the sums. f32 is rounded to tf32 only where the program or `Options.math` allows it."""
     operand, result = arrays[0].element_type, arrays[out].element_type
     if operand.is_integer:
         return "s32"

@@ -25,7 +25,7 @@ Routine = Callable[..., None]
 
 @dataclass(frozen=True, slots=True)
 class Permuted:
-    """A routine on arrays as the program has them, called on arrays as they lie in memory."""
+    """A routine on arrays with the program's dimensions, called on arrays with dimensions in the order of memory."""
 
     routine: Routine
     orders: tuple[tuple[int, ...], ...]  # for each array: which memory dimension each dimension is

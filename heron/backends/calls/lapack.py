@@ -89,7 +89,7 @@ def _call(lowering: Lowering, i: Instruction, routine: Any, name: str) -> list[T
 
 
 def _native(lowering: Lowering, i: Instruction, routine: Any) -> list[Thunk]:
-    """By calls of LAPACK from the program where its routines take the arrays as they lie, or else through Python."""
+    """Calls of LAPACK from the native program where its routines take the arrays' layouts, else through Python."""
     leaves = [(o, index, leaf) for o in (*i.operands, i) for index, leaf in o.shape.leaves() if leaf.is_array]
     slices = tuple(lowering.slice(o, index) for o, index, _ in leaves)
     shapes = [leaf for *_, leaf in leaves]

@@ -53,7 +53,7 @@ class Refused(Exception):
 def steps_for(routine: object, shapes: Sequence[Shape], in_place: bool) -> Steps:
     """The steps of a routine for one matrix of arrays of those shapes, operands then results. Raises `Refused`.
 
-    ``in_place``: the last array lies where the first one does.
+    ``in_place``: the last array is stored where the first one is.
     """
     plan = _PLANS.get(type(routine))
     if plan is None:
@@ -70,12 +70,12 @@ def steps_for(routine: object, shapes: Sequence[Shape], in_place: bool) -> Steps
 
 
 def batch_of(shape: Shape) -> int:
-    """How many matrices there are."""
+    """The number of matrices."""
     return prod(shape.dims[:-2])
 
 
 def _matrix(shape: Shape) -> Matrix:
-    """The matrices of an array, which must lie one after another."""
+    """The matrices of an array, which must be contiguous, one after another."""
     order = memory_order(shape)
     outer = tuple(range(shape.rank - 2))
     if order[:-2] != outer:

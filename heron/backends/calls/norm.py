@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def lower(lowering: Lowering, i: Instruction) -> list[Thunk]:
-    """A norm or its derivative. Raises GEN013 for arrays whose rows do not lie one after the other."""
+    """A norm or its derivative. Raises GEN013 for arrays that are not row-major."""
     config, operands = norm.read(i), len(i.operands)
     routine = Norm(config, operands)
     if lowering.target.kind == "cpu":

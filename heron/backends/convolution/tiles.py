@@ -53,7 +53,7 @@ def _are_neighbours(rows: Rows) -> bool:
 
 
 def _choices(i: Instruction, axes: list[Axis]) -> Iterator[Tiling]:
-    """Every choice of what is rows (the batch or an axis) and what is summed innermost (features or another axis)."""
+    """Tilings for every choice of rows (the batch or an axis) and of the innermost sum (features or another axis)."""
     frame = _frame(i)
     if frame is None:
         return

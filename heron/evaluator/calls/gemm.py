@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @evaluates(gemm.CALL)
 def matmul(i: Instruction, x: np.ndarray, y: np.ndarray, *more: np.ndarray) -> Any:
-    """The product, and whatever results the call has beside it; workspace is zero."""
+    """The product and the other results of the call; workspace is zero."""
     config = gemm.read(i)
     operands, places = (x, y, *more), gemm.parts(i, config)
     t = gemm.product(i).element_type

@@ -1,4 +1,4 @@
-"""What calls around sizes known at run time compute, the k largest elements, and annotations."""
+"""Values of calls around sizes known at run time, of the k largest elements, and of annotations."""
 
 from __future__ import annotations
 

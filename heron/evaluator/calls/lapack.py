@@ -1,4 +1,4 @@
-"""What LAPACK's and cuSOLVER's factorisations compute, as JAX calls them.
+"""Factorisations of LAPACK and cuSOLVER, as JAX calls them.
 
 LAPACK's own routines run in the program's precision, so that what LAPACK leaves open (signs of eigenvectors, order of
 pivots) comes out as it does in XLA:CPU, which calls the same ones.

@@ -1,4 +1,4 @@
-"""What radix sorts by kernels of heron's own compute, as custom calls."""
+"""Radix sorts by kernels of heron's own, as custom calls."""
 
 from __future__ import annotations
 

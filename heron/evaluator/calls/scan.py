@@ -1,4 +1,4 @@
-"""What scans by kernels of heron's own compute, as custom calls."""
+"""Scans by kernels of heron's own, as custom calls."""
 
 from __future__ import annotations
 

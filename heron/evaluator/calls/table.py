@@ -1,4 +1,4 @@
-"""The table of what custom calls compute: a function for each target, registered by `evaluates`."""
+"""The functions that compute custom calls, by target; `evaluates` registers them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FUNCTIONS: dict[str, Function] = {}
 
 
 def evaluates(*calls: Call | str, with_evaluator: bool = False) -> Callable[[Function], Function]:
-    """Register a function as what declared calls compute, or calls of a target that is not declared.
+    """Register a function for declared calls, or for a target that is not declared.
 
     It takes the instruction and the values of its operands, before them the evaluator where ``with_evaluator``.
     """

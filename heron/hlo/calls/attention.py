@@ -27,7 +27,10 @@ _MEMBER = "cudnn_fmha_backend_config"
 
 @dataclass(frozen=True, slots=True)
 class AttentionConfig:
-    """``causal``: a query sees keys up to its own position. ``heads_first``: how q, k and v lie."""
+    """The configuration of a call.
+
+    ``causal``: a query sees keys up to its own position. ``heads_first``: q, k and v are [batch, heads, sequence, head].
+    """
 
     scale: float = 1.0
     causal: bool = False
@@ -99,7 +102,7 @@ def _heads_first(i: Instruction, given: dict[str, Any]) -> bool:
 
 
 def _form(i: Instruction) -> str:
-    """Sizes by what they are: b of the batch, n heads, h heads of keys, t queries, s keys, d and e of a head.
+    """Names of sizes: b of the batch, n heads, h heads of keys, t queries, s keys, d and e of a head.
 
     Results have heads first, whatever the operands have.
     """

@@ -1,4 +1,4 @@
-"""What backend_config says where it is JSON: read as XLA reads it, in one place for all who do.
+"""Reader of backend_config in JSON, which accepts the same texts as XLA.
 
 XLA takes its configurations apart with protobuf's JSON reader, so a program it printed or a person wrote may have names
 without quotes, strings in single quotes, a comma behind the last member, 64-bit integers as strings, and names of

@@ -89,7 +89,7 @@ def read(i: Instruction) -> ConvConfig:
 
 
 def roles(i: Instruction) -> tuple[str, ...]:
-    """What the first two operands and the result are in the convolution forward: input, kernel or output."""
+    """The roles of the first two operands and the result in the forward convolution: input, kernel or output."""
     match i.custom_call_target:
         case target if target == BACKWARD_INPUT:
             return "output", "kernel", "input"
@@ -104,9 +104,9 @@ def shapes_of(i: Instruction) -> dict[str, Shape]:
 
 
 def _form(i: Instruction) -> str:
-    """Sizes by what they are: n of the batch, c input features of a group, o output features, x of the input's space.
+    """Names of sizes: n of the batch, c input features of a group, o output features, x of the input's space.
 
-    Features side by side are the last dimension, w; what stands in the features' own is the number of such parts.
+    With features side by side, w of them are the last dimension, and the dimension of features counts such groups.
     """
     given, d, groups = read(i), i.dim_labels, i.feature_group_count
     if d is None or len(d.input_spatial) != len(i.window or ()):

@@ -1,4 +1,4 @@
-"""How a custom call is declared: once.
+"""Declarations of custom calls: each is declared once.
 
 A declaration names the targets of a call, its operands and results with their shapes, the orders in memory its arrays
 may have, what may overwrite what, and who computes it on each kind of machine::
@@ -9,8 +9,8 @@ may have, what may overwrite what, and who computes it on each kind of machine::
         cpu="lapack", gpu="cusolver", any_order=True,
     )
 
-The verifier, the evaluator, layout assignment and the lowering of every target read it. What a call computes stands in
-the evaluator, how it is lowered in `backends/calls`, each in the file of the same name.
+The verifier, the evaluator, layout assignment and the lowering of every target read it. The values of a call are
+computed in `evaluator/calls`, its lowering is in `backends/calls`, each in the file of the same name.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Call:
     hint: str = ""
 
     def computed_by(self, kind: str) -> str:
-        """Who computes it on a ``cpu`` or a ``gpu``; empty when nothing does."""
+        """The library, ``kernel`` or ``evaluator`` that computes it on a kind of target; empty when nothing does."""
         return self.cpu if kind == "cpu" else self.gpu
 
     def spelled(self) -> Iterator[str]:

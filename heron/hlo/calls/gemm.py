@@ -38,7 +38,7 @@ _DIMS = ("lhs_contracting", "rhs_contracting", "lhs_batch", "rhs_batch")
 
 @dataclass(frozen=True, slots=True)
 class GemmConfig:
-    """What a call computes. Dimension numbers are those of HLO's dot."""
+    """The configuration of a call. Dimension numbers are those of HLO's dot."""
 
     lhs_contracting: tuple[int, ...]
     rhs_contracting: tuple[int, ...]
@@ -67,7 +67,7 @@ class GemmConfig:
 
     @property
     def keeps_input(self) -> bool:
-        """Whether the second result is what the activation read."""
+        """Whether the second result is the activation's input."""
         return EPILOGUES[self.epilogue][2]
 
     def __str__(self) -> str:
@@ -137,7 +137,7 @@ def unknown(i: Instruction, what: str, hint: str) -> HeronError:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Which operand is what; -1 where there is none."""
+    """The number of each operand beyond A and B; -1 where there is none."""
 
     c: int = -1
     lhs_scale: int = -1
@@ -164,7 +164,7 @@ def parts(i: Instruction, given: GemmConfig) -> Parts:
 
 
 def _form(i: Instruction) -> str:
-    """Sizes by what they are in the product: b of the batch, m rows, n columns, k summed."""
+    """Names of sizes: b of the batch, m rows, n columns, k summed."""
     given = read(i)
     at = parts(i, given)
     lhs = _sizes(i, 0, "m", given.lhs_batch, given.lhs_contracting)

@@ -47,7 +47,7 @@ def gemm_shape(dot: Instruction) -> GemmShape:
 
 
 def product_shape(lhs: Shape, rhs: Shape, out: Shape, numbers: Numbers) -> GemmShape | None:
-    """The product as it lies in memory, in whatever layouts; None if it is not one matrix a batch."""
+    """The product in memory, for any layouts; None if an operand is not one matrix for each batch element."""
     left = _side(*_in_memory(lhs, numbers[0], numbers[1]))
     right = _side(*_in_memory(rhs, numbers[2], numbers[3]))
     if left is None or right is None:

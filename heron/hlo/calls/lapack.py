@@ -1,7 +1,7 @@
-"""Routines of linear algebra by JAX's names of LAPACK, cuSOLVER and others: their options, and what each one takes.
+"""Routines of linear algebra by JAX's names of LAPACK, cuSOLVER and others: their options and forms.
 
-``?`` in a target is LAPACK's type letter. Matrices are the last two dimensions, m rows of n; what is in front of them
-counts matrices.
+``?`` in a target is LAPACK's type letter. Matrices are the last two dimensions, m rows of n columns; the dimensions
+before them count matrices.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def letter(given: dict[str, Any], name: str, default: str) -> str:
 
 
 def is_lower(given: dict[str, Any]) -> bool:
-    """Which triangle: LAPACK's ``uplo`` or cuSOLVER's ``lower``."""
+    """Whether the lower triangle is read: LAPACK's ``uplo`` or cuSOLVER's ``lower``."""
     return given["lower"] if "lower" in given else letter(given, "uplo", "L") == "L"
 
 
@@ -52,7 +52,7 @@ def mode(i: Instruction) -> tuple[bool, bool]:
 
 
 def side_is_left(i: Instruction) -> bool:
-    """Whether a triangular matrix stands on the left of the unknown."""
+    """Whether the triangular matrix is the left factor."""
     return letter(options(i), "side", "L") == "L"
 
 

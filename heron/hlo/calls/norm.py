@@ -24,7 +24,7 @@ _MEMBER = "cudnn_norm_backend_config"
 
 @dataclass(frozen=True, slots=True)
 class NormConfig:
-    """Which norm, and what is added to variances."""
+    """The kind of norm, and epsilon, which is added to variances."""
 
     kind: str
     epsilon: float
@@ -57,7 +57,7 @@ def read(i: Instruction) -> NormConfig:
 
 
 def _form(i: Instruction) -> str:
-    """Sizes: r rows, each of the sizes s; what is a number a row has as many dimensions."""
+    """Names of sizes: r rows, each of the sizes s. An array with one number for each row has the same rank as x."""
     given, ones = read(i), ",".join(["1"] * (i.operands[0].shape.rank - 1))
     numbers = f"[r,{ones}]" if ones else "[r]"
     if given.kind == BACKWARD:

@@ -19,7 +19,7 @@ TARGET = "__heron$radixSort"
 
 
 def comparator_of(i: Instruction) -> Computation:
-    """What says which of two elements comes first."""
+    """The comparator: whether one element comes before another."""
     return i.attrs["called_computations"][0]
 
 

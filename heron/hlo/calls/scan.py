@@ -1,4 +1,4 @@
-"""Scans of one pass as custom calls: operands → what the called computation gives, and control words.
+"""Scans of one pass as custom calls: operands → the results of the called computation, and control words.
 
 The called computation ends in the reduce-window that is the scan. The words are two arrays, flags and partial results,
 by which blocks of a launch speak; they mean nothing afterwards.
@@ -16,12 +16,12 @@ TARGET = "__heron$scan"
 
 
 def body_of(i: Instruction) -> Computation:
-    """What computes the results; its root is the scan."""
+    """The computation of the results; its root is the scan."""
     return i.attrs["called_computations"][0]
 
 
 def _form(i: Instruction) -> str:
-    """Operands are the called computation's parameters, results what it gives."""
+    """Operands and results are those of the called computation."""
     if not i.attrs.get("called_computations"):
         raise HeronError("HLO172", what_misfits(i), where=str(i), why="it calls no computation, which is the scan")
     body = body_of(i)

@@ -56,7 +56,7 @@ class ConvPaddingLegalization(Expander):
 
 
 def _padded(x: Instruction, padding: dict[int, tuple[int, int]]) -> Instruction:
-    """`x` with zeros at the ends of some dimensions, or without what is there."""
+    """`x` with zeros added at the ends of some dimensions, or elements cut off there."""
     c, t = home(x), x.shape.element_type
     pads = tuple([(*padding.get(d, (0, 0)), 0) for d in range(x.shape.rank)])
     sizes = [n + low + high for n, (low, high, _) in zip(x.shape.dims, pads, strict=True)]

@@ -201,7 +201,7 @@ def conv_call(
     groups: int,
     config: ConvConfig,
 ) -> Instruction:
-    """A call beside `like`, which takes its name; its second result would be workspace: the runtime has that."""
+    """A call that will replace `like` and takes its name. Its second result, workspace, is empty."""
     result = tuple_([shape, array(U8, (0,))])
     attrs = {"window": window, "dim_labels": labels, "custom_call_target": target}
     if groups > 1:

@@ -64,7 +64,7 @@ class ScanRewriter(Pass):
 
 
 def _call(i: Instruction, plan: ScanPlan, ctx: PassContext) -> None:
-    """The custom call in the place of `i` and what it reads."""
+    """Replace `i` and the ops fused into it by the custom call."""
     name, c = i.name, i.parent
     assert c is not None
     fused = fuse([i], {i, *computed_inside(i, ctx, _MOST)})

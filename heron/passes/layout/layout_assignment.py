@@ -95,7 +95,7 @@ def _need_plain_calls(module: Module) -> None:
 
 
 def _split_stated(module: Module, given: tuple[Shape, ...], result: Shape) -> bool:
-    """Take tuples apart whose arrays lie as callers or libraries state, so that each array has one place."""
+    """Split tuples whose arrays have layouts that callers or libraries state, so that each array has one place."""
     changed = False
     for p, shape in zip(module.entry.parameters, given, strict=True):
         if shape.is_tuple and not is_default(shape):
@@ -244,7 +244,7 @@ def _with_orders(shape: Shape, orders: dict[ShapeIndex, Order], at: ShapeIndex =
 
 
 def _copy_between(places: Places, orders: dict[Value, Order], ctx: PassContext) -> bool:
-    """Copies where an operand does not lie as its op needs it; whether there are any."""
+    """Insert a copy where an operand does not have the layout its op needs; whether there are any."""
     made: dict[tuple[Instruction, Order], Instruction] = {}
     edges = [*(e for v in _not_rows(places, orders) for e in places.around(v)), *_stated(places)]
     for edge in dict.fromkeys(edges):

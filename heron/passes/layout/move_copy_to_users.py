@@ -91,7 +91,7 @@ def _behind(user: Instruction, ctx: PassContext) -> bool:
 
 
 def _moved(a: Shape, b: Shape) -> int:
-    """The bytes a copy between the two orders moves: none where elements lie alike."""
+    """The bytes that a copy between the two orders moves: 0 where elements keep their places."""
     return 0 if same_place(a, order(a), order(b)) else a.byte_size
 
 

@@ -133,7 +133,7 @@ def _products(dims: Sequence[int]) -> list[int]:
 
 
 def _in_memory(shape: Shape, factors: Sequence[int]) -> list[int]:
-    """The factors as they lie in memory: those of each dimension, in the order of the dimensions."""
+    """The factors in the order of memory: those of each dimension, in the order of the dimensions."""
     of: list[list[int]] = []
     n = 0
     for size in shape.dims:

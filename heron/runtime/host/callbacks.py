@@ -1,6 +1,6 @@
 """Functions of the user's that programs call: filed by number, which is what a program can carry.
 
-A number belongs to this process, so that a program from another one finds nothing rather than something else.
+A number belongs to this process, so that a program from another process finds no function instead of a wrong one.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def find(number: int) -> Filed:
 
 
 class Callback:
-    """A routine: calls a filed function with NumPy arrays and copies what it gives.
+    """A routine: calls a filed function with NumPy arrays and copies its results.
 
     ``tokens``: whether the function takes a token first and gives one first.
     """

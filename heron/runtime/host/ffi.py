@@ -37,7 +37,7 @@ finders: list[Callable[[str], int | None]] = []
 
 
 def find(name: str) -> int | None:
-    """The address of a handler; None for a name nobody has registered."""
+    """The address of a handler; None for a name that is not registered."""
     if name in _HANDLERS:
         return _HANDLERS[name]
     return next((a for a in (f(name) for f in finders) if a), None)
@@ -91,7 +91,7 @@ class _Frame(_Struct):
 
 @dataclass
 class _Packed:
-    """Attributes as structures, and what they point to."""
+    """Attributes as structures, and the memory they point to."""
 
     attrs: _Attrs
     keep: list[Any] = field(default_factory=list)

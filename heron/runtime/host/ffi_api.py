@@ -1,4 +1,4 @@
-"""What handlers of XLA's FFI ask of whoever calls them: errors, scratch memory, threads, futures, numbers.
+"""The services that handlers of XLA's FFI ask of their caller: errors, scratch memory, threads, futures, numbers.
 
 Each function gets the address of a structure of 8-byte words: its size, its extensions, then arguments and results.
 """
@@ -25,7 +25,7 @@ _texts: dict[int, Any] = {}
 
 
 class _Future:
-    """What a handler that goes on behind its caller's back becomes ready with."""
+    """The outcome of a handler that continues after its call returned."""
 
     def __init__(self) -> None:
         self.done, self.error = threading.Event(), 0
@@ -43,7 +43,7 @@ def _words(address: int, count: int) -> Any:
 
 @contextmanager
 def scratch() -> Iterator[int]:
-    """The number of a call under way; memory it asked for goes at its end."""
+    """The number of a running call; its scratch memory is freed at its end."""
     number = next(_numbers)
     _scratch[number] = {}
     try:

@@ -50,7 +50,7 @@ def _stride(shape: Shape, batch: Sequence[int]) -> int:
 def call(
     like: Instruction, operands: Sequence[Instruction], shape: Shape, config: GemmConfig, target: str = gemm.MATMUL
 ) -> Instruction:
-    """A call that is about to stand for `like`: it has its metadata and takes its name, by which people know it."""
+    """A call that will replace `like`: it has its metadata and takes its name."""
     made = home(like).add("custom-call", operands, shape, like=like, custom_call_target=target)
     made.name, like.name = like.name, made.name
     made.extras["backend_config"] = str(config)

@@ -201,7 +201,7 @@ RULES: tuple[Rule, ...] = (to_8_bits, scale, vector_bias, matrix_bias, relu, gel
 
 
 def apply(p: Product, fused: Fused) -> Instruction:
-    """The call with what was fused; it takes the place of the old one and of what followed."""
+    """The call with the fused ops; it replaces the old call and those ops."""
     c, old = home(p.call), fused.instead
     new = value = call(p.call, fused.operands, fused.shape or p.shape, fused.config, p.call.custom_call_target)
     if parts := new.shape.tuple_shapes:

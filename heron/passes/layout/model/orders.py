@@ -17,7 +17,7 @@ Order = tuple[int, ...]
 
 
 def order(shape: Shape) -> Order:
-    """Dimensions as they lie in memory, the slowest first."""
+    """The dimensions in the order of memory, slowest first."""
     return tuple(range(shape.rank)) if shape.layout is None else shape.layout.minor_to_major[::-1]
 
 
@@ -44,13 +44,13 @@ def in_order(shape: Shape, dims: Order) -> Shape:
 
 
 def same_place(shape: Shape, a: Order, b: Order) -> bool:
-    """Whether elements lie alike in both orders: dimensions of one element do not count."""
+    """Whether both orders place all elements alike: dimensions of size 1 do not count."""
     return a == b or [d for d in a if shape.dims[d] != 1] == [d for d in b if shape.dims[d] != 1]
 
 
 @cache
 def stored(shape: Shape) -> Shape:
-    """The row-major array of the same bytes: the dimensions as they lie in memory."""
+    """The row-major array of the same bytes: the dimensions in the order of memory."""
     return array(shape.element_type, [shape.dims[d] for d in order(shape)])
 
 

@@ -130,7 +130,7 @@ class Places:
 
     @cached_property
     def _groups(self) -> dict[Place, Place]:
-        """The place that stands for each place that has others with it."""
+        """The representative of each place that is joined with others."""
         parents: dict[Place, Place] = {}
 
         def find(p: Place) -> Place:
@@ -171,7 +171,7 @@ class Places:
         return Edge(user, n, self.of(x), relation, into)
 
     def _into(self, user: Instruction, n: int) -> Value | None:
-        """The value an array operand goes into."""
+        """The value that an array operand becomes."""
         match user.opcode:
             case "tuple":
                 return self.of(user, (n,))

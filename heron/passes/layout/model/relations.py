@@ -173,7 +173,7 @@ def _rows(x: Shape) -> Relation:
 
 
 def _library(i: Instruction, n: int, likes: Preferences) -> Relation | None:
-    """Routines that take any order read the one they are given, if no result lies there; others the one they state."""
+    """Calls that take any order read an operand in its order, unless a result overwrites it; others state one."""
     x = i.operands[n].shape.bare
     if takes_any_order(i):
         is_overwritten = any(operand == n for _, operand, _ in i.attrs.get("output_to_operand_aliasing", ()))

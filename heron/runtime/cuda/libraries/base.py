@@ -1,4 +1,4 @@
-"""What the CUDA runtime sees of a library: `Library.call` on the descriptor of a call (`runtime/library_call.py`)."""
+"""A library as the CUDA runtime sees it: `Library.call` on the descriptor of a call (`runtime/library_call.py`)."""
 
 from __future__ import annotations
 
@@ -50,8 +50,10 @@ class Library(ABC):
         """
 
     def proposals(self, descriptor: Descriptor, most: int) -> list[Proposal]:
-        """At most so many algorithms for a call that keep to its limit of scratch memory and give the same bits each
-        time, those the library thinks best first; none where there is nothing to choose."""
+        """At most `most` algorithms for a call, in the order the library prefers; empty where there is no choice.
+
+        All keep to the limit of scratch memory and give the same bits each time.
+        """
         return []
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""What bindings have in common: functions, plans by descriptor, and copies on the stream."""
+"""The base of all bindings: functions, plans by descriptor, and copies on the stream."""
 
 from __future__ import annotations
 

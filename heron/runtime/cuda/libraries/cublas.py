@@ -101,7 +101,7 @@ class CuBlas(Bound[str]):
 
 
 class Helper:
-    """What other libraries leave to cuBLAS: scaling and transposing. Opens it when it is first needed."""
+    """Scaling and transposing by cuBLAS, for other libraries. Opens cuBLAS when it is first needed."""
 
     def __init__(self, functions: Functions | None = None) -> None:
         self._functions, self._handle = functions, c_void_p()

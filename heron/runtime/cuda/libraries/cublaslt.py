@@ -250,7 +250,7 @@ class CublasLt(Library):
     def _query(
         self, d: Matmul, operation: c_void_p, layouts: tuple[c_void_p, c_void_p, c_void_p], count: int
     ) -> list[Heuristic]:
-        """At most so many of the library's proposals, best first."""
+        """At most `most` of the library's proposals, best first."""
         preference = c_void_p()
         self._functions.call("cublasLtMatmulPreferenceCreate", byref(preference))
         limit, size = c_uint64(d.workspace), c_size_t(8)

@@ -75,7 +75,7 @@ class Graph:
         return self._tensor(n, self.arrays[n].element_type, dims, strides)
 
     def between(self, element_type: ElementType, dims: Sequence[int]) -> c_void_p:
-        """What one operation hands to another, in no memory."""
+        """A tensor that one operation passes to another without memory."""
         return self._tensor(self._new_id(), element_type, dims, None, (_VIRTUAL, _BOOLEAN, c_bool(True)))
 
     def number(self, value: float, rank: int = 4) -> c_void_p:

@@ -136,14 +136,14 @@ class CuSolver(Bound[_Plan]):
             self.functions.call(plan.name, self._handle, *arguments, pointer, length, info)
 
     def _asked(self, d: Factorization) -> list[Any]:
-        """What stands before the result of a query for scratch memory."""
+        """The arguments before the result of a query for scratch memory."""
         arguments = self._arguments(d, [0] * len(d.arrays))
         if d.kind == "gesvd":
             return arguments[2:4]
         return arguments[:-1] if d.kind in ("getrf", "geqrf") else arguments
 
     def _arguments(self, d: Factorization, at: Sequence[int]) -> list[Any]:
-        """What stands between the handle and the scratch memory."""
+        """The arguments between the handle and the scratch memory."""
         m, n = _sizes(d)
         first = d.operands
         a, lead = c_void_p(at[first]), c_int(max(1, m))

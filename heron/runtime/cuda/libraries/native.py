@@ -10,7 +10,7 @@ from heron.targets import libraries
 
 
 class Functions(Protocol):
-    """What bindings call: functions of a C interface by name. Tests have one that records instead."""
+    """Functions of a C interface, which bindings call by name. Tests use one that records calls instead."""
 
     def call(self, function: str, *arguments: Any) -> None:
         """Call it. Raises RUN091 unless its status is 0, RUN093 when the library has no such function."""
