@@ -251,7 +251,7 @@ class Lowering:
 
 
 def source_of(i: Instruction) -> Instruction:
-    """What a bitcast is of; `i` itself otherwise."""
+    """The array behind a bitcast; `i` itself otherwise."""
     return i.operands[0] if i.opcode == "bitcast" else i
 
 
@@ -261,8 +261,8 @@ def copies(origin: Slice, target: Slice, source: str) -> list[Thunk]:
 
 
 def taken(kernel: Kernel, args: tuple[Slice, ...]) -> tuple[Slice, ...]:
-    """Those of an instruction's arguments, its operands and then its outputs, that a kernel takes: all, or outputs
-    that a kernel before has begun to fill."""
+    """The arguments passed to one kernel of an instruction: all operands and outputs, or, for a later kernel, only the
+    outputs that the previous one started to fill."""
     return args[len(args) - len(kernel.args) :]
 
 

@@ -46,7 +46,7 @@ class Machine(ABC):
         """The HLO pipelines in order, by the stage each one ends: hlo, fused, scheduled."""
 
     def scratch_bytes(self, i: Instruction) -> int:
-        """What an instruction needs while it runs, beside its operands and its result."""
+        """The scratch memory of an instruction while it runs."""
         return 0
 
     # `build`, `text`, `cubin`, `code_keys`, `lower` and `steps_text` use up the MLIR of the kernels
@@ -72,7 +72,7 @@ class Machine(ABC):
 
     @property
     def code_cache(self) -> CodeCache | None:
-        """Where code is kept, if it is."""
+        """The cache of machine code, if there is one."""
         return CodeCache() if self.options.cache else None
 
     def admit(self, uses: dict[str, KernelUse]) -> None:  # noqa: B027
@@ -103,7 +103,7 @@ class Machine(ABC):
         return pipeline.run(merge(use.kernel for use in uses.values()), self.transform_options(uses))
 
     def transform_options(self, uses: dict[str, KernelUse]) -> TransformOptions:
-        """What the MLIR transforms know of the machine and of the kernels' launches."""
+        """The options of the MLIR transforms: facts about the machine and the kernels' launches."""
         return TransformOptions(
             target=self.kind,
             approximate=self.kind == "gpu" and numerics.of(self.options).approximate,

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What a limit of `percent` of temp would come to: ``temp`` bytes, with ``values`` computed again by
-    ``instructions`` in ``seconds``, as estimated. Where it is not ``met`` the temp is the least found."""
+    """The effect of a limit of `percent` of temp: ``temp`` bytes, with ``values`` recomputed by ``instructions`` in
+    ``seconds``, as estimated. If the limit is not ``met``, the temp is the least found."""
 
     percent: int
     met: bool

@@ -50,7 +50,7 @@ def row_blocks(lowering: Lowering, i: Instruction, cut: RowBlocks) -> list[Thunk
 
 
 def scratch_bytes(i: Instruction, threads: int) -> int:
-    """What so many threads need of memory for a fusion that is done in blocks of rows; 0 for any other instruction."""
+    """The scratch memory for that many threads of a row-block fusion; 0 for any other instruction."""
     cut = row_blocks_of(i)
     if cut is None:
         return 0
@@ -71,9 +71,9 @@ def _results(step: Instruction) -> list[tuple[Value, ShapeIndex]]:
 
 
 def _places(i: Instruction, steps: list[Instruction], output: Callable[[ShapeIndex], Slice]) -> dict[Value, Slice]:
-    """Where the steps' arrays are: in the fusion's outputs, or, in allocations numbered from -1 down, in a thread's
-    memory. What a kernel reads in step with what it writes is in the same place, where nobody else needs it; but an
-    output that may be in the place of an operand is left to that, which saves more."""
+    """The places of the steps' arrays: the fusion's outputs, or a thread's memory (allocations numbered from -1 down).
+    An array that a kernel reads in step with its output shares the output's place if it has no other user. An output
+    that may share memory with an operand of the fusion keeps that place: it saves more."""
     places = {value: output(index) for value, index in outputs_of(i).items()}
     outputs = set(places)
     reads = [value_of(o) for step in steps for o in step.operands]

@@ -25,7 +25,7 @@ class Abandoned(BaseException):
 
 
 def watched(work: Callable[[], T], seconds: float, late: Callable[[], HeronError]) -> T:
-    """What `work` gives, or raises; what `late` gives is raised when it takes longer than that, 0 for no limit."""
+    """The result of `work`; `late()` is raised if it takes longer than that many seconds (0: no limit)."""
     if not seconds:
         return work()
     results: list[T] = []

@@ -40,5 +40,5 @@ def _made(name: str) -> Mapping[str, int] | None:
 
 
 def assembler() -> Assemble | None:
-    """Who makes machine code of PTX; None where no compiler is loaded."""
+    """The assembler from PTX to machine code; None if no compiler is loaded."""
     return _ASSEMBLERS[0] if _ASSEMBLERS else None

@@ -19,7 +19,7 @@ from heron.runtime.executable import Signature
 
 @dataclass(frozen=True, slots=True)
 class DynamicSignature(Signature):
-    """What the compiled program takes and gives, and as `seen` what its callers see."""
+    """The signature of the compiled program, and as `seen` that of its callers."""
 
     seen: Signature
     #: conditions on sizes the program looks at; what it found are its last three results

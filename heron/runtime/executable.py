@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a program takes and gives: flat parameter shapes with names, and the (maybe tuple) result.
+    """The interface of a program: flat parameter shapes with names, and the (maybe tuple) result.
 
     Tokens only order effects: no array stands for one, and in the result it is None.
     """
@@ -83,7 +83,7 @@ class Signature:
         return checked
 
     def finish(self, outputs: list[np.ndarray]) -> list[np.ndarray]:
-        """What callers get of the program's flat outputs."""
+        """The callers' result from the program's flat outputs."""
         return outputs
 
     def pack(self, outputs: Seq[np.ndarray]) -> Any:
@@ -191,7 +191,7 @@ class Executable(ABC):
         """Run on checked flat arguments, C-contiguous and aligned, their dimensions as they lie in memory."""
 
     def native_entry(self) -> Entry | None:
-        """How native code runs the program on exact arrays without Python; None where that is not possible yet."""
+        """The entry for native code to run the program on exact arrays without Python; None if not possible yet."""
         return None
 
     @property

@@ -1,4 +1,4 @@
-"""What a native program does to one matrix of a batch with routines of BLAS and LAPACK, as plain data.
+"""The BLAS and LAPACK calls of a native program on one matrix of a batch, as plain data.
 
 Routines have Fortran's calling convention: all arguments are addresses, matrices lie column after column.
 """
@@ -55,8 +55,8 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Pivots:
-    """Where a factorisation found nothing wrong, the integer at ``info`` becomes the order of the first minor whose
-    pivot is NaN, if there is one: OpenBLAS takes a NaN for a pivot, LAPACK's own code does not.
+    """Check a factorisation for NaN pivots: if it succeeded, the integer at ``info`` becomes the order of the first
+    minor with a NaN pivot, if there is one. OpenBLAS accepts a NaN as pivot, LAPACK's own code does not.
     """
 
     matrix: Place

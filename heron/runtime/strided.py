@@ -22,7 +22,7 @@ Walk = tuple[Step, ...]
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """How a matrix lies in memory: elements between its rows if the second index is ``inner``, else its columns."""
+    """The layout of a matrix: elements between its rows if the second index is ``inner``, else its columns."""
 
     leading: int
     inner_second: bool
@@ -45,7 +45,7 @@ class StridedProducts:
 
     @property
     def products(self) -> int:
-        """How many there are."""
+        """The number of products."""
         count = 1
         for walk in self.walks:
             count *= len(walk)
@@ -53,7 +53,7 @@ class StridedProducts:
 
     @property
     def summary(self) -> str:
-        """What it does, in a few words."""
+        """A short description."""
         return f"{self.products} products of {self.longest(self.m)}x{self.n}x{self.longest(self.k)}"
 
     def longest(self, size: int) -> int:
@@ -81,7 +81,7 @@ class Rows:
 
     @cached_property
     def spans(self) -> dict[tuple[int, int], int]:
-        """How many steps add to the rows from one to before another, and to none outside."""
+        """The number of steps that add to the rows from one to before another, and to no others."""
         found: dict[tuple[int, int], int] = {}
         for _, places in self.steps:
             start, stop = 0, len(places)
@@ -116,7 +116,7 @@ class Tiling:
 
     @property
     def summary(self) -> str:
-        """What it does, in a few words."""
+        """A short description."""
         rows = sum(len(rows.outs) for rows in self.rows)
         places = prod(len(loop.walk) for loop in self.loops)
         longest = [max((s.count for s in loop.walk), default=0) for loop in self.loops]

@@ -228,7 +228,7 @@ Sequence = tuple[Thunk, ...]
 
 
 def kind_of(t: Thunk) -> str:
-    """What a summary counts a thunk as: kernel, gemm, copy, while, …, or the library's name."""
+    """The kind of a thunk in summaries: kernel, gemm, copy, while, …, or the library's name."""
     match t:
         case HostThunk() | LapackThunk():
             return t.library

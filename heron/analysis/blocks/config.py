@@ -1,4 +1,4 @@
-"""How a block kernel is cut into tiles, as data: what a fusion's backend config says."""
+"""Tiles of a block kernel, as data: the content of a fusion's backend config."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def stated_gemm(fusion: Instruction) -> dict[str, int]:
 
 
 def _stated(fusion: Instruction) -> dict[str, Any]:
-    """What is said of the block kernel of a fusion; nothing for any other instruction."""
+    """The stated configuration of a fusion's block kernel; nothing for any other instruction."""
     if fusion.opcode != "fusion" or fusion.kind != "kCustom" or ROWS not in fusion.extras.get("backend_config", ""):
         return {}
     given = member(hints(fusion), "fusion_backend_config")

@@ -1,4 +1,4 @@
-"""How to cut a block-level fusion into tiles, and the seconds that takes: a model of matrix units, caches and cores."""
+"""Tiles of a block-level fusion, and its estimated seconds: a model of matrix units, caches and cores."""
 
 from __future__ import annotations
 
@@ -53,10 +53,9 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Freedom:
-    """What a kernel may do beside the plain thing. ``steps``: go through rows in steps, ``online``: and that once;
-    ``parts``: multiply f32 as sums of parts that matrix units take. ``engine``: let the copy engine fetch operands
-    where that is quicker (``auto``), wherever it can (``on``), also with warps of their own (``specialized``), or never
-    (``off``)."""
+    """The techniques that a kernel may use. ``steps``: process rows in steps, ``online``: in a single pass. ``parts``:
+    multiply f32 as sums of parts for matrix units. ``engine``: load operands by the copy engine where that is faster
+    (``auto``), wherever it can (``on``), also with dedicated warps (``specialized``), or never (``off``)."""
 
     steps: bool = False
     online: bool = False

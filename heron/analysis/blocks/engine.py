@@ -1,4 +1,4 @@
-"""Which tiles the copy engine of a GPU (TMA, from sm_90 on) fetches: parts of matrices, by descriptors.
+"""Tiles that a GPU's copy engine (TMA, from sm_90 on) fetches: parts of matrices, by descriptors.
 
 A descriptor says where a matrix begins, how many rows and columns it has, and how far apart its rows are. A tile of it
 is then one instruction of one thread, without addresses of elements, and comes in the order that matrix units read.
@@ -40,12 +40,12 @@ def has_engine(target: Target) -> bool:
 
 
 def address_of(i: Instruction, index: Index) -> Expr:
-    """Where in memory an element is, in elements; to be simplified."""
+    """The offset of an element in memory, in elements; to be simplified."""
     return linearize(to_memory(i.shape, index), memory_sizes(i.shape))
 
 
 def descriptor_of(i: Instruction, address: Expr, tile: Callable[[int], int]) -> Descriptor | str:
-    """How the engine fetches a tile of a parameter, or why it does not. ``tile``: elements along a variable."""
+    """The descriptor for a tile of a parameter, or the reason for none. ``tile``: elements along a variable."""
     width, base, aligned = i.shape.element_type.byte_size, Const(0), True
     terms, constant = linear_terms(address)
     moving: dict[int, int] = {}

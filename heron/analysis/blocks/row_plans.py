@@ -1,4 +1,4 @@
-"""How to cut a fusion of rows (softmax, norms, reductions) into tiles: rows whole, so many side by side."""
+"""Tiles of a row-wise fusion (softmax, norms, reductions): whole rows, several in one tile."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ PACKED = 8
 
 
 class Variable(NamedTuple):
-    """What indices are made of: places in the result, in the sum of a product, in a row that is reduced."""
+    """The variables of indices: places in the result, in the sum of a product, in a reduced row."""
 
     size: int
     kind: Literal["result", "sum", "row"]
@@ -97,8 +97,8 @@ class Tiling:
         return tuple(sides)
 
     def place_of(self, i: Instruction, whole: frozenset[int] | None = None) -> Index | None:
-        """Where a value that is a result, too, is in a tile: each of its elements in one tile alone. None when it is
-        nowhere so. ``whole``: the dimensions that tiles hold whole, if not those of the tiling."""
+        """The index, in a tile, of a value that is also a result: each of its elements is in one tile only. None if
+        there is no such index. ``whole``: the dimensions that tiles hold whole, by default those of the tiling."""
         held = self.whole if whole is None else whole
         rest = {d for d, n in enumerate(self.root.shape.dims) if n != 1} - held
         for way in self.values.get(i, ()):
@@ -183,8 +183,8 @@ def whole_dims(dims: Sequence[int], tiles: Sequence[int]) -> frozenset[int]:
 
 
 def _packed(e: Expr, sizes: Sequence[int]) -> int:
-    """How many places ``d // n`` or ``d % n`` has in a tile along d, for a small n that divides the tile; 0 for another
-    expression."""
+    """The number of values of ``d // n`` or ``d % n`` in a tile along d, for a small n that divides the tile; 0 for
+    another expression."""
     if not isinstance(e, (FloorDiv, Mod)) or not isinstance(e.lhs, Dim) or not isinstance(e.rhs, Const):
         return 0
     n, size = e.rhs.value, sizes[e.lhs.index]

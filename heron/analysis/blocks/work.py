@@ -1,4 +1,4 @@
-"""What a program of a tiled fusion has to do, by the variables its values go along: the same for every cut."""
+"""The work of a program of a tiled fusion, by the variables of its values: the same for every choice of tiles."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Cut(NamedTuple):
         return prod([self.sizes[v] if v < self.results else self.full[v] for v in way.along])
 
     def times(self, way: Way) -> int:
-        """How often each of them is computed."""
+        """The number of times each is computed."""
         return way.loops if self.again and any(self.sizes[v] < self.full[v] for v in way.rows) else 1
 
     def steps(self, way: Way) -> int:
@@ -106,14 +106,14 @@ def _products(tiling: Tiling, loops: Mapping[Instruction, int]) -> Iterable[Prod
 
 
 def way_of(index: Index, tiling: Tiling, loops: int = 1) -> Way:
-    """What an index goes along."""
+    """The variables that an index depends on."""
     along = tuple(sorted(used(index)))
     return Way(along, tuple(v for v in along if tiling.variables[v].kind == "row"), loops)
 
 
 def passes_of(tiling: Tiling) -> dict[Instruction, int]:
-    """How many loops need a value, where rows are gone through in steps: each reduction and each product of them is
-    one, in which all is computed again but what other reductions give."""
+    """The number of loops that need a value if rows are processed in steps. Each reduction and each product of rows is
+    a loop; it recomputes everything except the results of other reductions."""
     found: dict[Instruction, int] = {}
     for i in tiling.values:
         if i not in tiling.inside or not contracts(i):

@@ -1,4 +1,4 @@
-"""What instructions cost: work, bytes, how often fused values are computed anew, and the time a machine needs.
+"""Cost of instructions: work, bytes, recomputation by fusion, and the time on a machine.
 
 `work` counts flops, `traffic` bytes at the least, `reuse` what fusion repeats; `kernel` puts them together for one
 kernel, `estimate` turns that into seconds on a target, `program` sums up a scheduled module.

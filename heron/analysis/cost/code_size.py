@@ -1,4 +1,4 @@
-"""How much code a kernel becomes: instructions for one element of each op, times the places where it is computed.
+"""Code size of a kernel: instructions for one element of each op, times the places that compute it.
 
 A kernel computes an op once for all that read it at the same index, and anew for each other index: a concatenation, a
 pad, a slice or a broadcast asks for its operand at an index of its own. So of ops that read each other at several
@@ -58,7 +58,7 @@ def code_at(i: Instruction, places: Places) -> float:
 
 
 def places_of(i: Instruction, members: Mapping[Instruction, Places], users: Iterable[Instruction]) -> Places:
-    """Where a kernel computes `i`: with readers at its own index, and apart for each other reader's operand.
+    """The places at which a kernel computes `i`: one for users at its own index, one for each other use.
 
     ``members``: the places of what the kernel computes; ``users``: those of them that read `i`.
     """
@@ -121,7 +121,7 @@ def _at_own_index(user: Instruction, i: Instruction) -> bool:
 
 
 def _readers_first(roots: Sequence[Instruction], members: Collection[Instruction]) -> list[Instruction]:
-    """Those of the members that the roots need, each behind all its readers."""
+    """The members that the roots need, each after all its users."""
     done: dict[Instruction, None] = {}
     inside = members if isinstance(members, (dict, set, frozenset)) else set(members)
     stack = [(r, iter(r.operands)) for r in dict.fromkeys(roots)]

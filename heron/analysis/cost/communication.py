@@ -1,4 +1,4 @@
-"""What moving data between devices, or to and from the host, takes; and which ops do that while others compute.
+"""Time of transfers between devices and to the host, and the ops that transfer while others compute.
 
 An asynchronous op is a pair: its start begins the work, its done waits for the end. Collectives are counted as rings do
 them, which need the fewest bytes: each device sends its part from neighbour to neighbour.
@@ -21,8 +21,8 @@ HOST_SPACE = 5
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How an op among `n` devices moves data: ``part(n)`` of the larger of operands and results crosses each link, in
-    ``hops(n)`` rounds; ``resource`` is what it occupies meanwhile."""
+    """The transfer of an op among `n` devices: ``part(n)`` of the larger of operands and results crosses each link, in
+    ``hops(n)`` rounds, and occupies ``resource``."""
 
     resource: str
     part: Callable[[int], float]

@@ -1,4 +1,4 @@
-"""What a kernel costs when it computes what it would otherwise read: works put together without a look at the ops.
+"""Cost of a kernel that recomputes an input in place of reading it, from the works of both alone.
 
 A `Work` knows for each input how often a run reads its elements. Put into its reader, a producer's reads are scaled by
 how often the reader asks for its elements; so the cost of a fusion follows from the costs of its two parts.
@@ -42,7 +42,7 @@ class Work:
 
     @property
     def seconds(self) -> float:
-        """How long it takes, nothing else running."""
+        """The time it takes if nothing else runs."""
         return self._seconds(self.flops, self.memory, self.double)
 
     def _seconds(self, flops: float, memory: float, double: bool) -> float:
@@ -50,7 +50,7 @@ class Work:
         return clock.launch + max(memory, clock.compute(flops, self.items, double))
 
     def times_computed(self, x: Instruction) -> float:
-        """How many elements of its input `x` the kernel would compute, were it to compute them itself."""
+        """The number of elements of its input `x` that the kernel would compute if it were fused."""
         own, asked, _, _ = self.reads[x]
         return own + asked if x.shape.num_elements != 1 else min(own + asked, HOISTED)
 
@@ -77,7 +77,7 @@ class Work:
         self.memory -= self.reads.pop(x)[3]
 
     def _readings(self, x: Instruction, producer: Work) -> list[tuple[Instruction, Reading]]:
-        """How the inputs of `producer` are read when it is computed in place of reading `x`."""
+        """The reads of the inputs of `producer` if it is computed in place of reading `x`."""
         own, asked, used, _ = self.reads[x]
         scale = self.times_computed(x) / ((own + asked) * producer.size) if producer.size and own + asked else 0.0
         found: list[tuple[Instruction, Reading]] = []
@@ -122,7 +122,7 @@ def work_of(i: Instruction, clock: Clock, in_place: bool = True) -> Work:
 
 
 def _asked(i: Instruction, k: int, size: float) -> tuple[float, float]:
-    """How many elements of operand `k` are read in step with the result's, and otherwise."""
+    """The number of elements of operand `k` read in step with the result, and otherwise."""
     opcode, count = i.opcode, float(i.operands[k].shape.num_elements)
     if i.op.is_elementwise:
         return (size, 0.0) if count == size else (0.0, size)

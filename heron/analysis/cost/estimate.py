@@ -34,7 +34,7 @@ class Estimate:
 
     @property
     def bound(self) -> Literal["launch", "compute", "memory"]:
-        """What takes most of the time."""
+        """The term that dominates the time."""
         most = max(self.compute, self.memory)
         if self.launch >= most:
             return "launch"

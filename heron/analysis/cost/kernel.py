@@ -1,4 +1,4 @@
-"""What one kernel or library call does: work, and bytes by operand."""
+"""Work of one kernel or library call, and its bytes by operand."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _fusion(i: Instruction, keeps: bool) -> KernelCost:
 
 
 def _parameter(p: Instruction, operand: str, counts: dict[Instruction, float], keeps: bool) -> Read:
-    """How a fusion reads its parameter."""
+    """The way in which a fusion reads its parameter."""
     asked, used = 0.0, 1.0
     at_own_index = 0.0
     for user in dict.fromkeys(p.users):

@@ -103,7 +103,7 @@ def _each(
 
 
 def trips_of(loop: Instruction) -> float | None:
-    """How often a while runs: as annotated by while-loop-trip-count-annotator, or as its condition shows."""
+    """The trip count of a while, from while-loop-trip-count-annotator or from its condition."""
     noted = noted_trips(loop)
     if noted is not None:
         return float(noted)

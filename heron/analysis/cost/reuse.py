@@ -1,4 +1,4 @@
-"""How often elements are read, and so computed anew when what computes them is fused into their readers."""
+"""Number of reads of each element: the recomputation when its producer is fused into the readers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def evaluations_of(
     keeps: bool = False,
     users: Iterable[Instruction] | None = None,
 ) -> float:
-    """How many elements of `i` its users compute, given how many elements of each user are computed (`counts`).
+    """The number of elements of `i` that its users compute, given the numbers of their own (`counts`).
 
     Users that read it at their own index share one computation; each other way of reading adds its own. ``users``:
     those of its users that have counts, for who knows them.
@@ -63,7 +63,7 @@ def in_place(user: Instruction, i: Instruction, n: float, keeps: bool) -> bool:
 
 
 def reads(user: Instruction, operand: int) -> float:
-    """How many elements of that operand one element of `user` needs."""
+    """The number of elements of that operand that one element of `user` needs."""
     opcode = user.opcode
     if opcode == "broadcast":  # what does not change along the innermost loop is computed outside it
         mapped = user.attrs.get("dimensions") or ()

@@ -79,7 +79,7 @@ class DynamicSizes:
 
     # -- for rules ---------------------------------------------------------------------------------------------------
     def value(self, x: Instruction) -> Size:
-        """What an integer scalar says, looked through where it is a constant or some dimension's size."""
+        """The value of an integer scalar, as a formula if it is a constant or some dimension's size."""
         if x.opcode == "constant":
             return self.number(int(x.attrs["literal"].array))
         if x.opcode == "get-dimension-size":

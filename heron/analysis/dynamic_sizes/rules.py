@@ -1,4 +1,4 @@
-"""How sizes go through each op, and what must hold of them."""
+"""Rules that carry sizes through each op, and the conditions on them."""
 
 from __future__ import annotations
 

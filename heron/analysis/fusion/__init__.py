@@ -1,1 +1,1 @@
-"""What a fusion does: what is computed in place, what may share a buffer, how sorts and scans are laid out."""
+"""Questions about a fusion: its kernel, in-place computation, shared buffers, plans of sorts and scans."""

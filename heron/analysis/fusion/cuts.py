@@ -19,7 +19,7 @@ _VIEWS = frozenset({"bitcast", "reshape", "copy"})
 
 @dataclass(frozen=True, slots=True)
 class Cuts:
-    """Where the outputs' ``dimension`` is cut: at ``borders``, 0 and its size included. ``hero``: a concatenation."""
+    """The cuts of the outputs' ``dimension``: at ``borders``, 0 and its size included. ``hero``: a concatenation."""
 
     hero: Instruction
     dimension: int
@@ -51,7 +51,7 @@ def cuts_of(fusion: Fusion) -> Cuts | None:
 
 
 def _concatenations(roots: Iterable[Instruction]) -> Iterator[Instruction]:
-    """Those above `roots` whose elements, counted in row-major order, have the same numbers as the roots' own."""
+    """The concatenations above `roots` whose elements have the roots' own row-major numbers."""
     seen: set[Instruction] = set()
     stack = list(roots)[::-1]
     while stack:

@@ -100,7 +100,7 @@ def _slices_in_step(i: Instruction, update: Instruction, in_step: set[Instructio
 
 
 def _elementwise_above(i: Instruction) -> set[Instruction]:
-    """What is computed at `i`'s own index: elementwise ops and the leaves they end in."""
+    """The instructions computed at `i`'s own index: elementwise ops and the leaves they end in."""
     found: set[Instruction] = set()
     stack = [i]
     while stack:

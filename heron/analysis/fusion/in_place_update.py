@@ -83,7 +83,7 @@ def _other_reads(fusion: Fusion, update: Instruction, target: Instruction) -> st
 
 
 def _elementwise_below(i: Instruction) -> set[Instruction]:
-    """What is computed at the update's own index: elementwise ops and the leaves they end in."""
+    """The instructions computed at the update's own index: elementwise ops and the leaves they end in."""
     found: set[Instruction] = set()
     stack = [i]
     while stack:

@@ -144,7 +144,7 @@ def _used_in_step(user: Instruction, parameter: Instruction) -> bool:
 
 
 def hero_of(roots: Sequence[Instruction]) -> Instruction:
-    """What a kernel is named after: a reduce, scatter or sort before others."""
+    """The instruction that names a kernel: a reduce, scatter or sort before others."""
     made = [_whole(r) for r in roots]
     return next((r for r in made if r.opcode in BY_INPUT), made[0])
 

@@ -47,7 +47,7 @@ class Read(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """What a loop nest walks.
+    """The iteration space of a loop nest.
 
     ``sizes`` of its dimensions, ``index``: where it stands in the loop's shape, as expressions over its dimensions;
     ``runs``: neighbouring dimensions that are walked as one.
@@ -113,7 +113,7 @@ def walk(
     partition: Partition,
     stop: Callable[[Instruction, Index], bool] | None = None,
 ) -> list[Read]:
-    """What is read when `roots` are computed at `index`, an index over dimensions of `sizes`.
+    """The reads when `roots` are computed at `index`, an index over dimensions of `sizes`.
 
     Ends at parameters, constants, calls of the partition's functions, at ops that do not just move elements, and where
     `stop` says so.
@@ -257,7 +257,7 @@ def _keep_joined(joined: list[bool], sizes: Sequence[int], address: Expr) -> Non
 
 
 def steps(e: Expr, rank: int) -> list[int] | None:
-    """How far `e` moves when each of `rank` dimensions moves by one; None when it is not affine in them."""
+    """The step of `e` when each of `rank` dimensions moves by one; None if it is not affine in them."""
     found = [0] * rank
     return found if _add_steps(e, 1, found) else None
 

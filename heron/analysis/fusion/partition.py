@@ -121,7 +121,7 @@ def _add(accesses: dict[Instruction, list[Access]], i: Instruction, access: Acce
 
 
 def _post_order(roots: Iterable[Instruction], leaves: Collection[Instruction]) -> list[Instruction]:
-    """What the roots need, operands first; nothing below `leaves`."""
+    """The instructions that the roots need, operands first; nothing below `leaves`."""
     order: list[Instruction] = []
     seen: set[Instruction] = set()
     stack: list[tuple[Instruction, bool]] = [(r, False) for r in reversed(list(roots))]
@@ -140,7 +140,7 @@ def _post_order(roots: Iterable[Instruction], leaves: Collection[Instruction]) -
 
 
 def _operand_accesses(i: Instruction, n: int, space: object, index: tuple[Expr, ...]) -> list[Access]:
-    """Where `i`, computed at `index` of `space`, reads operand `n`."""
+    """The places at which `i`, computed at `index` of `space`, reads operand `n`."""
     operand = i.operands[n]
     if i.opcode in ("tuple", "get-tuple-element"):
         return [(space, index)]
@@ -167,7 +167,7 @@ _SCALARS_IN_PLACE = frozenset({"dynamic-slice", "dynamic-update-slice", "reduce"
 
 
 def _cheap(order: Sequence[Instruction]) -> set[Instruction]:
-    """Those of `order` (operands first) that cost so little that computing them again beats a call."""
+    """The instructions of `order` (operands first) for which recomputation is cheaper than a call."""
     costs: dict[Instruction, int] = {}
     for i in order:
         cost = _REPEAT_LIMIT + 1

@@ -1,4 +1,4 @@
-"""How a GPU sorts rows by the bytes of their keys: tiles, passes, control words, and what that takes next to comparing.
+"""The plan of a GPU radix sort: tiles, passes, control words, and its time next to a comparison sort.
 
 One kernel clears the control words, one counts how often each value of each byte comes, then a pass for each byte, the
 least significant first, moves every element to where it belongs by that byte. A pass reads and writes all elements
@@ -127,7 +127,7 @@ class Network:
 
     @property
     def bits(self) -> tuple[int, int]:
-        """How often a row and a tile can be halved."""
+        """The number of times that a row and a tile can be halved."""
         stages = max(self.length - 1, 0).bit_length()
         return stages, min(stages, tile_for(sum(self.sizes)).bit_length() - 1)
 
@@ -142,7 +142,7 @@ class Network:
         return 2 * self.kernels * self.rows * self.length * sum(self.sizes)
 
     def seconds(self, target: Target) -> float:
-        """What it takes by launches, memory, and the steps in shared memory, two of which share their accesses."""
+        """The time of launches, memory, and steps in shared memory, two of which share their accesses."""
         stages, tile = self.bits
         blocks = self.rows * -(-self.length // (1 << tile))
         steps = tile * (tile + 1) // 2 + (stages - tile) * tile

@@ -1,4 +1,4 @@
-"""What a fusion with reduces is made of: the reduces, how their dimensions are walked, what stands around them."""
+"""The parts of a fusion with reduces: the reduces, the walk over their dimensions, the ops around them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Places: TypeAlias = dict[Instruction, Index]
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """What is reduced and what becomes of it.
+    """One reduction: its input and its results.
 
     ``order``: the dimensions of the reduced arrays in the order they are walked. All else counts in that order:
     ``sizes`` of the dimensions, ``reduced``: those summed over. ``side``: numbers of the outputs of the arrays' shape;
@@ -65,12 +65,12 @@ class Reduction:
 
     @property
     def rows(self) -> int:
-        """How many results there are."""
+        """The number of results."""
         return prod(self.kept_sizes)
 
     @property
     def row(self) -> int:
-        """How many elements make one result."""
+        """The number of elements of one result."""
         return prod(self.sizes[d] for d in self.reduced)
 
     def source(self, index: Index) -> Index:
@@ -218,7 +218,7 @@ def _find_heroes(root: Instruction, heroes: dict[Instruction, None]) -> None:
 
 
 def _above(order: Sequence[Instruction], heroes: Sequence[Instruction]) -> set[Instruction]:
-    """What is computed from the heroes, and they themselves; `order` has operands first."""
+    """The heroes and all instructions computed from them; `order` has operands first."""
     found = set(heroes)
     for i in order:
         if any(o in found for o in i.operands):

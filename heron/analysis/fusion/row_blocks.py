@@ -49,7 +49,7 @@ class RowBlocks:
 
 
 def row_blocks_of(i: Instruction) -> RowBlocks | None:
-    """How a fusion is done in blocks of rows; None for any other instruction."""
+    """The row-block plan of a fusion; None for any other instruction."""
     if i.opcode != "fusion" or i.attrs["kind"] != "kCustom" or KIND not in i.extras.get("backend_config", ""):
         return None
     given = member(hints(i), "fusion_backend_config", "row_block_config")
@@ -111,7 +111,7 @@ def follows(kernel: Instruction, given: list[int], rows: int) -> str:
 
 
 def _row_dims(dims: tuple[int, ...], rows: int) -> int | None:
-    """How many of the first dimensions number `rows` rows, with something left for a row."""
+    """The number of leading dimensions that number `rows` rows, with a rest for the row itself."""
     return next((n for n in range(1, len(dims)) if prod(dims[:n]) == rows), None)
 
 

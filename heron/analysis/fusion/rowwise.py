@@ -1,4 +1,4 @@
-"""What a kernel by rows is made of: reductions of rows, and what is computed from a row and its reductions.
+"""The parts of a row-wise kernel: reductions of rows, and values computed from a row and its reductions.
 
 A softmax or a layer norm takes a few reductions of each row, one needing the other, and a loop over the row at the end:
 the stages of the kernel. A later stage needs elements that an earlier one has computed; the GPU keeps those.
@@ -43,7 +43,7 @@ class Rows:
 
     @property
     def count(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return prod(self.sizes)
 
     @property
@@ -165,8 +165,8 @@ def kept_words(stages: Sequence[Stage]) -> int:
 
 
 def _levels(order: Sequence[Instruction]) -> dict[Instruction, int]:
-    """How many reductions, one needing the other, an instruction needs; a reduction counts itself. `order` has operands
-    first."""
+    """The length of the chain of reductions that an instruction depends on, a reduction itself included. `order` has
+    operands first."""
     level: dict[Instruction, int] = {}
     for i in order:
         level[i] = max((level[o] for o in i.operands), default=0) + (i.opcode == "reduce")
@@ -174,8 +174,8 @@ def _levels(order: Sequence[Instruction]) -> dict[Instruction, int]:
 
 
 def _trivial(order: Sequence[Instruction]) -> set[Instruction]:
-    """What costs less to compute again than a register to keep it in: numbers, values of the row, short arrays that all
-    rows read, and simple arithmetic of those."""
+    """Values that cost less to recompute than a register to keep: scalars, values of the row, short arrays of all rows,
+    and simple arithmetic of those."""
     found: set[Instruction] = set()
     for i in order:
         if i.opcode == "broadcast":

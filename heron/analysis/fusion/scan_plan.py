@@ -1,4 +1,4 @@
-"""How a GPU scans long rows in one pass over memory: tiles, groups of tiles, and the words blocks speak by."""
+"""The plan of a GPU scan of long rows in one pass: tiles, groups of tiles, and the words between blocks."""
 
 from __future__ import annotations
 

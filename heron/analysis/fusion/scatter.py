@@ -1,4 +1,4 @@
-"""What a scatter is made of, and where its updates go."""
+"""The parts of a scatter, and the targets of its updates."""
 
 from __future__ import annotations
 

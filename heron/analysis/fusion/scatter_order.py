@@ -14,7 +14,7 @@ _COMMUTATIVE = frozenset({"add", "multiply", "minimum", "maximum", "and", "or", 
 
 
 def update_count(i: Instruction) -> int:
-    """How many windows a scatter updates."""
+    """The number of windows that a scatter updates."""
     updates = i.operands[-1].shape.dims
     return prod(n for d, n in enumerate(updates) if d not in i.update_window_dims)
 
@@ -44,7 +44,7 @@ def has_whole_windows(i: Instruction) -> bool:
 
 
 def finds_updates(i: Instruction) -> str:
-    """How a kernel that computes each element of the result can find its updates, in order; empty when it cannot."""
+    """The way in which a kernel over result elements finds their updates, in order; empty if it cannot."""
     if update_count(i) <= FEW:
         return ALL
     dims, t = i.scatter_dims_to_operand_dims, i.operands[len(i.operands) // 2].shape.element_type

@@ -1,4 +1,4 @@
-"""Which outputs a kernel may write into the buffer of an operand as it computes them.
+"""Finds the operand that a kernel reads in step with its output, so that both may use one buffer.
 
 A kernel may overwrite what it reads in step. A lone reduction visits each element once, and stores outputs of the
 reduced array's shape as it goes. A reduction of all elements to one ends in one thread, which computes all that is made

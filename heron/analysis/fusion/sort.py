@@ -12,7 +12,7 @@ from heron.hlo.ir.instruction import Instruction
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What an output holds: ``size`` places of each sorted row of an operand, from ``start`` on."""
+    """The content of an output: ``size`` places of each sorted row of an operand, from ``start`` on."""
 
     operand: int
     start: int

@@ -1,4 +1,4 @@
-"""What a comparator orders by: one or more numbers of each element, whose bits can be sorted by.
+"""The keys of a comparator: one or more numbers of each element that can be sorted by their bits.
 
 A comparator gives for two elements whether the first comes before the second. It is taken for an order by keys where it
 compares a number computed from the one with the same computed from the other: alone, or where they are equal by a
@@ -34,7 +34,7 @@ class Key:
 
     @property
     def bits(self) -> int:
-        """How many bits order it."""
+        """The number of bits that order it."""
         t = self.value.shape.element_type
         return 8 if t is PRED else t.bits
 
@@ -89,7 +89,7 @@ def _key(i: Instruction) -> Key | None:
 
 
 def _side(a: Instruction, b: Instruction, known: dict[tuple[Instruction, Instruction], int | None]) -> int | None:
-    """Which element `a` is computed from (0, 1, or -1: neither), if `b` is the same of the other; None: it is not."""
+    """The element that `a` depends on (0, 1, or -1: neither) if `b` is the same of the other; None otherwise."""
     if (a, b) in known:
         return known[a, b]
     known[a, b] = found = _compute_side(a, b, known)

@@ -1,4 +1,4 @@
-"""How much of a sorted row a GPU block holds at once."""
+"""The part of a sorted row that a GPU block holds at once."""
 
 from __future__ import annotations
 
@@ -33,6 +33,6 @@ def fits_tile(i: Instruction) -> bool:
 
 
 def steps_together(sizes: Sequence[int]) -> int:
-    """How many steps over global memory a thread does with the elements it holds; ``sizes``: bytes of each operand."""
+    """The number of steps over global memory that a thread does with its elements; ``sizes``: bytes of each operand."""
     words = sum(max(1, size // 4) for size in sizes)
     return min(MOST_STEPS, max(1, (HELD_WORDS // words).bit_length() - 1))

@@ -1,4 +1,4 @@
-"""Which reads of a loop run across memory, and how to tile the loop so that they need not.
+"""Finds the reads of a loop that run across memory, and the tiles of the loop that avoid them.
 
 A loop stores along its last run of dimensions (the columns). A read whose neighbours in that direction lie far apart,
 but whose neighbours along some other run (the rows) lie side by side, is *staged*: a tile of it is read along the rows,
@@ -78,7 +78,7 @@ class Tiling:
         return found[_inner(self.space, self.row)]
 
     def tiles(self, rows: int, columns: int) -> tuple[int, int, int]:
-        """How many tiles of that size: along the outer runs, the rows, the columns."""
+        """The number of tiles of that size: along the outer runs, the rows, the columns."""
         return prod(self.outer), -(-self.rows // rows), -(-self.columns // columns)
 
 
@@ -285,7 +285,7 @@ class SharedTiles:
         return self.words * sum(max(1, s.instruction.shape.element_type.byte_size) for s in self.tiling.staged)
 
     def slot(self, column: Expr, row: Expr) -> Expr:
-        """Where an element of the tile lies in shared memory."""
+        """The place of an element of the tile in shared memory."""
         return column * (self.tile + self.vector) + column // WARP * self.vector + row
 
 

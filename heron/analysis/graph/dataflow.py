@@ -27,7 +27,7 @@ FlowKind = Literal["while-init", "while-body", "branch", "in-place", "output"]
 
 
 class Value:
-    """What is computed once and stored in one place: part `index` of the result of `instruction`.
+    """A value, computed once and stored in one place: part `index` of the result of `instruction`.
 
     ``kind`` "output" stands for the caller's own buffer of a module output: `index` is the root's part it takes.
     """
@@ -324,7 +324,7 @@ _RULES = {
 
 
 def awaited(i: Instruction) -> Sequence[Instruction]:
-    """What `i` needs to be there: its operands, and those of the all-reduce that it waits for."""
+    """The dependences of `i`: its operands, and those of the all-reduce that it waits for."""
     if i.opcode != "all-reduce-done":
         return i.operands
     return (*i.operands, *i.operands[0].operands)

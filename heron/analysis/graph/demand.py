@@ -1,4 +1,4 @@
-"""Which parts of which values a program needs: what its result and its side effects depend on, across all calls.
+"""The parts of values that a program needs: all that its result and side effects depend on, across calls.
 
 Finer than use by use: an element of a loop's state that nothing needs but itself, in whatever computations it is handed
 through, is not needed.

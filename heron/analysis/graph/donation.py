@@ -20,8 +20,8 @@ def donated_parameters(module: Module) -> frozenset[tuple[int, ShapeIndex]]:
 
 
 def possible_donations(module: Module) -> list[Alias]:
-    """Which parameters could be donated for which outputs, beyond those that are: in order, by equal shape, as
-    ``jax.jit(…, donate_argnums)`` pairs them."""
+    """Pairs of parameters and outputs for further donations: in order, by equal shape, as ``jax.jit(…,
+    donate_argnums)`` pairs them."""
     taken = donated_parameters(module)
     given = {index for index, _, _ in output_aliases(module)}
     free = [

@@ -72,7 +72,7 @@ class Liveness:
         return (*(timeline.span[branch][1] + 1 for branch in i.called), timeline.end[i])
 
     def readers(self, v: Value, first: int, last: int) -> list[Instruction]:
-        """Who reads what `v` is from tick `first` on, up to tick `last`; the one that makes it where nobody does.
+        """The readers of `v` from tick `first` up to tick `last`; its producer if there are none.
 
         `first` may be in a branch: those who read the same outside of it, before, count too.
         """

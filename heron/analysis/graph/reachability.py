@@ -69,7 +69,7 @@ class Reachability:
         self._changed |= targets
 
     def _row(self, n: int) -> int:
-        """What is before number `n`, all changes seen."""
+        """The instructions before number `n`, with all changes applied."""
         row, seen = self._before[n], self._seen[n]
         if seen == len(self._changes) or not row & self._changed:
             return row

@@ -127,7 +127,7 @@ def _add(found: dict[Place, Ways], place: Place, ways: Ways) -> None:
 
 
 def _below(root: Instruction) -> Sequence[Instruction]:
-    """What `root` needs, operands first."""
+    """The instructions that `root` needs, operands first."""
     order: list[Instruction] = []
     seen: set[Instruction] = set()
     stack = [(root, False)]

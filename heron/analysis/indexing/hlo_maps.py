@@ -70,7 +70,7 @@ def from_memory(shape: Shape, index: Index) -> Index:
 
 
 def operand_index(i: Instruction, n: int, index: Index) -> Index:
-    """Where operand `n` of `i` is read for the result element at `index`. `i` must satisfy `moves_elements`.
+    """The index of operand `n` of `i` for the result element at `index`. `i` must satisfy `moves_elements`.
 
     Scalar operands of elementwise ops (clamp's bounds, select's predicate) are read at `()`. Not simplified.
     """
@@ -129,7 +129,7 @@ def delinearize(linear: Expr, sizes: Sequence[int]) -> Index:
 
 
 def reshape_index(index: Sequence[Expr], sizes: Sizes, target: Sizes) -> Index:
-    """Where an element at `index` of a tensor of `sizes` lies once reshaped to `target`.
+    """The place, after a reshape to `target`, of the element at `index` of a tensor of `sizes`.
 
     The shapes are cut into the smallest runs of dimensions with equal products, so that a dimension both shapes have
     costs nothing and the rest needs no more divisions than it must.
@@ -194,7 +194,7 @@ def reduce_index(i: Instruction, index: Sequence[Expr], reduced: Sequence[Expr])
 def window_index(
     window: Sequence[WindowDim], sizes: Sequence[int], index: Sequence[Expr], offsets: Sequence[Expr]
 ) -> tuple[Index, list[Constraint]]:
-    """Where window element `offsets` of window position `index` lies in the base, and when it is not padding.
+    """The place in the base of window element `offsets` at window position `index`, and when it is not padding.
 
     A dimension whose whole range of positions lies in the base gives no constraint.
     """
@@ -249,7 +249,7 @@ def gather_dims(i: Instruction) -> tuple[list[int], list[int]]:
 
 
 def gather_start_index(i: Instruction, index: Sequence[Expr], component: Expr) -> Index:
-    """Where a gather's start indices are read for result `index`: its batch dimensions and the index vector's place."""
+    """The place of a gather's start indices for result `index`: batch dimensions and the index vector's place."""
     batch, _ = gather_dims(i)
     start = [index[d] for d in batch]
     if i.index_vector_dim < i.operands[1].shape.rank:

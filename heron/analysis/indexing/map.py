@@ -121,7 +121,7 @@ class IndexingMap:
 
     @property
     def num_syms(self) -> int:
-        """How many symbols there are, runtime variables not counted."""
+        """The number of symbols, without runtime variables."""
         return len(self.syms)
 
     @property

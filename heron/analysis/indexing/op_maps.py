@@ -258,7 +258,7 @@ def _all_gather(i: Instruction, n: int, output: int, sizes: Sizes) -> IndexingMa
 
 
 def _reduce_scatter(i: Instruction, n: int, output: int, sizes: Sizes) -> IndexingMap | None:
-    """Which piece a device keeps depends on the device."""
+    """No map: the piece that a device keeps depends on the device."""
     if n != output:
         return _nothing(i, n, sizes)
     d = i.dimensions[0]

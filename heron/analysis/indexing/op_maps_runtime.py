@@ -103,7 +103,7 @@ def _same_batch(i: Instruction, batch: Sequence[Expr]) -> list[Constraint]:
 
 
 def _vector(i: Instruction, indices: Instruction, batch: Sequence[Expr], component: Expr) -> tuple[Expr, ...]:
-    """Where component `component` of the index vector of a batch position is."""
+    """The place of component `component` of the index vector of a batch position."""
     index = list(batch)
     if i.index_vector_dim < indices.shape.rank:
         index.insert(i.index_vector_dim, component)

@@ -1,4 +1,4 @@
-"""Which elements of an operand an instruction reads for an element of its result, and the other way round.
+"""Maps between the elements of an instruction's result and the elements of its operands, in both directions.
 
 `output_to_input` gives the map from a result index to the operand's elements that take part in it, `input_to_output`
 the map from an operand index to the result's elements that it takes part in. Symbols run over what is iterated

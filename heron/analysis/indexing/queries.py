@@ -55,7 +55,7 @@ def linear_stride(m: IndexingMap, v: Expr, sizes: Sequence[int]) -> int | None:
 
 
 def contiguous_run(m: IndexingMap, v: Expr, sizes: Sequence[int], most: int = 1024) -> int:
-    """How many consecutive values of `v` read consecutive elements: all of them, or a power of two up to `most`.
+    """The number of consecutive values of `v` that read consecutive elements: all, or a power of two up to `most`.
 
     Runs start at the first value of `v` and follow one another without gap; all points of a run lie in the domain, or
     none does. The 32 threads of a warp read one block of memory when the run along the thread variable is 32 or more.
@@ -137,7 +137,7 @@ def points(m: IndexingMap) -> tuple[list[np.ndarray], list[np.ndarray]]:
 
 
 def num_points(m: IndexingMap) -> int | None:
-    """How many points the domain has; None when only listing more than `MOST_POINTS` of them would tell."""
+    """The number of points of the domain; None if that takes listing more than `MOST_POINTS` of them."""
     m = m.simplify()
     if m.is_known_empty:
         return 0
@@ -155,7 +155,7 @@ def num_points(m: IndexingMap) -> int | None:
 
 
 def num_distinct(m: IndexingMap) -> int | None:
-    """How many different elements are read, over all points; None when that cannot be told."""
+    """The number of different elements read, over all points; None if it is unknown."""
     m = remove_unused(m.simplify(), dims=True)
     if m.is_known_empty or not m.results or not m.variables:
         return min(1, num_points(m) or 0)

@@ -19,7 +19,7 @@ from heron.hlo.ir.instruction import Instruction
 
 
 class RuntimeVar(NamedTuple):
-    """Where the value of a runtime variable is read.
+    """The place from which the value of a runtime variable is read.
 
     `index` is over the variables of the map it belongs to. The value is clamped to the variable's range.
     """

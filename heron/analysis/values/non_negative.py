@@ -1,4 +1,4 @@
-"""Which arrays have no negative element."""
+"""Finds arrays without negative elements."""
 
 from __future__ import annotations
 

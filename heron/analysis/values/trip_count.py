@@ -1,4 +1,4 @@
-"""How often a while loop runs: in closed form where its condition counts one integer to a bound, else by running it.
+"""Trip counts of while loops: in closed form if the condition counts an integer to a bound, else by running it.
 
 Bounds, steps and starts may be constants or elements of the state that no round changes and that start as constants.
 """
@@ -76,13 +76,13 @@ def counter_of(loop: Instruction) -> Counter | None:
 
 
 def trip_count(loop: Instruction, most: int = _MOST_ROUNDS) -> int | None:
-    """How often a `while` runs; None when that is not known, or when it takes more than `most` rounds to find out."""
+    """The trip count of a `while`; None if it is unknown, or if finding it takes more than `most` iterations."""
     counter = counter_of(loop)
     return counter.trips if counter is not None else _by_running(loop, most)
 
 
 def noted_trips(loop: Instruction) -> int | None:
-    """How often a `while` runs, as its backend_config says."""
+    """The trip count of a `while` in its backend_config."""
     return whole(member(hints(loop), _NOTED).get("n"), 0, (1 << 63) - 1)
 
 
@@ -200,7 +200,7 @@ def _by_running(loop: Instruction, most: int) -> int | None:
 
 
 def _updates(loop: Instruction, elements: Iterable[int]) -> _Slice | None:
-    """What the body computes to get the next values of these elements and of those they depend on."""
+    """The instructions of the body behind the next values of these elements and of those they depend on."""
     body: Computation = loop.body
     if loop.shape.is_tuple and body.root.opcode != "tuple":
         return None

@@ -1,4 +1,4 @@
-"""How large the integers in an array can be, where that follows from iotas and constants: indices and counters."""
+"""Upper bounds of integers in an array, from iotas and constants: indices and counters."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Compilers:
             leave(self._threads)
 
     def submit(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Future[R]:
-        """What `function` will give, or raise, when asked for its result."""
+        """A handle that returns, or raises, the outcome of `function`."""
         done: Future[R] = Future()
         if self._threads:
             self._work.put((done, lambda: function(*args, **kwargs)))

@@ -84,7 +84,7 @@ class CpuMachine(Machine):
     def writer(
         self, uses: dict[str, KernelUse], host_address: Callable[[HostThunk], int], elsewhere: Collection[str] = ()
     ) -> ProgramWriter:
-        """What writes the program around the kernels; those `elsewhere` are in other modules."""
+        """The writer of the program around the kernels; kernels `elsewhere` are in other modules."""
         kernels = {name: use.kernel for name, use in uses.items()}
         profile = Profile() if self.options.profile else None
         return ProgramWriter(kernels, host_address, self.pool, elsewhere, profile)

@@ -39,7 +39,7 @@ def seconds(i: Instruction) -> float:
 
 
 def grain(items: int, cost: float) -> int:
-    """How many of the work items a thread takes at least, and what else it takes is a multiple of it."""
+    """The least number of work items for a thread; every share is a multiple of it."""
     least = max(1, round(items * PORTION / cost))
     return -(-least // _VECTORS) * _VECTORS if items >= _ELEMENTS else least
 

@@ -1,4 +1,4 @@
-"""Which kernels of a CPU program are compiled together, so that several threads compile one program.
+"""Divides the kernels of a CPU program into portions, so that several threads compile one program.
 
 By the kernels alone, never by what the machine has: the same program is the same code everywhere. Kernels on single
 elements stay with the program itself, into which they melt.

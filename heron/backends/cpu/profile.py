@@ -1,4 +1,4 @@
-"""What the counters of a profiled CPU program mean: steps with names, work and bytes, equal ones together."""
+"""The counters of a profiled CPU program: steps with names, work and bytes, equal ones together."""
 
 from __future__ import annotations
 

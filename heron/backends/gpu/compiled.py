@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def entries(uses: dict[str, KernelUse]) -> dict[str, KernelEntry]:
-    """How each kernel is launched, what it writes, and its HLO."""
+    """The launch of each kernel, its outputs, and its HLO."""
     return {name: _entry(name, use) for name, use in uses.items()}
 
 

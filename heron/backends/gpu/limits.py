@@ -1,4 +1,4 @@
-"""What a launch may ask of a GPU: threads, blocks and shared memory, checked before any code is made."""
+"""The limits of a launch on a GPU: threads, blocks and shared memory, checked before any code is made."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def command(
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What the command line asks for: a summary, a file of the program or of its trace, or a stage.
+    """The request of the command line: a summary, a file of the program or of its trace, or a stage.
 
     ``kernel``, ``steps``: of the stage mlir one kernel only, or also every transform.
     """

@@ -47,7 +47,7 @@ def _dynamic_slice(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
 
 
 def update_starts(e: FunctionEmitter, i: Instruction) -> list[Expr]:
-    """Where the update of a dynamic-update-slice begins."""
+    """The start of the update of a dynamic-update-slice."""
     sizes, update = i.operands[0].shape.dims, i.operands[1].shape.dims
     return [
         clamped_start(e, start, (), size - length)

@@ -281,7 +281,7 @@ class FunctionEmitter(Indices):
     def guarded(
         self, condition: SSAValue | None, values: Sequence[SSAValue], body: Callable[[], Sequence[SSAValue]]
     ) -> list[SSAValue]:
-        """What `body` makes of `values` (scalars or tensors) where `condition` holds, else `values`."""
+        """The result of `body` on `values` (scalars or tensors) where `condition` holds, else `values`."""
         if condition is None:
             return list(body())
         yes, no = Block(), Block()
@@ -299,7 +299,7 @@ class FunctionEmitter(Indices):
         inits: Sequence[SSAValue],
         body: Callable[[Index, Sequence[SSAValue]], Sequence[SSAValue]],
     ) -> list[SSAValue]:
-        """What `loop` gives, its iterations written out one after the other; variables are constants."""
+        """The result of `loop`, unrolled; variables are constants."""
         values = list(inits)
         for point in product(*(range(size) for size in sizes)):
             values = list(body(tuple(Const(v) for v in point), values))

@@ -112,7 +112,7 @@ class Indices:
         return None
 
     def once(self, key: Any, make: Callable[[], Any]) -> Any:
-        """What `make` gives, remembered under `key` for as long as this region."""
+        """The result of `make`, remembered under `key` as long as this region exists."""
         found = self._find(key)
         if found is None:
             found = self._memo[-1][key] = make()

@@ -1,4 +1,4 @@
-"""How the threads of a block walk rows together and combine their partial results: what GPU reductions share.
+"""Walks of a block's threads over rows, and the combination of their partial results, for GPU reductions.
 
 Partial results go through shuffles within a warp, then through shared memory, in one order whatever order the warps run
 in: same inputs, same bits.

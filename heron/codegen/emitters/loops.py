@@ -1,4 +1,4 @@
-"""How a kernel walks the elements of a shape: CPU loop nests over work items, GPU threads with several elements each.
+"""Loops over the elements of a shape: CPU loop nests over work items, GPU threads with several elements each.
 
 On the CPU a run of dimensions that every access walks contiguously (`analysis.fusion.loop_space`) is one loop. On the
 GPU a thread does 1, 2 or 4 consecutive elements of the row-major order.
@@ -208,7 +208,7 @@ def plan_gpu(
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What a consecutive range of a kernel's blocks does.
+    """The work of a consecutive range of a kernel's blocks.
 
     ``members``: numbers of the outputs it stores. ``emit(block, tensors) -> tensors``: its code, with the number of the
     block within the range and the outputs as they are.
@@ -267,7 +267,7 @@ def gpu_loops(
     body: Body,
     block: SSAValue | None = None,
 ) -> list[SSAValue]:
-    """What a thread does of a tensor of `sizes`: a loop over its elements, or its one element.
+    """The work of a thread on a tensor of `sizes`: a loop over its elements, or its one element.
 
     ``block``: its number among those that share the tensor; the block id unless given.
     """

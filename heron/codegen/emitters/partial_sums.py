@@ -95,7 +95,7 @@ def reduced(
     body: Body,
     columns: int = 1,
 ) -> list[SSAValue]:
-    """What `summed` gives of reductions whose accumulators are in registers, cut where that keeps digits.
+    """The result of `summed` for reductions with accumulators in registers, split where that keeps accuracy.
 
     ``columns``: neighbouring results that each have accumulators of their own, one column's after the other's.
     """

@@ -21,7 +21,7 @@ def split(reducers: Sequence[Reducer], values: Sequence[SSAValue]) -> list[Seque
 
 
 def starts(e: FunctionEmitter, reducers: Sequence[Reducer]) -> list[SSAValue]:
-    """What every partial result of all reducers starts from."""
+    """The start values of partial results, for all reducers."""
     return [v for r in reducers for v in r.start(e)]
 
 

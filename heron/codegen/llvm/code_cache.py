@@ -35,7 +35,7 @@ _LOOK_AFTER = 1 << 24
 
 @dataclass(frozen=True)
 class Key:
-    """What a piece of code is made from; equal keys give equal code.
+    """The inputs of a piece of code; equal keys give equal code.
 
     ``kind``: ``object`` (host machine code), ``ptx`` or ``program`` (all of a CPU program). ``ir``: digest of the LLVM
     text, of the HLO text for a program. ``machine``: triple and
@@ -224,7 +224,7 @@ def _write(path: Path, data: bytes) -> bool:
 
 
 def _differences(wanted: Key, found: Key) -> list[str]:
-    """What is new, field by field."""
+    """The changes, field by field."""
     return [
         "its LLVM text is another" if f.name == "ir" else f"{f.name}: '{was}' then, '{now}' now"
         for f in dataclasses.fields(Key)

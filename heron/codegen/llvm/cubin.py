@@ -14,7 +14,7 @@ _TEXT = ".text."  # a kernel's machine code is in the section .text.KERNEL
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What one kernel uses: registers, stack and spills (bytes) a thread; shared bytes and barriers a block; code."""
+    """Resources of a kernel: registers, stack and spills (bytes) a thread; shared bytes and barriers a block; code."""
 
     registers: int = 0
     shared_bytes: int = 0

@@ -1,4 +1,4 @@
-"""What an LLVM module uses and does not define: each function and global stands there once, whoever asks for it.
+"""External functions and globals of an LLVM module: each is declared once, whoever asks for it.
 
 Nothing else writes declarations. Of intrinsics there are none: LLVM declares them itself where they are called.
 """

@@ -32,7 +32,7 @@ def rule(*classes: type) -> Callable[[Rule], Rule]:
 
 
 class Emitter:
-    """Where text goes while a module is translated.
+    """The output text of a module's translation.
 
     ``out``: lines so far. ``label``: the basic block being filled. ``needed``: inline library functions the text calls.
     ``declared``: what the module has that it does not define. ``native``: what the target does in hardware.

@@ -66,7 +66,7 @@ _LINKED = count()
 
 @lru_cache(maxsize=1)
 def _linker(_generation: int) -> Any:
-    """What puts machine code into this process."""
+    """The linker that loads machine code into this process."""
     # JITLink keeps an object's sections together; the older linker may place data out of reach of code
     return binding().create_lljit_compiler(_target_machine(0), use_jit_link=True, suppress_errors=True)
 
@@ -119,7 +119,7 @@ class Jit:
         return found
 
     def key(self, text: str, level: int | None = None) -> Key:
-        """What a cache files the code of this text under."""
+        """The cache key of this text's code."""
         machine = host()
         told = {"level": self.level if level is None else level, **_TUNING}
         if self.shaped:

@@ -1,4 +1,4 @@
-"""What the NVPTX backend can select. Anything else ends the process inside LLVM, so it is refused here first.
+"""Checks that the NVPTX backend can select an IR. It would end the process otherwise, so heron refuses first.
 
 The list was made by compiling each intrinsic in a process of its own (LLVM 22, sm_90).
 """

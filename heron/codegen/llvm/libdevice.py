@@ -54,7 +54,7 @@ def find() -> Path:
 
 
 def cache_folder() -> Path:
-    """Where function files are kept."""
+    """The folder of function files."""
     return files.cache_folder() / f"libdevice-{digest()}"
 
 

@@ -1,4 +1,4 @@
-"""What GPU code may do to floating-point values, by `Options.math`.
+"""Freedoms of GPU code with floating-point values, by `Options.math`.
 
 ==============  ============================================================================================
 ``ieee``        every operation rounded by itself, division and square root correctly, denormals kept
@@ -35,7 +35,7 @@ _OF_REASSOCIATE = Numerics("contract ")
 
 
 def of(options: Options) -> Numerics:
-    """What those options allow."""
+    """The freedoms that those options give."""
     if options.allows("finite-only"):
         return _OF_FAST
     return _OF_REASSOCIATE if options.allows("reassociating") else IEEE

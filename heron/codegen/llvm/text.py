@@ -382,7 +382,7 @@ class Function:
             self.ended = True
 
     def function(self, head: str) -> str:
-        """What was written since the last one, as a function; it returns nothing where it does not say what."""
+        """The text written since the last function, as a function; it returns nothing unless stated."""
         end = [] if self.ended else ["  ret void"]
         text = "\n".join([f"define {head} {{", "entry:", *self.slots, *self.lines, *end, "}"])
         self.lines, self.slots, self.ended = [], [], False

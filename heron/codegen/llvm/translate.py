@@ -37,7 +37,7 @@ NATIVE_CONVERSIONS: dict[str, frozenset[str]] = {
 
 @dataclass(frozen=True, slots=True)
 class KernelAbi:
-    """How an entry function is called.
+    """The calling convention of an entry function.
 
     ``block``/``grid``: launch geometry, which bounds thread ids.
     ``min_blocks``, ``max_registers``: hints to ptxas. ``internal``: called only from within the module.

@@ -75,7 +75,7 @@ class _Blocks(Function):
         return self.function(f"internal void @{name}(ptr %args, i64 %lo, i64 %hi) nounwind")
 
     def part(self, base: str, matrix: str, elements: int, first: str, step: int) -> str:
-        """Where a block begins: in a matrix of so many elements, lines a step apart."""
+        """The start of a block in a matrix of that many elements, lines a step apart."""
         offset = self.integer("add", self.integer("mul", matrix, elements), self.integer("mul", first, step))
         size = self.t.element_type.byte_size
         return self.at(base, self.integer("mul", offset, size), "i8")

@@ -82,7 +82,7 @@ done:
 
 @contextlib.contextmanager
 def one_blas_thread(w: ProgramWriter) -> Iterator[None]:
-    """What is written inside calls BLAS; on one thread, where the library is one that can be told."""
+    """Run BLAS calls of the block inside on one thread, if the library allows setting that."""
     functions = _functions()
     if functions is None:
         yield

@@ -134,7 +134,7 @@ class _Writer:
                 self.refuse()
 
     def extent(self, n: Value) -> tuple[Value, Value]:
-        """Where the elements of argument `n` begin and end."""
+        """The first and last byte of the elements of argument `n`."""
         start = self.array(n)["data"].cast("ptrtoint", "i64")
         return start, start + self.f.view(self.argument, Argument, n)["bytes"]
 

@@ -46,7 +46,7 @@ def cut(t: Tiling, element: ElementType) -> Cut:
 
 
 def cycles(t: Tiling, element: ElementType) -> float:
-    """What it takes so, estimated, in one thread."""
+    """The estimated cycles in one thread."""
     return _quickest(t, element).cycles
 
 

@@ -56,7 +56,7 @@ FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How an element type is multiplied. ``lanes``: sums in a vector; a tile is ``rows`` by ``vectors``."""
+    """The product kernel of an element type. ``lanes``: sums in a vector; a tile is ``rows`` by ``vectors``."""
 
     element: ElementType
     lanes: int
@@ -97,7 +97,7 @@ class Form:
 
 
 def form(element: ElementType) -> Form | None:
-    """How this machine multiplies matrices of that type; None where it has no instruction for it."""
+    """This machine's product kernel for matrices of that type; None without an instruction for it."""
     features = set(host().features.split(","))
     wide = {"+avx512f", "+avx512bw", "+avx512dq", "+avx512vl"} <= features
     if element is BF16:
@@ -131,7 +131,7 @@ class Sizes:
 
     @property
     def grain(self) -> int:
-        """How many work items a thread takes at least."""
+        """The least number of work items for a thread."""
         m, n, k = self.values[:3]
         if self.batch * m * n * k < _SHARED:
             return max(1, self.items)
@@ -151,7 +151,7 @@ def multiplies(operands: ElementType, result: ElementType) -> bool:
 
 
 def form_for(t: GemmThunk) -> Form | None:
-    """How a product of a program is multiplied; None where a library should: narrow ones only read memory."""
+    """The kernel for a product of a program; None if a library should do it: narrow ones only read memory."""
     return form_of(t.operand_type, t.m, t.n)
 
 
@@ -521,7 +521,7 @@ class _Writer(Function):
             self.pack_crosswise(start, columns, length, groups)
 
     def left(self, columns: str, v: int) -> str:
-        """How many columns there are from vector `v` on."""
+        """The number of columns from vector `v` on."""
         return self.value(f"call i64 @llvm.usub.sat.i64(i64 {columns}, i64 {v * self.f.lanes})")
 
     def pack_row(self, start: str, g: str, length: str, masks: list[str]) -> None:
@@ -540,7 +540,7 @@ class _Writer(Function):
             self.line(f"store {self.elements} {self.together(parts, f.lanes)}, ptr {target}, align 4")
 
     def pack_crosswise(self, start: str, columns: str, length: str, groups: str) -> None:
-        """Where a column's groups lie one after the other: squares of them turned in registers; the rest one by one."""
+        """Packs a matrix with contiguous column groups: squares are transposed in registers; the rest one by one."""
         f, side = self.f, self.f.lanes
         in_columns = self.value("icmp eq i64 %rhs.k, 1")
         whole_groups = self.integer("udiv", length, f.step)

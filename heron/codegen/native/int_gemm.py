@@ -39,7 +39,7 @@ _SHARED = 1 << 18
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How one element type is multiplied. ``lanes``: sums in a vector; ``vectors``: vectors in a panel's width."""
+    """The product kernel of one element type. ``lanes``: sums in a vector; ``vectors``: vectors in a panel's width."""
 
     element: ElementType
     lanes: int
@@ -71,7 +71,7 @@ class Form:
 
 
 def form(element: ElementType) -> Form | None:
-    """How this machine multiplies matrices of that type; None where it has no instruction for it."""
+    """This machine's product kernel for matrices of that type; None without an instruction for it."""
     features = set(host().features.split(","))
     if element not in OPERANDS or not {"+avx2"} <= features:
         return None
@@ -153,7 +153,7 @@ class _Writer(Function):
         return [self.vector, self.group, self.group] if self.f.vnni else [self.group, self.group]
 
     def mask(self, columns: str, v: str) -> str:
-        """Which of vector `v`'s columns the matrix has."""
+        """The columns of vector `v` that the matrix has."""
         lanes = self.f.lanes
         kind = f"<{lanes} x i32>"
         start = self.value(f"trunc i64 {self.integer('mul', v, lanes)} to i32")
@@ -226,8 +226,8 @@ class _Writer(Function):
         return self.value(f"load {self.vector}, ptr {slot}, align 64")
 
     def rows_of(self, start: str, rows: str, length: str) -> tuple[str, str]:
-        """Where the rows of the left matrix lie in memory and how far apart: in place where each is whole groups, one
-        after the other; else in a copy, with zeros behind them."""
+        """The address and distance of the left matrix's rows: in place if each is a sequence of whole groups, else
+        in a copy padded with zeros."""
         f = self.f
         stride = _GROUPS * f.step
         left = self.integer("urem", length, f.step)

@@ -132,7 +132,7 @@ def _write_worker(module: Module) -> None:
 
 
 def _up(f: Function, number: Value, part: Value) -> Value:
-    """How many parts of that size there are, the last one maybe smaller."""
+    """The number of parts of that size, the last one maybe smaller."""
     return (number + part - 1) // part
 
 

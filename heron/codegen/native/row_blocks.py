@@ -63,7 +63,7 @@ class _Writer(Function):
 
     @property
     def threads(self) -> int:
-        """How many threads there is memory for."""
+        """The number of threads for which there is memory."""
         own = sum(self.sizes.values())
         return (self.t.scratch.size - self.t.COUNTER) // own if own else self.blocks
 
@@ -104,7 +104,7 @@ class _Writer(Function):
         return self.value(f"atomicrmw add ptr {self.counter}, i64 1 monotonic")
 
     def pointer(self, s: Slice) -> str:
-        """Where a whole array begins, or a thread's block of one."""
+        """The start of a whole array, or of a thread's block of one."""
         if s.allocation < 0:
             return self.arrays[s.allocation]
         return self.value(f"load ptr, ptr {self.at('%args', self.given[s], 'ptr')}")

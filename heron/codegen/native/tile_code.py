@@ -153,7 +153,7 @@ class _TileWriter(_Words):
         return "\n".join([zeros, head, "entry:", *self.slots, *self.lines, "  ret void", "}"])
 
     def _mask(self) -> str:
-        """Which lanes of the last vector are columns."""
+        """The lanes of the last vector that are columns."""
         kind = f"<{self.lanes} x i64>"
         one = self.value(f"insertelement {kind} poison, i64 {self.word('%job', Job.LAST_LANES)}, i64 0")
         every = self.value(f"shufflevector {kind} {one}, {kind} poison, <{self.lanes} x i32> zeroinitializer")

@@ -1,4 +1,4 @@
-"""Where a kernel's pointers come from, and the hook before each access.
+"""The origin of a kernel's pointers, and the hook before each access.
 
 An access becomes ``%safe = call ptr @sim.access(state, pointer, site)`` and the instruction on ``%safe``; what is known
 of it when compiling (bytes, kind, alignment, which memory) goes into a table of sites.
@@ -58,13 +58,13 @@ def _unaligned(after: str, before: str) -> str:
 
 
 def alignment(text: str) -> int:
-    """What a GPU needs of the address: LLVM text always says."""
+    """The alignment that a GPU requires of the address: LLVM text always states it."""
     match = _ALIGN.search(text)
     return int(match.group(1)) if match else 1
 
 
 def roots(flat: Flat) -> dict[str, str]:
-    """Which argument or global each pointer comes from: '%name' or '@name'; '' when it could be several."""
+    """The argument or global behind each pointer: '%name' or '@name'; '' if there may be several."""
     found = {name: name for type_, name in flat.arguments if type_ == "ptr"}
     found |= {f"@{name}": f"@{name}" for name in (*flat.shared, *flat.constants)}
     changed = True

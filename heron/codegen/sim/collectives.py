@@ -32,8 +32,8 @@ def write(module: Module) -> None:
 
 
 def _write_shuffle(module: Module) -> None:
-    """Which lane a shuffle reads (PTX ISA, shfl.sync): mode 0 down, 1 up, 2 bfly, 3 idx; bit 32 of the result: in
-    range."""
+    """Write the function that finds the lane a shuffle reads (PTX ISA, shfl.sync): mode 0 down, 1 up, 2 bfly, 3 idx;
+    bit 32 of the result: in range."""
     head = "i64 @sim.shuffle(ptr %sim.state, i32 %mode, i32 %t, i32 %mask, i32 %b0, i32 %c, i32 %site) nounwind"
     with module.function(head) as f:
         state, mode, thread, mask, b, c, site = f.arguments

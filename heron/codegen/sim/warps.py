@@ -66,7 +66,7 @@ def _write_wake(module: Module) -> None:
 
 
 def _write_activate(module: Module) -> None:
-    """Who is active: lanes that ask at the same place while nobody else of the block can run. Whether there were."""
+    """Activate the lanes that ask at the same place while nobody else of the block can run; say if there are any."""
     with module.function("internal i1 @sim.activate(ptr %sim.state) nounwind") as f:
         launch = launch_of(f)
         threads, found = launch["threads"], f.variable("i1", "false")

@@ -337,7 +337,7 @@ def _argument_attributes(type_: TensorType, align: int, is_written: bool) -> dic
 
 
 def _expression(index: SSAValue) -> Expr:
-    """What is known of an index: the expression that makes it, or a variable."""
+    """The expression of an index: the one that computes it, or a variable."""
     known = constant_value(index)
     if known is not None:
         return Const(known)

@@ -1,4 +1,4 @@
-"""How often loops are written out: whole where they index vectors, as far as registers go where they accumulate.
+"""Unroll factors of loops: whole where they index vectors, up to the registers where they accumulate.
 
 A vector lives in registers only where positions in it are constants, so that a loop that indexes one by its variable is
 written out whole.
@@ -92,7 +92,7 @@ class _Accumulating:
         return total
 
     def _rounds(self, loop: scf.ForOp, loads: int) -> int:
-        """How often the loop runs, once where that is not known; marks it if it accumulates around others."""
+        """The trip count of the loop, 1 if unknown; marks the loop if it accumulates around others."""
         lower, upper, step = (constant_value(v) for v in loop.operands[:3])
         rounds = 1 if lower is None or upper is None or not step else max(1, -(-(upper - lower) // step))
         if loads >= IN_FLIGHT and "heron.full_unroll" not in loop.attributes and _accumulates_around_loops(loop):

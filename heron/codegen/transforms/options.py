@@ -1,4 +1,4 @@
-"""What the transforms need to know about where a kernel will run."""
+"""Options of the transforms: facts about the machine that will run a kernel."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def _moved(region: Region) -> Region:
 
 
 def _slice(load: Operation, body: Block) -> list[Operation] | None:
-    """What computes the load's index in the loop, in order; None where that is not just the loop's variable."""
+    """The ops that compute the load's index in the loop, in order; None if it is not just the loop's variable."""
     source = load.operands[0]
     if source.owner is body or _inside(source, body):
         return None

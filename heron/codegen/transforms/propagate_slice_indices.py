@@ -1,4 +1,4 @@
-"""Which slice of memory a private function's tensor argument is: said wherever all calls agree.
+"""Attaches the slice of memory to a private function's tensor argument where all calls agree.
 
 A kernel knows which of its arguments share memory (`xla_gpu.alias`) and that the others do not; a function it calls
 knows nothing. The step gives every tensor argument of the kernel the number of its slice, and the same to the arguments

@@ -97,13 +97,13 @@ def _work(block: Block) -> int:
 
 
 def trip_count(loop: scf.ForOp) -> int | None:
-    """How often the loop runs, where it counts from 0 by 1 to a constant."""
+    """The trip count of the loop, if it counts from 0 by 1 to a constant."""
     lower, upper, step = (constant_value(v) for v in loop.operands[:3])
     return upper if lower == 0 and step == 1 else None
 
 
 def _iterations(op: Operation) -> int:
-    """How many rounds the loops inside an op make."""
+    """The number of iterations of the loops inside an op."""
     total = 0
     for inner in (inner for region in op.regions for block in region.blocks for inner in block.ops if inner.regions):
         if isinstance(inner, scf.ForOp):
@@ -185,7 +185,7 @@ class _Loop:
         result.replace_uses_with_if(write.results[0], lambda use: use.operation is not write)
 
     def _start(self, index: SSAValue) -> SSAValue | None:
-        """Where a run of the loop's elements starts, if the index is `start + variable` with `start` well aligned."""
+        """The start of a run of the loop's elements, if the index is `start + variable` with `start` well aligned."""
         if index not in self.starts:
             self.starts[index] = self._find_start(index)
         return self.starts[index]

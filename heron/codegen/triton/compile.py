@@ -70,7 +70,7 @@ def spelled(text: str, version: str) -> str:
 
 
 def versions() -> str:
-    """What the code of a block kernel depends on beside its text."""
+    """The inputs of a block kernel's code besides its text."""
     from importlib import metadata
 
     return metadata.version("triton")

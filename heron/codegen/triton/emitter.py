@@ -94,7 +94,7 @@ class BlockEmitter(Accesses):
         return ModuleOp([FuncOp(self.name, Region(self.block))]), programs
 
     def _place_of(self, i: Instruction, index: Index) -> Index:
-        """Where an output is when the main one is at `index`."""
+        """The index of an output when the main one is at `index`."""
         if i.shape.dims == self.main.shape.dims:
             return index
         found = self._tiling.place_of(i)
@@ -117,7 +117,7 @@ class BlockEmitter(Accesses):
         return tuple(index), prod(counts)
 
     def _places(self, counts: list[int]) -> list[SSAValue]:
-        """Which tile along each dimension, from the program's number; tiles of the last two go in groups."""
+        """The tile along each dimension, from the program's number; tiles of the last two go in groups."""
         b = self.b
         rest = b.op(GetProgramIdOp, (), i32, {"axis": IntegerAttr(0, i32)})
         places: list[SSAValue] = []
@@ -288,7 +288,7 @@ class BlockEmitter(Accesses):
         return self._values[i, index, guard]
 
     def _order_between(self, i: Instruction, index: Index) -> float:
-        """Where the axis of a product's sum goes: behind its rows and before its columns, or the other way round."""
+        """The place of the sum's axis of a product: after its rows and before its columns, or the other way round."""
         _, m, n = split(i, index)
         return sum(self.b.axes[self._one_axis(part, i)].order for part in (m, n)) / 2
 

@@ -129,7 +129,7 @@ def _unpacked(b: TileBuilder, x: Tile, signed: bool) -> Tile:
 
 
 def function_of(name: str, element: Attribute) -> dict[str, Attribute]:
-    """What a call of libdevice's function of that name on f32 or f64 says."""
+    """The meaning of a call of libdevice's function of that name on f32 or f64."""
     empty = StringAttr("")
     symbol = StringAttr(f"__nv_{name}{'f' if isinstance(element, Float32Type) else ''}")
     return {"libname": empty, "libpath": empty, "pure": BoolAttr.from_bool(True), "symbol": symbol}

@@ -32,7 +32,7 @@ SHORTEST = 32
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where along a dimension of ``size`` elements a program is: a scalar, or a tile on the axis of the same number.
+    """The position of a program along a dimension of ``size`` elements: a scalar, or a tile on the axis of that number.
 
     ``whole``: the tile holds the dimension. ``exact``: no element of a tile lies outside. ``start``: the first element,
     when that is not 0.
@@ -131,7 +131,7 @@ class Positions:
         return self.b.each(arith.CmpiOp, a, other, element=i1, properties=properties)
 
     def _mask(self, index: Sequence[Expr], guard: Guard) -> Tile | None:
-        """Where the index lies in the array and `guard` holds; None: everywhere."""
+        """The mask of indices inside the array where `guard` holds; None: everywhere."""
         b, mask = self.b, None
         tests: list[Tile] = []
         for n in sorted(used((*index, *(e for e, _, _ in guard)))):

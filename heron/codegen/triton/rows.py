@@ -78,7 +78,7 @@ class RowEmitter(BlockEmitter):
         return self._narrow(self._combined(total, first, opcode, t, i), i.shape.element_type, i)
 
     def _of_row(self, i: Instruction, index: Index, row: Expr, guard: Guard) -> Tile:
-        """What a reduction combines, at a place of the row."""
+        """The values that a reduction combines, at a place of the row."""
         d = i.dimensions[0]
         return self._wide(self.value(i.operands[0], (*index[:d], row, *index[d:]), guard), i.shape.element_type, i)
 
@@ -129,7 +129,7 @@ class RowEmitter(BlockEmitter):
         return self._result(b.each(PreciseDivOp, product, sums), i)
 
     def _keep(self, done: _Pass, largest: Tile, sums: Tile) -> None:
-        """What the rows came to is there for whoever else reads it."""
+        """Keep the results of the rows for other readers."""
         for i, total in ((done.softmax.largest, largest), (done.softmax.total, sums)):
             self._values[i, done.index, ()] = self._narrow(total, i.shape.element_type, i)
 

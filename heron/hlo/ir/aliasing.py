@@ -1,4 +1,4 @@
-"""Which outputs share the memory of which parameters, and which parameters may be reused: the header's lists.
+"""The header's lists of aliases (outputs that share parameters' memory) and donors (parameters that may be reused).
 
 A parameter *must* or *may* be aliased with an output (``input_output_alias``); a donor may be, at the compiler's choice
 (``buffer_donor``). Source: https://openxla.org/xla/aliasing.

@@ -51,7 +51,7 @@ class DynamicParameters:
         return len(self._bindings)
 
     def size_of(self, dimension: DynamicDimension) -> SizeParameter | None:
-        """What says the size of a dimension; None when it is not bound."""
+        """The parameter that holds the size of a dimension; None if it is not bound."""
         return self._bindings.get(dimension)
 
     def bind(self, size: SizeParameter, dimension: DynamicDimension) -> None:

@@ -130,7 +130,7 @@ class Instruction(Operators):
 
     @property
     def sharding(self) -> Sharding | None:
-        """How the value is spread over devices, if that is said. Raises HLO027 when the text of it is no sharding."""
+        """The sharding of the value, if it has one. Raises HLO027 if its text is invalid."""
         text = self.extras.get("sharding")
         return None if text is None else provided("parse_sharding")(text)
 
@@ -268,7 +268,7 @@ def make(
 
 
 def operand_count_text(op: Op) -> str:
-    """How many operands an op takes, in words."""
+    """The number of operands of an op, in words."""
     low, high = op.min_operands, op.max_operands
     if high is None:
         return f"at least {low} operands" if low else "any number of operands"

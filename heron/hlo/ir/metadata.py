@@ -12,7 +12,7 @@ NUMBERS = ("source_line", "source_end_line", "source_column", "source_end_column
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """Where an instruction comes from in the user's program. ``extra`` keeps other fields as printed text."""
+    """The origin of an instruction in the user's program. ``extra`` keeps other fields as printed text."""
 
     op_type: str = ""
     op_name: str = ""

@@ -96,39 +96,39 @@ class Module:
 
     @property
     def replica_count(self) -> int:
-        """How many replicas run the program, each on data of its own."""
+        """The number of replicas that run the program, each on data of its own."""
         return self.header.get("replica_count", 1)
 
     @property
     def num_partitions(self) -> int:
-        """How many devices a replica is spread over."""
+        """The number of devices that one replica is spread over."""
         return self.header.get("num_partitions", 1)
 
     @property
     def dynamic_parameters(self) -> DynamicParameters:
-        """Which parameters tell sizes of others. Raises HLO028 when the header's text of it is broken."""
+        """The parameters that hold sizes of others. Raises HLO028 if the header's text of it is invalid."""
         return DynamicParameters(self)
 
     @property
     def input_output_aliases(self) -> InputOutputAliases:
-        """Which parts of the result live in the memory of which parts of parameters."""
+        """The parts of the result that share the memory of parts of parameters."""
         return InputOutputAliases(self)
 
     @property
     def buffer_donors(self) -> BufferDonors:
-        """Which parts of parameters may be overwritten."""
+        """The parts of parameters that may be overwritten."""
         return BufferDonors(self)
 
     @property
     def parameter_shardings(self) -> tuple[Sharding | None, ...]:
-        """How the entry's parameters are spread over devices: after partitioning as it was before, else as they say."""
+        """The shardings of the entry's parameters: those from before partitioning, or the parameters' own."""
         if self.spmd_parameter_shardings is not None:
             return tuple(map(provided("parse_sharding"), self.spmd_parameter_shardings))
         return tuple(p.sharding for p in self.entry.parameters)
 
     @property
     def output_sharding(self) -> Sharding | None:
-        """How the result is spread over devices: after partitioning as it was before, else as the root says."""
+        """The sharding of the result: that from before partitioning, or the root's own."""
         text = self.spmd_output_sharding
         return self.entry.root.sharding if text is None else provided("parse_sharding")(text)
 
@@ -185,7 +185,7 @@ class Module:
         return found
 
     def computations_to_rewrite(self) -> list[Computation]:
-        """What the entry needs, without the bodies of fusions: those are one kernel each, with the inputs they have."""
+        """The computations that the entry needs, without bodies of fusions: each of those is one finished kernel."""
         calling, fused = _calling(), set[Computation]()
         live, work = {self.entry}, [self.entry]
         while work:
@@ -317,7 +317,7 @@ class Module:
                 self._names.take(i.name)
 
     def unused_computations(self) -> list[Computation]:
-        """What cannot be reached from the entry."""
+        """The computations that cannot be reached from the entry."""
         live: set[Computation] = set()
         work = [self.entry]
         while work:

@@ -1,4 +1,4 @@
-"""How an op is declared: once.
+"""The declaration of an op, made once.
 
 A declaration names the operands and attributes, gives the shape rule and the NumPy meaning. Parser, printer, verifier,
 builder, evaluator, fuzzer and docs all read it::

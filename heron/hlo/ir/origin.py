@@ -1,4 +1,4 @@
-"""Where an instruction comes from: the user's operation and source line, as far as its metadata says."""
+"""The origin of an instruction: the user's operation and source line, from its metadata."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def source_line(i: Instruction) -> str:
 
 
 def operation(i: Instruction) -> str:
-    """What the user called it: ``jit(f)/layer_0/dot_general``; empty where metadata does not say."""
+    """The user's name for it: ``jit(f)/layer_0/dot_general``; empty if the metadata has none."""
     return i.metadata.op_name if i.metadata is not None else ""
 
 

@@ -30,7 +30,7 @@ def _unescape(match: re.Match[str]) -> str:
 
 
 def end_of_dictionary(text: str, start: int = 0) -> int:
-    """Where a dictionary ends whose opening brace is at `start`; -1 if it does not.
+    """The end of a dictionary whose opening brace is at `start`; -1 if it is not closed.
 
     As XLA finds it: braces are counted, but those in double quotes; other brackets mean nothing.
     """

@@ -30,7 +30,7 @@ Window = tuple[WindowDim, ...]
 
 @dataclass(frozen=True, slots=True)
 class ConvDims:
-    """Which dimension is what, for input, kernel and output (text: ``b01f_01io->b01f``)."""
+    """The role of each dimension of input, kernel and output (text: ``b01f_01io->b01f``)."""
 
     input_batch: int
     input_feature: int

@@ -32,7 +32,7 @@ def advanced(ev: Evaluation, by: int) -> tuple[int, int]:
 
 
 def counters(dims: tuple[int, ...], t: ElementType) -> int:
-    """How many counters of 128 bits give that many elements; at least one."""
+    """The number of 128-bit counters for that many elements; at least one."""
     return max(-(-row_major(t, *dims).num_elements * t.bits // 128), 1)
 
 

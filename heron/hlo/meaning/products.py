@@ -210,7 +210,7 @@ def convolution(
 
 
 def _positions(x: np.ndarray, window: Window, offset: tuple[int, ...], spatial: tuple[int, ...]) -> np.ndarray:
-    """What each window of padded `x` (group, batch, spatial..., feature) has at one place."""
+    """The elements of each window of padded `x` (group, batch, spatial..., feature) at one place."""
     at = [slice(None), slice(None)]
     for w, o, n in zip(window, offset, spatial, strict=True):
         start = (w.size - 1 - o if w.reversal else o) * w.window_dilation

@@ -101,7 +101,7 @@ def _side(i: Instruction) -> int | None:
 
 
 def _sides(i: Instruction) -> set[int]:
-    """Which sides' parameters (0: a, 1: b) a value depends on."""
+    """The sides (0: a, 1: b) whose parameters a value depends on."""
     found, work, seen = set(), [i], set()
     while work:
         v = work.pop()

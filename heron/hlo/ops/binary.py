@@ -117,7 +117,7 @@ class Divide(Binary):
 
 @op("remainder")
 class Remainder(Binary):
-    """What division leaves, with the dividend's sign; integers: ``x % 0 == x``."""
+    """The remainder of a division, with the dividend's sign; integers: ``x % 0 == x``."""
 
     kinds = INTEGER | FLOAT
     flops = 12

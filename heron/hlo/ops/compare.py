@@ -63,7 +63,7 @@ class Compare(Op):
 
 @op("select")
 class Select(Op):
-    """Where ``pred`` holds, the element of ``on_true``, elsewhere that of ``on_false``.
+    """The element of ``on_true`` where ``pred`` holds, elsewhere that of ``on_false``.
 
     Shape: that of the last two operands, which must be the same; ``pred`` is a scalar or has their dimensions.
     """

@@ -93,7 +93,7 @@ def need_dot_dims(i: Instruction, x: Shape, y: Shape) -> list[int]:
 
 
 def stated_type(i: Instruction, x: Shape, y: Shape) -> ElementType:
-    """What the program states, else what follows from the operands' types."""
+    """The result type stated by the program, else the one that follows from the operands' types."""
     if i.shape is not None and i.shape.is_array:
         return i.shape.element_type
     return result_type(x.element_type, y.element_type)

@@ -1,4 +1,4 @@
-"""What shape rules share: checks that raise HLO010 with the numbers, and result shapes."""
+"""Shared by shape rules: checks that raise HLO010 with the numbers, and result shapes."""
 
 from __future__ import annotations
 

@@ -159,7 +159,7 @@ class Not(Unary):
 
 @op("popcnt")
 class PopulationCount(Unary):
-    """How many bits are set."""
+    """The number of set bits."""
 
     kinds = INTEGER
     code = 2
@@ -170,7 +170,7 @@ class PopulationCount(Unary):
 
 @op("count-leading-zeros")
 class CountLeadingZeros(Unary):
-    """How many bits above the highest set one are zero; the width for 0."""
+    """The number of zero bits above the highest set one; the width for 0."""
 
     kinds = INTEGER
 

@@ -1,4 +1,4 @@
-"""What any instruction may carry ↔ its fields: sharding, frontend attributes, statistics, accuracy, configuration."""
+"""Annotations of any instruction ↔ fields: sharding, frontend attributes, statistics, accuracy, configuration."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ Read = Callable[[Message, ShapeReader, Sequence[Instruction]], Any]
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """How an attribute is written and read; `always`: also when it has its default value."""
+    """The writer and reader of an attribute; `always`: write it even with its default value."""
 
     write: Write
     read: Read

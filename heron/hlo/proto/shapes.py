@@ -167,7 +167,7 @@ def _read_layout(proto: Message, rank: int) -> Layout:
 
 
 def _read_extra(proto: Message) -> tuple[str, str]:
-    """What stands before the element size in text, and what after the memory space."""
+    """The texts before the element size and after the memory space."""
     text = _read_levels(proto)
     if proto.tail_padding_alignment_in_elements > 1:
         text += f"L({proto.tail_padding_alignment_in_elements})"

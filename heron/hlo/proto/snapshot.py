@@ -16,7 +16,7 @@ from heron.hlo.proto.writer import serialize, to_message
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What ran, on what, and what came out (None when it did not finish); ``platform`` names the machine."""
+    """A program, its arguments, and its result (None if it did not finish); ``platform`` names the machine."""
 
     module: Module
     arguments: tuple[Literal, ...] = ()

@@ -1,4 +1,4 @@
-"""What bytes are, from their outermost fields alone: without protobuf, so that looking costs nothing."""
+"""Recognises bytes by their outermost fields alone, without protobuf, so that looking costs nothing."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Mesh:
 
     @property
     def size(self) -> int:
-        """How many devices there are."""
+        """The number of devices."""
         return prod(size for _, size in self.axes)
 
     @property

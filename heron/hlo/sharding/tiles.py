@@ -50,7 +50,7 @@ class Iota:
 
     @property
     def size(self) -> int:
-        """How many numbers there are."""
+        """The number of elements."""
         return prod(self.dims)
 
     @property
@@ -147,7 +147,7 @@ class TileAssignment:
 
     @property
     def size(self) -> int:
-        """How many tiles there are."""
+        """The number of tiles."""
         return prod(self.dims)
 
     @cached_property

@@ -15,7 +15,7 @@ from heron.hlo.sharding.tiles import Iota, TileAssignment, reject
 
 
 class Kind(enum.Enum):
-    """What a sharding does, or what the members of a subgroup of devices do, in the order XLA numbers them."""
+    """The kind of a sharding, or of a subgroup's members, in the order of XLA's numbers."""
 
     REPLICATED = "replicated"
     MAXIMAL = "maximal"
@@ -43,7 +43,7 @@ class ShardGroup:
 
 @dataclass(frozen=True)
 class Sharding:
-    """How a value is spread over devices. Raises HLO027 when the parts do not make one.
+    """The way in which a value is spread over devices. Raises HLO027 if the parts do not form a sharding.
 
     ``device``: the one of a maximal sharding. ``tiles``: who has which tile; its last dimensions are not of the data
     but number the devices that share a tile, and `subgroups` says what those do. ``elements``: of a tuple sharding, one
@@ -200,18 +200,18 @@ class Sharding:
 
     @property
     def data_dims(self) -> tuple[int, ...]:
-        """How many tiles there are along each dimension of the data. Empty where nothing is tiled."""
+        """The number of tiles along each dimension of the data. Empty if nothing is tiled."""
         tiles, subgroups = self.plain.tiles, self.plain.subgroups
         return () if tiles is None else tiles.dims[: len(tiles.dims) - len(subgroups)]
 
     @property
     def num_tiles(self) -> int:
-        """How many different tiles there are; devices may share them."""
+        """The number of different tiles; devices may share them."""
         return prod(self.data_dims)
 
     @property
     def num_devices(self) -> int | None:
-        """How many devices have tiles; None when that is not said."""
+        """The number of devices with tiles; None if it is not stated."""
         if self.kind is Kind.MAXIMAL:
             return 1
         tiles = self.plain.tiles
@@ -240,7 +240,7 @@ class Sharding:
         return self.plain.device if self.kind is Kind.MAXIMAL else None
 
     def tile_index(self, device: int) -> tuple[int, ...]:
-        """Which tile a device has, along each dimension of the data. Raises HLO027 when it has none."""
+        """The tile of a device, along each dimension of the data. Raises HLO027 if it has none."""
         tiles = self._tiles()
         place = tiles.places.get(device)
         if place is None:
@@ -265,14 +265,14 @@ class Sharding:
         return array(shape.element_type, dims, shape.layout, shape.dynamic)
 
     def tile_offset(self, shape: Shape, device: int) -> tuple[int, ...]:
-        """Where the tile of a device begins. Raises HLO027."""
+        """The start of a device's tile. Raises HLO027."""
         if self.kind is not Kind.TILED:
             return (0,) * shape.rank
         sizes = self._tile_dims(shape)
         return tuple(min(n * s, d) for n, s, d in zip(self.tile_index(device), sizes, shape.dims, strict=True))
 
     def tile_limit(self, shape: Shape, device: int) -> tuple[int, ...]:
-        """Where the tile of a device ends. Raises HLO027."""
+        """The end of a device's tile. Raises HLO027."""
         if self.kind is not Kind.TILED:
             return shape.dims
         sizes = self._tile_dims(shape)

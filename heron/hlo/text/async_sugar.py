@@ -23,7 +23,7 @@ MAIN = "main"
 
 
 class Start(Op):
-    """How ``y-start`` reads: the operands and attributes of ``y``, and the thread it runs on."""
+    """The content of ``y-start``: the operands and attributes of ``y``, and its thread."""
 
     def __init__(self, inner: Op) -> None:
         self.inner = inner

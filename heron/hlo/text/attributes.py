@@ -1,4 +1,4 @@
-"""How the value of an attribute is read and printed, by its `AttrKind`.
+"""Readers and printers of attribute values, by their `AttrKind`.
 
 One pair of functions per kind; no op is named here. Readers get the parser at the value's first token, the
 attribute's declaration and its name; printers get the value and the printer.

@@ -1,4 +1,4 @@
-"""What any instruction may carry: metadata, sharding, frontend attributes, backend configuration and the like.
+"""Annotations of any instruction: metadata, sharding, frontend attributes, backend configuration and others.
 
 Their values live in `Instruction.extras` under the text name, except metadata (a slot) and control predecessors
 (edges). heron's core only carries sharding, statistics, origin and result accuracy, so these stay text.

@@ -27,7 +27,7 @@ ALIAS_KINDS = ("may-alias", "must-alias")
 
 @dataclass(frozen=True, slots=True)
 class StackFrames:
-    """Where instructions come from: `Metadata.stack_frame_id` counts from 1 into `frames`.
+    """The sources of instructions: `Metadata.stack_frame_id` counts from 1 into `frames`.
 
     ``locations``: (file, function, line, end line, column, end column); ``frames``: (location, parent).
     Numbers that refer to another table count from 1; those of parents, as in the text, from 2: 1 is no parent.

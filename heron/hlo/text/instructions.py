@@ -347,7 +347,7 @@ class InstructionParser(Cursor):
         attrs: dict[str, Any],
         extras: dict[str, Any],
     ) -> tuple[Op, dict[str, Any]]:
-        """What ``y-start`` stands for: an async-start and the computation it calls."""
+        """The expansion of ``y-start``: an async-start and the computation that it calls."""
         thread = attrs.pop(async_sugar.THREAD, None)
         aliasing = None if async_sugar.ALIASING in start.inner.attributes else attrs.pop(async_sugar.ALIASING, None)
         c = self.result.add_computation(async_sugar.wrap(start, operands, shape, attrs, extras))
@@ -394,5 +394,5 @@ def _sizes(shape: Shape) -> Shape:
 
 
 def _example(attr: Attr) -> str:
-    """What a value of the attribute looks like."""
+    """An example of the attribute's value."""
     return attr.choices[0] if attr.choices else attr.kind.value.partition(" → ")[0]

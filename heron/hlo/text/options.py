@@ -1,4 +1,4 @@
-"""What the printer shows: the options XLA's printer has, and the sets of them it names.
+"""Options of the printer, with XLA's names, and the named sets of them.
 
 Source: openxla/xla, xla/hlo/ir/hlo_print_options.h.
 """

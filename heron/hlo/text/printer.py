@@ -232,7 +232,7 @@ class Printer:
         return ", " + ", ".join(parts) if parts else ""
 
     def _declared(self, i: Instruction, plan: _Plan, attrs: dict[str, Any], parts: list[str]) -> None:
-        """What the op of that plan declares."""
+        """The attributes that the op of that plan declares."""
         options = self.options
         for name, kind, show, default, shown in plan:
             value = attrs.get(name, default)
@@ -292,7 +292,7 @@ class Printer:
         return text
 
     def _common(self, i: Instruction, extras: dict[str, Any], parts: list[str], inner: bool = False) -> None:
-        """What any instruction may carry; of the op `inner` to an asynchronous one without its metadata."""
+        """The common annotations; of the op `inner` to an asynchronous one without its metadata."""
         options = self.options
         sharding = extras.get("sharding")
         if sharding is not None:

@@ -1,4 +1,4 @@
-"""What the grammar alone cannot say: attributes that operands imply, that say nothing, or that do not go together.
+"""Rules beyond the grammar: attributes implied by operands, redundant ones, and ones that exclude each other.
 
 Each rule sees an instruction's operands and attributes once all are read; `seen` maps the attributes' names in the text
 to their tokens.
@@ -127,7 +127,7 @@ def _map(_p: Cursor, operands: list[Instruction], attrs: dict[str, Any], _seen: 
 
 
 def _outfeed(_p: Cursor, operands: list[Instruction], attrs: dict[str, Any], _seen: Seen) -> None:
-    """What goes out has the operand's layout unless the text says otherwise."""
+    """The data sent has the operand's layout unless the text states another."""
     attrs.setdefault("outfeed_shape", operands[0].shape)
 
 
@@ -144,7 +144,7 @@ def _conditional(p: Cursor, operands: list[Instruction], _attrs: dict[str, Any],
 
 
 def _follows(p: Cursor, operands: list[Instruction], attrs: dict[str, Any], seen: Seen) -> None:
-    """What goes on or ends need not repeat what its start says, and may not say otherwise."""
+    """An update or done need not repeat the attributes of its start, and may not contradict them."""
     start = async_sugar.start_of(operands[0])
     if start is None:
         return

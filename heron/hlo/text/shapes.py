@@ -106,7 +106,7 @@ def _parse_layout(text: str, rank: int) -> Layout:
 
 
 def _parse_layout_fields(order: tuple[int, ...], text: str) -> Layout:
-    """What follows the colon. Levels are dropped as XLA does; padding, types, splits and prefixes are only carried."""
+    """The fields after the colon. Levels are dropped as in XLA; padding, types, splits, prefixes are only carried."""
     match = _FIELDS.fullmatch(_BLANKS.sub("", text))
     if match is None:
         raise HeronError(

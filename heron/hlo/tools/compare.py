@@ -16,7 +16,7 @@ from heron.hlo.ir.order import computation_order, print_order, reachable
 
 @dataclass(frozen=True, slots=True)
 class What:
-    """What counts beside structure: opcodes, element types and dimensions, attributes and called computations.
+    """The properties compared besides structure: opcodes, element types, dimensions, attributes, called computations.
 
     ``names`` of modules, computations and instructions; ``metadata`` and origins; ``layouts`` of shapes; ``sharding``;
     ``backend_config``; ``channels``: the numbers of channels.

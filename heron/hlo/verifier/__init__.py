@@ -79,7 +79,7 @@ _OF_CODE = ("GEN", "LLVM")
 
 @contextmanager
 def blaming(module: Module) -> Iterator[None]:
-    """Where work on a module stumbles, say which rule the module breaks, if it breaks one.
+    """If work on a module fails, report the rule that the module breaks, if it breaks one.
 
     Verifying every program before it is evaluated or compiled would cost time; this costs none. Errors of code
     generation are no better than others here: what it lacks may be the broken rule's fault.

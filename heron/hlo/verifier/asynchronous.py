@@ -26,7 +26,7 @@ for _transfer in TRANSFERS:
 
 @rule("HLO130", on=USED_BY)
 def started_work_is_finished_once(i: Instruction) -> Iterator[Problem]:
-    """What is started has one user, which goes on with it or finishes it; sends and receives may travel in tuples.
+    """A start has one user, which continues or finishes it; sends and receives may travel in tuples.
 
     A send or receive that is the root of an asynchronous computation is finished by that one's done.
     """
@@ -45,7 +45,7 @@ def started_work_is_finished_once(i: Instruction) -> Iterator[Problem]:
 
 @rule("HLO131", on=TAKES)
 def finished_work_was_started(i: Instruction) -> Iterator[Problem]:
-    """What is finished is what its start gave."""
+    """The operand of an update or done is its start."""
     allowed = TAKES[i.opcode]
     for operand in i.operands:
         if operand.opcode not in allowed:

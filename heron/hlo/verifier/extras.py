@@ -127,7 +127,7 @@ def _readable(i: Instruction) -> Sharding | None:
 
 
 def _rank(sharding: Sharding) -> int | None:
-    """How many dimensions a sharding splits; None where that does not matter."""
+    """The number of dimensions that a sharding splits; None if it does not matter."""
     if sharding.named is not None:
         return len(sharding.named.splits) or None
     return None if sharding.tiles is None else len(sharding.data_dims)

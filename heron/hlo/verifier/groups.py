@@ -1,4 +1,4 @@
-"""What the groups of a collective count, and how many of it there are (https://openxla.org/xla/operation_semantics)."""
+"""The meaning and the number of the members of a collective's groups (https://openxla.org/xla/operation_semantics)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from heron.hlo.ir.replica_groups import Groups, parse
 
 
 class Mode(enum.Enum):
-    """What the numbers in groups count."""
+    """The meaning of the numbers in groups."""
 
     REPLICAS = "replicas"
     PARTITIONS = "partitions"
@@ -18,7 +18,7 @@ class Mode(enum.Enum):
 
 
 def mode(i: Instruction) -> Mode:
-    """What the collective's groups count."""
+    """The meaning of the numbers in the collective's groups."""
     channel = i.attrs.get("channel_id") is not None
     if "use_global_device_ids" not in i.op.attributes:
         return Mode.PARTITIONS if channel else Mode.REPLICAS
@@ -28,7 +28,7 @@ def mode(i: Instruction) -> Mode:
 
 
 def available(i: Instruction) -> int:
-    """How many of them the module says there are; 1 also means that it does not say."""
+    """The module's number of them; 1 also if the module does not state it."""
     assert i.parent is not None and i.parent.module is not None
     module = i.parent.module
     if mode(i) is Mode.PARTITIONS:
@@ -37,7 +37,7 @@ def available(i: Instruction) -> int:
 
 
 def group_size(i: Instruction, groups: Groups) -> int:
-    """How many devices exchange data with one another."""
+    """The number of devices that exchange data with one another."""
     assert i.parent is not None and i.parent.module is not None
     size = len(groups[0]) if groups else available(i)
     return size * (i.parent.module.num_partitions if mode(i) is Mode.BOTH else 1)

@@ -1,4 +1,4 @@
-"""What the header promises: entry layout, aliases, donors, prefetches, device counts."""
+"""Rules of the header: entry layout, aliases, donors, prefetches, device counts."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def spmd_shardings_fit(module: Module) -> Iterator[Problem]:
 
 @rule("HLO168")
 def dynamic_sizes_are_told(module: Module) -> Iterator[Problem]:
-    """What says the size of a dynamic dimension is an integer scalar parameter, of a dimension that is there."""
+    """The size of a dynamic dimension is an integer scalar parameter, and the dimension exists."""
     try:
         bindings = module.dynamic_parameters
     except HeronError as error:

@@ -1,4 +1,4 @@
-"""How a rule of the verifier is declared: once, with its code, where it looks and when it counts.
+"""The declaration of a verifier rule: once, with its code, its subject and its mode.
 
 A rule looks at the whole module, or at the instructions of some opcodes, or at those that carry some extra::
 
@@ -50,7 +50,7 @@ def _place(i: Instruction) -> str:
 
 @dataclass(frozen=True, slots=True)
 class VerifierOptions:
-    """What is demanded beyond the rules that always hold; each field is a mode, named by the rules it switches."""
+    """Demands beyond the rules that always hold; each field is a mode, named by the rules it switches."""
 
     #: layouts: all there, and kept by the ops that cannot change them; on after layout assignment
     layout_sensitive: bool = False
@@ -92,12 +92,12 @@ class Rule:
 
     @property
     def theme(self) -> str:
-        """What the file it stands in is about."""
+        """The topic of the rule's file."""
         return (inspect.getdoc(inspect.getmodule(self.check)) or "").partition("\n\n")[0].replace("\n", " ")
 
     @property
     def looks_at(self) -> str:
-        """What it is asked about: opcodes, an extra of instructions, or the module."""
+        """The subject of the rule: opcodes, an annotation of instructions, or the module."""
         return ", ".join(self.opcodes) or self.carrying or "the module"
 
     @property
@@ -107,7 +107,7 @@ class Rule:
 
     @property
     def summary(self) -> str:
-        """What the rule demands, in a sentence."""
+        """The demand of the rule, as a sentence."""
         return (inspect.getdoc(self.check) or "").partition("\n\n")[0].replace("\n", " ")
 
     def counts(self, options: VerifierOptions) -> bool:
@@ -118,7 +118,7 @@ class Rule:
 
 
 def modes() -> dict[str, str]:
-    """What each mode is called on the command line, and the field of `VerifierOptions` it turns around."""
+    """The name of each mode on the command line, and the field of `VerifierOptions` that it sets."""
     return {f.name.replace("_", "-").replace("allow-", "no-"): f.name for f in fields(VerifierOptions)}
 
 

@@ -26,8 +26,8 @@ class Kind(ctypes.Structure):
 
 
 class Shared(ctypes.Structure):
-    """What native code knows: the first free cell, how many are free and how many are buffers now; element types by
-    number; row-major layouts by rank, the event that is done, and NotImplemented."""
+    """Data shared with native code: the first free cell, the numbers of free cells and of live buffers, element types
+    by number, row-major layouts by rank, the finished event, and NotImplemented."""
 
     _fields_: list[tuple[str, Any]] = [
         *(("free", _PTR), ("free_count", _I64), ("live_count", _I64), ("kinds", Kind * KINDS)),

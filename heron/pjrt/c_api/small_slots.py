@@ -16,7 +16,7 @@ NAMES = (
 
 
 class Note(ctypes.Structure):
-    """What a framework notes in a memory, after the table of `MemoryCell`."""
+    """A note of a framework in a memory, after the table of `MemoryCell`."""
 
     _fields_ = [("key", ctypes.c_void_p), ("value", ctypes.c_void_p), ("destroy", ctypes.c_void_p)]
 

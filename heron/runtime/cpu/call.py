@@ -228,7 +228,7 @@ class Entry:
 
 
 def entry(call: Any) -> Entry | None:
-    """How native code calls a quick way; None for another function."""
+    """The address at which native code calls a fast path; None for another function."""
     function = load()
     if not function or not isinstance(call, BuiltinFunctionType):
         return None

@@ -54,7 +54,7 @@ class HostCalls:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """How to look at memory as an array; ``raw``: the memory itself as a ctypes type, None for an empty array."""
+    """A view of memory as an array; ``raw``: the memory itself as a ctypes type, None for an empty array."""
 
     dtype: np.dtype
     dims: tuple[int, ...]

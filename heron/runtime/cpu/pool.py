@@ -82,7 +82,7 @@ def usable_cpus() -> int:
 
 
 def thread_count(wanted: int) -> int:
-    """How many threads a program gets that asks for `wanted` (0: one for each usable CPU); 1 where there is no pool."""
+    """The number of threads of a program that asks for `wanted` (0: one for each usable CPU); 1 without a pool."""
     if not supported():
         return 1
     return min(wanted or usable_cpus(), _MOST_THREADS)

@@ -1,4 +1,4 @@
-"""Where a CPU program's time goes: its steps read the processor's clock before and after, and add up the difference.
+"""The time of a CPU program's steps: each reads the processor's clock before and after, and adds the difference.
 
 `codegen/native/profile.py` writes the readings, of about 10 ns each, into programs compiled with ``Options.profile``.
 Calls of one program by several threads at once may lose counts.
@@ -41,7 +41,7 @@ class Profile:
         return 2 * len(self._thunks)
 
     def address(self) -> int:
-        """Where the counters are, once all steps are written."""
+        """The address of the counters, once all steps are written."""
         self._counts = (ctypes.c_int64 * (2 * len(self._thunks) + 2))()
         return ctypes.addressof(self._counts)
 
@@ -52,7 +52,7 @@ class Profile:
 
     @property
     def calls(self) -> int:
-        """How often the program ran."""
+        """The number of runs of the program."""
         return self._counts[0]
 
     def steps(self) -> list[StepTime]:

@@ -41,7 +41,7 @@ class Statistics:
 
 
 class Allocator:
-    """What both kinds share: sizes, figures, and the error when memory is short.
+    """Shared by both kinds of allocators: sizes, figures, and the error when memory is short.
 
     ``HERON_CUDA_ALLOCATOR``: ``best-fit`` (the default) or ``pool``; ``HERON_CUDA_MEMORY``: most bytes heron may hold.
     """

@@ -1,4 +1,4 @@
-"""What one thunk makes a GPU do: on a stream, as a node of a graph, and as that node with other addresses.
+"""The command of one thunk: on a stream, as a node of a graph, and as that node with other addresses.
 
 Arguments lie in memory that the driver reads, written once; a call with other arrays writes the addresses that differ.
 """

@@ -88,7 +88,7 @@ class Driver:
         return self.version >= 12040 and self.has("cuGraphAddNode_v2", "cuGraphConditionalHandleCreate")
 
     def handle(self, create: Callable[..., None], *arguments: Any) -> int:
-        """What a creating function writes through its first argument."""
+        """The handle that a creating function writes through its first argument."""
         made = ctypes.c_void_p()
         create(ctypes.byref(made), *arguments)
         return made.value or 0

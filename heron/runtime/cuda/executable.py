@@ -48,7 +48,7 @@ class CudaExecutable(Executable):
         """The program with its code. Raises what making the code raises."""
 
     def graph(self) -> Plan:
-        """How it runs: graphs and steps of the host, as for a driver with conditional nodes."""
+        """The plan as text: graphs and steps of the host, for a driver with conditional nodes."""
         return plan(self.program.thunks, self.program.outputs, self.program.graphs)
 
     @property
@@ -188,7 +188,7 @@ class CudaExecutable(Executable):
         return [put(a, device, kind.order) for a, kind in zip(checked, self._arguments, strict=True)]
 
     def addresses(self, loaded: Loaded, given: Seq[DeviceArray]) -> tuple[list[int], list[DeviceArray]]:
-        """Where every allocation lies in a run on these arrays, which it may overwrite; and its outputs."""
+        """The address of every allocation in a run on these arrays, which it may overwrite; and its outputs."""
         bases = loaded.fixed.copy()
         for n, number in self._places.items():
             bases[number] = given[n].address
@@ -230,7 +230,7 @@ class CudaExecutable(Executable):
         return error.located(f"{needs}, outputs {m['outputs']:,}, constants {m['constants']:,}")
 
     def _fault(self, error: CallFailed, usable: bool) -> HeronError:
-        """What a fault is told as. ``usable``: whether the device is."""
+        """The error for a fault. ``usable``: whether the device still is."""
         thunk = error.thunk
         rerun = f"heron run --target sim:{self.program.sm} --check all finds out-of-bounds accesses and races"
         after = "" if usable or self._loaded is None else f"; {self._loaded.device.lost}"
@@ -282,7 +282,7 @@ def _by_steps(loaded: Loaded, bases: list[int]) -> None:
 
 
 class _Kind:
-    """What an argument or result is: type, dimensions, and their order in memory (None: row-major)."""
+    """The kind of an argument or result: type, dimensions, and layout (None: row-major)."""
 
     __slots__ = ("dtype", "order", "shape", "stored")
 

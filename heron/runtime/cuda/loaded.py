@@ -51,7 +51,7 @@ Watch = Callable[[Thunk], None]
 
 @dataclass(slots=True)
 class _Slot:
-    """What is kept of a section: which allocations may lie elsewhere in the next call, graphs by their addresses.
+    """The state of a section: allocations whose address may change in the next call, and graphs by addresses.
 
     ``refused``: why there are no graphs; ``cold``: it calls libraries, and has not run yet.
     """
@@ -66,7 +66,7 @@ class _Slot:
 
 @dataclass(slots=True)
 class Held:
-    """What a program has of a device: memory, modules, graphs, libraries."""
+    """The resources of a program on a device: memory, modules, graphs, libraries."""
 
     device: Device
     epoch: int
@@ -150,7 +150,7 @@ class Loaded:
         return functions
 
     def _code(self, image: Image) -> bytes:
-        """What of an image the device runs: machine code if that fits, else PTX. Raises RUN041 when neither does."""
+        """The code of an image for the device: machine code if it fits, else PTX. Raises RUN041 if neither does."""
         has = self.device.capability
         if image.code and runs(has, image.sm, machine_code=True):
             return image.code
@@ -342,7 +342,7 @@ class Loaded:
 
     # -- commands ----------------------------------------------------------------------------------------------------
     def command(self, thunk: Thunk) -> Command:
-        """What a thunk makes the device do. Equal thunks may share theirs: arguments are copied when it is used."""
+        """The command of a thunk. Equal thunks may share theirs: arguments are copied when it is used."""
         found = self._commands.get(id(thunk))
         if found is None:
             found = self._commands[id(thunk)] = self._make(thunk)

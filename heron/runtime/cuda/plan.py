@@ -1,4 +1,4 @@
-"""How a program runs on a GPU: its thunks as graphs, which cost the host one call each, with steps of the host between.
+"""The plan of a program on a GPU: thunks as graphs, which cost the host one call each, with steps of the host between.
 
 A `Section` becomes a CUDA graph: its nodes name those they wait for, found from what each reads and writes. Loops and
 branches are nodes where the driver has conditional nodes; elsewhere, and around steps of the host, they are steps that
@@ -44,7 +44,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """What runs as one graph."""
+    """The thunks that run as one graph."""
 
     nodes: tuple[Node, ...]
 
@@ -317,7 +317,7 @@ def _nodes(section: Section, indent: str) -> Iterator[str]:
 
 
 def counts(steps: Plan) -> dict[str, int]:
-    """How many graphs, nodes and steps of the host a plan has, those inside what the host drives too."""
+    """The number of graphs, nodes and steps of the host in a plan, including those inside loops of the host."""
     found = {"graphs": 0, "nodes": 0, "host steps": 0}
     for step in steps:
         inner: tuple[Plan, ...] = ()

@@ -13,7 +13,7 @@ Dims = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class KernelEntry:
-    """How one kernel is launched.
+    """The launch of one kernel.
 
     ``image``: which of the program's images has it, under ``symbol``. ``outputs``: the arguments it writes. ``shared``:
     bytes of shared memory asked for at launch. ``zeros``: pointers it takes after its arguments and does not use;

@@ -1,4 +1,4 @@
-"""What work on a device takes, by the device's own clock."""
+"""The time of work on a device, by the device's own clock."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ _WHY = {
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a kernel is of: a line about its HLO, each argument's name and shape, which arguments it is to fill."""
+    """Facts about a kernel: a line about its HLO, each argument's name and shape, the arguments it must fill."""
 
     hlo: str = ""
     arguments: tuple[tuple[str, Shape], ...] = ()
@@ -65,7 +65,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What findings are told of: the kernel, its arguments, and when each of its blocks began."""
+    """The launch that findings report on: the kernel, its arguments, and the start of each of its blocks."""
 
     code: KernelCode
     buffers: Sequence[tuple[int, int]]

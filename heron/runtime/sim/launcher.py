@@ -75,7 +75,7 @@ class SimKernel:
             raise self.launch(buffers, ticks).error(findings)
 
     def launch(self, buffers: Sequence[Buffer], ticks: np.ndarray) -> Launch:
-        """What findings are told of."""
+        """The launch that findings report on."""
         return Launch(self.code, buffers, self.facts, ticks)
 
     def _run(self, buffers: Sequence[Buffer], shadow: Shadow, valid: Sequence[int]) -> tuple[list[Finding], np.ndarray]:

@@ -1,4 +1,4 @@
-"""What is remembered of memory: who touched it last (`Shadow`), and what of it was ever written (`Written`)."""
+"""Shadow memory: the last access to each byte (`Shadow`), and the bytes ever written (`Written`)."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _regions(rows: Sequence[Row]) -> list[list[int]]:
 
 
 class Written:
-    """Which bytes of a program's memory hold a value: a byte for each of temps and outputs, nothing for the rest."""
+    """The bytes of a program's memory that hold a value: one byte for each of temps and outputs, none for the rest."""
 
     def __init__(self, allocations: Sequence[Allocation]) -> None:
         self._bytes = {
@@ -112,7 +112,7 @@ class Written:
         return None if held is None else held[s.offset : s.offset + s.size]
 
     def address(self, s: Slice) -> int:
-        """Where the slice's bytes are; 0 when there are none."""
+        """The address of the slice's bytes; 0 if there are none."""
         part = self.part(s)
         return 0 if part is None else part.ctypes.data
 

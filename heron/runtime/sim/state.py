@@ -1,4 +1,4 @@
-"""What a launch keeps in memory: read and written by native code and by Python, declared once."""
+"""The state of a launch in memory: read and written by native code and by Python, declared once."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class ReductionCode(Reduction):
 
     @property
     def accumulators(self) -> int:
-        """How many accumulators there are."""
+        """The number of accumulators."""
         return sum(len(r.types) for r in self.reducers)
 
     def merge(self, frame: Frame, a: Sequence[SSAValue], b: Sequence[SSAValue]) -> list[SSAValue]:

@@ -286,7 +286,7 @@ class Columns:
 
 
 def _vector(reduction: ReductionCode, axes: Sequence[Axis]) -> int:
-    """How many neighbouring elements a thread reads at once: up to 128 bits of the widest array."""
+    """The number of neighbouring elements a thread reads at once: up to 128 bits of the widest array."""
     if not axes:
         return 1
     widest = max(a.shape.element_type.byte_size for r in reduction.reducers for a in r.arrays)

@@ -135,7 +135,7 @@ class _Emission:
         return part(values[:n], values, lambda before, c: self._walk(rest, start, first, c, before=before))
 
     def _identity(self) -> list[SSAValue] | None:
-        """What a block starts from, where running values are sums or products that round; else None."""
+        """The start value of a block if running values are sums or products that round; else None."""
         reducer, t = self.form.reducer, self.form.reducer.types[0]
         opcode = reducer.computation.root.opcode
         if not reducer.is_plain or opcode not in ("add", "multiply") or not (t.is_float or t.is_complex):

@@ -1,4 +1,4 @@
-"""What a scan is made of: which element a result takes up, how it is combined, where it goes."""
+"""The parts of a scan: the element each result adds, the combiner, the outputs."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class ScanForm:
 
     @property
     def scans(self) -> int:
-        """How many scans there are."""
+        """The number of scans."""
         return prod(self.kept)
 
     @property
     def width(self) -> int:
-        """How many scalars a running value is."""
+        """The number of scalars in a running value."""
         return len(self.reducer.types)
 
     def start(self) -> list[SSAValue]:
@@ -67,7 +67,7 @@ class ScanForm:
         return [self.e.insert(v, t, index) for v, t in zip(parts, outputs, strict=True)]
 
     def _result(self, position: Expr) -> Expr:
-        """Which result is number `position` from where the scan begins."""
+        """The index of the result at `position` from the start of the scan."""
         return Const(self.scan.results - 1) - position if self.scan.reverse else position
 
     def _index(self, position: Expr, scan: Expr) -> Index:

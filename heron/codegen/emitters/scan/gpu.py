@@ -207,7 +207,7 @@ class _Blocks:
         return [*after, *shared, *outputs]
 
     def _scan_warp(self, total: Sequence[SSAValue]) -> list[SSAValue]:
-        """What the threads of a scan in this warp come to, up to and with this one."""
+        """The inclusive scan over the threads of this warp."""
         form, plan, found, distance = self.form, self.plan, list(total), 1
         while distance < min(plan.threads, WARP):
             below = self.e.b.add(ShuffleUpOp(found, distance)).results
@@ -219,7 +219,7 @@ class _Blocks:
     def _scan_warps(
         self, running: Sequence[SSAValue], inclusive: Sequence[SSAValue], shared: Sequence[SSAValue]
     ) -> tuple[list[SSAValue], list[SSAValue], list[SSAValue]]:
-        """What comes before this warp, what the whole tile comes to, and shared memory."""
+        """The value before this warp, that of the whole tile, and shared memory."""
         e, form, plan = self.e, self.form, self.plan
         warp, lane = e.simplify((self.lane // WARP, self.lane % WARP))
 

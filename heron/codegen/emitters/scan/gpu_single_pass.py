@@ -135,7 +135,7 @@ class _Single:
         return places, sums
 
     def _scan_warp(self, values: Sequence[SSAValue]) -> list[SSAValue]:
-        """What the lanes come to, up to and with this one."""
+        """The inclusive scan over the lanes."""
         found, distance = list(values), 1
         while distance < WARP:
             below = list(self.b.add(ShuffleUpOp(found, distance)).results)
@@ -145,7 +145,7 @@ class _Single:
         return found
 
     def _warps(self, inclusive: Sequence[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
-        """What the warps before this one come to (for the first warp: anything), and the whole tile."""
+        """The value before this warp (undefined for the first warp), and that of the whole tile."""
         e, form = self.e, self.form
         shared = [self._shared(t, WARPS) for t in self.types]
 
@@ -179,7 +179,7 @@ class _Single:
 
     # -- what comes before a tile --------------------------------------------------------------------------------------
     def _prefix(self, start: Sequence[SSAValue], total: Sequence[SSAValue]) -> list[SSAValue]:
-        """What comes before the tile; its total is made known on the way."""
+        """The value before the tile; the tile's total is published on the way."""
         e = self.e
         shared = [self._shared(t, 1) for t in self.types]
 
@@ -195,7 +195,7 @@ class _Single:
         return self._get(shared, Const(0))
 
     def _before(self, start: Sequence[SSAValue], total: Sequence[SSAValue]) -> list[SSAValue]:
-        """What comes before the tile, in the first warp."""
+        """The value before the tile, in the first warp."""
         form, plan, member = self.form, self.plan, self.member
         self._tell(total, self.tile, FIRST_FLAG + self.tile, TOTAL, [(self.lane, 0, 0)])
         words = self._words(total)
@@ -233,7 +233,7 @@ class _Single:
         return self._load_words(at)
 
     def _groups_before(self, place: Expr) -> list[SSAValue]:
-        """What comes before group number `place`, which is not a row's first."""
+        """The value before group number `place`, which is not a row's first."""
         e, b, plan = self.e, self.b, self.plan
         groups, tiles = plan.rows * plan.groups, plan.rows * plan.tiles
         # lane 0 looks at the group before, lane 1 at the one before that; beyond the row's first there is none

@@ -18,7 +18,7 @@ from heron.hlo.ir.instruction import Instruction
 
 
 def place_of(e: FunctionEmitter, s: Scatter, index: Index) -> tuple[Index, list[Constraint]]:
-    """Where the update element at `index` goes, and what must hold for its window to lie inside."""
+    """The target of the update element at `index`, and the condition that its window is inside."""
     i, dims = s.i, s.target_dims
     gone = {*i.inserted_window_dims, *(i.input_batching_dims or ())}
     where: list[Expr] = [Const(0)] * len(dims)

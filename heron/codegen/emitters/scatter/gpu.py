@@ -105,7 +105,7 @@ class _Leaders(Updates):
     """The thread of an element's first update does all its updates."""
 
     def number(self, index: Index) -> Expr:
-        """Which update an element of the updates belongs to, as a variable."""
+        """The update that an element of the updates belongs to, as a variable."""
         number = self.e.simplify((linearize([index[d] for d in self.s.batch], self.s.batch_sizes),))[0]
         return self.e.variable(self.e.index_value(number), 0, self.count - 1)
 

@@ -116,7 +116,7 @@ class _Elements(Updates):
         return self.e.loop([self.count], values, look)
 
     def _first_offsets(self, window: Sequence[Expr]) -> list[Expr]:
-        """Where the first element stands in a window that holds it, as variables of the ranges that leaves."""
+        """The place of the first element in a window that holds it, as variables of the remaining ranges."""
         e, more = self.e, len(self.places) - 1
         sizes = [self.s.sizes[d] for d in self.s.window]
         if sizes and more:
@@ -153,7 +153,7 @@ class _Elements(Updates):
         return carried[1:]
 
     def _first(self, mine: Sequence[SSAValue]) -> SSAValue:
-        """How many updates have an index vector before `mine`."""
+        """The number of updates with an index vector before `mine`."""
         b = self.e.b
         bits = self.count.bit_length()
 

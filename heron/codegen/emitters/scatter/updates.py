@@ -1,4 +1,4 @@
-"""What the GPU's scatter kernels ask of the updates: which there are at a place, and what they make of an element."""
+"""Updates in the GPU's scatter kernels: those of a place, and their effect on an element."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Updates:
         self.shapes = [scalar(o.shape.element_type) for o in s.operands]
 
     def batch(self, number: Expr) -> Index:
-        """Where an update stands in the batch dimensions."""
+        """The place of an update in the batch dimensions."""
         return self.e.simplify(delinearize(number, self.s.batch_sizes))
 
     # -- elements, packed: plain scalars of all operands -----------------------------------------------------------

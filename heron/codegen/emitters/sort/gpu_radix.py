@@ -70,7 +70,7 @@ class RadixSort:
 
     @property
     def given(self) -> tuple[Shape, ...]:
-        """What is read."""
+        """The arrays that are read."""
         return tuple(s for n, s in enumerate(self.shapes) if n not in self.made)
 
     def element(self, frame: Frame, index: Index) -> list[Value]:
@@ -292,7 +292,7 @@ class _Pass:
         return ranks, counts
 
     def _starts(self, counts: SSAValue) -> tuple[SSAValue, SSAValue]:
-        """Where in the tile each warp's elements of each value begin, and what leads from there to places in the row.
+        """The start, in the tile, of each warp's elements of each value, and the offsets to places in the row.
 
         Thread `d` does this for value `d`.
         """
@@ -321,7 +321,7 @@ class _Pass:
         return counts, starts
 
     def _look_back(self, total: SSAValue) -> list[SSAValue]:
-        """How many elements of this thread's value the tiles before have, when they all have said so."""
+        """The number of elements with this thread's value in the earlier tiles, once all of them have published it."""
         e, b, plan = self.e, self.b, self.plan
         bits = self._word(plan.count_bits)
         below = self._word((1 << plan.count_bits) - 1)

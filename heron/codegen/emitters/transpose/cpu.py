@@ -111,7 +111,7 @@ class _Tiles:
         return e.loop([self.rows, self.columns], carried, element, whole)
 
     def _start(self, tile: Expr, side: int, length: int) -> tuple[Expr, Expr]:
-        """Where the tile starts so that it is whole, and how many of its elements the tile before has done."""
+        """The start of the tile such that it is whole, and the number of its elements that the tile before has done."""
         e = self.frame.e
         start = e.simplify((tile * side,))[0]
         if length % side == 0:

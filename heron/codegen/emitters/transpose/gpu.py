@@ -61,7 +61,7 @@ def _part(frame: Frame, plan: SharedTiles, block: SSAValue, _: Sequence[SSAValue
 
 
 class _Threads:
-    """What a thread does."""
+    """The work of a thread."""
 
     def __init__(self, frame: Frame, plan: SharedTiles, block: Expr) -> None:
         self.frame, self.plan, self.e = frame, plan, frame.e
@@ -139,7 +139,7 @@ class _Threads:
         return self.plan.tiling.place(self.outer, self.first[0] + row, self.first[1] + column)
 
     def _inside(self, row: Expr, column: Expr) -> list[Constraint]:
-        """Where the tile overhangs the array."""
+        """The condition that the tile's element is inside the array."""
         tiling, side = self.plan.tiling, self.plan.tile
         ends = ((self.first[0] + row, tiling.rows), (self.first[1] + column, tiling.columns))
         return [(e, 0, n - 1) for e, n in ends if n % side]

@@ -76,7 +76,7 @@ def _unparsed(why: str, text: str, name: str, start: int, end: int = 0) -> Heron
 
 
 def _last_line(error: VerifyException) -> str:
-    """What is wrong, without xDSL's print of the whole operation around it."""
+    """The last line of the message, without xDSL's print of the whole operation."""
     lines = [line.strip() for line in str(error).splitlines()]
     marked = [line.lstrip("^ ") for line in lines if line.startswith("^")]
     return next((line for line in [*marked, *reversed(lines)] if line and set(line) - set("^-| ")), "")

@@ -1,4 +1,4 @@
-"""What the ops of the `xla_gpu` dialect share: lists of values as text, and whether a callee fits its call."""
+"""Shared by the ops of the `xla_gpu` dialect: lists of values as text, and the check of a callee against its call."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def _print_shuffle(printer: Printer, values: Sequence[SSAValue], word: str, numb
 
 
 def _parse_shuffle(parser: Parser, word: str) -> tuple[Sequence[SSAValue], int]:
-    """What `_print_shuffle` printed: the values and the number."""
+    """Parses the output of `_print_shuffle`: the values and the number."""
     values = parser.parse_comma_separated_list(Parser.Delimiter.PAREN, parser.parse_unresolved_operand)
     parser.parse_keyword(word)
     number = parser.parse_integer()

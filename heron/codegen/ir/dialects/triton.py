@@ -99,7 +99,7 @@ class ReturnOp(IRDLOperation):
 
 @irdl_op_definition
 class GetProgramIdOp(IRDLOperation):
-    """Which program of the grid this is, along an axis."""
+    """The number of this program in the grid, along an axis."""
 
     name = "tt.get_program_id"
     axis = prop_def(IntegerAttr)

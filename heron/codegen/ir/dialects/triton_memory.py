@@ -41,14 +41,14 @@ class PtrType(ParametrizedAttribute, TypeAttribute):
 
 @irdl_attr_definition
 class TensorDescType(ParametrizedAttribute, TypeAttribute):
-    """How a tile of a matrix is fetched by the machine's copy engine: `!tt.tensordesc<tensor<128x64xbf16>>`."""
+    """A descriptor by which the copy engine fetches a tile: `!tt.tensordesc<tensor<128x64xbf16>>`."""
 
     name = "tt.tensordesc"
     tile: TensorType
 
 
 def pointee(type_: Attribute) -> Attribute:
-    """What a pointer, or a tensor of pointers, points to."""
+    """The type that a pointer, or a tensor of pointers, points to."""
     inner = type_.element_type if isinstance(type_, TensorType) else type_
     assert isinstance(inner, PtrType)
     return inner.pointee
@@ -106,7 +106,7 @@ def _parse_access(parser: Parser, roles: str) -> list[SSAValue]:
 
 @irdl_op_definition
 class LoadOp(IRDLOperation):
-    """What pointers point to; where the mask is off, `other`."""
+    """The values that pointers point to; `other` where the mask is off."""
 
     name = "tt.load"
     ptr = operand_def()

@@ -294,7 +294,7 @@ Build = Callable[..., Value]
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """How to write one library function: argument types, result type, the Python that builds its body."""
+    """One library function: argument types, result type, the Python function that builds its body."""
 
     name: str
     arguments: tuple[str, ...]

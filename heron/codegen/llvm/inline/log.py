@@ -90,7 +90,7 @@ def log_scaled(f: Body, x: Value, base: tuple[float, float], two: tuple[float, f
 
 
 def specials(f: Body, x: Value, result: Value) -> Value:
-    """What logarithms share: log(0) = -inf, log(inf) = inf, log(negative) = log(nan) = nan."""
+    """Special values of logarithms: log(0) = -inf, log(inf) = inf, log(negative) = log(nan) = nan."""
     result = f.select(x < float("inf"), result, x)
     edge = f.select(x.eq(0.0), f.value(float("-inf"), x.type), float("nan"))
     return f.select(x > 0.0, result, edge)

@@ -1,4 +1,4 @@
-"""What a tensor value is once lowered: a pointer, an element type and strides; loads and stores of elements.
+"""A lowered tensor value: a pointer, an element type and strides; loads and stores of elements.
 
 `i1` and `i4` live one value a byte, `complex<f32>` is two floats.
 """

@@ -1,4 +1,4 @@
-"""Which math.* ops become function calls, and how to rewrite an op into one.
+"""The math.* ops that become function calls, and the rewrite into a call.
 
 Both math lowerings share this: they differ only in how a function is called for a type.
 """

@@ -1,4 +1,4 @@
-"""Which values an integer or an index can have, as far as the ops that make it say.
+"""Ranges of integers and indices, as far as the ops that produce them determine.
 
 Ranges are of signed numbers, ends included. Loop variables know their bounds, results of `xla_gpu.apply_indexing` the
 domain of their map; what is carried by loops, read from memory or passed in is anything its type holds.
@@ -26,7 +26,7 @@ IDS: Range = (0, 2**31 - 1)
 
 
 def type_range(type_: Attribute) -> Range:
-    """What a value of the type can be; an index has 64 bits."""
+    """The range of a type; an index has 64 bits."""
     bits = type_.width.data if isinstance(type_, IntegerType) else 64
     return _BIT if bits == 1 else (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
 

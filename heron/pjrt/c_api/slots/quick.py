@@ -54,7 +54,7 @@ def set_up() -> None:
 
 @once
 def _shared() -> Shared:
-    """What native code knows, where it has it."""
+    """The data shared with native code, if there is any."""
     return Shared.from_address(_native("heron_shared_words", _PTR)())
 
 
