@@ -9,6 +9,7 @@ import numpy as np
 from heron.hlo.ir.op import Attr, AttrKind, Op, Trait, op, reject
 from heron.hlo.ir.shape import Shape
 from heron.hlo.meaning import products
+from heron.hlo.meaning.nibbles import by_halves
 from heron.hlo.ops.dot import stated_type
 from heron.hlo.ops.rules import array, attr, need_arrays, need_dims
 from heron.hlo.ops.window import need_window
@@ -69,7 +70,8 @@ class Convolution(Op):
         return array(stated_type(i, x, k), sizes)
 
     def evaluate(self, ev: Evaluation, i: Instruction, x: np.ndarray, k: np.ndarray) -> np.ndarray:
-        return products.convolution(x, k, i.window, i.dim_labels, i.feature_group_count, i.batch_group_count, i.shape)
+        groups = i.feature_group_count, i.batch_group_count
+        return by_halves(i, x, k, lambda a, b: products.convolution(a, b, i.window, i.dim_labels, *groups, i.shape))
 
 
 def _need_groups(i: Instruction, x: Shape, k: Shape) -> tuple[int, int]:

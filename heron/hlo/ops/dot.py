@@ -10,6 +10,7 @@ from heron.hlo.ir.op import Attr, AttrKind, Op, Trait, op, reject
 from heron.hlo.ir.shape import Shape
 from heron.hlo.ir.types import ElementType
 from heron.hlo.meaning import products
+from heron.hlo.meaning.nibbles import by_halves, is_packed
 from heron.hlo.ops.rules import array, need_arrays, need_dims, need_rank
 from heron.hlo.product_types import result_type
 
@@ -53,7 +54,7 @@ class Dot(Op):
         dims = (i.lhs_batch_dims, i.lhs_contracting_dims, i.rhs_batch_dims, i.rhs_contracting_dims)
         if i.algorithm is not None:
             x, y = products.rounded_for(i.algorithm, x), products.rounded_for(i.algorithm, y)
-        return products.dot(x, y, dims, i.shape.element_type)
+        return by_halves(i, x, y, lambda a, b: products.dot(a, b, dims, i.shape.element_type))
 
 
 def dot_shape(i: Instruction, x: Shape, y: Shape) -> Shape:
@@ -152,9 +153,9 @@ class RaggedDot(Op):
         dims = (i.lhs_batch_dims, i.lhs_contracting_dims, i.rhs_batch_dims, i.rhs_contracting_dims)
         t, ragged = i.shape.element_type, i.lhs_ragged_dims[0]
         if ragged in i.lhs_batch_dims:
-            return products.dot(x, y, dims, t)
+            return by_halves(i, x, y, lambda a, b: products.dot(a, b, dims, t))
         group_dim = i.rhs_group_dims[0] if i.rhs_group_dims else None
-        return products.ragged_dot(x, y, sizes, dims, ragged, group_dim, i.shape)
+        return by_halves(i, x, y, lambda a, b: products.ragged_dot(a, b, sizes, dims, ragged, group_dim, i.shape))
 
 
 @op("scaled-dot")
@@ -170,6 +171,8 @@ class ScaledDot(Op):
 
     def shape(self, i: Instruction, x: Shape, y: Shape, x_scale: Shape, y_scale: Shape) -> Shape:
         need_arrays(i, x, y, x_scale, y_scale)
+        if is_packed(i):
+            reject(i, "packed nibbles have no scales", f"operand_precision is {','.join(i.operand_precision)}")
         for n, (s, scale) in enumerate(((x, x_scale), (y, y_scale))):
             if not scale.rank:
                 continue

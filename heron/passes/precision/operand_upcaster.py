@@ -8,11 +8,12 @@ from heron.hlo.facts import is_plain_product
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.types import F8E4M3FN, F8E5M2, F32, ElementType
+from heron.hlo.meaning.nibbles import is_packed
 from heron.hlo.product_types import sum_type_of
 from heron.passes.framework.base import Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
-from heron.passes.rewriting.building import convert
+from heron.passes.rewriting.building import convert, splat
 from heron.passes.rewriting.expander import home
 
 
@@ -25,7 +26,7 @@ class OperandUpcaster(Pass):
     it gives results of no other type than the operands', else also wider ones up to f32, and without ``rounds`` those
     only. Products of small floats are exact in f32 and sums are kept in f32, so nothing is lost. Integers multiplied
     by floats, or summed as floats, become floats; where all is integer nothing changes, nor, without ``one_type``,
-    with the two kinds of floats of 8 bits that matrix units multiply.
+    with the two kinds of floats of 8 bits that matrix units multiply. Operands of packed nibbles are unpacked.
 
     ROOT r = bf16[4,2] dot(bf16[4,8] x, bf16[8,2] y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
     ->
@@ -42,6 +43,9 @@ class OperandUpcaster(Pass):
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
         for c in module.computations_to_rewrite():
+            for i in [i for i in c.instructions if i.opcode in ("dot", "convolution") and is_packed(i)]:
+                _unpack(i)
+                changed = True
             for i in [i for i in c.instructions if is_plain_product(i)]:
                 if (types := self._wanted(i, ctx)) is not None:
                     _retype(i, *types)
@@ -69,6 +73,24 @@ class OperandUpcaster(Pass):
             if has and not self.one_type and t.is_float and result.bits <= t.bits <= 32:
                 return t, F32
         return wide, wide
+
+
+def _unpack(i: Instruction) -> None:
+    """Products of packed nibbles: the product of the low halves of bytes plus that of the high halves."""
+    c = home(i)
+    low, high = zip(*(_halves(o) for o in i.operands), strict=True)
+    parts = [c.attach(i.clone(list(halves))) for halves in (low, high)]
+    for part in parts:
+        del part.attrs["operand_precision"]
+    c.replace(i, c.add("add", parts, i.shape, like=i))
+
+
+def _halves(x: Instruction) -> tuple[Instruction, Instruction]:
+    c, four, t = home(x), splat(home(x), x.shape, 4), x.shape.element_type
+    if not t.is_signed:
+        return c.add("and", [x, splat(c, x.shape, 15)]), c.add("shift-right-logical", [x, four])
+    low = c.add("shift-right-arithmetic", [c.add("shift-left", [x, four]), four])
+    return low, c.add("shift-right-arithmetic", [x, four])
 
 
 def _of_8_bits(i: Instruction, operands: set[ElementType], ctx: PassContext) -> bool:
