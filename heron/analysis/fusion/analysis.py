@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from heron.analysis.blocks.config import BlockConfig
-from heron.analysis.fusion import in_place_update, reduction, transpose
+from heron.analysis.fusion import reduction, transpose
 from heron.analysis.fusion.cuts import Cuts, are_slices, cuts_of
 from heron.analysis.fusion.fusion import Fusion, as_fusion, row_major
+from heron.analysis.fusion.in_place import updates
 from heron.analysis.fusion.prefix_scan import Scan, scan_of
 from heron.analysis.fusion.products import as_reduction
 from heron.analysis.fusion.rowwise import Rows, rows_of
@@ -171,11 +172,11 @@ def _after_hero(fusion: Fusion, target: Target | None) -> FusionAnalysis | None:
 
 
 def _in_place(fusion: Fusion, target: Target | None) -> FusionAnalysis | None:
-    updates, why_not = in_place_update.updates(fusion)
+    found, why_not = updates(fusion)
     if why_not:
         return None
     hero = fusion.outputs[0].instruction
-    return FusionAnalysis(fusion, "dus", "every output updates an input in place", hero, updates)
+    return FusionAnalysis(fusion, "dus", "every output updates an input in place", hero, found)
 
 
 def _turned(fusion: Fusion, target: Target | None) -> FusionAnalysis | None:

@@ -1,16 +1,17 @@
-"""In-place updates: which operand's buffer an op writes its result into."""
+"""In-place updates: the operand's buffer that an op writes its result into.
+
+`in_place_pairs` are the pairs of operand and output that must share a buffer. `updates` are those of a fusion all of
+whose outputs are updates of its inputs: its kernel writes the updated elements and no others.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from heron.analysis.fusion.fusion import Fusion, row_major
+from heron.hlo.facts import is_view, keeps_order, root_parts, updated_operands, updates_operand
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import ShapeIndex
-
-#: ops that overwrite part of their first operand(s)
-UPDATES = frozenset({"dynamic-update-slice", "scatter"})
-_VIEWS = frozenset({"bitcast", "reshape"})
-_SAME_PLACE = _VIEWS | {"copy"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,39 +29,31 @@ def in_place_pairs(i: Instruction) -> list[InPlace]:
     dynamic-update-slice and scatter update operand 0 (scatter: operands 0…n-1); a fusion whose root is one of these
     updates the parameter that is nothing but that operand; a custom call says so itself.
     """
-    opcode = i.opcode
-    if opcode == "fusion":
+    if i.opcode == "fusion":
         return _of_fusion(i)
-    if opcode == "dynamic-update-slice":
-        return [InPlace(0, (), ())]
-    if opcode == "scatter":
-        return [InPlace(n, (), (n,) if i.shape.is_tuple else ()) for n in range(len(i.operands) // 2)]
-    if opcode == "custom-call":
+    if i.opcode == "custom-call":
         return [
             InPlace(operand, tuple(operand_index), tuple(output_index))
             for output_index, operand, operand_index in i.attrs.get("output_to_operand_aliasing") or ()
         ]
-    return []
+    return [InPlace(n, (), (n,) if i.shape.is_tuple else ()) for n in range(len(updated_operands(i)))]
 
 
 def _of_fusion(i: Instruction) -> list[InPlace]:
-    root = i.attrs["calls"].root
-    several = root.opcode == "tuple"
+    body = i.attrs["calls"]
+    several = body.root.opcode == "tuple"
     found: list[InPlace] = []
-    for n, part in enumerate(root.operands if several else [root]):
+    for n, part in enumerate(root_parts(body)):
         index: ShapeIndex = (n,) if several else ()
-        part = _through(part)
-        if part.opcode == "scatter" and part.shape.is_tuple:
-            updates = [(part, k, (*index, k)) for k in range(len(part.operands) // 2)]
-        elif part.opcode in UPDATES:
-            updates = [(part, 0, index)]
-        else:
+        while keeps_order(part):
+            part = part.operands[0]
+        if not updates_operand(part):
             return []  # a kernel that computes other outputs too writes whole arrays
-        for update, operand, output in updates:
-            parameter = updated_parameter(update, operand, several)
+        for operand in range(len(updated_operands(part)) if part.shape.is_tuple else 1):
+            parameter = updated_parameter(part, operand, several)
             if parameter is None or any(p.operand == parameter.attrs["number"] for p in found):
                 return []
-            found.append(InPlace(parameter.attrs["number"], (), output))
+            found.append(InPlace(parameter.attrs["number"], (), (*index, operand) if part.shape.is_tuple else index))
     return found
 
 
@@ -73,7 +66,7 @@ def updated_parameter(update: Instruction, operand: int = 0, alone: bool = False
     """
     below: Instruction = update
     target = update.operands[operand]
-    while target.opcode in _VIEWS:
+    while is_view(target):
         if len(target.users) != 1:
             return None
         below, target = target, target.operands[0]
@@ -83,19 +76,20 @@ def updated_parameter(update: Instruction, operand: int = 0, alone: bool = False
     if others and (alone or update.opcode == "scatter" or below is not update):
         return None
     if others:
-        in_step = _elementwise_above(update.operands[1])
-        if not all(_slices_in_step(u, update, in_step) for u in others):
+        same_place = _elementwise_above(update.operands[1])
+        if not all(_reads_same_place(u, update, same_place) for u in others):
             return None
     return target
 
 
-def _slices_in_step(i: Instruction, update: Instruction, in_step: set[Instruction]) -> bool:
+def _reads_same_place(i: Instruction, update: Instruction, same_place: set[Instruction]) -> bool:
+    """Whether `i` slices the elements that are updated and is used for them alone (`same_place`)."""
     return (
         i.opcode == "dynamic-slice"
         and i.operands[1:] == update.operands[2:]
         and i.shape.dims == update.operands[1].shape.dims
-        and i in in_step
-        and all(u in in_step or u is update for u in i.users)
+        and i in same_place
+        and all(u in same_place or u is update for u in i.users)
     )
 
 
@@ -113,8 +107,66 @@ def _elementwise_above(i: Instruction) -> set[Instruction]:
     return found
 
 
-def _through(i: Instruction) -> Instruction:
-    """The instruction whose elements, in the same places, a view shows."""
-    while i.opcode in _SAME_PLACE:
-        i = i.operands[0]
-    return i
+# -- fusions of updates ------------------------------------------------------------------------------------------------
+
+
+def updates(fusion: Fusion) -> tuple[dict[int, int], str]:
+    """Output number -> input number of an in-place update, and why not every output is one; '' when each is."""
+    found: dict[int, int] = {}
+    if not row_major(fusion):
+        return {}, "inputs or outputs are not row-major"
+    for n, output in enumerate(fusion.outputs):
+        update = updated_by(output.instruction)
+        if update is None or output.part is not None:
+            return {}, f"output {n} is no dynamic-update-slice"
+        target = update.operands[0]
+        while _is_same_array(target) and target.opcode != "copy":
+            target = target.operands[0]
+        if target.opcode != "parameter":
+            return {}, f"'{update.name}' updates a computed value"
+        reason = _other_reads(fusion, update, target)
+        if reason:
+            return {}, reason
+        if target.number in found.values():
+            return {}, f"parameter {target.number} is updated twice"
+        found[n] = target.number
+    return found, "" if found else "no output"
+
+
+def updated_by(output: Instruction) -> Instruction | None:
+    """The dynamic-update-slice that an output is, or is a view or copy of."""
+    while _is_same_array(output):
+        output = output.operands[0]
+    return output if output.opcode == "dynamic-update-slice" else None
+
+
+def _is_same_array(i: Instruction) -> bool:
+    """Whether each element of `i` is its operand's at the same place in memory."""
+    if not keeps_order(i):
+        return False
+    shapes = (i.shape, i.operands[0].shape)
+    return shapes[0].element_type is shapes[1].element_type and all(
+        s.layout is None or s.layout.is_default for s in shapes
+    )
+
+
+def _other_reads(fusion: Fusion, update: Instruction, target: Instruction) -> str:
+    """Why the target must keep its old elements during the update; '' when it need not.
+
+    Reading the very elements that are written, each before it is written, is allowed: a dynamic-slice at the same
+    place that reaches the update through elementwise ops only.
+    """
+    same_place = _elementwise_above(update.operands[1])
+    pending = [target]
+    while pending:
+        i = pending.pop()
+        for user, uses in i.users.items():
+            if user is update and uses == 1 and update.operands[0] is i:
+                continue
+            if _is_same_array(user):
+                pending.append(user)
+            elif not _reads_same_place(user, update, same_place):
+                return f"'{user.name}' reads parameter {target.number} elsewhere"
+    if len(fusion.outputs) > 1 and len(target.users) > 1:
+        return f"parameter {target.number} is read by several outputs"
+    return ""

@@ -76,8 +76,3 @@ def accepts(i: Instruction, operand: int) -> bool:
     if i.opcode in ("reduce", "reduce-window"):
         return operand < len(i.operands) // 2 or i.operands[operand].shape.is_scalar
     return operand >= len(facts.updated_operands(i))
-
-
-def updated(i: Instruction) -> list[Instruction]:
-    """The operands whose buffers `i` overwrites."""
-    return list(facts.updated_operands(i))

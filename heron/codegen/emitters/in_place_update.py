@@ -12,7 +12,7 @@ from xdsl.ir import SSAValue
 
 from heron.analysis.fusion.analysis import FusionAnalysis
 from heron.analysis.fusion.fusion import Fusion
-from heron.analysis.fusion.in_place_update import updated_by
+from heron.analysis.fusion.in_place import updated_by
 from heron.analysis.fusion.loop_space import contiguous_runs
 from heron.analysis.fusion.partition import partition
 from heron.analysis.indexing.hlo_maps import Index, delinearize, linearize

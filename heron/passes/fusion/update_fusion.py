@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heron.analysis.fusion.in_place import UPDATES, updated_parameter
-from heron.analysis.fusion.roles import is_producer, updated
+from heron.analysis.fusion.in_place import updated_parameter
+from heron.analysis.fusion.roles import is_producer
 from heron.analysis.fusion.scatter_order import ALL, finds_updates, update_count
+from heron.hlo.facts import updated_operands, updates_operand
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
@@ -83,7 +84,7 @@ def _update_of(i: Instruction) -> Instruction | None:
     """The scatter or dynamic-update-slice that `i` is, or that it is a fusion of."""
     root = i.fused_root if i.opcode == "fusion" else i
     free = not i.control_predecessors and not i.control_successors
-    return root if root.opcode in UPDATES and free and is_static(root) else None
+    return root if updates_operand(root) and free and is_static(root) else None
 
 
 def _fuse(c: Computation, i: Instruction, update: Instruction, ctx: PassContext) -> bool:
@@ -109,7 +110,7 @@ def _fuse(c: Computation, i: Instruction, update: Instruction, ctx: PassContext)
 
 def _operands(i: Instruction, update: Instruction) -> list[Instruction] | None:
     """The updated arrays outside of the fusion; None if some are computed or read inside it."""
-    count = len(updated(update))
+    count = len(updated_operands(update))
     if i is update:
         return i.operands[:count]
     found = [updated_parameter(update, n, alone=True) for n in range(count)]

@@ -7,7 +7,7 @@ import pytest
 
 from heron import targets
 from heron.analysis.fusion.fusion import as_fusion
-from heron.analysis.fusion.in_place_update import updates
+from heron.analysis.fusion.in_place import updates
 from heron.codegen.emit import emit_fusion
 from tests.codegen.run_kernel import check, root_fusion
 from tests.codegen.test_elemental_indexing import CASES, array, source

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from heron.analysis.cost.code_size import BUDGET, asked_of, at_most, code_of, op_code
 from heron.analysis.cost.compose import Work, work_of
 from heron.analysis.cost.estimate import Clock
-from heron.analysis.fusion.roles import accepts, is_consumer, is_emitted, is_producer, is_view, stays_alone, updated
+from heron.analysis.fusion.roles import accepts, is_consumer, is_emitted, is_producer, is_view, stays_alone
+from heron.hlo.facts import updated_operands
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.passes.fusion.model.updates import Updates
@@ -34,7 +35,7 @@ class Kernel:
         self.root, self.number = root, number
         self.work = work_of(root, clock, in_place=not whole)
         self.members: dict[Instruction, None] = {root: None}
-        self.overwritten = frozenset() if whole else frozenset(updated(root))
+        self.overwritten = frozenset() if whole else frozenset(updated_operands(root))
         self.refused = frozenset(
             o
             for n, o in enumerate(root.operands)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from heron.analysis.cost import element_flops
 from heron.analysis.cost.code_size import BUDGET
-from heron.analysis.fusion.roles import accepts, is_consumer, is_emitted, is_producer, stays_alone, updated
+from heron.analysis.fusion.roles import accepts, is_consumer, is_emitted, is_producer, stays_alone
+from heron.hlo.facts import updated_operands
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.passes.fusion.model.group import Group
@@ -68,7 +69,7 @@ class Planner:
         """Instructions that an updating `root` could absorb but must not: they read the elements it overwrites."""
         known = self._old.get(root)
         if known is None:
-            overwritten = set(updated(root))
+            overwritten = set(updated_operands(root))
             known = self._old[root] = _depending(root, overwritten) if overwritten else set()
         return known
 
