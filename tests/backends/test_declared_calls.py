@@ -215,8 +215,9 @@ def test_other_sizes_are_refused_or_run(s: Sample) -> None:
         except HeronError as error:
             assert error.code in ("HLO171", "HLO172"), variant.text
             refused += 1
-            with pytest.raises(HeronError):
-                compile(module, "cpu")
+            for machine in ("cpu", "sim:sm_90"):
+                with pytest.raises(HeronError):
+                    compile(heron.parse(variant.text), machine)
             with pytest.raises(HeronError):
                 heron.evaluate(module, *inputs(module))
         else:

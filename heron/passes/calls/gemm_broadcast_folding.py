@@ -31,7 +31,7 @@ class GemmBroadcastFolding(Expander):
     constraints = (Constraint("gemm-rewriter", "gemm-broadcast-folding", "it mends the calls made there"),)
 
     def matches(self, i: Instruction) -> bool:
-        if i.custom_call_target not in (gemm.GEMM, gemm.MATMUL) or i.operands[1].opcode != "broadcast":
+        if i.custom_call_target not in (gemm.GEMM, gemm.MATMUL) or [o.opcode for o in i.operands[1:2]] != ["broadcast"]:
             return False
         config, y = gemm.read(i), i.operands[1]
         kept = tuple(d for d in range(y.shape.rank) if d not in config.rhs_batch)
