@@ -168,7 +168,9 @@ class Reducer:
     def _identity(self) -> float | int:
         """The identity of the operation; -0.0 for sums unless the initial value is +0.0 itself."""
         if self._starts_from_identity():
-            return self.hero.operands[1].literal.item()
+            value = self.hero.operands[1].literal.item()
+            assert not isinstance(value, complex)
+            return value
         return facts.identity(self.opcode, self.types[0])
 
     def _starts_from_identity(self) -> bool:

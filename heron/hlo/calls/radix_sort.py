@@ -20,7 +20,7 @@ TARGET = "__heron$radixSort"
 
 def comparator_of(i: Instruction) -> Computation:
     """The comparator: whether one element comes before another."""
-    return i.attrs["called_computations"][0]
+    return i.called_computations[0]
 
 
 def positions(i: Instruction) -> tuple[int, ...]:

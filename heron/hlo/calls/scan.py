@@ -17,7 +17,7 @@ TARGET = "__heron$scan"
 
 def body_of(i: Instruction) -> Computation:
     """The computation of the results; its root is the scan."""
-    return i.attrs["called_computations"][0]
+    return i.called_computations[0]
 
 
 def _form(i: Instruction) -> str:

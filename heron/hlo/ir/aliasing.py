@@ -24,7 +24,7 @@ class Alias(NamedTuple):
 
     output: ShapeIndex
     parameter: int
-    index: ShapeIndex
+    index: ShapeIndex  # pyright: ignore[reportIncompatibleMethodOverride]
     kind: Kind = "may-alias"
 
     @property
@@ -37,7 +37,7 @@ class Donor(NamedTuple):
     """The part `index` of parameter number `parameter` is the program's to overwrite."""
 
     parameter: int
-    index: ShapeIndex
+    index: ShapeIndex  # pyright: ignore[reportIncompatibleMethodOverride]
 
 
 class InputOutputAliases:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from heron.hlo.ir.literal import Literal
 from heron.hlo.ir.shape import Shape
@@ -65,7 +65,7 @@ def _is_text(v: Any) -> bool:
 
 
 def _all(v: Any, test: Callable[[Any], bool]) -> bool:
-    return isinstance(v, (tuple, list)) and all(map(test, v))
+    return isinstance(v, (tuple, list)) and all(test(part) for part in cast("Sequence[Any]", v))
 
 
 def _triples(v: Any) -> bool:
@@ -104,7 +104,7 @@ _TESTS: dict[AttrKind, Callable[[Any], bool]] = {
     AttrKind.RAW: _is_text,
     AttrKind.REPLICA_GROUPS: _is_text,
     AttrKind.PAIRS: lambda v: _all(v, lambda p: _is_ints(p) and len(p) == 2),
-    AttrKind.ALIASING: lambda v: _all(v, lambda p: isinstance(p, (tuple, list)) and len(p) == 3),
+    AttrKind.ALIASING: lambda v: _all(v, lambda p: _all(p, lambda _: True) and len(p) == 3),
 }
 
 

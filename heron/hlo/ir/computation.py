@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from heron.errors import HeronError
 from heron.hlo.ir.attributes import Callee
@@ -222,7 +222,8 @@ def remap_calls(i: Instruction, calls: dict[Computation, Computation]) -> None:
         if isinstance(value, Computation):
             i.attrs[name] = calls.get(value, value)
         elif isinstance(value, tuple) and value and isinstance(value[0], Computation):
-            i.attrs[name] = tuple(calls.get(v, v) for v in value)
+            callees = cast("tuple[Computation, ...]", value)
+            i.attrs[name] = tuple(calls.get(c, c) for c in callees)
 
 
 def as_html(text: str, lines: int = 200) -> str:

@@ -23,14 +23,14 @@ class SizeParameter(NamedTuple):
     """The part of a parameter that says a size: an integer scalar."""
 
     parameter: int
-    index: ShapeIndex = ()
+    index: ShapeIndex = ()  # pyright: ignore[reportIncompatibleMethodOverride]
 
 
 class DynamicDimension(NamedTuple):
     """A dimension of a part of a parameter."""
 
     parameter: int
-    index: ShapeIndex
+    index: ShapeIndex  # pyright: ignore[reportIncompatibleMethodOverride]
     dimension: int
 
 

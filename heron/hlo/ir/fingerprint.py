@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
@@ -83,5 +83,5 @@ def _value(value: Any, known: dict[Computation, str]) -> str:
     if isinstance(value, Literal):
         return value.key.hex()
     if isinstance(value, tuple) and value and isinstance(value[0], Computation):
-        return ",".join(known[c] for c in value)
-    return str(value)
+        return ",".join(known[c] for c in cast("tuple[Computation, ...]", value))
+    return str(cast("object", value))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from heron.errors import HeronError
 from heron.hlo.ir import op as ops
+from heron.hlo.ir.attribute_types import AttributeTypes
 from heron.hlo.ir.metadata import Metadata
 from heron.hlo.ir.op import Op, Trait
 from heron.hlo.ir.operators import Operators
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 now = itertools.count(1).__next__
 
 
-class Instruction(Operators):
+class Instruction(Operators, AttributeTypes):
     """An op applied to operands. Attributes of the op (`i.dimensions`, `i.to_apply`, …) read like fields.
 
     ``users`` maps each using instruction to its number of uses. ``extras`` holds what any instruction may carry
@@ -75,17 +76,19 @@ class Instruction(Operators):
         for operand in self.operands:
             operand.users[self] = operand.users.get(self, 0) + 1
 
-    def __getattr__(self, name: str) -> Any:
-        # reached only for names that are no slot: the op's own attributes
-        if name.startswith("__"):
-            raise AttributeError(name)
-        found = self.attrs.get(name, self)
-        if found is not self:
-            return found
-        declared = self.op.attributes.get(name)
-        if declared is None:
-            raise AttributeError(f"'{self.opcode}' has no attribute '{name}'")
-        return declared.default
+    if not TYPE_CHECKING:  # type checkers know them by `AttributeTypes`
+
+        def __getattr__(self, name: str) -> Any:
+            # reached only for names that are no slot: the op's own attributes
+            if name.startswith("__"):
+                raise AttributeError(name)
+            found = self.attrs.get(name, self)
+            if found is not self:
+                return found
+            declared = self.op.attributes.get(name)
+            if declared is None:
+                raise AttributeError(f"'{self.opcode}' has no attribute '{name}'")
+            return declared.default
 
     def __str__(self) -> str:
         return provided("print_instruction")(self)
@@ -118,7 +121,7 @@ class Instruction(Operators):
         work = self.called
         seen = set(work)
         while work:  # no recursion: chains of calls may be long
-            for i in work.pop()._instructions:
+            for i in work.pop()._instructions:  # pyright: ignore[reportPrivateUsage]
                 op = i.op
                 if op.has_side_effect or i.attrs.get("custom_call_has_side_effect"):
                     return True
@@ -144,8 +147,9 @@ class Instruction(Operators):
     def has(self, trait: Trait) -> bool:
         return trait in self.op.traits
 
-    def operand(self, n: int) -> Instruction:
-        return self.operands[n]
+    def operand(self, name: str) -> Instruction:
+        """The operand of that name in the op's declaration. Raises KeyError for a name of no single operand."""
+        return self.operands[self.op.places[name]]
 
     @property
     def fused_root(self) -> Instruction:

@@ -157,7 +157,7 @@ class Module:
         for c in self._computations:
             if c not in done and c is not self.entry:
                 visit(c)
-        if self.entry is not None and self.entry not in done:
+        if self.entry is not None and self.entry not in done:  # pyright: ignore[reportUnnecessaryComparison]
             visit(self.entry)
         return order
 
@@ -189,7 +189,7 @@ class Module:
         calling, fused = _calling(), set[Computation]()
         live, work = {self.entry}, [self.entry]
         while work:
-            for i in work.pop()._instructions:
+            for i in work.pop()._instructions:  # pyright: ignore[reportPrivateUsage]
                 if i.opcode not in calling:
                     continue
                 if i.opcode == "fusion":
@@ -313,7 +313,7 @@ class Module:
         self._names, self._computation_names = Names(), Names()
         for c in self._computations:
             self._computation_names.take(c.name)
-            for i in c._instructions:
+            for i in c._instructions:  # pyright: ignore[reportPrivateUsage]
                 self._names.take(i.name)
 
     def unused_computations(self) -> list[Computation]:
@@ -380,13 +380,18 @@ def _completed(c: Computation, order: list[Instruction]) -> list[Instruction]:
 
 def _callees(c: Computation) -> list[Computation]:
     calling = _calling()
-    return [callee for i in c._instructions if i.opcode in calling for callee in _called(i, calling[i.opcode])]
+    instructions = c._instructions  # pyright: ignore[reportPrivateUsage]
+    return [callee for i in instructions if i.opcode in calling for callee in _called(i, calling[i.opcode])]
 
 
 def _called(i: Instruction, names: tuple[str, ...]) -> Iterable[Computation]:
     """`Instruction.called`, knowing the attributes that name computations."""
-    values = [i.attrs.get(name) for name in names]
-    return [c for v in values if v is not None for c in (v if isinstance(v, tuple) else (v,))]
+    found: list[Computation] = []
+    for name in names:
+        value = i.attrs.get(name)
+        if value is not None:
+            found += value if isinstance(value, tuple) else (value,)
+    return found
 
 
 @cache

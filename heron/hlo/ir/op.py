@@ -75,6 +75,14 @@ class Trait(enum.Enum):
     ASYNC = "starts, continues or ends a computation that runs beside others"
 
 
+def _no_shape_rule(op: Op, i: Instruction, *operands: Shape) -> NoReturn:
+    raise NotImplementedError(op.name)
+
+
+def _no_meaning(op: Op, ev: Evaluation, i: Instruction, *operands: Any) -> NoReturn:
+    raise HeronError("EVAL001", f"the evaluator does not know '{op.name}'", where=str(i))
+
+
 class Op:
     """Base of all declarations; one instance per op, found in `REGISTRY`."""
 
@@ -98,6 +106,8 @@ class Op:
     source: ClassVar[str] = "https://openxla.org/xla/operation_semantics"
 
     # filled by @op
+    #: the place of each single operand
+    places: dict[str, int] = {}
     min_operands: int = 0
     max_operands: int | None = 0
     is_elementwise: bool = False
@@ -107,16 +117,11 @@ class Op:
     #: attributes that name computations
     calling: tuple[str, ...] = ()
 
-    def shape(self, i: Instruction, *operands: Shape) -> Shape:
-        """The result shape, from operand shapes and `i`'s attributes.
-
-        Ops whose shape is part of the program (broadcast, reshape, constant…) check and return ``i.shape``.
-        """
-        raise NotImplementedError(self.name)
-
-    def evaluate(self, ev: Evaluation, i: Instruction, *operands: Any) -> Any:
-        """The value, by NumPy: arrays (tuples as Python tuples) in and out."""
-        raise HeronError("EVAL001", f"the evaluator does not know '{self.name}'", where=str(i))
+    #: ``shape(i, *operand_shapes)``: the result shape, from operand shapes and `i`'s attributes. Ops whose shape is
+    #: part of the program (broadcast, reshape, constant…) check and return the stated one.
+    shape: Callable[..., Shape] = _no_shape_rule
+    #: ``evaluate(ev, i, *operand_values)``: the value, by NumPy: arrays (tuples as Python tuples) in and out.
+    evaluate: Callable[..., Any] = _no_meaning
 
     def identity(self, t: ElementType) -> Any:
         """The value e with ``op(e, x) == x`` for every x of type `t`; None when there is none."""
@@ -140,6 +145,7 @@ def op(name: str):
         optional = sum(o.endswith("?") for o in cls.operands)
         cls.max_operands = None if variadic else len(cls.operands)
         cls.min_operands = len(cls.operands) - variadic - optional
+        cls.places = {o.rstrip("?"): n for n, o in enumerate(cls.operands) if not o.endswith("*")}
         cls.traits = frozenset(cls.traits)
         cls.is_elementwise = Trait.ELEMENTWISE in cls.traits
         cls.has_side_effect = Trait.SIDE_EFFECT in cls.traits
@@ -202,7 +208,7 @@ def reject(i: Instruction, what: str, why: str | None = None, hint: str | None =
 
 def describe(i: Instruction) -> str:
     """`i` as text; without its attributes while it has no shape yet, or where an attribute cannot be printed."""
-    if i.shape is not None and not misfits(i):
+    if i.shape is not None and not misfits(i):  # pyright: ignore[reportUnnecessaryComparison]
         return str(i)
     operands = ", ".join(f"{o.shape} %{o.name}" for o in i.operands)
     return f"{i.opcode}({operands})"

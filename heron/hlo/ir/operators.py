@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -122,7 +122,7 @@ class Operators:
     @_located
     def __matmul__(self: Instruction, other: Instruction) -> Instruction:  # type: ignore[misc]
         """``dot`` of the last dimension with the other's last but one (its only one); those before are batches."""
-        if not isinstance(other, Operators):
+        if not isinstance(other, Operators):  # pyright: ignore[reportUnnecessaryIsInstance]
             return NotImplemented
         x, y = self.shape.rank, other.shape.rank
         if not x or not y:
@@ -140,7 +140,7 @@ class Operators:
     @_located
     def __getitem__(self: Instruction, index: Any) -> Instruction:  # type: ignore[misc]
         """``slice``, and a ``reshape`` that drops dimensions indexed by a number. Steps must be positive."""
-        bounds, kept = _bounds(self.shape, index if isinstance(index, tuple) else (index,))
+        bounds, kept = _bounds(self.shape, cast("tuple[Any, ...]", index) if isinstance(index, tuple) else (index,))
         piece = _home(self).add("slice", (self,), slice=bounds)
         if len(kept) == len(bounds):
             return piece
@@ -164,17 +164,17 @@ def _bounds(shape: Shape, index: tuple[Any, ...]) -> tuple[_Slices, list[int]]:
     kept: list[int] = []
     for d, (entry, size) in enumerate(zip(index, shape.dims, strict=True)):
         if isinstance(entry, slice):
-            bounds.append(_slice(entry, size))
+            bounds.append(_slice(cast("slice[Any, Any, Any]", entry), size))
             kept.append(d)
             continue
         if isinstance(entry, bool) or not isinstance(entry, int | np.integer) or not -size <= entry < size:
             raise HeronError("HLO026", f"{entry!r} is not an index into dimension {d}", why=f"its size is {size}")
-        at = int(entry) % size
+        at = int(cast("int", entry)) % size
         bounds.append((at, at + 1, 1))
     return tuple(bounds), kept
 
 
-def _slice(entry: slice, size: int) -> tuple[int, int, int]:
+def _slice(entry: slice[Any, Any, Any], size: int) -> tuple[int, int, int]:
     try:
         start, limit, step = entry.indices(size)
     except (TypeError, ValueError) as error:

@@ -9,9 +9,9 @@ from heron.hlo.ir.words import Words
 
 
 class OriginalPart(NamedTuple):
-    """Part `index` of a value was part `shape_index` of the array `name`; None where nothing is known of it."""
+    """Part `part` of a value was part `shape_index` of the array `name`; None where nothing is known of it."""
 
-    index: ShapeIndex
+    part: ShapeIndex
     name: str | None
     shape_index: ShapeIndex = ()
 
@@ -22,17 +22,17 @@ def read_origin(text: str) -> list[OriginalPart] | None:
     Raises PROTO006 for other text.
     """
     w = Words(text, "origin")
-    parts: list[OriginalPart] | None = []
+    parts: list[OriginalPart] = []
     w.expect("{")
-    if w.accept("["):
-        parts = None
-        for token in ("synthetic_call", "]"):
-            w.expect(token)
+    synthetic = w.accept("[")
+    if synthetic:
+        w.expect("synthetic_call")
+        w.expect("]")
     elif w.next != "}":
         _read_tree(w, parts, ())
     w.expect("}")
     w.end()
-    return parts
+    return None if synthetic else parts
 
 
 def _read_tree(w: Words, parts: list[OriginalPart], index: ShapeIndex) -> None:

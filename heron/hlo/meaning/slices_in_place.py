@@ -68,9 +68,10 @@ def _offsets(value: Any, is_tuple: bool) -> list[Offsets]:
 def _sizes(i: Instruction, offsets: list[Offsets]) -> list[list[tuple[int, ...]]]:
     """For each buffer, the sizes of each slice."""
     count = sum(map(len, offsets))
-    if len(i.slice_sizes) != count:
-        raise HeronError("EVAL004", f"'{i.opcode}' has {len(i.slice_sizes)} slice_sizes for {count} offsets")
-    supply = iter(i.slice_sizes)
+    slice_sizes: Any = i.attrs.get("slice_sizes")  # lists, unlike those of gather
+    if len(slice_sizes) != count:
+        raise HeronError("EVAL004", f"'{i.opcode}' has {len(slice_sizes)} slice_sizes for {count} offsets")
+    supply = iter(slice_sizes)
     return [[tuple(next(supply)) for _ in several] for several in offsets]
 
 

@@ -109,7 +109,7 @@ def _sides(i: Instruction) -> set[int]:
             continue
         seen.add(v)
         if v.opcode == "parameter":
-            found.add(v.attrs["number"] % 2)
+            found.add(v.number % 2)
         work.extend(v.operands)
     return found
 
@@ -118,7 +118,7 @@ def _value(ev: Evaluation, i: Instruction, arrays: tuple[np.ndarray, ...]) -> np
     known: dict[Instruction, np.ndarray] = {}
     for v in ev.order(i.parent):  # type: ignore[arg-type]
         if v.opcode == "parameter":
-            known[v] = arrays[v.attrs["number"]]
+            known[v] = arrays[v.number]
         elif all(o in known for o in v.operands):
             known[v] = np.asarray(v.op.evaluate(ev, v, *(known[o] for o in v.operands)))
         if v is i:

@@ -1,5 +1,6 @@
 """Every HLO op, declared once, one file per family. Importing this package fills `heron.hlo.ir.op.REGISTRY`."""
 
+# pyright: reportUnusedImport=false
 from heron.hlo.ops import (  # noqa: F401
     async_ops,
     basic,

@@ -13,7 +13,7 @@ import numpy as np
 from heron.hlo.ir.op import Attr, AttrKind, Op, Trait, op, reject
 from heron.hlo.ir.shape import Shape, scalar, tuple_
 from heron.hlo.ir.types import U32
-from heron.hlo.ops.rules import attr, need_signature
+from heron.hlo.ops.rules import attr, need_signature, stated
 
 if TYPE_CHECKING:
     from heron.hlo.ir.evaluation import Evaluation
@@ -45,7 +45,7 @@ class AsyncStart(Op):
         body = attr(i, "calls")
         need_signature(i, "calls", body, operands)
         want = tuple_((tuple_(operands), body.root.shape, scalar(U32)))
-        if i.shape is None:
+        if stated(i) is None:
             return want
         parts = i.shape.tuple_shapes
         if parts is None or len(parts) < 2 or tuple_(parts[:2]).bare is not tuple_((want.at((0,)), want.at((1,)))).bare:

@@ -9,7 +9,7 @@ import numpy as np
 from heron.hlo.ir.op import Attr, AttrKind, Op, Trait, op, reject
 from heron.hlo.ir.shape import Shape, scalar, tuple_
 from heron.hlo.ir.types import PRED, U32
-from heron.hlo.ops.rules import attr, default, given, need_arrays, need_dim
+from heron.hlo.ops.rules import attr, default, given, need_arrays, need_dim, stated
 
 if TYPE_CHECKING:
     from heron.hlo.ir.evaluation import Evaluation
@@ -47,7 +47,7 @@ class Constant(Op):
 
     def shape(self, i: Instruction) -> Shape:
         shape = attr(i, "literal").shape
-        if i.shape is None:
+        if stated(i) is None:
             return default(shape)
         if i.shape.bare is not shape.bare:
             reject(i, "the shape is not the literal's", f"{i.shape} and {shape}")
@@ -121,7 +121,8 @@ class GetTupleElement(Op):
     code = 0
 
     def shape(self, i: Instruction, x: Shape) -> Shape:
-        parts, index = x.tuple_shapes, attr(i, "index")
+        parts = x.tuple_shapes
+        index: int = attr(i, "index")
         if parts is None:
             reject(i, "operand 0 must be a tuple", f"it is {x}")
         if not 0 <= index < len(parts):
@@ -163,7 +164,7 @@ class CopyStart(Op):
     done = "copy-done"
 
     def shape(self, i: Instruction, x: Shape) -> Shape:
-        if i.shape is None:
+        if stated(i) is None:
             return tuple_((x, x, scalar(U32)))
         parts = i.shape.tuple_shapes
         if parts is None or len(parts) < 2 or any(p.bare is not x.bare for p in parts[:2]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -44,7 +45,7 @@ class Binary(Op):
 
     def evaluate(self, ev: Evaluation, i: Instruction, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         t = i.shape.element_type
-        return lift(lambda a, b: self.compute(t, a, b), t, x, y)
+        return lift(partial(self.compute, t), t, x, y)
 
     def compute(self, t: ElementType, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """The result for operand type `t`, in a working type."""
@@ -139,7 +140,7 @@ class Power(Binary):
     def evaluate(self, ev: Evaluation, i: Instruction, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         t = i.shape.element_type
         if t.is_integer:
-            return lift(lambda a, b: numeric.power(a, b, t.bits), t, x, y)
+            return lift(partial(numeric.power, bits=t.bits), t, x, y)
         return lift_precise(complex_math.power if t.is_complex else np.power, t, x, y)
 
 

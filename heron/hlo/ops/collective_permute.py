@@ -10,7 +10,7 @@ from heron.hlo.ir.op import Attr, AttrKind, op, reject
 from heron.hlo.ir.shape import Shape, tuple_
 from heron.hlo.meaning import slices_in_place
 from heron.hlo.ops.collectives import CHANNEL, Arrays, Collective, Done
-from heron.hlo.ops.rules import attr
+from heron.hlo.ops.rules import attr, stated
 
 if TYPE_CHECKING:
     from heron.hlo.ir.evaluation import Evaluation, Members
@@ -33,7 +33,7 @@ class CollectivePermute(Collective):
     attributes = PAIRS
 
     def shape(self, i: Instruction, *operands: Shape) -> Shape:
-        if i.slice_sizes is not None:
+        if i.attrs.get("slice_sizes") is not None:
             need_in_place(i, operands)
             return operands[1]
         result = super().shape(i, *operands)
@@ -42,7 +42,7 @@ class CollectivePermute(Collective):
 
     def exchanged(self, ev: Evaluation, i: Instruction, members: Members, operands: Arrays) -> Arrays:
         pairs = ev.permuted_pairs(i)
-        if i.slice_sizes is not None:
+        if i.attrs.get("slice_sizes") is not None:
             return slices_in_place.permute(ev, i, members, pairs, operands)
         brought = ev.exchange(i, members, operands, list)
         source = next((s for s, t in pairs if t == ev.device.number), None)
@@ -50,7 +50,7 @@ class CollectivePermute(Collective):
 
     def evaluate(self, ev: Evaluation, i: Instruction, *operands: Any) -> Any:
         results = self.exchanged(ev, i, ev.own_group(i), operands)
-        return results if i.slice_sizes is not None or i.shape.is_tuple else results[0]
+        return results if i.attrs.get("slice_sizes") is not None or i.shape.is_tuple else results[0]
 
 
 def need_pairs(i: Instruction) -> None:
@@ -96,13 +96,13 @@ class CollectivePermuteStart(CollectivePermute):
     holds_operands = True
 
     def shape(self, i: Instruction, *operands: Shape) -> Shape:
-        if i.slice_sizes is not None:
+        if i.attrs.get("slice_sizes") is not None:
             need_in_place(i, operands)
             want = operands[:2]
         else:
             want = (Collective.shape(self, i, *operands),) * 2
             need_pairs(i)
-        if i.shape is None:
+        if stated(i) is None:
             return tuple_(want)
         parts = i.shape.tuple_shapes
         if parts is None or len(parts) < 2:
@@ -113,7 +113,7 @@ class CollectivePermuteStart(CollectivePermute):
         moved = self.exchanged(ev, i, ev.own_group(i), operands)
         parts = (i.shape.tuple_shapes or ())[2:]
         context = [np.zeros(s.dims, s.element_type.dtype) for s in parts]
-        if i.slice_sizes is not None:
+        if i.attrs.get("slice_sizes") is not None:
             return operands[0], moved, *context
         if len(operands) == 1:
             return operands[0], moved[0], *context

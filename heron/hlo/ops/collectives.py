@@ -15,7 +15,7 @@ from heron.hlo.ir.op import Attr, AttrKind, Op, Trait, op, reject
 from heron.hlo.ir.shape import Shape, scalar, tuple_
 from heron.hlo.ir.types import U32
 from heron.hlo.meaning.combine import Combiner
-from heron.hlo.ops.rules import attr, default, given, need_arrays, need_dim, need_dims
+from heron.hlo.ops.rules import attr, default, given, need_arrays, need_dim, need_dims, stated
 
 if TYPE_CHECKING:
     from heron.hlo.ir.evaluation import Evaluation, Members
@@ -269,21 +269,21 @@ class AllToAll(Collective):
 
     def shape(self, i: Instruction, *operands: Shape) -> Shape:
         result = super().shape(i, *operands)
-        if i.dimensions is not None:
+        if i.attrs.get("dimensions") is not None:
             need_one_dimension(i, operands[0].rank)
             if len(operands) != 1:
                 reject(i, "with dimensions, one operand is split", f"{len(operands)} operands given")
-        return result if i.shape is None or i.shape.bare is result.bare else _need_tuple(i, operands)
+        return result if stated(i) is None or i.shape.bare is result.bare else _need_tuple(i, operands)
 
     def exchanged(self, ev: Evaluation, i: Instruction, members: Members, operands: Arrays) -> Arrays:
-        if i.dimensions is None and len(operands) != len(members):
+        if i.attrs.get("dimensions") is None and len(operands) != len(members):
             why = f"{len(operands)} operands for a group of {len(members)}"
             raise HeronError("EVAL004", "'all-to-all' needs one operand for each device of the group", why=why)
-        pieces = operands if i.dimensions is None else _pieces(i, operands[0], len(members))
+        pieces = operands if i.attrs.get("dimensions") is None else _pieces(i, operands[0], len(members))
         brought = ev.exchange(i, members, pieces, list)
         mine = members.index(ev.device.number)
         received = tuple(parts[mine] for parts in brought)
-        return received if i.dimensions is None else (np.concatenate(received, i.dimensions[0]),)
+        return received if i.attrs.get("dimensions") is None else (np.concatenate(received, i.dimensions[0]),)
 
 
 def _need_tuple(i: Instruction, operands: tuple[Shape, ...]) -> Shape:

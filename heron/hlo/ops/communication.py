@@ -65,11 +65,11 @@ class AddDependency(Identity):
 
     operands = ("operand", "token")
 
-    def shape(self, i: Instruction, x: Shape, after: Shape) -> Shape:
+    def shape(self, i: Instruction, x: Shape, after: Shape) -> Shape:  # pyright: ignore[reportIncompatibleMethodOverride]
         need_token(i, 1, after)
         return x
 
-    def evaluate(self, ev: Evaluation, i: Instruction, x: Any, after: None) -> Any:
+    def evaluate(self, ev: Evaluation, i: Instruction, x: Any, after: None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         return x
 
 

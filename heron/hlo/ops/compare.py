@@ -110,4 +110,7 @@ class Clamp(Op):
         return default(x)
 
     def evaluate(self, ev: Evaluation, i: Instruction, low: np.ndarray, x: np.ndarray, high: np.ndarray) -> np.ndarray:
-        return lift(lambda a, v, b: minimum(b, maximum(a, v)), i.shape.element_type, low, x, high)
+        def clamp(a: np.ndarray, v: np.ndarray, b: np.ndarray) -> np.ndarray:
+            return minimum(b, maximum(a, v))
+
+        return lift(clamp, i.shape.element_type, low, x, high)

@@ -124,7 +124,7 @@ class Map(Op):
         for n, s in enumerate(operands):
             if s.dims != dims:
                 reject(i, f"operand {n} has other dimensions than operand 0", f"{s} and {operands[0]}")
-        if i.dimensions is not None and tuple(i.dimensions) != tuple(range(len(dims))):
+        if i.attrs.get("dimensions") is not None and tuple(i.dimensions) != tuple(range(len(dims))):
             reject(i, "dimensions must be all of them, in order", f"{i.dimensions} for {operands[0]}")
         body = attr(i, "to_apply")
         need_signature(i, "to_apply", body, [scalar(s.element_type) for s in operands])

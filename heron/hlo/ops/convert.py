@@ -105,7 +105,7 @@ class StochasticConvert(Op):
         value = numeric.precise(x)
         size = np.abs(np.where(np.isfinite(value), value, 0))
         whole = np.trunc(size)
-        up = random.astype(np.float64) < np.trunc(np.ldexp(size - whole, i.operands[1].shape.element_type.bits))
+        up = random.astype(np.float64) < np.trunc(np.ldexp(size - whole, i.operand("random").shape.element_type.bits))
         rounded = np.copysign(whole + up, value)
         return numeric.saturate(np.where(np.isfinite(value), rounded, value), t)
 

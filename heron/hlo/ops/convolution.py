@@ -17,6 +17,7 @@ from heron.hlo.ops.window import need_window
 if TYPE_CHECKING:
     from heron.hlo.ir.evaluation import Evaluation
     from heron.hlo.ir.instruction import Instruction
+    from heron.hlo.ir.window import ConvDims
 
 
 @op("convolution")
@@ -45,7 +46,7 @@ class Convolution(Op):
         if i.sparsity_config is not None:
             reject(i, "operands that leave out zeros are only read and printed", f"it has {i.sparsity_config}")
         need_arrays(i, x, k)
-        dims = attr(i, "dim_labels")
+        dims: ConvDims = attr(i, "dim_labels")
         spatial = len(dims.input_spatial)
         if x.rank != spatial + 2 or k.rank != spatial + 2:
             reject(i, f"dim_labels speak of rank {spatial + 2}", f"the operands are {x} and {k}")

@@ -11,7 +11,7 @@ from heron.hlo.ir.shape import Shape
 from heron.hlo.ir.types import ElementType
 from heron.hlo.meaning import products
 from heron.hlo.meaning.nibbles import by_halves, is_packed
-from heron.hlo.ops.rules import array, need_arrays, need_dims, need_rank
+from heron.hlo.ops.rules import array, need_arrays, need_dims, need_rank, stated
 from heron.hlo.product_types import result_type
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Dot(Op):
 
     def evaluate(self, ev: Evaluation, i: Instruction, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         dims = (i.lhs_batch_dims, i.lhs_contracting_dims, i.rhs_batch_dims, i.rhs_contracting_dims)
-        if i.algorithm is not None:
+        if i.attrs.get("algorithm") is not None:
             x, y = products.rounded_for(i.algorithm, x), products.rounded_for(i.algorithm, y)
         return by_halves(i, x, y, lambda a, b: products.dot(a, b, dims, i.shape.element_type))
 
@@ -95,7 +95,7 @@ def need_dot_dims(i: Instruction, x: Shape, y: Shape) -> list[int]:
 
 def stated_type(i: Instruction, x: Shape, y: Shape) -> ElementType:
     """The result type stated by the program, else the one that follows from the operands' types."""
-    if i.shape is not None and i.shape.is_array:
+    if stated(i) is not None and i.shape.is_array:
         return i.shape.element_type
     return result_type(x.element_type, y.element_type)
 

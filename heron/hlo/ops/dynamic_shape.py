@@ -13,7 +13,7 @@ from heron.hlo.ir.op import Attr, AttrKind, Op, op, reject
 from heron.hlo.ir.shape import Shape, scalar
 from heron.hlo.ir.types import S32
 from heron.hlo.meaning.dynamic_size import resized, within_bound
-from heron.hlo.ops.rules import attr, default, given, need_arrays, need_dims, need_same_type
+from heron.hlo.ops.rules import attr, default, given, need_arrays, need_dims, need_same_type, stated
 
 if TYPE_CHECKING:
     from heron.hlo.ir.evaluation import Evaluation
@@ -73,7 +73,7 @@ class SetDimensionSize(Op):
         need_size(i, size, 1)
         marks = list(x.dynamic or (False,) * x.rank)
         marks[d] = True
-        if i.shape is not None and i.shape.dims == x.dims and i.shape.dynamic == x.dynamic:
+        if stated(i) is not None and i.shape.dims == x.dims and i.shape.dynamic == x.dynamic:
             return default(x)  # a constant size equal to the bound stays static
         return shapes.array(x.element_type, x.dims, x.layout, tuple(marks)).with_default_layout()
 

@@ -204,7 +204,8 @@ def need_index_dims(
     i: Instruction, x: Shape, starts: Shape, map_name: str, gone_name: str, batching: str, start_batching: str
 ) -> list[int]:
     """Checks what gather and scatter say of their indices; gives the sizes of the batch dimensions."""
-    vector, mapped, gone = attr(i, "index_vector_dim"), attr(i, map_name), attr(i, gone_name)
+    vector: int = attr(i, "index_vector_dim")
+    mapped, gone = attr(i, map_name), attr(i, gone_name)
     x_batch, starts_batch = getattr(i, batching), getattr(i, start_batching)
     if not starts.element_type.is_integer:
         reject(i, "the indices must be integers", f"they are {starts}")

@@ -90,7 +90,7 @@ class Transpose(Op):
     code = 0
 
     def shape(self, i: Instruction, x: Shape) -> Shape:
-        dims = attr(i, "dimensions")
+        dims: tuple[int, ...] = attr(i, "dimensions")
         need_arrays(i, x)
         if len(dims) != x.rank:
             reject(i, "dimensions must name each operand dimension", f"{len(dims)} given for {x}")
@@ -140,7 +140,8 @@ class Concatenate(Op):
         if not operands:
             reject(i, "needs at least one operand")
         need_arrays(i, *operands)
-        first, dims = operands[0], attr(i, "dimensions")
+        first = operands[0]
+        dims: tuple[int, ...] = attr(i, "dimensions")
         if len(dims) != 1:
             reject(i, "dimensions must name one dimension", f"{len(dims)} given")
         need_dims(i, "dimensions", dims, first.rank)
@@ -179,7 +180,7 @@ class Pad(Op):
             reject(i, "operand 1 must be a scalar", f"it is {value}")
         if len(padding) != x.rank:
             reject(i, "padding needs one entry a dimension", f"{len(padding)} given for {x}")
-        dims = []
+        dims: list[int] = []
         for d, (low, high, interior) in enumerate(padding):
             if interior < 0:
                 reject(i, f"interior padding of dimension {d} is negative", f"{interior}")
@@ -190,7 +191,9 @@ class Pad(Op):
         return array(x.element_type, dims, x.dynamic)
 
     def evaluate(self, ev: Evaluation, i: Instruction, x: np.ndarray, value: np.ndarray) -> np.ndarray:
-        full, inside, kept = [], [], []
+        full: list[int] = []
+        inside: list[slice] = []
+        kept: list[slice] = []
         for n, (low, high, interior) in zip(x.shape, i.padding, strict=True):
             start = max(low, 0)
             end = start + _dilated(n, interior)

@@ -10,7 +10,7 @@ from heron.hlo.ir.op import Attr, AttrKind, Op, Trait, op, reject
 from heron.hlo.ir.shape import Shape, row_major, tuple_
 from heron.hlo.ir.types import U64
 from heron.hlo.meaning import bit_generators, draws
-from heron.hlo.ops.rules import attr, default, given, need_arrays, need_same_type
+from heron.hlo.ops.rules import attr, default, given, need_arrays, need_same_type, stated
 
 if TYPE_CHECKING:
     from heron.hlo.ir.evaluation import Evaluation
@@ -99,7 +99,7 @@ class RngGetAndUpdateState(Op):
     def shape(self, i: Instruction) -> Shape:
         attr(i, "delta")
         want = row_major(U64, 2)
-        if i.shape is not None and i.shape.bare is not want.bare:
+        if stated(i) is not None and i.shape.bare is not want.bare:
             reject(i, "the result must be u64[2]", f"it is {i.shape}")
         return want
 

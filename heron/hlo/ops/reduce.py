@@ -56,7 +56,9 @@ def _is_plain(s: Shape, init: Shape, body: Computation) -> bool:
     t = init.bare
     if init.rank or not init.is_array or not s.is_array or s.element_type is not init.element_type:
         return False
-    return body.root is not None and body.root.shape.bare is t and [p.shape.bare for p in body.parameters] == [t, t]
+    if body.root is None:  # pyright: ignore[reportUnnecessaryComparison]
+        return False
+    return body.root.shape.bare is t and [p.shape.bare for p in body.parameters] == [t, t]
 
 
 def reduction_inputs(i: Instruction, operands: tuple[np.ndarray, ...]) -> tuple[combine.Arrays, combine.Arrays]:

@@ -32,8 +32,11 @@ def default(shape: Shape) -> Shape:
 
 def given(i: Instruction, what: str = "the result shape must be given") -> Shape:
     """The shape the program states for `i`; rejects when it states none."""
-    if i.shape is None:
-        reject(i, what)
+    return stated(i) or reject(i, what)
+
+
+def stated(i: Instruction) -> Shape | None:
+    """The shape the program states for `i`; None while it is being inferred."""
     return i.shape
 
 

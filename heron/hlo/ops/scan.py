@@ -11,6 +11,7 @@ from heron.hlo.ir.shape import Shape
 from heron.hlo.ops.rules import array, attr, given, need_arrays, need_dim, need_signature
 
 if TYPE_CHECKING:
+    from heron.hlo.ir.computation import Computation
     from heron.hlo.ir.evaluation import Evaluation
     from heron.hlo.ir.instruction import Instruction
 
@@ -36,9 +37,9 @@ class Scan(Op):
     }
 
     def shape(self, i: Instruction, *operands: Shape) -> Shape:
-        carries = attr(i, "num_carries")
-        dims = attr(i, "dimensions")
-        body = attr(i, "to_apply")
+        carries: int = attr(i, "num_carries")
+        dims: tuple[int, ...] = attr(i, "dimensions")
+        body: Computation = attr(i, "to_apply")
         if not 0 <= carries <= len(operands):
             reject(i, f"num_carries={carries} is more than the operands", f"{len(operands)} given")
         if len(dims) != 1:

@@ -33,7 +33,7 @@ class Slice(Op):
         bounds = attr(i, "slice")
         if len(bounds) != x.rank:
             reject(i, "slice needs one entry a dimension", f"{len(bounds)} given for {x}")
-        dims = []
+        dims: list[int] = []
         for d, (start, limit, stride) in enumerate(bounds):
             if not 0 <= start <= limit <= x.dims[d] or stride < 1:
                 reject(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -46,7 +47,7 @@ class Unary(Op):
 
     def evaluate(self, ev: Evaluation, i: Instruction, x: np.ndarray) -> np.ndarray:
         t = i.operands[0].shape.element_type
-        return lift(lambda v: self.compute(t, v), i.shape.element_type, x)
+        return lift(partial(self.compute, t), i.shape.element_type, x)
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         """The result for operand type `t`, in a working type."""
@@ -62,7 +63,7 @@ class Transcendental(Unary):
 
     def evaluate(self, ev: Evaluation, i: Instruction, x: np.ndarray) -> np.ndarray:
         t = i.shape.element_type
-        return lift_precise(lambda v: self.compute(t, v), t, x)
+        return lift_precise(partial(self.compute, t), t, x)
 
 
 # -- rounding and sign ----------------------------------------------------------------------------------------------

@@ -106,7 +106,7 @@ class SelectAndScatter(Op):
             return base.reshape(x.shape)
         place = _selected(ev, i, x, source.shape)
         found = place >= 0
-        combiner = combine.Combiner(ev, i.scatter, (i.operands[1].shape.element_type,))
+        combiner = combine.Combiner(ev, i.scatter, (i.operand("source").shape.element_type,))
         (result,) = combine.scatter(combiner, (base,), place[found], (source[found],))
         return result.reshape(x.shape)
 

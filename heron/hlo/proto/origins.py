@@ -21,7 +21,7 @@ def write_origin(text: str, to: Message) -> None:
         to.is_synthetic_call = True
         return
     for part in parts:
-        element = to.elements.add(shape_index=part.index)
+        element = to.elements.add(shape_index=part.part)
         if part.name is not None:
             element.original_array.instruction_name = part.name
             element.original_array.shape_index.extend(part.shape_index)

@@ -67,7 +67,7 @@ class _Writer:
         to.name = module.name
         to.entry_computation_name = module.entry.name
         to.entry_computation_id = self._numbers[module.entry]
-        fused = {i.attrs["calls"] for i in module.instructions() if i.opcode == "fusion"}
+        fused = {i.calls for i in module.instructions() if i.opcode == "fusion"}
         threads = _threads(module)
         for c in computation_order(module):
             self._computation(c, to.computations.add(), c in fused, threads.get(c, ""))

@@ -95,7 +95,7 @@ class InstructionParser(Cursor):
             self.fail(
                 "TXT016", f"{opcode} needs an asynchronous op as its operand", at + 1, why=f"it is {operand.opcode}"
             )
-        inner = start.attrs["calls"].root.opcode
+        inner = start.calls.root.opcode
         if inner != opcode.rpartition("-")[0]:
             self.fail("TXT016", f"{opcode} cannot end {start.name}", at - 1, why=f"that runs {inner}")
 

@@ -267,7 +267,7 @@ class Printer:
         self._common(inner, {n: own.pop(n) for n in _INNER if n not in i.extras and n in own}, parts, inner=True)
         self._declared(i, [aliasing], i.attrs, parts)
         if self.options.calls == "body":
-            self._calls(i, "calls", AttrKind.COMPUTATION, i.attrs["calls"], parts)
+            self._calls(i, "calls", AttrKind.COMPUTATION, i.calls, parts)
         return own
 
     def _calls(self, i: Instruction, name: str, kind: AttrKind, value: Any, parts: list[str]) -> None:
@@ -323,7 +323,7 @@ class Printer:
 
 def _inlined(module: Module) -> set[Computation]:
     """Computations of a single op that are printed in the place of their call."""
-    found = {i.attrs["calls"] for i in module.instructions() if i.opcode == "async-start" and async_sugar.wrapped(i)}
+    found = {i.calls for i in module.instructions() if i.opcode == "async-start" and async_sugar.wrapped(i)}
     if found:
         found -= {k for i in module.instructions() if i.opcode != "async-start" for k in i.called}
     return found

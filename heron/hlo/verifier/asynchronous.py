@@ -13,12 +13,12 @@ from heron.hlo.verifier.channels import TRANSFERS
 from heron.hlo.verifier.rules import Problem, rule
 
 #: what may use the first half of a piece of work, which it must be used by once
-USED_BY = {start: (done,) for start, done in done_of().items()}
+USED_BY: dict[str, tuple[str, ...]] = {start: (done,) for start, done in done_of().items()}
 USED_BY["async-start"] = USED_BY["async-update"] = ("async-update", "async-done")
 for _transfer in TRANSFERS:
     USED_BY[_transfer] += ("tuple",)
 #: what the second half may be given
-TAKES = {done: (start,) for start, done in done_of().items()}
+TAKES: dict[str, tuple[str, ...]] = {done: (start,) for start, done in done_of().items()}
 TAKES["async-update"] = TAKES["async-done"] = ("async-start", "async-update")
 for _transfer in TRANSFERS:
     TAKES[f"{_transfer}-done"] += ("get-tuple-element",)
@@ -60,8 +60,8 @@ def chains_keep_their_computation(i: Instruction) -> Iterator[Problem]:
     if start is None:
         return  # HLO131
     calls = i.attrs.get("calls")
-    if calls is not None and calls is not start.attrs["calls"]:
-        why = f"'{i.name}' calls '{calls.name}', '{start.name}' calls '{start.attrs['calls'].name}'"
+    if calls is not None and calls is not start.calls:
+        why = f"'{i.name}' calls '{calls.name}', '{start.name}' calls '{start.calls.name}'"
         yield Problem("HLO132", f"'{i.name}' continues with another computation than was started", i, why=why)
     thread, first = i.attrs.get("async_execution_thread"), start.attrs.get("async_execution_thread", MAIN)
     if thread is not None and thread != first:
@@ -72,7 +72,7 @@ def chains_keep_their_computation(i: Instruction) -> Iterator[Problem]:
 @rule("HLO133", on=("async-start",))
 def started_work_runs_on_its_thread(i: Instruction) -> Iterator[Problem]:
     """The computation of an async-start runs on the thread that names."""
-    thread, body = i.attrs.get("async_execution_thread", MAIN), i.attrs["calls"]
+    thread, body = i.attrs.get("async_execution_thread", MAIN), i.calls
     own = body.extras.get("execution_thread", thread)
     if own != thread:
         why = f"'{i.name}' says '{thread}', the computation '{own}'"
@@ -86,7 +86,7 @@ def started_work_is_one_op(i: Instruction) -> Iterator[Problem]:
     Groups of sends and receives, groups of collectives (frontend attribute _collectives_group) and barriers, which only
     pass their parameters on, may have more.
     """
-    body = i.attrs["calls"]
+    body = i.calls
     inner = [k for k in body._instructions if k is not body.root and k.opcode != "parameter"]
     if not inner or "_collectives_group" in i.extras.get("frontend_attributes", {}):
         return
@@ -101,7 +101,7 @@ def started_work_is_one_op(i: Instruction) -> Iterator[Problem]:
 @rule("HLO135", on=("async-start",))
 def started_work_starts_no_other(i: Instruction) -> Iterator[Problem]:
     """The computation of an async-start starts no asynchronous work itself."""
-    body = i.attrs["calls"]
+    body = i.calls
     for inner in body._instructions:
         if inner.has(Trait.ASYNC):
             yield Problem("HLO135", f"'{body.name}' runs asynchronously and holds '{inner.name}' ({inner.opcode})", i)

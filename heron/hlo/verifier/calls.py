@@ -35,7 +35,7 @@ def entries_are_not_fused(module: Module) -> Iterator[Problem]:
 def fused_computations_have_one_caller(module: Module) -> Iterator[Problem]:
     """A fusion's body belongs to that fusion alone."""
     callers: dict[Computation, Instruction] = {}
-    fused = {i.attrs["calls"] for i in module.instructions() if i.opcode == "fusion"}
+    fused = {i.calls for i in module.instructions() if i.opcode == "fusion"}
     if not fused:
         return
     for i in module.instructions():
@@ -50,7 +50,7 @@ def fused_computations_have_one_caller(module: Module) -> Iterator[Problem]:
 @rule("HLO121", on=("fusion",))
 def fused_roots_have_no_users(i: Instruction) -> Iterator[Problem]:
     """The root of a fusion's body has no users inside: it is the result."""
-    root = i.attrs["calls"].root
+    root = i.calls.root
     if root.users:
         used = ", ".join(f"'{u.name}'" for u in list(root.users)[:3])
         yield Problem("HLO121", f"the root '{root.name}' of the fusion '{i.name}' is used by {used}", root)
@@ -59,7 +59,7 @@ def fused_roots_have_no_users(i: Instruction) -> Iterator[Problem]:
 @rule("HLO122", on=("fusion",))
 def fused_instructions_are_used(i: Instruction) -> Iterator[Problem]:
     """Every instruction of a fusion's body, parameters too, is used or has a side effect."""
-    body = i.attrs["calls"]
+    body = i.calls
     for inner in body._instructions:
         if not inner.users and inner is not body.root and not inner.has_side_effect:
             hint = "drop the operand and the parameter" if inner.opcode == "parameter" else "run dce"
@@ -69,9 +69,9 @@ def fused_instructions_are_used(i: Instruction) -> Iterator[Problem]:
 @rule("HLO123", on=("fusion",))
 def fusions_keep_to_themselves(i: Instruction) -> Iterator[Problem]:
     """A fusion does not talk to the host or wait for other devices, unless it is a custom one."""
-    if i.attrs["kind"] == "kCustom":
+    if i.kind == "kCustom":
         return
-    for inner in i.attrs["calls"]._instructions:
+    for inner in i.calls._instructions:
         if inner.opcode in TRANSFERS:
             why = "a kernel cannot wait for data from outside"
             yield Problem("HLO123", f"'{inner.name}' ({inner.opcode}) is part of the fusion '{i.name}'", inner, why=why)
@@ -129,7 +129,7 @@ def _same_value(a: Shape, b: Shape) -> bool:
 def constrained_calls_have_layouts(i: Instruction) -> Iterator[Problem]:
     """A custom call that constrains its operands' layouts has a layout itself, and names one for each operand."""
     constraints = i.attrs.get("operand_layout_constraints")
-    if constraints is None or i.attrs["custom_call_target"] == "LayoutConstraint":
+    if constraints is None or i.custom_call_target == "LayoutConstraint":
         return
     for name, shape in [("the result", i.shape), *((f"operand {n}", s) for n, s in enumerate(constraints))]:
         if any(s.is_array and s.rank and s.layout is None for _, s in shape.leaves()):
@@ -195,6 +195,6 @@ def execution_threads(module: Module) -> dict[Computation, str]:
     threads = {c: c.extras.get("execution_thread", "") for c in module.computations}
     for i in module.instructions():
         if i.opcode == "async-start":
-            c = i.attrs["calls"]
+            c = i.calls
             threads[c] = threads[c] or i.attrs.get("async_execution_thread", MAIN)
     return {c: thread or MAIN for c, thread in threads.items()}

@@ -44,7 +44,7 @@ def groups_name_each_once(i: Instruction) -> Iterator[Problem]:
     groups = groups_of(i)
     if not groups:
         return
-    text = i.attrs["replica_groups"].replace(" ", "")
+    text = i.replica_groups.replace(" ", "")
     if text[0] == "{" and "{}" in text:
         yield Problem("HLO141", f"'{i.name}' has an empty group", i)
     total = sum(map(len, groups))
@@ -98,7 +98,7 @@ def shards_are_as_many_as_members(i: Instruction) -> Iterator[Problem]:
     groups = groups_of(i)
     if groups is None:
         return  # HLO140
-    size, (d,) = group_size(i, groups), i.attrs["dimensions"]
+    size, (d,) = group_size(i, groups), i.dimensions
     given, result = i.operands[0].shape, i.shape
     if i.opcode == "all-gather-start":
         result = result.at((1,))
@@ -131,7 +131,7 @@ def exchanged_pieces_are_as_many_as_members(i: Instruction) -> Iterator[Problem]
 def pairs_name_devices(i: Instruction) -> Iterator[Problem]:
     """Sources and targets are numbers of replicas (with a channel: partitions) that there are."""
     limit = available(i)
-    for pair in i.attrs["source_target_pairs"]:
+    for pair in i.source_target_pairs:
         for name, n in zip(("source", "target"), pair, strict=True):
             if n < 0 or (limit > 1 and n >= limit):
                 why = f"they count {mode(i).value}: 0 to {limit - 1}" if limit > 1 else None
@@ -154,7 +154,7 @@ def all_reduces_agree_on_layouts(module: Module) -> Iterator[Problem]:
 @rule("HLO149", on=("ragged-all-to-all",))
 def offsets_are_vectors(i: Instruction) -> Iterator[Problem]:
     """Offsets and sizes of a ragged all-to-all have one shape, of rank 1 or 2."""
-    first = i.operands[2].shape
+    first = i.operand("input_offsets").shape
     if first.rank not in (1, 2):
         yield Problem("HLO149", f"operand 2 of '{i.name}' must have rank 1 or 2", i, why=f"it is {first}")
     for n, operand in enumerate(i.operands[3:], 3):

@@ -104,10 +104,10 @@ def shardings_name_devices_once(i: Instruction) -> Iterator[Problem]:
 def loops_keep_their_sharding(i: Instruction) -> Iterator[Problem]:
     """A loop, its parameters and its body's result have one sharding if they have any; so have branches' results."""
     if i.opcode == "while":
-        body, condition = i.attrs["body"], i.attrs["condition"]
+        body, condition = i.body, i.condition
         alike = [i, body.root, *body.parameters, *condition.parameters]
     else:
-        alike = [i, *(branch.root for branch in i.attrs["branch_computations"])]
+        alike = [i, *(branch.root for branch in i.branch_computations)]
     stated = [(k, found) for k in alike if (found := _readable(k)) is not None]
     for other, sharding in stated[1:]:
         first, wanted = stated[0]
@@ -150,7 +150,7 @@ def origins_have_the_tuples_shape(i: Instruction) -> Iterator[Problem]:
         return
     if parts is None:
         return
-    has = {part.index for part in parts}
+    has = {part.part for part in parts}
     wants = {index for index, _ in i.shape.leaves()}
     if has != wants:
         why = f"it has the parts {_indices(has)}, the shape {_indices(wants)}"

@@ -93,13 +93,13 @@ def calls_keep_layouts(i: Instruction) -> Iterator[Problem]:
 def _calls(i: Instruction) -> Iterator[tuple[Computation, list[Instruction], Shape | None]]:
     """Computations `i` calls, what it passes to each, and what must come back (None: something else)."""
     if i.opcode == "while":
-        yield i.attrs["condition"], i.operands, None
-        yield i.attrs["body"], i.operands, i.shape
+        yield i.condition, i.operands, None
+        yield i.body, i.operands, i.shape
     elif i.opcode == "conditional":
-        for branch, operand in zip(i.attrs["branch_computations"], i.operands[1:], strict=True):
+        for branch, operand in zip(i.branch_computations, i.operands[1:], strict=True):
             yield branch, [operand], i.shape
     elif i.opcode == "async-start":
-        yield i.attrs["calls"], i.operands, i.shape.at((1,))
+        yield i.calls, i.operands, i.shape.at((1,))
     else:
         yield i.called[0], i.operands, i.shape
 

@@ -76,7 +76,7 @@ def comparisons_fit_their_type(i: Instruction) -> Iterator[Problem]:
 @rule("HLO162", on=("reduce", "reduce-window", "map"), waived_by="allow_mixed_precision")
 def reducers_have_their_operands_types(i: Instruction) -> Iterator[Problem]:
     """A computation applied to elements has the element types of its operands."""
-    parameters = i.attrs["to_apply"].parameters
+    parameters = i.to_apply.parameters
     for n, (operand, p) in enumerate(zip(i.operands, parameters, strict=False)):
         a, b = operand.shape.element_type, p.shape.element_type
         if a is not b:
@@ -125,7 +125,7 @@ def algorithms_are_known(i: Instruction) -> Iterator[Problem]:
 @rule("HLO166", on=("broadcast",), mode="ordered_broadcasts")
 def broadcasts_keep_the_order(i: Instruction) -> Iterator[Problem]:
     """A broadcast does not transpose: its dimensions go up."""
-    dims = i.attrs["dimensions"]
+    dims = i.dimensions
     if list(dims) != sorted(dims):
         hint = "put a transpose before the broadcast"
         yield Problem("HLO166", f"'{i.name}' broadcasts and transposes", i, why=f"dimensions={list(dims)}", hint=hint)

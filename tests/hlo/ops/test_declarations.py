@@ -157,3 +157,11 @@ def test_attributes_print_in_xlas_order(line: str) -> None:
         f" ROOT r = {kind}[{dims}] {line}\n}}\n"
     )
     assert str(parse(text)) == hlo.hlo_module_from_text(text).to_string()
+
+
+def test_operands_are_found_by_their_names() -> None:
+    text = "ENTRY e { x = f32[4] parameter(0)\n u = f32[2] parameter(1)\n n = s32[] parameter(2)\n"
+    update = parse(f"HloModule m\n{text} ROOT r = f32[4] dynamic-update-slice(x, u, n) }}").entry.root
+    assert update.operand("update").name == "u"
+    with pytest.raises(KeyError):
+        update.operand("start_indices")

@@ -110,7 +110,7 @@ def convolution_the_other_way_round(i: Instruction, b: Builder) -> Instruction |
         *(dims.output_feature, dims.output_batch, dims.output_spatial),
     )
     attrs = {**i.attrs, "window": tuple(window), "dim_labels": labels}
-    if i.attrs.get("operand_precision"):
+    if i.operand_precision:
         attrs["operand_precision"] = tuple(reversed(i.operand_precision))
     return b.add("convolution", [k, x], i.shape, **attrs)
 
