@@ -1,4 +1,4 @@
-"""How sizes go through ops that combine elements, routines of libraries, and calls."""
+"""Rules of sizes for ops that combine elements, library routines, and calls."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _reduce_window(f: DynamicSizes, i: Instruction) -> Sizes:
 
 
 def window_count(n: Size, w: WindowDim) -> Size:
-    """How many positions a window has over `n` elements."""
+    """The number of positions of a window over `n` elements."""
     dilated = ((n - 1) * w.base_dilation + 1).at_least(0) if w.base_dilation > 1 else n
     room = dilated + (w.pad_low + w.pad_high - (w.size - 1) * w.window_dilation - 1 + w.stride)
     return room.at_least(0) // w.stride

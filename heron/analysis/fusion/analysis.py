@@ -59,7 +59,7 @@ class FusionAnalysis:
 
     @property
     def sweep(self) -> Sweep:
-        """How the kernel passes over the arrays it reduces."""
+        """The passes of the kernel over the arrays that it reduces."""
         return Sweep.of(self.fusion, self.form)
 
     @property

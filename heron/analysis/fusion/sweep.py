@@ -1,4 +1,4 @@
-"""How the kernel of a fusion with reductions passes over its arrays."""
+"""The passes of a kernel with reductions over its arrays."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def _add_term(e: Expr, terms: Terms) -> int:
 
 
 def multiple(terms: Terms, fact: Terms) -> int:
-    """How often `fact` is in `terms`, with all of its atoms; 0 when it is not."""
+    """The factor of `fact`, with all of its atoms, in `terms`; 0 if it is not in them."""
     factor = 0
     for atom, k in fact.items():
         count, odd = divmod(terms.get(atom, 0), k)

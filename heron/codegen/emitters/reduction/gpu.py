@@ -62,7 +62,7 @@ def emit(frame: Frame, walks: Sequence[Walk], pieces: Sequence[Piece]) -> Kernel
 
 
 def _part(frame: Frame, plan: Rows | Columns, block: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-    """What the blocks of one reduction do: `block` counts them."""
+    """The work of the blocks of one reduction: `block` counts them."""
     before = list(frame.outputs)
     plan.emit(frame, frame.e.variable(block, 0, plan.grid - 1))
     results = [frame.outputs[n] for n in plan.members]

@@ -62,7 +62,7 @@ def emit(frame: Frame, s: Scatter) -> Kernel:
 
 
 def _form(frame: Frame, s: Scatter) -> tuple[str, Write]:
-    """How updates of one element are kept from each other."""
+    """The way in which updates of one element are kept from each other."""
     i, count = s.i, prod(s.batch_sizes)
     if i.unique_indices or count == 1:
         return "plain", partial(_plain, frame, s)

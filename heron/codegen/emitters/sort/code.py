@@ -35,7 +35,7 @@ class SortCode(Sort):
         return Frame.of(replace(self.fusion, inputs=()), partition([]), name, target)
 
     def index(self, frame: Frame, row: Expr, position: Expr) -> Index:
-        """Where element `position` of a row stands."""
+        """The index of element `position` of a row."""
         outer = delinearize(row, [n for d, n in enumerate(self.sizes) if d != self.d])
         return frame.e.simplify((*outer[: self.d], position, *outer[self.d :]))
 

@@ -74,7 +74,7 @@ class RadixSort:
         return tuple(s for n, s in enumerate(self.shapes) if n not in self.made)
 
     def element(self, frame: Frame, index: Index) -> list[Value]:
-        """What stands at an index: read from the first arguments, or the position itself."""
+        """The value at an index: read from the first arguments, or the position itself."""
         e, tensors = frame.e, iter(frame.block.args)
         return [
             index_to_scalar(e, index[-1], s.element_type) if n in self.made else e.extract(next(tensors), index)
@@ -95,7 +95,7 @@ class RadixSort:
         return Frame.of(fusion, partition(parameters), name, target)
 
     def index(self, frame: Frame, row: Expr, position: Expr) -> Index:
-        """Where element `position` of a row stands."""
+        """The index of element `position` of a row."""
         return frame.e.simplify((*delinearize(row, self.shapes[0].dims[:-1]), position))
 
     def words(self, e: FunctionEmitter, element: Sequence[Value]) -> list[SSAValue]:

@@ -34,7 +34,7 @@ MOST_LEVELS = 4
 
 @dataclass(frozen=True, slots=True)
 class Tiles:
-    """What a block of a tile kernel holds: ``together`` tiles of 2^bits positions, one after the other.
+    """The tiles of a block of a tile kernel: ``together`` tiles of 2^bits positions, one after the other.
 
     Several where tiles are short rows; of longer rows, one of ``tiles`` in each. A slot is a place in shared memory.
     ``level``: how often runs of 2^``run`` positions were merged by twos into as long ones, the rest forgotten.
@@ -84,7 +84,7 @@ class Tiles:
         return row, position
 
     def exists(self, frame: Frame, slot: Expr) -> list[Constraint]:
-        """What must hold for a slot to have an element."""
+        """The condition that a slot has an element."""
         row, position = self.place(frame, slot)
         return [(row, 0, self.sort.rows - 1), (position, 0, self.sort.length - 1)]
 

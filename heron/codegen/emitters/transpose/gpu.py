@@ -50,7 +50,7 @@ def emit(frame: Frame, form: Form) -> Kernel:
 
 
 def _part(frame: Frame, plan: SharedTiles, block: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-    """What the blocks of one plan do: `block` counts them."""
+    """The work of the blocks of one plan: `block` counts them."""
     before = list(frame.outputs)
     threads = _Threads(frame, plan, frame.e.variable(block, 0, plan.grid - 1))
     ready = list(frame.e.b.add(SyncThreadsOp(threads.stage())).results)
