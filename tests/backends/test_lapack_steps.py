@@ -14,7 +14,10 @@ import pytest
 from heron.backends.calls import lapack_steps
 from heron.buffers.assignment import Slice
 from heron.codegen.llvm.jit import Jit
-from heron.codegen.native import blas_threads
+from heron.codegen.native import (
+    blas_threads,
+    helpers,  # noqa: F401  provides the pool's code
+)
 from heron.codegen.native.program import ENTRY, ProgramWriter
 from heron.errors import HeronError
 from heron.hlo.ir.layout import layout

@@ -29,7 +29,7 @@ _MEMBER = "cudnn_fmha_backend_config"
 class AttentionConfig:
     """The configuration of a call.
 
-    ``causal``: a query sees keys up to its own position. ``heads_first``: q, k, v are [batch, heads, sequence, head].
+    ``causal``: a query sees keys up to its own position. ``heads_first``: heads come before the sequence in q, k and v.
     """
 
     scale: float = 1.0
