@@ -61,14 +61,8 @@ def _scaled_and_shifted(root: Instruction, product: Instruction, shift: Instruct
     centred = next((f for f, divides in factors if f.opcode == "subtract" and not divides), None)
     if centred is None:
         return None
-    scale = factor = None
-    for f, divides in factors:
-        source, dims = _spread(f)
-        if source is not None and dims == columns and not divides:
-            scale = source
-        elif source is not None and source.opcode == ("sqrt" if divides else "rsqrt"):
-            factor = source
-        inside.add(f)
+    scale, factor = _scale_and_factor(factors, columns)
+    inside.update(f for f, _ in factors)
     x, spread = centred.operands
     mean, rows = _spread(spread)
     if scale is None or factor is None or mean is None or rows != _others(root, columns):
@@ -78,6 +72,20 @@ def _scaled_and_shifted(root: Instruction, product: Instruction, shift: Instruct
     if epsilon is None or not _is_mean(mean, x, columns, inside):
         return None
     return LayerNorm(x, mean, factor, scale, bias, centred, root, epsilon, columns, inside)
+
+
+def _scale_and_factor(
+    factors: list[tuple[Instruction, bool]], columns: tuple[int, ...]
+) -> tuple[Instruction | None, Instruction | None]:
+    """Among factors, each with whether it divides: the scale of columns, and the root by which rows are scaled."""
+    scale = factor = None
+    for f, divides in factors:
+        source, dims = _spread(f)
+        if source is not None and dims == columns and not divides:
+            scale = source
+        elif source is not None and source.opcode == ("sqrt" if divides else "rsqrt"):
+            factor = source
+    return scale, factor
 
 
 def _others(x: Instruction, columns: tuple[int, ...]) -> tuple[int, ...]:
