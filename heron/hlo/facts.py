@@ -192,3 +192,14 @@ def is_order_free(opcode: str) -> bool:
 def identity(opcode: str, t: ElementType) -> Any:
     """The value e with ``op(e, x) == x`` for every x of type `t`; -0.0 for sums of floats. None when there is none."""
     return get(opcode).identity(t)
+
+
+def combiner(c: Computation) -> str | None:
+    """The opcode when `c` is one commutative op applied to its two scalar parameters, else None."""
+    root = c.root
+    if not is_combiner(root.op) or len(c) != 3:
+        return None
+    a, b = root.operands
+    if a.opcode == b.opcode == "parameter" and a is not b and a.shape.bare is b.shape.bare is root.shape.bare:
+        return root.opcode
+    return None

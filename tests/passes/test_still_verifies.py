@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import heron
+from heron.analysis.values.splat import is_splat
 from heron.evaluator import evaluate
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.literal import Literal, scalar
@@ -17,7 +18,7 @@ from heron.hlo.verifier import VerifierOptions, verify
 from heron.passes.framework.checks import random_array
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import get
-from heron.passes.rewriting.building import constant, is_splat
+from heron.passes.rewriting.building import constant
 from tests.backends.agree import TARGETS, assert_agrees
 
 SCALARS = "a = f32[] parameter(0)\nb = f32[] parameter(1)\n"

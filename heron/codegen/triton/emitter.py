@@ -46,10 +46,10 @@ from heron.codegen.triton.lift import Scalars, lift, no_form, replay
 from heron.codegen.triton.positions import Guard, Position
 from heron.codegen.triton.tiles import Tile, TileBuilder
 from heron.hlo import facts
+from heron.hlo.facts import combiner
 from heron.hlo.ir import types
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.types import S32, ElementType
-from heron.passes.rewriting.building import combiner
 
 #: programs that work on neighbouring rows at the same time, so that they share the columns they read in the L2 cache
 GROUP = 8

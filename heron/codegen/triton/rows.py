@@ -16,6 +16,7 @@ from xdsl.ir import Block
 from heron.analysis.blocks.config import BlockConfig
 from heron.analysis.blocks.tiling import factor_index, holds_rows, split
 from heron.analysis.fusion.fusion import Fusion
+from heron.analysis.fusion.softmax import Softmax, softmax_of
 from heron.analysis.indexing.expr import Expr
 from heron.analysis.indexing.hlo_maps import Index
 from heron.codegen.ir.dialects.triton import ExternElementwiseOp, PreciseDivOp
@@ -24,10 +25,9 @@ from heron.codegen.triton.emitter import BlockEmitter
 from heron.codegen.triton.lift import function_of, no_form
 from heron.codegen.triton.positions import Guard
 from heron.codegen.triton.tiles import Tile
+from heron.hlo.facts import combiner
 from heron.hlo.ir import types
 from heron.hlo.ir.instruction import Instruction
-from heron.passes.fusion.model.softmax import Softmax, softmax_of
-from heron.passes.rewriting.building import combiner
 
 
 @dataclass

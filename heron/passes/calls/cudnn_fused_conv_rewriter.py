@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from heron.analysis.values.splat import is_splat, splat_value
 from heron.hlo.calls import convolution
 from heron.hlo.calls.convolution import ConvConfig
 from heron.hlo.ir.instruction import Instruction
@@ -17,7 +18,7 @@ from heron.passes.calls.conv_rewriter import conv_call
 from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
-from heron.passes.rewriting.building import is_splat, splat, splat_value
+from heron.passes.rewriting.building import splat
 from heron.passes.rewriting.expander import home
 
 #: what a side input is computed by, if it is in memory anyway

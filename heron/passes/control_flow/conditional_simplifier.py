@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from heron.analysis.values.splat import splat_value
 from heron.hlo.facts import having
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
@@ -24,7 +25,7 @@ from heron.passes.framework.base import Pass
 from heron.passes.framework.canonical import Forms
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
-from heron.passes.rewriting.building import inline, splat_value
+from heron.passes.rewriting.building import inline
 from heron.passes.rewriting.tuples import part_of
 
 #: neither computes nor moves much by itself

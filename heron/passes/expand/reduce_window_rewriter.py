@@ -7,14 +7,16 @@ from dataclasses import dataclass
 
 from heron.analysis.fusion.prefix_scan import Scan, scan_of
 from heron.analysis.fusion.scan_plan import single_pass
+from heron.analysis.values.splat import splat_value
 from heron.hlo import facts
+from heron.hlo.facts import combiner
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import tuple_
 from heron.hlo.ir.window import WindowDim
 from heron.passes.expand.model.whole_arrays import apply_to_arrays, is_elementwise
 from heron.passes.framework.registry import register
-from heron.passes.rewriting.building import array, combiner, reshape, scalar, splat_value
+from heron.passes.rewriting.building import array, reshape, scalar
 from heron.passes.rewriting.expander import Expander
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heron.hlo import facts
+from heron.hlo.facts import combiner
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
@@ -16,7 +17,7 @@ from heron.passes.expand.model.loops import State, counted
 from heron.passes.framework.base import Constraint
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
-from heron.passes.rewriting.building import applied, array, combiner, copy_body, reshape, scalar, splat
+from heron.passes.rewriting.building import applied, array, copy_body, reshape, scalar, splat
 from heron.passes.rewriting.expander import Expander, home
 
 

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
+from heron.analysis.values.splat import splat_value
 from heron.hlo import facts
+from heron.hlo.facts import combiner
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
@@ -15,15 +17,7 @@ from heron.hlo.ir.types import F32, ElementType
 from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
-from heron.passes.rewriting.building import (
-    applied,
-    array,
-    combiner,
-    is_static,
-    reshape,
-    scalar,
-    splat_value,
-)
+from heron.passes.rewriting.building import applied, array, is_static, reshape, scalar
 
 #: neighbouring results that one unit of work makes together where the innermost dimension stays
 _COLUMNS = 32

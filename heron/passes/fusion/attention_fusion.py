@@ -9,6 +9,7 @@ from heron import targets
 from heron.analysis.blocks.cost import Freedom, Plan, plans
 from heron.analysis.blocks.tiling import Refusal, Tiling
 from heron.analysis.cost.estimate import clock_of
+from heron.analysis.fusion.softmax import softmax_of
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.passes.framework.base import Constraint, Pass
@@ -28,7 +29,6 @@ from heron.passes.fusion.model.attention import (
     why_not,
 )
 from heron.passes.fusion.model.build import fuse, inside_order
-from heron.passes.fusion.model.softmax import softmax_of
 from heron.passes.fusion.model.tiled import absent, exits, locked, needed, programs
 from heron.passes.fusion.model.unfused_cost import rest, several_apart
 from heron.targets import Target

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from heron.analysis.cost.code_size import BUDGET
 from heron.analysis.fusion.iteration_space import joinable_outputs, source
+from heron.hlo.facts import combiner
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
@@ -17,7 +18,6 @@ from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.fusion.model.cluster import Clusters, bytes_of
 from heron.passes.fusion.model.join import join_kernels
-from heron.passes.rewriting.building import combiner
 
 
 @register

@@ -10,6 +10,7 @@ from heron.analysis.fusion.in_step import used_in_step
 from heron.analysis.fusion.row_blocks import RowBlocks, follows, source
 from heron.analysis.graph.reachability import Reachability
 from heron.hlo.calls.gemm_shape import GemmShape, gemm_shape
+from heron.hlo.facts import combiner
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
@@ -17,7 +18,6 @@ from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.fusion.model.build import fuse
-from heron.passes.rewriting.building import combiner
 
 #: bytes that come in short rows to lose what one byte of traffic takes (measured with the updates of Adam)
 _BESIDE = 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heron.hlo.facts import having, is_plain_product, is_reduction
+from heron.hlo.facts import combiner, having, is_plain_product, is_reduction
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.op import Trait
@@ -12,7 +12,7 @@ from heron.hlo.ir.types import BF16, F32
 from heron.passes.framework.base import Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
-from heron.passes.rewriting.building import applied, combiner, convert
+from heron.passes.rewriting.building import applied, convert
 from heron.passes.rewriting.expander import home
 
 #: ops whose result is made of elements of these operands as they are, of their magnitude or negated

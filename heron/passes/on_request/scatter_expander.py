@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from heron.analysis.fusion.scatter_order import update_count
-from heron.hlo.facts import having
+from heron.hlo.facts import combiner, having
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.op import Trait
 from heron.hlo.ir.shape import PRED_SCALAR
@@ -14,7 +14,7 @@ from heron.passes.expand.model.index_lists import IndexList, index_list, starts_
 from heron.passes.expand.model.loops import State, counted
 from heron.passes.expand.model.whole_arrays import apply_to_arrays, is_elementwise
 from heron.passes.framework.registry import register
-from heron.passes.rewriting.building import array, combiner, convert, reshape, scalar, splat, transpose
+from heron.passes.rewriting.building import array, convert, reshape, scalar, splat, transpose
 from heron.passes.rewriting.expander import Expander, home
 
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-import numpy as np
-
-from heron.hlo.facts import is_combiner
+from heron.hlo.facts import combiner
 from heron.hlo.ir import literal, shape
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
@@ -37,50 +34,6 @@ def splat(c: Computation, of: Shape, value: object) -> Instruction:
     if of.rank == 0:
         return made
     return c.add("broadcast", [made], of.with_default_layout(), dimensions=())
-
-
-def splat_value(i: Instruction) -> Any:
-    """The NumPy scalar every element of `i` is known to be; None when not known.
-
-    Of constants only small ones are looked at.
-    """
-    while i.opcode == "broadcast" or i.opcode == "reshape":
-        i = i.operands[0]
-    if i.opcode != "constant" or not i.shape.is_array:
-        return None
-    array = i.attrs["literal"].array
-    if array.ndim == 0:
-        return array[()]
-    if not 0 < array.size <= 4096:
-        return None
-    first = array.flat[0]
-    return first if array.tobytes() == first.tobytes() * array.size else None
-
-
-def is_splat(i: Instruction, value: float) -> bool:
-    """Whether every element of `i` is known to equal `value`; 0 and -0 are told apart by the sign of a float `value`.
-
-    Write ``0`` for either zero, ``-0.0`` or ``+0.0`` for just that one. A complex zero must have that sign twice.
-    """
-    found = splat_value(i)
-    if found is None or found != value:
-        return False
-    if value == 0 and isinstance(value, float):
-        wide = np.complex128(found)
-        signs = [np.signbit(wide.real), np.signbit(wide.imag)] if np.iscomplexobj(found) else [np.signbit(wide.real)]
-        return all(sign == np.signbit(value) for sign in signs)
-    return True
-
-
-def combiner(c: Computation) -> str | None:
-    """The opcode when `c` is one commutative op applied to its two scalar parameters, else None."""
-    root = c.root
-    if not is_combiner(root.op) or len(c) != 3:
-        return None
-    a, b = root.operands
-    if a.opcode == b.opcode == "parameter" and a is not b and a.shape.bare is b.shape.bare is root.shape.bare:
-        return root.opcode
-    return None
 
 
 def applied(module: Module, opcode: str, element_type: ElementType) -> Computation:

@@ -36,6 +36,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import Any
 
+from heron.analysis.values.splat import splat_value
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.literal import Literal
@@ -131,7 +132,7 @@ class Entry:
             self._met[opcodes] = found
         if self.known:
             for o in i.operands:
-                if o.opcode in KNOWN and building.splat_value(o) is not None:
+                if o.opcode in KNOWN and splat_value(o) is not None:
                     return found + self.known
         return found
 

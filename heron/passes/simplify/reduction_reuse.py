@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from heron.analysis.values.splat import splat_value
+from heron.hlo.facts import combiner
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
-from heron.passes.rewriting.building import combiner, is_static, splat_value
+from heron.passes.rewriting.building import is_static
 from heron.passes.rewriting.expander import home
 
 #: what an initial value must be for it not to matter how often it goes in; any will do for the other ops

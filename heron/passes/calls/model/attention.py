@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from heron.analysis.values.splat import splat_value
+from heron.hlo.facts import combiner
 from heron.hlo.ir.instruction import Instruction
-from heron.passes.rewriting.building import combiner, splat_value
 
 #: at least as low as what masked scores are set to
 _MASKED = -1e4

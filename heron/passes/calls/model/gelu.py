@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import pi, sqrt
 
+from heron.analysis.values.splat import splat_value
 from heron.hlo.ir.instruction import Instruction
-from heron.passes.rewriting.building import splat_value
 
 #: how far a constant may be from what it stands for, relatively: bf16 has 8 bits
 _NEAR = 2.0**-8

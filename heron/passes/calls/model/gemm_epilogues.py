@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from heron.analysis.values.splat import is_splat, splat_value
 from heron.hlo.calls import gemm
 from heron.hlo.calls.gemm import GemmConfig
 from heron.hlo.ir.instruction import Instruction
@@ -22,7 +23,7 @@ from heron.hlo.ir.types import BF16, F32, F64
 from heron.passes.calls.model import gemm_f8
 from heron.passes.calls.model.gelu import find_gelu
 from heron.passes.calls.model.gemm import PRODUCTS, WITH_EPILOGUE, call
-from heron.passes.rewriting.building import convert, is_splat, reshape, splat_value
+from heron.passes.rewriting.building import convert, reshape
 from heron.passes.rewriting.expander import home
 
 _VIEWS = ("reshape", "bitcast")

@@ -8,12 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from heron.analysis.values.splat import is_splat, splat_value
 from heron.hlo.calls.gemm import GemmConfig
+from heron.hlo.facts import combiner
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import scalar as scalar_shape
 from heron.hlo.ir.types import BF16, F8E4M3FN, F8E5M2, F16, F32, ElementType
 from heron.passes.calls.model.gemm import config_of
-from heron.passes.rewriting.building import combiner, convert, is_splat, scalar, splat_value, transpose
+from heron.passes.rewriting.building import convert, scalar, transpose
 from heron.passes.rewriting.expander import home
 
 if TYPE_CHECKING:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import prod
 
+from heron.analysis.values.splat import is_splat, splat_value
+from heron.hlo.facts import combiner
 from heron.hlo.ir.instruction import Instruction
-from heron.passes.rewriting.building import combiner, is_splat, splat_value
 
 #: how far the divisor of a mean may be from the number of columns, relatively
 _NEAR = 1e-6

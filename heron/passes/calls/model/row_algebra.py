@@ -11,8 +11,9 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from math import prod
 
+from heron.analysis.values.splat import is_splat, splat_value
+from heron.hlo.facts import combiner
 from heron.hlo.ir.instruction import Instruction
-from heron.passes.rewriting.building import combiner, is_splat, splat_value
 
 #: an atom: what it is, and the instruction, or the product that is summed along rows
 Atom = tuple[str, object]

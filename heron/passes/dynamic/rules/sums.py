@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from heron.hlo import facts
+from heron.hlo.facts import combiner
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.window import WindowDim
 from heron.passes.dynamic.model.padded import Padded, refused, remade
 from heron.passes.dynamic.rules.counting import counting
 from heron.passes.dynamic.rules.table import rule
-from heron.passes.rewriting.building import combiner
 
 
 @rule("reduce")

@@ -7,6 +7,7 @@ from math import prod
 
 from heron.analysis.blocks.config import BlockConfig
 from heron.analysis.fusion.roles import stays_alone
+from heron.hlo.facts import combiner
 from heron.hlo.ir import types
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
@@ -14,7 +15,7 @@ from heron.hlo.ir.types import ElementType
 from heron.lockfile import Choice
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.measured import Fragment, alone, find, is_asked, key_of, misfit, taken
-from heron.passes.rewriting.building import combiner, is_static
+from heron.passes.rewriting.building import is_static
 from heron.targets import Target
 from heron.targets.triton import missing
 

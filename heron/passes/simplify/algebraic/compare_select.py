@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from heron.analysis.values.non_negative import never_negative
+from heron.analysis.values.splat import is_splat, splat_value
 from heron.hlo.facts import having
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.op import Trait
 from heron.hlo.ops.compare import COMPARISONS
-from heron.passes.rewriting.building import is_splat, splat_value
 from heron.passes.rewriting.rules import KNOWN, Builder, rule
 
 LAYOUTS = "kept"

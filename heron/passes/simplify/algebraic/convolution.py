@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
+from heron.analysis.values.splat import is_splat
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.window import ConvDims, WindowDim
-from heron.passes.rewriting.building import applied, is_splat
+from heron.passes.rewriting.building import applied
 from heron.passes.rewriting.rules import Builder, rule
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from heron.analysis.values.splat import splat_value
 from heron.analysis.values.upper_bound import upper_bound
 from heron.hlo.ir.instruction import Instruction
-from heron.passes.rewriting.building import splat_value
 from heron.passes.rewriting.rules import KNOWN, Builder, rule
 
 LAYOUTS = "kept"

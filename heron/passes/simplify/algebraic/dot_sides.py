@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from heron.analysis.values.splat import is_splat
 from heron.hlo.ir.instruction import Instruction
-from heron.passes.rewriting.building import applied, is_splat
+from heron.passes.rewriting.building import applied
 from heron.passes.rewriting.rules import Builder, rule
 
 #: how much larger the side that is relieved must be; XLA's threshold

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from heron.analysis.values.splat import is_splat, splat_value
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
-from heron.passes.rewriting.building import is_splat, splat_value
 from heron.passes.rewriting.dimensions import squeezed
 from heron.passes.rewriting.rules import Builder, rule
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from math import prod
 
+from heron.hlo.facts import combiner
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import PRED_SCALAR
 from heron.hlo.ir.types import PRED
-from heron.passes.rewriting.building import combiner
 from heron.passes.rewriting.rules import Builder, rule
 
 #: arrays up to this size are chosen from rather than gathered from

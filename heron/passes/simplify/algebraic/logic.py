@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from heron.analysis.values.splat import is_splat, splat_value
 from heron.hlo import facts
 from heron.hlo.ir.instruction import Instruction
-from heron.passes.rewriting.building import is_splat, splat_value
 from heron.passes.rewriting.rules import KNOWN, Builder, rule
 
 LAYOUTS = "kept"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from heron.analysis.values.splat import is_splat, splat_value
 from heron.hlo.facts import having, is_device_id
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.op import Trait
-from heron.passes.rewriting.building import is_splat, splat_value
 from heron.passes.rewriting.rules import KNOWN, Builder, rule
 
 LAYOUTS = "kept"

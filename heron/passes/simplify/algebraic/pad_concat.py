@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from heron.analysis.values.splat import splat_value
 from heron.hlo.ir.instruction import Instruction
-from heron.passes.rewriting.building import splat_value
 from heron.passes.rewriting.dimensions import common_groups
 from heron.passes.rewriting.rules import Builder, rule
 

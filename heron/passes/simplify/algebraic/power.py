@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from heron.analysis.values.non_negative import never_negative
+from heron.analysis.values.splat import is_splat, splat_value
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.types import PRED
-from heron.passes.rewriting.building import is_splat, splat_value
 from heron.passes.rewriting.rules import KNOWN, Builder, rule
 
 LAYOUTS = "kept"

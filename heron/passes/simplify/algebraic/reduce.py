@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from math import prod
 
-from heron.hlo.facts import having
+from heron.analysis.values.splat import is_splat, splat_value
+from heron.hlo.facts import combiner, having
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.op import Trait
-from heron.passes.rewriting.building import combiner, is_splat, splat_value
 from heron.passes.rewriting.dimensions import common_groups
 from heron.passes.rewriting.rules import KNOWN, Builder, rule
 from heron.passes.simplify.algebraic.reduce_functions import is_neutral

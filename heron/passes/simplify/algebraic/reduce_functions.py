@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from heron.analysis.values.splat import is_splat, splat_value
 from heron.hlo import facts
+from heron.hlo.facts import combiner
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.op import Trait
-from heron.passes.rewriting.building import combiner, is_splat, splat_value
 from heron.passes.rewriting.rules import Builder, rule
 
 Test = Callable[[Instruction], bool]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from heron.analysis.values.splat import is_splat, splat_value
+from heron.hlo.facts import combiner
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.window import WindowDim
-from heron.passes.rewriting.building import combiner, is_splat, splat_value
 from heron.passes.rewriting.rules import Builder, rule
 from heron.passes.simplify.algebraic.reduce_functions import is_neutral
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from heron.hlo.facts import combiner
 from heron.hlo.ir.instruction import Instruction
-from heron.passes.rewriting.building import combiner
 from heron.passes.rewriting.rules import Builder, rule
 
 

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from heron.analysis.values.splat import is_splat, splat_value
+from heron.hlo.facts import combiner
 from heron.hlo.ir.instruction import Instruction
-from heron.passes.rewriting.building import combiner, is_splat, splat_value
 
 #: what stands between a softmax and the product that reads it
 _BETWEEN = frozenset({"convert", "reshape", "bitcast", "transpose", "copy"})
