@@ -17,7 +17,7 @@ from heron.codegen.elemental.reducer import Reducer
 from heron.codegen.emitters.base import Frame
 from heron.codegen.emitters.loops import item_loop
 from heron.codegen.emitters.partial_sums import reduced
-from heron.codegen.emitters.reducers import split, starts
+from heron.codegen.emitters.rowwise.stage import StageCode
 from heron.codegen.ir.types import scalar_type
 from heron.codegen.kernel import STACK_BYTES, Kernel, Launch
 from heron.hlo.facts import calls_function
@@ -67,26 +67,18 @@ def emit(frame: Frame, rows: Rows) -> Kernel:
 
 def _reduce(frame: Frame, rows: Rows, stage: Stage, at: Index, room: dict[Instruction, SSAValue]) -> None:
     """One loop along a row for what a stage reduces, and for what it keeps in `room`, which is replaced."""
-    e, reducers = frame.e, [Reducer.in_parts(i) for i in stage.reduces]
-    if not reducers:
+    code = StageCode(frame.e, [Reducer.in_parts(i) for i in stage.reduces], stage.given, (), stage.saved)
+    if not code.reducers:
         return
-    start = starts(e, reducers)
+    start = code.start()
 
     def element(v: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
-        index = (*at, *v)
-        for i in stage.given:
-            e.provide(i, index, e.extract(room[i], v))
-        read = [[e.value(a, index) for a in r.arrays] for r in reducers]
-        sums = split(reducers, carried[: len(start)])
-        results = [x for r, s, values in zip(reducers, sums, read, strict=True) for x in r.step(e, s, values)]
-        stores = zip(stage.saved, carried[len(start) :], strict=True)
-        return [*results, *(e.insert(e.value(i, index), t, v) for i, t in stores)]
+        return code.element((*at, *v), v, room, carried)
 
     inits = [*start, *(room[i] for i in stage.saved)]
-    results = reduced(e, reducers, rows.row_sizes, inits, element)
+    results = reduced(frame.e, code.reducers, rows.row_sizes, inits, element)
     room |= zip(stage.saved, results[len(start) :], strict=True)
-    for r, values in zip(reducers, split(reducers, results[: len(start)]), strict=True):
-        e.provide(r.hero, at, r.finish(e, values))
+    code.finish(at, results[: len(start)])
 
 
 def _takes_long(i: Instruction) -> bool:

@@ -25,7 +25,7 @@ from heron.codegen.elemental.reducer import Reducer
 from heron.codegen.emitters.base import Frame
 from heron.codegen.emitters.gpu_sums import PartialSums, accumulator_bytes, rounds
 from heron.codegen.emitters.loops import WARPS_PER_BLOCK
-from heron.codegen.emitters.reducers import split
+from heron.codegen.emitters.rowwise.stage import StageCode
 from heron.codegen.ir.types import scalar_type
 from heron.codegen.kernel import Kernel, Launch
 from heron.hlo.ir.instruction import Instruction
@@ -135,12 +135,12 @@ class _Walk:
     def do(self, stage: Stage, number: int) -> None:
         """Combine what a stage reduces, and store what it stores."""
         frame, e, plan = self.frame, self.frame.e, self.plan
-        reducers = [Reducer.in_parts(i) for i in stage.reduces]
         given, saved = (stage.given, stage.saved) if plan.keeps else ((), ())
         for value in stage.spread:
             self._spread(value)
         outputs = [frame.fusion.outputs[n].instruction for n in stage.outputs]
-        start = [v for r in reducers for v in r.start(e)]
+        code = StageCode(e, [Reducer.in_parts(i) for i in stage.reduces], given, outputs, saved)
+        start = code.start()
         inits = [*start, *(frame.outputs[n] for n in stage.outputs), *map(self._room, saved)]
         first, then = len(start), len(start) + len(outputs)
 
@@ -148,26 +148,16 @@ class _Walk:
             place = ((turn * plan.threads + self.lane) * plan.vector) + v
             index = e.simplify((*self.at, *delinearize(place, self.rows.row_sizes)))
             slot = e.simplify((turn * plan.vector + v,))
-            for i in given:
-                e.provide(i, index, e.extract(self.kept[i], slot))
-            read = [[e.value(a, index) for a in r.arrays] for r in reducers]
-            values = [e.value(i, index) for i in outputs]
-            sums = split(reducers, carried[:first])
-            results = [v for r, s, x in zip(reducers, sums, read, strict=True) for v in r.step(e, s, x)]
-            results += [e.insert(x, t, index) for x, t in zip(values, carried[first:then], strict=True)]
-            stores = zip(saved, carried[then:], strict=True)
-            return [*results, *(e.insert(e.value(i, index), t, slot) for i, t in stores)]
+            return code.element(index, slot, self.kept, carried)
 
         parts = self.rows.row // plan.vector
         results = rounds(frame, parts, plan.threads, self.lane, plan.vector, self.exists, inits, element)
         for n, result in zip(stage.outputs, results[first:then], strict=True):
             frame.outputs[n] = result
         self.kept |= zip(saved, results[then:], strict=True)
-        if reducers:
-            sums = PartialSums.of(frame, reducers, number)
-            whole = sums.for_all(results[:first], self.thread, plan.threads, plan.per_block)
-            for r, values in zip(reducers, split(reducers, whole), strict=True):
-                e.provide(r.hero, self.at, r.finish(e, values))
+        if code.reducers:
+            sums = PartialSums.of(frame, code.reducers, number)
+            code.finish(self.at, sums.for_all(results[:first], self.thread, plan.threads, plan.per_block))
 
     def finish(self) -> None:
         """Store the outputs of one element a row, by the row's first thread."""
