@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from heron.analysis.fusion.radix_plan import called
 from heron.analysis.fusion.sort_keys import keys_of
 from heron.codegen.emitters import control_words
-from heron.codegen.emitters.sort import gpu_radix
+from heron.codegen.emitters.sort import gpu_radix, gpu_radix_pass
 from heron.codegen.kernel import Kernel
 from heron.errors import HeronError
 from heron.hlo.calls.form import results_of
@@ -59,7 +59,7 @@ def lower(lowering: Lowering, i: Instruction) -> list[Thunk]:
         moving, sort = (*source, *goal, control), whole if n else first
 
         def emit(name: str, sort: gpu_radix.RadixSort = sort) -> list[Kernel]:
-            return [gpu_radix.emit_pass(sort, f"{name}_{'first' if sort.made else 'pass'}", target)]
+            return [gpu_radix_pass.emit_pass(sort, f"{name}_{'first' if sort.made else 'pass'}", target)]
 
         thunks += lowering.run(i, key("pass", sort), emit, moving)
         source = goal

@@ -9,7 +9,7 @@ import pytest
 
 from heron import Options, targets
 from heron.analysis.fusion.scan_plan import FIRST_FLAG, GROUP, ScanPlan, single_pass
-from heron.codegen.emitters.scan import gpu_single_pass as hero
+from heron.codegen.emitters.scan import gpu_single_pass
 from heron.codegen.kernel import Kernel
 from heron.codegen.llvm.nvptx import to_ptx
 from heron.codegen.sim.kernel import compile_kernel
@@ -89,7 +89,7 @@ def kernel_and_plan(target: targets.Target = SIM) -> tuple[Kernel, ScanPlan]:
     body = parse(SOURCE).entry
     plan, why = single_pass(body.root)
     assert plan is not None, why
-    return hero.emit(body, plan, f"scan_{next(_names)}", target), plan
+    return gpu_single_pass.emit(body, plan, f"scan_{next(_names)}", target), plan
 
 
 def run(kernel: Kernel, arrays: list[np.ndarray], *, backwards: bool = False, blocks: int | None = None) -> None:
@@ -145,7 +145,7 @@ def test_code() -> None:
     body = parse(program((1 << 20,), "f32", "add", "0")).entry
     plan, _ = single_pass(body.root)
     assert plan is not None
-    code = to_ptx(lower(hero.emit(body, plan, "code", targets.get("sm_90")), "sm_90"))
+    code = to_ptx(lower(gpu_single_pass.emit(body, plan, "code", targets.get("sm_90")), "sm_90"))
     assert "st.release.gpu" in code and "ld.acquire.gpu" in code and "vote.sync.ballot" in code
     assert code.count("ld.global.nc.v4") == plan.elements // 4 and "st.global.v4" in code
     assert plan.tiles == 256 and plan.groups == 256 // GROUP

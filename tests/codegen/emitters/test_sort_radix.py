@@ -15,7 +15,7 @@ from heron.analysis.cost.program import program_cost
 from heron.analysis.fusion.radix_plan import FIRST_BIN, RADIX, THREADS, RadixPlan, plan_of
 from heron.analysis.fusion.sort_keys import keys_of
 from heron.codegen.emitters.control_words import emit_clear
-from heron.codegen.emitters.sort import gpu_radix as hero
+from heron.codegen.emitters.sort import gpu_radix, gpu_radix_pass
 from heron.codegen.kernel import Kernel
 from heron.codegen.llvm.nvptx import to_ptx
 from heron.codegen.sim.kernel import compile_kernel
@@ -39,13 +39,13 @@ ENTRY e {{ x = {type_}[{dims}] parameter(0) i = s16[{dims}] parameter(1)
   ROOT s = ({type_}[{dims}], s16[{dims}]) sort(x, i), dimensions={{{len(shape) - 1}}}, is_stable=true, to_apply=before }}"""
 
 
-def sort_of(source: str) -> hero.RadixSort:
+def sort_of(source: str) -> gpu_radix.RadixSort:
     sort = next(i for i in parse(source).instructions() if i.opcode == "sort")
     keys = keys_of(sort.to_apply)
     assert keys is not None
     shapes = tuple(o.shape for o in sort.operands)
     digits = sum(k.bits // 8 for k in keys)
-    return hero.RadixSort(
+    return gpu_radix.RadixSort(
         shapes, sort.to_apply, keys, plan_of(shapes[0].dims, [s.element_type.byte_size for s in shapes], digits)
     )
 
@@ -69,11 +69,13 @@ def check(source: str, inputs: list[np.ndarray], backwards: bool = False, made_t
     call(made(emit_clear(sort.plan.words, "sort", f"{name}_clear", SIM)), [control])
     assert not control.any()
     now = [np.ascontiguousarray(a) for n, a in enumerate(inputs) if n not in made_there]
-    call(made(hero.emit_count(first, f"{name}_count", SIM), backwards), [*now, control])
-    moving = made(hero.emit_pass(sort, f"{name}_pass", SIM), backwards=backwards)
+    call(made(gpu_radix.emit_count(first, f"{name}_count", SIM), backwards), [*now, control])
+    moving = made(gpu_radix_pass.emit_pass(sort, f"{name}_pass", SIM), backwards=backwards)
     for n in range(sort.plan.digits):
         moved = [np.full(a.shape, 77, a.dtype) for a in inputs]
-        kernel = moving if n or not made_there else made(hero.emit_pass(first, f"{name}_first", SIM), backwards)
+        kernel = (
+            moving if n or not made_there else made(gpu_radix_pass.emit_pass(first, f"{name}_first", SIM), backwards)
+        )
         call(kernel, [*now, *moved, control])
         now = moved
     for got, expected in zip(now, want, strict=True):
@@ -213,7 +215,7 @@ def test_tiles_that_do_not_know_all(known: str) -> None:
         at = plan.first_state + tile * RADIX
         control[at : at + RADIX] = (flag << plan.count_bits) | count
     out = [np.full_like(x, 0), np.full(length, -1, np.int16)]
-    kernel = made(hero.emit_pass(sort, f"last_{known}", SIM), blocks=1)
+    kernel = made(gpu_radix_pass.emit_pass(sort, f"last_{known}", SIM), blocks=1)
     call(kernel, [x, np.ascontiguousarray(positions), *out, control])
     order = np.argsort(x, kind="stable")
     mine = order >= last * plan.tile
@@ -223,7 +225,7 @@ def test_tiles_that_do_not_know_all(known: str) -> None:
 
 def test_code() -> None:
     """Words that blocks speak by are read and written at once, past the caches of a core; nothing else waits."""
-    kernel = hero.emit_pass(sort_of(program((20000,), "f32")), "code", targets.get("sm_90"))
+    kernel = gpu_radix_pass.emit_pass(sort_of(program((20000,), "f32")), "code", targets.get("sm_90"))
     assert kernel.launch.block == (THREADS, 1, 1)
     code = to_ptx(lower(kernel, "sm_90"))
     assert "ld.relaxed.gpu" in code and "st.relaxed.gpu" in code and "match.any.sync.b32" in code

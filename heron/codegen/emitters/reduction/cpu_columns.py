@@ -193,24 +193,9 @@ class _Columns:
         together = self.rows_together
 
         def index_at(column: Expr, reduced: Sequence[Expr]) -> Index:
-            index = source_index(reduction, axes, [*place, first + column, *reduced])
-            return e.simplify(tuple(index))
+            return e.simplify(tuple(source_index(reduction, axes, [*place, first + column, *reduced])))
 
-        def along(
-            inits: Sequence[SSAValue], body: Callable[[Expr, Sequence[SSAValue]], list[SSAValue]]
-        ) -> list[SSAValue]:
-            """A loop over the columns. `width` is its bound, no test in each step: LLVM would make masks of that."""
-            if width is None:
-                return e.loop([self.tile], inits, lambda variables, values: body(variables[0], values))
-            most, unit = self.tile // self.unit, self.unit
-
-            def at(n: SSAValue, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
-                start = e.variable(n, 0, most - 1)
-                if unit == 1:
-                    return body(start, values)
-                return e.loop([unit], values, lambda variables, values: body(start * unit + variables[0], values))
-
-            return for_(frame, e.b.integer(0), width, inits, at)
+        along = partial(self._along, width)
 
         def clear(column: Expr, tensors: Sequence[SSAValue]) -> list[SSAValue]:
             return [frame.e.write(v, t, (column,)) for v, t in zip(reduction.start(frame), tensors, strict=True)]
@@ -220,10 +205,8 @@ class _Columns:
 
         def merge(a: Sequence[SSAValue], b: Sequence[SSAValue]) -> list[SSAValue]:
             def merged(column: Expr, tensors: Sequence[SSAValue]) -> list[SSAValue]:
-                x, y = ([frame.e.read(t, (column,)) for t in some] for some in (tensors, b))
-                return [
-                    frame.e.write(v, t, (column,)) for v, t in zip(reduction.merge(frame, x, y), tensors, strict=True)
-                ]
+                both = reduction.merge(frame, *([e.read(t, (column,)) for t in some] for some in (tensors, b)))
+                return [e.write(v, t, (column,)) for v, t in zip(both, tensors, strict=True)]
 
             return along(a, merged)
 
@@ -252,6 +235,26 @@ class _Columns:
             walked = e.loop(lengths, inits, row)
         sums = walked[:n]
         return [*walked[n:], *along(carried[sides:], finish)]
+
+    def _along(
+        self,
+        width: SSAValue | None,
+        inits: Sequence[SSAValue],
+        body: Callable[[Expr, Sequence[SSAValue]], list[SSAValue]],
+    ) -> list[SSAValue]:
+        """A loop over the columns. `width` is its bound, no test in each step: LLVM would make masks of that."""
+        e = self.frame.e
+        if width is None:
+            return e.loop([self.tile], inits, lambda variables, values: body(variables[0], values))
+        most, unit = self.tile // self.unit, self.unit
+
+        def at(n: SSAValue, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            start = e.variable(n, 0, most - 1)
+            if unit == 1:
+                return body(start, values)
+            return e.loop([unit], values, lambda variables, values: body(start * unit + variables[0], values))
+
+        return for_(self.frame, e.b.integer(0), width, inits, at)
 
 
 def _bounds(frame: Frame, lo: SSAValue, hi: SSAValue, tiles: int) -> tuple[SSAValue, SSAValue]:
