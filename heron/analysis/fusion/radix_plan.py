@@ -119,7 +119,7 @@ class RadixPlan:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """A sort of the same rows by comparing in a bitonic network (see `heroes.sort_gpu`)."""
+    """A sort of the same rows by comparing in a bitonic network (see `emitters.sort.gpu`)."""
 
     rows: int
     length: int

@@ -22,7 +22,7 @@ from heron.codegen.ir.types import INDEX
 
 
 class Indices:
-    """The variables of a function whose body is emitted, and everything remembered in the region at hand."""
+    """The variables of a function whose body is emitted, and the values remembered in the current region."""
 
     def __init__(self, block: Block) -> None:
         self.b = Builder(block)
@@ -120,7 +120,7 @@ class Indices:
 
     @contextmanager
     def region(self, block: Block) -> Generator[Block, None, None]:
-        """Emit into `block`; what is emitted there is forgotten afterwards."""
+        """Emit into `block`; the values made there are forgotten afterwards."""
         before, self.b.block = self.b.block, block
         self._memo.append({})
         try:

@@ -21,7 +21,7 @@ from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.op import Trait
 from heron.hlo.ir.types import ElementType
 
-#: elements of a constant that may stand in a kernel; larger ones are operands
+#: most elements of a constant in a kernel; larger ones are operands
 MAX_CONSTANT = 1 << 16
 
 

@@ -11,7 +11,7 @@ from heron.codegen.ir.types import F64
 
 
 class Real:
-    """A float scalar of the function being emitted; plain numbers beside it become constants of its type."""
+    """A float scalar of the function being emitted; Python numbers it is combined with become constants of its type."""
 
     __slots__ = ("e", "v")
 

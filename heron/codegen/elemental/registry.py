@@ -43,7 +43,7 @@ _FAMILIES = (
 )
 
 
-#: ops whose computation is made part of the one they stand in
+#: ops whose computation is inlined into their own
 _INLINED = frozenset({"call", "fusion"})
 
 

@@ -1,7 +1,7 @@
 """The concatenate emitter: the outputs are cut where the operands meet, and each piece reads its operand alone.
 
-What is computed from the concatenation is computed in the same loops. Code for a piece knows between which bounds its
-index lies, so other concatenations along the same dimension need no branch there either.
+The same loops also compute the users of the concatenation. The code of a piece knows the bounds of its index, so that
+other concatenations along the same dimension need no branch there either.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""In-place dynamic-update-slice: when a fusion's outputs are updates of its own inputs, only the updates are written.
+"""In-place updates: where a fusion's outputs are dynamic-update-slices of its inputs, only the updates are written.
 
 The output then shares the input's buffer (`KernelArg.alias`), and a loop over the update replaces one over the whole.
 """

@@ -1,7 +1,7 @@
 """The loop emitter: every element of every output computed by itself, whatever the fusion holds.
 
 Outputs of equal dimensions share a loop, and with it all common subexpressions; other outputs have loops of their own,
-on a GPU by blocks of their own. The one output of a GPU kernel is a function of its own, called in the loop.
+on a GPU in separate blocks. A GPU kernel with one output computes it in a separate function, which the loop calls.
 """
 
 from __future__ import annotations

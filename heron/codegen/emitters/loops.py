@@ -220,7 +220,7 @@ class Part:
 
 
 def gpu_parts(entry: Frame, parts: Sequence[Part]) -> int:
-    """Each part by blocks of its own, so that no warp branches; returns how many blocks that takes."""
+    """Emit each part for separate blocks, so that no warp branches; returns the number of blocks."""
     e, total, first = entry.e, sum(part.grid for part in parts), 0
     entry.thread_id()  # made once, for all parts
     for part in parts:

@@ -1,7 +1,7 @@
 """Loops over pieces of outputs: what the loop, concatenate and slices emitters share.
 
 A piece is a box of the index space of outputs of equal dimensions: all of it, or the part where one operand of a
-concatenation lies. Each piece has loops of its own (CPU) or blocks of its own (GPU), so that code for one piece never
+concatenation lies. Each piece has separate loops (CPU) or separate blocks (GPU), so that the code of one piece never
 branches over the others.
 """
 
@@ -59,7 +59,7 @@ def cpu_pieces(
 
 
 def emit_gpu(frame: Frame, pieces: Sequence[Piece], emitter: str, notes: Mapping[str, str] = NO_NOTES) -> Kernel:
-    """The kernel that does these pieces, each by blocks of its own."""
+    """The kernel that does these pieces, each by separate blocks."""
     if not pieces:
         return frame.finish(Launch(), emitter, {"elements": "0", **notes})
     parts = [gpu_piece(frame, piece, several=len(pieces) > 1) for piece in pieces]

@@ -1,7 +1,7 @@
 """Long sums in steps: partial results of blocks, and partial results of those.
 
 A sum of n floats one after the other is off by up to n roundings, and stops growing when elements are less than half
-its last digit. So a long chain is cut into blocks, each a sum of its own that starts afresh, and the blocks' sums are
+its last digit. So a long chain is cut into blocks, each summed from the start value, and the blocks' sums are
 added up in as many levels as keep every chain short. Where it is cut depends on lengths alone.
 """
 
@@ -35,7 +35,7 @@ Body: TypeAlias = Callable[[Index, Sequence[SSAValue]], Sequence[SSAValue]]
 
 @dataclass(frozen=True, slots=True)
 class Accumulators:
-    """The first ``count`` carried values: what a partial result starts from, and how two become one."""
+    """The first ``count`` carried values: the start of a partial result, and the merge of two."""
 
     count: int
     start: Callable[[], Sequence[SSAValue]]

@@ -1,8 +1,8 @@
 """The slices emitter: many slices of what the fusion computes, of different shapes, in one kernel.
 
 That is what small kernels put side by side by horizontal fusion look like: their results are concatenated, and each
-output is a slice of that. Every slice is a piece of its own, and within its piece a concatenation is just the operand
-that lies there.
+output is a slice of that. Every slice is a separate piece, within which a concatenation is the one operand that lies
+there.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The emitter of block-level fusions: products with what is around them, a tile of the result by one program.
+"""The emitter of block-level fusions: products and their neighbours; one program computes a tile of the result.
 
-Which fusions and how they are cut is decided by the pass `gemm-fusion`, and written in their backend config. The kernel
+The pass `gemm-fusion` forms these fusions and writes the sizes of their tiles into their backend config. The kernel
 is Triton's IR (docs/understand/triton.md), which Triton compiles, and the simulated GPU interprets.
 """
 
@@ -25,7 +25,7 @@ class BlockEmitter(Emitter[BlockConfig]):
         raise AssertionError("block kernels are for GPUs")
 
     def emit_gpu(self, frame: Frame, form: BlockConfig) -> list[Kernel]:
-        """The kernel, by a builder of its own. Raises GEN015 for an op with no form on tiles."""
+        """The kernel, which `triton` builds. Raises GEN015 for an op with no form on tiles."""
         if form.tma and not has_engine(frame.target):
             form = replace(form, tma=False, specialized=False)
         fusion = frame.fusion

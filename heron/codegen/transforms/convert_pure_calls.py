@@ -1,7 +1,7 @@
 """xla_gpu.pure_call → func.call, one call for each function and index.
 
-A pure call gives the same values wherever it stands, so that of equal calls only the first in scope remains, tensors
-and all: a tensor is a value. What runs after this step sees calls as LLVM does.
+A pure call gives the same values at any place, so only the first of equal calls in scope remains; this holds for calls
+with tensors too, since a tensor is a value. Later steps see ordinary calls.
 
     %a = xla_gpu.pure_call @f(%t, %i) ; %b = xla_gpu.pure_call @f(%t, %i)
     ->

@@ -23,7 +23,7 @@ from heron.errors import HeronError
 
 
 def run(module: ModuleOp, options: TransformOptions) -> None:
-    """Inlines what is worth it.
+    """Inlines the calls that are worth it.
 
     Raises:
         HeronError: GEN127 for recursive functions.

@@ -224,7 +224,7 @@ class _Loop:
         return _vector_type(type_, self.length) if isinstance(type_, TensorType) else None
 
     def _cast(self, kind: type[Operation], value: SSAValue, type_: Attribute, before: Operation) -> SSAValue:
-        """The element as computed or as stored: what is less than a byte is a byte in memory."""
+        """The element as computed or as stored: an element of less than a byte is a byte in memory."""
         if value.type == type_:
             return value
         op = kind.create(operands=(value,), result_types=(type_,))

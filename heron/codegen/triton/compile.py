@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,4 @@ def spelled(text: str, version: str) -> str:
 
 def versions() -> str:
     """The inputs of a block kernel's code besides its text."""
-    from importlib import metadata
-
     return metadata.version("triton")

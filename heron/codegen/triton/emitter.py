@@ -315,7 +315,7 @@ class BlockEmitter(Accesses):
         return self._loop(body, size, step, starts)
 
     def _loop(self, body: Block, size: int, step: int, starts: Sequence[Tile]) -> list[Tile]:
-        """A loop over a dimension of `size` in steps; what it carries at its end."""
+        """A loop over a dimension of `size` in steps; returns the carried values at its end."""
         low, high, by = (self.b.integer(v) for v in (0, -(-size // step) * step, step))
         loop = scf.ForOp(low, high, by, [s.value for s in starts], Region(body))
         if self.config.specialized:

@@ -85,7 +85,7 @@ class Positions:
         return self.b.ordered([n for n in used(tuple(index)) if self.positions[n].tile.axes])
 
     def _level(self, index: Sequence[Expr]) -> int:
-        """In how many loops the places of an index stand."""
+        """The number of loops around the places of an index."""
         return max((self.b.level(self.positions[p].tile.value) for p in used(tuple(index))), default=0)
 
     def simplify(self, index: Sequence[Expr]) -> Index:

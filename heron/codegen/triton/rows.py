@@ -44,7 +44,7 @@ class _Pass:
 
 
 class RowEmitter(BlockEmitter):
-    """Emits kernels whose config says how much of a row is at hand."""
+    """Emits kernels whose config gives the part of a row that a step holds."""
 
     _pass: _Pass | None = None
 

@@ -54,7 +54,7 @@ class TileBuilder:
 
     # -- ops -----------------------------------------------------------------------------------------------------------
     def level(self, value: SSAValue) -> int:
-        """In how many loops a value stands."""
+        """The number of loops around a value."""
         owner = value.owner
         block = owner if isinstance(owner, Block) else owner.parent
         return next(n for n, b in enumerate(self.blocks) if b is block)

@@ -30,11 +30,11 @@ class ReductionCode(Reduction):
         return tuple(map(Reducer.in_parts, self.reduces))
 
     def start(self, frame: Frame) -> list[SSAValue]:
-        """Initial accumulators of all heroes."""
+        """Initial accumulators of all reduces."""
         return starts(frame.e, self.reducers)
 
     def split(self, values: Sequence[SSAValue]) -> list[Sequence[SSAValue]]:
-        """Accumulators of all heroes, hero by hero."""
+        """The accumulators of each reduce."""
         return split(self.reducers, values)
 
     @property
@@ -43,7 +43,7 @@ class ReductionCode(Reduction):
         return sum(len(r.types) for r in self.reducers)
 
     def merge(self, frame: Frame, a: Sequence[SSAValue], b: Sequence[SSAValue]) -> list[SSAValue]:
-        """Two partial results of all heroes as one."""
+        """Two partial results of all reduces as one."""
         return merged(frame.e, self.reducers, a, b)
 
     def element(self, frame: Frame, index: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
@@ -98,7 +98,7 @@ class Walk:
 
 
 def source_index(reduction: Reduction, axes: Sequence[Axis], variables: Sequence[Expr]) -> list[Expr]:
-    """The index into the source when each axis stands at its variable."""
+    """The index into the source where each axis has the value of its variable."""
     index: list[Expr] = [Const(0)] * len(reduction.sizes)
     for axis, variable in zip(axes, variables, strict=True):
         parts = delinearize(variable, [reduction.sizes[d] for d in axis.dims])

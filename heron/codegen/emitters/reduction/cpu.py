@@ -28,12 +28,12 @@ from heron.codegen.kernel import Kernel, Launch
 #: partial results of a row whose combination LLVM cannot reassociate, and the elements for each that make it worth it
 LANES = 32
 ROUNDS = 4
-#: results beside each other that are kept in registers, not in a tile
+#: neighbouring results that are kept in registers, not in a tile
 NARROW = 8
 
 
 def emit(frame: Frame, walks: Sequence[Walk], pieces: Sequence[Piece]) -> Kernel:
-    """The kernel of reductions and pieces, each with work items of its own."""
+    """The kernel of reductions and pieces, each with separate work items."""
     plans = [plan_piece(frame, piece) for piece in pieces]
     counts = [_work_items(walk) for walk in walks]
     total, first = sum(counts) + sum(plan.items for _, plan in plans), 0

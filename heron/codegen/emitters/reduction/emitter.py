@@ -1,7 +1,7 @@
 """The reduction emitter: reduces with everything computed before and after them in one kernel.
 
-Reduces of equally shaped arrays over the same dimensions are walked together. Around them may stand: what computes
-their operands (evaluated element by element where it is needed), an epilogue on their results (elementwise, reshapes,
+Reduces of equally shaped arrays over the same dimensions are walked together. They may be fused with
+producers of their operands (evaluated element by element), an epilogue on their results (elementwise, reshapes,
 transposes), and further outputs of the operands' shape, stored on the way. Other reductions, and outputs that are in
 none, have work items or blocks of their own. The walk follows the order in which the largest array lies in memory.
 Results do not depend on the order threads run in: there are no atomics.
@@ -21,7 +21,7 @@ from heron.targets import Target
 
 
 class ReductionEmitter(Emitter[Form]):
-    """The reductions of the form, and the outputs beside them."""
+    """The reductions of the form, and the other outputs."""
 
     kind = "reduce"
 

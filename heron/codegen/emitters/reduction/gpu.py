@@ -31,7 +31,7 @@ from heron.targets import WARP
 
 #: bytes a thread reads of a row at once where columns are summed, if that leaves blocks enough
 WORD = 4
-#: of a row a block reads at least so many bytes: what memory gives at a time
+#: bytes of a row that a block reads at least: one access of memory
 LEAST_BYTES = 64
 #: bytes of shared memory left to reductions along rows, which take at most 32 partial results a block
 ROWS_SHARED = 8 << 10
@@ -40,7 +40,7 @@ WANTED_ELEMENTS = 4
 
 
 def emit(frame: Frame, walks: Sequence[Walk], pieces: Sequence[Piece]) -> Kernel:
-    """The kernel of reductions and pieces, each with blocks of its own."""
+    """The kernel of reductions and pieces, each with separate blocks."""
     rows = [not walk.axes or walk.axes[-1].reduced for walk in walks]
     room = (frame.target.static_shared_bytes - ROWS_SHARED) // max(1, len(rows) - sum(rows))
     plans = [
@@ -250,7 +250,7 @@ class Columns:
         self._sum_columns(frame, number, thread, ready)
 
     def _sum_columns(self, frame: Frame, number: Expr, thread: Expr, ready: Sequence[SSAValue]) -> None:
-        """Each warp sums the partial results of `vector` columns and stores what is made of them."""
+        """Each warp sums the partial results of `vector` columns and stores the epilogue of them."""
         e, reduction = frame.e, self.reduction
         lane, warp = e.simplify((thread % WARP, thread // WARP))
         summing: list[Constraint] = [(warp, 0, self.width // self.vector - 1)]

@@ -66,7 +66,7 @@ def emit(frame: Frame, rows: Rows) -> Kernel:
 
 
 def _reduce(frame: Frame, rows: Rows, stage: Stage, at: Index, room: dict[Instruction, SSAValue]) -> None:
-    """One loop along a row for what a stage reduces, and for what it keeps in `room`, which is replaced."""
+    """One loop along a row for the reductions of a stage and the elements it keeps in `room`, which is replaced."""
     code = StageCode(frame.e, [Reducer.in_parts(i) for i in stage.reduces], stage.given, (), stage.saved)
     if not code.reducers:
         return

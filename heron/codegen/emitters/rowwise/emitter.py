@@ -1,4 +1,4 @@
-"""The rows emitter: rows are reduced, and what is computed from a row and its reductions is stored, row by row.
+"""The emitter of row-wise kernels: they reduce rows, and store functions of a row and its reductions, row by row.
 
 As kernels of their own the reductions of a softmax or a layer norm read the array from memory once each. Here a row is
 read once: a CPU finds it in the cache when it needs it again, a GPU has it in the registers of the row's threads.

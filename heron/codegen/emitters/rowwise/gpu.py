@@ -133,7 +133,7 @@ class _Walk:
         return _Walk(frame, rows, plan, thread, lane, e.simplify(delinearize(place, rows.sizes)), exists, {})
 
     def do(self, stage: Stage, number: int) -> None:
-        """Combine what a stage reduces, and store what it stores."""
+        """Emit a stage: its reductions and its outputs."""
         frame, e, plan = self.frame, self.frame.e, self.plan
         given, saved = (stage.given, stage.saved) if plan.keeps else ((), ())
         for value in stage.spread:

@@ -1,6 +1,6 @@
 """Scans on the CPU: neighbouring ones ("lanes") go forward together.
 
-Their running values stand in a tile on the stack, which LLVM keeps in registers where it is short. Where the scanned
+Their running values are in a tile on the stack, which LLVM keeps in registers where it is short. Where the scanned
 dimension is not the innermost, lanes lie side by side in memory and each step is vector code; where it is, lanes are
 rows, and what counts is that they do not wait for each other. Elements keep their order. Long running sums of floats
 are cut into blocks (`partial_sums`): a result is the sum of the blocks before it and that of its own block so far.
@@ -44,7 +44,7 @@ ITEMS_PER_CORE = 4
 class Lanes:
     """``width`` neighbouring scans a work item, of the ``length`` that lie in step; ``groups`` of those.
 
-    ``tiled``: running values stand in a tile on the stack, else in registers.
+    ``tiled``: running values are in a tile on the stack, else in registers.
     """
 
     width: int
@@ -76,8 +76,8 @@ def emit(form: ScanForm) -> Kernel:
     items = lanes.groups * lanes.tiles
     if items:
         frame.outputs = item_loop(frame, items, 0, items, frame.outputs, _Emission(form, lanes).item)
-    told = f"{lanes.width} scans of {form.scan.results} at a time"
-    return frame.finish(Launch(work_items=max(items, 1)), "scan", {"form": told})
+    form_ = f"{lanes.width} scans of {form.scan.results} at a time"
+    return frame.finish(Launch(work_items=max(items, 1)), "scan", {"form": form_})
 
 
 class _Emission:

@@ -1,6 +1,6 @@
 """The scan emitter: a reduce-window that is a prefix or suffix scan, in one pass along the scanned dimension.
 
-See `scan_cpu` and `scan_gpu`. Anything else computed in the same kernel has each result done by itself.
+See `scan.cpu` and `scan.gpu`. Anything else computed in the same kernel has each result done by itself.
 """
 
 from __future__ import annotations

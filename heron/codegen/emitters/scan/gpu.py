@@ -46,7 +46,7 @@ def emit(form: ScanForm) -> Kernel:
 def _columns(form: ScanForm) -> Kernel:
     """Neighbouring threads take neighbouring scans; threads below each other take a stretch of each.
 
-    With several stretches each is read twice: for what it comes to, and when what comes before it is known.
+    With several stretches each is read twice: for its total, and again once the total before it is known.
     """
     frame, e, n = form.frame, form.e, form.width
     stretches, wanted = 1, THREADS_PER_CORE * frame.target.cores

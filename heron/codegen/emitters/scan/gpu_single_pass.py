@@ -51,7 +51,7 @@ from heron.hlo.ir.computation import Computation
 from heron.targets import WARP, Target
 
 WARPS = THREADS // WARP
-#: what is known of a group: its total, or all up to its end
+#: the state of a group: its total is known, or the total up to its end
 TOTAL, ALL = 1, 2
 
 

@@ -1,8 +1,8 @@
 """Scatters on the GPU: a thread for each element of the updates.
 
-What several updates of one element come to must not depend on which thread comes first. Where the combiner's order does
-not matter (sums of integers, minima, bits) updates are atomic; many to few elements meet in shared memory first
-(`scatter_private_gpu`). Elsewhere the first update of an element is its leader:
+The result of several updates of one element must not depend on which thread comes first. Where the combiner's order
+does not matter (sums of integers, minima, bits) updates are atomic; many to few elements are combined in shared memory
+first (`gpu_private`). Elsewhere the first update of an element is its leader:
 the leader's thread does all updates of that element in their order, the other threads nothing. Where indices are
 sorted, updates of one element are neighbours; a few updates are compared with each other. Many unsorted ones are sorted
 before, by the scatter-determinism-expander; left as they are (`Options.deterministic` off) they are atomic.

@@ -1,8 +1,8 @@
 """Histograms on the GPU: whole numbers that many updates add to a few elements.
 
-Each block has sums of its own in shared memory, to which its threads add, and adds them to the result at the end. So
-memory sees one atomic update for each block and element instead of one for each update, and threads that meet at one
-element meet in shared memory. Sums of whole numbers are the same in any order.
+Each block has private sums in shared memory, to which its threads add; at the end it adds them to the result. So
+memory sees one atomic update for each block and element instead of one for each update, and conflicts between the
+threads of a block stay in shared memory. Sums of whole numbers are the same in any order.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def emit(frame: Frame, sort: SortCode) -> Kernel:
 
 
 def scratch_of(sort: SortCode, frame: Frame, halves: int) -> list[SSAValue]:
-    """Arrays for the elements of so many rows, one an operand."""
+    """An array for each operand, for the elements of `halves` rows."""
     return [frame.scratch(scalar_type(o.shape.element_type), halves, sort.length) for o in sort.i.operands]
 
 

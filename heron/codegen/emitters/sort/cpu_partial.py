@@ -1,7 +1,7 @@
 """Sorting floats in the partial order on the CPU: by their bits where a row has no NaN, else by asking the comparator.
 
 Without NaNs that order is one by keys, where both zeros have the same: a radix sort gives what any stable sort does.
-With them, no order is promised by the comparator; what a row becomes is what a merge sort makes of it.
+With them, no order is promised by the comparator; the result of such a row is that of a merge sort.
 """
 
 from __future__ import annotations

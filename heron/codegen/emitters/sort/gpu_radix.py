@@ -1,4 +1,4 @@
-"""What the GPU kernels of a sort by keys have in common, and the first of them: it counts the values of all bytes.
+"""The common part of the GPU kernels of a sort by keys, and the first of them: it counts the values of all bytes.
 
 `gpu_radix_pass` has the passes and their sources.
 """
@@ -34,7 +34,7 @@ from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.shape import Shape
 from heron.targets import Target
 
-#: what is asked of memory at once while keys are counted, and blocks a core counts with
+#: loads under way at once while keys are counted, and blocks of a core
 _COUNTED_AT_ONCE, _COUNTING_BLOCKS = 8, 4
 
 

@@ -9,7 +9,7 @@ elements go from shared memory to the result, those of one value side by side.
 
 Blocks take tiles in the order in which they start (a ticket, which also says which pass it is: passes are the same
 kernel, but for a first one that makes positions instead of reading them), so that a block waits only for blocks that
-run. What a tile makes known for a value is one word, a flag and a count, read and written at once: no order of other
+run. A tile publishes one word for each value, a flag and a count, read and written at once: no order of other
 memory depends on it. Every element's place follows from the keys alone, so that results never depend on timing.
 
 Sources: Merrill and Garland, "Single-pass parallel prefix scan with decoupled look-back" (2016); Adinets and Merrill,

@@ -28,7 +28,7 @@ from heron.targets import Target
 TILE_THREADS = 512
 #: threads of a block that does steps in global memory
 BLOCK = 256
-#: how often runs are halved where only a part of a row is kept: what is left then is little
+#: how often runs are halved where only a part of a row is kept: few elements are left then
 MOST_LEVELS = 4
 
 

@@ -1,6 +1,6 @@
 """The transpose emitter: loops that read some operand across memory, tiled so that every access runs along it.
 
-See `analysis.fusion.transpose` for what is staged. A fusion in which nothing needs staging goes to the loop emitter.
+`analysis.fusion.transpose` chooses the operands that are staged; a fusion without any gets the loop emitter.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ WARPS = 8
 
 
 def emit(frame: Frame, form: Form) -> Kernel:
-    """The kernel. What needs no tiles has blocks of its own."""
+    """The kernel. Outputs that need no tiles have separate blocks."""
     plans = form.plans
     parts = [Part(plan.grid, plan.outputs, partial(_part, frame, plan)) for plan in plans]
     pieces = [piece_of(frame.fusion, members) for members in form.untiled]

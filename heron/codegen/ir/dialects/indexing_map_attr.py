@@ -31,7 +31,7 @@ class IndexingMapAttr(Data[IndexingMap]):
 
 
 def parse_quoted_map(parser: AttrParser) -> IndexingMap:
-    """The map that a string literal spells; what is wrong with it becomes a parse error."""
+    """The map that a string literal spells; a mistake in it becomes a parse error."""
     text = parser.parse_str_literal(" (an indexing map)")
     try:
         return parse_map(text)

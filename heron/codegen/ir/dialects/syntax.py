@@ -53,7 +53,7 @@ _SYMBOLS: WeakKeyDictionary[ModuleOp, WeakValueDictionary[str, FuncOp]] = WeakKe
 
 
 def _function(module: ModuleOp, name: str) -> FuncOp | None:
-    """The module's function of that name. What the table says is looked at before it is believed."""
+    """The module's function of that name. An entry of the table is checked before use."""
     found = _SYMBOLS[module].get(name) if module in _SYMBOLS else None
     if found is None or found.parent is not module.body.block or found.sym_name.data != name:
         functions = (op for op in module.ops if isinstance(op, FuncOp))

@@ -56,7 +56,7 @@ def pointee(type_: Attribute) -> Attribute:
 
 @irdl_op_definition
 class AddPtrOp(IRDLOperation):
-    """Pointers so many elements on."""
+    """Pointers moved by a number of elements."""
 
     name = "tt.addptr"
     ptr = operand_def()

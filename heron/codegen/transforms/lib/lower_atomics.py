@@ -1,7 +1,7 @@
 """xla_gpu.atomic_rmw → an atomic instruction, a compare-and-swap loop, or (on the CPU) plain load and store.
 
 A body that is one operation LLVM has as `atomicrmw`, on the current value and one other, becomes that instruction. Any
-other body runs in a loop that reads the element, computes the new one, and swaps it in if nobody changed it in between
+other body runs in a loop that reads the element, computes the new one, and swaps it in if no thread changed it since
 (LLVM widens a swap of 8 bits to the 32-bit word around it). CPU kernels give no element to two threads, so there
 nothing need be atomic. Loads, stores and additions by which blocks of a GPU speak to each other are instructions too.
 """
@@ -181,7 +181,7 @@ def _from_word(word: SSAValue, element: Attribute, builder: Builder) -> SSAValue
 
 
 def _to_word(value: SSAValue, buffer: Buffer, word: IntegerType, builder: Builder) -> SSAValue:
-    """The element as it stands in memory, as an integer."""
+    """The element as stored in memory, as an integer."""
     element = buffer.element
     if isinstance(element, ComplexType):
         half = IntegerType(word.width.data // 2)

@@ -1,7 +1,7 @@
 """Ranges of integers and indices, as far as the ops that produce them determine.
 
 Ranges are of signed numbers, ends included. Loop variables know their bounds, results of `xla_gpu.apply_indexing` the
-domain of their map; what is carried by loops, read from memory or passed in is anything its type holds.
+domain of their map; values carried by loops, read from memory or passed in may be anything of their type.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def _signed(op: Operation, operands: list[Range]) -> Range:
 
 
 def _unsigned(op: Operation, operands: list[Range]) -> Range:
-    """A widening by zeros: what is negative becomes large."""
+    """A zero extension: negative values become large."""
     low, high = operands[0]
     return (low, high) if low >= 0 else (0, 2 * type_range(op.operands[0].type)[1] + 1)
 
