@@ -19,8 +19,8 @@ from heron.backends.cpu import pipeline
 from heron.codegen.native import float_gemm, pool_code
 from heron.compiling import compile
 from heron.hlo.ir.types import BF16, F32
-from heron.passes.framework.registry import get
 from heron.passes.fusion import row_block_fusion
+from heron.passes.fusion.row_block_fusion import RowBlockFusion
 from heron.runtime.cpu.executable import CpuExecutable
 from heron.runtime.thunks import RowBlocksThunk, walk
 from heron.targets import get as target
@@ -120,16 +120,13 @@ PROGRAMS = {
 def _always(patch: pytest.MonkeyPatch, block: int, width: int) -> None:
     """Fusions of arrays of any size, whatever they cost, in blocks of so many rows and columns (0: whole rows)."""
 
-    def pass_(name: str, **options: Any) -> Any:
-        return get(name, **options, **({"least": 1} if name == "row-block-fusion" else {}))
-
     whole = row_block_fusion._Group.blocks
 
     def blocks(group: Any, p: Any) -> RowBlocks:
         cut = whole(group, replace(p, columns=width or 64))
         return replace(cut, block=min(block, cut.rows), width=cut.width if width else 0)
 
-    patch.setattr(pipeline, "get", pass_)
+    patch.setattr(pipeline, "RowBlockFusion", partial(RowBlockFusion, least=1))
     patch.setattr(row_block_fusion._Group, "blocks", blocks)
     patch.setattr(row_block_fusion._Group, "again", lambda group, cut: 0)
     patch.setattr(row_block_fusion._Group, "beside", lambda group, cut: 0)
