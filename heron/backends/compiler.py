@@ -19,6 +19,7 @@ from heron.backends.machine import no_stage
 from heron.backends.stages import Stages
 from heron.backends.watchdog import watched
 from heron.buffers import assign
+from heron.buffers.report import report
 from heron.errors import HeronError
 from heron.hlo.ir.module import Module
 from heron.options import Options
@@ -165,7 +166,7 @@ class Compilation:
         if stage in _HLO_STAGES:
             return str(self.scheduled if stage == "scheduled" else self.passes(stage))
         if stage == "buffers":
-            return self.buffers.report(values=True)
+            return report(self.buffers, values=True)
         if stage == "thunks":
             return show(self.lowered.thunks)
         if stage == "graph":

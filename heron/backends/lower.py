@@ -134,7 +134,8 @@ class Lowering:
     def run(
         self, i: Instruction, key: object, emit: Callable[[str], list[Kernel]], args: tuple[Slice, ...]
     ) -> list[Thunk]:
-        """Thunks for the kernels of `key`, emitted the first time the key is seen."""
+        """Thunks for the kernels of `key`, emitted the first time it comes with such overlaps of arguments."""
+        key = (key, alias_pattern(args))
         names = self._by_key.get(key)
         if names is None:
             start, began = perf_counter(), process_time()
@@ -166,7 +167,7 @@ class Lowering:
         args = (*(self.slice(o) for o in dict.fromkeys(i.operands)), *self._leaves(i))
         attributes = {k: fingerprint(v) if isinstance(v, Computation) else str(v) for k, v in i.attrs.items()}
         shapes = tuple(o.shape for o in (*i.operands, i))
-        key = (i.op, str(attributes), shapes, alias_pattern(args))
+        key = (i.op, str(attributes), shapes)
         return self.run(i, key, lambda name: emit_kernels(i, name, self.target), args)
 
     # -- rules -------------------------------------------------------------------------------------------------------
@@ -175,7 +176,7 @@ class Lowering:
         if cut is not None:
             return row_blocks(self, i, cut)
         args = (*(self.slice(o) for o in i.operands), *self._leaves(i))
-        key = (fingerprint(i.calls), i.kind, i.extras.get("backend_config"), alias_pattern(args))
+        key = (fingerprint(i.calls), i.kind, i.extras.get("backend_config"))
         return self.run(i, key, lambda name: emit_kernels(i, name, self.target), args)
 
     def sort(self, i: Instruction) -> list[Thunk]:

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 def row_blocks(lowering: Lowering, i: Instruction, cut: RowBlocks) -> list[Thunk]:
     """The one thunk of the fusion."""
-    from heron.backends.lower import alias_pattern
-
     steps = steps_of(i)
     columns = _columns(steps)
     parts = cut.batch * cut.rows * (columns // cut.width if cut.width else 1)
@@ -42,7 +40,7 @@ def row_blocks(lowering: Lowering, i: Instruction, cut: RowBlocks) -> list[Thunk
             thunks.append(lowering.product(step, place(step.operands[0]), place(step.operands[1]), places[step, 0]))
             continue
         args = (*map(place, step.operands), *(places[value] for value, _ in _results(step)))
-        key = ("rows", fingerprint(step.calls), parts, alias_pattern(args))
+        key = ("rows", fingerprint(step.calls), parts)
         made = lowering.run(step, key, lambda name, step=step: emit(step, name), args)
         thunks += [t for t in made if isinstance(t, KernelThunk)]
     turned = frozenset(n for n, s in enumerate(steps) if s.opcode == "dot" and source(s.operands[1]) in steps)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from heron.analysis.graph.alias import AliasSets
 from heron.analysis.graph.dataflow import Dataflow, Value, leaves
@@ -136,15 +136,3 @@ class BufferAssignment:
 
     def _total(self, kind: AllocationKind) -> int:
         return sum(a.size for a in self.allocations if a.kind == kind)
-
-    def report(self, top: int = 15, values: bool = False) -> str:
-        """Tables as plain text: totals, allocations, the largest buffers at the peak; with ``values`` every value."""
-        from heron.buffers.report import report
-
-        return report(self, top, values)
-
-    def to_json(self) -> dict[str, Any]:
-        """All facts as plain JSON values."""
-        from heron.buffers.report import to_json
-
-        return to_json(self)

@@ -12,6 +12,7 @@ import click
 
 from heron import files
 from heron.errors import HeronError
+from heron.options import Options
 
 if TYPE_CHECKING:
     import numpy as np
@@ -114,7 +115,6 @@ def _load(file: str, target: str, arrays: Callable[[], Sequence[np.ndarray]]) ->
 
 def make_options(settings: tuple[str, ...], memory_limit: str | None = None, timeout: int | None = None) -> Options:
     """Options of the environment, changed by ``-O`` settings, by ``--memory-limit`` and by ``--timeout``."""
-    from heron.options import Options
 
     options = Options.from_env().with_settings(settings)
     if timeout is not None:

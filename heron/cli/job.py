@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from heron.cli import room
 from heron.cli.common import print_json, print_table
 from heron.errors import HeronError
 
@@ -51,7 +52,7 @@ class Job:
 
         Raises CLI033 if there are none, CLI003 if memory does not suffice, and RUN001 to RUN003 if they do not fit.
         """
-        from heron.cli import room, values
+        from heron.cli import values
 
         if self.inputs is not None and self.random is not None:
             raise HeronError("CLI033", "both --inputs and --random are given", hint="one of them")

@@ -6,6 +6,11 @@ import inspect
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from heron.errors import HeronError
+from heron.options import Options
+from heron.targets import get
+from heron.trace import Trace
+
 if TYPE_CHECKING:
     from heron.hlo.ir.op import Attr, Op
     from heron.hlo.ir.types import ElementType
@@ -70,14 +75,10 @@ def types_text(found: list[ElementType]) -> str:
 def runs_on(op: Op) -> dict[str, str]:
     """The implementation of the op on the evaluator and on each target that compiles its example."""
     from heron.backends.compiler import Compilation
-    from heron.errors import HeronError
     from heron.hlo.ir.op import Op
     from heron.hlo.text import parse
     from heron.hlo.tools.op_examples import usual_program
-    from heron.options import Options
     from heron.runtime.thunks import kind_of, walk
-    from heron.targets import get
-    from heron.trace import Trace
 
     found = {"evaluator": ""} if type(op).evaluate is not Op.evaluate or op.name == "parameter" else {}
     module = parse(usual_program(op.name))

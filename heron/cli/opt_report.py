@@ -17,6 +17,7 @@ from heron.cli.common import print_table, print_text
 from heron.errors import HeronError
 from heron.hlo.text import print_module
 from heron.passes.framework.changes import diff
+from heron.trace.summary import passes, table
 
 if TYPE_CHECKING:
     from heron.hlo.ir.module import Module
@@ -40,7 +41,6 @@ class ChangePrinter:
 
 def print_statistics(context: PassContext) -> None:
     """Tables on standard error: passes, rules by source line; then the loops that did not settle."""
-    from heron.trace.summary import passes, table
 
     print_table(passes(context.trace, most=len(context.trace.passes)), err=True)
     if context.rules:

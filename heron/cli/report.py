@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heron.cli.compare import Comparison
+from heron.trace.summary import table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -37,7 +38,6 @@ def facts(array: np.ndarray) -> dict[str, Any]:
 
 def output_table(outputs: Sequence[np.ndarray]) -> Table:
     """One row for each output: type, shape, range and first values."""
-    from heron.trace.summary import table
 
     made = table("output>", "dtype", "shape", "min>", "max>", "mean>", "nan/inf>", "first values")
     for n, array in enumerate(outputs):
@@ -55,7 +55,6 @@ def output_table(outputs: Sequence[np.ndarray]) -> Table:
 
 def comparison_table(rows: Sequence[Comparison]) -> Table:
     """One row for each output: its errors, the worst element, and the verdict."""
-    from heron.trace.summary import table
 
     made = table("output>", "dtype", "max abs>", "max rel>", "ULP>", "worst at", "is", "expected", "verdict")
     for c in rows:

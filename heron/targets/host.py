@@ -8,7 +8,7 @@ import os
 import platform
 from pathlib import Path
 
-from heron.targets.target import Target, get
+from heron.targets.target import Target, load
 
 #: flags of processors with a full-width instruction for products of bf16
 _BF16_PRODUCTS = {"avx512_bf16", "avx512bw", "avx512dq", "avx512vl"}
@@ -20,7 +20,7 @@ def host() -> Target:
     cores = _cores()
     flags = _cpu_flags()
     for level in ("x86-64-v4", "x86-64-v3", "x86-64-v2"):
-        base = get(level)
+        base = load(level)
         if flags.issuperset(base.features):
             scale = cores / base.cores
             flops = tuple((name, rate * scale) for name, rate in base.flops)

@@ -1,20 +1,13 @@
-"""Target: a machine, and how programs run there. The facts come from ``data/*.toml``; adding a machine adds a file.
-
-Names: ``cpu`` is this machine; ``x86-64-v3`` a CPU level; ``sm_90`` a GPU, present or not; ``sim:sm_90`` that GPU
-simulated on the CPU; ``cuda`` the GPU of this machine, ``cuda:1`` its second.
-"""
+"""Target: a machine, and how programs run there. The facts come from ``data/*.toml``; adding a machine adds a file."""
 
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import functools
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
-
-from heron.errors import HeronError
 
 _DATA = Path(__file__).parent / "data"
 
@@ -91,53 +84,10 @@ class Target:
         return {**dataclasses.asdict(self), "flops": dict(self.flops), "floats": dict(self.floats)}
 
 
-def get(name: str) -> Target:
-    """The target of that name. Raises TGT001, with the nearest name, if there is none.
-
-    ``cuda`` and ``cuda:N`` exist on a machine without a GPU too; only running fails there.
-    Raises TGT008 where the driver has no GPU of that number, or one too old.
-    """
-    if name == "cuda" or (name.startswith("cuda:") and name[5:].isdecimal()):
-        from heron.targets import cuda
-
-        ordinal = int(name[5:] or 0)
-        return cuda.measured(_load(cuda.machine(_machines(), ordinal)), name, ordinal)
-    return _get(name)
-
-
 @functools.cache
-def _get(name: str) -> Target:
-    if name == "cpu":
-        from heron.targets.host import host
+def machines() -> tuple[str, ...]:
+    """The names of the data files, in order of families and numbers."""
 
-        return host()
-    if name.startswith("sim:") and name[4:] in _machines() and _load(name[4:]).kind == "gpu":
-        return dataclasses.replace(_load(name[4:]), name=name, sim=True)
-    if name in _machines():
-        return _load(name)
-    raise _unknown(name)
-
-
-def names() -> list[str]:
-    """Every name that `get` accepts."""
-    gpus = [m for m in _machines() if _load(m).kind == "gpu"]
-    cpus = [m for m in _machines() if _load(m).kind == "cpu"]
-    return ["cpu", "cuda", *cpus, *gpus, *(f"sim:{m}" for m in gpus)]
-
-
-def all_targets() -> list[Target]:
-    """Every target, `cpu` and `cuda` first."""
-    return [get(n) for n in names()]
-
-
-def _unknown(name: str) -> HeronError:
-    near = difflib.get_close_matches(name, names(), 1)
-    hint = f"did you mean '{near[0]}'? " if near else ""
-    return HeronError("TGT001", f"unknown target '{name}'", hint=f"{hint}targets are {', '.join(names())}")
-
-
-@functools.cache
-def _machines() -> tuple[str, ...]:
     def order(name: str) -> tuple[str, int]:
         family, _, number = name.rpartition("_")
         return (family, int(number)) if number.isdigit() else (name, 0)
@@ -146,7 +96,8 @@ def _machines() -> tuple[str, ...]:
 
 
 @functools.cache
-def _load(machine: str) -> Target:
+def load(machine: str) -> Target:
+    """The target of a data file."""
     with open(_DATA / f"{machine}.toml", "rb") as file:
         data = tomllib.load(file)
     flops = tuple(sorted(data.pop("flops").items()))

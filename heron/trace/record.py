@@ -1,7 +1,6 @@
 """Trace: one object per compile that every stage writes into.
 
-Writing costs an append and two clock reads; reading, saving and tables live in `heron.trace.store` and
-`heron.trace.summary`, loaded on demand.
+Writing costs an append and two clock reads. `heron.trace.trace` adds files and tables.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ import contextlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 
@@ -87,7 +85,7 @@ class KernelRecord:
         return max(1, len(self.source))
 
 
-class Trace:
+class Record:
     """The record of one compile. All fields are plain data and survive `save` and `load`."""
 
     def __init__(self, module: str = "", target: str = "") -> None:
@@ -216,28 +214,3 @@ class Trace:
     def seconds_of(self, name: str) -> float:
         """Seconds of all stages of that name together; 0 when there is none."""
         return sum(s.seconds for top in self.stages for _, s in top.walk() if s.name == name)
-
-    def summary(self) -> str:
-        """Tables as text: kernels by emitter, other steps, memory, time by stage and by pass."""
-        from heron.trace.summary import summary
-
-        return summary(self)
-
-    def to_json(self) -> dict[str, Any]:
-        """All facts as plain JSON values."""
-        from heron.trace.store import to_json
-
-        return to_json(self)
-
-    def save(self, path: str | Path) -> None:
-        """Write the trace as JSON text, whole or not at all. Raises CLI012 (disk full, no permission…)."""
-        from heron.trace.store import save
-
-        save(self, path)
-
-    @staticmethod
-    def load(path: str | Path) -> Trace:
-        """Read a saved trace. Raises CLI010 if it cannot be read, CLI013 if it is not a trace."""
-        from heron.trace.store import load
-
-        return load(path)

@@ -9,13 +9,13 @@ from typing import Any
 
 from heron import files
 from heron.errors import HeronError
-from heron.trace.record import Decision, KernelRecord, PassRecord, Stage, Trace
+from heron.trace.record import Decision, KernelRecord, PassRecord, Record, Stage
 
 FORMAT = "heron-trace"
 VERSION = 2
 
 
-def to_json(trace: Trace) -> dict[str, Any]:
+def to_json(trace: Record) -> dict[str, Any]:
     """All facts of `trace` as plain JSON values."""
     return {
         "format": FORMAT,
@@ -36,14 +36,14 @@ def to_json(trace: Trace) -> dict[str, Any]:
     }
 
 
-def from_json(data: Any, name: str = "<trace>") -> Trace:
-    """The inverse of `to_json`. Raises CLI013 if `data` is not a trace of this version."""
+def from_json(trace: Record, data: Any, name: str = "<trace>") -> None:
+    """Fill a new record with the values that `to_json` gave. Raises CLI013 for other data, or another version."""
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise _no_trace(name, f'its "format" is not "{FORMAT}"')
     if data.get("version") != VERSION:
         raise _no_trace(name, f"its version is {data.get('version')!r}, this heron reads version {VERSION}")
     try:
-        trace = Trace(data["module"], data["target"])
+        trace.module, trace.target = data["module"], data["target"]
         trace.options = dict(data["options"])
         trace.stages = [_stage(s) for s in data["stages"]]
         trace.passes = [PassRecord(**p) for p in data["passes"]]
@@ -56,10 +56,9 @@ def from_json(data: Any, name: str = "<trace>") -> Trace:
         trace.program, trace.buffers = str(data["program"]), dict(data["buffers"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise _no_trace(name, f"a field is missing or of the wrong kind: {error}") from None
-    return trace
 
 
-def save(trace: Trace, path: str | Path) -> None:
+def save(trace: Record, path: str | Path) -> None:
     """Write `trace` to `path`, one line a record. Raises CLI012."""
     lines = []
     for key, value in to_json(trace).items():
@@ -71,14 +70,14 @@ def save(trace: Trace, path: str | Path) -> None:
     files.write_text(path, "{\n" + ",\n".join(lines) + "\n}\n")
 
 
-def load(path: str | Path) -> Trace:
-    """Read a trace that `save` wrote. Raises CLI010, CLI013."""
+def load(trace: Record, path: str | Path) -> None:
+    """Fill a new record from a file that `save` wrote. Raises CLI010, CLI013."""
     text = files.read_text(path)
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise _no_trace(str(path), f"it is not JSON: {error}") from None
-    return from_json(data, str(path))
+    from_json(trace, data, str(path))
 
 
 def _flat(record: Any) -> dict[str, Any]:

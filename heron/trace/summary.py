@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import io
 from collections import Counter
+from typing import TYPE_CHECKING
 
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
+from heron.trace.record import KernelRecord, PassRecord, Record
 
-from heron.trace.record import KernelRecord, PassRecord, Trace
+if TYPE_CHECKING:
+    from rich.table import Table
 
 WIDTH = 100
 
 
-def summary(trace: Trace) -> str:
+def summary(trace: Record) -> str:
     """Kernels by emitter, other steps, memory, time by stage, the slowest passes, notes."""
+    from rich.console import Console
+
     out = Console(file=io.StringIO(), width=WIDTH, color_system=None, highlight=False, markup=False)
     title = trace.module + (f" for {trace.target}" if trace.target else "")
     title += "".join(f" {name}={value}" for name, value in trace.options.items())
@@ -57,6 +59,9 @@ def seconds(value: float) -> str:
 
 def table(*columns: str, title: str | None = None) -> Table:
     """A plain table; columns whose name ends in ``>`` are right-aligned."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
     made = Table(
         box=SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False, show_edge=False, collapse_padding=True
     )
@@ -65,14 +70,14 @@ def table(*columns: str, title: str | None = None) -> Table:
     return made
 
 
-def _steps(trace: Trace) -> str:
+def _steps(trace: Record) -> str:
     launches = sum(k.uses for k in trace.kernels)
     parts = [f"{launches} kernel launches ({len(trace.kernels)} distinct)"]
     parts += [f"{n} {kind}" for kind, n in sorted(trace.thunks.items())]
     return ", ".join(parts)
 
 
-def _kernels(trace: Trace) -> Table:
+def _kernels(trace: Record) -> Table:
     by_emitter: dict[str, list[KernelRecord]] = {}
     for k in trace.kernels:
         by_emitter.setdefault(k.emitter, []).append(k)
@@ -86,7 +91,7 @@ def _kernels(trace: Trace) -> Table:
     return made
 
 
-def _resources(trace: Trace, most: int = 16) -> Table:
+def _resources(trace: Record, most: int = 16) -> Table:
     """The assembler's figures for the kernels with the most registers."""
     made = table("kernel", "emitter", "registers>", "shared>", "barriers>", "spills>", "code>")
     known = [k for k in trace.kernels if k.resources]
@@ -100,14 +105,14 @@ def _resources(trace: Trace, most: int = 16) -> Table:
     return made
 
 
-def _memory(trace: Trace) -> Table:
+def _memory(trace: Record) -> Table:
     made = table("memory", "bytes>", ">")
     for kind, count in trace.memory.items():
         made.add_row(kind, f"{count:,}", size(count))
     return made
 
 
-def _stages(trace: Trace) -> Table:
+def _stages(trace: Record) -> Table:
     made = table("stage", "time>", "share>")
     whole = trace.seconds or 1.0
     for top in trace.stages:
@@ -118,7 +123,7 @@ def _stages(trace: Trace) -> Table:
     return made
 
 
-def passes(trace: Trace, most: int = 8) -> Table:
+def passes(trace: Record, most: int = 8) -> Table:
     """The slowest passes: runs, runs that changed something, instructions added, time."""
     made = table("pass", "runs>", "changed>", "instructions>", "time>")
     by_name: dict[str, list[PassRecord]] = {}

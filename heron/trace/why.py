@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from heron.errors import HeronError
 from heron.hlo.facts import is_alias
-from heron.trace.record import Decision, Trace
+from heron.trace.record import Decision, Record
 
 if TYPE_CHECKING:
     from heron.hlo.ir.instruction import Instruction
@@ -39,7 +39,7 @@ class Answer:
         return {"answer": self.text, "decisions": rows, "lines": self.lines}
 
 
-def about(trace: Trace, name: str) -> Answer:
+def about(trace: Record, name: str) -> Answer:
     """All decisions about an instruction. Raises CLI050 for a name that the trace does not contain."""
     name = _known(trace, name)
     found = [d for d in trace.decisions if name == d.subject or name in _objects(d)]
@@ -49,7 +49,7 @@ def about(trace: Trace, name: str) -> Answer:
     return Answer(text, found)
 
 
-def fused(trace: Trace, a: str, b: str) -> Answer:
+def fused(trace: Record, a: str, b: str) -> Answer:
     """Why `a` and `b` are in one kernel, or are not."""
     a, b = _known(trace, a), _known(trace, b)
     homes_a, homes_b = _homes(trace, a), _homes(trace, b)
@@ -71,7 +71,7 @@ def fused(trace: Trace, a: str, b: str) -> Answer:
     return Answer(text + ("neither reads the other" if not own else "see what was"), own)
 
 
-def copy(trace: Trace, name: str) -> Answer:
+def copy(trace: Record, name: str) -> Answer:
     """The reason for a copy. Raises CLI050 if `name` is not a copy of the program."""
     module = _module(trace)
     name = name.removeprefix("%")
@@ -91,7 +91,7 @@ def copy(trace: Trace, name: str) -> Answer:
     return Answer(f"{name} copies {value}, and was in the program before copies were inserted")
 
 
-def layout(trace: Trace, name: str) -> Answer:
+def layout(trace: Record, name: str) -> Answer:
     """The reason for an instruction's layout. Raises CLI050 if neither the program nor a decision mentions it."""
     module, name = _module(trace), name.removeprefix("%")
     found = [i for c in module.computations for i in c.instructions if i.name == name]
@@ -110,7 +110,7 @@ def layout(trace: Trace, name: str) -> Answer:
     return Answer(f"{shown}: nothing asked for another layout than the default")
 
 
-def buffer(trace: Trace, name: str) -> Answer:
+def buffer(trace: Record, name: str) -> Answer:
     """The memory of a value, its live range, and the values that share it. Raises CLI050 for one without a buffer."""
     name = name.removeprefix("%")
     homes = [(a, v) for a in trace.buffers.get("allocations", ()) for v in a["values"]]
@@ -131,7 +131,7 @@ def buffer(trace: Trace, name: str) -> Answer:
     return Answer(text, reasons, lines)
 
 
-def order(trace: Trace, a: str, b: str) -> Answer:
+def order(trace: Record, a: str, b: str) -> Answer:
     """The reason that `a` runs before `b`: a chain of dependences, or the scheduler's choice."""
     module = _module(trace)
     places = {i.name: (c, n, i) for c, seq in (module.schedule or {}).items() for n, i in enumerate(seq)}
@@ -158,7 +158,7 @@ def _objects(d: Decision) -> set[str]:
     return set(d.object.split(", "))
 
 
-def _copying(trace: Trace) -> Iterator[Decision]:
+def _copying(trace: Record) -> Iterator[Decision]:
     return (d for d in trace.decisions if d.rule == "copy-insertion")
 
 
@@ -168,7 +168,7 @@ def _place(allocation: dict[str, Any]) -> str:
     return {"temp": "scratch memory", "constant": "a constant"}.get(kind) or f"{kind} {allocation[kind]}"
 
 
-def _homes(trace: Trace, name: str) -> KeysView[str]:
+def _homes(trace: Record, name: str) -> KeysView[str]:
     """All kernels, final and intermediate, that compute `name`; itself first."""
     into: dict[str, list[str]] = {}
     for d in trace.decisions:
@@ -187,12 +187,12 @@ def _homes(trace: Trace, name: str) -> KeysView[str]:
     return found.keys()
 
 
-def _kernel(trace: Trace, name: str) -> str:
+def _kernel(trace: Record, name: str) -> str:
     last = [k for k in _homes(trace, name) if k not in trace.became and k != name]
     return ", ".join(last[:3])
 
 
-def _known(trace: Trace, name: str) -> str:
+def _known(trace: Record, name: str) -> str:
     """`name` without its %, if the trace mentions it. Raises CLI050."""
     name = name.removeprefix("%")
     names = set(_names(trace))
@@ -201,7 +201,7 @@ def _known(trace: Trace, name: str) -> str:
     return name
 
 
-def _names(trace: Trace) -> Iterator[str]:
+def _names(trace: Record) -> Iterator[str]:
     for d in trace.decisions:
         yield d.subject
         yield from d.object.split(", ")
@@ -229,7 +229,7 @@ def _value(i: Instruction) -> str:
         return (callers[0].name if callers and callers[0].opcode == "while" else i.name) + part
 
 
-def _of_numbers(trace: Trace, copy: Instruction) -> list[Decision]:
+def _of_numbers(trace: Record, copy: Instruction) -> list[Decision]:
     """The reason for copied scalars that share a kernel with their copies, where they have other names."""
     number, home = copy.operands[0], copy.parent
     if number.opcode != "constant" or home is None or home.module is None:
@@ -265,7 +265,7 @@ def _path(first: Instruction, last: Instruction) -> list[tuple[Instruction, Inst
     return []
 
 
-def _module(trace: Trace) -> Module:
+def _module(trace: Record) -> Module:
     from heron.hlo.text import parse
 
     if not trace.program:

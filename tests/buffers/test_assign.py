@@ -8,6 +8,7 @@ import pytest
 from heron.analysis.graph import alias
 from heron.buffers import assign
 from heron.buffers.check import prove, run_in_buffers
+from heron.buffers.report import report, to_json
 from heron.errors import HeronError
 from heron.hlo.text import parse
 from tests.buffers.compiled import assert_survives, compiled, copies
@@ -45,9 +46,9 @@ def test_elementwise_results_take_their_operands_place(monkeypatch: pytest.Monke
 
 def test_what_it_tells() -> None:
     module, assignment, _ = compiled(CHAIN)
-    text = assignment.report()
+    text = report(assignment)
     assert "parameter 0" in text and "output 0" in text and "temporaries at the peak" in text
-    facts = json.loads(json.dumps(assignment.to_json()))
+    facts = json.loads(json.dumps(to_json(assignment)))
     assert facts["temp_bytes"] == assignment.temp_bytes and facts["argument_bytes"] == 4000
     assert {a["kind"] for a in facts["allocations"]} == {"parameter", "output", "temp"}
     assert assignment.parameter(0).size == 4000 and assignment.allocation_of(module.entry.root).output == 0
@@ -116,7 +117,7 @@ def test_good_aliases() -> None:
 def test_what_is_given_up_for_nothing_is_told() -> None:
     text = "HloModule m, buffer_donor={ (0, {}), (1, {}) }\n\nENTRY main {\n  x = f32[8]{0} parameter(0)\n"
     _, assignment, _ = compiled(text + "  y = f32[5]{0} parameter(1)\n  ROOT n = f32[8]{0} negate(x)\n}\n")
-    told = [line.strip() for line in assignment.report().splitlines() if "donated" in line]
+    told = [line.strip() for line in report(assignment).splitlines() if "donated" in line]
     assert told == ["parameter 1 (20 B) is donated, but nothing takes its place"]
 
 
@@ -142,7 +143,7 @@ ENTRY main {
 
 def test_every_value_is_listed_when_asked() -> None:
     _, assignment, _ = compiled(CHAIN)
-    short, long = assignment.report(), assignment.report(values=True)
+    short, long = report(assignment), report(assignment, values=True)
     assert long.startswith(short) and all(f"    {name} " in long for name in "xabcde")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import heron
+from heron.buffers.report import to_json
 from heron.errors import HeronError
 from heron.hlo.text import parse
 from heron.trace import Trace, why
@@ -55,7 +56,7 @@ ENTRY main {
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
     made = heron.compile(parse(PROGRAM), target="sm_90")
-    made.trace.program, made.trace.buffers = made.stage("scheduled"), made.assignment.to_json()
+    made.trace.program, made.trace.buffers = made.stage("scheduled"), to_json(made.assignment)
     path = tmp_path_factory.mktemp("why") / "x.trace"
     made.trace.save(path)
     return Trace.load(path)

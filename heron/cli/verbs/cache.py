@@ -7,6 +7,7 @@ import time
 
 import click
 
+from heron import targets
 from heron.cli.common import (
     examples,
     file_argument,
@@ -18,6 +19,8 @@ from heron.cli.common import (
     settings_option,
     target_option,
 )
+from heron.trace import Trace
+from heron.trace.summary import size, table
 
 
 @click.group(
@@ -38,7 +41,6 @@ def command() -> None:
 def ls(as_json: bool) -> None:
     """List the entries, the most recently used first."""
     from heron.codegen.llvm.code_cache import CodeCache
-    from heron.trace.summary import size, table
 
     cache = CodeCache()
     found = cache.entries()
@@ -62,11 +64,8 @@ def ls(as_json: bool) -> None:
 @json_option
 def why(file: str, target: str, settings: tuple[str, ...], as_json: bool) -> int:
     """Say for each module that FILE becomes whether its code is kept. Exit code 1: some is not."""
-    from heron import targets
     from heron.backends.compiler import Compilation
     from heron.codegen.llvm.code_cache import CodeCache
-    from heron.trace import Trace
-    from heron.trace.summary import table
 
     module, options = load_module(file, target), make_options(settings)
     compilation = Compilation(module, targets.get(target), options, Trace(module.name, target))
@@ -87,7 +86,6 @@ def why(file: str, target: str, settings: tuple[str, ...], as_json: bool) -> int
 def clear(as_json: bool) -> None:
     """Remove every entry."""
     from heron.codegen.llvm.code_cache import CodeCache
-    from heron.trace.summary import size
 
     count, freed = CodeCache().clear()
     if as_json:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from heron import files, targets
+from heron.backends.stages import Stages
 from heron.backends.watchdog import watched
 from heron.cli.common import (
     examples,
@@ -153,12 +154,12 @@ class Wanted:
 
             archive.save(executable, str(self.output))
         elif self.output is not None:
-            from heron.backends.stages import Stages
+            from heron.buffers.report import to_json
             from heron.hlo.text.printer import identity
 
             assert isinstance(executable.stages, Stages)
             trace.program = identity(executable.stages.compilation.scheduled)
-            trace.buffers = executable.assignment.to_json()
+            trace.buffers = to_json(executable.assignment)
             trace.save(self.output)
         if self.stage is not None:
             self.give(executable.stage(self.stage))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from heron import targets
 from heron.cli.common import (
     examples,
     file_argument,
@@ -18,6 +19,9 @@ from heron.cli.common import (
     settings_option,
     target_option,
 )
+from heron.cli.progress import progress
+from heron.trace import Trace
+from heron.trace.summary import seconds, size, table
 
 if TYPE_CHECKING:
     from heron.analysis.cost.program import ProgramCost, Step
@@ -47,15 +51,12 @@ def command(
     "limit" is what dominates the time: launch, compute or memory. "roof" is the best possible time for the kernel's
     work and bytes, as a percentage of the estimate. The estimate needs neither the machine nor a run.
     """
-    from heron import targets
     from heron.analysis.cost.program import program_cost
-    from heron.trace import Trace
 
     machine, options = targets.get(target), make_options(settings)
     module = load_module(file, target)
     if not as_given:
         from heron.backends.compiler import Compilation
-        from heron.cli.progress import progress
 
         trace = Trace(module.name, target)
         with progress(trace, f"compiling {module.name} for {target}"):
@@ -69,7 +70,6 @@ def command(
 
 def _show(cost: ProgramCost, target: Target, top: int, in_order: bool, name: str) -> None:
     from heron.hlo.ir.origin import origin
-    from heron.trace.summary import seconds, size, table
 
     rows = list(cost.steps) if in_order else sorted(cost.steps, key=lambda s: -s.seconds)
     ideal = sum(s.runs * s.estimate.ideal for s in cost.steps)

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from heron.backends.watchdog import watched
+from heron.cli import room
 from heron.cli.common import examples, file_argument, json_option, late, load_module, print_json, timeout_option
 from heron.cli.job import Job, exit_code, job_options
 from heron.errors import HeronError
+from heron.trace.summary import seconds
 
 if TYPE_CHECKING:
     from heron.hlo.ir.module import Module
@@ -54,14 +57,12 @@ def command(file: str, job: Job, devices: tuple[int | None, int] | None, timeout
     partitions or its collectives have channel ids, otherwise N replicas. All devices get the same inputs, unless a file
     name contains {}, which stands for the device's number: replica times partitions plus partition.
     """
-    from heron.cli import room
 
     module = load_module(file, arrays=job.at_hand)
     room.require_for_values(module)
     replicas, partitions = _counts(module, devices)
     if replicas * partitions != 1:
         return _on_devices(module, job, replicas, partitions, as_json)
-    from heron.backends.watchdog import watched
     from heron.cli.report import flat
     from heron.evaluator import evaluate
 
@@ -117,6 +118,4 @@ def _on_devices(module: Module, job: Job, replicas: int, partitions: int, as_jso
 
 def _say(module: Module, where: str, spent: float, as_json: bool) -> None:
     if not as_json:
-        from heron.trace.summary import seconds
-
         click.echo(f"{module.name} evaluated{where} in {seconds(spent)}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from heron import files
 from heron.cli.common import examples, file_argument, json_option, load_module, print_json, print_text
 from heron.errors import HeronError
 
@@ -92,7 +93,6 @@ def _switches(f: F) -> F:
 @json_option
 def command(file: str, output: str | None, form: str, to: str, as_json: bool, **shown: Any) -> None:
     """Parse and verify FILE (text or binary, - for standard input) and print it as XLA would."""
-    from heron import files
 
     module = load_module(file, sizes=False)
     from heron.hlo.text import print_module
@@ -123,7 +123,6 @@ def _options(form: str, shown: dict[str, Any]) -> PrintOptions:
 
 
 def _write_proto(module: Module, output: str | None) -> None:
-    from heron import files
     from heron.hlo.proto import to_proto
 
     if output is None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from heron import files, targets
 from heron.cli.common import (
     examples,
     file_argument,
@@ -15,7 +16,9 @@ from heron.cli.common import (
     settings_option,
     target_option,
 )
+from heron.cli.progress import progress
 from heron.errors import HeronError
+from heron.trace import Trace
 
 if TYPE_CHECKING:
     from heron.hlo.ir.instruction import Instruction
@@ -60,7 +63,6 @@ def command(
     settings: tuple[str, ...],
 ) -> None:
     """Draw FILE: operands above their users, fusions and loop bodies as nested boxes."""
-    from heron import files
     from heron.trace.graph.boxes import around as neighbours
     from heron.trace.graph.boxes import graph_of
     from heron.trace.graph.drawing import html, svg
@@ -89,10 +91,7 @@ def command(
 
 
 def _compiled(module: Module, target: str, stage: str, settings: tuple[str, ...]) -> Module:
-    from heron import targets
     from heron.backends.compiler import Compilation
-    from heron.cli.progress import progress
-    from heron.trace import Trace
 
     trace = Trace(module.name, target)
     with progress(trace, f"compiling {module.name} for {target}"):

@@ -9,6 +9,7 @@ import click
 
 from heron.cli.common import examples, json_option, print_json, print_table
 from heron.cli.main import DIFFERENT, OK
+from heron.trace.summary import table
 
 if TYPE_CHECKING:
     from heron.pjrt.conformance.runner import FileReport
@@ -121,7 +122,6 @@ _COLUMNS = (*(f"{o}>" for o in _OUTCOMES), "CPU passes>", "missed>", "of CPU's>"
 
 
 def _show(reports: list[FileReport], groups: list[tuple[str, list[str]]]) -> None:
-    from heron.trace.summary import table
 
     rows = table("file", *_COLUMNS)
     for r in reports:

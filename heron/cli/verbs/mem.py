@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from heron import files, targets
 from heron.cli.common import (
     examples,
     file_argument,
@@ -21,7 +22,10 @@ from heron.cli.common import (
     settings_option,
     target_option,
 )
+from heron.cli.progress import progress
 from heron.errors import HeronError
+from heron.trace import Trace
+from heron.trace.summary import seconds, size, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,14 +63,11 @@ def command(
 ) -> None:
     """Compile FILE up to its buffers and show the totals, the memory over time, the largest buffers at the peak with
     their source lines, and the donations or memory limits that would lower it. The target machine is not needed."""
-    from heron import targets
     from heron.analysis.graph.donation import possible_donations
     from heron.backends.compiler import Compilation
     from heron.backends.memory import trials
     from heron.buffers.memory import Memory
     from heron.buffers.profile import MemoryProfile
-    from heron.cli.progress import progress
-    from heron.trace import Trace
 
     if output is not None and not output.endswith(".svg"):
         raise HeronError("CLI034", f"'{output}' is not an SVG file", hint="-o OUT.svg")
@@ -82,7 +83,6 @@ def command(
         less = Memory.of(Compilation(donated, machine, options, trace).buffers) if donations else None
     saved = 0 if less is None else Memory.of(profile.assignment).peak - less.peak
     if output is not None:
-        from heron import files
         from heron.buffers.picture import svg
 
         files.write_text(output, svg(profile))
@@ -114,7 +114,6 @@ def _show(profile: MemoryProfile, target: Target, savings: Savings, top: int) ->
     from heron.buffers.memory import Memory
     from heron.buffers.picture import bars
     from heron.hlo.ir.origin import origin
-    from heron.trace.summary import seconds, size, table
 
     memory = Memory.of(profile.assignment)
     name = profile.assignment.module.name

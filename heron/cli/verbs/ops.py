@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from heron.cli.common import examples, json_option, print_json, print_table, print_text
+from heron.trace.summary import table
 
 if TYPE_CHECKING:
     from heron.hlo.ir.op import Op
@@ -24,7 +25,6 @@ def command(name: str | None, markdown: bool, as_json: bool) -> None:
     from heron.cli import op_page
     from heron.hlo import ops as _declarations  # noqa: F401  fills the registry
     from heron.hlo.ir.op import all_ops, get
-    from heron.trace.summary import table
 
     if markdown:
         print_text(op_page.markdown())

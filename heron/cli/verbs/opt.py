@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from heron import files, targets
 from heron.cli.common import (
     examples,
     file_argument,
@@ -20,6 +21,7 @@ from heron.cli.common import (
     target_option,
 )
 from heron.errors import HeronError
+from heron.trace import Trace
 
 if TYPE_CHECKING:
     from heron.hlo.ir.module import Module
@@ -97,7 +99,6 @@ def command(
 
     With --bisect, print only the pass and the rewrite that break the program; the exit code is then 1.
     """
-    from heron import targets
     from heron.passes.framework import registry
     from heron.passes.framework.loading import loaded
 
@@ -120,7 +121,6 @@ def command(
 
 def _run(module: Module, steps: list[Pass], machine: Target, options: Options, show: str | None) -> PassContext:
     from heron.passes.framework.context import PassContext
-    from heron.trace import Trace
 
     trace = Trace(module.name, machine.name)
     trace.options = options.changed()
@@ -135,7 +135,6 @@ def _run(module: Module, steps: list[Pass], machine: Target, options: Options, s
 
 
 def _print_result(module: Module, context: PassContext, output: str | None, as_json: bool) -> None:
-    from heron import files
     from heron.hlo.text import print_module
 
     text = print_module(module)

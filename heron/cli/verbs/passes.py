@@ -7,6 +7,7 @@ import inspect
 import click
 
 from heron.cli.common import examples, json_option, print_json, print_table, print_text
+from heron.trace.summary import table
 
 
 @click.command(
@@ -67,7 +68,6 @@ def _tell_pass(name: str, as_json: bool) -> None:
 
 def _list(as_json: bool) -> None:
     from heron.passes.framework import registry
-    from heron.trace.summary import table
 
     passes = [(p.name, (inspect.getdoc(p) or "").partition("\n")[0]) for p in registry.all_passes()]
     if as_json:

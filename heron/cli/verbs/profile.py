@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from heron import targets
+from heron.backends.collector import collector_paused
 from heron.cli.common import (
     examples,
     file_argument,
@@ -17,6 +19,10 @@ from heron.cli.common import (
     print_text,
     settings_option,
 )
+from heron.cli.job import Job
+from heron.cli.progress import interruptible, progress
+from heron.trace import Trace
+from heron.trace.summary import seconds, table
 
 if TYPE_CHECKING:
     import numpy as np
@@ -62,13 +68,8 @@ def command(
     "GB/s" counts each byte that a step needs once. "roof" is the best time that the machine allows for the step's work
     and bytes, as a percentage of the measured time. "between steps" is the time of loops, branches and the clock.
     """
-    from heron import targets
-    from heron.backends.collector import collector_paused
     from heron.backends.compiler import Compilation
     from heron.backends.cpu.profile import rows
-    from heron.cli.job import Job
-    from heron.cli.progress import interruptible, progress
-    from heron.trace import Trace
 
     machine, options = targets.get("cpu"), make_options(settings).replace(profile=True)
     module = load_module(file, "cpu")
@@ -106,7 +107,6 @@ def fastest(executable: CpuExecutable, arrays: list[np.ndarray], runs: int) -> t
 
 
 def _show(found: list[Row], total: float, top: int, name: str) -> None:
-    from heron.trace.summary import seconds, table
 
     spent = sum(r.seconds for r in found)
     ideal = sum(r.ideal for r in found)
@@ -133,7 +133,6 @@ def _show(found: list[Row], total: float, top: int, name: str) -> None:
 
 
 def _time(value: float) -> str:
-    from heron.trace.summary import seconds
 
     return f"{value * 1e6:.2f} µs" if value < 1e-5 else seconds(value)
 

@@ -10,6 +10,7 @@ import click
 
 from heron import targets
 from heron.backends.watchdog import watched
+from heron.cli import room
 from heron.cli.common import (
     examples,
     file_argument,
@@ -26,6 +27,7 @@ from heron.cli.job import Job, job_options
 from heron.cli.progress import interruptible, progress
 from heron.errors import HeronError
 from heron.trace import Trace
+from heron.trace.summary import seconds
 
 if TYPE_CHECKING:
     from heron.runtime.executable import Executable
@@ -64,7 +66,6 @@ def command(
     With --expect, compare the outputs: exit code 0 if all agree, 1 if values differ.
     """
     from heron.archive.loading import is_program
-    from heron.cli import room
 
     if is_program(file):
         return _run_saved(file, job, as_json)
@@ -125,6 +126,5 @@ def _run(
 
 
 def _say(name: str, target: str, made: str, making: float, running: float) -> None:
-    from heron.trace.summary import seconds
 
     click.echo(f"{name} on {target}: {made} in {seconds(making)}, ran in {seconds(running)}")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import click
 
+from heron import targets
 from heron.cli.common import examples, json_option, print_json, print_table
+from heron.trace.summary import size, table
 
 
 @click.command(
@@ -15,8 +17,6 @@ from heron.cli.common import examples, json_option, print_json, print_table
 @json_option
 def command(name: str | None, as_json: bool) -> None:
     """List the targets; with NAME, show that target's figures."""
-    from heron import targets
-    from heron.trace.summary import size, table
 
     if name is not None:
         facts = targets.get(name).to_json()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from heron import targets
 from heron.cli.common import (
     examples,
     file_argument,
@@ -21,6 +22,7 @@ from heron.cli.common import (
     target_option,
 )
 from heron.errors import HeronError
+from heron.trace.summary import table
 
 if TYPE_CHECKING:
     from heron.autotune.tune import Decision, Result
@@ -68,7 +70,6 @@ def command(
     """Measure the candidates for each product of FILE (block kernels of several tiles, cuBLASLt, heron's own kernels),
     for the algorithms of library calls, and for the tiles of other block kernels. Each candidate is first checked
     against the evaluator. The fastest are added to the lock file."""
-    from heron import targets
     from heron.lockfile import Lock, read
 
     machine, options = targets.get(target), make_options(settings)
@@ -159,7 +160,6 @@ def _show(result: Result, as_json: bool) -> None:
             "stopped": result.stopped,
         }
         return print_json(document)
-    from heron.trace.summary import table
 
     if not result.decisions:
         print_text("nothing to measure")

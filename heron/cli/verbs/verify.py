@@ -6,6 +6,7 @@ import click
 
 from heron.cli.common import examples, json_option, print_json, print_table, print_text, read_source
 from heron.errors import HeronError
+from heron.trace.summary import table
 
 
 @click.command(
@@ -52,7 +53,6 @@ def command(file: str | None, names: tuple[str, ...], rules: bool, as_page: bool
 def _list_rules(as_page: bool, as_json: bool) -> None:
     from heron.hlo.verifier import RULES
     from heron.hlo.verifier.listing import markdown
-    from heron.trace.summary import table
 
     if as_page:
         print_text(markdown())

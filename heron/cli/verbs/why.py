@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
+from heron import targets
 from heron.cli.common import (
     examples,
     file_argument,
@@ -17,10 +16,9 @@ from heron.cli.common import (
     settings_option,
     target_option,
 )
+from heron.cli.progress import progress
 from heron.errors import HeronError
-
-if TYPE_CHECKING:
-    from heron.trace import Decision, Trace
+from heron.trace import Decision, Trace
 
 
 @click.command(
@@ -78,13 +76,11 @@ _OF_KERNELS = ("about", "fused")
 
 def _trace(file: str, target: str, settings: tuple[str, ...], kernels: bool) -> Trace:
     """The trace in `file`, or of compiling the program in it up to its buffers or (`kernels`) its kernels."""
-    from heron.trace import Trace
 
     if file.endswith(".trace"):
         return Trace.load(file)
-    from heron import targets
     from heron.backends.compiler import Compilation
-    from heron.cli.progress import progress
+    from heron.buffers.report import to_json
     from heron.compiling import compile_module
     from heron.hlo.text.printer import identity
 
@@ -96,7 +92,7 @@ def _trace(file: str, target: str, settings: tuple[str, ...], kernels: bool) -> 
             compile_module(module, machine, options, trace)
             return trace
         compilation = Compilation(module, machine, options, trace)
-        trace.program, trace.buffers = identity(compilation.scheduled), compilation.buffers.to_json()
+        trace.program, trace.buffers = identity(compilation.scheduled), to_json(compilation.buffers)
     return trace
 
 
