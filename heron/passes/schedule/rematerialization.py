@@ -14,6 +14,7 @@ from heron.passes.framework.registry import register
 from heron.passes.schedule.remat.fit import BLOCK, Fit, Fitter
 from heron.passes.schedule.remat.held import Held
 from heron.passes.schedule.remat.refusal import explain, unmet
+from heron.passes.schedule.remat.search import Choice
 from heron.targets import Target
 
 #: what each search for the least memory is to save of what is left
@@ -74,28 +75,36 @@ class Rematerialization(Pass):
         before = _named(module)
         found = _least(module, fitter) if text == "least" else _within(text, module, fitter, ctx)
         for c in found.choices:
-            how = (
-                f"computed again by {c.steps} instruction{'s' * (c.steps != 1)}" if c.seconds else "computed only then"
-            )
-            ctx.decide(
-                True,
-                f"{how}: {c.bytes} B not held until then, {c.seconds * 1e6:.1f} µs more",
-                subject=", ".join(v.name for v in c.values),
-                object=c.reader.name,
-                cost_before=c.peak_before,
-                cost_after=c.peak_after,
-            )
+            _decide(c, ctx)
         after = _named(module)
         if found.choices or after == before:
             return bool(found.choices)
         if {name: set(order) for name, order in after.items()} != {name: set(order) for name, order in before.items()}:
-            return True  # what nobody reads went
-        moved, temp = module.schedule, fitter.sizes(module)["temp"]
-        instructions = {i.name: i for i in module.instructions()}
-        module.schedule = {c: [instructions[name] for name in before[c.name]] for c in moved}
-        if temp < fitter.sizes(module)["temp"]:  # only the order is another, and that helps
-            module.schedule = moved
-        return module.schedule is moved
+            return True  # values that nothing reads are gone
+        return _keeps_order(module, before, fitter)
+
+
+def _decide(c: Choice, ctx: PassContext) -> None:
+    how = f"computed again by {c.steps} instruction{'s' * (c.steps != 1)}" if c.seconds else "computed only then"
+    ctx.decide(
+        True,
+        f"{how}: {c.bytes} B not held until then, {c.seconds * 1e6:.1f} µs more",
+        subject=", ".join(v.name for v in c.values),
+        object=c.reader.name,
+        cost_before=c.peak_before,
+        cost_after=c.peak_after,
+    )
+
+
+def _keeps_order(module: Module, before: dict[str, list[str]], fitter: Fitter) -> bool:
+    """Keep the new order of a module where it takes less memory than the order `before`, which it gets back else."""
+    moved, temp = module.schedule, fitter.sizes(module)["temp"]
+    assert moved is not None
+    instructions = {i.name: i for i in module.instructions()}
+    module.schedule = {c: [instructions[name] for name in before[c.name]] for c in moved}
+    if temp < fitter.sizes(module)["temp"]:
+        module.schedule = moved
+    return module.schedule is moved
 
 
 def _named(module: Module) -> dict[str, list[str]]:
