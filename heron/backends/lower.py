@@ -180,7 +180,7 @@ class Lowering:
         return self.run(i, key, lambda name: emit_kernels(i, name, self.target), args)
 
     def sort(self, i: Instruction) -> list[Thunk]:
-        if self.target.kind == "gpu":
+        if self.target.is_gpu:
             return self.alone(i)
         # on the CPU a sort finds its operands in the outputs
         outs = tuple(self._leaves(i))

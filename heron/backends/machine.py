@@ -126,5 +126,5 @@ def lowered_text(uses: dict[str, KernelUse]) -> str:
 
 def no_stage(target: Target, stage: str) -> HeronError:
     """The error for a stage that the target's programs do not go through."""
-    hint = "--to asm, or --target sm_90" if target.kind == "cpu" else "--to llvm, or ptx for a target such as sm_90"
+    hint = "--to llvm, or ptx for a target such as sm_90" if target.is_gpu else "--to asm, or --target sm_90"
     return HeronError("TGT003", f"{target.name} has no stage '{stage}'", hint=hint)

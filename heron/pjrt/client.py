@@ -62,7 +62,7 @@ class Client:
 
         self.platform_name = platform_name
         self.target = targets.get(target)
-        gpu = _gpu(target) if self.target.kind == "gpu" and not self.target.sim else None
+        gpu = _gpu(target) if self.target.is_gpu and not self.target.sim else None
         if devices < 1:
             raise HeronError("PJRT011", f"a client has one device or more, not {devices}")
         self.processes, self.process_index = tuple(processes), process_index

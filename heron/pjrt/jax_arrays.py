@@ -81,7 +81,7 @@ class _Platforms(dict):
 
 def _is_gpu(device: Any) -> bool:
     """Whether its memory is a GPU's own."""
-    return targets.get(device.device_kind).kind == "gpu" and not targets.get(device.device_kind).sim
+    return targets.get(device.device_kind).is_gpu and not targets.get(device.device_kind).sim
 
 
 class _Jaxlib:

@@ -92,7 +92,7 @@ def _take_the_cpu_s_place() -> None:
     from jax._src import xla_bridge
 
     target = os.environ.get(TARGET) or CPU
-    if targets.get(target).kind == "gpu" and not targets.get(target).sim:
+    if targets.get(target).is_gpu and not targets.get(target).sim:
         raise HeronError(
             "PJRT026",
             f"{jax_name.VARIABLE}={CPU} with {TARGET}={target}: the CPU's name is for arrays in the host's memory",

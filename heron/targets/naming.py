@@ -29,7 +29,7 @@ def get(name: str) -> Target:
 def _get(name: str) -> Target:
     if name == "cpu":
         return host()
-    if name.startswith("sim:") and name[4:] in machines() and load(name[4:]).kind == "gpu":
+    if name.startswith("sim:") and name[4:] in machines() and load(name[4:]).is_gpu:
         return dataclasses.replace(load(name[4:]), name=name, sim=True)
     if name in machines():
         return load(name)
@@ -38,8 +38,8 @@ def _get(name: str) -> Target:
 
 def names() -> list[str]:
     """Every name that `get` accepts."""
-    gpus = [m for m in machines() if load(m).kind == "gpu"]
-    cpus = [m for m in machines() if load(m).kind == "cpu"]
+    gpus = [m for m in machines() if load(m).is_gpu]
+    cpus = [m for m in machines() if not load(m).is_gpu]
     return ["cpu", "cuda", *cpus, *gpus, *(f"sim:{m}" for m in gpus)]
 
 

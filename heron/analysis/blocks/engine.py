@@ -36,7 +36,7 @@ class Descriptor:
 
 def has_engine(target: Target) -> bool:
     """Whether a machine has it."""
-    return target.kind == "gpu" and int(target.machine.removeprefix("sm_")) >= OLDEST
+    return target.is_gpu and int(target.machine.removeprefix("sm_")) >= OLDEST
 
 
 def address_of(i: Instruction, index: Index) -> Expr:

@@ -53,7 +53,7 @@ class Clock:
 
     def __init__(self, target: Target) -> None:
         self.launch, self.bandwidth = target.launch_seconds, float(target.memory_bandwidth)
-        self._is_gpu, self._cores = target.kind == "gpu", target.cores
+        self._is_gpu, self._cores = target.is_gpu, target.cores
         self._f32, self._f64 = target.flops_of("f32"), target.flops_of("f64")
         self._transactions = TRANSACTION * float(target.clock_hz)
         own, shared = (target.l1_bytes * target.cores, target.l2_bytes)
@@ -107,7 +107,7 @@ def estimate(cost: KernelCost, target: Target) -> Estimate:
         compute /= LIBRARY
     most = clock.most(items)
     memory = sum(clock.read(r.distinct, r.total, r.used, most) for r in cost.reads) + clock.write(cost.written, most)
-    if target.kind == "cpu" and cost.distinct <= target.l3_bytes:
+    if not target.is_gpu and cost.distinct <= target.l3_bytes:
         memory /= CORE_CACHE if cost.distinct <= target.l2_bytes else SHARED_CACHE
     ideal = max(cost.flops / rate if rate else 0.0, cost.distinct / clock.bandwidth)
     return Estimate(clock.launch, compute, memory, ideal)

@@ -81,7 +81,7 @@ def _each(
         if i.opcode == "while":
             trips = trips_of(i)
             times, sure = 1.0 if trips is None else trips, known and trips is not None
-            if trips is None or target.kind == "cpu":  # a GPU's loops of known length are counted by the host
+            if trips is None or not target.is_gpu:  # a GPU's loops of known length are counted by the host
                 yield from _steps(module, i.condition, target, runs * (times + 1), sure)
             yield from _steps(module, i.body, target, runs * times, sure)
         elif i.opcode == "conditional":
@@ -91,7 +91,7 @@ def _each(
             for called in i.called:
                 yield from _steps(module, called, target, runs, known)
         else:
-            cost = kernel_cost(i, target.kind == "gpu")
+            cost = kernel_cost(i, target.is_gpu)
             time = estimate(cost, target)
             if communicates(i) is not None:
                 link = link_seconds(i, module, target)

@@ -100,11 +100,11 @@ def _analysed(
     fusion = i if isinstance(i, Fusion) else as_fusion(i)
     if parts:
         fusion = replace(fusion, parts=parts)
-    if target is not None and target.kind == "cpu" and isinstance(i, Instruction) and i.opcode == "dot":
+    if target is not None and not target.is_gpu and isinstance(i, Instruction) and i.opcode == "dot":
         fusion = as_reduction(fusion)
     refused = ""
     if fusion.blocks is not None:
-        is_gpu = target is None or target.kind == "gpu"
+        is_gpu = target is None or target.is_gpu
         if tiled and is_gpu:
             return _tiled(fusion)
         refused = "" if is_gpu else "block kernels are for GPUs"
@@ -164,7 +164,7 @@ def _after_hero(fusion: Fusion, target: Target | None) -> FusionAnalysis | None:
         why_not = f"{why}, but not everything is row-major"
     elif len(fusion.roots) != 1 or scan is None:
         why_not = "more is computed than a scan"
-    elif target is not None and target.kind == "gpu" and scan.phases[2]:
+    elif target is not None and target.is_gpu and scan.phases[2]:
         why_not = "results after the last element"
     else:
         return FusionAnalysis(fusion, "scan", why, hero, scan)

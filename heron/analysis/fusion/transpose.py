@@ -213,7 +213,7 @@ def form_of(fusion: Fusion, target: Target) -> Form | str:
     cut, groups = partition(fusion.roots), groups_of(fusion)
     tilings: dict[Shape, Tiling] = {}
     reasons: list[str] = []
-    is_gpu = target.kind == "gpu"
+    is_gpu = target.is_gpu
     for shape, members in groups.items():
         outputs = [fusion.outputs[n] for n in members]
         tiling = group_tiling(outputs, shape, cut, early=is_gpu, minimum=16)

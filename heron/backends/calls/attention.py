@@ -22,7 +22,7 @@ def lower(lowering: Lowering, i: Instruction) -> list[Thunk]:
     """Attention forward; on a GPU `attention-expander` has written derivatives out. Raises GEN011 for one, GEN013."""
     config, operands = attention.read(i), len(i.operands)
     routine = Attention(config, operands)
-    if lowering.target.kind == "cpu":
+    if not lowering.target.is_gpu:
         return call(lowering, i, routine, "numpy")
     if config.backward:
         what = f"unsupported custom call target '{i.custom_call_target}'"

@@ -27,7 +27,7 @@ def lower(lowering: Lowering, i: Instruction) -> list[Thunk]:
     config, result = convolution.read(i), (i.shape.tuple_shapes or (i.shape,))[0]
     target, operands = i.custom_call_target, len(i.operands)
     routine = Convolution(target, config, i.window, i.dim_labels, i.feature_group_count, operands, result)
-    if lowering.target.kind == "cpu":
+    if not lowering.target.is_gpu:
         return call(lowering, i, routine, "numpy")
     need_orders(i, convolution.CALL)
     window = i.window

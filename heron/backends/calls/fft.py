@@ -21,7 +21,7 @@ def fft(lowering: Lowering, i: Instruction) -> list[Thunk]:
     """One transform of all lines (planes, boxes) of the operand."""
     kind, lengths = i.fft_type, tuple(i.fft_length)
     routine = Transform(kind, lengths, lowering.machine.threads)
-    if lowering.target.kind != "cpu":
+    if lowering.target.is_gpu:
         return library_call(lowering, i, lambda arrays: Fft(arrays, kind, lengths), routine)
     operand = i.operands[0]
     why = _obstacle(i)

@@ -26,7 +26,7 @@ def lower(lowering: Lowering, i: Instruction) -> list[Thunk]:
     """A product and its epilogue. Raises GEN010 for one that is not one matrix a batch in memory."""
     config = gemm.read(i)
     routine = Matmul(config, gemm.parts(i, config), len(i.operands))
-    if lowering.target.kind == "cpu":
+    if not lowering.target.is_gpu:
         return call(lowering, i, routine, "numpy")
     return library_call(lowering, i, lambda arrays: describe(i, config, arrays, lowering.options), routine)
 

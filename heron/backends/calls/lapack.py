@@ -42,7 +42,7 @@ def lower(lowering: Lowering, i: Instruction) -> list[Thunk]:
     """A routine of LAPACK's or cuSOLVER's, or a triangular solve of cuBLAS's."""
     target = i.custom_call_target
     if target in calls.PIVOTS.targets:
-        if lowering.target.kind == "gpu":
+        if lowering.target.is_gpu:
             return lowering.alone(i)
         return _call(lowering, i, lapack.PivotsToPermutation(), "pivots")
     if target == triangular.TARGET:
@@ -65,7 +65,7 @@ class Scratched:
 
 def _call(lowering: Lowering, i: Instruction, routine: Any, name: str) -> list[Thunk]:
     """By LAPACK on the CPU, by cuBLAS or cuSOLVER on a GPU, where they have the routine."""
-    if lowering.target.kind == "cpu":
+    if not lowering.target.is_gpu:
         return _native(lowering, i, routine)
     columns = is_by_columns(i.operands[0].shape)
     match routine.routine if isinstance(routine, Scratched) else routine:

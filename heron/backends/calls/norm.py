@@ -19,7 +19,7 @@ def lower(lowering: Lowering, i: Instruction) -> list[Thunk]:
     """A norm or its derivative. Raises GEN013 for arrays that are not row-major."""
     config, operands = norm.read(i), len(i.operands)
     routine = Norm(config, operands)
-    if lowering.target.kind == "cpu":
+    if not lowering.target.is_gpu:
         return call(lowering, i, routine, "numpy")
     need_orders(i, norm.CALL)
     return library_call(lowering, i, lambda arrays: Descriptor(arrays, config.kind, config.epsilon, operands), routine)

@@ -29,7 +29,7 @@ def lower(lowering: Lowering, i: Instruction) -> list[Thunk]:
     """
     comparator = comparator_of(i)
     keys, target = keys_of(comparator), lowering.target
-    if keys is None or target.kind != "gpu":
+    if keys is None or not target.is_gpu:
         why = "the target is not a GPU" if keys is not None else "its comparator does not order by keys"
         raise HeronError("GEN017", f"no kernel computes the radix sort '{i.name}'", where=str(i), why=why)
     shapes, plan = arrays(i), called(i)

@@ -23,7 +23,7 @@ def lower(lowering: Lowering, i: Instruction) -> list[Thunk]:
     """Raises GEN017 on a machine other than a GPU, or for a call that is no scan of long rows."""
     body, target = body_of(i), lowering.target
     plan, why = single_pass(body.root)
-    if plan is None or target.kind != "gpu":
+    if plan is None or not target.is_gpu:
         why = why or "the target is not a GPU"
         raise HeronError("GEN017", f"no kernel computes the scan '{i.name}'", where=str(i), why=why)
     scratch = [s.dims for s in results_of(i)[-2:]]

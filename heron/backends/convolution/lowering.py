@@ -22,7 +22,7 @@ def convolution(lowering: Lowering, i: Instruction) -> list[Thunk]:
     """On the CPU sums in registers or matrix products in place, if they are estimated faster than a kernel that sums
     window by window.
     """
-    if lowering.target.kind != "cpu":
+    if lowering.target.is_gpu:
         return lowering.alone(i)
     t = i.shape.element_type
     if any(o.shape.element_type is not t for o in i.operands) or t not in blas.PREFIX:

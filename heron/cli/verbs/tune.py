@@ -73,7 +73,7 @@ def command(
     from heron.lockfile import Lock, read
 
     machine, options = targets.get(target), make_options(settings)
-    if machine.kind != "gpu":
+    if not machine.is_gpu:
         raise HeronError("TUNE011", f"there is nothing to measure on {target}", hint="--target cuda, or --list")
     module = load_module(file, target)
     if only_list:

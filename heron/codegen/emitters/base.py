@@ -75,10 +75,10 @@ class Frame:
                 hint="the layout-assignment pass makes them so",
             )
         kernel = KernelEmitter(name, cut)
-        kernel.straight = target.kind == "cpu"
+        kernel.straight = not target.is_gpu
         arguments: list[Attribute] = [tensor_type(p.shape) for p in fusion.inputs]
         arguments += [tensor_type(o.shape) for o in fusion.outputs]
-        cpu = target.kind == "cpu"
+        cpu = not target.is_gpu
         block = Block(arg_types=[*arguments, *[INDEX] * (2 * cpu)])
         n = len(fusion.inputs)
         e = FunctionEmitter(kernel, block, dict(zip(fusion.inputs, block.args[:n], strict=True)))
@@ -94,7 +94,7 @@ class Frame:
 
     @property
     def is_gpu(self) -> bool:
-        return self.target.kind == "gpu"
+        return self.target.is_gpu
 
     @property
     def items(self) -> tuple[SSAValue, SSAValue]:

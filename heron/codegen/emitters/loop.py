@@ -40,5 +40,5 @@ def _functions(fusion: Fusion, target: Target) -> list[Instruction]:
     Several outputs are computed where what they share is. CPU loops know more of an index than its range (which part of
     a dimension they are in), so that what depends on it is better computed in place.
     """
-    is_one = target.kind == "gpu" and len(fusion.outputs) == 1 and fusion.outputs[0].part is None
+    is_one = target.is_gpu and len(fusion.outputs) == 1 and fusion.outputs[0].part is None
     return fusion.roots if is_one else []

@@ -72,7 +72,7 @@ class HorizontalFusion(Pass):
     )
 
     def run(self, module: Module, ctx: PassContext) -> bool:
-        target = ctx.target if isinstance(ctx.target, Target) and ctx.target.kind == "gpu" else get(self.target)
+        target = ctx.target if isinstance(ctx.target, Target) and ctx.target.is_gpu else get(self.target)
         changed = False
         for c in module.non_fusion_computations():
             for group in self._groups(c, target):
@@ -149,7 +149,7 @@ class HorizontalFusion(Pass):
         kinds: dict[str, deque[Instruction]] = {}
         large: list[Instruction] = []
         for i in loops:
-            if estimate(kernel_cost(i, target.kind == "gpu"), target).bound == "launch":
+            if estimate(kernel_cost(i, target.is_gpu), target).bound == "launch":
                 kinds.setdefault(_kind(i), deque()).append(i)
             else:
                 large.append(i)

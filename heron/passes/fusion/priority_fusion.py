@@ -54,7 +54,7 @@ class PriorityFusion(Pass):
     )
 
     def run(self, module: Module, ctx: PassContext) -> bool:
-        target = ctx.target if isinstance(ctx.target, Target) and ctx.target.kind == "gpu" else get(self.target)
+        target = ctx.target if isinstance(ctx.target, Target) and ctx.target.is_gpu else get(self.target)
         changed = False
         for c in module.non_fusion_computations():
             changed |= self._run(c, target, ctx)

@@ -30,7 +30,7 @@ class SortEmitter(Emitter[Sort]):
     def frame(self, analysis: FusionAnalysis, name: str, target: Target) -> Frame:
         assert isinstance(analysis.form, Sort)
         sort = SortCode.of_form(analysis.form)
-        return sort.frame_in_place(name, target) if target.kind == "cpu" else sort.frame(name, target)
+        return sort.frame(name, target) if target.is_gpu else sort.frame_in_place(name, target)
 
     def emit_cpu(self, frame: Frame, form: Sort) -> list[Kernel]:
         sort, keys = SortCode.of_form(form), keys_of(form.i.to_apply, partial=True)

@@ -38,7 +38,7 @@ def absent(library: str, ctx: PassContext) -> str:
     is one, asks for what is installed here.
     """
     target: Any = ctx.target
-    if target is not None and target.kind != "gpu":
+    if target is not None and not target.is_gpu:
         return f"{library} is for GPUs, the target is {target.name}"
     allowed = Libraries.parse(ctx.options.libraries or "none")
     if allowed is None or library not in allowed.names:

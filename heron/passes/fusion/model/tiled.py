@@ -62,7 +62,7 @@ def absent(ctx: PassContext) -> str:
     target = ctx.target
     if target is None or target.sim:
         return ""
-    if target.kind != "gpu" or _generation(target) < OLDEST:
+    if not target.is_gpu or _generation(target) < OLDEST:
         return f"block kernels are for GPUs from sm_{OLDEST} on"
     return missing() if ctx.options.triton == "auto" else ""
 

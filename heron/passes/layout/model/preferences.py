@@ -34,4 +34,4 @@ GPU = Preferences(frozenset((*_PLAIN, "fft")), frozenset({"custom-call"}), turne
 
 def preferences(target: Target | None) -> Preferences:
     """The preferences of a target; the CPU's by default."""
-    return GPU if target is not None and target.kind == "gpu" else CPU
+    return GPU if target is not None and target.is_gpu else CPU

@@ -19,7 +19,7 @@ class Offload:
     @staticmethod
     def of(target: Target) -> Offload | None:
         """The machine's way to the host; a CPU has none."""
-        return Offload(target.host_bandwidth) if target.kind == "gpu" and target.host_bandwidth else None
+        return Offload(target.host_bandwidth) if target.is_gpu and target.host_bandwidth else None
 
     def seconds(self, size: int) -> float:
         """Time to move so many bytes there and back."""

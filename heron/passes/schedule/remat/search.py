@@ -200,7 +200,7 @@ class Search:
 
     def _cost(self, i: Instruction) -> float:
         if i not in self._seconds:
-            self._seconds[i] = estimate(kernel_cost(i, self.target.kind == "gpu"), self.target).seconds
+            self._seconds[i] = estimate(kernel_cost(i, self.target.is_gpu), self.target).seconds
         return self._seconds[i]
 
     def _times(self, c: Computation) -> float:
