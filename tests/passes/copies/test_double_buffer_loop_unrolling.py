@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from heron.hlo.ir.module import Module
+from heron.hlo.text import parse
 from heron.passes.framework import registry
 from heron.passes.framework.context import PassContext
 from tests.buffers.compiled import TWO_ROUNDS, assert_survives
@@ -48,6 +49,38 @@ ENTRY main {
 }
 """
 INPUT = np.arange(6, dtype=np.float32)
+
+
+#: a loop that rotates three values: two rounds in one copy as much
+RING = """HloModule m
+
+body {
+  p = (s32[], f32[4]{0}, f32[4]{0}, f32[4]{0}) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  a = f32[4]{0} get-tuple-element(p), index=1
+  b = f32[4]{0} get-tuple-element(p), index=2
+  c = f32[4]{0} get-tuple-element(p), index=3
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  ROOT t = (s32[], f32[4]{0}, f32[4]{0}, f32[4]{0}) tuple(j, b, c, a)
+}
+
+cond {
+  cp = (s32[], f32[4]{0}, f32[4]{0}, f32[4]{0}) parameter(0)
+  ci = s32[] get-tuple-element(cp), index=0
+  cn = s32[] constant(6)
+  ROOT lt = pred[] compare(ci, cn), direction=LT
+}
+
+ENTRY main {
+  x = f32[4]{0} parameter(0)
+  y = f32[4]{0} parameter(1)
+  z = f32[4]{0} parameter(2)
+  zero = s32[] constant(0)
+  init = (s32[], f32[4]{0}, f32[4]{0}, f32[4]{0}) tuple(zero, x, y, z)
+  ROOT w = (s32[], f32[4]{0}, f32[4]{0}, f32[4]{0}) while(init), condition=cond, body=body
+}
+"""
 
 
 def compiled(trips: int, known: bool, state: str = "n", inputs: np.ndarray = INPUT) -> tuple[Module, PassContext]:
@@ -96,38 +129,18 @@ def test_what_is_updated_in_place_stays_one_round() -> None:
 
 def test_a_ring_of_three_gains_nothing() -> None:
     """After two rounds the three parts of the state are still not where they were."""
-    text = """HloModule m
-
-body {
-  p = (s32[], f32[4]{0}, f32[4]{0}, f32[4]{0}) parameter(0)
-  i = s32[] get-tuple-element(p), index=0
-  a = f32[4]{0} get-tuple-element(p), index=1
-  b = f32[4]{0} get-tuple-element(p), index=2
-  c = f32[4]{0} get-tuple-element(p), index=3
-  one = s32[] constant(1)
-  j = s32[] add(i, one)
-  ROOT t = (s32[], f32[4]{0}, f32[4]{0}, f32[4]{0}) tuple(j, b, c, a)
-}
-
-cond {
-  cp = (s32[], f32[4]{0}, f32[4]{0}, f32[4]{0}) parameter(0)
-  ci = s32[] get-tuple-element(cp), index=0
-  cn = s32[] constant(6)
-  ROOT lt = pred[] compare(ci, cn), direction=LT
-}
-
-ENTRY main {
-  x = f32[4]{0} parameter(0)
-  y = f32[4]{0} parameter(1)
-  z = f32[4]{0} parameter(2)
-  zero = s32[] constant(0)
-  init = (s32[], f32[4]{0}, f32[4]{0}, f32[4]{0}) tuple(zero, x, y, z)
-  ROOT w = (s32[], f32[4]{0}, f32[4]{0}, f32[4]{0}) while(init), condition=cond, body=body
-}
-"""
-    module, _, ctx = assert_survives(text, TWO_ROUNDS)
+    module, _, ctx = assert_survives(RING, TWO_ROUNDS)
     kept = [d for d in ctx.trace.decisions if d.rule == "double-buffer-loop-unrolling"]
     assert len(kept) == 1
+
+
+def test_computations_that_go_are_a_change() -> None:
+    unused = "unused {\n  u = f32[] parameter(0)\n  ROOT v = f32[] negate(u)\n}\n\n"
+    for text in (RING, RING.replace("body {", unused + "body {", 1)):
+        module = parse(text)
+        before = str(module)
+        changed = registry.get("double-buffer-loop-unrolling").run(module, PassContext())
+        assert changed == (str(module) != before)
 
 
 @pytest.mark.parametrize("name", ["heat_while", "threefry"])
