@@ -72,9 +72,9 @@ def test_an_update_out_of_place_is_a_loop() -> None:
 def test_an_answer_holds_while_its_computation_is_unchanged() -> None:
     i, other = fusion(*SUM), fusion(*ROWS)
     first = analyse(i)
-    other.calls.root.touch()
+    other.calls.root.mark_changed()
     assert analyse(i) is first
-    i.calls.root.touch()
+    i.calls.root.mark_changed()
     assert analyse(i) is not first
 
 

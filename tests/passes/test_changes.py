@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from heron.hlo.ir.fingerprint import digest
-from heron.hlo.ir.instruction import now
+from heron.hlo.ir.instruction import clock
 from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
 from heron.passes.framework import registry
@@ -43,14 +43,14 @@ def _named(module: Module, found: set) -> set[str]:
 def test_what_counts_as_changed() -> None:
     module = parse(TEXT)
     by_name = {i.name: i for i in module.instructions()}
-    then = now()
+    then = clock()
     assert changed_since(module, then) == set()
     by_name["t"].set_operand(0, by_name["e"])
     assert _named(module, changed_since(module, then)) == {"t", "n"}  # n has lost its only user
-    then = now()
+    then = clock()
     new = module.entry.add("cosine", [by_name["x"]])
     assert changed_since(module, then) == {new}
-    then = now()
+    then = clock()
     inner = by_name["s"]
     inner.set_operand(1, inner.operands[0])
     assert {"s", "r"} <= _named(module, changed_since(module, then))  # r calls what changed

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from heron.errors import HeronError
 from heron.hlo.ir.attributes import Callee
-from heron.hlo.ir.instruction import Instruction, make, now
+from heron.hlo.ir.instruction import Instruction, clock, make
 from heron.hlo.ir.providers import provided
 from heron.hlo.ir.shape import Shape
 
@@ -121,7 +121,7 @@ class Computation(Callee):
     def attach(self, i: Instruction) -> Instruction:
         """Add an unattached instruction; its name is made unique in the module."""
         i.parent = self
-        self.version = now()
+        self.version = clock()
         self._instructions[i] = None
         if self.module is not None:
             i.name = self.module.unique_name(i.name or i.opcode)
@@ -155,7 +155,7 @@ class Computation(Callee):
         i.drop_control_edges()
         i.set_operands(())
         del self._instructions[i]
-        self.version = now()
+        self.version = clock()
         i.parent = None
 
     def remove_dead_from(self, i: Instruction) -> None:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from heron.hlo.sharding import Sharding
 
 
-#: a number greater than any it gave before
-now = itertools.count(1).__next__
+#: gives a number greater than all it gave before: the time of a change
+clock = itertools.count(1).__next__
 
 
 class Instruction(Operators, AttributeTypes):
@@ -30,8 +30,8 @@ class Instruction(Operators, AttributeTypes):
     ``users`` maps each using instruction to its number of uses. ``extras`` holds what any instruction may carry
     (sharding, frontend_attributes, backend_config, …) as parsed. Make with `Computation.add` or the builder.
 
-    ``stamp`` grows whenever the instruction is made, gets other operands or loses a user: what has a greater one than
-    `now` was is new since. Whoever sets a shape or an attribute in place says `touch`.
+    ``version`` is a value of the global `clock`, renewed when the instruction is created, gets a new operand or loses a
+    user. ``i.version > t`` means it changed after time t. Call `mark_changed` after assigning a shape or attribute.
     """
 
     __slots__ = (
@@ -47,7 +47,7 @@ class Instruction(Operators, AttributeTypes):
         "parent",
         "control_predecessors",
         "control_successors",
-        "stamp",
+        "version",
     )
 
     def __init__(
@@ -69,7 +69,7 @@ class Instruction(Operators, AttributeTypes):
         self.parent: Computation | None = None
         self.control_predecessors: list[Instruction] = []
         self.control_successors: list[Instruction] = []
-        self.stamp = now()
+        self.version = clock()
         self.shape: Shape = shape  # type: ignore[assignment]
         if shape is None:
             self.shape = op.shape(self, *[o.shape for o in operands])
@@ -164,12 +164,12 @@ class Instruction(Operators, AttributeTypes):
             return
         self._drop_use(old)
         self.operands[n] = new
-        self.touch()
+        self.mark_changed()
         new.users[self] = new.users.get(self, 0) + 1
 
     def append_operand(self, new: Instruction) -> None:
         self.operands.append(new)
-        self.touch()
+        self.mark_changed()
         new.users[self] = new.users.get(self, 0) + 1
 
     def set_operands(self, operands: Iterable[Instruction]) -> None:
@@ -186,13 +186,13 @@ class Instruction(Operators, AttributeTypes):
             operand.users[self] = left
         else:
             del operand.users[self]
-        operand.touch()
+        operand.mark_changed()
 
-    def touch(self) -> None:
+    def mark_changed(self) -> None:
         """Say that the shape or an attribute has changed."""
-        self.stamp = now()
+        self.version = clock()
         if self.parent is not None:
-            self.parent.version = self.stamp
+            self.parent.version = self.version
 
     def replace_uses_with(self, new: Instruction, only: Iterable[Instruction] | None = None) -> None:
         """Make users (all, or `only` these) use `new` instead; moves the root mark when all are replaced."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from heron.errors import HeronError
-from heron.hlo.ir.instruction import Instruction, now
+from heron.hlo.ir.instruction import Instruction, clock
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.op import misfits
 from heron.hlo.verifier import asynchronous as _asynchronous  # noqa: F401  each file registers its rules
@@ -56,7 +56,7 @@ def verify(module: Module, options: VerifierOptions = DEFAULT) -> None:
 def verify_once(module: Module) -> None:
     """`verify`, unless the module passed it before and no instruction has changed since. Raises as `verify` does."""
     at = module.verified_at
-    if not at or any(i.stamp > at for c in module.computations for i in c._instructions):
+    if not at or any(i.version > at for c in module.computations for i in c._instructions):
         verify(module)
 
 
@@ -70,7 +70,7 @@ def problems(module: Module, options: VerifierOptions = DEFAULT) -> Iterator[Pro
         if found:
             return
     if options is DEFAULT:
-        module.verified_at = now()
+        module.verified_at = clock()
 
 
 #: letters of the codes of code generation

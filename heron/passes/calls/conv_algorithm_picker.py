@@ -50,6 +50,6 @@ class ConvAlgorithmPicker(Pass):
                 continue
             chosen = algorithm(i, CUDNN, _EVERY, ctx)
             i.extras["backend_config"] = str(dataclasses.replace(config, algorithm=chosen))
-            i.touch()
+            i.mark_changed()
             changed = True
         return changed

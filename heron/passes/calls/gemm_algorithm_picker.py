@@ -44,6 +44,6 @@ class GemmAlgorithmPicker(Pass):
                 continue
             chosen = algorithm(i, CUBLASLT, 0, ctx)
             i.extras["backend_config"] = str(dataclasses.replace(config, selected=chosen))
-            i.touch()
+            i.mark_changed()
             changed = True
         return changed

@@ -166,7 +166,7 @@ class _Doubled:
         if trips is not None and trips % 2:
             loop.set_operand(0, _round(loop.parent, self.old_body, self.old_init))
         loop.attrs["body"] = _two_rounds(loop, known=trips is not None)
-        loop.touch()
+        loop.mark_changed()
         loop.extras["backend_config"] = _halved(loop)
         self.how = (
             "two rounds in one, with a look at the condition between them"
@@ -184,7 +184,7 @@ class _Doubled:
         loop, peeled = self.loop, self.loop.operands[0]
         assert loop.parent is not None
         loop.attrs["body"] = self.old_body
-        loop.touch()
+        loop.mark_changed()
         if peeled is not self.old_init:
             loop.set_operand(0, self.old_init)
             loop.parent.remove_dead_from(peeled)

@@ -10,9 +10,9 @@ from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 
 
-def changed_since(module: Module, stamp: int) -> set[Instruction]:
-    """The instructions changed after `stamp`; one that calls a computation with changes has changed itself."""
-    found = {i for c in module.computations for i in c.instructions if i.stamp > stamp}
+def changed_since(module: Module, time: int) -> set[Instruction]:
+    """The instructions changed after `time`; one that calls a computation with changes has changed itself."""
+    found = {i for c in module.computations for i in c.instructions if i.version > time}
     work = {i.parent for i in found if i.parent is not module.entry}
     callers = module.callers() if work else {}
     while work:

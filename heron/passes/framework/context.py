@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from heron.errors import HeronError
-from heron.hlo.ir.instruction import now
+from heron.hlo.ir.instruction import clock
 from heron.options import Options
 from heron.passes.framework.changes import changed_since
 from heron.trace import Decision, Trace
@@ -105,7 +105,7 @@ class PassContext:
         if not (self._inside and self.revisits_changes_only):
             return None
         of, then = self._looked.get(step, (None, 0))
-        self._looked[step] = module, now()
+        self._looked[step] = module, clock()
         return changed_since(module, then) if of is module else None
 
     def note(self, text: str) -> None:

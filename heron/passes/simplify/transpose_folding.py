@@ -51,7 +51,7 @@ def _fold(i: Instruction, n: int, side: str) -> bool:
         return False
     i.set_operand(n, x)
     i.attrs[f"{side}_contracting_dims"] = tuple([permutation[d] for d in summed])
-    i.touch()
+    i.mark_changed()
     assert i.parent is not None
     i.parent.remove_dead_from(t)
     return True

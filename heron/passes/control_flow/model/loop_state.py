@@ -80,7 +80,7 @@ def keep_elements(loop: Instruction, keep: Collection[int]) -> None:
     for c in (body, loop.condition):
         parameter = c.parameters[0]
         keep_leaves(parameter, small, leaves)
-        parameter.touch()
+        parameter.mark_changed()
         _renumber(parameter, place)
 
 
@@ -164,7 +164,7 @@ def _renumber(whole: Instruction, place: Mapping[int, int]) -> None:
             _remove_unneeded(read)
         else:
             read.attrs["index"] = index
-            read.touch()
+            read.mark_changed()
 
 
 def _renumber_config(loop: Instruction, place: Mapping[int, int]) -> None:

@@ -48,5 +48,5 @@ def copy_taken(i: Instruction, taken: set[Computation]) -> Mapping[Instruction, 
         elif isinstance(value, tuple) and value and isinstance(value[0], Computation):
             i.attrs[name] = tuple(map(own, value))
     if i.called != before:
-        i.touch()
+        i.mark_changed()
     return now

@@ -79,7 +79,7 @@ def _take(x: Instruction, index: tuple[int, ...], sizes: dict[Place, Instruction
     c = x.parent
     assert c is not None
     x.shape = static(x.shape)
-    x.touch()
+    x.mark_changed()
     for user in list(x.users):
         if user.opcode == "get-tuple-element":
             _take(user, (*index, user.index), sizes)

@@ -28,4 +28,4 @@ def computed_by(dot: Instruction) -> str:
 def compute_by(dot: Instruction, who: str) -> None:
     """Say who is to compute a product."""
     dot.extras["frontend_attributes"] = dot.extras.get("frontend_attributes", {}) | {"product": who}
-    dot.touch()
+    dot.mark_changed()
