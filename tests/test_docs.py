@@ -89,3 +89,11 @@ def test_architecture_page_names_every_folder() -> None:
     named = re.findall(r"^\| `(\w+)` \|", page, re.M)
     there = sorted(p.name for p in (ROOT / "heron").iterdir() if p.is_dir() and p.name != "__pycache__")
     assert sorted(named) == there
+
+
+def test_every_page_is_in_the_reading_order() -> None:
+    """docs/README.md links every page of the four folders."""
+    index = (ROOT / "docs" / "README.md").read_text()
+    linked = {(ROOT / "docs" / link).resolve() for link in re.findall(r"\]\(([^)#]+)", index)}
+    pages = {page for page in ROOT.glob("docs/*/*.md")}
+    assert sorted(str(p.relative_to(ROOT)) for p in pages - linked) == []
