@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from heron.codegen.llvm.text import Function, Module, Value
+from heron.codegen.llvm.text import Function, Module
+from heron.codegen.llvm.values import Value
 from heron.codegen.native.common_code import for_good
 from heron.runtime.array_pool import BLOCKS, FUNCTIONS, LARGE, Block, State
 

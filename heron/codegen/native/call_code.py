@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from heron.codegen.llvm.text import Function, Module, Value, View
+from heron.codegen.llvm.text import Function, Module
+from heron.codegen.llvm.values import Value, View
 from heron.codegen.native.common_code import for_good
 from heron.runtime import numpy_api
 from heron.runtime.cpu.call import CALL, Argument, Output, Plan

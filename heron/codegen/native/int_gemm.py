@@ -148,10 +148,6 @@ class _Writer(Function):
             return f"llvm.x86.avx512.vpdpbusd.{512 if wide else 256}"
         return "llvm.x86.avx512.pmaddw.d.512" if wide else "llvm.x86.avx2.pmadd.wd"
 
-    @property
-    def operand_types(self) -> list[str]:
-        return [self.vector, self.group, self.group] if self.f.vnni else [self.group, self.group]
-
     def mask(self, columns: str, v: str) -> str:
         """The columns of vector `v` that the matrix has."""
         lanes = self.f.lanes

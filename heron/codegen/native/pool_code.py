@@ -20,7 +20,8 @@ from __future__ import annotations
 import platform
 from collections.abc import Mapping
 
-from heron.codegen.llvm.text import Function, Module, Value
+from heron.codegen.llvm.text import Function, Module
+from heron.codegen.llvm.values import Value
 from heron.codegen.native.common_code import for_good
 from heron.runtime.cpu.pool import (
     FUTEX,

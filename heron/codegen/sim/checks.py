@@ -14,7 +14,8 @@ Shared memory that nobody of the block wrote is uninitialised; a buffer has a by
 
 from __future__ import annotations
 
-from heron.codegen.llvm.text import Function, Module, Value, View
+from heron.codegen.llvm.text import Function, Module
+from heron.codegen.llvm.values import Value, View
 from heron.codegen.sim.threads import FINDING, launch_of
 from heron.runtime.sim.state import (
     ATOMIC_WRITE,

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from heron.codegen.llvm.text import Function, Module, Value
+from heron.codegen.llvm.text import Function, Module
+from heron.codegen.llvm.values import Value
 from heron.codegen.sim.threads import FINDING, launch_of
 from heron.codegen.sim.warps import MEMBER
 from heron.runtime.sim.state import ABSENT_LANE, CHECKS, LANES, OWN_LANE

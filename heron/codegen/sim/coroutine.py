@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from heron.codegen.llvm.text import Function, Value, View
+from heron.codegen.llvm.text import Function
+from heron.codegen.llvm.values import Value, View
 from heron.codegen.sim.accesses import alignment, parts, root_of, roots, type_size
 from heron.codegen.sim.flatten import Flat, split_arguments
 from heron.codegen.sim.intrinsics import collective, leave, take

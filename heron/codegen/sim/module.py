@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from math import prod
 
-from heron.codegen.llvm.text import Function, Module, Value
+from heron.codegen.llvm.text import Function, Module
+from heron.codegen.llvm.values import Value
 from heron.codegen.sim.accesses import array_dims, type_size
 from heron.codegen.sim.coroutine import Thread
 from heron.codegen.sim.flatten import Flat

@@ -7,7 +7,8 @@ done; when no thread can go on, threads have diverged, which is reported instead
 
 from __future__ import annotations
 
-from heron.codegen.llvm.text import Function, Module, Value, View
+from heron.codegen.llvm.text import Function, Module
+from heron.codegen.llvm.values import Value, View
 from heron.codegen.sim import threads, warps
 from heron.codegen.sim.threads import FINDING, launch_of, tick
 from heron.runtime.sim.state import (

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from heron.codegen.llvm.text import Function, Module, Value, View
+from heron.codegen.llvm.text import Function, Module
+from heron.codegen.llvm.values import Value, View
 from heron.runtime.sim.state import BARRIERS, FINDING_WORDS, FINISHED, MAX_FINDINGS, STEPS, State
 
 #: records a finding: its kind, thread, row of memory, offset, size, what the kind makes of `other`, and site

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from heron.codegen.llvm.text import Module, Value, View
+from heron.codegen.llvm.text import Module
+from heron.codegen.llvm.values import Value, View
 from heron.codegen.sim.threads import launch_of, tick
 from heron.runtime.sim.state import ACTIVE_WAIT, LANES, READY, WARP_WAIT
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 
-from heron.codegen.llvm.text import Function, Module, Value, View
+from heron.codegen.llvm.text import Function, Module
+from heron.codegen.llvm.values import Value, View
 from heron.pjrt.c_api import abi, free_cells, gate, handles
 from heron.pjrt.c_api.free_cells import KINDS, Kind, shared
 from heron.pjrt.c_api.gate import PYTHON

@@ -8,7 +8,8 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from heron.codegen.llvm.text import Function, Module, Value, View
+from heron.codegen.llvm.text import Function, Module
+from heron.codegen.llvm.values import Value, View
 from heron.pjrt.c_api import handles
 from heron.pjrt.c_api.gate import PYTHON
 from heron.pjrt.c_api.handles import BufferCell

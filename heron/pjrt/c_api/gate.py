@@ -6,7 +6,8 @@ ended. ``heron_enter`` refuses when Python is going (`ending.py`).
 
 from __future__ import annotations
 
-from heron.codegen.llvm.text import Function, Module, Value
+from heron.codegen.llvm.text import Function, Module
+from heron.codegen.llvm.values import Value
 
 #: functions of Python's that native code calls
 PYTHON = {

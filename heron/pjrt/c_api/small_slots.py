@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ctypes
 
-from heron.codegen.llvm.text import Function, Module, Value, View
+from heron.codegen.llvm.text import Function, Module
+from heron.codegen.llvm.values import Value, View
 from heron.pjrt.c_api import abi, handles
 
 #: slots native code answers alone, beside the getters

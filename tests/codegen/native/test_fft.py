@@ -13,7 +13,7 @@ import heron
 from heron import targets
 from heron.backends.compiler import Compilation
 from heron.cli import values
-from heron.codegen.native import fft, fft_code
+from heron.codegen.native import fft, fft_code, fft_passes
 from heron.compiling import compile
 from heron.evaluator import evaluate
 from heron.hlo.ir.module import Module
@@ -82,7 +82,8 @@ def test_any_size(kind: str, lines: int, rows: int, length: int, rank: int) -> N
 @pytest.mark.parametrize("width", [128, 256])
 @pytest.mark.parametrize("kind", KINDS)
 def test_narrower_vectors(kind: str, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fft_code, "lanes", lambda element: width // element.bits)
+    for module in (fft_code, fft_passes):
+        monkeypatch.setattr(module, "lanes", lambda element: width // element.bits)
     assert_close(kind, (3, 10, 24), 2, "f32")
     assert_close(kind, (5, 12), 1, "f64")
 

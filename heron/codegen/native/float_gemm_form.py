@@ -1,0 +1,71 @@
+"""How products of f32, f64 and bf16 matrices are computed on this machine, for their code and its callers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from heron.codegen.llvm.jit import host
+from heron.hlo.ir.types import BF16, F32, F64, ElementType
+
+#: groups along the summed dimension that are in a panel: 64 KiB at 512 bits
+GROUPS = 256
+
+#: what a function is told of a product, in this order, as i64: sizes, distances in elements, and options
+FIELDS = (
+    "m", "n", "k", "lhs.row", "lhs.k", "lhs.batch", "rhs.k", "rhs.column", "rhs.batch", "out.row", "out.batch",
+    "block", "add",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How an element type is multiplied. ``lanes``: sums in a vector; a tile is ``rows`` by ``vectors``."""
+
+    element: ElementType
+    lanes: int
+    rows: int
+    vectors: int
+
+    @property
+    def name(self) -> str:
+        return f"heron_gemm_{self.element.name}"
+
+    @property
+    def step(self) -> int:
+        """Elements along the summed dimension in a group."""
+        return 2 if self.element is BF16 else 1
+
+    @property
+    def columns(self) -> int:
+        return self.lanes * self.vectors
+
+    @property
+    def word(self) -> str:
+        """LLVM's type of a group's bits."""
+        return "i64" if self.element is F64 else "i32"
+
+    @property
+    def word_bytes(self) -> int:
+        return 8 if self.element is F64 else 4
+
+    @property
+    def sum(self) -> str:
+        """LLVM's type of a sum."""
+        return "double" if self.element is F64 else "float"
+
+    @property
+    def stored(self) -> str:
+        """LLVM's type of an element's bits."""
+        return f"i{self.element.bits}"
+
+
+def form(element: ElementType) -> Form | None:
+    """How this machine multiplies matrices of that type; None where it has no instruction for it."""
+    features = set(host().features.split(","))
+    wide = {"+avx512f", "+avx512bw", "+avx512dq", "+avx512vl"} <= features
+    if element is BF16:
+        return Form(element, 16, 6, 4) if wide and "+avx512bf16" in features else None
+    if element not in (F32, F64) or not {"+avx2", "+fma"} <= features:
+        return None
+    lanes = (64 if wide else 32) // element.byte_size
+    return Form(element, lanes, 6, 4 if wide else 2)
