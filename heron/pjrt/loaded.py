@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,6 +40,14 @@ _USUAL = ExecuteOptions()
 _HOST = "pinned_host"
 #: what a token's buffer holds
 _NOTHING = np.empty(0, np.uint8)
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """Arguments of a run: an array, an error or a buffer that is not there yet, and if the program may write to it."""
+
+    values: list[tuple[Any, bool]]
+    donates: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,47 +136,47 @@ class LoadedExecutable:
             Buffer(m, s.element_type, s.dims, None, True, minor_to_major(s))
             for m, s in zip(self.output_memories(device), self.outputs, strict=True)
         ]
-        arrays_out = [b for b, s in zip(outputs, self.outputs, strict=True) if s.is_array]
-        tokens_out = [b for b, s in zip(outputs, self.outputs, strict=True) if not s.is_array]
         if self.about.calls_python and not device.worker.is_here:
             for b in arguments:  # the caller runs it, and hears of the function's error
                 b.ready.wait()
-        is_ready = all(b.ready.is_ready for b in arguments)
+        waiting = [b.ready for b in arguments if not b.ready.is_ready]
+        done = Event()
+        run = partial(self._compute, self._given(arguments, options), outputs, done)
+        if device.worker.is_here or not waiting and (self._is_small or self.about.calls_python):
+            run()
+        elif not waiting:
+            device.worker.submit(run)
+        else:
+            all_of(waiting).on_ready(lambda _: device.worker.submit(run))
+        return outputs, done
+
+    def _given(self, arguments: Sequence[Buffer], options: ExecuteOptions) -> _Given:
+        """The values of the arguments, read now: they may be deleted before the program runs. Donated ones are deleted
+        here."""
         donated = {n for n in self.donated if n not in options.non_donatable}
-        # read now what may be deleted before the program runs
-        given: list[Any] = [
+        values = [
             (b if not b.ready.is_ready else b.ready.error or b.array(), n in donated and b.is_alone)
             for n, (b, s) in enumerate(zip(arguments, self.parameters, strict=True))
             if s.is_array
         ]
         for n in donated:
             arguments[n].delete()
-        done = Event()
+        return _Given(values, bool(donated))
 
-        def run() -> None:
-            try:
-                arrays = [_value(x, is_given or not donated) for x, is_given in given]
-                given.clear()
-                results = self.program.run(arrays, donate=bool(donated))
-            except Exception as error:
-                for b in outputs:
-                    b.fail(error)
-                done.set(error)
-                return
-            for b in tokens_out:
-                b.fulfil(_NOTHING)
-            for b, result in zip(arrays_out, results, strict=True):
-                b.fulfil(_laid(result, b.minor_to_major))
-            done.set()
-
-        if (is_ready and (self._is_small or self.about.calls_python)) or device.worker.is_here:
-            run()
-        elif is_ready:
-            device.worker.submit(run)
-        else:
-            waiting = [b.ready for b in arguments if not b.ready.is_ready]
-            all_of(waiting).on_ready(lambda _: device.worker.submit(run))
-        return outputs, done
+    def _compute(self, given: _Given, outputs: Sequence[Buffer], done: Event) -> None:
+        """Run the program, and fulfil its outputs or let them fail."""
+        try:
+            arrays = [_value(x, is_given or not given.donates) for x, is_given in given.values]
+            given.values.clear()
+            results = iter(self.program.run(arrays, donate=given.donates))
+        except Exception as error:
+            for b in outputs:
+                b.fail(error)
+            done.set(error)
+            return
+        for b, s in zip(outputs, self.outputs, strict=True):
+            b.fulfil(_laid(next(results), b.minor_to_major) if s.is_array else _NOTHING)
+        done.set()
 
     def output_memories(self, device: Device) -> list[Memory]:
         """The memory of each result: the device's own, or the host's if the program asks for it."""
