@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from heron.pjrt.c_api import abi, api, errors, native, slots
+from heron.pjrt.c_api import abi, api, errors, native, slot
 from heron.targets import cuda
 from tests.pjrt.under_jax import run
 
@@ -158,4 +158,4 @@ def test_streams_nobody_is_given() -> None:
 def test_every_function_is_there() -> None:
     """None is left that only says it is not implemented."""
     _call("PJRT_Plugin_Initialize", _args("PJRT_Plugin_Initialize"))
-    assert set(native.slots()) <= set(slots._SLOTS)
+    assert set(native.slots()) <= set(slot._SLOTS)

@@ -9,7 +9,18 @@ from typing import Any
 
 from heron.once import once
 from heron.pjrt.c_api import abi, native
-from heron.pjrt.c_api.slots import callable_of, quick
+from heron.pjrt.c_api.slot import callable_of
+from heron.pjrt.c_api.slots import (  # noqa: F401  they file their functions
+    buffers,
+    clients,
+    events,
+    executables,
+    later,
+    layouts,
+    quick,
+    topologies,
+    transfers,
+)
 
 #: the name PJRT gives the capsule its structure travels in
 _CAPSULE = b"pjrt_c_api"

@@ -15,7 +15,7 @@ from heron.pjrt import element_types
 from heron.pjrt.buffer import Buffer, row_major
 from heron.pjrt.c_api import abi, errors, fast_paths, handles
 from heron.pjrt.c_api.handles import BufferCell
-from heron.pjrt.c_api.slots import hot_slot, slot
+from heron.pjrt.c_api.slot import hot_slot, slot
 from heron.pjrt.c_api.slots.clients import place
 from heron.pjrt.c_api.slots.events import give as give_event
 from heron.pjrt.c_api.slots.layouts import of_order

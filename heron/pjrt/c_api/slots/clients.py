@@ -10,7 +10,7 @@ from typing import Any
 from heron.once import once
 from heron.pjrt.c_api import abi, ending, handles, native
 from heron.pjrt.c_api.handles import ClientCell, DeviceCell, MemoryCell
-from heron.pjrt.c_api.slots import FREE, give_bytes, named_values, read_named_values, slot
+from heron.pjrt.c_api.slot import FREE, give_bytes, named_values, read_named_values, slot
 from heron.pjrt.c_api.slots.processes import meet
 from heron.pjrt.c_api.slots.topologies import asked, describe
 from heron.pjrt.c_api.slots.topologies import give as give_topology

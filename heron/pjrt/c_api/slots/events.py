@@ -7,7 +7,7 @@ from typing import Any
 
 from heron.pjrt.c_api import errors, fast_paths, handles
 from heron.pjrt.c_api.handles import EventCell
-from heron.pjrt.c_api.slots import slot
+from heron.pjrt.c_api.slot import slot
 from heron.pjrt.event import Event
 
 #: the handle of every event that is done; it is never destroyed

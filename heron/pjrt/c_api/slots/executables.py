@@ -11,7 +11,7 @@ from heron.errors import HeronError
 from heron.pjrt import element_types, float_environment
 from heron.pjrt.c_api import abi, handles
 from heron.pjrt.c_api.handles import ExecutableCell, Handle
-from heron.pjrt.c_api.slots import FREE, give_bytes, named_values, slot
+from heron.pjrt.c_api.slot import FREE, give_bytes, named_values, slot
 from heron.pjrt.c_api.slots.buffers import give as give_buffer
 from heron.pjrt.c_api.slots.events import give as give_event
 from heron.pjrt.c_api.slots.quick import have_cells, plan

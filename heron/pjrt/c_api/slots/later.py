@@ -10,7 +10,7 @@ from heron.errors import HeronError
 from heron.once import once
 from heron.pjrt.buffer import Buffer
 from heron.pjrt.c_api import abi, errors, handles
-from heron.pjrt.c_api.slots import slot
+from heron.pjrt.c_api.slot import slot
 from heron.pjrt.c_api.slots.buffers import copy_when_ready, give, raw_copy
 from heron.pjrt.c_api.slots.events import give as give_event
 from heron.pjrt.event import Event

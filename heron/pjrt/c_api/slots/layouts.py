@@ -9,7 +9,7 @@ from typing import Any
 from heron.once import once
 from heron.pjrt.c_api import handles, native
 from heron.pjrt.c_api.handles import LayoutCell
-from heron.pjrt.c_api.slots import slot
+from heron.pjrt.c_api.slot import slot
 from heron.pjrt.loaded import minor_to_major
 
 _PREFIX = "PJRT_Layouts"

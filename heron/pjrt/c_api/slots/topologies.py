@@ -12,7 +12,7 @@ from heron.hlo.ir.shape import array, row_major
 from heron.pjrt import element_types
 from heron.pjrt.c_api import handles
 from heron.pjrt.c_api.handles import DescriptionCell, Handle, TopologyCell
-from heron.pjrt.c_api.slots import FREE, give_bytes, named_values, read_named_values, slot
+from heron.pjrt.c_api.slot import FREE, give_bytes, named_values, read_named_values, slot
 from heron.pjrt.device import MEMORY_KINDS, PLATFORM, Topology, platform_version
 
 #: environment variables that say what devices there are

@@ -10,7 +10,7 @@ import numpy as np
 from heron.pjrt import element_types
 from heron.pjrt.buffer import Buffer
 from heron.pjrt.c_api import abi, errors, handles
-from heron.pjrt.c_api.slots import slot
+from heron.pjrt.c_api.slot import slot
 from heron.pjrt.c_api.slots.buffers import give
 from heron.pjrt.c_api.slots.events import give as give_event
 from heron.pjrt.device import Memory
