@@ -95,7 +95,9 @@ class Function:
     def least(self, a: str | int, b: str | int) -> Value:
         return self.op(f"call i64 @llvm.umin.i64(i64 {a}, i64 {b})", "i64")
 
-    def select(self, condition: str, yes: Any, no: Any, type_: str) -> Value:
+    def select(self, condition: str, yes: Any, no: Any, type_: str = "") -> Value:
+        """One of two; the type is told where both are constants."""
+        type_ = type_ or next(v.type for v in (yes, no) if isinstance(v, Value))
         return self.op(f"select i1 {condition}, {type_} {yes}, {type_} {no}", type_)
 
     # -- memory --------------------------------------------------------------------------------------------------------

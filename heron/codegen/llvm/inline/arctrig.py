@@ -42,7 +42,7 @@ def asin(f: Body, x: Value) -> Value:
     a = x.abs()
     s, low, cubic = half_angle(f, a)
     hi, lo = PI_2[x.type]
-    top, error = f.fast_two_sum(f.value(hi, x.type), s * -2.0)
+    top, error = f.fast_two_sum(f.constant(hi, x.type), s * -2.0)
     far = top + (error - (low + cubic) * 2.0 + lo)
     result = f.select(a <= 0.5, odd_poly(f, a, ASIN[x.type]), far)
     return f.select(a <= 1.0, result, float("nan")).copysign(x)
@@ -53,11 +53,11 @@ def acos(f: Body, x: Value) -> Value:
     a = x.abs()
     hi, lo = PI_2[x.type]
     z = x * x
-    middle, error = f.fast_two_sum(f.value(hi, x.type), -x)
+    middle, error = f.fast_two_sum(f.constant(hi, x.type), -x)
     middle = middle + (error - f.fma(x * z, f.poly(z, ASIN[x.type]), -lo))
     s, low, cubic = half_angle(f, a)
     positive = (s + (low + cubic)) * 2.0
-    top, error = f.fast_two_sum(f.value(PI[x.type][0], x.type), s * -2.0)
+    top, error = f.fast_two_sum(f.constant(PI[x.type][0], x.type), s * -2.0)
     negative = top + (error - (low + cubic) * 2.0 + PI[x.type][1])
     far = f.select(x > 0.0, positive, negative)
     return f.select(a <= 1.0, f.select(a <= 0.5, middle, far), float("nan"))
@@ -68,8 +68,8 @@ def atan_ratio(f: Body, low: Value, high: Value) -> tuple[Value, Value, Value]:
     shifted = low > high * TAN_PI_8
     t = f.select(shifted, low - high, low) / f.select(shifted, low + high, high)
     hi, lo = PI_4[t.type]
-    zero = f.value(0.0, t.type)
-    return f.select(shifted, f.value(hi, t.type), zero), f.select(shifted, f.value(lo, t.type), zero), t
+    zero = f.constant(0.0, t.type)
+    return f.select(shifted, f.constant(hi, t.type), zero), f.select(shifted, f.constant(lo, t.type), zero), t
 
 
 def angle(f: Body, smaller: Value, larger: Value, swap: Value) -> tuple[Value, Value]:
@@ -78,9 +78,12 @@ def angle(f: Body, smaller: Value, larger: Value, swap: Value) -> tuple[Value, V
     z = t * t
     cubic = t * z * f.poly(z, ATAN[t.type])
     hi, lo = PI_2[t.type]
-    zero = f.value(0.0, t.type)
+    zero = f.constant(0.0, t.type)
     sign = lambda v: f.select(swap, -v, v)  # noqa: E731
-    base, base_low = f.select(swap, f.value(hi, t.type) - offset, offset), f.select(swap, lo - offset_low, offset_low)
+    base, base_low = (
+        f.select(swap, f.constant(hi, t.type) - offset, offset),
+        f.select(swap, lo - offset_low, offset_low),
+    )
     base = f.select(smaller.eq(larger), offset, base)
     base_low = f.select(smaller.eq(larger), offset_low, base_low)
     top, error = f.fast_two_sum(base, sign(t))
@@ -92,7 +95,7 @@ def angle(f: Body, smaller: Value, larger: Value, swap: Value) -> tuple[Value, V
 def atan(f: Body, x: Value) -> Value:
     a = x.abs()
     swap = a > 1.0
-    one = f.value(1.0, x.type)
+    one = f.constant(1.0, x.type)
     finite = f.at_most(a, 1e30)
     high, low = angle(f, f.select(swap, one, finite), f.select(swap, finite, one), swap)
     return (high + low).copysign(x)
@@ -103,9 +106,9 @@ def atan2(f: Body, y: Value, x: Value) -> Value:
     """The angle of (x, y); signed zeros and infinities as C99's atan2."""
     t = y.type
     ay, ax = y.abs(), x.abs()
-    inf = f.value(float("inf"), t)
+    inf = f.constant(float("inf"), t)
     both_infinite = f.both(ay.eq(inf), ax.eq(inf))
-    one = f.value(1.0, t)
+    one = f.constant(1.0, t)
     ay, ax = f.select(both_infinite, one, ay), f.select(both_infinite, one, ax)
     swap = ay > ax
     smaller, larger = f.select(swap, ax, ay), f.select(swap, ay, ax)
@@ -114,7 +117,7 @@ def atan2(f: Body, y: Value, x: Value) -> Value:
     # the left half plane: π - angle
     negative = (x.bits() >> (x.format.width - 1)).ne(0)
     pi, pi_low = PI[t]
-    top, error = f.fast_two_sum(f.value(pi, t), -high)
+    top, error = f.fast_two_sum(f.constant(pi, t), -high)
     left = top + (error + (pi_low - low))
     result = f.select(negative, left, high + low).copysign(y)
     return f.select(f.either(x.is_nan(), y.is_nan()), x + y, result)
@@ -123,10 +126,10 @@ def atan2(f: Body, y: Value, x: Value) -> Value:
 def in_range(f: Body, smaller: Value, larger: Value) -> tuple[Value, Value]:
     """Both scaled by a power of two so that sums do not overflow and quotients keep their bits; 0/0 becomes 0/1."""
     bias = larger.format.bias
-    scale = f.select(larger > 2.0 ** (bias - 2), f.value(0.25, larger.type), 1.0)
-    scale = f.select(larger < 2.0 ** (-bias // 2), f.value(2.0 ** (bias // 2), larger.type), scale)
+    scale = f.select(larger > 2.0 ** (bias - 2), f.constant(0.25, larger.type), 1.0)
+    scale = f.select(larger < 2.0 ** (-bias // 2), f.constant(2.0 ** (bias // 2), larger.type), scale)
     smaller, larger = smaller * scale, larger * scale
-    larger = f.select(larger.eq(0.0), f.value(1.0, larger.type), larger)
+    larger = f.select(larger.eq(0.0), f.constant(1.0, larger.type), larger)
     infinite = larger.eq(float("inf"))
-    zero, one = f.value(0.0, larger.type), f.value(1.0, larger.type)
+    zero, one = f.constant(0.0, larger.type), f.constant(1.0, larger.type)
     return f.select(infinite, zero, smaller), f.select(infinite, one, larger)

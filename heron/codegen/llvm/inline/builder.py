@@ -1,4 +1,4 @@
-"""A tiny emitter for the inline library: Python expressions that append LLVM instructions.
+"""How functions of the inline library are written: Python expressions that append LLVM instructions.
 
 Every function of the library is branch-free straight-line code in one basic block, marked ``alwaysinline``: LLVM
 inlines it before its loop vectoriser runs, so a loop over ``heron.tanh.f32`` becomes 512-bit code.
@@ -10,9 +10,13 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import ml_dtypes
 import numpy as np
+
+from heron.codegen.llvm import values
+from heron.codegen.llvm.text import Function
 
 LLVM_TYPES = {
     "f32": "float", "f64": "double", "f16": "half", "bf16": "bfloat",
@@ -41,13 +45,17 @@ FORMATS = {"f32": F32, "f64": F64}
 Number = float | int
 
 
-class Value:
-    """An SSA value; Python operators append instructions. Plain numbers become constants of the same type."""
+#: instructions on floats where those on integers have other names
+_OF_FLOATS = {
+    "add": "fadd", "sub": "fsub", "mul": "fmul", "sdiv": "fdiv", "icmp eq": "fcmp oeq", "icmp ne": "fcmp une",
+    "icmp slt": "fcmp olt", "icmp sle": "fcmp ole", "icmp sgt": "fcmp ogt", "icmp sge": "fcmp oge",
+}  # fmt: skip
 
-    __slots__ = ("body", "name", "type")
 
-    def __init__(self, body: Body, name: str, type_: str) -> None:
-        self.body, self.name, self.type = body, name, type_
+class Value(values.Value):
+    """A number of a library function. Plain numbers become constants of the same type; ``>>`` is arithmetic."""
+
+    function: Body
 
     @property
     def is_float(self) -> bool:
@@ -57,86 +65,49 @@ class Value:
     def format(self) -> Format:
         return FORMATS[self.type]
 
-    def _binary(self, float_op: str, int_op: str, other: Value | Number, swap: bool = False) -> Value:
-        a, b = self, self.body.value(other, self.type)
-        if swap:
-            a, b = b, a
-        return self.body.op(f"{float_op if self.is_float else int_op} {LLVM_TYPES[a.type]} {a.name}, {b.name}", a.type)
+    def _two(self, op: str, a: Any, b: Any, type_: str = "") -> Value:
+        a, b = (self.function.constant(x, self.type) for x in (a, b))
+        name = _OF_FLOATS.get(op, op) if self.is_float else op
+        return self.function.op(f"{name} {LLVM_TYPES[self.type]} {a}, {b}", type_ or self.type)
 
-    def __add__(self, other: Value | Number) -> Value:
-        return self._binary("fadd", "add", other)
-
-    __radd__ = __add__
-
-    def __sub__(self, other: Value | Number) -> Value:
-        return self._binary("fsub", "sub", other)
-
-    def __rsub__(self, other: Number) -> Value:
-        return self._binary("fsub", "sub", other, swap=True)
-
-    def __mul__(self, other: Value | Number) -> Value:
-        return self._binary("fmul", "mul", other)
-
-    __rmul__ = __mul__
+    __radd__ = values.Value.__add__
+    __rmul__ = values.Value.__mul__
 
     def __truediv__(self, other: Value | Number) -> Value:
-        return self._binary("fdiv", "sdiv", other)
+        return self._two("sdiv", self, other)
 
     def __rtruediv__(self, other: Number) -> Value:
-        return self._binary("fdiv", "sdiv", other, swap=True)
+        return self._two("sdiv", other, self)
 
     def __neg__(self) -> Value:
         if self.is_float:
-            return self.body.op(f"fneg {LLVM_TYPES[self.type]} {self.name}", self.type)
-        return self.body.value(0, self.type) - self
-
-    def __and__(self, other: Value | int) -> Value:
-        return self._binary("", "and", other)
-
-    def __or__(self, other: Value | int) -> Value:
-        return self._binary("", "or", other)
-
-    def __xor__(self, other: Value | int) -> Value:
-        return self._binary("", "xor", other)
-
-    def __lshift__(self, other: Value | int) -> Value:
-        return self._binary("", "shl", other)
+            return self.function.op(f"fneg {LLVM_TYPES[self.type]} {self}", self.type)
+        return self._two("sub", 0, self)
 
     def __rshift__(self, other: Value | int) -> Value:
-        """Arithmetic shift; `shr` is the logical one."""
-        return self._binary("", "ashr", other)
+        return self._two("ashr", self, other)
 
     def shr(self, other: Value | int) -> Value:
-        return self._binary("", "lshr", other)
-
-    def _compare(self, float_op: str, int_op: str, other: Value | Number) -> Value:
-        b = self.body.value(other, self.type)
-        kind = f"fcmp {float_op}" if self.is_float else f"icmp {int_op}"
-        return self.body.op(f"{kind} {LLVM_TYPES[self.type]} {self.name}, {b.name}", "i1")
+        """Logical shift."""
+        return self._two("lshr", self, other)
 
     def __lt__(self, other: Value | Number) -> Value:
-        return self._compare("olt", "slt", other)
+        return self._two("icmp slt", self, other, "i1")
 
     def __le__(self, other: Value | Number) -> Value:
-        return self._compare("ole", "sle", other)
+        return self._two("icmp sle", self, other, "i1")
 
     def __gt__(self, other: Value | Number) -> Value:
-        return self._compare("ogt", "sgt", other)
+        return self._two("icmp sgt", self, other, "i1")
 
     def __ge__(self, other: Value | Number) -> Value:
-        return self._compare("oge", "sge", other)
-
-    def eq(self, other: Value | Number) -> Value:
-        return self._compare("oeq", "eq", other)
-
-    def ne(self, other: Value | Number) -> Value:
-        return self._compare("une", "ne", other)
+        return self._two("icmp sge", self, other, "i1")
 
     def is_nan(self) -> Value:
-        return self._compare("uno", "", self)
+        return self._two("fcmp uno", self, self, "i1")
 
     def _unary(self, intrinsic: str) -> Value:
-        return self.body.intrinsic(intrinsic, self.type, self)
+        return self.function.intrinsic(intrinsic, self.type, self)
 
     def abs(self) -> Value:
         return self._unary("fabs")
@@ -151,19 +122,18 @@ class Value:
         return self._unary("trunc")
 
     def copysign(self, sign: Value | Number) -> Value:
-        return self.body.intrinsic("copysign", self.type, self, self.body.value(sign, self.type))
+        return self.function.intrinsic("copysign", self.type, self, self.function.constant(sign, self.type))
 
     def bits(self) -> Value:
         """The same bits as an integer."""
-        target = f"i{LLVM_BITS[self.type]}"
-        return self.cast("bitcast", target)
+        return self.cast("bitcast", f"i{LLVM_BITS[self.type]}")
 
     def as_float(self, type_: str) -> Value:
         """The same bits as a float."""
         return self.cast("bitcast", type_)
 
     def cast(self, kind: str, type_: str) -> Value:
-        return self.body.op(f"{kind} {LLVM_TYPES[self.type]} {self.name} to {LLVM_TYPES[type_]}", type_)
+        return self.function.op(f"{kind} {LLVM_TYPES[self.type]} {self} to {LLVM_TYPES[type_]}", type_)
 
     def extend(self, type_: str = "f64") -> Value:
         return self.cast("fpext", type_)
@@ -175,35 +145,35 @@ class Value:
 LLVM_BITS = {"f32": 32, "f64": 64, "f16": 16, "bf16": 16, "i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
 
 
-class Body:
-    """The instructions of one function being written."""
+class Body(Function):
+    """The instructions of one function being written. ``globals``: tables it needs, by name."""
 
     def __init__(self) -> None:
-        self.lines: list[str] = []
+        super().__init__()
         self.globals: dict[str, str] = {}
 
-    def op(self, text: str, type_: str) -> Value:
-        name = f"%t{len(self.lines)}"
-        self.lines.append(f"  {name} = {text}")
-        return Value(self, name, type_)
+    def name(self, hint: str) -> str:
+        return f"%t{len(self.lines)}"
 
-    def value(self, item: Value | Number, type_: str) -> Value:
-        return item if isinstance(item, Value) else Value(self, literal(item, type_), type_)
+    def op(self, text: str, type_: str) -> Value:
+        return Value(self.value(text), type_, self)
+
+    def constant(self, item: Value | Number, type_: str) -> Value:
+        return item if isinstance(item, Value) else Value(literal(item, type_), type_, self)
 
     def intrinsic(self, name: str, type_: str, *operands: Value) -> Value:
         text = LLVM_TYPES[type_]
-        full = f"llvm.{name}.{type_}"
-        return self.op(f"call {text} @{full}({', '.join(f'{text} {v.name}' for v in operands)})", type_)
+        return self.op(f"call {text} @llvm.{name}.{type_}({', '.join(f'{text} {v}' for v in operands)})", type_)
 
     def fma(self, a: Value, b: Value | Number, c: Value | Number) -> Value:
         """a*b + c rounded once."""
-        return self.intrinsic("fma", a.type, a, self.value(b, a.type), self.value(c, a.type))
+        return self.intrinsic("fma", a.type, a, self.constant(b, a.type), self.constant(c, a.type))
 
-    def select(self, condition: Value, a: Value | Number, b: Value | Number) -> Value:
-        type_ = a.type if isinstance(a, Value) else b.type if isinstance(b, Value) else "f64"
-        x, y = self.value(a, type_), self.value(b, type_)
+    def select(self, condition: str, yes: Value | Number, no: Value | Number, type_: str = "") -> Value:
+        type_ = type_ or next((v.type for v in (yes, no) if isinstance(v, Value)), "f64")
+        x, y = self.constant(yes, type_), self.constant(no, type_)
         text = LLVM_TYPES[type_]
-        return self.op(f"select i1 {condition.name}, {text} {x.name}, {text} {y.name}", type_)
+        return self.op(f"select i1 {condition}, {text} {x}, {text} {y}", type_)
 
     def at_most(self, x: Value, bound: Number) -> Value:
         """min(x, bound); NaN stays NaN."""
@@ -214,24 +184,24 @@ class Body:
         return self.select(x < bound, bound, x)
 
     def both(self, a: Value, b: Value) -> Value:
-        return self.op(f"and i1 {a.name}, {b.name}", "i1")
+        return self.op(f"and i1 {a}, {b}", "i1")
 
     def either(self, a: Value, b: Value) -> Value:
-        return self.op(f"or i1 {a.name}, {b.name}", "i1")
+        return self.op(f"or i1 {a}, {b}", "i1")
 
     def invert(self, a: Value) -> Value:
-        return self.op(f"xor i1 {a.name}, true", "i1")
+        return self.op(f"xor i1 {a}, true", "i1")
 
     def poly(self, x: Value, coefficients: Sequence[float]) -> Value:
         """c0 + c1 x + c2 x² + … by Horner with fma."""
-        result = self.value(coefficients[-1], x.type)
+        result = self.constant(coefficients[-1], x.type)
         for c in reversed(coefficients[:-1]):
-            result = self.fma(result if result.name[0] == "%" else x, x if result.name[0] == "%" else result, c)
+            result = self.fma(result if result[0] == "%" else x, x if result[0] == "%" else result, c)
         return result
 
     def two_sum(self, a: Value, b: Value | Number) -> tuple[Value, Value]:
         """a + b as (rounded, exact error)."""
-        b = self.value(b, a.type)
+        b = self.constant(b, a.type)
         s = a + b
         t = s - a
         return s, (a - (s - t)) + (b - t)
@@ -243,7 +213,7 @@ class Body:
 
     def two_prod(self, a: Value, b: Value | Number) -> tuple[Value, Value]:
         """a * b as (rounded, exact error)."""
-        b = self.value(b, a.type)
+        b = self.constant(b, a.type)
         p = a * b
         return p, self.fma(a, b, -p)
 
@@ -304,11 +274,11 @@ class Definition:
     def text(self) -> tuple[str, dict[str, str]]:
         """(function text, globals it needs)."""
         body = Body()
-        values = [Value(body, f"%a{i}", t) for i, t in enumerate(self.arguments)]
-        result = self.build(body, *values)
-        arguments = ", ".join(f"{LLVM_TYPES[v.type]} {v.name}" for v in values)
+        given = [Value(f"%a{i}", t, body) for i, t in enumerate(self.arguments)]
+        result = self.build(body, *given)
+        arguments = ", ".join(f"{LLVM_TYPES[v.type]} {v}" for v in given)
         head = f"define internal {LLVM_TYPES[self.result]} @{self.name}({arguments}) alwaysinline nounwind {{"
-        tail = f"  ret {LLVM_TYPES[self.result]} {result.name}"
+        tail = f"  ret {LLVM_TYPES[self.result]} {result}"
         return "\n".join([head, *body.lines, tail, "}"]), body.globals
 
 

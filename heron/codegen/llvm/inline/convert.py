@@ -90,25 +90,25 @@ def narrow(f: Body, x: Value, form: Small) -> Value:
     normal = (a + odd + ((1 << (drop - 1)) - 1)).shr(drop) - ((127 - form.bias) << form.mantissa)
     # denormal results: adding a power of two whose unit is the format's smallest step rounds for us
     step = 2.0 ** (1 - form.bias - form.mantissa + 23)
-    tiny = (a.as_float("f32") + step).bits() - f.value(step, "f32").bits()
+    tiny = (a.as_float("f32") + step).bits() - f.constant(step, "f32").bits()
     smallest_normal = 2.0 ** (1 - form.bias)
     fields = f.select(a.as_float("f32") < smallest_normal, tiny, normal)
     over = fields > form.largest
     if form.nan == "ieee":
-        fields = f.select(over, f.value(form.largest + 1, "i32"), fields)
+        fields = f.select(over, f.constant(form.largest + 1, "i32"), fields)
     elif form.nan == "none":
-        fields = f.select(over, f.value(form.largest, "i32"), fields)
+        fields = f.select(over, f.constant(form.largest, "i32"), fields)
     else:
-        fields = f.select(over, f.value(form.nan_bits, "i32"), fields)
+        fields = f.select(over, f.constant(form.nan_bits, "i32"), fields)
     is_nan = x.is_nan()
     if form.nan == "none":  # there is none: ml_dtypes gives minus zero
-        return f.select(is_nan, f.value(1 << form.sign_shift, "i32"), fields | sign).cast("trunc", "i8")
+        return f.select(is_nan, f.constant(1 << form.sign_shift, "i32"), fields | sign).cast("trunc", "i8")
     if form.nan == "minus_zero":
         # there is no negative zero, and an overflow is NaN whatever its sign
         keep = f.both(fields.ne(0), f.invert(over))
         result = f.select(keep, fields | sign, fields)
-        return f.select(is_nan, f.value(form.nan_bits, "i32"), result).cast("trunc", "i8")
-    fields = f.select(is_nan, f.value(form.nan_bits, "i32"), fields)
+        return f.select(is_nan, f.constant(form.nan_bits, "i32"), result).cast("trunc", "i8")
+    fields = f.select(is_nan, f.constant(form.nan_bits, "i32"), fields)
     return (fields | sign).cast("trunc", "i8")
 
 
@@ -151,17 +151,17 @@ def to_bf16(f: Body, x: Value) -> Value:
 def from_e8m0(f: Body, x: Value) -> Value:
     """2^(bits-127); 0xFF is NaN; 0 is the denormal 2^-127."""
     bits = x.cast("zext", "i32")
-    value = f.select(bits.eq(0), f.value(0x00400000, "i32"), bits << 23).as_float("f32")
+    value = f.select(bits.eq(0), f.constant(0x00400000, "i32"), bits << 23).as_float("f32")
     return f.select(bits.eq(255), float("nan"), value)
 
 
 def to_e8m0(f: Body, x: Value) -> Value:
     """The nearest power of two of a positive value, ties up; everything else is NaN."""
     bits = x.bits()
-    denormal = f.select(bits > 0x400000, f.value(1, "i32"), 0)  # code 0 is 2^-127; above it ml_dtypes goes up
+    denormal = f.select(bits > 0x400000, f.constant(1, "i32"), 0)  # code 0 is 2^-127; above it ml_dtypes goes up
     rounded = f.select(bits < 0x800000, denormal, (bits + 0x400000).shr(23))
     bad = f.either(f.invert(x > 0.0), rounded > 254)
-    return f.select(bad, f.value(255, "i32"), rounded).cast("trunc", "i8")
+    return f.select(bad, f.constant(255, "i32"), rounded).cast("trunc", "i8")
 
 
 REGISTRY["heron.round.f32.bf16bits"] = Definition("heron.round.f32.bf16bits", ("f32",), "i16", computed_to_bf16_bits)

@@ -77,14 +77,14 @@ def sqrt_sum(f: Body, s: Value, low: Value) -> tuple[Value, Value]:
 def log_of_root_sum(f: Body, a: Value, sign: float) -> Value:
     """log(a + √(a² + sign)): arguments beyond LARGE use log(a) + ln 2, so a² cannot overflow."""
     large = a > LARGE[a.type]
-    small = f.select(large, f.value(1.0, a.type), a)
+    small = f.select(large, f.constant(1.0, a.type), a)
     square, error = f.two_prod(small, small)
     total, carry = f.two_sum(square, sign)
     root, root_low = sqrt_sum(f, total, carry + error)
     u, low = f.two_sum(small, root)
     u = f.select(large, a, u)
-    low = f.select(large, f.value(0.0, a.type), low + root_low)
-    result = log_sum(f, u, low) + f.select(large, f.value(LN2_ROUNDED, a.type), 0.0)
+    low = f.select(large, f.constant(0.0, a.type), low + root_low)
+    result = log_sum(f, u, low) + f.select(large, f.constant(LN2_ROUNDED, a.type), 0.0)
     return f.select(a.eq(INF), a, result)
 
 
@@ -102,11 +102,11 @@ def acosh(f: Body, x: Value) -> Value:
 def atanh(f: Body, x: Value) -> Value:
     """½·log(1 + 2a/(1-a)), the quotient carried as an unevaluated sum."""
     a = x.abs()
-    inside = f.select(a < 1.0, a, f.value(0.5, a.type))
-    d, d_low = f.two_sum(f.value(1.0, a.type), -inside)
+    inside = f.select(a < 1.0, a, f.constant(0.5, a.type))
+    d, d_low = f.two_sum(f.constant(1.0, a.type), -inside)
     q = inside * 2.0 / d
     rest = (f.fma(-q, d, inside * 2.0) - q * d_low) / d
-    u, low = f.two_sum(f.value(1.0, a.type), q)
+    u, low = f.two_sum(f.constant(1.0, a.type), q)
     result = log_sum(f, u, low + rest) * 0.5
-    edge = f.select(a.eq(1.0), f.value(INF, a.type), float("nan"))
+    edge = f.select(a.eq(1.0), f.constant(INF, a.type), float("nan"))
     return f.select(a < 1.0, result, edge).copysign(x)

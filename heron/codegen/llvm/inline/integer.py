@@ -8,14 +8,14 @@ from heron.codegen.llvm.inline.builder import REGISTRY, Body, Definition, Value
 def ipow(f: Body, x: Value, n: Value) -> Value:
     """x^n with wrap-around, by squaring. Negative exponents: 1 and -1 have powers, every other base gives 0."""
     bits = int(x.type[1:])
-    result, base, rest = f.value(1, x.type), x, n
+    result, base, rest = f.constant(1, x.type), x, n
     for i in range(bits - 1):
         result = f.select((rest & 1).ne(0), result * base, result)
         rest = rest.shr(1)
         if i < bits - 2:
             base = base * base
-    unit = f.select(x.eq(1), f.value(1, x.type), 0)
-    odd = f.select((n & 1).ne(0), f.value(-1, x.type), 1)
+    unit = f.select(x.eq(1), f.constant(1, x.type), 0)
+    odd = f.select((n & 1).ne(0), f.constant(-1, x.type), 1)
     unit = f.select(x.eq(-1), odd, unit)
     return f.select(n < 0, unit, result)
 

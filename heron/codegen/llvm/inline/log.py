@@ -30,7 +30,7 @@ def normalise(f: Body, x: Value) -> tuple[Value, Value]:
     t = x.format
     tiny = x < 2.0 ** (1 - t.bias)
     shift = t.mantissa + 2
-    exponent = f.select(tiny, f.value(-shift, t.integer), f.value(0, t.integer))
+    exponent = f.select(tiny, f.constant(-shift, t.integer), f.constant(0, t.integer))
     return f.select(tiny, x * 2.0**shift, x), exponent
 
 
@@ -92,7 +92,7 @@ def log_scaled(f: Body, x: Value, base: tuple[float, float], two: tuple[float, f
 def specials(f: Body, x: Value, result: Value) -> Value:
     """Special values of logarithms: log(0) = -inf, log(inf) = inf, log(negative) = log(nan) = nan."""
     result = f.select(x < float("inf"), result, x)
-    edge = f.select(x.eq(0.0), f.value(float("-inf"), x.type), float("nan"))
+    edge = f.select(x.eq(0.0), f.constant(float("-inf"), x.type), float("nan"))
     return f.select(x > 0.0, result, edge)
 
 
@@ -103,7 +103,7 @@ def log(f: Body, x: Value) -> Value:
 
 @inline("log1p")
 def log1p(f: Body, x: Value) -> Value:
-    total, low = f.two_sum(f.value(1.0, x.type), x)
+    total, low = f.two_sum(f.constant(1.0, x.type), x)
     return specials(f, total, log_sum(f, total, low)).copysign(x)
 
 

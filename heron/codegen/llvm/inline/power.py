@@ -27,11 +27,11 @@ def log2_pair(f: Body, x: Value) -> tuple[Value, Value]:
     s_low = (f.fma(-s, d, a) - s * d_low) * inverse
     z, z_low = f.two_prod(s, s)
     z_low = f.fma(s * 2.0, s_low, z_low)
-    r, r_low = f.fast_two_sum(f.value(TWO_THIRDS[0], "f64"), z * f.poly(z, TAIL))
+    r, r_low = f.fast_two_sum(f.constant(TWO_THIRDS[0], "f64"), z * f.poly(z, TAIL))
     r_low = r_low + TWO_THIRDS[1]
     w, w_low = f.two_prod(z, r)
     w_low = w_low + f.fma(z, r_low, z_low * r)
-    g, g_low = f.fast_two_sum(f.value(2.0, "f64"), w)
+    g, g_low = f.fast_two_sum(f.constant(2.0, "f64"), w)
     g_low = g_low + w_low
     ln, ln_low = f.two_prod(s, g)
     ln_low = ln_low + f.fma(s, g_low, s_low * g)
@@ -43,8 +43,8 @@ def log2_pair(f: Body, x: Value) -> tuple[Value, Value]:
 
 def infinite_log(f: Body, a: Value, log: Value) -> Value:
     """The logarithm with its ends: log2(0) = -inf, log2(inf) = inf."""
-    log = f.select(a.eq(0.0), f.value(-INF, log.type), log)
-    return f.select(a.eq(INF), f.value(INF, log.type), log)
+    log = f.select(a.eq(0.0), f.constant(-INF, log.type), log)
+    return f.select(a.eq(INF), f.constant(INF, log.type), log)
 
 
 def corners(f: Body, x: Value, y: Value, result: Value) -> Value:

@@ -35,6 +35,6 @@ def cbrt(f: Body, x: Value) -> Value:
     cube, cube_low = f.two_prod(square, y)
     residual = (m - cube) - f.fma(square_low, y, cube_low)
     y = f.fma(residual * (r * r), 1.0 / 3.0, y)
-    y = y * f.pow2(third - f.select(tiny, f.value(18, t.integer), f.value(0, t.integer)), t.name)
+    y = y * f.pow2(third - f.select(tiny, f.constant(18, t.integer), f.constant(0, t.integer)), t.name)
     ordinary = f.both(a > 0.0, a < float("inf"))
     return f.select(ordinary, y.copysign(x), x)

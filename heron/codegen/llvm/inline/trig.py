@@ -51,7 +51,7 @@ def reduce_f32(f: Body, x: Value) -> tuple[Value, Value]:
     near = f.fma(n, -PI_2[1], f.fma(n, -PI_2[0], a))
     # |x| >= 2^49: m·(2^(26a)·2/π mod 4) with m = x·2^(-26a), a whole number below 2^50
     beyond, far_beyond = a >= 2.0**74, a >= 2.0**100
-    pick = lambda c: f.select(far_beyond, f.value(c[2], "f64"), f.select(beyond, f.value(c[1], "f64"), c[0]))  # noqa: E731
+    pick = lambda c: f.select(far_beyond, f.constant(c[2], "f64"), f.select(beyond, f.constant(c[1], "f64"), c[0]))  # noqa: E731
     m = a * pick([2.0 ** (-26 * step) for step in (1, 2, 3)])
     parts = [mod4(f, m * pick([row[i] for row in HUGE_F32])) for i in range(4)]
     total, error = f.two_sum(parts[0], parts[1])
@@ -87,13 +87,13 @@ def reduce_huge(f: Body, a: Value) -> tuple[Value, Value, Value]:
     )
     exponent = (a.bits() >> 52) - (1023 + 52 + 2)
     first = (exponent * 1366) >> 16  # exponent / 48 rounded down, exact in range
-    first = f.select(exponent < 0, f.value(0, "i64"), first)
-    first = f.select(first > len(PIECES) - 5, f.value(0, "i64"), first)  # inf and nan
+    first = f.select(exponent < 0, f.constant(0, "i64"), first)
+    first = f.select(first > len(PIECES) - 5, f.constant(0, "i64"), first)  # inf and nan
     scaled = a * f.pow2((first + 1) * -48, "f64")
     products = []
     for i in range(5):
-        place = f.op(f"getelementptr inbounds double, ptr @{TABLE}, i64 {(first + i).name}", "i64")
-        piece = f.op(f"load double, ptr {place.name}, align 8", "f64")
+        place = f.op(f"getelementptr inbounds double, ptr @{TABLE}, i64 {first + i}", "i64")
+        piece = f.op(f"load double, ptr {place}, align 8", "f64")
         products.append(f.two_prod(scaled * 2.0 ** (-48 * i), piece))
     (p0, e0), (p1, e1), (p2, e2), (p3, e3), (p4, _) = products
     # only the first three can pass 4; from e2 on terms are below 2^-41
