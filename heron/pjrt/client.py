@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from heron import targets
+from heron.analysis.cost.communication import communicates
+from heron.analysis.cost.program import program_cost
 from heron.backends.stages import Stages
 from heron.compiling import compile_module
 from heron.errors import HeronError
@@ -24,6 +27,7 @@ from heron.pjrt.buffer import Buffer, row_major
 from heron.pjrt.compile_options import CompileOptions
 from heron.pjrt.device import PLATFORM, Device, Memory, Topology, platform_version
 from heron.pjrt.loaded import LoadedExecutable, about
+from heron.trace import Trace
 
 if TYPE_CHECKING:
     from heron.runtime.cuda.device import Device as Gpu
@@ -58,8 +62,6 @@ class Client:
         process_index: int = 0,
         platform_name: str = PLATFORM,
     ) -> None:
-        from heron import targets
-
         self.platform_name = platform_name
         self.target = targets.get(target)
         gpu = _gpu(target) if self.target.is_gpu and not self.target.sim else None
@@ -104,9 +106,6 @@ class Client:
 
         Raises what reading and compiling raise; PJRT013 for a program that has to be partitioned.
         """
-        from heron.analysis.cost.program import program_cost
-        from heron.trace import Trace
-
         options = self._placed(options or CompileOptions())
         for n in options.devices():
             self.device(n)
@@ -289,8 +288,6 @@ _OF_PARTITIONERS = ("InspectSharding", "CustomSPMDPartitioning", "SPMDFullToShar
 
 
 def _is_shared(i: Instruction, options: CompileOptions) -> bool:
-    from heron.analysis.cost.communication import communicates
-
     if communicates(i) is not None or is_device_id(i):
         return True
     if options.num_partitions == 1:

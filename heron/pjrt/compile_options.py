@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -115,8 +116,6 @@ class CompileOptions:
 
 
 def _override(data: bytes) -> tuple[str, Any]:
-    import struct
-
     entry = dict(_fields(data))
     kind, value = next(iter(_fields(entry.get(2, b""))), (1, b""))
     readers = {

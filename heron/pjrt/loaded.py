@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heron.analysis.cost.communication import HOST_SPACE
+from heron.analysis.cost.program import program_cost
 from heron.errors import HeronError
 from heron.hlo.calls.python import calls_python
 from heron.hlo.ir.module import Module
@@ -213,8 +214,6 @@ class LoadedExecutable:
     @cached_property
     def cost(self) -> Any:
         """The estimated cost of a run, a `heron.analysis.cost.program.ProgramCost`."""
-        from heron.analysis.cost.program import program_cost
-
         return program_cost(self.module, self.client.target)
 
     def cost_analysis(self) -> dict[str, float]:

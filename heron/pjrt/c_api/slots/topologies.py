@@ -6,6 +6,7 @@ import ctypes
 import os
 from typing import Any
 
+from heron import targets
 from heron.errors import HeronError
 from heron.hlo.ir.layout import layout
 from heron.hlo.ir.shape import array, row_major
@@ -60,8 +61,6 @@ def give(topology: Topology, version: str, descriptions: list[Handle]) -> Handle
 
 @slot("PJRT_TopologyDescription_Create")
 def create(args: Any) -> None:
-    from heron import targets
-
     target, count, platform = asked(read_named_values(args.create_options, args.num_options))
     topology = Topology(targets.get(target).name, count, platform=platform)
     args.topology = give(topology, platform_version(topology.target), describe(topology)).address
