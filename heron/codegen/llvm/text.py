@@ -52,7 +52,7 @@ class Function:
     """Collects the lines of one function, or of a piece of one; ``prefix`` keeps the names of a piece apart."""
 
     def __init__(self, declared: Declarations | None = None, prefix: str = "") -> None:
-        self.declared, self.prefix = declared, prefix
+        self.declared, self.prefix = declared or Declarations(), prefix
         self.lines: list[str] = []
         self.slots: list[str] = []
         self.values = 0
@@ -149,7 +149,7 @@ class Function:
         found = _SIGNATURE.match(signature)
         assert found is not None, signature
         result, callee, kinds = found[1], found[2], [k for k in found[3].split(", ") if k]
-        if callee.startswith("@") and self.declared is not None:
+        if callee.startswith("@"):
             self.declared.function(signature)
         given = [f"{kind} {a}" for kind, a in zip(kinds, arguments, strict=False) if kind != "..."]
         if "..." in kinds:

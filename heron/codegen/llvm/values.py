@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self, cast
 
 if TYPE_CHECKING:
     from heron.codegen.llvm.text import Function
@@ -22,79 +22,79 @@ class Value(str):
     """
 
     type: str
-    function: Function
+    function: Any
 
-    def __new__(cls, text: str, type_: str, function: Function) -> Value:
+    def __new__(cls, text: str, type_: str, function: Any) -> Self:
         made = super().__new__(cls, text)
         made.type, made.function = type_, function
         return made
 
-    def _two(self, op: str, a: Any, b: Any, type_: str = "") -> Value:
-        return self.function.op(f"{op} {self.type} {a}, {b}", type_ or self.type)
+    def _two(self, op: str, a: Any, b: Any, type_: str = "") -> Self:
+        return cast(Self, self.function.op(f"{op} {self.type} {a}, {b}", type_ or self.type))
 
-    def __add__(self, other: Any) -> Value:
+    def __add__(self, other: Any) -> Self:
         return self._two("add", self, other)
 
-    def __sub__(self, other: Any) -> Value:
+    def __sub__(self, other: Any) -> Self:
         return self._two("sub", self, other)
 
-    def __rsub__(self, other: Any) -> Value:
+    def __rsub__(self, other: Any) -> Self:
         return self._two("sub", other, self)
 
-    def __mul__(self, other: Any) -> Value:
+    def __mul__(self, other: Any) -> Self:
         return self._two("mul", self, other)
 
-    def __floordiv__(self, other: Any) -> Value:
+    def __floordiv__(self, other: Any) -> Self:
         """Unsigned."""
         return self._two("udiv", self, other)
 
-    def __mod__(self, other: Any) -> Value:
+    def __mod__(self, other: Any) -> Self:
         """Unsigned."""
         return self._two("urem", self, other)
 
-    def __and__(self, other: Any) -> Value:
+    def __and__(self, other: Any) -> Self:
         return self._two("and", self, other)
 
-    def __or__(self, other: Any) -> Value:
+    def __or__(self, other: Any) -> Self:
         return self._two("or", self, other)
 
-    def __xor__(self, other: Any) -> Value:
+    def __xor__(self, other: Any) -> Self:
         return self._two("xor", self, other)
 
-    def __lshift__(self, other: Any) -> Value:
+    def __lshift__(self, other: Any) -> Self:
         return self._two("shl", self, other)
 
-    def __rlshift__(self, other: Any) -> Value:
+    def __rlshift__(self, other: Any) -> Self:
         return self._two("shl", other, self)
 
-    def __rshift__(self, other: Any) -> Value:
+    def __rshift__(self, other: Any) -> Self:
         """Logical."""
         return self._two("lshr", self, other)
 
-    def __invert__(self) -> Value:
+    def __invert__(self) -> Self:
         return self._two("xor", self, "true" if self.type == "i1" else -1)
 
-    def eq(self, other: Any) -> Value:
+    def eq(self, other: Any) -> Self:
         return self._two("icmp eq", self, other, "i1")
 
-    def ne(self, other: Any) -> Value:
+    def ne(self, other: Any) -> Self:
         return self._two("icmp ne", self, other, "i1")
 
-    def less(self, other: Any) -> Value:
+    def less(self, other: Any) -> Self:
         return self._two("icmp slt", self, other, "i1")
 
-    def below(self, other: Any) -> Value:
+    def below(self, other: Any) -> Self:
         return self._two("icmp ult", self, other, "i1")
 
-    def reaches(self, other: Any) -> Value:
+    def reaches(self, other: Any) -> Self:
         return self._two("icmp uge", self, other, "i1")
 
-    def is_null(self) -> Value:
+    def is_null(self) -> Self:
         return self.eq("null")
 
-    def cast(self, kind: str, type_: str) -> Value:
+    def cast(self, kind: str, type_: str) -> Self:
         """``zext``, ``sext``, ``trunc``, ``bitcast``, … to another type."""
-        return self.function.op(f"{kind} {self.type} {self} to {type_}", type_)
+        return cast(Self, self.function.op(f"{kind} {self.type} {self} to {type_}", type_))
 
 
 class Variable:

@@ -29,7 +29,7 @@ def write_blas_gemm(w: ProgramWriter, t: GemmThunk) -> None:
     size = _block(t)
     blocks = -(-max(t.m, t.n) // size)
     items, work = t.batch * blocks, t.batch * _work(t)
-    name = w.label("heron_blas_")
+    name = w.name("heron_blas_")
     w.functions.append(_Blocks(w, t, size, blocks).text(name))
     grain = items if work < _SHARED else max(1, _PORTION * items // work)
     with one_blas_thread(w):

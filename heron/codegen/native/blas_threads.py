@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from heron.codegen.llvm.code_cache import CodeCache
-from heron.codegen.llvm.declarations import declared
+from heron.codegen.llvm.text import Module
 from heron.codegen.native import common_code
 from heron.hlo.meaning.scipy_part import scipy_part
 from heron.once import once
@@ -26,58 +26,39 @@ if TYPE_CHECKING:
     from heron.codegen.native.program import ProgramWriter
 
 _FUNCTION = "heron_blas_threads"
-#: whether someone is at the other two (a lock), how many programs are in a routine, OpenBLAS's number before
-_STATE = (ctypes.c_int32 * 3)()
 
-_TEXT = f"""
-{declared("i32 @sched_yield()")}
 
-define void @{_FUNCTION}(ptr %state, ptr %get, ptr %set, i32 %step) nounwind {{
-entry:
-  %inside_at = getelementptr i32, ptr %state, i64 1
-  %usual_at = getelementptr i32, ptr %state, i64 2
-  br label %try
+class _State(ctypes.Structure):
+    """``lock``: 1 while a thread is at the others. ``inside``: programs that are in a routine. ``usual``: OpenBLAS's
+    number of threads before."""
 
-try:
-  %exchange = cmpxchg ptr %state, i32 0, i32 1 acquire monotonic, align 4
-  %mine = extractvalue {{ i32, i1 }} %exchange, 1
-  br i1 %mine, label %look, label %wait
+    _fields_ = [("lock", ctypes.c_int32), ("inside", ctypes.c_int32), ("usual", ctypes.c_int32)]
 
-wait:
-  call i32 @sched_yield()
-  br label %try
 
-look:
-  %before = load i32, ptr %inside_at
-  %after = add i32 %before, %step
-  store i32 %after, ptr %inside_at
-  %comes = icmp sgt i32 %step, 0
-  br i1 %comes, label %come, label %go
+_STATE = _State()
 
-come:
-  %first = icmp eq i32 %before, 0
-  br i1 %first, label %lower, label %done
 
-lower:
-  %now = call i32 %get()
-  store i32 %now, ptr %usual_at
-  call void %set(i32 1)
-  br label %done
-
-go:
-  %last = icmp eq i32 %after, 0
-  br i1 %last, label %raise, label %done
-
-raise:
-  %usual = load i32, ptr %usual_at
-  call void %set(i32 %usual)
-  br label %done
-
-done:
-  store atomic i32 0, ptr %state release, align 4
-  ret void
-}}
-"""
+def _text() -> str:
+    """A function that counts programs in (step 1) and out (-1); the first one in and the last one out set OpenBLAS's
+    number of threads."""
+    module = Module()
+    with module.function(f"void @{_FUNCTION}(ptr %state, ptr %get, ptr %set, i32 %step) nounwind") as f:
+        place, get, set_, step = f.arguments
+        state = f.view(place, _State)
+        with f.repeat() as each:
+            with f.when(f.swap("i32", state.at("lock"), 0, 1, "acquire monotonic, align 4")):
+                each.leave()
+            f.call("i32 @sched_yield()")
+        before = state["inside"]
+        state["inside"] = after = before + step
+        comes = ~step.less(1)
+        with f.when(comes & before.eq(0)):
+            state["usual"] = f.call(f"i32 {get}()")
+            f.call(f"void {set_}(i32)", 1)
+        with f.when(~comes & after.eq(0)):
+            f.call(f"void {set_}(i32)", state["usual"])
+        f.store("i32", 0, state.at("lock"), order="release")
+    return module.text()
 
 
 @contextlib.contextmanager
@@ -100,7 +81,7 @@ def one_blas_thread(w: ProgramWriter) -> Iterator[None]:
 
 
 def _make(cache: CodeCache | None) -> int:
-    return common_code.address_of(_FUNCTION, lambda: _TEXT, cache=cache)
+    return common_code.address_of(_FUNCTION, _text, cache=cache)
 
 
 @once
@@ -119,9 +100,9 @@ def _address(function: Any) -> int:
 
 def _after_fork() -> None:
     """A forked child has one thread, which was in no routine."""
-    if _STATE[1] and (functions := _functions()) is not None:
-        functions[1](_STATE[2])
-    ctypes.memset(_STATE, 0, ctypes.sizeof(_STATE))
+    if _STATE.inside and (functions := _functions()) is not None:
+        functions[1](_STATE.usual)
+    ctypes.memset(ctypes.addressof(_STATE), 0, ctypes.sizeof(_STATE))
 
 
 if hasattr(os, "register_at_fork"):

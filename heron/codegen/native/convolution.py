@@ -23,7 +23,7 @@ def write_convolution(w: ProgramWriter, t: ConvolutionThunk) -> None:
         write_tiles(w, t.products, t.element_type, t.lhs, t.rhs, t.out)
         return
     out, lhs, rhs = w.pointer(t.out), w.pointer(t.lhs), w.pointer(t.rhs)
-    w.line(f"call void @llvm.memset.p0.i64(ptr {out}, i8 0, i64 {t.out.size}, i1 false)")
+    w.fill(out, 0, t.out.size)
     if not prod(map(len, t.products.walks)):
         return
     with one_blas_thread(w):
@@ -42,12 +42,12 @@ class _Nest:
             return
         w, walk = self.w, self.p.walks[depth]
         table = self.table(walk)
-        before, head, latch, done = (w.label(f"conv.{part}") for part in ("before", "step", "next", "done"))
+        before, head, latch, done = (w.name(f"conv.{part}") for part in ("before", "step", "next", "done"))
         w.line(f"br label %{before}")
         w.start(before)
         w.line(f"br label %{head}")
         w.start(head)
-        n = w.label("%n")
+        n = w.name("%n")
         w.line(f"{n} = phi i64 [ 0, %{before} ], [ {n}.next, %{latch} ]")
         inner: list[str] = []
         for field, place in enumerate(places):
@@ -69,7 +69,7 @@ class _Nest:
         steps = [
             f"{_STEP} {{ i64 {s.out * size}, i64 {s.lhs * size}, i64 {s.rhs * size}, i32 {s.count} }}" for s in walk
         ]
-        symbol = self.w.label("@heron_steps_")
+        symbol = self.w.name("@heron_steps_")
         self.w.declared.variable(
             f"{symbol} = private unnamed_addr constant [{len(walk)} x {_STEP}] [{', '.join(steps)}]"
         )

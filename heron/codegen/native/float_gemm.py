@@ -114,6 +114,6 @@ def write_sizes(w: ProgramWriter, t: GemmThunk, f: Form, m: int, n: int, out_row
 
 
 def _write_fields(w: ProgramWriter, values: tuple[int, ...]) -> str:
-    symbol = w.label("@heron_product_")
+    symbol = w.name("@heron_product_")
     listed = ", ".join(f"i64 {n}" for n in values)
     return w.declared.variable(f"{symbol} = private unnamed_addr constant [{len(FIELDS)} x i64] [{listed}]")

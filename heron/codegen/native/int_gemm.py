@@ -90,7 +90,7 @@ def write_int_gemm(w: ProgramWriter, t: GemmThunk) -> None:
     f = form(t.operand_type)
     assert f is not None
     w.declare(f.name, f"void @{f.name}(ptr, i64, i64)", partial(address, f))
-    symbol = w.label("@heron_product_")
+    symbol = w.name("@heron_product_")
     left = (1, t.m) if t.lhs_transposed else (t.k, 1)
     right = (1, t.k) if t.rhs_transposed else (t.n, 1)
     sizes = ", ".join(f"i64 {n}" for n in (t.m, t.n, t.k, *left, *right))

@@ -24,7 +24,7 @@ _SQUARE = 16
 
 def write_lapack(w: ProgramWriter, t: LapackThunk) -> None:
     """A function of its own does a range of the batch; it calls the routines, which are addresses."""
-    name = w.label("heron_lapack_")
+    name = w.name("heron_lapack_")
     w.functions.append(_Range(w, t).text(name))
     work = max(1, t.steps.work)
     grain = t.batch if work * t.batch < _SHARED else max(1, _PORTION // work)

@@ -14,6 +14,7 @@ from heron.buffers.assignment import Slice
 from heron.codegen.kernel import Kernel
 from heron.codegen.llvm.code_cache import CodeCache
 from heron.codegen.llvm.declarations import Declarations
+from heron.codegen.llvm.text import Function
 from heron.codegen.native import float_gemm, int_gemm, profile
 from heron.codegen.native.blas_gemm import write_blas_gemm
 from heron.codegen.native.blas_threads import one_blas_thread
@@ -74,7 +75,7 @@ def entry(kernel: Kernel, pool: Pool | None) -> str:
     return f"define void @{kernel.name}.whole({pointers}) nounwind {{\n  {call}\n  ret void\n}}"
 
 
-class ProgramWriter:
+class ProgramWriter(Function):
     """Writes the program's LLVM text; afterwards `externals` maps symbols to the addresses they need, and `unmade` to
     what gives the address, once it has compiled the code or found it in a cache; any thread may ask it.
 
@@ -92,6 +93,7 @@ class ProgramWriter:
         profile: Profile | None = None,
         has_tables: bool = True,
     ) -> None:
+        super().__init__(Declarations())
         self.has_tables = has_tables
         self.kernels = kernels
         self.profile = profile
@@ -101,15 +103,12 @@ class ProgramWriter:
         self.shares = False
         self.externals: dict[str, int] = {}
         self.unmade: dict[str, MakeCode] = {}
-        self.declared = Declarations()
         self.constants: dict[int, str] = {}
         self.functions: list[str] = []
         self.helpers: dict[str, str] = {}
-        self.body: list[str] = []
         self.allocations: set[int] = set()
         self.packed = 0  # most arguments handed to the pool at once
         self.in_loop = False
-        self.values = 0
         self.blocks = 0
         self.hosts = 0
 
@@ -117,16 +116,16 @@ class ProgramWriter:
         """The functions; kernels are expected in the same module unless they are `elsewhere`. Beside these the module
         needs what is `declared`, by its kernels too."""
         # the straight part of a program is calls and nothing else: LLVM's optimiser has nothing to gain there
-        self.function(ENTRY, sequence, "noinline optnone")
+        self.write_function(ENTRY, sequence, "noinline optnone")
         if self.profile is not None:
             self.externals[TABLE] = self.profile.address()
         parts = (self.constants.values(), self.helpers.values(), self.functions, [""])
         return "\n".join(chain(*parts))
 
-    def function(self, name: str, sequence: Sequence, attributes: str) -> None:
+    def write_function(self, name: str, sequence: Sequence, attributes: str) -> None:
         """A function that runs a sequence; what was being written goes on afterwards."""
-        outer = self.body, self.allocations, self.packed
-        self.body, self.allocations, self.packed = [], set(), 0
+        outer = self.lines, self.allocations, self.packed
+        self.lines, self.allocations, self.packed = [], set(), 0
         if self.profile is not None and name == ENTRY:
             begun = profile.begin(self)
             self.run(sequence)
@@ -140,25 +139,17 @@ class ProgramWriter:
         for n in sorted(self.allocations):
             lines.append(f"  %slot{n} = getelementptr inbounds ptr, ptr %buffers, i64 {n}")
             lines.append(f"  %buffer{n} = load ptr, ptr %slot{n}")
-        self.functions.append("\n".join([*lines, *self.body, "  ret void", "}"]))
-        self.body, self.allocations, self.packed = outer
+        self.functions.append("\n".join([*lines, *self.lines, "  ret void", "}"]))
+        self.lines, self.allocations, self.packed = outer
 
     # -- pieces ------------------------------------------------------------------------------------------------------
-    def line(self, text: str) -> None:
-        self.body.append("  " + text)
-
-    def value(self, text: str) -> str:
-        self.values += 1
-        name = f"%v{self.values}"
-        self.line(f"{name} = {text}")
-        return name
-
-    def label(self, hint: str) -> str:
+    def name(self, hint: str) -> str:
+        """A name that no other function of the program has; values are counted by themselves."""
+        if hint == "%v":
+            self.values += 1
+            return f"{hint}{self.values}"
         self.blocks += 1
         return f"{hint}{self.blocks}"
-
-    def start(self, label: str) -> None:
-        self.body.append(f"{label}:")
 
     def pointer(self, s: Slice) -> str:
         n = s.allocation
@@ -206,9 +197,9 @@ class ProgramWriter:
             case LapackThunk():
                 write_lapack(self, t)
             case CopyThunk():
-                self.copy(t)
+                self.copy_thunk(t)
             case WhileThunk():
-                self.loop(t)
+                self.while_thunk(t)
             case ConditionalThunk():
                 self.conditional(t)
             case RandomStateThunk():
@@ -234,24 +225,24 @@ class ProgramWriter:
         inline = "" if melts(kernel) else " noinline"
         self.line(f"call void @{t.kernel}({', '.join([*args, 'i64 0', f'i64 {items}'])}){inline}")
 
-    def copy(self, t: CopyThunk) -> None:
+    def copy_thunk(self, t: CopyThunk) -> None:
         if t.target.size == 0:
             return
         origin, target = self.pointer(t.origin), self.pointer(t.target)
         if self.pool is not None and t.target.size >= COPY_BLOCK * COPY_BLOCKS:
             write_copy(self, target, origin, t.target.size)
             return
-        self.line(f"call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {origin}, i64 {t.target.size}, i1 false)")
+        self.copy(target, origin, t.target.size)
 
-    def loop(self, t: WhileThunk) -> None:
+    def while_thunk(self, t: WhileThunk) -> None:
         if not self.in_loop:  # a function of its own, which is optimised: scalar work melts into it
             self.in_loop = True
-            name = self.label("heron_loop")
-            self.function(name, (t,), "noinline")
+            name = self.name("heron_loop")
+            self.write_function(name, (t,), "noinline")
             self.line(f"call void @{name}(ptr %buffers)")
             self.in_loop = False
             return
-        head, body, done = self.label("while"), self.label("body"), self.label("done")
+        head, body, done = self.name("while"), self.name("body"), self.name("done")
         self.line(f"br label %{head}")
         self.start(head)
         self.run(t.condition)
@@ -264,8 +255,8 @@ class ProgramWriter:
         self.start(done)
 
     def conditional(self, t: ConditionalThunk) -> None:
-        labels = [self.label("branch") for _ in t.branches]
-        done = self.label("joined")
+        labels = [self.name("branch") for _ in t.branches]
+        done = self.name("joined")
         width = "i8" if t.by_predicate else "i32"
         selector = self.value(f"load {width}, ptr {self.pointer(t.selector)}")
         if t.by_predicate:

@@ -37,7 +37,7 @@ def write_row_blocks(w: ProgramWriter, t: RowBlocksThunk) -> None:
     slices = [s for step in t.steps for s in _slices(step) if s.allocation >= 0]
     given = {s: n for n, s in enumerate(dict.fromkeys(slices), start=1)}
     writer = _Writer(w, t, given)
-    name = w.label("heron_row_blocks_")
+    name = w.name("heron_row_blocks_")
     w.helpers[name] = writer.text(name)
     scratch = w.pointer(t.scratch)
     w.line(f"store i64 0, ptr {scratch}")

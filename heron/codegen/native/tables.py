@@ -30,7 +30,7 @@ def write_table(w: ProgramWriter, hint: str, words: Iterable[int | str]) -> str:
         run = list(part)
         fields += [("ptr", str(word)) for word in run] if is_symbol else [_as_bytes(run)]
     kinds, values = ", ".join(kind for kind, _ in fields), ", ".join(" ".join(field) for field in fields)
-    return _declare(w, w.label(f"@heron_{hint}_"), f"{{ {kinds} }} {{ {values} }}")
+    return _declare(w, w.name(f"@heron_{hint}_"), f"{{ {kinds} }} {{ {values} }}")
 
 
 def _as_bytes(words: Iterable[Any]) -> tuple[str, str]:

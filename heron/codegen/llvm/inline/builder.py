@@ -55,8 +55,6 @@ _OF_FLOATS = {
 class Value(values.Value):
     """A number of a library function. Plain numbers become constants of the same type; ``>>`` is arithmetic."""
 
-    function: Body
-
     @property
     def is_float(self) -> bool:
         return "f" in self.type
@@ -70,8 +68,11 @@ class Value(values.Value):
         name = _OF_FLOATS.get(op, op) if self.is_float else op
         return self.function.op(f"{name} {LLVM_TYPES[self.type]} {a}, {b}", type_ or self.type)
 
-    __radd__ = values.Value.__add__
-    __rmul__ = values.Value.__mul__
+    def __radd__(self, other: Number) -> Value:
+        return self + other
+
+    def __rmul__(self, other: Number) -> Value:
+        return self * other
 
     def __truediv__(self, other: Value | Number) -> Value:
         return self._two("sdiv", self, other)
