@@ -19,7 +19,8 @@ import click
 import heron
 from benchmarks import programs, ptx_text, sections
 from heron import files, targets
-from heron.backends.compiler import Compilation, collector_paused
+from heron.backends.collector import collector_paused
+from heron.backends.compiler import Compilation
 from heron.backends.gpu import blocks
 from heron.backends.lower import KernelUse
 from heron.codegen.llvm.assemble import assemble

@@ -18,8 +18,9 @@ import click
 import heron
 from benchmarks import programs, sections
 from benchmarks.compare import Worker
-from heron.analysis.cost.program import FREE, trips_of
+from heron.analysis.cost.program import trips_of
 from heron.errors import HeronError
+from heron.hlo import facts
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
@@ -53,7 +54,7 @@ def _add(c: Computation, times: int, found: Counter[str]) -> None:
         elif i.opcode in ("conditional", "call"):
             for called in i.called:
                 _add(called, times, found)
-        elif i.opcode not in FREE and _is_many(i):
+        elif not facts.is_free(i) and _is_many(i):
             found[_kind(i)] += times
 
 

@@ -6,7 +6,6 @@ Every failure heron knows of is a `HeronError`: a stable code that can be search
 
 from __future__ import annotations
 
-import copyreg
 from dataclasses import dataclass
 
 
@@ -58,7 +57,7 @@ class HeronError(Exception):
 
     def __reduce__(self) -> tuple[object, ...]:
         """All fields, so that an error raised in a worker process arrives whole."""
-        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # not __init__: it takes other arguments
+        return _unwritten, (type(self), *self.args), self.__dict__
 
     def render(self) -> str:
         """The whole message as plain text, one fact a line."""
@@ -84,3 +83,8 @@ class HeronError(Exception):
         if self.where is not None:
             return self
         return HeronError(self.code, self.what, where=where, why=self.why, hint=self.hint)
+
+
+def _unwritten(cls: type[HeronError], *message: str) -> HeronError:
+    """An error without its fields, which pickle sets next."""
+    return cls.__new__(cls, *message)

@@ -172,7 +172,7 @@ class ScaledDot(Op):
     def shape(self, i: Instruction, x: Shape, y: Shape, x_scale: Shape, y_scale: Shape) -> Shape:
         need_arrays(i, x, y, x_scale, y_scale)
         if is_packed(i):
-            reject(i, "packed nibbles have no scales", f"operand_precision is {','.join(i.operand_precision)}")
+            reject(i, "packed nibbles have no scales", f"operand_precision is {','.join(i.operand_precision or ())}")
         for n, (s, scale) in enumerate(((x, x_scale), (y, y_scale))):
             if not scale.rank:
                 continue

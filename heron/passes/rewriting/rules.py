@@ -84,7 +84,12 @@ def rule(
     home: list[Rule] = RULES,
 ) -> Callable[[Apply], Apply]:
     """Decorator: register a function as the rule for instructions with one of these opcodes, among those of `home`."""
-    of = (operand,) if isinstance(operand, str) else operand if operand is KNOWN else tuple(sorted(operand))
+    if isinstance(operand, str):
+        of = (operand,)
+    elif isinstance(operand, tuple):
+        of = operand  # KNOWN is asked for by identity
+    else:
+        of = tuple(sorted(operand))
 
     def add(function: Apply) -> Apply:
         code = function.__code__
