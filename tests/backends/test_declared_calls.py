@@ -132,6 +132,17 @@ SAMPLES = [
         "{compute_uv = true, full_matrices = false}",
         "f32[5,4] -> f32[5,4] f32[4] f32[5,4] f32[4,4] s32[]",
     ),
+    sample(
+        "cusolver_gesvd_ffi",  # as JAX writes it for a wide matrix where values alone are wanted
+        "{compute_uv = false, full_matrices = true, transposed = true}",
+        "f32[3,4] -> f32[3,4] f32[3] f32[] f32[] s32[]",
+    ),
+    sample(
+        "cusolver_gesvd_ffi",
+        "{compute_uv = true, full_matrices = false, transposed = true}",
+        "f32[3,4] -> f32[3,4] f32[3] f32[3,4] f32[3,3] s32[]",
+    ),
+    sample("lapack_sgesdd_ffi", "{mode = 78 : ui8}", "f32[3,4] -> f32[3,4] f32[3] f32[3,3] f32[4,4] s32[]"),
     sample("cu_lu_pivots_to_permutation", "", "s32[2,3] -> s32[2,5]"),
     sample("lapack_sgeev_ffi", "", "f32[4,4] -> f32[4] f32[4] c64[4,4] c64[4,4] s32[]"),
     sample("cuhybrid_eig_comp", "", "c64[2,4,4] -> c64[2,4] c64[2,4,4] c64[2,4,4] s32[2]"),

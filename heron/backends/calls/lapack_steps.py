@@ -228,6 +228,8 @@ def _syevd(routine: lapack.Syevd, shapes: Sequence[Shape], in_place: bool) -> St
 def _svd(routine: lapack.Svd, shapes: Sequence[Shape], in_place: bool) -> Steps:
     if routine.right != "vh":
         raise Refused("LAPACK gives V^H")
+    if any(s.rank < 2 or s.dims[:-2] != shapes[0].dims[:-2] for s in shapes[3:5]):
+        raise Refused("vectors that are not wanted are no matrices of the batch")
     a, left, u, vh = map(_matrix, (shapes[0], shapes[1], *shapes[3:5]))
     _need_order(shapes[2], shapes[5])
     m, n, size = a.rows, a.columns, a.element.byte_size

@@ -30,7 +30,8 @@ def batched(i: Instruction, function: Callable[[np.ndarray], tuple[np.ndarray, .
     results = [np.zeros(s.dims, s.element_type.dtype) for s in shapes]
     for at in np.ndindex(*a.shape[:-2]):
         for result, value in zip(results, function(a[at]), strict=True):
-            result[at] = value
+            if result.ndim >= len(at):  # vectors that are not wanted may be single numbers
+                result[at] = value
     return tuple(results) if i.shape.is_tuple else results[0]
 
 
@@ -99,26 +100,27 @@ def syevd(i: Instruction, a: np.ndarray) -> Any:
 def gesdd(i: Instruction, a: np.ndarray) -> Any:
     """Singular values: (what is left of a, values, U, V^H, info); mode N: values alone, S: thin, A: full."""
     vectors, full = mode(i)
-    return batched(i, lambda m: _svd(m, vectors, full, i.shape.tuple_shapes or ()), a)
+    return batched(i, lambda m: _svd(m, vectors, full), a)
 
 
 @evaluates(calls.GESVD, calls.GESVDJ)
 def gesvd(i: Instruction, a: np.ndarray) -> Any:
-    """Singular values: (what is left of a, values, U, V (gesvd: V^H), info)."""
-    (wanted, full), shapes = mode(i), i.shape.tuple_shapes or ()
-    adjoint = i.custom_call_target == "cusolver_gesvd_ffi"
+    """Singular values: (rest of a, values, U, V, info); gesvd has V^H, and of a transposed matrix V^H before U."""
+    wanted, full = mode(i)
+    adjoint, swapped = i.custom_call_target == "cusolver_gesvd_ffi", options(i).get("transposed", False)
 
     def one(m: np.ndarray) -> tuple[np.ndarray, ...]:
-        left, values, u, vt, info = _svd(m, wanted, full, shapes)
-        return left, values, u, vt if adjoint or not wanted else vt.conj().T, info
+        left, values, u, vt, info = _svd(m, wanted, full)
+        v = vt if adjoint else vt.conj().T
+        return left, values, *((v, u) if adjoint and swapped else (u, v)), info
 
     return batched(i, one, a)
 
 
-def _svd(m: np.ndarray, wanted: bool, full: bool, shapes: tuple[Any, ...]) -> tuple[np.ndarray, ...]:
+def _svd(m: np.ndarray, wanted: bool, full: bool) -> tuple[np.ndarray, ...]:
     u, values, vt, info = lapack("gesdd", m)(m, compute_uv=int(wanted), full_matrices=int(full))
     if not wanted:  # unspecified outputs
-        u, vt = (np.zeros(s.dims[-2:], m.dtype) for s in shapes[2:4])
+        u = vt = np.zeros((), m.dtype)
     return m, values, u, vt, np.asarray(info)
 
 

@@ -86,12 +86,11 @@ def sytrd(i: Instruction, a: np.ndarray) -> Any:
 def gesvd(i: Instruction, a: np.ndarray) -> Any:
     """Singular values by QR iteration: (what is left of a, values, U, V^H, info); modes as for gesdd."""
     (vectors, full), routine = mode(i), lapack("gesvd", a)
-    shapes = i.shape.tuple_shapes or ()
 
     def one(m: np.ndarray) -> tuple[np.ndarray, ...]:
         u, values, vt, info = routine(m, compute_uv=int(vectors), full_matrices=int(full))
         if not vectors:  # unspecified outputs
-            u, vt = (np.zeros(s.dims[-2:], m.dtype) for s in shapes[2:4])
+            u = vt = np.zeros((), m.dtype)
         return m, values, u, vt, np.asarray(info)
 
     return batched(i, one, a)

@@ -65,7 +65,7 @@ def _trsm(i: Instruction) -> str:
 def _svd(i: Instruction) -> str:
     vectors, full = mode(i)
     right, left = ("n", "m") if full else ("min(m,n)", "min(m,n)")
-    u, vh = (f"*b,m,{left}", f"*b,{right},n") if vectors else ("*b,_,_", "*b,_,_")
+    u, vh = (f"*b,m,{left}", f"*b,{right},n") if vectors else ("*u", "*v")  # any arrays where none are wanted
     match routine(i.custom_call_target):
         case "gesvdj" | "gesvdp" if vectors:  # they give V, not its adjoint
             vh = f"*b,n,{right}"
