@@ -5,8 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
+from heron.passes.copies import double_buffer_loop_unrolling as unrolling
+from heron.passes.copies.model.coalesce import Plan
 from heron.passes.framework import registry
 from heron.passes.framework.context import PassContext
 from tests.buffers.compiled import TWO_ROUNDS, assert_survives
@@ -51,6 +54,8 @@ ENTRY main {
 INPUT = np.arange(6, dtype=np.float32)
 
 
+#: a computation that nothing calls
+UNUSED = "unused {\n  u = f32[] parameter(0)\n  ROOT v = f32[] negate(u)\n}\n\n"
 #: a loop that rotates three values: two rounds in one copy as much
 RING = """HloModule m
 
@@ -134,13 +139,21 @@ def test_a_ring_of_three_gains_nothing() -> None:
     assert len(kept) == 1
 
 
-def test_computations_that_go_are_a_change() -> None:
-    unused = "unused {\n  u = f32[] parameter(0)\n  ROOT v = f32[] negate(u)\n}\n\n"
-    for text in (RING, RING.replace("body {", unused + "body {", 1)):
-        module = parse(text)
-        before = str(module)
-        changed = registry.get("double-buffer-loop-unrolling").run(module, PassContext())
-        assert changed == (str(module) != before)
+@pytest.mark.parametrize("more", ["", UNUSED])
+def test_a_change_is_reported_where_loops_stay(more: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two rounds are undone when they copy as much; computations that nothing used go all the same."""
+    plain, planned = unrolling._copied_in, []
+
+    def copied_in(plan: Plan) -> dict[Computation, int]:
+        planned.append(plan)
+        return plain(plan) if len(planned) == 1 else dict.fromkeys((f.at.parent for f, _ in plan.copied), 1 << 20)
+
+    monkeypatch.setattr(unrolling, "_copied_in", copied_in)
+    module, ctx = parse(RING.replace("body {", more + "body {", 1)), PassContext()
+    before = str(module)
+    changed = registry.get("double-buffer-loop-unrolling").run(module, ctx)
+    assert len(planned) == 2 and not any(ctx.trace.decisions)
+    assert changed == (str(module) != before)
 
 
 @pytest.mark.parametrize("name", ["heat_while", "threefry"])
