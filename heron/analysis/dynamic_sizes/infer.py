@@ -50,8 +50,6 @@ class DynamicSizes:
     """
 
     def __init__(self, module: Module) -> None:
-        import heron.analysis.dynamic_sizes.rules_of_sums  # noqa: F401  (fills the table, and so do the rules it uses)
-
         self.algebra = Algebra()
         self.checks: dict[Computation, list[Check]] = {}
         self._sizes: dict[Instruction, Sizes] = {}

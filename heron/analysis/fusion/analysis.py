@@ -17,10 +17,12 @@ from heron.analysis.fusion.fusion import Fusion, as_fusion, row_major
 from heron.analysis.fusion.in_place import updates
 from heron.analysis.fusion.prefix_scan import Scan, scan_of
 from heron.analysis.fusion.products import as_reduction
-from heron.analysis.fusion.rowwise import Rows, rows_of
+from heron.analysis.fusion.reduction import ReductionForm
+from heron.analysis.fusion.rowwise import RowwiseForm, rows_of
 from heron.analysis.fusion.scatter import Scatter, only_scatter
 from heron.analysis.fusion.sort import Sort
 from heron.analysis.fusion.sweep import Sweep
+from heron.analysis.fusion.transpose import TransposeForm
 from heron.analysis.indexing.hlo_maps import moves_elements
 from heron.hlo.ir.instruction import Instruction
 from heron.targets import Target
@@ -28,7 +30,7 @@ from heron.targets import Target
 #: what the emitter of a kind needs: reduce, rows, transpose, scan, scatter, sort, concatenate, block, and for dus the
 #: number of the input that each output overwrites; loop and slices need nothing
 Form: TypeAlias = (
-    reduction.Form | Rows | transpose.Form | Scan | Scatter | Sort | Cuts | BlockConfig | dict[int, int] | None
+    ReductionForm | RowwiseForm | TransposeForm | Scan | Scatter | Sort | Cuts | BlockConfig | dict[int, int] | None
 )
 
 #: elements a reduce must combine for a kernel shaped after it; fewer are summed in the thread that needs them

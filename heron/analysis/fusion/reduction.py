@@ -131,7 +131,7 @@ def _axis(group: Sequence[int], reduction: Reduction) -> Axis:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class ReductionForm:
     """A fusion with reduces: reductions of different arrays or dimensions, and the outputs that are in none."""
 
     reductions: tuple[Reduction, ...]
@@ -159,7 +159,7 @@ def groups_of(fusion: Fusion) -> dict[tuple[tuple[int, ...], tuple[int, ...]], l
     return groups
 
 
-def form_of(fusion: Fusion) -> Form | str:
+def form_of(fusion: Fusion) -> ReductionForm | str:
     """The reductions a fusion consists of, or why it is of no form this emitter knows."""
     groups = groups_of(fusion)
     for (sizes, _), members in groups.items():
@@ -195,7 +195,7 @@ def form_of(fusion: Fusion) -> Form | str:
         sizes, reduced = key
         every = tuple(range(len(sizes)))
         found.append(Reduction(tuple(members), every, sizes, reduced, tuple(side[key]), tuple(after[key]), places[key]))
-    return Form(tuple(found), tuple(loose)) if found else "there is no reduce"
+    return ReductionForm(tuple(found), tuple(loose)) if found else "there is no reduce"
 
 
 def _results(sizes: tuple[int, ...], reduced: tuple[int, ...]) -> int:

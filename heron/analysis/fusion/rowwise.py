@@ -22,7 +22,7 @@ MIN_ROW = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class RowwiseForm:
     """A fusion by rows: of arrays of ``dims`` the first ``kept`` dimensions number the rows.
 
     ``reduces`` of rows, each after those it needs; numbers of the outputs stored along the row (``wide``) and once a
@@ -57,7 +57,7 @@ class Rows:
         return prod(self.row_sizes)
 
 
-def rows_of(fusion: Fusion) -> Rows | None:
+def rows_of(fusion: Fusion) -> RowwiseForm | None:
     """The fusion by rows, or None: when nothing along a row needs a reduction of it, too."""
     order = fusion.computation.post_order()
     reduces = tuple(i for i in order if i.opcode == "reduce")
@@ -79,7 +79,7 @@ def rows_of(fusion: Fusion) -> Rows | None:
     cut = partition(list(dict.fromkeys([*roots, *arrays])), provided=reduces)
     if not all(_by_rows(i, dims[:kept], cut) for i in reduces) or not _needed(fusion, wide, reduces):
         return None
-    return Rows(dims, kept, reduces, wide, narrow, cut)
+    return RowwiseForm(dims, kept, reduces, wide, narrow, cut)
 
 
 def _by_rows(i: Instruction, rows: tuple[int, ...], cut: Partition) -> bool:
@@ -123,7 +123,9 @@ class Stage:
     saved: tuple[Instruction, ...]
 
 
-def stages_of(fusion: Fusion, rows: Rows, is_kept: Callable[[Instruction], bool] = lambda _: True) -> list[Stage]:
+def stages_of(
+    fusion: Fusion, rows: RowwiseForm, is_kept: Callable[[Instruction], bool] = lambda _: True
+) -> list[Stage]:
     """The stages of a kernel by rows, in order: each reduction as early as what it needs allows, but outputs along the
     row in the last, since they may overwrite what is read. ``is_kept``: whether to save an instruction's elements that
     are needed again; others are computed again."""
@@ -207,6 +209,6 @@ def _walk(
     return given, computed
 
 
-def _spreads_row(i: Instruction, rows: Rows) -> bool:
+def _spreads_row(i: Instruction, rows: RowwiseForm) -> bool:
     """Whether every element of the row is the same value, one that is computed."""
     return i.opcode == "broadcast" and i.operands[0].opcode != "constant" and all(d < rows.kept for d in i.dimensions)

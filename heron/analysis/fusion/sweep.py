@@ -6,8 +6,8 @@ from math import prod
 from typing import NamedTuple
 
 from heron.analysis.fusion.fusion import Fusion
-from heron.analysis.fusion.reduction import Form
-from heron.analysis.fusion.rowwise import Rows
+from heron.analysis.fusion.reduction import ReductionForm
+from heron.analysis.fusion.rowwise import RowwiseForm
 from heron.hlo.ir.computation import Computation
 
 
@@ -27,9 +27,9 @@ class Sweep(NamedTuple):
     def of(fusion: Fusion, form: object) -> Sweep:
         """The sweep of a kernel with that form."""
         alike = _reduces_one_kind(fusion.computation)
-        if isinstance(form, Rows):
+        if isinstance(form, RowwiseForm):
             return Sweep(is_rowwise=alike)
-        if not isinstance(form, Form):
+        if not isinstance(form, ReductionForm):
             return Sweep()
         outputs = range(len(fusion.outputs))
         parts = tuple(next((k for k, part in enumerate(form.parts) if n in part), -1) for n in outputs)

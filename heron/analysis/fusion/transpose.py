@@ -195,7 +195,7 @@ def _turned(shape: Shape) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class TransposeForm:
     """A kernel with tiles. ``tilings``: of the loops over these shapes; others are loops without tiles.
 
     ``plans`` (GPU): the loops whose tiles find room in shared memory; ``untiled``: outputs of the other loops.
@@ -208,7 +208,7 @@ class Form:
     untiled: tuple[tuple[int, ...], ...] = ()
 
 
-def form_of(fusion: Fusion, target: Target) -> Form | str:
+def form_of(fusion: Fusion, target: Target) -> TransposeForm | str:
     """The tiles of a fusion's loops, or why there are none."""
     cut, groups = partition(fusion.roots), groups_of(fusion)
     tilings: dict[Shape, Tiling] = {}
@@ -221,7 +221,7 @@ def form_of(fusion: Fusion, target: Target) -> Form | str:
             reasons.append(tiling)
         elif is_gpu or all(s.instruction.shape.element_type.bits <= 64 for s in tiling.staged):
             tilings[shape] = tiling
-    form = Form(cut, groups, tilings)
+    form = TransposeForm(cut, groups, tilings)
     if is_gpu:
         form = _in_shared_memory(fusion, target, form, reasons)
     if form.plans or tilings and not is_gpu:
@@ -229,7 +229,7 @@ def form_of(fusion: Fusion, target: Target) -> Form | str:
     return reasons[0] if reasons else "nothing to tile"
 
 
-def _in_shared_memory(fusion: Fusion, target: Target, form: Form, reasons: list[str]) -> Form:
+def _in_shared_memory(fusion: Fusion, target: Target, form: TransposeForm, reasons: list[str]) -> TransposeForm:
     """The form with those tilings that find room in shared memory; why others do not goes to `reasons`."""
     plans: list[SharedTiles] = []
     done: set[Shape] = set()

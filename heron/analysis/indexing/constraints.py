@@ -12,8 +12,9 @@ from functools import lru_cache
 from math import gcd
 
 from heron.analysis.indexing.expr import BinaryExpr, Const, Dim, Expr, FloorDiv, Mod, Sym
+from heron.analysis.indexing.linear import build_sum, linear_terms
 from heron.analysis.indexing.map import Constraint, IndexingMap, Var
-from heron.analysis.indexing.simplify import Range, Simplifier, build_sum, linear_terms, simplifier
+from heron.analysis.indexing.simplify import Range, Simplifier, simplifier
 from heron.errors import HeronError
 
 #: how often ranges are tightened by constraints; contradictory sums could take as many rounds as they have values

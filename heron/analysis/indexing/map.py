@@ -238,12 +238,6 @@ class IndexingMap:
             self._simplified._simplified = self._simplified
         return self._simplified
 
-    def remove_unused_syms(self) -> IndexingMap:
-        """Drops symbols and runtime variables that are not needed: see `variables.remove_unused`."""
-        from heron.analysis.indexing.variables import remove_unused
-
-        return remove_unused(self)
-
 
 def compose(first: IndexingMap, second: IndexingMap) -> IndexingMap:
     """`x -> second(first(x))`, not simplified.

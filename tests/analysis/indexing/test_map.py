@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from heron.analysis.indexing import Const, Dim, IndexingMap, Sym, Var, compose, format_map, parse_map
+from heron.analysis.indexing.variables import remove_unused
 from heron.errors import HeronError
 
 d0, d1, s0, s1 = Dim(0), Dim(1), Sym(0), Sym(1)
@@ -73,7 +74,7 @@ def test_identity_and_unused_symbols() -> None:
     assert IndexingMap.identity([3, 4]).is_identity
     assert not IndexingMap.from_sizes([d1, d0], [3, 4]).is_identity
     m = IndexingMap([d0 + s1], [(0, 1)], [(0, 1), (0, 2), (0, 3)], (), [Var(0, 5)])
-    assert m.remove_unused_syms() == IndexingMap([d0 + s0], [(0, 1)], [(0, 2)])
+    assert remove_unused(m) == IndexingMap([d0 + s0], [(0, 1)], [(0, 2)])
 
 
 def test_evaluate_arrays() -> None:

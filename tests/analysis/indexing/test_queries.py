@@ -200,7 +200,7 @@ def test_contains_arrays() -> None:
 )  # fmt: skip
 def test_remove_unused(text: str, symbols: str, everything: str) -> None:
     m = parse_map(text)
-    assert format_map(remove_unused(m)) == symbols == format_map(m.remove_unused_syms())
+    assert format_map(remove_unused(m)) == symbols
     assert format_map(remove_unused(m, dims=True)) == everything
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from heron.analysis.fusion.analysis import FusionAnalysis
 from heron.analysis.fusion.output_boxes import Piece, piece_of
 from heron.analysis.fusion.partition import partition
-from heron.analysis.fusion.reduction import Form, along_memory, axes, runs_of
+from heron.analysis.fusion.reduction import ReductionForm, along_memory, axes, runs_of
 from heron.codegen.emitters.base import Emitter, Frame
 from heron.codegen.emitters.reduction import cpu, gpu
 from heron.codegen.emitters.reduction.code import ReductionCode, Walk
@@ -20,28 +20,28 @@ from heron.codegen.kernel import Kernel
 from heron.targets import Target
 
 
-class ReductionEmitter(Emitter[Form]):
+class ReductionEmitter(Emitter[ReductionForm]):
     """The reductions of the form, and the other outputs."""
 
     kind = "reduce"
 
     def frame(self, analysis: FusionAnalysis, name: str, target: Target) -> Frame:
         fusion, form = analysis.fusion, analysis.form
-        assert isinstance(form, Form)
+        assert isinstance(form, ReductionForm)
         reduces = [i for reduction in form.reductions for i in reduction.reduces]
         operands = [o for i in reduces for o in i.operands]
         others = [o.instruction for o in fusion.outputs if o.instruction not in reduces]
         cut = partition(list(dict.fromkeys([*operands, *others])), provided=reduces)
         return Frame.of(fusion, cut, name, target, any_layout=True)
 
-    def emit_cpu(self, frame: Frame, form: Form) -> list[Kernel]:
+    def emit_cpu(self, frame: Frame, form: ReductionForm) -> list[Kernel]:
         return [cpu.emit(frame, *_work(frame, form))]
 
-    def emit_gpu(self, frame: Frame, form: Form) -> list[Kernel]:
+    def emit_gpu(self, frame: Frame, form: ReductionForm) -> list[Kernel]:
         return [gpu.emit(frame, *_work(frame, form))]
 
 
-def _work(frame: Frame, form: Form) -> tuple[list[Walk], list[Piece]]:
+def _work(frame: Frame, form: ReductionForm) -> tuple[list[Walk], list[Piece]]:
     """The walks over the reduced arrays, in memory order, and the outputs that are in none."""
     fusion, cut = frame.fusion, frame.kernel.partition
     walks: list[Walk] = []

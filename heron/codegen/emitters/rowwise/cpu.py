@@ -10,7 +10,7 @@ from math import prod
 
 from xdsl.ir import SSAValue
 
-from heron.analysis.fusion.rowwise import Rows, Stage, stages_of
+from heron.analysis.fusion.rowwise import RowwiseForm, Stage, stages_of
 from heron.analysis.indexing.expr import Expr
 from heron.analysis.indexing.hlo_maps import Index, delinearize
 from heron.codegen.elemental.reducer import Reducer
@@ -24,7 +24,7 @@ from heron.hlo.facts import calls_function
 from heron.hlo.ir.instruction import Instruction
 
 
-def emit(frame: Frame, rows: Rows) -> Kernel:
+def emit(frame: Frame, rows: RowwiseForm) -> Kernel:
     """The kernel that does a row a work item."""
     e, count = frame.e, rows.count
     stages = stages_of(frame.fusion, rows, _takes_long)
@@ -65,7 +65,7 @@ def emit(frame: Frame, rows: Rows) -> Kernel:
     return frame.finish(Launch(work_items=count), "rows", notes)
 
 
-def _reduce(frame: Frame, rows: Rows, stage: Stage, at: Index, room: dict[Instruction, SSAValue]) -> None:
+def _reduce(frame: Frame, rows: RowwiseForm, stage: Stage, at: Index, room: dict[Instruction, SSAValue]) -> None:
     """One loop along a row for the reductions of a stage and the elements it keeps in `room`, which is replaced."""
     code = StageCode(frame.e, [Reducer.in_parts(i) for i in stage.reduces], stage.given, (), stage.saved)
     if not code.reducers:

@@ -7,24 +7,24 @@ read once: a CPU finds it in the cache when it needs it again, a GPU has it in t
 from __future__ import annotations
 
 from heron.analysis.fusion.analysis import FusionAnalysis
-from heron.analysis.fusion.rowwise import Rows
+from heron.analysis.fusion.rowwise import RowwiseForm
 from heron.codegen.emitters.base import Emitter, Frame
 from heron.codegen.emitters.rowwise import cpu, gpu
 from heron.codegen.kernel import Kernel
 from heron.targets import Target
 
 
-class RowwiseEmitter(Emitter[Rows]):
+class RowwiseEmitter(Emitter[RowwiseForm]):
     """A work item, or some threads, for each row."""
 
     kind = "rows"
 
     def frame(self, analysis: FusionAnalysis, name: str, target: Target) -> Frame:
-        assert isinstance(analysis.form, Rows)
+        assert isinstance(analysis.form, RowwiseForm)
         return Frame.of(analysis.fusion, analysis.form.cut, name, target)
 
-    def emit_cpu(self, frame: Frame, form: Rows) -> list[Kernel]:
+    def emit_cpu(self, frame: Frame, form: RowwiseForm) -> list[Kernel]:
         return [cpu.emit(frame, form)]
 
-    def emit_gpu(self, frame: Frame, form: Rows) -> list[Kernel]:
+    def emit_gpu(self, frame: Frame, form: RowwiseForm) -> list[Kernel]:
         return [gpu.emit(frame, form)]

@@ -15,7 +15,7 @@ from xdsl.dialects import tensor
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
-from heron.analysis.fusion.rowwise import Rows, Stage, kept_words, stages_of
+from heron.analysis.fusion.rowwise import RowwiseForm, Stage, kept_words, stages_of
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index, delinearize, operand_index
 from heron.analysis.indexing.map import Constraint
@@ -83,7 +83,7 @@ class Plan:
         return Plan(vector, threads, per_block, threads * per_block, keeps)
 
 
-def emit(frame: Frame, rows: Rows) -> Kernel:
+def emit(frame: Frame, rows: RowwiseForm) -> Kernel:
     """The kernel that does a row with a group of threads."""
     stages = stages_of(frame.fusion, rows)
     work = len(frame.fusion.computation)
@@ -113,7 +113,7 @@ class _Walk:
     """
 
     frame: Frame
-    rows: Rows
+    rows: RowwiseForm
     plan: Plan
     thread: Expr
     lane: Expr
@@ -122,7 +122,7 @@ class _Walk:
     kept: dict[Instruction, SSAValue]
 
     @staticmethod
-    def of(frame: Frame, rows: Rows, plan: Plan, grid: int) -> _Walk:
+    def of(frame: Frame, rows: RowwiseForm, plan: Plan, grid: int) -> _Walk:
         e, count = frame.e, rows.count
         thread = e.variable(frame.thread_id(), 0, plan.block - 1)
         block = e.variable(frame.block_id(), 0, grid - 1)
@@ -195,7 +195,7 @@ class _Walk:
         e.provide(i, index, e.if_(condition, scalar(i.shape.element_type), lambda: e.value(i, index), nothing))
 
 
-def _widest(frame: Frame, rows: Rows) -> int:
+def _widest(frame: Frame, rows: RowwiseForm) -> int:
     """Bytes of an element of the widest array that a row is read from or written to."""
     shapes = [p.shape for p in frame.fusion.inputs] + [o.shape for o in frame.fusion.outputs]
     elements = prod(rows.dims)

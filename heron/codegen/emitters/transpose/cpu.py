@@ -16,7 +16,7 @@ from xdsl.ir import SSAValue
 
 from heron.analysis.fusion.fusion import Output
 from heron.analysis.fusion.loop_space import Space, output_space
-from heron.analysis.fusion.transpose import Form, Staged, Tiling, is_turn
+from heron.analysis.fusion.transpose import Staged, Tiling, TransposeForm, is_turn
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index, to_memory
 from heron.analysis.indexing.map import Constraint
@@ -32,7 +32,7 @@ from heron.hlo.ir.types import ElementType
 TILE_BYTES = 128
 
 
-def emit(frame: Frame, form: Form) -> Kernel:
+def emit(frame: Frame, form: TransposeForm) -> Kernel:
     """The kernel: loops with tiles, and others."""
     plans: list[_Tiles | tuple[Space, CpuPlan]] = []
     for shape, members in form.groups.items():

@@ -17,7 +17,7 @@ from xdsl.ir import SSAValue
 
 from heron.analysis.fusion.fusion import Output
 from heron.analysis.fusion.output_boxes import piece_of
-from heron.analysis.fusion.transpose import Form, SharedTiles, Staged
+from heron.analysis.fusion.transpose import SharedTiles, Staged, TransposeForm
 from heron.analysis.indexing.expr import Expr
 from heron.analysis.indexing.hlo_maps import Index, to_memory
 from heron.analysis.indexing.map import Constraint
@@ -33,7 +33,7 @@ from heron.targets import WARP
 WARPS = 8
 
 
-def emit(frame: Frame, form: Form) -> Kernel:
+def emit(frame: Frame, form: TransposeForm) -> Kernel:
     """The kernel. Outputs that need no tiles have separate blocks."""
     plans = form.plans
     parts = [Part(plan.grid, plan.outputs, partial(_part, frame, plan)) for plan in plans]
