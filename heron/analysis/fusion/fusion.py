@@ -29,8 +29,8 @@ class Output:
 class Fusion:
     """A computation to make one kernel of. ``inputs`` are its parameters in order.
 
-    ``parts``: of as many equal parts of its outputs, in memory order, each is some work items of its own, one part's
-    before the next one's (on a CPU; 0: as the emitter likes).
+    ``parts`` (CPU only): split the outputs, in memory order, into this many equal parts; each part is a consecutive
+    range of work items. 0 leaves the split to the emitter.
     """
 
     computation: Computation

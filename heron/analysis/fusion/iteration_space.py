@@ -48,7 +48,7 @@ def joinable_outputs(i: Instruction) -> list[Instruction]:
 
 
 def _stays_alone(root: Instruction, i: Instruction) -> bool:
-    """Whether a kernel with that root does nothing else. An update of what it computes is a loop like others."""
+    """Whether a kernel with that root has no other outputs. An update of a computed array is a loop like others."""
     if root.opcode == "dynamic-update-slice" and i.opcode == "fusion":
         return updated_parameter(root) is not None
     return root.opcode in _ALONE
@@ -70,7 +70,7 @@ def space_of(i: Instruction) -> IterationSpace | None:
 
 def is_shaped(i: Instruction) -> bool:
     """Whether the kernel of a fusion may be more than one loop that computes each element by itself: then no other loop
-    can be part of it, whatever else speaks for that."""
+    can be merged into it."""
     return i.attrs["kind"] == "kCustom" or any(x.opcode in _SHAPED for x in i.attrs["calls"].instructions)
 
 
@@ -80,10 +80,10 @@ def sums_inside(i: Instruction) -> bool:
 
 
 def together(one: IterationSpace, two: IterationSpace) -> IterationSpace | None:
-    """The walk of one kernel that does both, or None.
+    """The iteration space of one kernel that does both, or None.
 
-    Equal walks; a reduction and a loop over what it reduces (stored on the way) or over its results (done at its end),
-    whatever dimensions the loop sees there.
+    The spaces are equal, or one is a reduction and the other a loop over the reduced array (stored as it is read) or
+    over the results (stored at the end), under any dimensions.
     """
     if one == two:
         return one

@@ -1,9 +1,9 @@
-"""The space a loop walks: its dimensions, what is read at each of its points, which dimensions are walked as one.
+"""The iteration space of a loop nest: its dimensions, the reads at each point, and the dimensions merged into one loop.
 
-A loop over a shape in memory order reads every operand at an index that is a function of the loop's dimensions. Where
-a reshape makes that function divide (`x[j // 64, j % 64]`) the loop's dimension is cut in two, so that every address is
-a sum of multiples of loop variables: the innermost loop then has no division and LLVM can vectorise it. Neighbouring
-dimensions through which every access steps as through one are joined again, so that the innermost loop is long.
+A loop over a shape in memory order reads every operand at an index that is a function of the loop's dimensions. If a
+reshape makes that function divide (`x[j // 64, j % 64]`), the loop's dimension is split in two, so that every address
+is a sum of multiples of loop variables: the innermost loop then has no division and LLVM can vectorise it. Neighbouring
+dimensions with a common stride in every access are merged again, so that the innermost loop is long.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MIN_INNER = 8
 class Read(NamedTuple):
     """An instruction that every point of a loop reads, and where, as expressions over the loop's dimensions.
 
-    ``address``: the place in memory, for parameters and constants; None for what is computed from its index.
+    ``address``: the offset in memory, for parameters and constants; None for values computed from the index.
     """
 
     instruction: Instruction

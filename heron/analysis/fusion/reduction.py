@@ -35,10 +35,10 @@ Places: TypeAlias = dict[Instruction, Index]
 class Reduction:
     """One reduction: its input and its results.
 
-    ``order``: the dimensions of the reduced arrays in the order they are walked. All else counts in that order:
+    ``order``: the dimensions of the reduced arrays in loop order. The other fields count dimensions in that order:
     ``sizes`` of the dimensions, ``reduced``: those summed over. ``side``: numbers of the outputs of the arrays' shape;
-    ``after``: numbers of the outputs made from the results. ``places``: what lies between results and outputs, operands
-    first, and the index at which it reads the results' element, over the results' dimensions.
+    ``after``: numbers of the outputs made from the results. ``places``: the instructions between results and outputs,
+    operands first, each with the index of the result's element that it reads, over the results' dimensions.
     """
 
     reduces: tuple[Instruction, ...]

@@ -23,10 +23,11 @@ MIN_ROW = 2
 
 @dataclass(frozen=True, slots=True)
 class RowwiseForm:
-    """A fusion by rows: of arrays of ``dims`` the first ``kept`` dimensions number the rows.
+    """A row-wise kernel: the first ``kept`` of the dimensions ``dims`` number the rows.
 
-    ``reduces`` of rows, each after those it needs; numbers of the outputs stored along the row (``wide``) and once a
-    row (``narrow``). ``cut``: its functions, none of which needs a reduction.
+    ``reduces``: the reductions of rows, in order of dependence. ``wide``: numbers of the outputs of the arrays' shape;
+    ``narrow``: numbers of the outputs with one element for each row. ``cut``: the functions of the kernel, none of
+    which needs a reduction.
     """
 
     dims: tuple[int, ...]
@@ -58,7 +59,7 @@ class RowwiseForm:
 
 
 def rows_of(fusion: Fusion) -> RowwiseForm | None:
-    """The fusion by rows, or None: when nothing along a row needs a reduction of it, too."""
+    """The row-wise kernel of a fusion; None if it is none, or if no value of a row needs a reduction of that row."""
     order = fusion.computation.post_order()
     reduces = tuple(i for i in order if i.opcode == "reduce")
     if not reduces:
@@ -126,7 +127,7 @@ class Stage:
 def stages_of(
     fusion: Fusion, rows: RowwiseForm, is_kept: Callable[[Instruction], bool] = lambda _: True
 ) -> list[Stage]:
-    """The stages of a kernel by rows, in order: each reduction as early as what it needs allows, but outputs along the
+    """The stages of a row-wise kernel, in order: each reduction as early as what it needs allows, but outputs along the
     row in the last, since they may overwrite what is read. ``is_kept``: whether to save an instruction's elements that
     are needed again; others are computed again."""
     order = fusion.computation.post_order()
