@@ -73,9 +73,9 @@ def reads_part(i: Instruction) -> bool:
     return Trait.READS_PART in i.op.traits
 
 
-def updates_operand(i: Instruction) -> bool:
-    """Whether `i` is operand 0 with some elements replaced, so that it can be done in the operand's memory."""
-    return Trait.UPDATES_OPERAND in i.op.traits
+def updates_operand(i: Instruction, n: int = 0) -> bool:
+    """Whether `i` is operand `n` with some elements replaced, so that it can be done in the operand's memory."""
+    return Trait.UPDATES_OPERAND in i.op.traits and (n == 0 or i.opcode == "scatter" and n < len(i.operands) // 2)
 
 
 def updated_operands(i: Instruction) -> Sequence[Instruction]:
