@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -32,16 +34,22 @@ BODIES = {
 }
 
 
+def _parameters(*names: str) -> str:
+    shapes = {"x": "f32[8,4]", "n": "s32[3,1]", "u": "f32[3,4]"}
+    return "\n".join(f"{p} = {shapes[p]} parameter({k})" for k, p in enumerate(names))
+
+
 def _program(name: str) -> str:
     lines, result, _ = BODIES[name]
-    parameters = "x = f32[8,4] parameter(0)\nn = s32[3,1] parameter(1)\nu = f32[3,4] parameter(2)"
+    parameters = _parameters("x", "n", "u")
+    used = [p for p in ("x", "n", "u") if re.search(rf"\b{p}\b", lines)]
     scalars = "a = f32[] parameter(0)\nb = f32[] parameter(1)"
     return f"""HloModule m
 add {{\n{scalars}\nROOT r = f32[] add(a, b)\n}}
 less {{\n{scalars}\nROOT r = pred[] compare(a, b), direction=LT\n}}
 inner {{\n{parameters}\nROOT {_SCATTER % "x"}\n}}
-body {{\n{parameters}\n{lines}\n}}
-ENTRY e {{\n{parameters}\nROOT f = {result} fusion(x, n, u), kind=kLoop, calls=body\n}}
+body {{\n{_parameters(*used)}\n{lines}\n}}
+ENTRY e {{\n{parameters}\nROOT f = {result} fusion({", ".join(used)}), kind=kLoop, calls=body\n}}
 """
 
 
@@ -81,10 +89,11 @@ def test_products_are_taken_out(name: str, kind: str, nested: bool) -> None:
     shape, op = PRODUCTS[name]
     parameters = f"x = {shape} parameter(0)\ny = {shape} parameter(1)"
     inside = f"{parameters}\na = {shape} negate(x)\nb = {shape} abs(y)\nd = {shape} {op}\nROOT r = {shape} add(d, x)"
-    around = f"{parameters}\nf = {shape} fusion(x, y), kind={kind}, calls=inside\nROOT r = {shape} tanh(f)"
+    call = f"{parameters}\nf = {shape} fusion(x, y), kind={kind}, calls=inside\nROOT r = {shape} tanh(f)"
+    around = f"around {{\n{call}\n}}" if nested else ""
     module = parse(f"""HloModule m
 inside {{\n{inside}\n}}
-around {{\n{around}\n}}
+{around}
 ENTRY e {{\n{parameters}\nROOT f = {shape} fusion(x, y), kind={kind}, calls={"around" if nested else "inside"}\n}}
 """)
     random = np.random.default_rng(0)
