@@ -238,7 +238,7 @@ class _ProductWriter(TileWriter):
             self.pack_crosswise(start, columns, length, groups)
 
     def left(self, columns: str, v: int) -> str:
-        """How many columns there are from vector `v` on."""
+        """The number of columns from vector `v` on."""
         return self.value(f"call i64 @llvm.usub.sat.i64(i64 {columns}, i64 {v * self.f.lanes})")
 
     def pack_row(self, start: str, g: str, length: str, masks: list[str]) -> None:
@@ -257,7 +257,7 @@ class _ProductWriter(TileWriter):
             self.line(f"store {self.elements} {self.together(parts, f.lanes)}, ptr {target}, align 4")
 
     def pack_crosswise(self, start: str, columns: str, length: str, groups: str) -> None:
-        """Where a column's groups lie one after the other: squares of them turned in registers; the rest one by one."""
+        """Pack columns whose groups are contiguous: squares of them are transposed in registers, others one by one."""
         f, side = self.f, self.f.lanes
         in_columns = self.value("icmp eq i64 %rhs.k, 1")
         whole_groups = self.integer("udiv", length, f.step)

@@ -1,4 +1,4 @@
-"""How products of f32, f64 and bf16 matrices are computed on this machine, for their code and its callers."""
+"""The kernels for products of f32, f64 and bf16 matrices on this machine, for their code and its callers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How an element type is multiplied. ``lanes``: sums in a vector; a tile is ``rows`` by ``vectors``."""
+    """The product kernel of an element type. ``lanes``: sums in a vector; a tile is ``rows`` by ``vectors``."""
 
     element: ElementType
     lanes: int
@@ -60,7 +60,7 @@ class Form:
 
 
 def form(element: ElementType) -> Form | None:
-    """How this machine multiplies matrices of that type; None where it has no instruction for it."""
+    """This machine's kernel for matrices of that type; None if it has no instruction for them."""
     features = set(host().features.split(","))
     wide = {"+avx512f", "+avx512bw", "+avx512dq", "+avx512vl"} <= features
     if element is BF16:

@@ -1,4 +1,4 @@
-"""How functions of `PJRT_Api` are written in Python: `slot` files each under its name (`slots/` has them).
+"""Registration of the functions of `PJRT_Api` that are written in Python: `slot` files each under its name.
 
 A slot gets its argument structure, writes results into it, and raises what goes wrong: the caller gets a PJRT_Error.
 """

@@ -104,7 +104,7 @@ def _extend_signed(op: Op, x: np.ndarray) -> np.ndarray:
 
 
 def _to_integer(op: Op, x: np.ndarray) -> np.ndarray:
-    """What does not fit is nobody's."""
+    """Numbers outside the type give any value."""
     dtype = op.dtype
     wide = np.nan_to_num(np.trunc(x.astype(np.float64)))
     return np.clip(wide, -(2.0**63), 2.0**63 - 1024).astype(np.int64).astype(dtype)

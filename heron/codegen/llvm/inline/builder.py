@@ -1,4 +1,4 @@
-"""How functions of the inline library are written: Python expressions that append LLVM instructions.
+"""The writer of the inline library's functions: Python expressions that append LLVM instructions.
 
 Every function of the library is branch-free straight-line code in one basic block, marked ``alwaysinline``: LLVM
 inlines it before its loop vectoriser runs, so a loop over ``heron.tanh.f32`` becomes 512-bit code.
