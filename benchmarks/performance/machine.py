@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from heron.codegen.llvm.jit import Jit, host
+from heron.codegen.native import helpers  # noqa: F401  the pool of arrays is native code
 from heron.runtime import array_pool
 from heron.runtime.cpu.pool import Pool, thread_count
 from heron.targets import Target
