@@ -22,10 +22,12 @@ from heron.codegen.emit import emit_kernels
 from heron.codegen.kernel import Kernel
 from heron.errors import HeronError
 from heron.hlo.calls.gemm_shape import gemm_shape
+from heron.hlo.facts import having
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.fingerprint import fingerprint
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
+from heron.hlo.ir.op import Trait
 from heron.hlo.ir.shape import ShapeIndex
 from heron.hlo.ir.types import PRED
 from heron.runtime.thunks import (
@@ -46,9 +48,7 @@ if TYPE_CHECKING:
     from heron.trace import Trace
 
 #: ops that are only names for buffers other instructions fill
-NO_CODE = frozenset(
-    "parameter constant tuple get-tuple-element bitcast after-all add-dependency opt-barrier domain".split()
-)
+NO_CODE = having(Trait.GIVEN, Trait.TUPLE, Trait.FORWARDS) | {"after-all"}
 
 
 @dataclass(slots=True)

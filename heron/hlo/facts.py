@@ -68,6 +68,11 @@ def reindexes(i: Instruction) -> bool:
     return Trait.REINDEXES in i.op.traits
 
 
+def is_generated(i: Instruction) -> bool:
+    """Whether `i` is a broadcast or an iota: cheaper to compute where it is read than to keep in memory."""
+    return Trait.GENERATED in i.op.traits
+
+
 def reads_part(i: Instruction) -> bool:
     """Whether `i` reads only some elements of operand 0: slice, dynamic-slice, gather."""
     return Trait.READS_PART in i.op.traits
@@ -99,6 +104,11 @@ def is_expensive(i: Instruction) -> bool:
 def calls_function(i: Instruction) -> bool:
     """Whether an element takes a call of a maths function: transcendental ops but square roots."""
     return Trait.TRANSCENDENTAL in i.op.traits and i.op.flops >= FUNCTION_FLOPS
+
+
+def is_scaling(i: Instruction) -> bool:
+    """Whether `i` is a product or a quotient of two operands, element by element."""
+    return Trait.SCALES in i.op.traits
 
 
 def is_product(i: Instruction) -> bool:

@@ -12,12 +12,13 @@ from heron.analysis.fusion import radix_plan
 from heron.analysis.fusion.row_blocks import row_blocks_of
 from heron.hlo.calls import radix_sort
 from heron.hlo.calls.declared import declaration
-from heron.hlo.facts import calls_function
+from heron.hlo.facts import calls_function, having, is_given, reads_part, updates_operand
 from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.op import Trait
 from heron.hlo.ir.shape import Shape
 
 #: what cores' matrix units do
-_MATRIX = frozenset({"dot", "convolution", "ragged-dot", "scaled-dot"})
+_MATRIX = having(Trait.PRODUCT)
 
 #: ops that read an operand from anywhere: neighbouring threads need not read neighbouring elements
 _SCATTERED = frozenset({"gather", "scatter"})
@@ -99,7 +100,7 @@ def _fusion(i: Instruction, keeps: bool) -> KernelCost:
     counts = evaluations(body, keeps)
     work = calls = 0.0
     for inner, n in counts.items():
-        if inner.opcode in ("parameter", "constant"):
+        if is_given(inner):
             continue
         work += n * element_flops(inner)
         if calls_function(inner):
@@ -122,7 +123,7 @@ def _parameter(p: Instruction, operand: str, counts: dict[Instruction, float], k
     at_own_index = 0.0
     for user in dict.fromkeys(p.users):
         n = counts.get(user, 0.0)
-        if user.opcode in ("dynamic-update-slice", "scatter") and user.operands[0] is p:
+        if updates_operand(user) and user.operands[0] is p:
             continue  # updated in place
         if in_place(user, p, n, keeps):
             at_own_index = max(at_own_index, n * reads(user, user.operands.index(p)))
@@ -136,9 +137,9 @@ def _parameter(p: Instruction, operand: str, counts: dict[Instruction, float], k
 
 def _read(o: Instruction, user: Instruction, k: int) -> Read:
     size = _size(o.shape)
-    if user.opcode in ("dynamic-update-slice", "scatter") and k == 0:
+    if updates_operand(user) and k == 0:
         return Read(o.name, size, 0.0, 0.0)
-    if user.opcode in ("slice", "dynamic-slice", "gather") and k == 0:
+    if reads_part(user) and k == 0:
         part = min(size, _size(user.shape))
         return Read(o.name, size, part, part, used_part(user, o))
     return Read(o.name, size, size, size, used_part(user, o))

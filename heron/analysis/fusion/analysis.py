@@ -24,7 +24,9 @@ from heron.analysis.fusion.sort import Sort
 from heron.analysis.fusion.sweep import Sweep
 from heron.analysis.fusion.transpose import TransposeForm
 from heron.analysis.indexing.hlo_maps import moves_elements
+from heron.hlo.facts import contracts, having
 from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.op import Trait
 from heron.targets import Target
 
 #: what the emitter of a kind needs: reduce, rows, transpose, scan, scatter, sort, concatenate, block, and for dus the
@@ -36,7 +38,7 @@ Form: TypeAlias = (
 #: elements a reduce must combine for a kernel shaped after it; fewer are summed in the thread that needs them
 MIN_REDUCED = 64
 #: ops between the root and a reduce hero that keep its elements in place
-_EPILOGUE = frozenset({"bitcast", "reshape", "get-tuple-element", "copy"})
+_EPILOGUE = having(Trait.VIEW) | {"get-tuple-element", "copy"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +126,7 @@ def _may(found: FusionAnalysis, in_place: bool) -> bool:
 
 def _tiled(fusion: Fusion) -> FusionAnalysis:
     inside = fusion.computation.instructions
-    hero = min(inside, key=lambda i: ("dot", "reduce").index(i.opcode) if i.opcode in ("dot", "reduce") else 2)
+    hero = min(inside, key=lambda i: ("dot", "reduce").index(i.opcode) if contracts(i) else 2)
     return FusionAnalysis(
         fusion, "block", f"'{hero.name}' is computed tile by tile with what is around it", hero, fusion.blocks
     )

@@ -9,12 +9,12 @@ from math import prod
 
 from heron.analysis.fusion.fusion import Fusion, is_pointwise
 from heron.analysis.indexing.hlo_maps import is_reshape_like
+from heron.hlo.facts import keeps_order
 from heron.hlo.ir.instruction import Instruction
 
 #: pieces, and instructions in all of them together, that are worth their code
 MAX_PIECES = 64
 MAX_INSTRUCTIONS = 1 << 11
-_VIEWS = frozenset({"bitcast", "reshape", "copy"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +93,6 @@ def are_slices(fusion: Fusion) -> bool:
 
 
 def _is_slice(i: Instruction) -> bool:
-    while i.opcode in _VIEWS:
+    while keeps_order(i):
         i = i.operands[0]
     return i.opcode == "slice"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from heron.analysis.blocks.config import BlockConfig, config_of
+from heron.hlo.facts import is_call
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
@@ -52,7 +53,7 @@ def as_fusion(i: Instruction) -> Fusion:
     Calls inside are made in line in a copy. Raises GEN001 when something in it cannot be emitted.
     """
     computation = i.calls if i.opcode == "fusion" else _alone(i)
-    if any(inner.opcode in ("call", "fusion") for inner in computation.instructions):
+    if any(is_call(inner) for inner in computation.instructions):
         computation = _inlined(computation)
     return replace(fusion_of(computation), blocks=config_of(i))
 
@@ -91,7 +92,7 @@ def _inlined(computation: Computation) -> Computation:
             operands = [done[o] for o in i.operands]
             if i.opcode == "parameter" and arguments is not None:
                 done[i] = arguments[i.number]
-            elif i.opcode in ("call", "fusion"):
+            elif is_call(i):
                 done[i] = add(i.called[0], operands)
             elif i.opcode == "get-tuple-element" and operands[0].opcode == "tuple":
                 done[i] = operands[0].operands[i.index]

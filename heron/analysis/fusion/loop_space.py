@@ -27,6 +27,7 @@ from heron.analysis.indexing.hlo_maps import (
     to_memory,
 )
 from heron.analysis.indexing.simplify import Simplifier, simplifier
+from heron.hlo.facts import is_tuple_op
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
 
@@ -129,7 +130,7 @@ def walk(
             continue
         seen.add((i, at))
         called = i in partition.functions
-        if not called and i.opcode in ("tuple", "get-tuple-element"):
+        if not called and is_tuple_op(i):
             stack.extend((o, at) for o in i.operands)
         elif i.opcode == "parameter" or (i.opcode == "constant" and not called):
             address = ranges.simplify(linearize(to_memory(i.shape, at), memory_sizes(i.shape)))

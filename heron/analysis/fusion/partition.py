@@ -20,6 +20,7 @@ from typing import TypeAlias
 from heron.analysis.indexing.expr import Const, Dim, Expr, dims
 from heron.analysis.indexing.hlo_maps import moves_elements, operand_index
 from heron.analysis.indexing.simplify import simplifier
+from heron.hlo.facts import has_start_operands, having, is_expensive, is_tuple_op, opcodes
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.op import Trait
 from heron.hlo.ir.shape import Shape
@@ -33,8 +34,7 @@ _REPEAT_LIMIT = 2
 _COPIES = 4
 #: stands for any further index an operand is read at
 _AGAIN: tuple[Expr, ...] = (Const(-1),)
-_LEAVES = frozenset({"parameter", "constant", "iota", "partition-id", "replica-id"})
-_EXPENSIVE = frozenset({"divide", "remainder", "power", "sqrt", "rsqrt", "cbrt", "atan2", "map"})
+_LEAVES = opcodes(lambda op: op.max_operands == 0)
 
 
 @dataclass(slots=True)
@@ -142,7 +142,7 @@ def _post_order(roots: Iterable[Instruction], leaves: Collection[Instruction]) -
 def _operand_accesses(i: Instruction, n: int, space: object, index: tuple[Expr, ...]) -> list[Access]:
     """The places at which `i`, computed at `index` of `space`, reads operand `n`."""
     operand = i.operands[n]
-    if i.opcode in ("tuple", "get-tuple-element"):
+    if is_tuple_op(i):
         return [(space, index)]
     if moves_elements(i):
         read = operand_index(i, n, index)
@@ -163,7 +163,7 @@ def _operand_accesses(i: Instruction, n: int, space: object, index: tuple[Expr, 
 
 
 #: ops that read their scalar operands where they stand themselves, outside any region they open
-_SCALARS_IN_PLACE = frozenset({"dynamic-slice", "dynamic-update-slice", "reduce", "reduce-window"})
+_SCALARS_IN_PLACE = having(Trait.REDUCES) | opcodes(has_start_operands)
 
 
 def _cheap(order: Sequence[Instruction]) -> set[Instruction]:
@@ -174,7 +174,7 @@ def _cheap(order: Sequence[Instruction]) -> set[Instruction]:
         if i.opcode in _LEAVES:
             cost = 0
         elif i.op.is_elementwise:
-            if not i.has(Trait.TRANSCENDENTAL) and i.opcode not in _EXPENSIVE:
+            if not is_expensive(i):
                 cost = 1 + sum(costs.get(o, cost) for o in i.operands)
         elif moves_elements(i):
             cost = costs.get(i.operands[0], cost)

@@ -21,11 +21,13 @@ from heron.analysis.indexing.hlo_maps import (
     to_memory,
 )
 from heron.analysis.indexing.simplify import simplifier
+from heron.hlo.facts import having
 from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.op import Trait
 from heron.hlo.ir.shape import Shape
 
 #: ops between a reduce and an output that only move elements
-MOVES = frozenset({"bitcast", "reshape", "transpose", "get-tuple-element", "copy"})
+MOVES = having(Trait.PERMUTES) | {"get-tuple-element"}
 
 #: instructions made from results, and the index of theirs that belongs to the result's element at (d0, d1, ...)
 Places: TypeAlias = dict[Instruction, Index]

@@ -14,8 +14,9 @@ from typing import TypeAlias
 
 from heron.analysis.fusion.in_step import loop_groups
 from heron.hlo.calls.backend_config import hints, member, whole
-from heron.hlo.facts import root_parts
+from heron.hlo.facts import having, is_alias, is_view, root_parts
 from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.op import Trait
 from heron.hlo.ir.shape import ShapeIndex
 
 #: an array that a step computes: the instruction, and the number of the output
@@ -25,7 +26,7 @@ KIND = "__row_blocks"
 #: the numbers of a config, and the least each may be
 _LEAST = {"batch": 1, "rows": 1, "block": 1, "width": 0}
 #: what kernels may do with arrays from outside of the fusion on the way to their rows
-_ANYWHERE = frozenset({"parameter", "constant", "iota", "broadcast", "reshape", "bitcast", "slice", "tuple"})
+_ANYWHERE = having(Trait.GIVEN, Trait.VIEW, Trait.GENERATED) | {"slice", "tuple"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ def outputs_of(i: Instruction) -> dict[Value, ShapeIndex]:
 
 def source(i: Instruction) -> Instruction:
     """The instruction that computes `i`: what a bitcast, or a part of a tuple, is of."""
-    while i.opcode in ("bitcast", "get-tuple-element"):
+    while is_alias(i):
         i = i.operands[0]
     return i
 
@@ -138,4 +139,4 @@ def _next(i: Instruction, user: Instruction, lead: tuple[int, ...]) -> bool:
         return i is user.operands[0] and len(user.operands) == 2 and min(user.attrs["dimensions"]) >= count
     if user.opcode == "broadcast":
         return tuple(user.attrs["dimensions"][:count]) == tuple(range(count))
-    return user.op.is_elementwise or user.opcode in ("reshape", "bitcast")
+    return user.op.is_elementwise or is_view(user)

@@ -14,6 +14,7 @@ from heron.analysis.fusion.fusion import Fusion, row_major
 from heron.analysis.fusion.partition import Partition, partition
 from heron.analysis.fusion.reduction import arrays_of
 from heron.analysis.indexing.expr import Const, Dim
+from heron.hlo.facts import is_leaf
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.op import Trait
 
@@ -186,7 +187,7 @@ def _trivial(order: Sequence[Instruction]) -> set[Instruction]:
         elif i.op.is_elementwise:
             simple = not i.has(Trait.TRANSCENDENTAL) and all(o in found for o in i.operands)
         else:
-            simple = i.opcode in ("constant", "iota", "partition-id", "replica-id")
+            simple = is_leaf(i) and i.opcode != "parameter"
         if simple:
             found.add(i)
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from heron.analysis.fusion.prefix_scan import Scan, scan_of
+from heron.hlo.facts import is_given
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
 
@@ -77,7 +78,7 @@ def _plan(i: Instruction, scan: Scan, rows: int) -> tuple[ScanPlan | None, str]:
     values = [o.shape for o in i.operands[: len(i.operands) // 2]]
     if any(s.element_type.is_complex for s in values):
         return None, "its elements are complex"
-    if not all(o.op.is_elementwise or o.opcode in ("parameter", "constant", "tuple") for o in i.to_apply.instructions):
+    if not all(o.op.is_elementwise or (is_given(o) or o.opcode == "tuple") for o in i.to_apply.instructions):
         return None, "its combiner is not elementwise"
     words = sum(_words(s) for s in values)
     return ScanPlan(rows, scan.source - scan.delay, sum(s.element_type.byte_size for s in values), words), ""

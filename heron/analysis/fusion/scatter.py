@@ -9,6 +9,7 @@ from heron.analysis.fusion.fusion import Fusion
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index
 from heron.errors import HeronError
+from heron.hlo.facts import is_view, keeps_order
 from heron.hlo.ir.instruction import Instruction
 
 
@@ -62,12 +63,9 @@ class Scatter:
 
 def _without_views(i: Instruction) -> Instruction:
     """The array that a view shows. A copy is one of its own: its original stays as it is."""
-    while i.opcode in ("bitcast", "reshape") and i.operands[0].opcode == "parameter":
+    while is_view(i) and i.operands[0].opcode == "parameter":
         i = i.operands[0]
     return i
-
-
-_VIEWS = frozenset({"bitcast", "reshape", "copy"})
 
 
 def only_scatter(fusion: Fusion) -> Instruction:
@@ -75,7 +73,7 @@ def only_scatter(fusion: Fusion) -> Instruction:
     found: list[Instruction] = []
     for output in fusion.outputs:
         i = output.instruction
-        while i.opcode in _VIEWS and i.shape.element_type is i.operands[0].shape.element_type:
+        while keeps_order(i) and i.shape.element_type is i.operands[0].shape.element_type:
             i = i.operands[0]
         if i.opcode != "scatter" or (found and i is not found[0]):
             raise HeronError(

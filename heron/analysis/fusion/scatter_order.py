@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from math import prod
 
+from heron.hlo.facts import is_combiner, opcodes
 from heron.hlo.ir.instruction import Instruction
 
 #: a GPU thread may compare its update with that many others
 FEW = 128
 #: how a kernel finds the updates of an element: it looks at all, or bisects sorted indices
 ALL, SORTED = "all looked at", "bisected"
-_COMMUTATIVE = frozenset({"add", "multiply", "minimum", "maximum", "and", "or", "xor"})
+_COMMUTATIVE = opcodes(is_combiner)
 
 
 def update_count(i: Instruction) -> int:

@@ -8,13 +8,14 @@ from typing import NamedTuple
 import numpy as np
 
 from heron.analysis.values.splat import is_splat, splat_value
-from heron.hlo.facts import combiner
+from heron.hlo.facts import combiner, having, is_scaling
 from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.op import Trait
 
 #: what stands between a softmax and the product that reads it
-_BETWEEN = frozenset({"convert", "reshape", "bitcast", "transpose", "copy"})
+_BETWEEN = having(Trait.PERMUTES) | {"convert"}
 #: what stands between a number for each row and the row
-_SPREAD = frozenset({"broadcast", "reshape", "bitcast", "convert"})
+_SPREAD = having(Trait.VIEW) | {"broadcast", "convert"}
 
 
 class Softmax(NamedTuple):
@@ -32,7 +33,7 @@ def softmax_of(dot: Instruction, inside: Container[Instruction]) -> Softmax | No
     """The softmax that an operand of a product is; None when neither is one that `inside` holds whole."""
     for n, operand in enumerate(dot.operands[:2]):
         quotient = _through(operand, _BETWEEN, inside)
-        if quotient.opcode in ("divide", "multiply") and (found := _softmax(n, quotient, inside)) is not None:
+        if is_scaling(quotient) and (found := _softmax(n, quotient, inside)) is not None:
             return found
     return None
 

@@ -19,7 +19,9 @@ from heron.analysis.fusion.partition import Partition, partition
 from heron.analysis.indexing.expr import Expr
 from heron.analysis.indexing.hlo_maps import Index, delinearize, linearize, memory_sizes, to_memory
 from heron.analysis.indexing.simplify import simplifier
+from heron.hlo.facts import having
 from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.op import Trait
 from heron.hlo.ir.shape import Shape
 from heron.targets import WARP, Target
 
@@ -29,7 +31,7 @@ MIN_ELEMENTS = 1 << 11
 MIN_LENGTH = 8
 #: values staged by one kernel at most: each takes fast memory
 MAX_STAGED = 6
-_MOVES = frozenset({"bitcast", "reshape", "transpose", "copy"})
+_MOVES = having(Trait.PERMUTES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from heron.codegen.elemental.logic import select
 from heron.codegen.elemental.registry import rule
 from heron.codegen.elemental.values import Pair, Value, scalar_of
 from heron.codegen.ir.types import F32, I32, I64, INDEX, scalar_type, tensor_type
+from heron.hlo.facts import is_given
 from heron.hlo.ir import types
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.op import Trait
@@ -166,7 +167,7 @@ def is_plain(i: Instruction) -> bool:
         if at in seen:
             continue
         seen.add(at)
-        if at.opcode in ("parameter", "constant"):
+        if is_given(at):
             continue
         if at.opcode != "pad" and (not moves_elements(at) or at.has(Trait.TRANSCENDENTAL)):
             return False

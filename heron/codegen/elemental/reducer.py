@@ -26,9 +26,11 @@ from heron.codegen.elemental.floats import is_small, narrow
 from heron.codegen.elemental.values import Value, scalar_of, tuple_of
 from heron.codegen.ir.types import compute_type, scalar_type
 from heron.hlo import facts
+from heron.hlo.facts import having
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.literal import Literal
+from heron.hlo.ir.op import Trait
 from heron.hlo.ir.shape import Shape, scalar, tuple_
 from heron.hlo.ir.types import ElementType
 
@@ -206,7 +208,7 @@ def _known_operation(hero: Instruction) -> str:
 
 
 #: ops that fix the precision of a computation's values: with one inside, accumulation stays in the stated type
-_PRECISION = frozenset({"convert", "reduce-precision", "bitcast-convert", "stochastic-convert"})
+_PRECISION = having(Trait.CONVERTS)
 
 
 def _promoted(computation: Computation) -> Computation:

@@ -14,6 +14,7 @@ from heron.codegen.elemental.movement import clamped
 from heron.codegen.elemental.reducer import Reducer, reassociate
 from heron.codegen.elemental.registry import rule
 from heron.codegen.elemental.values import Value
+from heron.hlo.facts import is_plain_product
 from heron.hlo.ir.instruction import Instruction
 
 
@@ -65,7 +66,7 @@ def _is_small(e: FunctionEmitter, arrays: Sequence[Instruction], sizes: Sequence
         if i in seen or i in e.kernel.functions:
             continue
         seen.add(i)
-        if len(seen) * elements > _STRAIGHT_COST or i.called or i.opcode in ("dot", "convolution"):
+        if len(seen) * elements > _STRAIGHT_COST or i.called or is_plain_product(i):
             return False
         stack.extend(i.operands)
     return True

@@ -12,8 +12,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from heron.errors import HeronError
+from heron.hlo.facts import having
 from heron.hlo.ir.instruction import Instruction
-from heron.hlo.ir.op import all_ops
+from heron.hlo.ir.op import Trait, all_ops
 
 if TYPE_CHECKING:
     from heron.analysis.indexing.hlo_maps import Index
@@ -44,7 +45,7 @@ _FAMILIES = (
 
 
 #: ops whose computation is inlined into their own
-_INLINED = frozenset({"call", "fusion"})
+_INLINED = having(Trait.CALL)
 
 
 class Support(NamedTuple):

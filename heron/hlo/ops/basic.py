@@ -69,7 +69,7 @@ class Iota(Op):
     """
 
     attributes = {"iota_dimension": Attr(AttrKind.INT, required=True)}
-    traits = {Trait.MOVES_ELEMENTS}
+    traits = {Trait.MOVES_ELEMENTS, Trait.GENERATED}
     flops = 0.5
 
     def shape(self, i: Instruction) -> Shape:
@@ -141,7 +141,7 @@ class Copy(Op):
     """
 
     operands = ("operand",)
-    traits = {Trait.ELEMENTWISE, Trait.REINDEXES}
+    traits = {Trait.ELEMENTWISE, Trait.REINDEXES, Trait.PERMUTES}
     flops = 0
     code = 0
 

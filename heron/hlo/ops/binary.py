@@ -80,7 +80,7 @@ class Subtract(Binary):
 class Multiply(Binary):
     """The product; integers wrap. For preds: and."""
 
-    traits = LATTICE
+    traits = LATTICE | {Trait.SCALES}
 
     def evaluate(self, ev: Evaluation, i: Instruction, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         t = i.shape.element_type
@@ -105,6 +105,7 @@ class MultiplyHigh(Binary):
 class Divide(Binary):
     """The quotient. Integers: towards zero, ``x / 0 == -1``, ``INT_MIN / -1 == INT_MIN``."""
 
+    traits = {Trait.ELEMENTWISE, Trait.SCALES}
     kinds = NUMBER
     flops = 4
     code = 2

@@ -28,7 +28,7 @@ class Convert(Op):
     """
 
     operands = ("operand",)
-    traits = {Trait.ELEMENTWISE, Trait.CHANGES_TYPE}
+    traits = {Trait.ELEMENTWISE, Trait.CHANGES_TYPE, Trait.CONVERTS}
 
     def shape(self, i: Instruction, x: Shape) -> Shape:
         to = given(i, "the result type must be given")
@@ -49,7 +49,7 @@ class BitcastConvert(Op):
     """
 
     operands = ("operand",)
-    traits = {Trait.ELEMENTWISE, Trait.CHANGES_TYPE}
+    traits = {Trait.ELEMENTWISE, Trait.CHANGES_TYPE, Trait.CONVERTS}
 
     def shape(self, i: Instruction, x: Shape) -> Shape:
         to = given(i, "the result type must be given")
@@ -84,7 +84,7 @@ class StochasticConvert(Op):
     """
 
     operands = ("operand", "random")
-    traits = {Trait.ELEMENTWISE, Trait.CHANGES_TYPE}
+    traits = {Trait.ELEMENTWISE, Trait.CHANGES_TYPE, Trait.CONVERTS}
 
     def shape(self, i: Instruction, x: Shape, random: Shape) -> Shape:
         to = given(i, "the result type must be given")
@@ -122,7 +122,7 @@ class ReducePrecision(Op):
         "exponent_bits": Attr(AttrKind.INT, required=True),
         "mantissa_bits": Attr(AttrKind.INT, required=True),
     }
-    traits = {Trait.ELEMENTWISE}
+    traits = {Trait.ELEMENTWISE, Trait.CONVERTS}
 
     def shape(self, i: Instruction, x: Shape) -> Shape:
         need_arrays(i, x)
@@ -147,7 +147,7 @@ class Bitcast(Op):
     """
 
     operands = ("operand",)
-    traits = {Trait.VIEW, Trait.FORWARDS, Trait.MOVES_ELEMENTS, Trait.REINDEXES, Trait.FREE}
+    traits = {Trait.VIEW, Trait.FORWARDS, Trait.MOVES_ELEMENTS, Trait.REINDEXES, Trait.FREE, Trait.PERMUTES}
     flops = 0
     code = 3
 

@@ -26,7 +26,7 @@ class Broadcast(Op):
 
     operands = ("operand",)
     attributes = DIMENSIONS
-    traits = {Trait.MOVES_ELEMENTS, Trait.REINDEXES}
+    traits = {Trait.MOVES_ELEMENTS, Trait.REINDEXES, Trait.GENERATED}
     flops = 0
     code = 0
 
@@ -60,7 +60,7 @@ class Reshape(Op):
 
     operands = ("operand",)
     attributes = {"inferred_dimension": Attr(AttrKind.INT)}
-    traits = {Trait.VIEW, Trait.MOVES_ELEMENTS, Trait.REINDEXES}
+    traits = {Trait.VIEW, Trait.MOVES_ELEMENTS, Trait.REINDEXES, Trait.PERMUTES}
     flops = 0
     code = 3
 
@@ -85,7 +85,7 @@ class Transpose(Op):
 
     operands = ("operand",)
     attributes = DIMENSIONS
-    traits = {Trait.MOVES_ELEMENTS, Trait.REINDEXES}
+    traits = {Trait.MOVES_ELEMENTS, Trait.REINDEXES, Trait.PERMUTES}
     flops = 0
     code = 0
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from heron.analysis.values.trip_count import trip_count
+from heron.hlo.facts import having
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
+from heron.hlo.ir.op import Trait
 from heron.hlo.ir.shape import Shape
 from heron.passes.control_flow.model.loop_state import add_elements, invariant_elements, is_plain, reads
 from heron.passes.control_flow.model.ownership import own_computations
@@ -18,9 +20,7 @@ from heron.passes.rewriting.building import is_movable, own_body
 from heron.passes.rewriting.tuples import part_of
 
 #: costs next to nothing in a kernel of its users, or only names things: goes out only with what needs it
-_MOVES = frozenset(
-    "constant iota broadcast reshape bitcast slice transpose reverse tuple get-tuple-element copy".split()
-)
+_MOVES = having(Trait.REINDEXES, Trait.TUPLE) | {"constant", "iota"}
 
 
 @register

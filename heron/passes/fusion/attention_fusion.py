@@ -10,6 +10,7 @@ from heron.analysis.blocks.cost import Freedom, Plan, plans
 from heron.analysis.blocks.tiling import Refusal, Tiling
 from heron.analysis.cost.estimate import clock_of
 from heron.analysis.fusion.softmax import softmax_of
+from heron.hlo.facts import is_view
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.passes.framework.base import Constraint, Pass
@@ -167,7 +168,7 @@ class AttentionFusion(Pass):
         found: list[tuple[Instruction, set[Instruction], Plan]] = []
         refused = ""
         for root, behind in reversed(list(exits(part.dot, order.numbers, self.max_instructions))):
-            if found and found[-1][0].opcode in ("bitcast", "reshape") and found[-1][0].operands[0] is root:
+            if found and is_view(found[-1][0]) and found[-1][0].operands[0] is root:
                 continue  # the same work
             members = needed(root, _with_places(behind | part.members | moves))
             inputs = inputs_of(members)

@@ -8,6 +8,7 @@ from heron import targets
 from heron.analysis.blocks.config import GEMM, ROWS
 from heron.analysis.fusion.in_place import updated_parameter
 from heron.analysis.fusion.roles import EMITTED
+from heron.hlo.facts import is_call, is_plain_product, keeps_order
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
@@ -110,7 +111,7 @@ class FusionLegalizer(Pass):
 
 def _better_alone(body: Computation) -> str:
     """The reason why parts of a fusion's body are done much faster by themselves; empty when they are not."""
-    found = next((i for i in body.instructions if i.opcode in ("dot", "convolution")), None)
+    found = next((i for i in body.instructions if is_plain_product(i)), None)
     return f"'{found.name}' ({found.opcode}) is computed by a library or a kernel of its own" if found else ""
 
 
@@ -123,7 +124,7 @@ def why_no_kernel(body: Computation) -> str:
     for i in body.post_order():
         if i.opcode not in EMITTED and i.opcode not in _MAY_BE_INSIDE:
             return f"'{i.name}' ({i.opcode}) is not done inside kernels"
-        if i.opcode in ("call", "fusion"):
+        if is_call(i):
             inner = i.called[0]
             why = why_no_kernel(inner) or ("a scatter is called inside" if _has_scatter(inner) else "")
             if why:
@@ -134,9 +135,7 @@ def why_no_kernel(body: Computation) -> str:
 
 
 def _has_scatter(c: Computation) -> bool:
-    return any(
-        i.opcode == "scatter" or i.opcode in ("call", "fusion") and _has_scatter(i.called[0]) for i in c.instructions
-    )
+    return any(i.opcode == "scatter" or is_call(i) and _has_scatter(i.called[0]) for i in c.instructions)
 
 
 def _against_scatter(i: Instruction, body: Computation) -> str:
@@ -151,6 +150,6 @@ def _against_scatter(i: Instruction, body: Computation) -> str:
 
 def _source(i: Instruction) -> Instruction:
     """The array behind a view."""
-    while i.opcode in ("bitcast", "reshape", "copy") and i.shape.element_type is i.operands[0].shape.element_type:
+    while keeps_order(i) and i.shape.element_type is i.operands[0].shape.element_type:
         i = i.operands[0]
     return i

@@ -8,6 +8,7 @@ from heron import targets
 from heron.analysis.blocks.cost import Freedom, Plan, plans
 from heron.analysis.blocks.tiling import Refusal, Tiling
 from heron.analysis.cost.estimate import clock_of
+from heron.hlo.facts import is_generated
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
@@ -164,7 +165,7 @@ class GemmFusion(Pass):
             return False
         serves = not o.is_root and all(u in members for u in o.users)
         if o.opcode in FREE or o.opcode == "convert":
-            return serves or o.opcode in ("broadcast", "iota") or _shrinks(o)
+            return serves or is_generated(o) or _shrinks(o)
         if o.opcode == "concatenate":
             return serves and all(_feeds_product(u) for u in o.users)
         return serves and (o.op.is_elementwise or o.opcode in MOVES)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from heron.analysis.cost.code_size import BUDGET
 from heron.analysis.fusion.iteration_space import joinable_outputs, source
-from heron.hlo.facts import combiner
+from heron.hlo.facts import combiner, is_view
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
@@ -241,4 +241,4 @@ def _next(i: Instruction, user: Instruction, rows: _Rows) -> bool:
         return [d for d, size in spread if size != 1] == [d for d in range(rows.kept or 0) if rows.dims[d] != 1]
     if not user.shape.is_array or user.shape.num_elements != i.shape.num_elements:
         return False
-    return user.op.is_elementwise or user.opcode in ("reshape", "bitcast")
+    return user.op.is_elementwise or is_view(user)

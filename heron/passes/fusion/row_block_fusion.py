@@ -10,7 +10,7 @@ from heron.analysis.fusion.in_step import used_in_step
 from heron.analysis.fusion.row_blocks import RowBlocks, follows, source
 from heron.analysis.graph.reachability import Reachability
 from heron.hlo.calls.gemm_shape import GemmShape, gemm_shape
-from heron.hlo.facts import combiner
+from heron.hlo.facts import combiner, is_alias
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
@@ -281,7 +281,7 @@ def _readers(i: Instruction) -> list[Instruction]:
     work = list(i.users)
     while work:
         user = work.pop(0)
-        if user.opcode in ("bitcast", "get-tuple-element"):
+        if is_alias(user):
             work += user.users
         else:
             found[user] = None
@@ -291,7 +291,7 @@ def _readers(i: Instruction) -> list[Instruction]:
 def _between(operand: Instruction) -> list[Instruction]:
     """The bitcasts and parts of tuples between an operand and what computes it."""
     found: list[Instruction] = []
-    while operand.opcode in ("bitcast", "get-tuple-element"):
+    while is_alias(operand):
         found.append(operand)
         operand = operand.operands[0]
     return found

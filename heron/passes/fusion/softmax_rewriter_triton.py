@@ -10,9 +10,11 @@ from heron.analysis.blocks.row_plans import row_plans, row_tiling
 from heron.analysis.blocks.tiling import Refusal
 from heron.analysis.cost.estimate import clock_of
 from heron.analysis.fusion.roles import is_consumer
+from heron.hlo.facts import having, is_generated, is_view
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
+from heron.hlo.ir.op import Trait
 from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
@@ -21,7 +23,7 @@ from heron.passes.fusion.model.tiled import absent, has_form, is_row_reduce, kee
 from heron.targets import Target
 
 #: ops that move nothing
-_SAME = frozenset({"broadcast", "iota", "bitcast", "reshape"})
+_SAME = having(Trait.VIEW, Trait.GENERATED)
 
 
 @register
@@ -95,7 +97,7 @@ class SoftmaxRewriterTriton(Pass):
             for o in i.operands:
                 if o in members or len(members) >= self.max_instructions or not _is_part(o):
                     continue
-                if o.opcode == "constant" or o.opcode in ("broadcast", "iota") or _serves(o, members):
+                if o.opcode == "constant" or is_generated(o) or _serves(o, members):
                     members.add(o)
                     order.append(o)
                 # what is read by several members is looked at again when the last of them is in
@@ -153,11 +155,7 @@ def _behind_diamonds(c: Computation) -> list[Instruction]:
 def _is_part(i: Instruction) -> bool:
     if i.opcode == "constant":
         return i.shape.is_scalar
-    return (
-        is_row_reduce(i)
-        or has_form(i)
-        and (i.op.is_elementwise or i.opcode in ("broadcast", "iota", "bitcast", "reshape"))
-    )
+    return is_row_reduce(i) or has_form(i) and (i.op.is_elementwise or (is_view(i) or is_generated(i)))
 
 
 def _serves(i: Instruction, members: set[Instruction]) -> bool:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from heron.analysis.fusion.roles import is_producer, is_view
 from heron.analysis.fusion.sort_tiles import fits_tile
+from heron.hlo.facts import is_expensive
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
-from heron.hlo.ir.op import Trait
 from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
@@ -17,8 +17,6 @@ from heron.passes.rewriting.building import is_static
 
 #: instructions that may be computed once more for a sort, when others read the result too
 _AGAIN = 16
-#: ops that take longer than reading their result
-_WORK = frozenset({"divide", "remainder", "power", "sqrt", "rsqrt", "cbrt", "atan2", "gather"})
 
 
 @register
@@ -122,7 +120,7 @@ def _cheap_again(i: Instruction) -> set[Instruction]:
             continue
         if not is_producer(o):
             given.add(o)
-        elif len(found) < _AGAIN and o.opcode not in _WORK and not o.has(Trait.TRANSCENDENTAL):
+        elif len(found) < _AGAIN and o.opcode != "gather" and not is_expensive(o):
             found.add(o)
             stack.extend(o.operands)
         else:

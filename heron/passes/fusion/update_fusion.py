@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from heron.analysis.fusion.in_place import updated_parameter
 from heron.analysis.fusion.roles import is_producer
 from heron.analysis.fusion.scatter_order import ALL, finds_updates, update_count
-from heron.hlo.facts import updated_operands, updates_operand
+from heron.hlo.facts import is_given, updated_operands, updates_operand
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
@@ -138,7 +138,7 @@ def _is_loop(i: Instruction) -> bool:
     """Whether `i` is a fusion of one array, each element computed by itself."""
     if i.opcode != "fusion" or not i.shape.is_array or i.control_predecessors or i.control_successors:
         return False
-    return all(o.opcode in ("parameter", "constant") or is_producer(o) for o in i.calls.instructions)
+    return all(is_given(o) or is_producer(o) for o in i.calls.instructions)
 
 
 def _costs(update: Instruction, how: str, operands: list[Instruction]) -> tuple[float, float]:
@@ -171,7 +171,7 @@ def _build(c: Computation, i: Instruction, operands: list[Instruction]) -> Instr
         if update.opcode == "scatter" and _is_cheap(o, update):
             _taken_apart(c, o, members)
     for n, o in enumerate(operands):
-        if o.opcode in ("parameter", "constant") and o.shape.rank:
+        if is_given(o) and o.shape.rank:
             copy = c.add("copy", [o], o.shape.with_default_layout())
             update.set_operand(n, copy)
             members.add(copy)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from heron.hlo.facts import having
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
+from heron.hlo.ir.op import Trait
 from heron.hlo.ir.types import by_name
 from heron.passes.framework.base import Pass
 from heron.passes.framework.context import PassContext
@@ -14,11 +16,7 @@ from heron.passes.precision.model.widen import in_wider
 from heron.passes.rewriting.expander import home
 
 #: what only hands values on, is at the edge of the program, or is about the type itself
-_LEFT = frozenset(
-    "parameter constant tuple get-tuple-element convert bitcast-convert bitcast while conditional call fusion "
-    "custom-call copy-start copy-done infeed outfeed send recv send-done recv-done opt-barrier after-all "
-    "rng-bit-generator stochastic-convert reduce-precision async-start async-update async-done domain".split()
-)
+_LEFT = having(Trait.FREE, Trait.CONVERTS) | {"custom-call", "copy-start", "rng-bit-generator"}
 
 
 @register

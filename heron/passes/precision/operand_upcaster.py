@@ -43,7 +43,7 @@ class OperandUpcaster(Pass):
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
         for c in module.computations_to_rewrite():
-            for i in [i for i in c.instructions if i.opcode in ("dot", "convolution") and is_packed(i)]:
+            for i in [i for i in c.instructions if is_plain_product(i) and is_packed(i)]:
                 _unpack(i)
                 changed = True
             for i in [i for i in c.instructions if is_plain_product(i)]:

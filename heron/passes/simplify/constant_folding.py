@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from heron.errors import HeronError
+from heron.hlo.facts import having
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.literal import Literal
 from heron.hlo.ir.module import Module
@@ -23,10 +24,7 @@ if TYPE_CHECKING:
     from heron.evaluator import Evaluator
 
 #: never worth a constant: cheap to make where they are used, or not a computation at all
-_NOT_FOLDED = frozenset(
-    "parameter constant broadcast iota tuple get-tuple-element after-all add-dependency custom-call fusion "
-    "opt-barrier optimization-barrier partition-id replica-id copy-start copy-done domain bitcast".split()
-)
+_NOT_FOLDED = having(Trait.FREE, Trait.GENERATED) | {"custom-call", "fusion", "copy-start"}
 
 
 @register

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from heron.analysis.values.splat import splat_value
-from heron.hlo.facts import combiner
+from heron.hlo.facts import combiner, is_scaling
 from heron.hlo.ir.instruction import Instruction
 
 #: at least as low as what masked scores are set to
@@ -130,7 +130,7 @@ def _scores(i: Instruction, found: Attention) -> bool:
         found.bias = i.operands[1 - scored]
         found.inside.add(i)
         i = _bare(i.operands[scored], found.inside)
-    while i.opcode in ("multiply", "divide"):
+    while is_scaling(i):
         by = splat_value(i.operands[1])
         if by is None:
             return False

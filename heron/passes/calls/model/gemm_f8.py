@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from heron.analysis.values.splat import is_splat, splat_value
 from heron.hlo.calls.gemm import GemmConfig
-from heron.hlo.facts import combiner
+from heron.hlo.facts import combiner, is_scaling
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import scalar as scalar_shape
 from heron.hlo.ir.types import BF16, F8E4M3FN, F8E5M2, F16, F32, ElementType
@@ -62,7 +62,7 @@ def _scaled(x: Instruction) -> Scaled | None:
         return Scaled(x)
     if x.opcode == "convert" and x.operands[0].shape.element_type in LARGEST:
         return Scaled(x.operands[0])
-    if x.opcode not in ("multiply", "divide"):
+    if not is_scaling(x):
         return None
     for n, o in enumerate(x.operands if x.opcode == "multiply" else x.operands[:1]):
         by = _number(x.operands[1 - n])
@@ -139,7 +139,7 @@ def find_narrowed(value: Instruction) -> Narrowed | None:
     if len(others) != 1 or len(value.users) != 1 + (largest is not None):
         return None
     last, by, divides = others[0], None, False
-    if last.opcode in ("multiply", "divide"):
+    if is_scaling(last):
         n = list(last.operands).index(value)
         by, divides = _number(last.operands[1 - n]), last.opcode == "divide"
         if by is None or (divides and n):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from heron.analysis.values.splat import is_splat, splat_value
-from heron.hlo.facts import combiner
+from heron.hlo.facts import combiner, is_scaling
 from heron.hlo.ir.instruction import Instruction
 
 #: how far the divisor of a mean may be from the number of columns, relatively
@@ -100,7 +100,7 @@ def _spread(i: Instruction) -> tuple[Instruction | None, tuple[int, ...]]:
 
 def _factors(i: Instruction, inside: set[Instruction]) -> list[tuple[Instruction, bool]]:
     """A product taken apart, each part with whether it is divided by."""
-    if i.opcode not in ("multiply", "divide"):
+    if not is_scaling(i):
         return [(i, False)]
     inside.add(i)
     a, b = i.operands
@@ -162,7 +162,7 @@ def _is_mean(i: Instruction, of: Instruction, columns: tuple[int, ...], inside: 
 
 def _summed(i: Instruction, columns: tuple[int, ...], inside: set[Instruction]) -> Instruction | None:
     """The operand of which `i` is the mean along these dimensions: a sum times a constant, or divided by one."""
-    if i.opcode not in ("multiply", "divide"):
+    if not is_scaling(i):
         return None
     value = splat_value(i.operands[1])
     total = i.operands[0]

@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from heron.analysis.blocks.tiling import Tiling
+from heron.hlo.facts import contracts, is_view
 from heron.hlo.ir import types
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
@@ -51,7 +52,7 @@ class Part(NamedTuple):
 
 def may_attend(c: Computation) -> bool:
     """Whether there are two products and a reduction, without which no time is spent."""
-    opcodes = [i.opcode for i in c.instructions if i.opcode in ("dot", "reduce")]
+    opcodes = [i.opcode for i in c.instructions if contracts(i)]
     return opcodes.count("dot") > 1 and "reduce" in opcodes
 
 
@@ -231,7 +232,7 @@ def _moves_rows(i: Instruction) -> bool:
     """Whether an op leaves the elements of the last dimension side by side."""
     if i.opcode == "transpose":
         return i.dimensions[-1] == i.shape.rank - 1
-    return i.opcode in ("bitcast", "reshape") and i.shape.dims[-1:] == i.operands[0].shape.dims[-1:]
+    return is_view(i) and i.shape.dims[-1:] == i.operands[0].shape.dims[-1:]
 
 
 def is_of_places(i: Instruction) -> bool:

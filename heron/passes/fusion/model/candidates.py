@@ -8,7 +8,7 @@ from heron.analysis.cost.code_size import BUDGET, asked_of, at_most, code_of, op
 from heron.analysis.cost.compose import Work, work_of
 from heron.analysis.cost.estimate import Clock
 from heron.analysis.fusion.roles import accepts, is_consumer, is_emitted, is_producer, is_view, stays_alone
-from heron.hlo.facts import updated_operands
+from heron.hlo.facts import is_generated, updated_operands
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.passes.fusion.model.updates import Updates
@@ -186,4 +186,4 @@ class Kernels:
 
 def _is_free(i: Instruction) -> bool:
     """Whether computing elements of `i` takes no more than reading them."""
-    return i.opcode in ("broadcast", "iota") or is_view(i)
+    return is_generated(i) or is_view(i)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from heron.analysis.cost import element_flops
 from heron.analysis.cost.code_size import BUDGET
 from heron.analysis.fusion.roles import accepts, is_consumer, is_emitted, is_producer, stays_alone
-from heron.hlo.facts import updated_operands
+from heron.hlo.facts import is_generated, updated_operands
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.passes.fusion.model.group import Group
@@ -89,7 +89,7 @@ class Planner:
             if own is None:
                 continue
             takes = user.op.is_elementwise or all(accepts(user, n) for n, o in enumerate(user.operands) if o is i)
-            if takes and (user in self._takes or stays_alone(user) and i.opcode in ("constant", "broadcast", "iota")):
+            if takes and (user in self._takes or stays_alone(user) and (i.opcode == "constant" or is_generated(i))):
                 groups.setdefault(own, []).append(user)
             else:
                 refused[own] = user
@@ -166,7 +166,7 @@ class Planner:
             new = sum(o not in group and o not in group.inputs for o in dict.fromkeys(i.operands))
             if len(group.inputs) - 1 + new > self.limits.inputs:
                 return f"the kernel would have more than {self.limits.inputs} inputs"
-        if count > self.limits.recomputation * max(1, i.shape.num_elements) and i.opcode not in ("broadcast", "iota"):
+        if count > self.limits.recomputation * max(1, i.shape.num_elements) and not is_generated(i):
             if i.shape.num_elements > 1 and element_flops(i) > 0:
                 return "most of it would be computed over and over"
         if i in self._reads_old(group.root):

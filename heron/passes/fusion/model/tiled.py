@@ -7,9 +7,10 @@ from math import prod
 
 from heron.analysis.blocks.config import BlockConfig
 from heron.analysis.fusion.roles import stays_alone
-from heron.hlo.facts import combiner
+from heron.hlo.facts import combiner, having
 from heron.hlo.ir import types
 from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.op import Trait
 from heron.hlo.ir.shape import Shape
 from heron.hlo.ir.types import ElementType
 from heron.lockfile import Choice
@@ -48,11 +49,11 @@ _READ_TYPES = _TYPES | PRODUCTS.keys()
 _SCALAR_ONLY = frozenset({
     "complex", "real", "imag", "count-leading-zeros", "popcnt", "mulhi", "stochastic-convert", "bitcast-convert",
 })  # fmt: skip
-MOVES = frozenset({"bitcast", "reshape", "transpose", "slice"})
+MOVES = having(Trait.VIEW) | {"transpose", "slice"}
 #: bytes of a row that emitters keep at hand at most
 ROW_BYTES = 256 << 10
 #: what costs nothing to compute where it is read
-FREE = frozenset({"broadcast", "iota", "bitcast", "reshape"})
+FREE = having(Trait.VIEW, Trait.GENERATED)
 
 
 def absent(ctx: PassContext) -> str:

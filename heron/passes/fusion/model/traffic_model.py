@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from heron.analysis.cost import element_flops
+from heron.hlo.facts import reads_part
 from heron.hlo.ir.instruction import Instruction
 from heron.passes.fusion.model.group import Group
 
@@ -52,7 +53,7 @@ def _inputs(i: Instruction, operands: Iterable[Instruction], again: float, machi
     """Bytes to read for some operands of `i`, when it is computed `again` times."""
     if i.opcode == "broadcast":
         return float(sum(o.shape.byte_size for o in operands))
-    total, is_part = 0.0, i.opcode in ("slice", "dynamic-slice", "gather")
+    total, is_part = 0.0, reads_part(i)
     for operand in operands:
         size = operand.shape.byte_size
         if is_part:

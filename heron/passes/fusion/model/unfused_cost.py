@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from heron.analysis.blocks.cost import library_seconds
 from heron.analysis.cost.estimate import Clock, clock_of
 from heron.analysis.fusion.roles import is_consumer
+from heron.hlo.facts import is_view
 from heron.hlo.ir.instruction import Instruction
 from heron.passes.fusion.model.tiled import FREE
 from heron.targets import Target
@@ -29,7 +30,7 @@ def several_apart(roots: Sequence[Instruction], members: set[Instruction], targe
 
 def _computed(operand: Instruction, around: set[Instruction]) -> Instruction:
     """The array that a kernel must write for an operand, which may be a view of it."""
-    while operand.opcode in ("bitcast", "reshape") and operand in around:
+    while is_view(operand) and operand in around:
         operand = operand.operands[0]
     return operand
 

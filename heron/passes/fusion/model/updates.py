@@ -5,10 +5,12 @@ from __future__ import annotations
 from heron.analysis.fusion.in_place import in_place_pairs
 from heron.analysis.graph.donation import donated_parameters
 from heron.analysis.graph.reachability import Reachability
+from heron.hlo.facts import having
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.op import Trait
 
-_VIEWS = frozenset({"bitcast", "reshape"})
+_VIEWS = having(Trait.VIEW)
 
 
 class Updates:

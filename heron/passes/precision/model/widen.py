@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from heron.hlo.facts import having, plain_products
 from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.op import Trait
 from heron.hlo.ir.shape import Shape, tuple_
 from heron.hlo.ir.types import ElementType
 from heron.passes.rewriting.building import convert
 from heron.passes.rewriting.expander import home
 
 #: ops that compute new floats from floats, beside the elementwise ones
-_PRODUCTS = frozenset({"dot", "convolution", "cholesky", "triangular-solve"})
+_PRODUCTS = plain_products() | {"cholesky", "triangular-solve"}
 #: elementwise ops that are about the type itself, or only choose
-_KEPT = frozenset({"select", "copy", "convert", "bitcast-convert", "reduce-precision", "stochastic-convert", "fusion"})
+_KEPT = having(Trait.CONVERTS) | {"select", "copy"}
 
 
 def computes(i: Instruction) -> bool:

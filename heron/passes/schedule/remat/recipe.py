@@ -7,15 +7,14 @@ from dataclasses import dataclass, field
 
 from heron.analysis.fusion.in_place import in_place_pairs
 from heron.analysis.graph.dataflow import TRANSPARENT, Value, leaves
+from heron.hlo.facts import having
 from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.op import Trait
 from heron.passes.rewriting.building import is_pure
 from heron.passes.schedule.remat.held import Held, Stay
 
 #: run computations of their own, or go on while others run: nothing that is done twice
-_ONCE = frozenset(
-    "parameter constant while conditional call after-all partition-id replica-id async-start async-update async-done "
-    "copy-start copy-done".split()
-)
+_ONCE = having(Trait.FREE, Trait.CONTROL_FLOW) | {"copy-start"}
 #: what is this much smaller than the memory to be saved is rather kept than computed again
 SMALL = 16
 
