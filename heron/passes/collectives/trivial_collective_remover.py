@@ -74,13 +74,7 @@ def _alone(i: Instruction, module: Module) -> Instruction | None:
     if is_device_id(i):
         return splat(home, i.shape, 0) if is_alone else None
     if i.opcode == "collective-permute":
-        if not is_alone or i.attrs.get("slice_sizes") is not None:
-            return None
-        pairs = i.attrs.get("source_target_pairs") or ()
-        if any(tuple(pair) != (0, 0) for pair in pairs):  # it names devices there are not
-            return None
-        values = i.operands if pairs else [splat(home, o.shape, 0) for o in i.operands]
-        return home.add("tuple", values, i.shape, like=i) if i.shape.is_tuple else values[0]
+        return _permuted_alone(i) if is_alone else None
     if i.opcode not in _HANDING_BACK or group_size(i, module) != 1:
         return None
     if i.opcode == "collective-broadcast" and not is_alone:  # who is in no group gets zeros
@@ -89,3 +83,16 @@ def _alone(i: Instruction, module: Module) -> Instruction | None:
     if [s.bare for s in parts] != [o.shape.bare for o in i.operands]:  # it was written for more devices
         return None
     return home.add("tuple", i.operands, i.shape, like=i) if i.shape.is_tuple else i.operands[0]
+
+
+def _permuted_alone(i: Instruction) -> Instruction | None:
+    """The result of a collective-permute on one device; None for the form that writes slices into a buffer."""
+    home = i.parent
+    assert home is not None
+    if i.attrs.get("slice_sizes") is not None:
+        return None
+    pairs = i.attrs.get("source_target_pairs") or ()
+    if any(tuple(pair) != (0, 0) for pair in pairs):  # it names devices that do not exist
+        return None
+    values = i.operands if pairs else [splat(home, o.shape, 0) for o in i.operands]
+    return home.add("tuple", values, i.shape, like=i) if i.shape.is_tuple else values[0]

@@ -109,15 +109,21 @@ def _refusal(a: Attention) -> str:
         return "its products are not one matrix a batch and head"
     if _is_turned(a):
         return "its weights are not rows for queries"
-    head = q.shape.dims[a.first.lhs_contracting_dims[0]]
-    values = a.second.shape.dims[-1 - a.weights]
-    if head != values or head % _MULTIPLE or head > _MOST:
-        return f"heads of {head} and {values} elements: cuDNN has multiples of {_MULTIPLE} up to {_MOST}, all alike"
+    if refused := _refused_head(a, q):
+        return refused
     if any(x is not None and spread_of(x, a.first) is None for x in (a.bias, a.mask)):
         return "its bias or mask has its dimensions in another order than the scores"
     if a.mask is not None and np.isfinite(a.low) and q.shape.element_type is F16:
         return "f16 has no number as low as a masked score's"
     return ""
+
+
+def _refused_head(a: Attention, q: Instruction) -> str:
+    head = q.shape.dims[a.first.lhs_contracting_dims[0]]
+    values = a.second.shape.dims[-1 - a.weights]
+    if head == values and head % _MULTIPLE == 0 and head <= _MOST:
+        return ""
+    return f"heads of {head} and {values} elements: cuDNN has multiples of {_MULTIPLE} up to {_MOST}, all alike"
 
 
 def _sides(a: Attention) -> list[tuple[Instruction, tuple[int, ...], tuple[int, ...]]]:

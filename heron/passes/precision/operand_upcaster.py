@@ -63,15 +63,21 @@ class OperandUpcaster(Pass):
             return wide, wide
         if not self.one_type and _of_8_bits(i, operands, ctx):
             return None
-        if len(operands) == 1:
-            (t,) = operands
-            has = t.bits >= 32 or (ctx.target is not None and ctx.target.computes_in(i.opcode, t.name))
-            if has and not self.rounds and t.bits < 32 and result.bits < 32:
-                return t, F32
-            if has and (result is t or not self.one_type and t.bits < result.bits <= 32):
-                return None
-            if has and not self.one_type and t.is_float and result.bits <= t.bits <= 32:
-                return t, F32
+        t = next(iter(operands))
+        if len(operands) == 1 and (t.bits >= 32 or ctx.target is not None and ctx.target.computes_in(i.opcode, t.name)):
+            return self._of_one_type(t, result, wide)
+        return wide, wide
+
+    def _of_one_type(
+        self, t: ElementType, result: ElementType, wide: ElementType
+    ) -> tuple[ElementType, ElementType] | None:
+        """The types where both operands have type `t`, in which the target multiplies; None to leave them."""
+        if not self.rounds and t.bits < 32 and result.bits < 32:
+            return t, F32
+        if result is t or not self.one_type and t.bits < result.bits <= 32:
+            return None
+        if not self.one_type and t.is_float and result.bits <= t.bits <= 32:
+            return t, F32
         return wide, wide
 
 

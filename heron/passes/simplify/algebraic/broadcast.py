@@ -97,23 +97,16 @@ def elementwise_of_broadcasts(i: Instruction, b: Builder) -> Instruction | None:
     ROOT r = f32[2,3] broadcast(a), dimensions={1}
     """
     operands = i.operands
-    widest: Instruction | None = None
-    for o in operands:
-        if o.opcode != "broadcast":
-            if o.shape.rank == 0 and i.shape.rank != 0:
-                continue  # the scalar predicate of a select, a bound of a clamp
-            return None
-        x = o.operands[0]
-        if x.shape.rank == 0:
-            continue
-        if widest is None:
-            widest = o
-        elif widest.attrs["dimensions"] != o.attrs["dimensions"] or widest.operands[0].shape.dims != x.shape.dims:
-            return None
-    if not operands or i.shape.rank == 0 or i.opcode == "copy" or i.opcode == "reduce-precision":
+    if i.shape.rank == 0 or i.opcode == "copy" or i.opcode == "reduce-precision":
         return None
-    if all(o.opcode != "broadcast" for o in operands):
+    # others are the scalar predicate of a select or a bound of a clamp
+    broadcasts = [o for o in operands if o.opcode == "broadcast"]
+    if not broadcasts or any(o.shape.rank for o in operands if o.opcode != "broadcast"):
         return None
+    arrays = [o for o in broadcasts if o.operands[0].shape.rank]
+    if len({(o.attrs["dimensions"], o.operands[0].shape.dims) for o in arrays}) > 1:
+        return None
+    widest = arrays[0] if arrays else None
     dims = () if widest is None else widest.operands[0].shape.dims
     if widest is not None and widest.operands[0].shape.num_elements >= i.shape.num_elements:
         return None

@@ -172,6 +172,18 @@ def sum_of_dot(i: Instruction, b: Builder) -> Instruction | None:
     return b.add("reduce", [small, zero], i.shape, dimensions=left, to_apply=i.to_apply) if left else small
 
 
+def _sums_free_dimensions(i: Instruction) -> bool:
+    """Whether `i` sums a dot, in one type and without another use, over dimensions that are none of its batch."""
+    if len(i.operands) != 2 or i.operands[0].opcode != "dot" or not is_splat(i.operands[1], 0):
+        return False
+    d = i.operands[0]
+    if combiner(i.to_apply) != "add" or len(d.users) > 1 or len(d.operands) != 2:
+        return False
+    if any(o.shape.element_type is not i.shape.element_type for o in d.operands):
+        return False
+    return bool(i.dimensions) and min(i.dimensions) >= len(d.lhs_batch_dims)
+
+
 @rule("reduce", operand="dot", floats="reassociating")
 def sum_of_free_dot(i: Instruction, b: Builder) -> Instruction | None:
     """sum(dot(x, y)) over free dimensions == dot(sum(x), sum(y)) without another use, for floats up to rounding
@@ -189,18 +201,10 @@ def sum_of_free_dot(i: Instruction, b: Builder) -> Instruction | None:
     z = f32[4] reduce(y, zero), dimensions={1}, to_apply=sum
     ROOT r = f32[3] dot(x, z), lhs_contracting_dims={1}, rhs_contracting_dims={0}
     """
-    if len(i.operands) != 2 or i.operands[0].opcode != "dot" or not is_splat(i.operands[1], 0):
+    if not _sums_free_dimensions(i):
         return None
     d, zero = i.operands
-    if combiner(i.to_apply) != "add" or len(d.users) > 1 or len(d.operands) != 2:
-        return None
-    if any(o.shape.element_type is not i.shape.element_type for o in d.operands):
-        return None
-    batch, places, attrs, operands = len(d.lhs_batch_dims), iter(range(d.shape.rank)), dict(d.attrs), []
-    if not i.dimensions or min(i.dimensions) < batch:
-        return None
-    for _ in range(batch):
-        next(places)
+    places, attrs, operands = iter(range(len(d.lhs_batch_dims), d.shape.rank)), dict(d.attrs), []
     for side, x in zip(("lhs", "rhs"), d.operands, strict=True):
         keys = (f"{side}_batch_dims", f"{side}_contracting_dims")
         own = [n for key in keys for n in getattr(d, key)]
