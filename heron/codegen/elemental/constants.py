@@ -11,7 +11,7 @@ from heron.codegen.ir.types import F32, scalar_type
 from heron.hlo.ir.types import ElementType
 
 
-def scalar_constant(e: FunctionEmitter, value: np.ndarray | float | int, t: ElementType) -> Value:
+def scalar_constant(e: FunctionEmitter, value: np.ndarray | complex, t: ElementType) -> Value:
     """A constant of type `t`, from a Python number or a one-element array."""
     array = np.asarray(value)
     item = array.reshape(-1)[0]

@@ -167,12 +167,10 @@ class Reducer:
         e.kernel.add_function(symbol, block, self.packed_types, private=True)
         return symbol
 
-    def _identity(self) -> float | int:
+    def _identity(self) -> complex:
         """The identity of the operation; -0.0 for sums unless the initial value is +0.0 itself."""
         if self._starts_from_identity():
-            value = self.hero.operands[1].literal.item()
-            assert not isinstance(value, complex)
-            return value
+            return self.hero.operands[1].literal.item()
         return facts.identity(self.opcode, self.types[0])
 
     def _starts_from_identity(self) -> bool:
