@@ -17,6 +17,7 @@ from heron.hlo.ir import op
 from heron.passes.framework import registry
 from heron.passes.rewriting import driver, rules
 from heron.passes.rewriting.rules import Apply, Rule
+from heron.passes.simplify.algebraic import RULES
 
 _MODULE = "heron_loaded_"
 _MATH = ("exact", "reassociating", "finite-only")
@@ -50,7 +51,7 @@ def rewrite(
             raise HeronError("PASS009", f"a rule has no {what}={given!r}", hint=f"one of {', '.join(choices)}")
 
     def add(function: Apply) -> Apply:
-        home = _pass_called(into)._rules if into else rules.RULES
+        home = _pass_called(into)._rules if into else RULES
         if any(r.name == function.__name__ for r in home):
             raise HeronError("PASS004", f"rule name '{function.__name__}' is taken", hint="give the function another")
         register = rules.rule(*opcodes, operand=operand, math=math, floats=floats, layouts=layouts, home=home)
@@ -92,7 +93,7 @@ class Loaded:
         """Take it all out again."""
         registry.forget(self.passes, self.pipelines)
         for r in self.rules:
-            rules.RULES.remove(r)
+            RULES.remove(r)
         driver.forget_tables()
         sys.modules.pop(self.module.__name__, None)
 
@@ -106,7 +107,7 @@ def load(path: str | Path) -> Loaded:
     path = Path(path)
     text = files.read_text(path)
     passes, pipelines = registry.names()
-    count = len(rules.RULES)
+    count = len(RULES)
     module = _new_module(path)
     try:
         _execute(module, path, text)
@@ -116,7 +117,7 @@ def load(path: str | Path) -> Loaded:
             module,
             tuple(sorted(now_passes - passes)),
             tuple(sorted(now_pipelines - pipelines)),
-            tuple(rules.RULES[count:]),
+            tuple(RULES[count:]),
         )
         if sys.exc_info()[0] is not None:
             added.unload()

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.driver import RewritePass
-from heron.passes.rewriting.rules import RULES, Rule
+from heron.passes.rewriting.rules import Rule
+from heron.passes.simplify.algebraic import RULES
 
 
 @register

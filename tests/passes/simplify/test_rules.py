@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -57,3 +59,17 @@ def test_other_types(rule: Rule) -> None:
         if rewrite(module.entry, table([rule], rule.layouts == "only"), rule.layouts == "only"):
             verify(module)
             check_on_special_values(original, module, math, few=True)
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "from heron.passes.framework.registry import get; get('algebraic-simplifier').rules()",
+        "from heron.passes.framework import loading",
+    ],
+)
+def test_whoever_asks_first_finds_every_rule(first: str) -> None:
+    """In a process of its own: here other modules have loaded the rules."""
+    count = f"{first}; from heron.passes.rewriting.rules import RULES; print(len(RULES))"
+    done = subprocess.run([sys.executable, "-c", count], capture_output=True, text=True, check=True)
+    assert int(done.stdout) == len(RULES)

@@ -1,6 +1,6 @@
 """Rewrite rules of the algebraic simplifier, a file per theme.
 
-Importing this package fills `rules.RULES`; a new theme file here is found without being listed anywhere.
+Importing this package registers the rules: take `RULES` from here. A new theme file is found without being listed.
 
 What XLA's simplifier does and these rules leave out:
 
@@ -14,6 +14,10 @@ What XLA's simplifier does and these rules leave out:
 
 import importlib
 import pkgutil
+
+from heron.passes.rewriting.rules import RULES
+
+__all__ = ["RULES"]
 
 for _info in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_info.name}")
