@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from heron.analysis.graph.alias import AliasSets
-from heron.analysis.graph.dataflow import Dataflow, Value, leaves
+from heron.analysis.graph.dataflow import Dataflow, Value
 from heron.errors import HeronError
 from heron.hlo.ir import literal
 from heron.hlo.ir.instruction import Instruction
@@ -97,10 +97,6 @@ class BufferAssignment:
     def slice_of(self, i: Instruction, index: ShapeIndex = ()) -> Slice:
         """The slice of part `index` of `i`'s result. Raises BUF002 for tuples, tokens and unknown instructions."""
         return self.slices[self.flow.value(i, index)]
-
-    def slices_of(self, i: Instruction) -> list[Slice]:
-        """Slices of all arrays in `i`'s result, depth first."""
-        return [self.slices[v] for _, v in leaves(self.flow.at[i]) if v is not None]
 
     def allocation_of(self, i: Instruction, index: ShapeIndex = ()) -> Allocation:
         return self.allocations[self.slice_of(i, index).allocation]

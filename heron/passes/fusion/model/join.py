@@ -5,7 +5,7 @@ from __future__ import annotations
 from heron.analysis.fusion.iteration_space import hero_of, source
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
-from heron.hlo.ir.shape import Shape, ShapeIndex, tuple_
+from heron.hlo.ir.shape import ShapeIndex, tuple_
 from heron.passes.fusion.model.build import kind_and_name
 from heron.passes.rewriting.building import reshape
 from heron.passes.rewriting.tuples import take_apart
@@ -140,8 +140,3 @@ def _readers_of(node: Instruction, index: ShapeIndex) -> list[Instruction]:
     if not index:
         return [node]
     return [u for u in node.users if u.opcode == "get-tuple-element" and u.attrs["index"] == index[0]]
-
-
-def output_shapes(node: Instruction) -> list[Shape]:
-    """Shapes of a kernel's outputs."""
-    return [s for _, s in node.shape.leaves()]
