@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
@@ -10,9 +12,14 @@ import heron
 jax = pytest.importorskip("jax")
 
 
+@pytest.fixture(autouse=True)
+def _wide_types() -> Iterator[None]:
+    with jax.enable_x64(True):
+        yield
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
 def test_regular_systems_agree(dtype: str) -> None:
-    jax.config.update("jax_enable_x64", True)
     rng = np.random.default_rng(2)
     lower, diagonal, upper = (rng.standard_normal((2, 7)).astype(dtype) for _ in range(3))
     lower[:, 0] = upper[:, -1] = 0
@@ -28,7 +35,6 @@ def test_regular_systems_agree(dtype: str) -> None:
 
 
 def test_a_singular_system_gives_the_null_vector() -> None:
-    jax.config.update("jax_enable_x64", True)
     n = 6
     line = np.full(n, -1.0)
     diagonal = np.full(n, 2.0)

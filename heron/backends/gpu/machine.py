@@ -56,9 +56,12 @@ class GpuMachine(Machine):
         uses = blocks.without(uses)
         if not uses:
             return ""
+        return to_llvm(self.lower(uses), kernels=self.abis(uses), numerics=self.numerics)
+
+    def abis(self, uses: dict[str, KernelUse]) -> dict[str, KernelAbi]:
+        """How each kernel is called and launched, by its name."""
         launches = {name: use.kernel.launch for name, use in uses.items()}
-        abis = {name: KernelAbi(self.kind, block=k.block, grid=k.grid) for name, k in launches.items()}
-        return to_llvm(self.lower(uses), kernels=abis, numerics=self.numerics)
+        return {name: KernelAbi(self.kind, block=k.block, grid=k.grid) for name, k in launches.items()}
 
     def build(self, lowered: LoweredProgram, info: ProgramInfo) -> Executable:
         with info.trace.stage("llvm"):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from heron.hlo.ir.op import Attr, AttrKind, op, reject
+from heron.hlo.ir.op import Attr, AttrKind, Trait, op, reject
 from heron.hlo.ir.shape import Shape, tuple_
 from heron.hlo.meaning import slices_in_place
 from heron.hlo.ops.collectives import CHANNEL, Arrays, Collective, Done
@@ -127,4 +127,4 @@ class CollectivePermuteDone(Done):
     Shape: the second element of the operand's.
     """
 
-    pass
+    traits = {Trait.COLLECTIVE, Trait.FREE}

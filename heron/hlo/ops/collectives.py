@@ -356,8 +356,6 @@ class CollectiveBroadcast(Collective):
 
 
 class DeviceNumber(Op):
-    traits = {Trait.COLLECTIVE, Trait.FREE}
-
     def shape(self, i: Instruction) -> Shape:
         return scalar(U32)
 

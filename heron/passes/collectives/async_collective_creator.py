@@ -15,7 +15,7 @@ from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 
 #: collectives with a -start and a -done of their own
-_OWN = opcodes(lambda op: f"{op.name}-start" in done_of())
+_OWN = opcodes(lambda op: Trait.COLLECTIVE in op.traits and f"{op.name}-start" in done_of())
 #: those that are wrapped: an async-start runs a computation of just this op
 _WRAPPED = having(Trait.COLLECTIVE) - _OWN - set(done_of()) - set(done_of().values())
 

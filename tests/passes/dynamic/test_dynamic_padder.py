@@ -10,7 +10,7 @@ import pytest
 
 from heron.errors import HeronError
 from heron.evaluator import Evaluator
-from heron.evaluator.calls import libraries
+from heron.evaluator.calls import table
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
@@ -35,7 +35,7 @@ def _nothing_in_the_padding(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         whole[tuple(slice(0, n) for n in x.shape)] = x
         return whole, *(np.array(n, np.int32) for n in x.shape)
 
-    monkeypatch.setitem(libraries._TARGETS, "PadToStatic", lambda _, *given: pad(*given))
+    monkeypatch.setitem(table._FUNCTIONS, "PadToStatic", lambda _, *given: pad(*given))
     yield
 
 
