@@ -59,7 +59,7 @@ class GpuMachine(Machine):
         return to_llvm(self.lower(uses), kernels=self.abis(uses), numerics=self.numerics)
 
     def abis(self, uses: dict[str, KernelUse]) -> dict[str, KernelAbi]:
-        """How each kernel is called and launched, by its name."""
+        """The calling convention and the launch of each kernel, by its name."""
         launches = {name: use.kernel.launch for name, use in uses.items()}
         return {name: KernelAbi(self.kind, block=k.block, grid=k.grid) for name, k in launches.items()}
 
