@@ -82,7 +82,8 @@ class SortFusion(Pass):
         results = _results(i) if fits_tile(i) else [i]
         if not inside and results == [i]:
             return False
-        members = {i, *inside, *results, *(o for r in results for o in r.operands if o.opcode == "get-tuple-element")}
+        parts_read = (o for r in results if r is not i for o in r.operands if o.opcode == "get-tuple-element")
+        members = {i, *inside, *results, *parts_read}
         parts = sum(r is not i for r in results)
         why = f"{len(inside)} instructions are computed as it reads"
         ctx.decide(True, why + (f", {parts} parts of its results stored" if parts else ""), subject=i.name)

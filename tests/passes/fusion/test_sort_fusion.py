@@ -77,3 +77,22 @@ def test_a_sort_that_nobody_reads_stays() -> None:
     module = parse(ORDER + body)
     PassContext().run_pass(registry.get("sort-fusion"), module)
     assert Evaluator(module).run(np.ones(8, np.float32)).tolist() == [-1.0] * 8
+
+
+def test_an_operand_that_is_part_of_a_tuple_stays_outside() -> None:
+    """The state of a loop, whose parts a sort and an iota beside it read."""
+    text = """ENTRY main {
+  t = (f32[3,75], s32[]) parameter(0)
+  x = f32[3,75] get-tuple-element(t), index=0
+  it = s32[3,75] iota(), iota_dimension=1
+  ROOT s = (f32[3,75], s32[3,75]) sort(x, it), dimensions={1}, is_stable=true, to_apply=before
+}
+"""
+    module = parse(ORDER + text)
+    assert registry.get("sort-fusion").run(module, PassContext())
+    fusion = module.entry.root
+    assert fusion.opcode == "fusion" and [o.opcode for o in fusion.operands] == ["get-tuple-element"]
+    x = np.random.default_rng(0).standard_normal((3, 75)).astype(np.float32)
+    (values, places) = heron.compile(parse(ORDER + text), "sim:sm_90")(x, np.int32(0))
+    np.testing.assert_array_equal(values, -np.sort(-x))
+    np.testing.assert_array_equal(places, np.argsort(-x, kind="stable"))
