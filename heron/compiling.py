@@ -1,7 +1,7 @@
 """``heron.compile``: the one way from a program to an executable.
 
-Everything that compiles goes through `compile_module`: it verifies the module, reads the whole program from the cache
-where it may, and compiles it else.
+Every compile goes through `compile_module`. It reads the whole program from the cache if it is there; otherwise it
+verifies the module, compiles it, and writes it to the cache if the options ask for one.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 import pytest
 
@@ -53,6 +55,10 @@ def test_a_module_is_verified_once(monkeypatch: pytest.MonkeyPatch) -> None:
     root.set_operand(1, root.operands[0])
     verifier.verify_once(module)
     assert len(verified) == 2
+    module.entry.root = module.entry.parameters[0]
+    with suppress(HeronError):
+        verifier.verify_once(module)
+    assert len(verified) == 3
 
 
 def test_a_stage_before_another_one_runs_no_pass_again(monkeypatch: pytest.MonkeyPatch) -> None:

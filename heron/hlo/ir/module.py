@@ -44,8 +44,8 @@ class Module:
         self.spmd_output_sharding: str | None = None
         self.cross_program_prefetches: tuple[tuple[int, tuple[int, ...], int], ...] = ()
         self.carried = b""
-        #: the version of the instructions that the verifier found no fault in; 0 before that
-        self.verified_at = 0
+        #: when the verifier found no fault, and the roots and the entry layout then; see `heron.hlo.verifier`
+        self.verified: tuple[int, tuple[object, ...]] = (0, ())
         self._names, self._computation_names = Names(), Names()
 
     def __reduce__(self) -> tuple[object, ...]:

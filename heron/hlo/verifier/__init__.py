@@ -54,10 +54,18 @@ def verify(module: Module, options: VerifierOptions = DEFAULT) -> None:
 
 
 def verify_once(module: Module) -> None:
-    """`verify`, unless the module passed it before and no instruction has changed since. Raises as `verify` does."""
-    at = module.verified_at
-    if not at or any(i.version > at for c in module.computations for i in c._instructions):
+    """`verify`, unless the module passed it before and has not changed since: no instruction, root or entry layout.
+
+    Raises as `verify` does.
+    """
+    at, ends = module.verified
+    if ends != _ends(module) or any(i.version > at for c in module.computations for i in c._instructions):
         verify(module)
+
+
+def _ends(module: Module) -> tuple[object, ...]:
+    """The parts of a module that may change without a new version of an instruction."""
+    return module.entry, tuple(c.root for c in module.computations), module.entry_layout
 
 
 def problems(module: Module, options: VerifierOptions = DEFAULT) -> Iterator[Problem]:
@@ -70,7 +78,7 @@ def problems(module: Module, options: VerifierOptions = DEFAULT) -> Iterator[Pro
         if found:
             return
     if options is DEFAULT:
-        module.verified_at = clock()
+        module.verified = clock(), _ends(module)
 
 
 #: letters of the codes of code generation
