@@ -78,14 +78,14 @@ def reads_part(i: Instruction) -> bool:
     return Trait.READS_PART in i.op.traits
 
 
-def updates_operand(i: Instruction, n: int = 0) -> bool:
-    """Whether `i` is operand `n` with some elements replaced, so that it can be done in the operand's memory."""
-    return Trait.UPDATES_OPERAND in i.op.traits and (n == 0 or i.opcode == "scatter" and n < len(i.operands) // 2)
+def updates_operand(i: Instruction) -> bool:
+    """Whether `i` is operand 0 with some elements replaced, so that it can be done in the operand's memory."""
+    return Trait.UPDATES_OPERAND in i.op.traits
 
 
 def updated_operands(i: Instruction) -> Sequence[Instruction]:
     """The operands that `i` gives back with some elements replaced; a scatter may have several."""
-    if Trait.UPDATES_OPERAND not in i.op.traits:
+    if not updates_operand(i):
         return ()
     return i.operands[: len(i.operands) // 2 if i.opcode == "scatter" else 1]
 
