@@ -141,8 +141,12 @@ def dtype_of(element: str) -> np.dtype:
 def constant(op: Op) -> np.ndarray:
     """The value of an ``arith.constant``: one element, or all of them where not all are written alike.
 
-    They stand in decimal, in hexadecimal bits, or as truths. NaNs are written one by one, though all are the same.
+    They stand in decimal, in hexadecimal bits, or as truths. NaNs are written one by one, though all are the same, and
+    more than a hundred of them as one string with the bytes of the whole array.
     """
+    if op.text.startswith('dense<"0x'):
+        data = bytes.fromhex(op.text.removeprefix('dense<"0x').rstrip('">'))
+        return np.frombuffer(data, op.dtype).reshape(op.shape)
     texts = re.findall(r"[^\[\],\s]+", op.text.removeprefix("dense<").rstrip(">"))
     if len(set(texts)) == 1:
         return np.array([_scalar(texts[0], op)])

@@ -29,8 +29,17 @@ def test_constants(written: str, value: np.generic) -> None:
     assert found.dtype == value.dtype and found.tobytes() == value.tobytes()
 
 
+def test_many_nans_are_written_as_bytes() -> None:
+    kernel = read(
+        'tt.func public @k(%x: !tt.ptr<f32>) {\n  %0 = arith.constant dense<"0x0000C07F0000C0FF"> : tensor<2xf32>\n}\n'
+    )
+    assert constant(kernel.body.ops[0]).view("u4").tolist() == [0x7FC00000, 0xFFC00000]
+
+
 def test_constants_of_several_elements() -> None:
-    kernel = read("tt.func public @k(%x: !tt.ptr<f32>) {\n  %0 = arith.constant dense<[[1, 2], [3, -4]]> : tensor<2x2xi32>\n}\n")
+    kernel = read(
+        "tt.func public @k(%x: !tt.ptr<f32>) {\n  %0 = arith.constant dense<[[1, 2], [3, -4]]> : tensor<2x2xi32>\n}\n"
+    )
     np.testing.assert_array_equal(constant(kernel.body.ops[0]), np.array([[1, 2], [3, -4]], np.int32), strict=True)
 
 
