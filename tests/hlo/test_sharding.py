@@ -357,3 +357,16 @@ def test_what_does_not_fit(line: str, message: str) -> None:
     with pytest.raises(HeronError) as caught:
         parse(line).check(row_major(F32, 4, 4), 4)
     assert caught.value.code == "HLO027" and message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{mesh['x'=2,'y'=4], [{'x', ?}p1, {'y'}, {}p12]}",
+        "{mesh['x'=2], [{?}] shard_as 3}",
+        "{mesh['x'=2], manual shard_like 0}",
+    ],
+)
+def test_priorities_and_groups_of_named_axes(line: str) -> None:
+    assert str(parse(line)) == line
+    assert str(parse(line.replace("}p12", "}p0"))) == line.replace("}p12", "}")

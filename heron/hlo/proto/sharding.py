@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from heron.errors import HeronError
 from heron.hlo.ir.metadata import Metadata
@@ -23,6 +24,9 @@ def write_sharding(text: str, to: Message) -> None:
 
 def _write(s: Sharding, to: Message) -> None:
     to.SetInParent()
+    if s.group is not None:
+        to.is_shard_group, to.shard_group_id = True, s.group.number
+        to.shard_group_type = _SHARD_AS if s.group.exactly else _SHARD_LIKE
     if s.named is not None:
         _write_named(s.named, s.metadata, to.named_sharding)
         return
@@ -40,9 +44,6 @@ def _write(s: Sharding, to: Message) -> None:
         to.replicate_on_last_tile_dim = True
     else:
         to.last_tile_dims.extend(map(_KINDS.index, s.subgroups))
-    if s.group is not None:
-        to.is_shard_group, to.shard_group_id = True, s.group.number
-        to.shard_group_type = _SHARD_AS if s.group.exactly else _SHARD_LIKE
     _write_metadata(s.metadata, to)
 
 
@@ -72,12 +73,13 @@ def read_sharding(proto: Message) -> str:
 
 
 def _read(proto: Message) -> Sharding:
-    if proto.HasField("named_sharding"):
-        return _read_named(proto.named_sharding)
-    kind = _kind(proto.type)
     group = None
     if proto.is_shard_group:
         group = ShardGroup(proto.shard_group_id, proto.shard_group_type != _SHARD_LIKE)
+    if proto.HasField("named_sharding"):
+        found = _read_named(proto.named_sharding)
+        return found if group is None else replace(found, group=group)
+    kind = _kind(proto.type)
     metadata = _read_metadata(proto)
     if kind is Kind.TUPLE:
         if any(p.type == _KINDS.index(Kind.TUPLE) for p in proto.tuple_shardings):

@@ -161,11 +161,14 @@ class AtomicMesh:
             frozenset(self._all(named.replicated)),
             frozenset(self._all(named.unreduced)),
             frozenset(self._all(named.manual)),
+            tuple(s.priority for s in splits) if any(s.priority for s in splits) else (),
         )
 
     def write(self, sharding: TensorSharding) -> Sharding:
         """The sharding by axes of the mesh, with parts of one axis merged again."""
-        splits = tuple(Split(self.merged(d), o) for d, o in zip(sharding.dims, sharding.is_open, strict=True))
+        priority = sharding.priority or (0,) * sharding.rank
+        dims = zip(sharding.dims, sharding.is_open, priority, strict=True)
+        splits = tuple(Split(self.merged(axes), is_open, p) for axes, is_open, p in dims)
         others = (self.merged(sorted(s)) for s in (sharding.replicated, sharding.unreduced, sharding.manual))
         return Sharding.of_axes(NamedSharding(self.mesh, splits, *others))
 

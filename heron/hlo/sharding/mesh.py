@@ -82,14 +82,19 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """The axes that split one dimension, outermost first; an open one may be split further by propagation."""
+    """The axes that split one dimension, outermost first; an open one may be split further by propagation.
+
+    Propagation takes dimensions in the order of their priority, 0 first.
+    """
 
     axes: tuple[Axis, ...] = ()
     is_open: bool = False
+    priority: int = 0
 
     def text(self, mesh: Mesh) -> str:
-        """``{'x', 'y', ?}``."""
-        return "{" + ", ".join([*(a.text(mesh) for a in self.axes), *("?" * self.is_open)]) + "}"
+        """``{'x', 'y', ?}``, and ``{'x'}p1`` with a priority."""
+        inner = ", ".join([*(a.text(mesh) for a in self.axes), *("?" * self.is_open)])
+        return f"{{{inner}}}p{self.priority}" if self.priority else f"{{{inner}}}"
 
 
 @dataclass(frozen=True)

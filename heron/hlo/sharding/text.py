@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NoReturn, TypeVar
 
@@ -19,6 +21,7 @@ _GROUPS = ("shard_as", "shard_like")
 _STRINGS = ("op_type", "op_name", "source_file")
 _NUMBERS = ("source_line", "source_end_line", "source_column", "source_end_column", "stack_frame_id")
 _EXTRA_STRINGS = ("deduplicated_name", "scheduling_name")
+_PRIORITY = re.compile(r"p(\d{1,9})")
 _T = TypeVar("_T")
 
 
@@ -67,8 +70,7 @@ def _tiled(w: Words) -> Sharding:
     while not w.accept("}"):
         name = w.next
         if name in _GROUPS:
-            w.word()
-            fields["group"] = ShardGroup(w.integer(), name == "shard_as")
+            fields["group"] = _group(w)
         elif name == "metadata":
             w.word()
             w.expect("=")
@@ -84,6 +86,11 @@ def _tiled(w: Words) -> Sharding:
         else:
             w.fail("'}'")
     return Sharding(**fields)
+
+
+def _group(w: Words) -> ShardGroup:
+    """``shard_as 3``."""
+    return ShardGroup(exactly=w.word() == "shard_as", number=w.integer())
 
 
 def _subgroup(w: Words) -> Kind:
@@ -117,7 +124,7 @@ def read_iota(w: Words) -> Iota:
 def _named(w: Words) -> Sharding:
     fields: dict[str, Any] = {"mesh": read_mesh(w)}
     metadata: tuple[Metadata, ...] = ()
-    comma = w.accept(",") or w.next != "}"  # none is needed behind the mesh
+    comma = w.accept(",") or w.next not in ("}", *_GROUPS)  # none is needed behind the mesh
     while comma or w.accept(","):
         comma, mesh = False, fields["mesh"]
         if w.accept("["):
@@ -136,8 +143,10 @@ def _named(w: Words) -> Sharding:
             metadata = _metadata_list(w)
         else:
             fields[name] = read_axes(w, mesh)
-    w.expect("}")
     found = Sharding.of_axes(NamedSharding(**fields))
+    if w.next in _GROUPS:
+        found = replace(found, group=_group(w))
+    w.expect("}")
     return found.with_metadata(*metadata) if metadata else found
 
 
@@ -176,7 +185,10 @@ def _split(w: Words, mesh: Mesh) -> Split:
     axes = tuple(a for a in found if a is not None)
     if None in found[:-1]:
         w.fail("'?' at the end only")
-    return Split(axes, len(axes) < len(found))
+    priority = _PRIORITY.fullmatch(w.next)
+    if priority is not None:
+        w.word()
+    return Split(axes, len(axes) < len(found), int(priority[1]) if priority is not None else 0)
 
 
 def read_axes(w: Words, mesh: Mesh) -> tuple[Axis, ...]:

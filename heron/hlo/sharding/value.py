@@ -81,7 +81,8 @@ class Sharding:
             return "{" + " ".join(parts) + "}"
         texts = [print_metadata(m) or "{}" for m in self.metadata]
         if self.named is not None:
-            return f"{{{parts[0]}, metadata={{{', '.join(texts)}}}}}"
+            parts[0] += f", metadata={{{', '.join(texts)}}}"
+            return "{" + " ".join(parts) + "}"
         parts.append("metadata=" + (texts[0] if len(texts) == 1 else "{" + ", ".join(texts) + "}"))
         return "{" + " ".join(parts) + "}"
 
