@@ -92,3 +92,12 @@ def test_printing_a_stage_leaves_the_rest_of_a_compilation_whole() -> None:
     x = np.ones((8, 4), np.float32)
     assert np.allclose(compilation.executable()(x), x + np.exp(x))
     assert "maximum" not in compilation.text("hlo")
+
+
+def test_devices_of_a_program_for_one() -> None:
+    program = heron.compile("HloModule m\nENTRY main { x = f32[2] parameter(0) ROOT y = f32[2] negate(x) }")
+    x = np.array([1, 2], np.float32)
+    assert program.devices == 1 and (program.run_devices([[x]])[0][0] == -x).all()
+    with pytest.raises(HeronError, match="RUN085") as error:
+        program.run_devices([[x], [x]])
+    assert "1 device, arguments of 2 given" in error.value.what

@@ -91,6 +91,16 @@ class Signature:
         return _packed(self.result, iter(outputs))
 
 
+def need_devices(given: int, devices: int) -> None:
+    """Raise RUN085 unless there are arguments for as many devices as the program has."""
+    if given != devices:
+        raise HeronError(
+            "RUN085",
+            f"the program runs on {devices} device{'s' * (devices > 1)}, arguments of {given} given",
+            hint="run_devices takes a list of arrays for each device",
+        )
+
+
 def array_facts(shapes: Seq[Shape]) -> list[tuple[np.dtype, tuple[int, ...]]]:
     """Dtype and dimensions of arrays as they lie in memory."""
     return [(s.element_type.dtype, tuple([s.dims[d] for d in memory_order(s)])) for s in shapes]
@@ -185,6 +195,24 @@ class Executable(ABC):
         for n, order in self._turned_outputs:
             outputs[n] = outputs[n].transpose(np.argsort(order))
         return self.signature.finish(outputs)
+
+    @property
+    def devices(self) -> int:
+        """The number of devices that one run takes: replicas × partitions of the program."""
+        return 1
+
+    def run_devices(self, arguments: Seq[Seq[Any]], *, donate: bool = False) -> list[list[np.ndarray]]:
+        """Run on all devices at once; the flat outputs of each device, in the order of the devices' numbers.
+
+        Args:
+            arguments: the flat arguments of each device, in the shapes of `signature`. Device ``r * partitions + p`` is
+                partition p of replica r.
+            donate: as for `run`.
+
+        Raises RUN085 for arguments of another number of devices, and what `run` raises.
+        """
+        need_devices(len(arguments), self.devices)
+        return [self.run(arguments[0], donate=donate)]
 
     @abstractmethod
     def execute(self, arrays: list[np.ndarray], donate: bool = False) -> list[np.ndarray]:
