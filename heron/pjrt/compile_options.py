@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from heron.errors import HeronError
 from heron.options import Options
+from heron.pjrt import wire
 
 #: compile options meant for heron begin so; the rest of the name is a field of `heron.Options`
 PREFIX = "heron_"
@@ -20,20 +20,44 @@ XLA_CHECKS: list[Callable[[dict[str, Any]], str | None]] = []
 
 # numbers of fields, from openxla/xla: xla/pjrt/proto/compile_options.proto and xla/xla_data.proto
 _BUILD_OPTIONS, _OVERRIDES = 3, 7
-_ORDINAL, _REPLICAS, _PARTITIONS, _ASSIGNMENT = 1, 4, 5, 9
-_COMPUTATION_DEVICES = 3
+_ASSIGNMENT, _COMPUTATION_DEVICES = 9, 3
+#: fields of ExecutableBuildOptionsProto with one value each
+_NUMBERS = {
+    "device_ordinal": 1, "num_replicas": 4, "num_partitions": 5, "process_index": 22, "process_count": 23,
+}  # fmt: skip
+_FLAGS = {
+    "use_spmd_partitioning": 6, "use_auto_spmd_partitioning": 7, "alias_passthrough_params": 10,
+    "use_shardy_partitioner": 19,
+}  # fmt: skip
+#: repeated fields of it, packed or not
+_FLAG_LISTS = {"propagates_to_outputs": 12, "propagates_to_parameters": 18}
+_NUMBER_LISTS = {"auto_mesh_shape": 16, "auto_mesh_ids": 17}
 
 
 @dataclass(frozen=True, slots=True)
 class CompileOptions:
     """The options that a client compiles a program with.
 
-    ``device_assignment[replica][partition]`` is a device's number; empty: the first devices. ``overrides`` are
-    ``heron_threads=1`` and the like; those of XLA (``xla_…``) mean nothing here and are passed over, unless
-    `XLA_CHECKS` have something against them.
+    Attributes:
+        num_replicas: how many times the whole program runs.
+        num_partitions: the number of devices over which one replica is spread.
+        device_assignment: ``[replica][partition]`` is a device's number; empty: the first devices.
+        device_ordinal: the device of a program for one; -1: the first.
+        overrides: ``heron_threads=1`` and the like. Those of XLA (``xla_…``) mean nothing here and are passed over,
+            unless `XLA_CHECKS` have something against them.
+        use_spmd_partitioning: all devices run one program. XLA has no other way today.
+        use_auto_spmd_partitioning: the compiler shall search for shardings on a mesh of ``auto_mesh_shape``.
+        propagates_to_parameters: for each flat parameter, whether the partitioner chooses its sharding where the
+            program gives none. One entry stands for all; none is False for all.
+        propagates_to_outputs: the same for each flat result.
+        use_shardy_partitioner: shardings are by axes of a mesh. heron reads both forms wherever they occur.
+        alias_passthrough_params: a parameter that is a result may share its memory.
+        process_index, process_count: the process that compiles, and how many there are.
 
     >>> CompileOptions(overrides={"heron_math": "fast"}).options().math
     'fast'
+    >>> CompileOptions.parse(CompileOptions(num_partitions=2, propagates_to_outputs=(True,)).serialize()).num_partitions
+    2
     """
 
     num_replicas: int = 1
@@ -41,6 +65,16 @@ class CompileOptions:
     device_assignment: tuple[tuple[int, ...], ...] = ()
     device_ordinal: int = -1
     overrides: dict[str, Any] = field(default_factory=dict)
+    use_spmd_partitioning: bool = False
+    use_auto_spmd_partitioning: bool = False
+    propagates_to_parameters: tuple[bool, ...] = ()
+    propagates_to_outputs: tuple[bool, ...] = ()
+    use_shardy_partitioner: bool = False
+    alias_passthrough_params: bool = False
+    auto_mesh_shape: tuple[int, ...] = ()
+    auto_mesh_ids: tuple[int, ...] = ()
+    process_index: int = 0
+    process_count: int = 0
 
     def options(self) -> Options:
         """heron's options: those of the environment, changed by the overrides. Raises PJRT005 for one that is none."""
@@ -75,18 +109,19 @@ class CompileOptions:
     def assignment_bytes(self) -> bytes:
         """The device assignment as the bytes of a DeviceAssignmentProto."""
         devices = self.devices()
-        text = _number(1, self.num_replicas) + _number(2, self.num_partitions)
-        for n in range(self.num_partitions):
-            ids = b"".join(_varint(d) for d in devices[n :: self.num_partitions])
-            text += _bytes(3, _bytes(1, ids))
-        return text
+        counts = wire.number(1, self.num_replicas) + wire.number(2, self.num_partitions)
+        columns = (devices[n :: self.num_partitions] for n in range(self.num_partitions))
+        return counts + b"".join(wire.text(_COMPUTATION_DEVICES, wire.packed(1, ids)) for ids in columns)
 
     def serialize(self) -> bytes:
         """The bytes of a CompileOptionsProto with what heron reads of one."""
-        build = _number(_REPLICAS, self.num_replicas) + _number(_PARTITIONS, self.num_partitions)
-        build += _bytes(_ASSIGNMENT, self.assignment_bytes())
-        entries = [_bytes(1, n.encode()) + _bytes(2, _bytes(1, str(v).encode())) for n, v in self.overrides.items()]
-        return _bytes(_BUILD_OPTIONS, build) + b"".join(_bytes(_OVERRIDES, e) for e in entries)
+        build = b"".join(wire.number(n, getattr(self, name)) for name, n in (_NUMBERS | _FLAGS).items())
+        build += b"".join(wire.packed(n, getattr(self, name)) for name, n in (_FLAG_LISTS | _NUMBER_LISTS).items())
+        build += wire.text(_ASSIGNMENT, self.assignment_bytes())
+        return wire.text(_BUILD_OPTIONS, build) + b"".join(
+            wire.text(_OVERRIDES, wire.text(1, name.encode()) + wire.text(2, _override_bytes(value)))
+            for name, value in self.overrides.items()
+        )
 
     @staticmethod
     def parse(data: bytes) -> CompileOptions:
@@ -94,106 +129,57 @@ class CompileOptions:
 
         Raises PJRT006 for bytes that are none.
         """
-        build: dict[int, Any] = {}
+        build: dict[int, list[Any]] = {}
         overrides: dict[str, Any] = {}
-        assignment: tuple[tuple[int, ...], ...] = ()
-        for number, value in _fields(data):
+        for number, value in wire.fields(data):
             if number == _BUILD_OPTIONS:
-                build.update(_fields(value))
+                for inner, part in wire.fields(value):
+                    build.setdefault(inner, []).append(part)
             elif number == _OVERRIDES:
                 name, override = _override(value)
                 overrides[name] = override
-        if _ASSIGNMENT in build:
-            columns = [_devices(v) for n, v in _fields(build[_ASSIGNMENT]) if n == _COMPUTATION_DEVICES]
-            assignment = tuple(zip(*columns, strict=True))
-        return CompileOptions(
-            build.get(_REPLICAS, 1) or 1,
-            build.get(_PARTITIONS, 1) or 1,
-            assignment,
-            _signed(build.get(_ORDINAL, -1)),
-            overrides,
-        )
+        found: dict[str, Any] = {"overrides": overrides, "device_assignment": _assignment(build.get(_ASSIGNMENT, ()))}
+        found |= {name: wire.signed(build[n][-1]) for name, n in _NUMBERS.items() if n in build}
+        found |= {name: bool(build[n][-1]) for name, n in _FLAGS.items() if n in build}
+        for kind, names in ((bool, _FLAG_LISTS), (int, _NUMBER_LISTS)):
+            found |= {name: _all(build[n], kind) for name, n in names.items() if n in build}
+        counts = {name: found.get(name) or 1 for name in ("num_replicas", "num_partitions")}
+        return CompileOptions(**{**found, **counts})
+
+
+def _all(entries: Sequence[int | bytes], kind: type) -> tuple[Any, ...]:
+    return tuple(kind(v) for entry in entries for v in wire.integers(entry))
+
+
+def _assignment(entries: Sequence[bytes]) -> tuple[tuple[int, ...], ...]:
+    """The device assignment in the bytes of a DeviceAssignmentProto, if there is one."""
+    columns = [
+        [d for inner, ids in wire.fields(devices) if inner == 1 for d in wire.integers(ids)]
+        for entry in entries[-1:]
+        for number, devices in wire.fields(entry)
+        if number == _COMPUTATION_DEVICES
+    ]
+    return tuple(zip(*columns, strict=True))
 
 
 def _override(data: bytes) -> tuple[str, Any]:
-    entry = dict(_fields(data))
-    kind, value = next(iter(_fields(entry.get(2, b""))), (1, b""))
+    entry = dict(wire.fields(data))
+    kind, value = next(wire.fields(entry.get(2, b"")), (1, b""))
     readers = {
         1: lambda v: v.decode(errors="replace"),
         2: bool,
-        3: _signed,
-        4: lambda v: struct.unpack("<d", v)[0],
+        3: wire.signed,
+        4: wire.from_double,
     }
     return entry.get(1, b"").decode(errors="replace"), readers[kind](value)
 
 
-def _devices(data: bytes) -> list[int]:
-    """Numbers of a ComputationDevice, packed or one by one."""
-    found: list[int] = []
-    for number, value in _fields(data):
-        if number == 1 and isinstance(value, bytes):
-            at = 0
-            while at < len(value):
-                one, at = _read_varint(value, at)
-                found.append(_signed(one))
-        elif number == 1:
-            found.append(_signed(value))
-    return found
-
-
-# -- the wire format: https://protobuf.dev/programming-guides/encoding -------------------------------------------------
-
-
-def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
-    """Numbers and values of a message: int, or bytes for the rest."""
-    at = 0
-    while at < len(data):
-        key, at = _read_varint(data, at)
-        kind = key & 7
-        if kind == 0:
-            value, at = _read_varint(data, at)
-            yield key >> 3, value
-            continue
-        if kind == 2:
-            size, at = _read_varint(data, at)
-        else:
-            size = {1: 8, 5: 4}.get(kind, len(data))
-        if at + size > len(data):
-            raise _broken(data)
-        yield key >> 3, data[at : at + size]
-        at += size
-
-
-def _read_varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while at < len(data) and shift < 70:
-        byte = data[at]
-        value |= (byte & 127) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 128:
-            return value, at
-    raise _broken(data)
-
-
-def _broken(data: bytes) -> HeronError:
-    return HeronError("PJRT006", "these bytes are not compile options", why=f"{len(data)} bytes, {data[:20]!r} …")
-
-
-def _signed(value: int) -> int:
-    return value - (1 << 64) if value >> 63 else value
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    return bytes((*out, value))
-
-
-def _number(field_number: int, value: int) -> bytes:
-    return _varint(field_number << 3) + _varint(value)
-
-
-def _bytes(field_number: int, value: bytes) -> bytes:
-    return _varint(field_number << 3 | 2) + _varint(len(value)) + value
+def _override_bytes(value: Any) -> bytes:
+    """A value as the bytes of an OptionOverrideProto."""
+    if isinstance(value, bool):
+        return wire.number(2, value)
+    if isinstance(value, int):
+        return wire.number(3, value)
+    if isinstance(value, float):
+        return wire.double(4, value)
+    return wire.text(1, str(value).encode())

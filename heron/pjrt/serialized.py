@@ -56,12 +56,16 @@ def load(client: Client, data: bytes, options: CompileOptions | None) -> LoadedE
 
 
 def _about(plain: dict[str, Any]) -> About:
-    return About(**{**plain, "donated": tuple(plain["donated"]), "on_host": tuple(plain["on_host"])})
+    return About(**{name: _tuples(value) for name, value in plain.items()})
 
 
 def _options(plain: dict[str, Any]) -> CompileOptions:
-    assignment = tuple(tuple(replica) for replica in plain["device_assignment"])
-    return CompileOptions(**{**plain, "device_assignment": assignment})
+    return CompileOptions(**{name: _tuples(value) for name, value in plain.items()})
+
+
+def _tuples(value: Any) -> Any:
+    """A value that JSON has made lists of."""
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 def _fits(manifest: dict[str, Any], client: Client, options: CompileOptions) -> bool:
