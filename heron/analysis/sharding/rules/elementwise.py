@@ -1,0 +1,26 @@
+"""Ops that work element by element: every dimension passes through. Scalar operands have no dimensions."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from heron.analysis.sharding.rule import OpRule
+from heron.analysis.sharding.rules.builder import RuleBuilder, array_dims
+from heron.analysis.sharding.rules.registry import rule
+from heron.hlo import facts
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.op import Trait
+
+
+@rule(*facts.having(Trait.ELEMENTWISE), "map", "add-dependency", "domain")
+def same_dims(i: Instruction) -> OpRule | None:
+    """All arrays have the same dimensions, or none."""
+    arrays = array_dims(i.shape)
+    operands = tuple(dims for o in i.operands for dims in array_dims(o.shape))
+    return same(operands, tuple(arrays)) if arrays else None
+
+
+@lru_cache(maxsize=1024)
+def same(operands: tuple[tuple[int, ...], ...], results: tuple[tuple[int, ...], ...]) -> OpRule:
+    """The rule of an op whose arrays all have the same dimensions, but for scalars."""
+    return RuleBuilder(operands, results).same(results[0]).build()

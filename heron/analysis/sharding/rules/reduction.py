@@ -1,0 +1,49 @@
+"""Reductions of whole dimensions: kept dimensions pass through, reduced ones are combined."""
+
+from __future__ import annotations
+
+from heron.analysis.sharding.rule import FactorKind, OpRule
+from heron.analysis.sharding.rules.builder import RuleBuilder
+from heron.analysis.sharding.rules.registry import rule
+from heron.hlo import facts
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+
+
+@rule("reduce")
+def reduce(i: Instruction) -> OpRule:
+    """Any number of arrays, then as many initial values."""
+    b = RuleBuilder.of(i)
+    count = len(i.operands) // 2
+    reducer = reducer_of(i.to_apply)
+    at = 0
+    for d, size in enumerate(b.operands[0]):
+        places = [d] * count + [None] * count
+        if d in i.dimensions:
+            b.add(size, places, None, FactorKind.REDUCTION, reducer=reducer)
+        else:
+            b.add(size, places, at)
+            at += 1
+    return b.build()
+
+
+def reducer_of(c: Computation) -> str:
+    """The opcode with which a computation combines values: one commutative op, the same for each of several pairs.
+
+    "" for a general computation.
+    """
+    count = len(c.parameters) // 2
+    found: set[str] = set()
+    parts = facts.root_parts(c)
+    if len(parts) != count:
+        return ""
+    for n, part in enumerate(parts):
+        pair = {c.parameters[n], c.parameters[count + n]}
+        if not facts.is_combiner(part.op) or set(part.operands) != pair or part.shape.bare is not _type(c, n):
+            return ""
+        found.add(part.opcode)
+    return found.pop() if len(found) == 1 else ""
+
+
+def _type(c: Computation, n: int) -> object:
+    return c.parameters[n].shape.bare
