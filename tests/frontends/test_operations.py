@@ -231,7 +231,7 @@ def test_header() -> None:
     assert "xla.sdy.meshes" in module.header["frontend_attributes"]
     sharded = module.entry.parameters[2].extras
     assert sharded["sharding"] == "{devices=[2]0,1}" and "xla.sdy.sharding" in sharded["frontend_attributes"]
-    assert module.entry.root.extras["sharding"] == "{{replicated}, {replicated}}"
+    assert module.entry.root.extras["sharding"] == "{{replicated}, {unknown}}"
     assert hlo_text.parse(str(module), verify=True)
 
 

@@ -6,7 +6,6 @@ out puts everybody's tiles together. GSPMD's custom calls tell the tiles by `sha
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,17 +15,12 @@ from heron.errors import HeronError
 from heron.evaluator import groups
 from heron.evaluator.calls.table import evaluates
 from heron.hlo import sharding as shardings
-from heron.hlo.sharding import Sharding
+from heron.hlo.sharding import NamedSharding, Sharding, Split, shardy
 
 if TYPE_CHECKING:
     from heron.evaluator.walker import Evaluator
     from heron.hlo.ir.instruction import Instruction
     from heron.hlo.ir.shape import Shape
-
-_MESH = re.compile(r"(\w+) = #sdy\.mesh<\[([^\]]*)\](?:, device_ids=\[([\d, ]*)\])?>")
-_MESH_AXIS = re.compile(r'"(\w+)"=(\d+)')
-_VALUE = re.compile(r"<@(\w+), \[(.*?)\](?:, \w+=\{[^}]*\})*>")
-_AXIS = re.compile(r'"(\w+)"(?::\((\d+)\)(\d+))?')
 
 
 @evaluates("SPMDFullToShardShape", with_evaluator=True)
@@ -111,22 +105,18 @@ def _fitting(ev: Evaluator, i: Instruction, given: Sharding | None, full: Shape,
 def _shardy(ev: Evaluator, i: Instruction, name: str, count: int) -> Sequence[Sharding | None]:
     """The shardings a frontend attribute tells, over the manual axes alone; None for each when it tells none."""
     attributes = i.extras.get("frontend_attributes", {})
-    values = _VALUE.findall(attributes.get(name, ""))
-    if len(values) != count:
-        return [None] * count
     held = ev.module.header.get("frontend_attributes", {}) if ev.module is not None else {}
-    meshes = {mesh: (axes, ids) for mesh, axes, ids in _MESH.findall(held.get("xla.sdy.meshes", ""))}
-    manual = set(re.findall(r'"(\w+)"', attributes.get("xla.sdy.manual_axes", "")))
-    return [_named(*meshes[mesh], dims, manual) if mesh in meshes else None for mesh, dims in values]
+    if name not in attributes or "xla.sdy.meshes" not in held:
+        return [None] * count
+    found = shardy.read_shardings(attributes[name], shardy.read_meshes(held["xla.sdy.meshes"]))
+    if len(found) != count:
+        return [None] * count
+    manual = shardy.read_manual_axes(attributes.get("xla.sdy.manual_axes", "#sdy<manual_axes{}>"))
+    return [s if s.named is None else _manual_part(s.named, manual) for s in found]
 
 
-def _named(axes: str, ids: str, dims: str, manual: set[str]) -> Sharding:
-    """A sharding in XLA's spelling: ``{mesh['x'=2], [{'x'}, {}]}``."""
-    mesh = "mesh[" + ",".join(f"'{name}'={size}" for name, size in _MESH_AXIS.findall(axes)) + "]"
-    if ids:
-        mesh += f", device_ids=({ids})"
-    splits: list[str] = []
-    for split in re.findall(r"\{([^}]*)\}", dims):
-        parts = [(axis, before, size) for axis, before, size in _AXIS.findall(split) if axis in manual]
-        splits.append("{" + ",".join(f"'{a}'" + (f":({b}){s}" if b else "") for a, b, s in parts) + "}")
-    return shardings.parse(f"{{{mesh}, [{', '.join(splits)}]}}")
+def _manual_part(named: NamedSharding, manual: Sequence[str]) -> Sharding:
+    """The sharding along the manual axes alone."""
+    names = [name for name, _ in named.mesh.axes]
+    splits = (tuple(a for a in s.axes if names[a.number] in manual) for s in named.splits)
+    return Sharding.of_axes(NamedSharding(named.mesh, tuple(map(Split, splits))))

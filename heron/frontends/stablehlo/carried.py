@@ -6,8 +6,10 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from heron.errors import HeronError
 from heron.frontends.stablehlo.syntax import Operation, as_text
 from heron.hlo.ir.instruction import Instruction
+from heron.hlo.text.carried import normal
 
 #: tiles of one device, which is all of the value
 _ONE_TILE = re.compile(r"\{devices=\[1(?:,1)*\](?:<=\[1\]|0)[^{}]*\}")
@@ -16,7 +18,12 @@ _ONE_TILE = re.compile(r"\{devices=\[1(?:,1)*\](?:<=\[1\]|0)[^{}]*\}")
 def gspmd(value: Any) -> str:
     """A GSPMD sharding as HLO has it: a single tile is a replicated value."""
     text = str(value)
-    return "{replicated}" if _ONE_TILE.fullmatch(text) else text
+    if _ONE_TILE.fullmatch(text):
+        return "{replicated}"
+    try:
+        return normal("sharding", text) or text
+    except HeronError:  # the verifier says where
+        return text
 
 
 def extras(attrs: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from heron.errors import HeronError
 from heron.frontends.stablehlo.carried import extras
-from heron.frontends.stablehlo.syntax import Function, Program, as_text
+from heron.frontends.stablehlo.syntax import Function, Program
 from heron.hlo.ir import layout as layouts
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import Shape, tuple_
@@ -34,19 +34,15 @@ def set_header(module: Module, program: Program, main: Function) -> None:
     frontend = attrs.get("mhlo.frontend_attributes")
     carried = extras({"mhlo.frontend_attributes": frontend}).get("frontend_attributes", {})
     if program.meshes:
-        meshes = ", ".join(f"{name} = #sdy.mesh{mesh}" for name, mesh in program.meshes.items())
-        carried["xla.sdy.meshes"] = "{" + meshes + "}"
-    if any(_is_spread(attrs) for _, attrs in main.results):
-        shardings = (as_text(attrs.get("sdy.sharding", "")) for _, attrs in main.results)
-        carried["xla.sdy.out_tuple_shardings"] = f"#sdy.sharding_per_value<[{', '.join(shardings)}]>"
+        carried["xla.sdy.meshes"] = meshes_text(program)
     if carried:
         header["frontend_attributes"] = carried
     _set_layouts(module, program, main)
 
 
-def _is_spread(attrs: dict[str, Any]) -> bool:
-    """Whether Shardy is to split a dimension over axes of a mesh, which are named in quotes."""
-    return '{"' in as_text(attrs.get("sdy.sharding", ""))
+def meshes_text(program: Program) -> str:
+    """The meshes of a program in one attribute."""
+    return "{" + ", ".join(f"{name} = #sdy.mesh{mesh}" for name, mesh in program.meshes.items()) + "}"
 
 
 def _set_donations(header: dict[str, Any], program: Program, main: Function) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -13,17 +14,20 @@ from heron.frontends.arguments import Given
 from heron.frontends.stablehlo import sizes
 from heron.frontends.stablehlo.block import Block
 from heron.frontends.stablehlo.carried import extras, gspmd
-from heron.frontends.stablehlo.header import set_header
+from heron.frontends.stablehlo.header import meshes_text, set_header
 from heron.frontends.stablehlo.locations import Locations
+from heron.frontends.stablehlo.lower.sharding import constrained
 from heron.frontends.stablehlo.reader import read
 from heron.frontends.stablehlo.sizes import Folding, call_key, fits, integers, polymorphic
-from heron.frontends.stablehlo.syntax import Function, Operation, Program, plain
+from heron.frontends.stablehlo.syntax import Function, Operation, Program, as_text, plain
 from heron.hlo.ir import shape as shapes
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import UNBOUNDED, Shape
 from heron.hlo.ir.types import ElementType
+from heron.hlo.sharding import Mesh
+from heron.hlo.sharding.shardy import read_meshes
 
 #: calls inside calls, of functions whose sizes depend on the call
 _MAX_CALLS = 40
@@ -249,12 +253,29 @@ class Importer:
             source.fail("SHLO004", f"the results of '@{function.name}' do not fit", function.at, why=why)
         return block.finish(self._root(block, results, function))
 
+    @cached_property
+    def meshes(self) -> dict[str, Mesh]:
+        """The meshes of the program by name. Raises HLO027."""
+        return read_meshes(meshes_text(self.program))
+
     def _root(self, block: Block, results: list[Instruction], function: Function) -> Instruction:
+        """The results of a function with the shardings that it gives them."""
+        if function.name == self._main().name and not self.is_single:
+            results = [
+                constrained(block, i, "xla.sdy.FuncResultSharding", as_text(attrs["sdy.sharding"]))
+                if "sdy.sharding" in attrs
+                else i
+                for i, (_, attrs) in zip(results, function.results, strict=True)
+            ]
         root = block.packed(results)
         shardings = [attrs.get("mhlo.sharding") for _, attrs in function.results]
         if any(shardings):
-            texts = [gspmd(s) if s else "{replicated}" for s in shardings]
+            texts = [gspmd(s) if s else "{unknown}" for s in shardings]
             if root in results:  # the sharding is the result's, not that of a parameter or a shared value
                 root = block.add("copy", (root,))
-            root.extras["sharding"] = texts[0] if len(texts) == 1 else "{" + ", ".join(texts) + "}"
+            if len(texts) > 1:
+                texts = [f"/*index={n}*/{s}" if n and n % 5 == 0 else s for n, s in enumerate(texts)]
+                root.extras["sharding"] = "{" + ", ".join(texts) + "}"
+            else:
+                root.extras["sharding"] = texts[0]
         return root

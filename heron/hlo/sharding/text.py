@@ -128,7 +128,7 @@ def _named(w: Words) -> Sharding:
     while comma or w.accept(","):
         comma, mesh = False, fields["mesh"]
         if w.accept("["):
-            fields["splits"] = tuple(_until(w, "]", lambda: _split(w, fields["mesh"])))
+            fields["splits"] = read_splits(w, mesh)
             continue
         name = w.next
         if name not in ("replicated", "unreduced", "manual", "metadata"):
@@ -177,6 +177,11 @@ def _mesh_axis(w: Words) -> tuple[str, int]:
     name = w.string()
     w.expect("=")
     return name, w.integer()
+
+
+def read_splits(w: Words, mesh: Mesh) -> tuple[Split, ...]:
+    """``{'x'}, {'y', ?}p1]``, behind the opening bracket."""
+    return tuple(_until(w, "]", lambda: _split(w, mesh)))
 
 
 def _split(w: Words, mesh: Mesh) -> Split:

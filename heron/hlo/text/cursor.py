@@ -154,7 +154,10 @@ class Cursor:
         return tuple(found)
 
     def raw(self) -> str:
-        """A value kept as text: balanced brackets, else everything up to a comma, a closing brace or the line's end."""
+        """A value kept as text: balanced brackets, else everything up to a comma, a closing brace or the line's end.
+
+        The devices of a mesh belong to it: ``mesh['x'=2], device_ids=(1,0) {'x'}``.
+        """
         first, depth, tokens = self.n, 0, self.tokens
         in_braces = tokens[first][:1] == "{"
         while True:
@@ -167,7 +170,7 @@ class Cursor:
                 if depth == 0:
                     break
                 depth -= 1
-            elif token == "," and depth == 0:
+            elif token == "," and depth == 0 and tokens[self.n + 1] != "device_ids":
                 break
             self.n += 1
             if depth == 0 and (in_braces or self.source.new_line_before(self.n)):

@@ -1,12 +1,12 @@
 // Shardy's operations are the calls XLA knows them by; both kinds of shardings stay with their values.
 // RUN: heron fmt %s | filecheck %s
-// CHECK: num_partitions=4, frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["x"=2, "y"=2]>},xla.sdy.out_tuple_shardings="#sdy.sharding_per_value<[#sdy.sharding<@mesh, [{\"x\"}, {}]>]>"}
+// CHECK: num_partitions=4, frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["x"=2, "y"=2]>}}
 // CHECK: %xla.sdy.manual_computation_body (l: f32[4,4]) -> f32[4,4] {
 // CHECK: %a = f32[8,4]{1,0} parameter(0), frontend_attributes={xla.sdy.sharding="#sdy.sharding<@mesh, [{\"x\"}, {}]>"}
 // CHECK: () custom-call(%a), custom_call_target="xla.sdy.ShardingGroup", custom_call_has_side_effect=true, frontend_attributes={xla.sdy.sharding_group_id="3 : i64"}
 // CHECK: custom_call_target="xla.sdy.PropagationBarrier", frontend_attributes={xla.sdy.allowed_direction="NONE"}
-// CHECK: custom_call_target="xla.sdy.ShardingConstraint", frontend_attributes={xla.sdy.sharding="#sdy.sharding_per_value<[<@mesh, [{\"x\"}, {\"y\", ?}]>]>"}
-// CHECK: custom_call_target="xla.sdy.ShardingConstraint"
+// CHECK: custom_call_target="Sharding", sharding={devices=[2,2]<=[4]}, frontend_attributes={xla.sdy.sharding="#sdy.sharding_per_value<[<@mesh, [{\"x\"}, {\"y\", ?}]>]>"}
+// CHECK: custom_call_target="Sharding", sharding={replicated}
 // CHECK: f32[4,4]{1,0} custom-call(%{{.*}}), custom_call_target="xla.sdy.GlobalToLocalShape"
 // CHECK: f32[4,4]{1,0} call(%{{.*}}), to_apply=%xla.sdy.manual_computation_body
 // CHECK: f32[8,4]{1,0} custom-call(%call), custom_call_target="xla.sdy.LocalToGlobalShape"
@@ -14,6 +14,7 @@
 // CHECK: add(%{{.*}}), frontend_attributes={xla.sdy.sharding="#sdy.sharding_per_value<[<@mesh, [{\"x\"}, {\"y\"}]>]>"}
 // CHECK: multiply(%{{.*}}), sharding={devices=[2,2]<=[4]}
 // CHECK: custom_call_target="Sharding", sharding={replicated}
+// CHECK: ROOT %{{.*}} = f32[8,4]{1,0} custom-call(%{{.*}}), custom_call_target="xla.sdy.FuncResultSharding", sharding={devices=[2,1,2]<=[4] last_tile_dim_replicate}, frontend_attributes={xla.sdy.sharding="#sdy.sharding_per_value<[<@mesh, [{\"x\"}, {}]>]>"}
 module @sharded attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
   sdy.mesh @mesh = <["x"=2, "y"=2]>
   func.func @main(%a: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> (tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) {

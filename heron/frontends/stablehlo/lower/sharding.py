@@ -7,22 +7,22 @@ from heron.frontends.stablehlo.forms import BY_PARTITIONER
 from heron.frontends.stablehlo.syntax import Operation, as_text
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape, tuple_
+from heron.hlo.sharding.shardy import read_sharding
 
 
 @rule("sdy.sharding_constraint", "sdy.reshard")
 def _sharding_constraint(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
     """The value itself in a program of one partition."""
     (x,) = operands
-    if b.importer.is_single:
-        return x
-    sharding = as_text(op.find("sharding")).removeprefix("#sdy.sharding")
-    return _annotation(b, x, "ShardingConstraint", "xla.sdy.sharding", f"#sdy.sharding_per_value<[{sharding}]>")
+    return x if b.importer.is_single else constrained(b, x, "Sharding", as_text(op.find("sharding")))
 
 
-def _annotation(b: Block, x: Instruction, target: str, name: str, text: str) -> Instruction:
-    """The value itself, with an annotation."""
-    i = b.add("custom-call", (x,), x.shape, custom_call_target=f"xla.sdy.{target}")
-    i.extras["frontend_attributes"] = {name: text}
+def constrained(b: Block, x: Instruction, target: str, sharding: str) -> Instruction:
+    """A call that gives a value a sharding, in Shardy's words and as tiles. Raises HLO027 for what is no sharding."""
+    i = b.add("custom-call", (x,), x.shape, custom_call_target=target)
+    i.extras["sharding"] = str(read_sharding(sharding, b.importer.meshes).plain)
+    text = f"#sdy.sharding_per_value<[{sharding.removeprefix('#sdy.sharding')}]>"
+    i.extras["frontend_attributes"] = {"xla.sdy.sharding": text}
     return i
 
 
@@ -69,8 +69,9 @@ def _propagation_barrier(b: Block, op: Operation, operands: list[Instruction]) -
     (x,) = operands
     if b.importer.is_single:
         return x
-    direction = op.word("allowed_direction")
-    return _annotation(b, x, "PropagationBarrier", "xla.sdy.allowed_direction", direction)
+    i = b.add("custom-call", (x,), x.shape, custom_call_target="xla.sdy.PropagationBarrier")
+    i.extras["frontend_attributes"] = {"xla.sdy.allowed_direction": op.word("allowed_direction")}
+    return i
 
 
 @rule("sdy.sharding_group")
