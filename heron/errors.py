@@ -34,9 +34,9 @@ class HeronError(Exception):
 
     Args:
         code: stable identifier, e.g. ``"HLO010"``. The letters name the area: TXT text, SHLO StableHLO, JAX functions,
-            PROTO protocol buffers, HLO language, EVAL evaluator, PASS passes, BUF buffers, GEN kernels, LLVM machine
-            code, RUN runtime, PJRT, TGT targets, TUNE measured choices, CLI command line. docs/reference/errors.md
-            lists every code with cause and cure; codes never change their meaning.
+            PROTO protocol buffers, HLO language, EVAL evaluator, PASS passes, SPMD several devices, BUF buffers,
+            GEN kernels, LLVM machine code, RUN runtime, PJRT, TGT targets, TUNE measured choices, CLI command line.
+            docs/reference/errors.md lists every code with cause and cure; codes never change their meaning.
         what: the problem, in one sentence.
         where: a `Span`, an instruction's text, or a file name.
         why: the numbers or the rule behind the problem.

@@ -12,6 +12,7 @@ from heron.errors import HeronError
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.types import ElementType
+from heron.passes.framework.shares import is_partitioned, joined, shares
 
 if TYPE_CHECKING:
     from heron.hlo.ir.evaluation import Device
@@ -49,7 +50,8 @@ class ValueCheck:
     """Evaluates the module after each changing pass and compares with what it gave before.
 
     Each evaluation is also the next one's reference, so a chain of passes costs one evaluation each. A program for
-    several devices runs on all of them, each with inputs of its own.
+    several devices runs on all of them, each with inputs of its own. A program that has just been partitioned gets the
+    first device's inputs, cut into shares.
     """
 
     def __init__(self, module: Module, seed: int = 0) -> None:
@@ -60,6 +62,8 @@ class ValueCheck:
 
     def after(self, pass_name: str, module: Module) -> None:
         """Raise PASS003 when `module` gives other values than it did before `pass_name`."""
+        if is_partitioned(module) and not is_partitioned(self._before):
+            self._cut_inputs(module)
         values = _evaluate(module, self._inputs)
         if len(values) != len(self._values):
             raise HeronError(
@@ -78,6 +82,17 @@ class ValueCheck:
                 hint=f"heron opt FILE -p {pass_name} on the module before it (dump_dir=DIR writes it)",
             )
         self._before, self._values = module.clone(), values
+
+    def _cut_inputs(self, module: Module) -> None:
+        """Give each device of a partitioned program its share, and expect the results it has if these are joined."""
+        self._inputs = shares(self._before, module, self._inputs[0])
+        count = len(self._values) // module.num_partitions
+        rows = _rows(module, self._inputs)
+        for n, (old, new) in enumerate(zip(self._values[:count], joined(self._before, module, rows), strict=True)):
+            problem = difference(old, new)
+            if problem is not None:
+                raise HeronError("PASS003", f"partitioning changed the value of output {n}", why=problem)
+        self._values = [value for row in rows for value in row]
 
     def problem(self, module: Module) -> str | None:
         """The problem with the values of `module`, as a sentence; None if they are unchanged."""
@@ -164,9 +179,14 @@ def random_array(element_type: ElementType, dims: tuple[int, ...], rng: np.rando
 
 def _evaluate(module: Module, inputs: list[list[np.ndarray]]) -> list[np.ndarray]:
     """The outputs of every device the program is for, one device after the other."""
+    return [output for outputs in _rows(module, inputs) for output in outputs]
+
+
+def _rows(module: Module, inputs: list[list[np.ndarray]]) -> list[list[np.ndarray]]:
+    """The outputs of each device."""
     from heron.evaluator import evaluate_devices
 
-    return [output for outputs in evaluate_devices(module, inputs) for output in outputs]
+    return evaluate_devices(module, inputs)
 
 
 def _values_of(module: Module, names: set[str], inputs: list[list[np.ndarray]]) -> dict[tuple[int, str], Any]:

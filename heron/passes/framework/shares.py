@@ -1,0 +1,76 @@
+"""Global arrays cut into the shares of devices, and put together again, by the shardings of a partitioned program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import Shape
+from heron.hlo.sharding import Kind, Sharding, parse
+
+
+def is_partitioned(module: Module) -> bool:
+    """Whether a module is the program of one device, made from one on global arrays."""
+    return module.spmd_parameter_shardings is not None
+
+
+def shares(source: Module, made: Module, arrays: Sequence[np.ndarray]) -> list[list[np.ndarray]]:
+    """For each device its shares of the global inputs of `source`, as `made`, its partitioned form, takes them."""
+    texts = made.spmd_parameter_shardings or ()
+    rows: list[list[np.ndarray]] = [[] for _ in range(made.num_partitions)]
+    rest = iter(arrays)
+    for i, text in zip(source.entry.parameters, texts, strict=True):
+        for leaf, sharding in _leaves(i.shape, parse(text)):
+            x = next(rest)
+            for device, row in enumerate(rows):
+                row.append(_share(x, leaf, sharding, device))
+    return rows
+
+
+def joined(source: Module, made: Module, rows: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
+    """The global results of `source` from the results of each device of `made`, its partitioned form."""
+    assert made.spmd_output_sharding is not None
+    leaves = _leaves(source.result_shape, parse(made.spmd_output_sharding))
+    return [_whole([row[n] for row in rows], leaf, sharding) for n, (leaf, sharding) in enumerate(leaves)]
+
+
+def _leaves(shape: Shape, sharding: Sharding) -> list[tuple[Shape, Sharding]]:
+    return [(leaf, sharding.for_leaf(shape, index).plain) for index, leaf in shape.leaves() if leaf.is_array]
+
+
+def _cut(shape: Shape, sharding: Sharding, device: int) -> tuple[slice, ...]:
+    return tuple(
+        slice(b, e)
+        for b, e in zip(sharding.tile_offset(shape, device), sharding.tile_limit(shape, device), strict=True)
+    )
+
+
+def _share(x: np.ndarray, shape: Shape, sharding: Sharding, device: int) -> np.ndarray:
+    """A device's share, filled up with zeros; of what is to be summed, the first of those who share has all."""
+    full = np.zeros(sharding.tile_shape(shape).dims, x.dtype)
+    if _sums(sharding) and device != _first(sharding, device):
+        return full
+    piece = x[_cut(shape, sharding, device)]
+    full[tuple(slice(0, n) for n in piece.shape)] = piece
+    return full
+
+
+def _whole(parts: Sequence[np.ndarray], shape: Shape, sharding: Sharding) -> np.ndarray:
+    if sharding.kind is not Kind.TILED:
+        return np.asarray(parts[0])
+    found = np.zeros(shape.dims, shape.element_type.dtype)
+    for device, part in enumerate(parts):
+        at = _cut(shape, sharding, device)
+        own = np.asarray(part)[tuple(slice(0, s.stop - s.start) for s in at)]
+        found[at] = found[at] + own if _sums(sharding) else own
+    return found
+
+
+def _sums(sharding: Sharding) -> bool:
+    return Kind.UNREDUCED in sharding.subgroups
+
+
+def _first(sharding: Sharding, device: int) -> int:
+    return sharding.devices_of(sharding.tile_index(device))[0]

@@ -1,0 +1,94 @@
+"""A whole program partitioned: its entry, and what its header says of parameters and results."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from heron.errors import HeronError
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import Shape, tuple_
+from heron.hlo.sharding import Sharding
+from heron.hlo.sharding.atoms import TensorSharding
+from heron.passes.sharding.partition import walk
+from heron.passes.sharding.partition.context import Partitioner
+from heron.passes.sharding.partition.part import Part, local_shape
+
+if TYPE_CHECKING:
+    from heron.analysis.sharding.program import ProgramShardings
+    from heron.passes.framework.context import PassContext
+
+
+def partitioned(module: Module, shardings: ProgramShardings, ctx: PassContext) -> Module:
+    """The program of one device. Raises SPMD001 for a program of several replicas, and for ops on one device alone."""
+    if module.replica_count > 1:
+        raise HeronError(
+            "SPMD001",
+            f"'{module.name}' has {module.replica_count} replicas of {module.num_partitions} partitions",
+            why="a program is partitioned for one replica",
+            hint="set replica_count=1 and give each replica an axis of the mesh",
+        )
+    p = Partitioner(module, shardings, ctx)
+    with p.computation(module.entry.name) as entry:
+        p.module.entry = entry
+        for i in module.entry.parameters:
+            p.frame.parts[i] = _parameter(p, i)
+        parts = walk.visit(p, module.entry)
+        root = module.entry.root
+        p.at = root
+        wanted = [p.wanted(root, index) for index, _ in root.shape.leaves()]
+        parts = [p.reshard(part, s) for part, s in zip(parts, wanted, strict=True)]
+        entry.root = p.joined(root.shape, parts)
+    _header(p, module, wanted)
+    return p.module
+
+
+def _parameter(p: Partitioner, i: Instruction) -> list[Part]:
+    """A parameter of the entry, which keeps its sharding in the text."""
+    p.at = i
+    shardings = [p.wanted(i, index) for index, _ in i.shape.leaves()]
+    value = p.frame.computation.add_parameter(i.number, _local(p, i.shape, shardings), i.name)
+    value.metadata = i.metadata
+    value.extras["sharding"] = str(_text(p, i.shape, shardings))
+    for name in ("frontend_attributes", "parameter_replication"):
+        if name in i.extras:
+            value.extras[name] = i.extras[name]
+    return p.leaves(value, i.shape, shardings)
+
+
+def _local(p: Partitioner, shape: Shape, shardings: list[TensorSharding]) -> Shape:
+    found = iter(shardings)
+
+    def build(s: Shape) -> Shape:
+        if s.tuple_shapes is not None:
+            return tuple_([build(e) for e in s.tuple_shapes])
+        return local_shape(s, next(found), p.mesh)
+
+    return build(shape)
+
+
+def _text(p: Partitioner, shape: Shape, shardings: list[TensorSharding]) -> Sharding:
+    written = [p.mesh.write(s) for s in shardings]
+    return Sharding.tuple(written) if shape.is_tuple else written[0]
+
+
+def _header(p: Partitioner, module: Module, results: list[TensorSharding]) -> None:
+    """The header of the old program, with local shapes, and the shardings that callers ask for."""
+    made, root = p.module, module.entry.root
+    made.filename, made.header = module.filename, dict(module.header)
+    made.set_counts(num_partitions=module.num_partitions)
+    parameters = module.entry.parameters
+    ins = [[p.wanted(i, index) for index, _ in i.shape.leaves()] for i in parameters]
+    made.spmd_parameter_shardings = tuple(str(_text(p, i.shape, s)) for i, s in zip(parameters, ins, strict=True))
+    made.spmd_output_sharding = str(_text(p, root.shape, results))
+    if module.entry_layout is not None:
+        seen, result = module.entry_layout
+        locals_ = tuple(_like(_local(p, s, found), s) for s, found in zip(seen, ins, strict=True))
+        made.entry_layout = locals_, _like(_local(p, result, results), result)
+
+
+def _like(shape: Shape, layouts: Shape) -> Shape:
+    """A local shape with the layouts of the global one."""
+    if shape.tuple_shapes is not None:
+        return tuple_([_like(a, b) for a, b in zip(shape.tuple_shapes, layouts.tuple_shapes or (), strict=True)])
+    return shape.with_layout(layouts.layout) if shape.is_array else shape

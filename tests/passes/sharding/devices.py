@@ -1,0 +1,113 @@
+"""Partitioned programs run on the evaluator's devices and compared with the program on global arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from heron.analysis.sharding.program import ProgramShardings
+from heron.evaluator import evaluate, evaluate_devices
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import Shape
+from heron.hlo.sharding.atoms import AtomicMesh, TensorSharding
+from heron.hlo.verifier import verify
+from heron.passes.framework.context import PassContext
+from heron.passes.sharding.partition.program import partitioned
+
+
+def partition(module: Module, ctx: PassContext | None = None) -> Module:
+    """The program of one device, verified. `module` has a sharding for each value that is split."""
+    made = partitioned(module, ProgramShardings.read(module), ctx or PassContext())
+    verify(made)
+    return made
+
+
+def places(dims: Sequence[int], s: TensorSharding, mesh: AtomicMesh) -> list[tuple[tuple[slice, ...], tuple[int, ...]]]:
+    """For each device its part of an array of these sizes, and the sizes of its share."""
+    coordinates = np.argwhere(np.ones(mesh.sizes or (1,), bool))
+    local = mesh.local_dims(dims, s)
+    found: dict[int, tuple[tuple[slice, ...], tuple[int, ...]]] = {}
+    for at, device in zip(coordinates, mesh.devices.reshape(-1).tolist(), strict=True):
+        cut: list[slice] = []
+        for size, tile, axes in zip(dims, local, s.dims, strict=True):
+            n = 0
+            for axis in axes:
+                n = n * mesh.sizes[axis] + int(at[axis])
+            cut.append(slice(min(n * tile, size), min((n + 1) * tile, size)))
+        found[device] = tuple(cut), local
+    return [found[device] for device in sorted(found)]
+
+
+def share(x: np.ndarray, cut: tuple[slice, ...], local: tuple[int, ...], rubbish: float = 77) -> np.ndarray:
+    """A device's share, filled up with rubbish."""
+    full = np.full(local, rubbish if x.dtype != bool else True).astype(x.dtype)
+    piece = x[cut]
+    full[tuple(slice(0, d) for d in piece.shape)] = piece
+    return full
+
+
+def run(module: Module, inputs: Sequence[np.ndarray], made: Module | None = None) -> list[np.ndarray]:
+    """The global results of the partitioned program on global inputs. Every device's share is checked against others."""
+    made = partition(module) if made is None else made
+    shardings = ProgramShardings.read(module)
+    mesh, count = shardings.mesh, module.num_partitions
+    rows: list[list[np.ndarray]] = [[] for _ in range(count)]
+    leaves = [(i, index, s) for i in module.entry.parameters for index, s in i.shape.leaves()]
+    for (i, index, shape), x in zip(leaves, inputs, strict=True):
+        for row, (cut, local) in zip(rows, places(shape.dims, shardings.of(i, index), mesh), strict=True):
+            row.append(share(x, cut, local))
+    outputs = evaluate_devices(made, rows)
+    root = module.entry.root
+    results: list[np.ndarray] = []
+    for n, (index, shape) in enumerate(root.shape.leaves()):
+        results.append(_joined(shape, shardings.of(root, index), mesh, [np.asarray(row[n]) for row in outputs]))
+    return results
+
+
+def _joined(shape: Shape, s: TensorSharding, mesh: AtomicMesh, shares: list[np.ndarray]) -> np.ndarray:
+    """The array of the shares, the sum of those along unreduced atoms; devices with the same share must agree."""
+    total = np.zeros(shape.dims, shape.element_type.dtype)
+    written = np.zeros(shape.dims, bool)
+    for (cut, local), own in zip(places(shape.dims, s, mesh), shares, strict=True):
+        assert own.shape == local, f"a share of {own.shape}, expected {local}"
+        size = tuple(slice(0, c.stop - c.start) for c in cut)
+        if s.unreduced:
+            total[cut] += own[size]
+            continue
+        same = np.array_equal(total[cut][written[cut]], own[size][written[cut]], equal_nan=own.dtype.kind in "fc")
+        assert same, "devices disagree about a share"
+        total[cut] = own[size]
+        written[cut] = True
+    return total
+
+
+def agree(module: Module, inputs: Sequence[np.ndarray], tolerance: float = 0.0) -> Module:
+    """Assert that the partitioned program gives what the program on global arrays gives; the partitioned program."""
+    made = partition(module)
+    got, expected = run(module, inputs, made), evaluate(module, *inputs)
+    for n, (a, b) in enumerate(zip(got, expected, strict=True)):
+        if tolerance and a.dtype.kind in "fcV":
+            np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance, err_msg=f"result {n}")
+        else:
+            np.testing.assert_array_equal(a, b, err_msg=f"result {n}\n{made}")
+    return made
+
+
+def small_integers(shape: Shape, seed: int = 0) -> np.ndarray:
+    """Random integers from -4 to 4, in the shape's type: sums of them are exact in any order."""
+    drawn = np.random.default_rng(seed).integers(-4, 5, shape.dims)
+    return drawn.astype(shape.element_type.dtype) if shape.element_type.dtype != np.bool_ else drawn > 0
+
+
+def inputs_of(module: Module, seed: int = 0) -> list[np.ndarray]:
+    """Small integers for every parameter."""
+    leaves = [s for i in module.entry.parameters for _, s in i.shape.leaves()]
+    return [small_integers(s, seed + n) for n, s in enumerate(leaves)]
+
+
+def sharded(text: str) -> str:
+    """`text` with every ``@[…]`` behind an instruction replaced by a sharding on the mesh of its first line, ``mesh …``."""
+    first, _, rest = text.strip().partition("\n")
+    mesh = first.strip()
+    return rest.replace(" @[", f", sharding={{{mesh}, [").replace("]@", "]}")
