@@ -1,0 +1,107 @@
+"""Constraints ahead of propagation: what a `Sharding` custom call says of the value that it is given.
+
+A constraint whose dimensions are all closed holds for its operand too, if nothing else is said of that. Where the
+operand is carried by a loop or comes out of a branch, its other users take the constraint's result instead, so that the
+loop stays free. At the end of a chain of constraints, later users of the first value take the last one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from heron.analysis.sharding.program import ProgramShardings
+from heron.hlo.calls.markers import BORDERS
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.op import Trait
+from heron.hlo.sharding.atoms import TensorSharding
+
+
+def apply_constraints(module: Module, shardings: ProgramShardings) -> bool:
+    """Pass on what constraints say; whether users of values have changed. What is new of values is in `shardings`."""
+    changed = False
+    for c in module.non_fusion_computations():
+        found = [i for i in c.instructions if is_constraint(i)]
+        if not found:
+            continue
+        order = {i: n for n, i in enumerate(c.post_order())}
+        for i in sorted(found, key=order.__getitem__):
+            changed |= _take_the_last(i, shardings, order)
+            changed |= _apply(i, shardings)
+    return changed
+
+
+def is_constraint(i: Instruction) -> bool:
+    """Whether `i` says how its operand is sharded: a constraint, or what enters a manual computation."""
+    return i.opcode == "custom-call" and i.custom_call_target == "Sharding" and not i.shape.is_tuple
+
+
+def _enters_manual(i: Instruction) -> bool:
+    """Whether a constraint is the border of a manual computation alone."""
+    return all(u.opcode == "custom-call" and u.custom_call_target in BORDERS for u in i.users) and bool(i.users)
+
+
+def _is_free(s: TensorSharding) -> bool:
+    return all(s.is_open) and not any(s.dims)
+
+
+def _apply(i: Instruction, shardings: ProgramShardings) -> bool:
+    """Give the operand of a closed constraint its sharding, or make the operand's users read the constraint."""
+    x, s = i.operands[0], shardings.of(i)
+    if any(s.is_open) or i in shardings.groups or not _is_free(shardings.of(x)):
+        return False
+    if any(u is not i and is_constraint(u) and shardings.of(u) != s for u in x.users):  # they disagree
+        return False
+    if not _is_on_an_edge(x):
+        shardings.set(x, (), s)
+        return False
+    if s.unreduced:
+        shardings.set(x, (), replace(shardings.of(x), unreduced=s.unreduced))
+    others = [u for u in x.users if u is not i]
+    home = x.parent
+    assert home is not None
+    if not others and home.root is not x:
+        return False
+    x.replace_uses_with(i, others)
+    if home.root is x:
+        home.root = i
+    return True
+
+
+def _is_on_an_edge(x: Instruction) -> bool:
+    """Whether `x` shares its sharding with others: carried by a loop, out of a branch, a barrier, a manual border."""
+    while x.opcode == "get-tuple-element":
+        x = x.operands[0]
+    if x.opcode == "custom-call":
+        return x.custom_call_target in BORDERS
+    if x.opcode == "parameter":
+        return x.parent is not None and not x.parent.is_entry
+    return Trait.CONTROL_FLOW in x.op.traits or x.opcode == "opt-barrier"
+
+
+def _take_the_last(head: Instruction, shardings: ProgramShardings, order: dict[Instruction, int]) -> bool:
+    """Let users of the first value of a chain of constraints that come behind the chain take the last constraint."""
+    x = head.operands[0]
+    if is_constraint(x) or _enters_manual(head) or not _is_free(shardings.of(x)):
+        return False
+    if any(u is not head and is_constraint(u) for u in x.users):
+        return False
+    tail = head
+    while len(tail.users) == 1:
+        (user,) = tail.users
+        if not is_constraint(user) or _enters_manual(user):
+            break
+        tail = user
+    if tail is head or any(map(is_constraint, tail.users)):
+        return False
+    later = [u for u in x.users if order[u] > order[tail] and not _gives_back(u)]
+    if later:
+        x.replace_uses_with(tail, later)
+    return bool(later)
+
+
+def _gives_back(u: Instruction) -> bool:
+    """Whether `u` is the tuple that its computation returns."""
+    home: Computation | None = u.parent
+    return home is not None and home.root is u and u.opcode == "tuple"
