@@ -73,6 +73,8 @@ class Trait(enum.Enum):
     SIDE_EFFECT = "must not be removed, duplicated or reordered with others of its kind"
     RANDOM = "same operands may give other values"
     COLLECTIVE = "talks to other devices"
+    EQUALIZES = "talks to other devices, and gives all devices of a group the same"
+    MOVES_BETWEEN = "hands elements of one device on to others as they are"
     DEVICE_ID = "the number of the device that runs the program"
     CHANNEL = "one end of a transfer to another device or the host"
     HOST = "exchanges values with the host"

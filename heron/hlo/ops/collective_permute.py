@@ -30,6 +30,7 @@ class CollectivePermute(Collective):
     Shape: the operand's.
     """
 
+    traits = {Trait.COLLECTIVE, Trait.MOVES_BETWEEN}
     attributes = PAIRS
 
     def shape(self, i: Instruction, *operands: Shape) -> Shape:

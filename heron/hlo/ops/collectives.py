@@ -101,6 +101,7 @@ class AllGather(Collective):
     Shape: as stated: the operand's, with that dimension as many times larger as the group has members.
     """
 
+    traits = {Trait.COLLECTIVE, Trait.MOVES_BETWEEN, Trait.EQUALIZES}
     attributes = {**GROUPS, **DIMENSIONS, **GLOBAL_IDS}
 
     def exchanged(self, ev: Evaluation, i: Instruction, members: Members, operands: Arrays) -> Arrays:
@@ -182,6 +183,7 @@ class AllReduce(Collective):
     Shape: the operand's; a tuple of the operands' for several.
     """
 
+    traits = {Trait.COLLECTIVE, Trait.EQUALIZES}
     attributes = {**GROUPS, **GLOBAL_IDS, **TO_APPLY}
 
     def shape(self, i: Instruction, *operands: Shape) -> Shape:
@@ -265,6 +267,7 @@ class AllToAll(Collective):
     Shape: the operand's; without `dimensions`, a tuple of the operands'.
     """
 
+    traits = {Trait.COLLECTIVE, Trait.MOVES_BETWEEN}
     attributes = {**GROUPS, "dimensions": Attr(AttrKind.INTS)}
 
     def shape(self, i: Instruction, *operands: Shape) -> Shape:
@@ -344,6 +347,7 @@ class CollectiveBroadcast(Collective):
     Shape: the operand's.
     """
 
+    traits = {Trait.COLLECTIVE, Trait.MOVES_BETWEEN, Trait.EQUALIZES}
     attributes = GROUPS_ALONE
 
     def evaluate(self, ev: Evaluation, i: Instruction, *operands: Any) -> Any:

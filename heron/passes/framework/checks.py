@@ -159,10 +159,19 @@ def _is_inexact(dtype: np.dtype) -> bool:
 
 
 def random_inputs(module: Module, seed: int = 0) -> list[np.ndarray]:
-    """Small seeded values for the entry's parameters, tuples flattened: floats about ±2, integers 0 to 7."""
-    rng = np.random.default_rng(seed)
-    leaves = [s for p in module.entry.parameters for _, s in p.shape.leaves() if s.is_array]
-    return [random_array(s.element_type, s.dims, rng) for s in leaves]
+    """Small seeded values for the entry's parameters, tuples flattened: floats about ±2, integers 0 to 7.
+
+    A parameter whose sharding says that all devices have the same gets the same for every seed.
+    """
+    rng, common = np.random.default_rng(seed), np.random.default_rng(0)
+    found: list[np.ndarray] = []
+    for p in module.entry.parameters:
+        is_common = p.sharding is not None and p.sharding.is_replicated
+        for _, leaf in p.shape.leaves():
+            if leaf.is_array:
+                values = [random_array(leaf.element_type, leaf.dims, r) for r in (common, rng)]
+                found.append(values[not is_common])
+    return found
 
 
 def random_array(element_type: ElementType, dims: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:

@@ -1,0 +1,1 @@
+"""Questions about programs of several devices: who exchanges with whom, and which values differ between devices."""

@@ -1,0 +1,52 @@
+"""The groups of devices in which a collective exchanges, by global numbers of devices.
+
+A device's global number is replica · partitions + partition. The ids in `replica_groups` mean replicas, partitions or
+global numbers; ``channel_id`` and ``use_global_device_ids`` tell which.
+Source: https://openxla.org/stablehlo/spec#collective-ops.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from heron.hlo.ir import replica_groups
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.replica_groups import Groups
+
+
+def device_groups(i: Instruction, module: Module) -> Groups:
+    """The groups of a collective with `replica_groups`, each in the order of its members."""
+    across = i.attrs.get("channel_id") is not None
+    if across and i.attrs.get("use_global_device_ids"):
+        ids = "devices"
+    elif across:
+        ids = "replicas and partitions" if "use_global_device_ids" in i.op.attributes else "partitions"
+    else:
+        ids = "replicas"
+    return _groups(i.attrs.get("replica_groups") or "{}", ids, module.replica_count, module.num_partitions)
+
+
+@lru_cache(maxsize=256)
+def _groups(text: str, ids: str, replicas: int, partitions: int) -> Groups:
+    given = replica_groups.parse(text)
+    if ids == "devices":
+        return given or (tuple(range(replicas * partitions)),)
+    if ids == "partitions":
+        given = given or (tuple(range(partitions)),)
+        return tuple(tuple(r * partitions + p for p in g) for r in range(replicas) for g in given)
+    given = given or (tuple(range(replicas)),)
+    if ids == "replicas":
+        return tuple(tuple(r * partitions + p for r in g) for p in range(partitions) for g in given)
+    return tuple(tuple(r * partitions + p for r in g for p in range(partitions)) for g in given)
+
+
+def groups_key(i: Instruction) -> tuple[object, ...]:
+    """Equal for collectives whose groups are spelled alike: ids, their meaning, and whether the layout is fixed."""
+    a = i.attrs
+    return (
+        a.get("replica_groups") or "{}",
+        a.get("channel_id") is not None,
+        bool(a.get("use_global_device_ids")),
+        bool(a.get("constrain_layout")),
+    )

@@ -1,0 +1,66 @@
+"""collective-cse: equal exchanges of one value become one, whatever their channels are called."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from heron.hlo.facts import combiner
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.op import Trait
+from heron.passes.framework.base import Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+
+
+@register
+@dataclass(frozen=True)
+class CollectiveCse(Pass):
+    """Merges collectives that exchange the same operands in the same groups by the same rule.
+
+    The pass `cse` keeps collectives of different channels apart. Their channels only tell exchanges apart that run at
+    the same time, so one of two equal exchanges is enough.
+
+    HloModule example, num_partitions=2
+
+    p = f32[8] all-gather(f32[4] x), channel_id=1, dimensions={0}
+    q = f32[8] all-gather(x), channel_id=2, dimensions={0}
+    ROOT r = f32[8] add(p, q)
+    ->
+    HloModule example, num_partitions=2
+
+    p = f32[8] all-gather(x), channel_id=1, dimensions={0}
+    ROOT r = f32[8] add(p, p)
+    """
+
+    name = "collective-cse"
+    aliases = ("all-gather-cse", "collective-permute-cse")
+
+    def run(self, module: Module, ctx: PassContext) -> bool:
+        changed = False
+        for c in module.non_fusion_computations():
+            seen: dict[Hashable, Instruction] = {}
+            for i in c.instructions:
+                if Trait.COLLECTIVE not in i.op.traits or not _is_whole(i):
+                    continue
+                first = seen.setdefault(_form(i), i)
+                if first is not i:
+                    ctx.decide(True, f"'{first.name}' exchanges the same", subject=i.name)
+                    c.replace(i, first)
+                    changed = True
+        return changed
+
+
+def _is_whole(i: Instruction) -> bool:
+    """Whether the collective is one instruction that gives arrays and nothing else."""
+    is_part = i.op.done or i.has_side_effect or Trait.FREE in i.op.traits or Trait.ASYNC in i.op.traits
+    return not (is_part or i.control_predecessors or i.control_successors)
+
+
+def _form(i: Instruction) -> Hashable:
+    attrs = dict(i.attrs)
+    across = attrs.pop("channel_id", None) is not None
+    reducer = attrs.pop("to_apply", None)
+    by = None if reducer is None else (combiner(reducer) or reducer)
+    return (i.opcode, tuple(i.operands), i.shape.bare, across, by, repr(sorted(attrs.items())))
