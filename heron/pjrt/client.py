@@ -11,22 +11,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heron import targets
-from heron.analysis.cost.communication import communicates
 from heron.analysis.cost.program import program_cost
 from heron.backends.stages import Stages
 from heron.compiling import compile_module
 from heron.errors import HeronError
 from heron.hlo.calls.lapack import options as options_of
 from heron.hlo.calls.python import calls_python
-from heron.hlo.facts import is_device_id
 from heron.hlo.ir import types
-from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.types import ElementType
+from heron.pjrt import shardings
 from heron.pjrt.buffer import Buffer, row_major
 from heron.pjrt.compile_options import CompileOptions
 from heron.pjrt.device import PLATFORM, Device, Memory, Topology, platform_version
 from heron.pjrt.loaded import LoadedExecutable, about
+from heron.pjrt.worker import Worker
 from heron.trace import Trace
 
 if TYPE_CHECKING:
@@ -71,6 +70,8 @@ class Client:
         #: the number of this process's first device
         self.first = sum(self.processes[:process_index])
         self.devices = [Device(self, self.first + n, self.target.name, gpu) for n in range(devices)]
+        #: runs programs whose devices work together, one after the other
+        self.launches = Worker("heron-launches")
         self.memories: list[Memory] = [m for d in self.devices for m in d.memories]
 
     @property
@@ -98,7 +99,7 @@ class Client:
 
     # -- programs ----------------------------------------------------------------------------------------------------
     def compile(self, program: str | bytes | Module, options: CompileOptions | None = None) -> LoadedExecutable:
-        """Compile for one device, or for several that each run the whole program.
+        """Compile for one device, for several that each run the whole program, or for several that share the work.
 
         Args:
             program: a module, or text or bytes in any form `heron.load` takes.
@@ -115,12 +116,13 @@ class Client:
             source.entry_layout = tuple(p.with_default_layout() for p in parameters), result.with_default_layout()
         if options.callbacks:
             _number(source, options.callbacks)
-        whole = _for_one_device(source, options)
-        executable = compile_module(whole, self.target, options.options(), Trace())
+        together = shardings.works_together(source, options)
+        program = shardings.for_devices(source, options) if together else shardings.for_one_device(source)
+        executable = compile_module(program, self.target, options.options(), Trace())
         stages = executable.stages
         assert isinstance(stages, Stages)
         scheduled = stages.compilation.scheduled
-        facts = about(source, scheduled, program_cost(scheduled, self.target).seconds)
+        facts = about(source, scheduled, program_cost(scheduled, self.target).seconds, together)
         return LoadedExecutable(self, executable, options, facts, lambda: scheduled, lambda: source)
 
     def _placed(self, options: CompileOptions) -> CompileOptions:
@@ -205,8 +207,8 @@ class Client:
 
     def close(self) -> None:
         """Wait for what is under way and end the devices' threads."""
-        for d in self.devices:
-            d.worker.stop()
+        for worker in (self.launches, *(d.worker for d in self.devices)):
+            worker.stop()
 
     def __repr__(self) -> str:
         return f"Client({self.target.name!r}, devices={len(self.devices)})"
@@ -249,59 +251,3 @@ def _number(source: Module, numbers: Sequence[int]) -> None:
         if isinstance(index, int) and index < len(numbers):
             config = str(i.extras["backend_config"])
             i.extras["backend_config"] = re.sub(r"\bindex = \d+", f"index = {numbers[index]}", config)
-
-
-#: header fields that say for how many devices a program is
-_COUNTS = ("replica_count", "num_partitions")
-
-
-def _for_one_device(source: Module, options: CompileOptions) -> Module:
-    """The program each of several devices runs by itself. Raises PJRT013 where they would have to work together."""
-    if options.num_replicas * options.num_partitions == 1 and not any(n in source.header for n in _COUNTS):
-        return source
-    for i in source.instructions():
-        if _is_shared(i, options):
-            raise _no_partitioner(f"'{i.name}' is", str(i), options)
-    results = str((source.header.get("frontend_attributes") or {}).get("xla.sdy.out_tuple_shardings", ""))
-    if options.num_partitions > 1 and _names_axes(results):
-        raise _no_partitioner("results are", f"module {source.name}, whose results are {results}", options)
-    module = source.clone()
-    for name in _COUNTS:
-        module.header.pop(name, None)
-    return module
-
-
-def _no_partitioner(subject: str, where: str, options: CompileOptions) -> HeronError:
-    return HeronError(
-        "PJRT013",
-        f"{subject} spread over several devices, and heron has no partitioner yet",
-        where=where[:200],
-        why=f"the program is for {options.num_replicas} replicas and {options.num_partitions} partitions",
-        hint="replicate arrays and computations, or run on one device",
-    )
-
-
-#: what begins the names of attributes and custom calls by which Shardy talks to XLA
-_SHARDY = "xla.sdy."
-#: custom calls that a partitioner answers
-_OF_PARTITIONERS = ("InspectSharding", "CustomSPMDPartitioning", "SPMDFullToShardShape", "SPMDShardToFullShape")
-
-
-def _is_shared(i: Instruction, options: CompileOptions) -> bool:
-    if communicates(i) is not None or is_device_id(i):
-        return True
-    if options.num_partitions == 1:
-        return False
-    if i.opcode == "custom-call" and i.custom_call_target in _OF_PARTITIONERS:
-        return True
-    attributes = i.extras.get("frontend_attributes") or {}
-    if any(name.startswith(_SHARDY) and _names_axes(str(value)) for name, value in attributes.items()):
-        return True
-    sharding = str(i.extras.get("sharding", ""))
-    words = sharding.strip("{}").replace("{", "").replace("}", "").split(",")
-    return any(w.strip() not in ("", "replicated", "manual") for w in words)
-
-
-def _names_axes(shardings: str) -> bool:
-    """Whether axes of a mesh, which stand in quotes, are in Shardy's text."""
-    return re.search(r'\{\\?"', shardings) is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from heron.errors import HeronError
 from heron.hlo.calls.python import calls_python
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import Shape
+from heron.pjrt import shardings
 from heron.pjrt.buffer import Buffer, row_major
 from heron.pjrt.compile_options import CompileOptions
 from heron.pjrt.event import Event, all_of
@@ -44,11 +45,15 @@ _NOTHING = np.empty(0, np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
-class _Given:
+class Given:
     """Arguments of a run: an array, an error or a buffer that is not there yet, and if the program may write to it."""
 
     values: list[tuple[Any, bool]]
     donates: bool
+
+    def arrays(self) -> list[np.ndarray]:
+        """The arrays; one the program must not write into is read-only. Raises what the computation of one raised."""
+        return [_value(x, is_given or not self.donates) for x, is_given in self.values]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +63,8 @@ class About:
     ``donated``: parameters whose buffers are the program's after a call. ``seconds``: how long a run is estimated to
     take. ``calls_python``: whether a run may call a function of the user's, which may take its time or wait for another
     run: the caller runs such a program, so that devices go on meanwhile. ``on_host``: results asked for in the host's
-    memory.
+    memory. ``together``: whether the devices share the work. ``parameter_shardings``, ``output_shardings``: those of
+    the flat global arrays, as XLA writes tiles; empty where each device runs the whole program.
     """
 
     name: str
@@ -66,6 +72,9 @@ class About:
     seconds: float
     calls_python: bool
     on_host: tuple[int, ...] = ()
+    together: bool = False
+    parameter_shardings: tuple[str, ...] = ()
+    output_shardings: tuple[str, ...] = ()
 
 
 class LoadedExecutable:
@@ -110,39 +119,61 @@ class LoadedExecutable:
 
         Raises PJRT007 for another number, type or shape of arguments, PJRT004 for one that was deleted.
         """
+        if self.about.together:
+            return self.execute_sharded([arguments], options)[0][0]
         return self._run(self.devices[0], arguments, options)[0]
 
     def execute_sharded(
         self, arguments: Sequence[Sequence[Buffer]], options: ExecuteOptions = _USUAL, device: Device | None = None
     ) -> tuple[list[list[Buffer]], list[Event]]:
         """Run on all devices, or only on `device`: its outputs and its event for each. Raises as `execute` does."""
-        devices = self.devices if device is None else [device]
+        devices = self.devices if device is None or self.about.together else [device]
         if len(arguments) != len(devices):
             what = f"the program runs on {len(devices)} devices, arguments are for {len(arguments)}"
             raise HeronError("PJRT007", what)
-        runs = [self._run(d, given, options) for d, given in zip(devices, arguments, strict=True)]
+        if self.about.together:
+            runs = self._run_together(arguments, options)
+        else:
+            runs = [self._run(d, given, options) for d, given in zip(devices, arguments, strict=True)]
         return [outputs for outputs, _ in runs], [event for _, event in runs]
 
-    def _run(self, device: Device, arguments: Sequence[Buffer], options: ExecuteOptions) -> tuple[list[Buffer], Event]:
+    def _run_together(
+        self, rows: Sequence[Sequence[Buffer]], options: ExecuteOptions
+    ) -> list[tuple[list[Buffer], Event]]:
+        from heron.pjrt import together
+
+        for row in rows:
+            self._admit(row, options)
+        return together.run(self, rows, options)
+
+    def _admit(self, arguments: Sequence[Buffer], options: ExecuteOptions) -> None:
+        """Raise what is wrong with a run on one device before it begins: PJRT007, PJRT008, PJRT024."""
         if self.is_deleted:
             raise HeronError("PJRT008", f"the program '{self.name}' has been deleted")
         self._check(arguments)
         if self.donated:
             _need_given_once(arguments, set(self.donated) - options.non_donatable)
+
+    def new_outputs(self, device: Device) -> list[Buffer]:
+        """Buffers for the results of a run on a device."""
+        return [
+            Buffer(m, s.element_type, s.dims, None, True, minor_to_major(s))
+            for m, s in zip(self.output_memories(device), self.outputs, strict=True)
+        ]
+
+    def _run(self, device: Device, arguments: Sequence[Buffer], options: ExecuteOptions) -> tuple[list[Buffer], Event]:
+        self._admit(arguments, options)
         if device.gpu is not None:
             from heron.pjrt import on_gpu
 
             return on_gpu.run(self, device, arguments, options)
-        outputs = [
-            Buffer(m, s.element_type, s.dims, None, True, minor_to_major(s))
-            for m, s in zip(self.output_memories(device), self.outputs, strict=True)
-        ]
+        outputs = self.new_outputs(device)
         if self.about.calls_python and not device.worker.is_here:
             for b in arguments:  # the caller runs it, and hears of the function's error
                 b.ready.wait()
         waiting = [b.ready for b in arguments if not b.ready.is_ready]
         done = Event()
-        run = partial(self._compute, self._given(arguments, options), outputs, done)
+        run = partial(self._compute, self.given(arguments, options), outputs, done)
         if device.worker.is_here or not waiting and (self._is_small or self.about.calls_python):
             run()
         elif not waiting:
@@ -151,7 +182,7 @@ class LoadedExecutable:
             all_of(waiting).on_ready(lambda _: device.worker.submit(run))
         return outputs, done
 
-    def _given(self, arguments: Sequence[Buffer], options: ExecuteOptions) -> _Given:
+    def given(self, arguments: Sequence[Buffer], options: ExecuteOptions) -> Given:
         """The values of the arguments, read now: they may be deleted before the program runs. Donated ones are deleted
         here."""
         donated = {n for n in self.donated if n not in options.non_donatable}
@@ -162,22 +193,27 @@ class LoadedExecutable:
         ]
         for n in donated:
             arguments[n].delete()
-        return _Given(values, bool(donated))
+        return Given(values, bool(donated))
 
-    def _compute(self, given: _Given, outputs: Sequence[Buffer], done: Event) -> None:
+    def _compute(self, given: Given, outputs: Sequence[Buffer], done: Event) -> None:
         """Run the program, and fulfil its outputs or let them fail."""
         try:
-            arrays = [_value(x, is_given or not given.donates) for x, is_given in given.values]
+            arrays = given.arrays()
             given.values.clear()
-            results = iter(self.program.run(arrays, donate=given.donates))
+            results = self.program.run(arrays, donate=given.donates)
         except Exception as error:
             for b in outputs:
                 b.fail(error)
             done.set(error)
             return
-        for b, s in zip(outputs, self.outputs, strict=True):
-            b.fulfil(_laid(next(results), b.minor_to_major) if s.is_array else _NOTHING)
+        self.fulfil(outputs, results)
         done.set()
+
+    def fulfil(self, outputs: Sequence[Buffer], results: Sequence[np.ndarray]) -> None:
+        """Give a device's buffers their arrays."""
+        arrays = iter(results)
+        for b, s in zip(outputs, self.outputs, strict=True):
+            b.fulfil(_laid(next(arrays), b.minor_to_major) if s.is_array else _NOTHING)
 
     def output_memories(self, device: Device) -> list[Memory]:
         """The memory of each result: the device's own, or the host's if the program asks for it."""
@@ -237,7 +273,8 @@ class LoadedExecutable:
         """The program after all passes, as the bytes of an HloModuleProtoWithConfig."""
         from heron.hlo.proto import to_proto_with_config
 
-        return to_proto_with_config(self.module, self.num_replicas, self.num_partitions)
+        module = shardings.shown(self.module) if self.about.together else self.module
+        return to_proto_with_config(module, self.num_replicas, self.num_partitions)
 
     def serialize(self) -> bytes:
         """Bytes `Client.deserialize` reads: the machine code, and the program as it came for where that does not fit.
@@ -294,11 +331,16 @@ def _value(given: Any, may_write: bool) -> np.ndarray:
     return array
 
 
-def about(source: Module, scheduled: Module, seconds: float) -> About:
+def about(source: Module, scheduled: Module, seconds: float, together: bool = False) -> About:
     """Facts about a program, from its source and from the optimised module."""
     aliased = {entry[1] for entry in source.header.get("input_output_alias", ())}
     donated = tuple(sorted(aliased | {number for number, _ in source.header.get("buffer_donor", ())}))
     calls = any(map(calls_python, scheduled.instructions()))
     gives = source.entry_layout[1] if source.entry_layout is not None else source.entry.root.shape
     on_host = tuple(n for n, (_, s) in enumerate(gives.leaves()) if s.is_array and _is_on_host(s))
-    return About(source.name, donated, seconds, calls, on_host)
+    found = About(source.name, donated, seconds, calls, on_host)
+    if not together:
+        return found
+    parameters = shardings.of_parameters(scheduled, [p.shape for p in source.entry.parameters])
+    outputs = shardings.of_outputs(scheduled, source.entry.root.shape)
+    return replace(found, together=True, parameter_shardings=parameters, output_shardings=outputs)

@@ -47,14 +47,15 @@ def to_hlo_proto(module: Module) -> bytes:
 
 
 def to_proto_with_config(module: Module, replicas: int = 1, partitions: int = 1) -> bytes:
-    """The bytes of an HloModuleProtoWithConfig: the module, its interface and how many devices run it, each the whole
-    of it on arguments of its own."""
+    """The bytes of an HloModuleProtoWithConfig: the module, its interface and how many devices run it. A module that
+    says nothing of shardings is run by each of them on arguments of its own."""
     to = MESSAGES["HloModuleProtoWithConfig"]()
     to.hlo_module.CopyFrom(to_message(module))
     to.config.entry_computation_layout.CopyFrom(to.hlo_module.host_program_shape)
     to.config.replica_count, to.config.num_partitions = replicas, partitions
     if partitions > 1:
         to.config.use_spmd_partitioning = True
+    if partitions > 1 and module.spmd_parameter_shardings is None:
         for _ in module.entry.parameters:
             to.hlo_module.spmd_parameters_shardings.add(type=_REPLICATED)
         result = to.hlo_module.spmd_output_sharding

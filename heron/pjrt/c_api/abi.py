@@ -95,6 +95,13 @@ LAYOUT_FUNCTIONS = (
     "PJRT_Layouts_PJRT_Executable_GetOutputLayouts",
     "PJRT_Layouts_PJRT_Executable_GetParameterLayouts",
 )
+#: those of the extension for shardings
+SHARDING_FUNCTIONS = (
+    "PJRT_Shardings_PJRT_Executable_ParameterShardings",
+    "PJRT_Shardings_PJRT_Executable_OutputShardings",
+)
+#: the extensions in the order of their list, and the functions of each
+EXTENSIONS = {"Layouts": LAYOUT_FUNCTIONS, "Shardings": SHARDING_FUNCTIONS}
 _DEFAULT = _args("owner", "type", "dims", "num_dims", "layout", type="int32")
 _LAYOUTS: dict[str, Any] = {
     f"{LAYOUT_FUNCTIONS[0]}_Args": _args("layout"),
@@ -106,4 +113,6 @@ _LAYOUTS: dict[str, Any] = {
     f"{LAYOUT_FUNCTIONS[4]}_Args": _DEFAULT,
     f"{LAYOUT_FUNCTIONS[5]}_Args": _args("executable", "num_outputs", "layouts"),
     f"{LAYOUT_FUNCTIONS[6]}_Args": _args("executable", "num_parameters", "layouts"),
+    f"{SHARDING_FUNCTIONS[0]}_Args": _args("executable", "num_parameters", "shardings", "sharding_sizes"),
+    f"{SHARDING_FUNCTIONS[1]}_Args": _args("executable", "num_outputs", "shardings", "sharding_sizes"),
 }

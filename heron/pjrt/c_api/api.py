@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,6 +18,7 @@ from heron.pjrt.c_api.slots import (  # noqa: F401  they file their functions
     later,
     layouts,
     quick,
+    shardings,
     topologies,
     transfers,
 )
@@ -39,9 +40,11 @@ def address() -> int:
     version.major_version, version.minor_version = abi.version()
     for name in abi.functions():
         setattr(api, name, native.entry(name))
-    extension = _layouts()
-    api.extension_start = ctypes.addressof(extension)
-    for lasting in (api, extension):
+    extensions: list[Any] = []
+    for name, functions in reversed(abi.EXTENSIONS.items()):
+        extensions.append(_extension(name, functions, ctypes.addressof(extensions[-1]) if extensions else 0))
+    api.extension_start = ctypes.addressof(extensions[-1])
+    for lasting in (api, *extensions):
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(lasting))
     return ctypes.addressof(api)
 
@@ -68,9 +71,9 @@ def capsule() -> Any:
     return new(address(), _CAPSULE, None)
 
 
-def _layouts() -> Any:
-    count = len(abi.LAYOUT_FUNCTIONS)
-    extension = (ctypes.c_uint64 * (3 + count))()
-    extension[0], extension[1], extension[2] = ctypes.sizeof(extension), abi.extension_type("Layouts"), 0
-    extension[3:] = [native.entry(name) for name in abi.LAYOUT_FUNCTIONS]
+def _extension(name: str, functions: Sequence[str], following: int) -> Any:
+    """The structure of an extension with its functions; `following` is the address of the next one."""
+    extension = (ctypes.c_uint64 * (3 + len(functions)))()
+    extension[0], extension[1], extension[2] = ctypes.sizeof(extension), abi.extension_type(name), following
+    extension[3:] = [native.entry(f) for f in functions]
     return extension

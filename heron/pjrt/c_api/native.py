@@ -57,7 +57,8 @@ def _table() -> int:
 def slots() -> tuple[str, ...]:
     """Slots Python functions are behind, in their order in the native table."""
     known = {*getters.GETTERS, *small_slots.NAMES}
-    return tuple(n for n in (*abi.functions(), *abi.LAYOUT_FUNCTIONS) if n not in known)
+    of_extensions = [n for names in abi.EXTENSIONS.values() for n in names]
+    return tuple(n for n in (*abi.functions(), *of_extensions) if n not in known)
 
 
 def _text() -> str:

@@ -1,0 +1,83 @@
+"""Shardings between the client, the compiler and JAX."""
+
+from __future__ import annotations
+
+import pytest
+
+from heron import HeronError
+from heron.hlo.text import parse
+from heron.pjrt import shardings
+from heron.pjrt.compile_options import CompileOptions
+from heron.pjrt.loaded import about
+from tests.pjrt.under_jax import run
+
+SPREAD = """HloModule m, entry_computation_layout={(f32[8,6]{0,1}, (s32[4]{0}, token[]))->(f32[8,6]{1,0}, s32[4]{0})}
+ENTRY e {
+  a = f32[8,6]{0,1} parameter(0), sharding={mesh['x'=2,'y'=2], [{'x'}, {?}]}
+  b = (s32[4]{0}, token[]) parameter(1)
+  n = s32[4]{0} get-tuple-element(b), index=0
+  c = f32[8,6]{1,0} copy(a)
+  ROOT t = (f32[8,6]{1,0}, s32[4]{0}) tuple(c, n)
+}
+"""
+SPREAD_OPTIONS = CompileOptions(num_partitions=4, propagates_to_parameters=(True,), propagates_to_outputs=(False, True))
+
+
+def test_what_the_compiler_is_told() -> None:
+    source = parse(SPREAD)
+    header = shardings.for_devices(source, SPREAD_OPTIONS).header
+    assert header["num_partitions"] == 4 and header["replica_count"] == 1
+    assert header["allow_spmd_sharding_propagation_to_parameters"] == (True, True, True)
+    assert header["allow_spmd_sharding_propagation_to_output"] == (False, True)
+    assert "num_partitions" not in source.header
+    wrong = CompileOptions(num_partitions=4, propagates_to_outputs=(True, True, True))
+    with pytest.raises(HeronError, match="PJRT006.*3 entries for 2 arrays"):
+        shardings.for_devices(source, wrong)
+
+
+def test_a_program_of_devices_that_do_not_share_work() -> None:
+    text = "HloModule m, num_partitions=2\nENTRY e { ROOT a = f32[4] parameter(0), sharding={replicated} }"
+    options = CompileOptions(num_partitions=2)
+    source = parse(text)
+    assert not shardings.works_together(source, options)
+    assert shardings.for_one_device(source).num_partitions == 1
+    with pytest.raises(HeronError, match="PJRT029"):
+        shardings.works_together(source, CompileOptions(num_partitions=2, use_auto_spmd_partitioning=True))
+
+
+def partitioned() -> tuple[object, ...]:
+    module = parse(SPREAD)
+    module.spmd_parameter_shardings = (
+        "{mesh['x'=2,'y'=2], [{'x'}, {}]}",
+        "{{mesh['x'=2,'y'=2], [{'y', 'x'}]}, {replicated}}",
+    )
+    module.spmd_output_sharding = "{{mesh['x'=2,'y'=2], [{}, {'y'}]}, {replicated}}"
+    return about(parse(SPREAD), module, 0.0, together=True), module
+
+
+def test_what_the_compiler_chose() -> None:
+    facts, _ = partitioned()
+    assert facts.parameter_shardings == (  # type: ignore[attr-defined]
+        "{devices=[2,1,2]<=[4] last_tile_dim_replicate}",
+        "{devices=[4]<=[2,2]T(1,0)}",
+        "{replicated}",
+    )
+    assert facts.output_shardings == (  # type: ignore[attr-defined]
+        "{devices=[1,2,2]<=[2,2]T(1,0) last_tile_dim_replicate}",
+        "{replicated}",
+    )
+
+
+def test_what_is_shown() -> None:
+    """As XLA has it: tiles, on parameters alone; and the fields JAX reads where it does not ask for shardings."""
+    from heron.hlo.proto import to_proto_with_config
+    from heron.hlo.proto.schema import MESSAGES
+
+    _, module = partitioned()
+    copy = shardings.shown(module)  # type: ignore[arg-type]
+    texts = [i.extras.get("sharding") for i in copy.instructions()]
+    assert texts[0] == "{devices=[2,1,2]<=[4] last_tile_dim_replicate}" and texts[2:] == [None] * 3
+    proto = MESSAGES["HloModuleProtoWithConfig"].FromString(to_proto_with_config(copy, 1, 4))
+    assert proto.config.num_partitions == 4 and proto.config.use_spmd_partitioning
+    assert len(proto.hlo_module.spmd_parameters_shardings) == 2
+    assert list(proto.hlo_module.spmd_parameters_shardings[0].tile_assignment_dimensions) == [2, 1, 2]
