@@ -81,3 +81,44 @@ def test_what_is_shown() -> None:
     assert proto.config.num_partitions == 4 and proto.config.use_spmd_partitioning
     assert len(proto.hlo_module.spmd_parameters_shardings) == 2
     assert list(proto.hlo_module.spmd_parameters_shardings[0].tile_assignment_dimensions) == [2, 1, 2]
+
+
+CUSTOM = """
+import numpy as np
+import jax, jax.numpy as jnp
+from jax.experimental.custom_partitioning import custom_partitioning
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+from heron.analysis.sharding.custom import PARTITIONERS
+from heron.frontends.stablehlo.importer import parse
+from heron.hlo.sharding import parse as parse_sharding
+
+mesh = jax.make_mesh((2, 4), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+asked = []
+
+@custom_partitioning
+def product(a, b):
+    return jnp.sin(a) @ b
+
+def partition(mesh, arguments, result):
+    asked.append([a.sharding.spec for a in arguments])
+    local = lambda a, b: jax.lax.psum(jnp.sin(a) @ b, "y")
+    return mesh, local, NamedSharding(mesh, P("x")), (NamedSharding(mesh, P("x", "y")), NamedSharding(mesh, P("y")))
+
+product.def_partition(partition, sharding_rule="i k, k j -> i j")
+placed = NamedSharding(mesh, P("x"))
+text = jax.jit(product, out_shardings=placed).lower(jnp.ones((8, 8)), jnp.ones((8, 6))).as_text()
+calls = [i for i in parse(text, "jax").instructions() if i.opcode == "custom-call"]
+[call] = [i for i in calls if i.custom_call_target in PARTITIONERS]
+ours = PARTITIONERS[call.custom_call_target]
+given = [parse_sharding("{devices=[2,4]<=[8]}"), parse_sharding("{mesh['x'=2,'y'=4], [{}, {'x'}]}")]
+local = ours.partition(call, given, parse_sharding("{devices=[2,1,4]<=[8] last_tile_dim_replicate}"))
+assert asked == [[P("x", "y"), P(None, "x")]], asked
+assert [p.shape.dims for p in local.module.entry.parameters] == [(4, 2), (2, 6)]
+assert [s.data_dims for s in local.operands] == [(2, 4), (4, 1)] and local.result.data_dims == (2, 1)
+assert any(i.opcode == "all-reduce" for i in local.module.entry.instructions)
+assert ours.infer(call, given) is None
+"""
+
+
+def test_functions_that_partition_custom_calls() -> None:
+    run(CUSTOM, HERON_DEVICES="8")
