@@ -70,10 +70,18 @@ def _refuse(error: HeronError) -> None:
 def _register() -> None:
     from jax._src import xla_bridge
 
-    from heron.pjrt import jax_arrays, jax_cache, jax_compile, jax_ffi, jax_lowering, jax_options
+    from heron.pjrt import (
+        jax_arrays,
+        jax_cache,
+        jax_compile,
+        jax_ffi,
+        jax_lowering,
+        jax_options,
+        jax_partitioning,
+    )
 
     name = jax_name.platform()
-    for part in (jax_arrays, jax_compile, jax_ffi, jax_options):
+    for part in (jax_arrays, jax_compile, jax_ffi, jax_options, jax_partitioning):
         part.install()
     if jax_name.is_cpu():
         _take_the_cpu_s_place()
@@ -91,11 +99,11 @@ def _take_the_cpu_s_place() -> None:
     import jax
     from jax._src import xla_bridge
 
-    target = os.environ.get(TARGET) or CPU
-    if targets.get(target).is_gpu and not targets.get(target).sim:
+    if _is_real_gpu():
         raise HeronError(
             "PJRT026",
-            f"{jax_name.VARIABLE}={CPU} with {TARGET}={target}: the CPU's name is for arrays in the host's memory",
+            f"{jax_name.VARIABLE}={CPU} with {TARGET}={os.environ[TARGET]}: the CPU's name is for arrays in the host's"
+            " memory",
             hint=f"JAX_PLATFORMS={PLATFORM} for a GPU",
         )
     xla_bridge._alias_to_platforms[PLATFORM] = [CPU]
@@ -168,7 +176,13 @@ def _client() -> Any:
 
 def _options() -> dict[str, Any]:
     """The options of the C interface that are not in the environment."""
-    return {"platform": CPU, **_number_of_devices()} if jax_name.is_cpu() else {}
+    name = {"platform": CPU} if jax_name.is_cpu() else {}
+    return name if _is_real_gpu() else {**name, **_number_of_devices()}
+
+
+def _is_real_gpu() -> bool:
+    target = targets.get(os.environ.get(TARGET) or CPU)
+    return target.is_gpu and not target.sim
 
 
 def _have_cpu_too() -> None:

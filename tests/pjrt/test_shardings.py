@@ -122,3 +122,9 @@ assert ours.infer(call, given) is None
 
 def test_functions_that_partition_custom_calls() -> None:
     run(CUSTOM, HERON_DEVICES="8")
+
+
+@pytest.mark.parametrize(("asked", "count"), [("", 3), ("2", 2)])
+def test_as_many_devices_as_the_cpu(asked: str, count: int) -> None:
+    flags = "--xla_force_host_platform_device_count=3"
+    run(f"import jax\nassert len(jax.devices()) == {count}", XLA_FLAGS=flags, HERON_DEVICES=asked)
