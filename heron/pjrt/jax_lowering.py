@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
+from heron.pjrt import jax_name
 from heron.pjrt.device import PLATFORM
 from heron.pjrt.jax_name import CPU
 
@@ -29,6 +30,11 @@ def install() -> None:
     if PLATFORM not in mlir._platforms_with_donation:
         mlir._platforms_with_donation.append(PLATFORM)
     mlir.lower_jaxpr_to_module = _as_for_cpu(mlir.lower_jaxpr_to_module)
+
+
+def is_for_heron() -> bool:
+    """Whether the module being lowered in this thread is for heron."""
+    return _FOR_HERON.get() or jax_name.is_cpu()
 
 
 def _as_for_cpu(lower_any: Any) -> Any:

@@ -1,23 +1,48 @@
-"""Partitioning of custom calls by functions of the user's: `jax.experimental.custom_partitioning`."""
+"""Partitioning of custom calls by functions of the user's: `jax.experimental.custom_partitioning`, and
+`jax.debug.inspect_array_sharding`, which only wants to know how its array is sharded."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import itertools
+from collections.abc import Callable, Sequence
 from typing import Any
+from weakref import WeakValueDictionary
 
 from heron.analysis.sharding.custom import PARTITIONERS, LocalCall
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
 from heron.hlo.sharding import Sharding, parse
+from heron.hlo.text import parse as parse_hlo
+from heron.pjrt import jax_lowering
 from heron.pjrt.shardings import as_bytes, as_tiles
 
-#: the target of the calls
-_TARGET = "CustomSPMDPartitioning"
+#: functions that ask for a sharding, by the configuration of their call; JAX keeps them as long as the program
+_INSPECTORS: WeakValueDictionary[str, Callable[[Any], Any]] = WeakValueDictionary()
+_NUMBERS = itertools.count()
 
 
 def install() -> None:
     """Let the partitioner find JAX's functions."""
-    PARTITIONERS[_TARGET] = _OfJax()
+    from jaxlib import xla_client
+
+    PARTITIONERS["CustomSPMDPartitioning"] = _OfJax()
+    PARTITIONERS["InspectSharding"] = _Inspection()
+    xla_client.encode_inspect_sharding_callback = _filing(xla_client.encode_inspect_sharding_callback)
+
+
+def _filing(encode_any: Any) -> Any:
+    """jaxlib's function that writes a callback's address into a call; for heron it is filed by a name instead."""
+
+    @functools.wraps(encode_any)
+    def encode(callback: Callable[[Any], Any]) -> bytes:
+        if not jax_lowering.is_for_heron():
+            return encode_any(callback)
+        name = f"inspector {next(_NUMBERS)}"
+        _INSPECTORS[name] = callback
+        return name.encode()
+
+    return encode
 
 
 class _OfJax:
@@ -58,6 +83,31 @@ class _OfJax:
                 _their(result, call.shape), _shape(call.shape), _key(call)
             )
         )
+
+
+class _Inspection:
+    """Tells a function of the user's how the operand of a call is sharded; the call itself does nothing."""
+
+    def partition(self, call: Instruction, operands: Sequence[Sharding], result: Sharding) -> LocalCall:
+        """The operand as it is. Raises what the user's function raises."""
+        del result
+        [sharding], [operand] = operands, call.operands
+        inspector = _INSPECTORS.get(_key(call).decode())
+        if inspector is not None:  # the program it is from may be gone, when another process compiles it again
+            inspector(_their(sharding, operand.shape))
+        local = sharding.tile_shape(operand.shape)
+        module = parse_hlo(f"HloModule inspection\nENTRY e {{ ROOT value = {local} parameter(0) }}")
+        return LocalCall(module, (sharding,), sharding)
+
+    def infer(self, call: Instruction, operands: Sequence[Sharding]) -> Sharding | None:
+        """That of the operand."""
+        del call
+        return operands[0]
+
+    def from_user(self, call: Instruction, result: Sharding) -> Sharding:
+        """That of the user."""
+        del call
+        return result
 
 
 def _key(call: Instruction) -> bytes:

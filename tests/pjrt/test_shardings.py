@@ -106,9 +106,13 @@ def partition(mesh, arguments, result):
 
 product.def_partition(partition, sharding_rule="i k, k j -> i j")
 placed = NamedSharding(mesh, P("x"))
-text = jax.jit(product, out_shardings=placed).lower(jnp.ones((8, 8)), jnp.ones((8, 6))).as_text()
-calls = [i for i in parse(text, "jax").instructions() if i.opcode == "custom-call"]
-[call] = [i for i in calls if i.custom_call_target in PARTITIONERS]
+
+def asking(lowered):
+    calls = [i for i in parse(lowered.as_text(), "jax").instructions() if i.opcode == "custom-call"]
+    [call] = [i for i in calls if i.custom_call_target in PARTITIONERS]
+    return call
+
+call = asking(jax.jit(product, out_shardings=placed).lower(jnp.ones((8, 8)), jnp.ones((8, 6))))
 ours = PARTITIONERS[call.custom_call_target]
 given = [parse_sharding("{devices=[2,4]<=[8]}"), parse_sharding("{mesh['x'=2,'y'=4], [{}, {'x'}]}")]
 local = ours.partition(call, given, parse_sharding("{devices=[2,1,4]<=[8] last_tile_dim_replicate}"))
@@ -117,6 +121,14 @@ assert [p.shape.dims for p in local.module.entry.parameters] == [(4, 2), (2, 6)]
 assert [s.data_dims for s in local.operands] == [(2, 4), (4, 1)] and local.result.data_dims == (2, 1)
 assert any(i.opcode == "all-reduce" for i in local.module.entry.instructions)
 assert ours.infer(call, given) is None
+
+seen = []
+inspected = jax.jit(lambda a: jax.debug.inspect_array_sharding(a, callback=seen.append) or a * 2, in_shardings=placed)
+lowered = inspected.lower(jnp.ones((8, 8)))
+call = asking(lowered)
+local = PARTITIONERS[call.custom_call_target].partition(call, given[1:], given[1])
+assert seen[0].is_equivalent_to(NamedSharding(mesh, P(None, "x")), 2), seen
+assert local.module.entry.root.shape.dims == (8, 4) and local.operands == (given[1],)
 """
 
 
