@@ -137,6 +137,24 @@ def is_reduction(i: Instruction) -> bool:
     return Trait.REDUCES in i.op.traits
 
 
+def linear_groups(i: Instruction) -> list[tuple[int, ...]]:
+    """Groups of operands in which `i` is linear: of sums in all operands of a group, the others being the same, its
+    value is the sum of its values for the summands. But for rounding; integers wrap."""
+    op = i.op
+    if not op.linear or ("to_apply" in op.attributes and combiner(i.to_apply) != "add"):
+        return []
+    types = {o.shape.element_type for o in i.operands if o.shape.is_array}
+    if is_product(i) and types != {i.shape.element_type} and any(t.is_integer for t in types):
+        return []  # summands wrap in another type than the result
+    return [tuple(n for name in group.split() for n in _numbers(i, name)) for group in op.linear]
+
+
+def _numbers(i: Instruction, name: str) -> range:
+    """The numbers of the operands of that name; a name with a star has all that are left."""
+    first = i.op.operands.index(name)
+    return range(first, len(i.operands) if name.endswith("*") else first + 1)
+
+
 # -- structure -------------------------------------------------------------------------------------------------------
 def is_given(i: Instruction) -> bool:
     """Whether `i` is a parameter or a constant."""

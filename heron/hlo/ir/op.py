@@ -108,6 +108,9 @@ class Op:
     done: ClassVar[str] = ""
     #: of such an op, whether its value is (operands, results)
     holds_operands: ClassVar[bool] = False
+    #: groups of operands, names apart by a space, in which it is linear: where all of a group are sums and the other
+    #: operands stay, the value is the sum of the values for the summands. With `to_apply`: only if that adds
+    linear: ClassVar[tuple[str, ...]] = ()
     #: page or section that defines the op
     source: ClassVar[str] = "https://openxla.org/xla/operation_semantics"
 

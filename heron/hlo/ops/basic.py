@@ -142,6 +142,7 @@ class Copy(Op):
 
     operands = ("operand",)
     traits = {Trait.ELEMENTWISE, Trait.REINDEXES, Trait.PERMUTES}
+    linear = ("operand",)
     flops = 0
     code = 0
 

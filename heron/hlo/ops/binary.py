@@ -58,6 +58,7 @@ class Add(Binary):
     """The sum; integers wrap. For preds: or."""
 
     traits = LATTICE
+    linear = ("lhs rhs",)
 
     def compute(self, t: ElementType, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.add(x, y)
@@ -70,6 +71,8 @@ class Add(Binary):
 class Subtract(Binary):
     """The difference; integers wrap."""
 
+    linear = ("lhs rhs",)
+
     kinds = NUMBER
 
     def compute(self, t: ElementType, x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -81,6 +84,7 @@ class Multiply(Binary):
     """The product; integers wrap. For preds: and."""
 
     traits = LATTICE | {Trait.SCALES}
+    linear = ("lhs", "rhs")
 
     def evaluate(self, ev: Evaluation, i: Instruction, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         t = i.shape.element_type
@@ -168,6 +172,7 @@ class Complex(Binary):
 
     kinds = FLOAT
     traits = {Trait.ELEMENTWISE, Trait.CHANGES_TYPE}
+    linear = ("lhs rhs",)
 
     def shape(self, i: Instruction, x: Shape, y: Shape) -> Shape:
         part = super().shape(i, x, y)

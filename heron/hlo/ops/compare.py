@@ -70,6 +70,7 @@ class Select(Op):
 
     operands = ("pred", "on_true", "on_false")
     traits = {Trait.ELEMENTWISE}
+    linear = ("on_true on_false",)
 
     def shape(self, i: Instruction, pred: Shape, x: Shape, y: Shape) -> Shape:
         if x is not y:

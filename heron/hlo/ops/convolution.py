@@ -40,6 +40,7 @@ class Convolution(Op):
         "sparsity_config": Attr(AttrKind.RAW),
     }
     traits = {Trait.PRODUCT, Trait.LIBRARY}
+    linear = ("input", "kernel")
     code = 30
 
     def shape(self, i: Instruction, x: Shape, k: Shape) -> Shape:

@@ -45,6 +45,7 @@ class Dot(Op):
         "algorithm": ALGORITHM,
     }
     traits = {Trait.PRODUCT, Trait.LIBRARY, Trait.CONTRACTS}
+    linear = ("lhs", "rhs")
     code = 12
 
     def shape(self, i: Instruction, x: Shape, y: Shape) -> Shape:

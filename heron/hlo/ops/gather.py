@@ -38,6 +38,7 @@ class Gather(Op):
         "indices_are_sorted": Attr(AttrKind.BOOL, False),
     }
     traits = {Trait.MOVES_ELEMENTS, Trait.READS_PART}
+    linear = ("operand",)
     flops = 3
     code = 16
 

@@ -27,6 +27,7 @@ class Broadcast(Op):
     operands = ("operand",)
     attributes = DIMENSIONS
     traits = {Trait.MOVES_ELEMENTS, Trait.REINDEXES, Trait.GENERATED}
+    linear = ("operand",)
     flops = 0
     code = 0
 
@@ -61,6 +62,7 @@ class Reshape(Op):
     operands = ("operand",)
     attributes = {"inferred_dimension": Attr(AttrKind.INT)}
     traits = {Trait.VIEW, Trait.MOVES_ELEMENTS, Trait.REINDEXES, Trait.PERMUTES}
+    linear = ("operand",)
     flops = 0
     code = 3
 
@@ -86,6 +88,7 @@ class Transpose(Op):
     operands = ("operand",)
     attributes = DIMENSIONS
     traits = {Trait.MOVES_ELEMENTS, Trait.REINDEXES, Trait.PERMUTES}
+    linear = ("operand",)
     flops = 0
     code = 0
 
@@ -112,6 +115,7 @@ class Reverse(Op):
     operands = ("operand",)
     attributes = DIMENSIONS
     traits = {Trait.MOVES_ELEMENTS, Trait.REINDEXES}
+    linear = ("operand",)
     flops = 0
 
     def shape(self, i: Instruction, x: Shape) -> Shape:
@@ -133,6 +137,7 @@ class Concatenate(Op):
     operands = ("operands*",)
     attributes = DIMENSIONS
     traits = {Trait.MOVES_ELEMENTS}
+    linear = ("operands*",)
     code = 0
     code_per_operand = 8
 
@@ -170,6 +175,7 @@ class Pad(Op):
     operands = ("operand", "padding_value")
     attributes = {"padding": Attr(AttrKind.PADDING, required=True)}
     traits = {Trait.MOVES_ELEMENTS}
+    linear = ("operand padding_value",)
     code = 20
 
     def shape(self, i: Instruction, x: Shape, value: Shape) -> Shape:

@@ -87,6 +87,7 @@ class Reduce(Op):
         "to_apply": Attr(AttrKind.COMPUTATION, required=True),
     }
     traits = {Trait.APPLIES, Trait.REDUCES, Trait.CONTRACTS}
+    linear = ("operands_and_init_values*",)
     code = 8
 
     def shape(self, i: Instruction, *operands: Shape) -> Shape:

@@ -25,6 +25,7 @@ class Slice(Op):
     operands = ("operand",)
     attributes = {"slice": Attr(AttrKind.SLICES, required=True)}
     traits = {Trait.MOVES_ELEMENTS, Trait.REINDEXES, Trait.READS_PART}
+    linear = ("operand",)
     flops = 0
     code = 2
 
@@ -58,6 +59,7 @@ class DynamicSlice(Op):
     operands = ("operand", "start_indices*")
     attributes = {"dynamic_slice_sizes": Attr(AttrKind.INTS, required=True)}
     traits = {Trait.MOVES_ELEMENTS, Trait.READS_PART}
+    linear = ("operand",)
     code = 8
 
     def shape(self, i: Instruction, x: Shape, *starts: Shape) -> Shape:
@@ -84,6 +86,7 @@ class DynamicUpdateSlice(Op):
 
     operands = ("operand", "update", "start_indices*")
     traits = {Trait.UPDATES_OPERAND}
+    linear = ("operand update",)
     code = 0
     code_per_operand = 12
 

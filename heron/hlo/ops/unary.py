@@ -88,6 +88,8 @@ class Abs(Unary):
 class Negate(Unary):
     """The operand with its sign turned; integers wrap."""
 
+    linear = ("operand",)
+
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return np.negative(x)
 
@@ -207,6 +209,7 @@ class Real(Unary):
 
     kinds = FRACTION
     traits = {Trait.ELEMENTWISE, Trait.CHANGES_TYPE}
+    linear = ("operand",)
 
     def shape(self, i: Instruction, x: Shape) -> Shape:
         self.check(i, x)

@@ -48,6 +48,7 @@ class ReduceWindow(Op):
         "to_apply": Attr(AttrKind.COMPUTATION, required=True),
     }
     traits = {Trait.APPLIES, Trait.REDUCES}
+    linear = ("operands_and_init_values*",)
     code = 12
 
     def shape(self, i: Instruction, *operands: Shape) -> Shape:
