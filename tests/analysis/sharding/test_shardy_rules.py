@@ -23,6 +23,7 @@ FILE = os.environ.get("SHARDY_RULES", "")
 _UNKNOWN = "nothing in heron computes the call"
 _SCALARS = "the frontend repeats the scalar operands"
 _EXPANDED = "the frontend reshapes the operand before it repeats it"
+_OWN = "factors of one shape alone are whole: their parts are no parts of the other shape"
 _ROWS = "the file lacks the computation that the call names"
 #: function → why the rule is another one
 DIFFERENT = {
@@ -32,6 +33,12 @@ DIFFERENT = {
     "broadcast_in_dim_input_dim_expanded": _EXPANDED,
     "broadcast_in_dim_all_dim_types_in_one": _EXPANDED,
     "clamp_scalar_min_max": _SCALARS,
+    "reshape_swap_dims_no_common_divisor": _OWN,
+    "reshape_swap_dims_with_common_divisor": _OWN,
+    "reshape_swap_with_dim_before_and_in_between": _OWN,
+    "reshape_swap_and_merge": _OWN,
+    "reshape_split_and_swap": _OWN,
+    "reshape_split_swap_and_merge": _OWN,
     "select_scalar_pred": _SCALARS,
     "custom_call_compact_wy_helper": _UNKNOWN,
     "custom_call_x64_combine": _UNKNOWN,
@@ -40,6 +47,7 @@ DIFFERENT = {
     "custom_call_x64_split_low": _UNKNOWN,
     "custom_call_xla_megascale_provide_metadata": _UNKNOWN,
     "custom_call_erf": _UNKNOWN,
+    "dynamic_update_slice_constant_indices": "the update is whole, at fixed places as well",
     "custom_call_eigh": "matrices are whole: Shardy passes their dimensions through and gathers them later",
     "custom_call_approx_topk": _ROWS,
     "custom_call_partial_reduce": _ROWS,

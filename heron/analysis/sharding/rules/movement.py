@@ -81,7 +81,7 @@ def bitcast_convert(i: Instruction) -> OpRule:
 # -- reshape ---------------------------------------------------------------------------------------------------------
 @rule("reshape")
 def reshape(i: Instruction) -> OpRule | None:
-    """Common factors of both shapes pass through. An array without elements has no rule."""
+    """Common factors of both shapes pass through, others are whole. An array without elements has no rule."""
     return reshaped(i.operands[0].shape.dims, i.shape.dims) if i.shape.num_elements else None
 
 
@@ -152,8 +152,10 @@ class _Walk:
             self._own(y, y.left)
 
     def _own(self, side: _Side, size: int) -> None:
+        """A factor of one shape. Its parts are no parts of the other shape."""
         d = side.dim
-        self.b.add(size, d if side is self.source else None, d if side is self.target else None)
+        kind = FactorKind.PASS_THROUGH if size == 1 else FactorKind.NEED_REPLICATION
+        self.b.add(size, d if side is self.source else None, d if side is self.target else None, kind)
         side.take(size)
 
 

@@ -32,18 +32,13 @@ def reducer_of(c: Computation) -> str:
 
     "" for a general computation.
     """
+    if c.root.opcode != "tuple":
+        return facts.combiner(c) or ""
     count = len(c.parameters) // 2
     found: set[str] = set()
-    parts = facts.root_parts(c)
-    if len(parts) != count:
-        return ""
-    for n, part in enumerate(parts):
-        pair = {c.parameters[n], c.parameters[count + n]}
-        if not facts.is_combiner(part.op) or set(part.operands) != pair or part.shape.bare is not _type(c, n):
+    for n, part in enumerate(c.root.operands):
+        a, b = c.parameters[n], c.parameters[count + n]
+        if not facts.is_combiner(part.op) or set(part.operands) != {a, b} or part.shape.bare is not a.shape.bare:
             return ""
         found.add(part.opcode)
     return found.pop() if len(found) == 1 else ""
-
-
-def _type(c: Computation, n: int) -> object:
-    return c.parameters[n].shape.bare

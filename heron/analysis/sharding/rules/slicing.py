@@ -31,14 +31,12 @@ def dynamic_update_slice(i: Instruction) -> OpRule:
     b = RuleBuilder.of(i)
     x, update = b.operands[:2]
     starts = [None] * (len(b.operands) - 2)
-    fixed = all(o.opcode == "constant" for o in i.operands[2:])
-    kind = FactorKind.PASS_THROUGH if fixed else FactorKind.NEED_REPLICATION
     for d, (size, part) in enumerate(zip(x, update, strict=True)):
         if size == part:
             b.add(size, (d, d, *starts), d)
         else:
             b.add(size, (d, None, *starts), d, is_positional=True)
-            b.add(part, (None, d, *starts), None, kind, is_positional=True)
+            b.add(part, (None, d, *starts), None, FactorKind.NEED_REPLICATION)
     return b.build()
 
 
