@@ -1,0 +1,298 @@
+"""The shardings that an op is computed in: those for which devices send the fewest bytes.
+
+The operands have shardings, the result should have one. Where they do not fit together, something moves: operands
+before the op, the result after it, or partial results are reduced. `compute_shardings` compares the ways.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from math import prod
+from typing import TypeAlias
+
+from heron.analysis.cost.communication import WAYS
+from heron.analysis.sharding.cost import moved_bytes
+from heron.analysis.sharding.projection import is_exact, joined, project
+from heron.analysis.sharding.rule import FactorKind, OpRule
+from heron.analysis.sharding.rules import rule_of
+from heron.analysis.values.splat import is_splat
+from heron.hlo import facts
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.sharding.atoms import AtomicMesh, Axes, TensorSharding
+
+#: the bytes sent that one byte of memory traffic, and one product with its sum, are worth
+MEMORY = 0.05
+PRODUCT = 0.001
+#: the bytes sent that one collective more is worth
+LATENCY = 1.0
+
+#: the atoms of every factor of a rule
+Split: TypeAlias = tuple[Axes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The shardings that an op is computed in.
+
+    Attributes:
+        operands: the sharding each operand array is brought to.
+        results: the sharding of each result array as it comes out, before it is brought to the one it should have.
+            Partial sums have unreduced atoms.
+        reduced: the atoms along which results are partial.
+        reducer: the opcode that combines partial results; "" for a general computation, or when nothing is partial.
+        cost: the bytes that a device sends, with the reshard of the results, and what collectives, memory traffic and
+            repeated work are worth in bytes; 0 where nothing moves.
+    """
+
+    operands: tuple[TensorSharding, ...]
+    results: tuple[TensorSharding, ...]
+    reduced: Axes = ()
+    reducer: str = ""
+    cost: float = 0.0
+
+
+def compute_shardings(
+    i: Instruction,
+    operands: Sequence[TensorSharding],
+    results: Sequence[TensorSharding],
+    mesh: AtomicMesh,
+    *,
+    rule: OpRule | None = None,
+    moves: bool = False,
+    keeps_sums: bool = True,
+) -> Choice:
+    """The shardings in which op `i` is computed.
+
+    Args:
+        i: the op, with global shapes.
+        operands: the sharding that each operand array has; unreduced atoms mark partial sums.
+        results: the sharding that each result array should have.
+        mesh: the mesh of the shardings.
+        rule: another rule than that of the op.
+        moves: whether more is computed than the same op on parts: factors along which data moves, positional ones and
+            those reduced by a general computation may be split.
+        keeps_sums: whether a linear op may be computed on partial sums.
+
+    An op without a rule is computed on whole arrays. The choice is the same for the same arguments.
+    """
+    rule = rule or rule_of(i)
+    shapes = [s for o in i.operands for _, s in o.shape.leaves() if s.is_array]
+    shapes += [s for _, s in i.shape.leaves() if s.is_array]
+    if rule is None:
+        wholes = [TensorSharding.whole(s.rank, t.manual) for s, t in zip(shapes, (*operands, *results), strict=True)]
+        return Choice(tuple(wholes[: len(operands)]), tuple(wholes[len(operands) :]))
+    arrays = tuple((s.dims, s.element_type.bits / 8) for s in shapes)
+    groups: tuple[tuple[int, ...], ...] = ()
+    if keeps_sums and any(s.unreduced for s in operands):
+        groups = _linear_groups(i, operands)
+    has, wants = tuple(s.close() for s in operands), tuple(s.close() for s in results)
+    return _choose(_Question(rule, mesh, arrays, has, wants, groups, moves, facts.is_product(i)))
+
+
+def _linear_groups(i: Instruction, operands: Sequence[TensorSharding]) -> tuple[tuple[int, ...], ...]:
+    """Operands in which `i` is linear, those left out that are zero; none where a partial sum has other users, which
+    would reduce it a second time."""
+    if len(operands) != len(i.operands):
+        return ()
+    found: list[tuple[int, ...]] = []
+    for group in facts.linear_groups(i):
+        partial = tuple(n for n in group if operands[n].unreduced)
+        zero = all(is_splat(i.operands[n], 0) for n in group if n not in partial)
+        if partial and zero and all(len(i.operands[n].users) == 1 for n in partial):
+            found.append(partial)
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class _Question:
+    """All that a choice depends on: equal questions have one answer.
+
+    `arrays`: the dimensions of each array and the bytes of an element, operands first; `groups`: operands that may
+    stay partial sums together.
+    """
+
+    rule: OpRule
+    mesh: AtomicMesh = field(hash=False)
+    arrays: tuple[tuple[tuple[int, ...], float], ...]
+    has: tuple[TensorSharding, ...]
+    wants: tuple[TensorSharding, ...]
+    groups: tuple[tuple[int, ...], ...]
+    moves: bool
+    is_product: bool
+
+
+@lru_cache(maxsize=1 << 14)
+def _choose(question: _Question) -> Choice:
+    search = _Search(question)
+    same = search.matching()
+    if same is not None:
+        return search.answer(same, (), 0.0)
+    ways = [(*search.best(kept), kept) for kept in (*question.groups, ())]
+    cost, split, kept = min(ways, key=lambda way: way[0])
+    return search.answer(split, kept, cost)
+
+
+class _Search:
+    """The search for the cheapest split of the factors.
+
+    It begins with the splits that single arrays suggest, each completed by what fits of the others, and then changes
+    one factor at a time as long as that is cheaper.
+    """
+
+    def __init__(self, question: _Question) -> None:
+        self.q, self.rule, self.mesh = question, question.rule, question.mesh
+        self.shardings = (*question.has, *question.wants)
+        self.projected = [project(self.rule, n, s, self.mesh) for n, s in enumerate(self.shardings)]
+        self.splittable = [self._is_splittable(n) for n in range(len(self.rule.factors))]
+        self.options = [self._proposed(n) for n in range(len(self.rule.factors))]
+        order = range(len(self.shardings))
+        self.by_size = sorted(order, key=lambda n: -prod(question.arrays[n][0]) * question.arrays[n][1])
+
+    def _is_splittable(self, n: int) -> bool:
+        f = self.rule.factors[n]
+        if f.kind is FactorKind.NEED_REPLICATION:
+            return False
+        needs_more = f.kind is FactorKind.PERMUTATION or f.is_positional
+        needs_more = needs_more or (f.kind is FactorKind.REDUCTION and not f.reducer)
+        return self.q.moves or not needs_more
+
+    def _proposed(self, n: int) -> list[Axes]:
+        """The atoms that arrays have for a factor, and what these begin with, () first."""
+        found: dict[Axes, None] = {(): None}
+        for projection in self.projected:
+            axes = projection.axes[n]
+            found.update((axes[:k], None) for k in range(1, len(axes) + 1))
+        return list(found)
+
+    # -- candidates --------------------------------------------------------------------------------------------------
+    def matching(self) -> Split | None:
+        """The split that all arrays have already, so that nothing moves."""
+        if any(s.unreduced for s in self.shardings) or any(any(p.overflow) for p in self.projected):
+            return None
+        split: list[Axes] = []
+        for n, places in enumerate(self.rule.places):
+            first, *others = (self.projected[array].axes[n] for array, _ in places)
+            if any(axes != first for axes in others):
+                return None
+            if first and (not self.splittable[n] or self.rule.factors[n].kind is FactorKind.REDUCTION):
+                return None
+            split.append(first)
+        return tuple(split) if self._fits(split, frozenset()) else None
+
+    def best(self, kept: tuple[int, ...]) -> tuple[float, Split]:
+        """The least cost with these operands as partial sums, and the split that has it."""
+        sums = self._sums(kept)
+        seeds = [self._seed([n, *self.by_size], sums) for n in range(len(self.shardings))]
+        seeds.append(((),) * len(self.rule.factors))
+        cost, split = min(((self._cost(s, kept), s) for s in dict.fromkeys(seeds)), key=lambda c: c[0])
+        for _ in range(len(self.rule.factors) + 1):
+            near = [(self._cost(s, kept), s) for s in self._neighbours(split, sums)]
+            least = min(near, key=lambda c: c[0], default=(cost, split))
+            if least[0] >= cost:
+                break
+            cost, split = least
+        return cost, split
+
+    def _sums(self, kept: tuple[int, ...]) -> frozenset[int]:
+        """The atoms along which all kept operands are partial."""
+        return frozenset.intersection(*(self.q.has[n].unreduced for n in kept)) if kept else frozenset()
+
+    def _seed(self, order: Sequence[int], sums: frozenset[int]) -> Split:
+        """The factors' atoms of the first array, then what fits of the next ones."""
+        split: list[Axes] = [()] * len(self.rule.factors)
+        for array in order:
+            for n, axes in enumerate(self.projected[array].axes):
+                if axes and not split[n]:
+                    self._put(split, n, axes, sums)
+        return tuple(split)
+
+    def _put(self, split: list[Axes], n: int, axes: Axes, sums: frozenset[int]) -> None:
+        """Split factor `n` by as many of the atoms, from the first one on, as are free and give exact parts."""
+        if not self.splittable[n]:
+            return
+        used = {atom for m, other in enumerate(split) if m != n for atom in other} | sums
+        free = next((k for k, atom in enumerate(axes) if atom in used), len(axes))
+        for length in range(free, 0, -1):
+            split[n] = axes[:length]
+            if is_exact(self.rule, split, self.mesh):
+                return
+        split[n] = ()
+
+    def _neighbours(self, split: Split, sums: frozenset[int]) -> Iterator[Split]:
+        """Splits with other atoms for one factor; other factors give up those atoms."""
+        for n, options in enumerate(self.options):
+            for axes in (*options, *self._moved(split, n)):
+                if axes == split[n] or (axes and not self.splittable[n]):
+                    continue
+                changed = [other if m == n else _without(other, axes) for m, other in enumerate(split)]
+                changed[n] = axes
+                if self._fits(changed, sums):
+                    yield tuple(changed)
+
+    def _moved(self, split: Split, n: int) -> Iterator[Axes]:
+        """The atoms of factor `n` and those of a factor that must be whole, which may move here where there is room."""
+        f = self.rule.factors[n]
+        if not self.splittable[n] or f.kind is not FactorKind.PASS_THROUGH:
+            return
+        for m, options in enumerate(self.options):
+            if self.splittable[m]:
+                continue
+            for axes in options[1:]:
+                both = (*split[n], *(a for a in axes if a not in split[n]))
+                if f.size % self.mesh.size(both) == 0:
+                    yield both
+
+    def _fits(self, split: Sequence[Axes], sums: frozenset[int]) -> bool:
+        used = [atom for axes in split for atom in axes]
+        apart = len(set(used)) == len(used) and sums.isdisjoint(used)
+        return apart and is_exact(self.rule, split, self.mesh)
+
+    # -- cost --------------------------------------------------------------------------------------------------------
+    def _cost(self, split: Split, kept: tuple[int, ...]) -> float:
+        """Bytes sent, and what collectives, memory and repeated work are worth in bytes."""
+        found = self.answer(split, kept, 0.0)
+        cost = 0.0
+        targets = (*found.operands, *found.results)
+        for n, (dims, width) in enumerate(self.q.arrays):
+            target = targets[n]
+            is_result = n >= len(self.q.has)
+            source, final = (target, self.shardings[n]) if is_result else (self.shardings[n], target)
+            cost += LATENCY * bool(sent := moved_bytes(self.mesh.sizes, dims, width, source, final)) + sent
+            local = width * prod(self.mesh.local_dims(dims, target))
+            cost += MEMORY * local
+            if is_result and found.reduced and found.reducer != "add":
+                cost += LATENCY + local * _combining(found.reducer, self.mesh.size(found.reduced))
+        if self.q.is_product:
+            steps = zip(self.rule.factors, split, strict=True)
+            cost += PRODUCT * prod(-(-f.size // self.mesh.size(axes)) for f, axes in steps)
+        return cost
+
+    def answer(self, split: Split, kept: tuple[int, ...], cost: float) -> Choice:
+        """The shardings of all arrays for a split of the factors."""
+        sums = self._sums(kept)
+        factors = self.rule.factors
+        summed = [n for n, f in enumerate(factors) if f.kind is FactorKind.REDUCTION and split[n]]
+        reduced = (*(atom for n in summed for atom in split[n]), *sorted(sums))
+        reducer = factors[summed[0]].reducer if summed else "add" if sums else ""
+        unreduced = reduced if reducer == "add" else ()
+        operands = [
+            TensorSharding.closed(joined(dims, split), sums if n in kept else (), s.manual)
+            for n, (dims, s) in enumerate(zip(self.rule.operands, self.q.has, strict=True))
+        ]
+        results = [
+            TensorSharding.closed(joined(dims, split), unreduced, s.manual)
+            for dims, s in zip(self.rule.results, self.q.wants, strict=True)
+        ]
+        return Choice(tuple(operands), tuple(results), reduced, reducer, cost)
+
+
+def _without(axes: Axes, taken: Axes) -> Axes:
+    """The atoms before the first one of `taken`."""
+    return axes[: next((n for n, atom in enumerate(axes) if atom in taken), len(axes))]
+
+
+def _combining(reducer: str, parts: int) -> float:
+    """Bytes sent for each byte of partial results: an all-reduce, or a gather before a general computation."""
+    return WAYS["all-reduce"].part(parts) if reducer else parts * WAYS["all-gather"].part(parts)
