@@ -1,9 +1,10 @@
 """Programs partitioned by hand-written shardings, run on the evaluator's devices against the global program."""
 
+import numpy as np
 import pytest
 
 from heron.hlo.text import parse
-from tests.passes.sharding.devices import agree, inputs_of, sharded
+from tests.passes.sharding.devices import agree, inputs_of, run, sharded
 
 HEAD = "HloModule m, num_partitions=8\nENTRY main {\n"
 
@@ -51,3 +52,77 @@ ENTRY main {{
 def test_reduce(op):
     module = parse(sharded("mesh['x'=2,'y'=4]\n" + REDUCE.format(op=op)))
     agree(module, inputs_of(module))
+
+
+WHILE = """HloModule m, num_partitions=8
+body {
+  t = (s32[], f32[9,4]) parameter(0), sharding={{mesh['x'=2,'y'=4], []}, {mesh['x'=2,'y'=4], [{'x'}, {}]}}
+  n = s32[] get-tuple-element(t), index=0 @[]@
+  x = f32[9,4] get-tuple-element(t), index=1 @[{'x'}, {}]@
+  one = s32[] constant(1) @[]@
+  m = s32[] add(n, one) @[]@
+  y = f32[9,4] add(x, x) @[{'x'}, {'y'}]@
+  ROOT r = (s32[], f32[9,4]) tuple(m, y)
+}
+cond {
+  t = (s32[], f32[9,4]) parameter(0), sharding={{mesh['x'=2,'y'=4], []}, {mesh['x'=2,'y'=4], [{'x'}, {}]}}
+  n = s32[] get-tuple-element(t), index=0 @[]@
+  end = s32[] constant(3) @[]@
+  ROOT r = pred[] compare(n, end), direction=LT @[]@
+}
+ENTRY main {
+  x = f32[9,4] parameter(0) @[{'y'}, {}]@
+  z = s32[] constant(0) @[]@
+  t = (s32[], f32[9,4]) tuple(z, x)
+  w = (s32[], f32[9,4]) while(t), condition=cond, body=body, sharding={{mesh['x'=2,'y'=4], []}, {mesh['x'=2,'y'=4], [{'x'}, {}]}}
+  ROOT r = f32[9,4] get-tuple-element(w), index=1 @[{}, {'x'}]@
+}"""
+
+CONDITIONAL = """HloModule m, num_partitions=8
+a {
+  x = f32[9,4] parameter(0) @[{'x'}, {}]@
+  ROOT y = f32[9,4] add(x, x) @[{'x'}, {}]@
+}
+b {
+  x = f32[9,4] parameter(0) @[{}, {'y'}]@
+  ROOT y = f32[9,4] negate(x) @[{}, {'y'}]@
+}
+ENTRY main {
+  x = f32[9,4] parameter(0) @[{'y'}, {}]@
+  n = s32[] parameter(1) @[]@
+  ROOT r = f32[9,4] conditional(n, x, x), branch_computations={a, b} @[{'x', 'y'}, {}]@
+}"""
+
+MANUAL = """HloModule m, num_partitions=8
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = f32[] add(a, b)
+}
+ENTRY main {
+  x = f32[8,6] parameter(0) @[{'y'}, {}]@
+  c = f32[8,6] copy(x) @[{'x', 'y'}, {}]@
+  i = f32[4,6] custom-call(c), custom_call_target="SPMDFullToShardShape", sharding={mesh['x'=2,'y'=4], [{'y'}, {}], manual={'x'}}
+  j = f32[4,6] add(i, i), sharding={mesh['x'=2,'y'=4], [{'y'}, {}], manual={'x'}}
+  s = f32[4,6] all-reduce(j), to_apply=add, channel_id=3, replica_groups={{0,4},{1,5},{2,6},{3,7}}, use_global_device_ids=true,
+    sharding={mesh['x'=2,'y'=4], [{'y'}, {}], manual={'x'}}
+  ROOT r = f32[8,6] custom-call(s), custom_call_target="SPMDShardToFullShape" @[{'x'}, {'y'}]@
+}"""
+
+
+def test_loop():
+    module = parse(sharded("mesh['x'=2,'y'=4]\n" + WHILE))
+    agree(module, inputs_of(module))
+
+
+@pytest.mark.parametrize("branch", [0, 1])
+def test_branches(branch):
+    module = parse(sharded("mesh['x'=2,'y'=4]\n" + CONDITIONAL))
+    agree(module, [*inputs_of(module)[:1], np.int32(branch)])
+
+
+def test_manual():
+    module = parse(sharded("mesh['x'=2,'y'=4]\n" + MANUAL))
+    (x,) = inputs_of(module)
+    (got,) = run(module, [x])
+    np.testing.assert_array_equal(got, np.concatenate([2 * (x[:4] + x[4:])] * 2))

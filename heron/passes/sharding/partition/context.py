@@ -23,6 +23,9 @@ from heron.passes.sharding.partition.devices import Devices
 from heron.passes.sharding.partition.frame import Frame
 from heron.passes.sharding.partition.part import Part, local_shape
 
+#: extras that mean the same of parts
+_KEPT = ("frontend_attributes", "backend_config")
+
 
 class Partitioner:
     """Builds the program of one device from a program on global arrays, op by op.
@@ -254,6 +257,12 @@ class Partitioner:
                     )
             found.append(Part(elements[index], leaf, sharding))
         return found
+
+    def keep_extras(self, i: Instruction, made: Instruction) -> None:
+        """Hand on what the new instruction says of the old one beside its sharding."""
+        for name in _KEPT:
+            if name in i.extras:
+                made.extras[name] = i.extras[name]
 
     # -- communication -----------------------------------------------------------------------------------------------
     def channel(self) -> int:

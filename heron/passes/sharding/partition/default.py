@@ -118,16 +118,15 @@ def same_op(
 ) -> Instruction:
     """Op `i` on values of local shapes, with its attributes and results of local shapes."""
     attrs = dict(i.attrs)
-    made = p.add(i.opcode, operands, _local(p, i.shape, iter(results)), **attrs)
+    made = p.add(i.opcode, operands, local_shapes(p, i.shape, iter(results)), **attrs)
     if made.called:
         remap_calls(made, {c: p.copied(c) for c in made.called})
-    for name in ("frontend_attributes", "backend_config"):
-        if name in i.extras:
-            made.extras[name] = i.extras[name]
+    p.keep_extras(i, made)
     return made
 
 
-def _local(p: Partitioner, shape: Shape, shardings: Iterator[TensorSharding]) -> Shape:
+def local_shapes(p: Partitioner, shape: Shape, shardings: Iterator[TensorSharding]) -> Shape:
+    """The local form of a shape whose leaves have these shardings."""
     if shape.tuple_shapes is not None:
-        return tuple_([_local(p, s, shardings) for s in shape.tuple_shapes])
+        return tuple_([local_shapes(p, s, shardings) for s in shape.tuple_shapes])
     return local_shape(shape, next(shardings), p.mesh)

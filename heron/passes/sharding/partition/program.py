@@ -12,7 +12,8 @@ from heron.hlo.sharding import Sharding
 from heron.hlo.sharding.atoms import TensorSharding
 from heron.passes.sharding.partition import walk
 from heron.passes.sharding.partition.context import Partitioner
-from heron.passes.sharding.partition.part import Part, local_shape
+from heron.passes.sharding.partition.default import local_shapes
+from heron.passes.sharding.partition.part import Part
 
 if TYPE_CHECKING:
     from heron.analysis.sharding.program import ProgramShardings
@@ -47,24 +48,13 @@ def _parameter(p: Partitioner, i: Instruction) -> list[Part]:
     """A parameter of the entry, which keeps its sharding in the text."""
     p.at = i
     shardings = [p.wanted(i, index) for index, _ in i.shape.leaves()]
-    value = p.frame.computation.add_parameter(i.number, _local(p, i.shape, shardings), i.name)
+    value = p.frame.computation.add_parameter(i.number, local_shapes(p, i.shape, iter(shardings)), i.name)
     value.metadata = i.metadata
     value.extras["sharding"] = str(_text(p, i.shape, shardings))
     for name in ("frontend_attributes", "parameter_replication"):
         if name in i.extras:
             value.extras[name] = i.extras[name]
     return p.leaves(value, i.shape, shardings)
-
-
-def _local(p: Partitioner, shape: Shape, shardings: list[TensorSharding]) -> Shape:
-    found = iter(shardings)
-
-    def build(s: Shape) -> Shape:
-        if s.tuple_shapes is not None:
-            return tuple_([build(e) for e in s.tuple_shapes])
-        return local_shape(s, next(found), p.mesh)
-
-    return build(shape)
 
 
 def _text(p: Partitioner, shape: Shape, shardings: list[TensorSharding]) -> Sharding:
@@ -83,8 +73,8 @@ def _header(p: Partitioner, module: Module, results: list[TensorSharding]) -> No
     made.spmd_output_sharding = str(_text(p, root.shape, results))
     if module.entry_layout is not None:
         seen, result = module.entry_layout
-        locals_ = tuple(_like(_local(p, s, found), s) for s, found in zip(seen, ins, strict=True))
-        made.entry_layout = locals_, _like(_local(p, result, results), result)
+        locals_ = tuple(_like(local_shapes(p, s, iter(found)), s) for s, found in zip(seen, ins, strict=True))
+        made.entry_layout = locals_, _like(local_shapes(p, result, iter(results)), result)
 
 
 def _like(shape: Shape, layouts: Shape) -> Shape:

@@ -22,7 +22,7 @@ _KEEPING_SUMS: set[str] = set()
 
 
 def partitions(*opcodes: str, keeps_sums: bool = False) -> Callable[[Rule], Rule]:
-    """Decorator for `f(p, i, operands)`, which partitions ops of these opcodes.
+    """Decorator for `f(p, i, operands)`, which partitions ops of these opcodes, or ``custom-call:TARGET``.
 
     `operands` are the parts of all leaves of all operands in order. Partial sums among them are added up before, as
     propagation wants these values, unless the rule says `keeps_sums`: then it takes parts with unreduced atoms.
@@ -46,6 +46,14 @@ def rules() -> dict[str, Rule]:
     for found in pkgutil.iter_modules(special.__path__, special.__name__ + "."):
         importlib.import_module(found.name)
     return _RULES
+
+
+def name_of(i: Instruction) -> str:
+    """The name under which the rule of an instruction is registered: its opcode, ``custom-call:TARGET`` for some."""
+    if i.opcode != "custom-call":
+        return i.opcode
+    name = f"custom-call:{i.custom_call_target}"
+    return name if name in rules() else i.opcode
 
 
 def keeps_sums(opcode: str) -> bool:

@@ -29,14 +29,16 @@ def partition(p: Partitioner, i: Instruction) -> list[Part]:
     """The parts of an instruction, whose operands have theirs. Raises SPMD001 for what cannot be partitioned."""
     p.at = i
     operands = [part for o in i.operands for part in p.frame.parts[o]]
-    rule = registry.rules().get(i.opcode)
+    name = registry.name_of(i)
+    rule = registry.rules().get(name)
     if rule is not None:
-        taken = operands if registry.keeps_sums(i.opcode) else added_up(p, i, operands)
+        taken = operands if registry.keeps_sums(name) else added_up(p, i, operands)
         found = rule(p, i, taken)
         if isinstance(found, Part):
             return [found]
         if found is not None:
             return found
+    p.at = i
     return default.partition(p, i, operands)
 
 

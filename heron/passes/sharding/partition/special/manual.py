@@ -1,0 +1,63 @@
+"""Borders of manual computations: the array is seen whole or local along the manual axes. Nothing is computed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from heron.errors import HeronError
+from heron.hlo.sharding.atoms import TensorSharding
+from heron.passes.sharding.partition.part import Part
+from heron.passes.sharding.partition.registry import partitions
+
+if TYPE_CHECKING:
+    from heron.hlo.ir.instruction import Instruction
+    from heron.passes.sharding.partition.context import Partitioner
+
+
+@partitions("custom-call:SPMDFullToShardShape", keeps_sums=True)
+def enter(p: Partitioner, i: Instruction, operands: list[Part]) -> Part:
+    """The share of a global array becomes an array that is local along the manual axes."""
+    manual = p.wanted(i).manual
+    part = p.reshard(operands[0], p.wanted(i.operands[0]))
+    inner = tuple(tuple(a for a in axes if a not in manual) for axes in part.sharding.dims)
+    _need_outer(p, i, part.sharding, manual)
+    return Part(part.value, i.shape, TensorSharding.closed(inner, part.sharding.unreduced - manual, manual))
+
+
+@partitions("custom-call:SPMDShardToFullShape", keeps_sums=True)
+def leave(p: Partitioner, i: Instruction, operands: list[Part]) -> Part:
+    """An array that is local along the manual axes becomes the share of a global array."""
+    (part,) = operands
+    outer = p.wanted(i)
+    manual = part.sharding.manual - outer.manual
+    _need_outer(p, i, outer, manual)
+    inner = tuple(tuple(a for a in axes if a not in manual) for axes in outer.dims)
+    sums = outer.unreduced - manual
+    local = p.reshard(part, TensorSharding.closed(inner, sums, part.sharding.manual))
+    return Part(local.value, i.shape, outer)
+
+
+def _need_outer(p: Partitioner, i: Instruction, sharding: TensorSharding, manual: frozenset[int]) -> None:
+    """Raises SPMD002 unless manual axes are the outer ones of each dimension."""
+    for dim, axes in enumerate(sharding.dims):
+        kinds = [a in manual for a in axes]
+        if kinds != sorted(kinds, reverse=True):
+            raise HeronError(
+                "SPMD002",
+                f"dimension {dim} is split along {p.mesh.text(axes)}, of which the inner ones are manual",
+                where=str(i)[:200],
+                why=f"the manual axes are {p.mesh.text(sorted(manual))}",
+                hint="write the manual axes first",
+            )
+
+
+@partitions("custom-call:Sharding", keeps_sums=True)
+def constraint(p: Partitioner, i: Instruction, operands: list[Part]) -> list[Part]:
+    """A constraint is where an array is resharded."""
+    return [p.reshard(part, p.wanted(i, index)) for part, (index, _) in zip(operands, i.shape.leaves(), strict=True)]
+
+
+@partitions("custom-call:xla.sdy.PropagationBarrier", keeps_sums=True)
+def barrier(p: Partitioner, i: Instruction, operands: list[Part]) -> list[Part]:
+    """A propagation barrier has done its work."""
+    return operands
